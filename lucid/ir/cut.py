@@ -1,0 +1,163 @@
+"""cut: the part of the tape between some inputs and some outputs, with a structural key; as a Graph on demand.
+
+Enter tensors, leave a Cut: `slots` numbers the Nodes (inputs, captured constants, results), `key` is equal
+for equal structures, `graph()` builds the Graph. Finding the key takes one walk and builds no Graph,
+so a structure that was seen before goes straight to its cached program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from operator import attrgetter
+from typing import Any
+
+from lucid.ir.graph import Equation, Graph, Literal, Var
+from lucid.ir.tape import ALIAS, FREED, GRAD, Node, as_source, freed, infer, node_of, node_type
+
+_by_serial = attrgetter("serial")
+
+
+class Cut:
+    """Equations between inputs and outputs; see the module's docstring.
+
+    slots       Nodes by slot number: the inputs first
+    inputs      slots of the inputs, one for each tensor given (an input may be a result of another)
+    captured    slots of constants and other values from outside
+    outputs     slots (or Literals) of the outputs
+    rows        (op, references, slot, first slot of the same equation, index) for every result
+    """
+
+    __slots__ = ("captured", "inputs", "key", "outputs", "rows", "slots")
+
+    def __init__(self, starts: list[Node], ends: list[Any], equations: list[Node]) -> None:
+        self.slots: list[Node] = []
+        self.captured: list[int] = []
+        self.rows: list[tuple[Any, ...]] = []
+        slots, rows = self.slots, self.rows
+        slot_of: dict[Node, int] = {}
+
+        def slot(node: Node) -> int:
+            if node not in slot_of:
+                self.captured.append(define(node))
+            return slot_of[node]
+
+        def define(node: Node) -> int:
+            slot_of[node] = number = len(slots)
+            slots.append(node)
+            return number
+
+        made_here = set(equations)
+        for node in starts:
+            if node not in slot_of and node not in made_here:
+                define(node)
+        given = len(slots)
+        first_of: dict[int, int] = {}
+        for node in equations:
+            refs = tuple([x.key if x.__class__ is Literal else slot(x) for x in node.inputs])
+            if node.op is ALIAS:
+                slot_of[node] = refs[0]
+            else:
+                number = define(node)
+                rows.append((node.op, refs, number, first_of.setdefault(node.serial, number), node.index))
+        self.outputs = [end if end.__class__ is Literal else slot(end) for end in ends]
+        self.inputs = [slot_of[node] for node in starts]
+        self.key: Hashable = (
+            tuple([type_key(slots[number]) for number in (*range(given), *self.captured)]),
+            tuple(rows),
+            tuple(self.inputs),
+            tuple([end.key if end.__class__ is Literal else end for end in self.outputs]),
+        )
+
+    def build(self, name: str = "graph", names: Iterable[str] = ()) -> tuple[Graph, list[Var]]:
+        """The Graph, whose inputs are the inputs and then what is captured, and the Var of every slot."""
+        vars: list[Any] = [None] * len(self.slots)
+        made = {row[2] for row in self.rows}
+        given = [slot for slot in dict.fromkeys(self.inputs) if slot not in made]
+        labels = [*names, *([""] * len(given))]
+        for slot, label in zip(given, labels):
+            vars[slot] = Var(node_type(self.slots[slot]), label)
+        for i, slot in enumerate(self.captured):
+            vars[slot] = Var(node_type(self.slots[slot]), f"c{i}")
+        equations: list[Equation] = []
+        outputs_of: dict[int, tuple[Var, ...]] = {}
+        for op, refs, slot, group, index in self.rows:
+            if group not in outputs_of:
+                node = self.slots[slot]
+                inputs = tuple([x if x.__class__ is Literal else vars[r] for x, r in zip(node.inputs, refs)])
+                result = infer(op, tuple([x.type for x in inputs]))
+                types = result if isinstance(result, tuple) else (result,)
+                outputs_of[group] = tuple([Var(t) for t in types])
+                equations.append(Equation(op, inputs, outputs_of[group], as_source(node.source)))
+            vars[slot] = outputs_of[group][index]
+        inputs = tuple([vars[slot] for slot in (*given, *self.captured)])
+        outputs = tuple([end if isinstance(end, Literal) else vars[end] for end in self.outputs])
+        return Graph(name, inputs, tuple(equations), outputs), vars
+
+    def graph(self, name: str = "graph", names: Iterable[str] = ()) -> Graph:
+        return self.build(name, names)[0]
+
+
+def type_key(node: Node) -> Hashable:
+    """A key of a Node's type that needs no Type where the value is at hand."""
+    known = node.type or (node.saved if node.saved is not None else node_type(node))
+    return (known.dtype.char, known.shape)
+
+
+def cut(inputs: Iterable[Any], outputs: Iterable[Any]) -> Cut:
+    """What computed the tensors `outputs` from the tensors `inputs`; everything else is captured."""
+    starts = [node_of(x) for x in inputs]
+    ends = [y if isinstance(y, Literal) else node_of(y) for y in outputs]
+    return cut_nodes(starts, ends)
+
+
+def cut_nodes(starts: list[Node], ends: list[Any]) -> Cut:
+    """`cut` for Nodes: equations that depend on `starts` and reach `ends`."""
+    active = set(starts)
+    equations = []
+    for node in ancestors(ends, min((node.serial for node in starts), default=0)):
+        for x in node.inputs:
+            if x in active:
+                if node.op is FREED and node not in active:
+                    raise freed()
+                active.add(node)
+                equations.append(node)
+                break
+    return Cut(starts, ends, equations)
+
+
+def ancestors(ends: list[Any], floor: int = 0) -> list[Node]:
+    """Every equation's Node from which `ends` were computed, no older than `floor`, oldest first."""
+    stack = [node for node in ends if node.__class__ is Node]
+    seen = set()
+    found = []
+    while stack:
+        node = stack.pop()
+        if node in seen or node.op is None or node.serial < floor:
+            continue
+        seen.add(node)
+        found.append(node)
+        for x in node.inputs:
+            if x.__class__ is Node and x not in seen:
+                stack.append(x)
+    found.sort(key=_by_serial)
+    return found
+
+
+def leaves_of(ends: list[Node]) -> list[Node]:
+    """The leaves that require a gradient and reach `ends`, oldest first."""
+    stack = list(ends)
+    seen = set()
+    leaves = []
+    while stack:
+        node = stack.pop()
+        if node in seen or not node.flags & GRAD:
+            continue
+        seen.add(node)
+        if node.op is FREED:
+            raise freed()
+        if node.op is None:
+            leaves.append(node)
+        else:
+            stack.extend([x for x in node.inputs if x.__class__ is Node])
+    leaves.sort(key=_by_serial)
+    return leaves

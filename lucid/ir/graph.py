@@ -1,0 +1,151 @@
+"""The IR: Var, Literal, Equation and Graph, all immutable.
+
+A Graph is a straight line of equations in static single assignment form: every Var is defined once,
+as an input or as the output of one equation, before it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Union
+
+import numpy as np
+
+from lucid.ir.source import Source
+from lucid.ir.types import Type
+
+if TYPE_CHECKING:
+    from lucid.ir.primitive import Primitive
+
+Scalar = Union[bool, int, float, complex]
+
+
+class Var:
+    """A name for a value in a Graph. Two Vars are the same only if they are the same object."""
+
+    __slots__ = ("name", "type")
+
+    def __init__(self, type: Type, name: str = "") -> None:
+        self.type = type
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Var({self.name or '_'}: {self.type})"
+
+
+class Literal:
+    """A Python scalar written inline in an equation, with the dtype it is used at.
+
+    It stands where a traced value may stand, hence `node`: a literal is never on the tape.
+    """
+
+    __slots__ = ("dtype", "value")
+    node = None
+    storage = None
+    shape = ()
+    ndim = 0
+
+    def __init__(self, value: Scalar, dtype: np.dtype) -> None:
+        self.value = value
+        self.dtype = dtype
+
+    @property
+    def type(self) -> Type:
+        return Type(self.dtype, ())
+
+    @property
+    def array(self) -> np.ndarray:
+        return np.asarray(self.value, self.dtype)
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for equal literals, told apart where == does not: -0.0 from 0.0, True from 1."""
+        return (repr(self.value), self.dtype.char)
+
+    def __repr__(self) -> str:
+        return f"Literal({self.value!r}: {self.type})"
+
+
+Atom = Union[Var, Literal]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Equation:
+    """`outputs = op inputs`, and the line of the user's program that asked for it."""
+
+    op: Primitive
+    inputs: tuple[Atom, ...]
+    outputs: tuple[Var, ...]
+    source: Source | None = field(default=None)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A function of arrays: named inputs, equations in order, outputs. Prints as text and parses back.
+
+    >>> import lucid
+    >>> print(lucid.ir.trace(lambda x: lucid.sin(x) * 2.0)(lucid.ones(3)).stripped())
+    graph lambda(x: f32[3]):
+        %0: f32[3] = sin x
+        %1: f32[3] = mul %0 2.0
+        return %1
+    """
+
+    name: str
+    inputs: tuple[Var, ...]
+    equations: tuple[Equation, ...]
+    outputs: tuple[Atom, ...]
+
+    @cached_property
+    def key(self) -> Hashable:
+        """A structural key: equal for Graphs that compute the same thing in the same way."""
+        number: dict[Var, int] = {}
+        for var in self.inputs:
+            number[var] = len(number)
+
+        def reference(atom: Atom) -> Hashable:
+            return number[atom] if isinstance(atom, Var) else atom.key
+
+        rows: list[Any] = [tuple(var.type for var in self.inputs)]
+        for eqn in self.equations:
+            rows.append((eqn.op, *map(reference, eqn.inputs)))
+            for var in eqn.outputs:
+                number[var] = len(number)
+        rows.append(tuple(map(reference, self.outputs)))
+        return tuple(rows)
+
+    def vars(self) -> Iterator[Var]:
+        """Every Var that the Graph defines, inputs first."""
+        yield from self.inputs
+        for eqn in self.equations:
+            yield from eqn.outputs
+
+    def stripped(self) -> Graph:
+        """The same Graph without source lines."""
+        equations = tuple(Equation(e.op, e.inputs, e.outputs) for e in self.equations)
+        return Graph(self.name, self.inputs, equations, self.outputs)
+
+    @staticmethod
+    def between(inputs: Any, outputs: Any, name: str = "graph") -> Graph:
+        """The Graph that computed the tensors `outputs` from the tensors `inputs`, read off the tape."""
+        from lucid.ir.cut import cut
+
+        return cut(inputs, outputs).graph(name)
+
+    @property
+    def in_types(self) -> tuple[Type, ...]:
+        return tuple(var.type for var in self.inputs)
+
+    @property
+    def out_types(self) -> tuple[Type, ...]:
+        return tuple(atom.type for atom in self.outputs)
+
+    def __str__(self) -> str:
+        from lucid.ir.text import to_text
+
+        return to_text(self)
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name}: {len(self.equations)} equations>"

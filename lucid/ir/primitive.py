@@ -1,0 +1,105 @@
+"""Primitive: the contract of an operation. One class holds all of an operation's rules.
+
+A primitive is a frozen dataclass whose fields are its parameters, so equality, hash, repr and `match`
+come from the language. Instances are interned: `Sum(axes=(0,)) is Sum(axes=(0,))`.
+
+Rules receive and return tensors; inside a transform these have types but no values. `None` is the
+zero tangent and the zero cotangent.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any, ClassVar, dataclass_transform
+
+import numpy as np
+
+from lucid.ir.types import Type
+
+Tensors = Any  # tensors, whose class is defined above the IR
+
+REGISTRY: dict[str, type[Primitive]] = {}
+_interned: dict[Any, Primitive] = {}
+_INTERN_LIMIT = 100_000
+
+
+class _Interning(type):
+    """Calling a primitive class gives the one instance with these parameters."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        key = (cls, args, *kwargs.items()) if kwargs else (cls, args)
+        try:
+            return _interned[key]
+        except KeyError:
+            op = super().__call__(*args, **kwargs)
+        except TypeError:  # an unhashable parameter: a programming error unless the class says otherwise
+            return super().__call__(*args, **kwargs)
+        if len(_interned) >= _INTERN_LIMIT:
+            _interned.clear()
+        return _interned.setdefault(key, op)
+
+
+@dataclass_transform(frozen_default=True)
+class Primitive(metaclass=_Interning):
+    """An operation on arrays.
+
+    Subclasses give `infer`, `eval`, `jvp`, `vjp` and `batch`, or take them from a kind
+    (`lucid.ops.kinds`). An operation through which no derivative flows sets `differentiable = False`.
+    """
+
+    name: ClassVar[str]
+    differentiable: ClassVar[bool] = True
+    abstract: ClassVar[bool] = True  # a kind, not an operation
+    is_view: ClassVar[bool] = False  # eval may return a view of its first operand
+    saves: ClassVar[str] = "xy"  # what the derivative reads: inputs "x", outputs "y"
+    _hash: int
+
+    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        dataclasses.dataclass(frozen=True, eq=True, repr=False)(cls)
+        own_hash = cls.__hash__
+
+        def cached_hash(self: Any) -> int:
+            try:
+                return self._hash
+            except AttributeError:
+                object.__setattr__(self, "_hash", hash((type(self).__qualname__, own_hash(self))))
+                return self._hash
+
+        cls.__hash__ = cached_hash  # type: ignore[method-assign]
+        cls.abstract = abstract
+        cls.saves_x = "x" in cls.saves  # type: ignore[attr-defined]
+        cls.saves_y = "y" in cls.saves  # type: ignore[attr-defined]
+        if "name" not in cls.__dict__:
+            cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+        if not abstract:
+            assert cls.name not in REGISTRY, f"two primitives are named {cls.name}"
+            REGISTRY[cls.name] = cls
+
+    def infer(self, *xs: Type) -> Type | tuple[Type, ...]:
+        """The type of the result, or an error that names the facts."""
+        raise NotImplementedError(f"{self.name} has no infer rule")
+
+    def eval(self, *xs: np.ndarray) -> Any:
+        """The result, computed by NumPy."""
+        raise NotImplementedError(f"{self.name} has no eval rule")
+
+    def jvp(self, ts: tuple[Tensors, ...], y: Tensors, *xs: Tensors) -> Tensors:
+        """The tangent of the result, from the tangents `ts` of the inputs (None: zero)."""
+        raise NotImplementedError(f"{self.name} has no jvp rule")
+
+    def vjp(self, ct: Tensors, y: Tensors, *xs: Tensors) -> tuple[Tensors, ...]:
+        """The cotangent of every input (None: zero), from the cotangent `ct` of the result."""
+        raise NotImplementedError(f"{self.name} has no vjp rule")
+
+    def batch(self, n: int, batched: tuple[bool, ...], *xs: Tensors) -> Tensors:
+        """The result for `n` examples at once: batched inputs and all results have them in axis 0."""
+        raise NotImplementedError(f"{self.name} has no batch rule")
+
+    def params(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{k}={v!r}" for k, v in self.params().items())
+        return f"{self.name}[{inside}]" if inside else self.name

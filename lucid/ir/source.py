@@ -1,0 +1,85 @@
+"""Where in the user's program an equation came from: kept as (code, offset), turned into a line when asked."""
+
+from __future__ import annotations
+
+import os
+import sys
+from bisect import bisect_right
+from functools import lru_cache
+from types import CodeType, FrameType
+
+from lucid.ir.modes import local
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class Source:
+    """A place in a program. `str(source)` is `train.py:12`."""
+
+    __slots__ = ("code", "offset")
+
+    def __init__(self, code: CodeType, offset: int) -> None:
+        self.code = code
+        self.offset = offset
+
+    @property
+    def file(self) -> str:
+        return self.code.co_filename
+
+    @property
+    def line(self) -> int:
+        return _line(self.code, self.offset)
+
+    def __str__(self) -> str:
+        return f"{os.path.basename(self.file)}:{self.line}"
+
+
+class WrittenSource:
+    """A place read back from the text of a Graph."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@lru_cache(maxsize=4096)
+def _starts(code: CodeType) -> tuple[list[int], list[int]]:
+    rows = [(start, line) for start, _, line in code.co_lines() if line is not None]
+    return [start for start, _ in rows], [line for _, line in rows]
+
+
+def _line(code: CodeType, offset: int) -> int:
+    starts, lines = _starts(code)
+    return lines[max(bisect_right(starts, offset) - 1, 0)]
+
+
+@lru_cache(maxsize=4096)
+def is_internal(filename: str) -> bool:
+    """True for Lucid's own files; tests and examples outside the package are the user's."""
+    return filename.startswith(PACKAGE) or filename.startswith("<frozen")
+
+
+def user_frame(depth: int = 2) -> FrameType | None:
+    """The innermost frame that is not Lucid's own, starting `depth` frames up."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def caller(depth: int = 3) -> Source | None:
+    """The Source of the user's innermost line, or that of the equation being replayed."""
+    if local.source is not None:
+        return local.source
+    frame = user_frame(depth)
+    return None if frame is None else Source(frame.f_code, frame.f_lasti)
+
+
+def at_line() -> str:
+    """`   [train.py:41]` for the end of an error message, or nothing where the line is unknown."""
+    source = caller()
+    return "" if source is None else f"   [{source}]"

@@ -1,0 +1,565 @@
+"""The tape: eager operations write Nodes, and `bind` is the one way to apply an operation.
+
+A Node is one SSA value together with the operation that made it. Nodes point only backwards, so the
+tape has no owner: it lives as long as somebody holds its end, and `cut` recovers a Graph from it.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import GraphError, LeakError, LucidError, MutationError, TracedValueError
+from lucid.ir.graph import Literal
+from lucid.ir.modes import local
+from lucid.ir.primitive import Primitive
+from lucid.ir.source import Source, at_line, caller, is_internal
+from lucid.ir.types import Type, is_differentiable
+from sys import _getframe
+
+GRAD = 1  # a derivative is wanted (requires_grad)
+TRACE = 2  # belongs to a transform or a recording, which wants every equation
+
+_serials = count(1)
+_ndarray = np.ndarray
+_new = object.__new__
+
+
+class Trace:
+    """A running transform without values; `active` ends with it."""
+
+    __slots__ = ("active", "depth", "what")
+
+    def __init__(self, what: str, depth: int = 0) -> None:
+        self.what = what
+        self.depth = depth
+        self.active = True
+
+
+class Freed:
+    """Stands in `Node.op` for an equation that `backward` has freed."""
+
+    name = "freed"
+
+
+FREED: Any = Freed()
+
+
+class Mutated:
+    """Stands in `Node.saved` for a value that was overwritten in place."""
+
+    __slots__ = ("dtype", "shape", "source")
+
+    def __init__(self, value: np.ndarray, source: Any) -> None:
+        self.dtype = value.dtype
+        self.shape = value.shape
+        self.source = source
+
+
+class Storage:
+    """The memory that a tensor and its views share, with the number of times it was written."""
+
+    __slots__ = ("source", "version")
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.source: Any = None
+
+
+class Node:
+    """One value on the tape.
+
+    op, inputs    the equation that made it; op is None for a leaf
+    serial        when: orders the tape, and is shared by the outputs of one equation
+    index         which output of the equation
+    flags         GRAD, TRACE
+    saved         the array, kept only where a derivative or a replay will read it
+    stamp         (storage, version) of `saved` where its memory is shared with views
+    type          the Type where there is no value; otherwise found when asked
+    outs          the values of all outputs, where the equation has several
+    cell          gradient and hooks, for leaves and watched values
+    trace         the running transform, for values that are not known
+    source        (code, offset) of the user's line, or a Source
+    """
+
+    __slots__ = (
+        "__weakref__", "cell", "flags", "index", "inputs", "op", "outs", "saved", "serial", "source",
+        "stamp", "trace", "type",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        op: Primitive | None,
+        inputs: tuple[Any, ...] = (),
+        flags: int = 0,
+        saved: Any = None,
+        type: Type | None = None,
+        source: Any = None,
+        serial: int = 0,
+        index: int = 0,
+    ) -> None:
+        self.op = op
+        self.inputs = inputs
+        self.flags = flags
+        self.saved = saved
+        self.type = type
+        self.source = source
+        self.serial = serial or next(_serials)
+        self.index = index
+        self.outs: Any = None
+        self.stamp: Any = None
+        self.cell: Any = None
+        self.trace: Trace | None = None
+
+
+class Traced:
+    """What flows through `bind`: a value, known or not, and its place on the tape if it has one.
+
+    value      the ndarray, or None inside vmap and abstract traces
+    node       its Node, or None while nothing tracks it
+    storage    shared-memory bookkeeping, or None while no views exist
+    view       (base, op, version) where this is a view of another tensor
+    """
+
+    __slots__ = ("__weakref__", "node", "storage", "value", "view")
+
+    value: Any
+    node: Any
+    storage: Any
+    view: Any
+
+    @property
+    def type(self) -> Type:
+        value = self.value
+        return self.node.type if value is None else Type(value.dtype, value.shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        value = self.value
+        return self.node.type.dtype if value is None else value.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        value = self.value
+        return self.node.type.shape if value is None else value.shape
+
+
+_class: type[Traced] = Traced
+
+
+def set_class(cls: type[Traced]) -> None:
+    """Name the class of the tensors that `bind` returns."""
+    global _class
+    _class = cls
+
+
+def wrap(value: Any, node: Node | None = None) -> Any:
+    """A tensor around a value (None where unknown) and a Node."""
+    out = _new(_class)
+    out.value = value
+    out.node = node
+    out.storage = None
+    out.view = None
+    return out
+
+
+def leaf(type: Type, trace: Trace, flags: int = TRACE) -> Any:
+    """A tensor with a type and no value: an input of an abstract trace."""
+    node = Node(None, (), flags, None, type)
+    node.trace = trace
+    return wrap(None, node)
+
+
+def fresh(x: Traced, flags: int = GRAD | TRACE) -> Any:
+    """A new input of a transform with the value of `x`, still linked to `x` where that is tracked."""
+    if x.node is not None and x.node.flags:
+        node = Node(ALIAS, (node_of(x),), x.node.flags | flags, x.value, x.node.type)
+        node.trace = x.node.trace
+    else:
+        node = Node(None, (), flags, x.value)
+    return wrap(x.value, node)
+
+
+class Alias(Primitive):
+    """The identity that marks an input of an inner transform; left out when a Graph is cut."""
+
+    saves = ""
+
+    def infer(self, x: Type) -> Type:
+        return x
+
+    def eval(self, x: np.ndarray) -> np.ndarray:
+        return x
+
+    def jvp(self, ts: Any, y: Any, x: Any) -> Any:
+        return ts[0]
+
+    def vjp(self, ct: Any, y: Any, x: Any) -> Any:
+        return (ct,)
+
+    def batch(self, n: int, batched: Any, x: Any) -> Any:
+        return x
+
+
+class StopGradient(Primitive):
+    """The identity whose derivative is zero: `detach`, and everything computed under `no_grad`."""
+
+    differentiable = False
+    saves = ""
+
+    def infer(self, x: Type) -> Type:
+        return x
+
+    def eval(self, x: np.ndarray) -> np.ndarray:
+        return x
+
+    def batch(self, n: int, batched: Any, x: Any) -> Any:
+        return bind(self, x)
+
+
+ALIAS = Alias()
+STOP_GRADIENT = StopGradient()
+
+
+def bind(op: Primitive, *xs: Any) -> Any:
+    """Apply `op` to tensors and Literals: compute it where all values are known, record it where tracked."""
+    flags = 0
+    for x in xs:
+        if x.value is None:
+            return _bind_abstract(op, xs)
+        node = x.node
+        if node is not None:
+            flags |= node.flags
+    try:
+        value = op.eval(*[x.value for x in xs])
+    except LucidError:
+        raise
+    except Exception as error:
+        raise _explain(op, xs, error) from error
+    if value.__class__ is tuple:
+        return _several(op, xs, value, flags)
+    if value.__class__ is not _ndarray:
+        value = np.asarray(value)
+    out = _new(_class)
+    out.value = value
+    out.storage = None
+    out.view = None
+    out.node = record(op, xs, value, flags) if flags else None
+    if op.is_view:
+        _link_view(out, op, xs[0])
+    return out
+
+
+def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
+    """`bind` for the commonest case, two tensors with values: the same steps, unrolled for speed."""
+    try:
+        value = op.eval(x.value, y.value)
+    except Exception as error:
+        raise _explain(op, (x, y), error) from error
+    if value.__class__ is not _ndarray:
+        value = np.asarray(value)
+    out = _new(_class)
+    out.value = value
+    out.storage = out.view = None
+    a, b = x.node, y.node
+    if a is None:
+        flags = 0 if b is None else b.flags
+    else:
+        flags = a.flags if b is None else a.flags | b.flags
+    if not flags:
+        out.node = None
+        return out
+    if flags != GRAD or x.storage is not None or y.storage is not None or local.source is not None:
+        out.node = record(op, (x, y), value, flags)
+        return out
+    if not local.grad or not op.differentiable or value.dtype.kind not in "fc":
+        out.node = None
+        return out
+    if a is None:
+        a = x.node = Node(None, (), 0, x.value)
+    if b is None:
+        b = y.node = Node(None, (), 0, y.value)
+    if op.saves_x:  # type: ignore[attr-defined]
+        a.saved = x.value
+        b.saved = y.value
+    node = _new(Node)
+    node.op = op
+    node.inputs = (a, b)
+    node.flags = GRAD
+    node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
+    node.serial = next(_serials)
+    node.index = 0
+    node.outs = node.stamp = node.cell = node.trace = node.type = None
+    frame = _getframe(2)
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frame = frame.f_back  # type: ignore[assignment]
+    node.source = None if frame is None else (frame.f_code, frame.f_lasti)
+    out.node = node
+    return out
+
+
+def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) -> Node | None:
+    """The Node of `op` applied to `xs`, or None where nobody wants one."""
+    if not op.differentiable or value.dtype.kind not in "fc" or not local.grad:
+        if not flags & TRACE:
+            return None
+        out_flags = flags & ~GRAD
+    else:
+        out_flags = flags
+    save = op.saves_x or flags & TRACE  # type: ignore[attr-defined]
+    inputs = []
+    for x in xs:
+        if x.__class__ is Literal:
+            inputs.append(x)
+            continue
+        node = x.node
+        if x.storage is not None:
+            node = synchronise(x)
+        if node is None:
+            node = x.node = Node(None, (), 0, x.value)
+        elif save:
+            node.saved = x.value
+        inputs.append(node)
+    node = _new(Node)
+    node.op = op
+    node.inputs = tuple(inputs)
+    node.flags = out_flags
+    node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
+    node.serial = next(_serials)
+    node.index = 0
+    node.outs = node.stamp = node.cell = node.trace = node.type = None
+    source = local.source
+    if source is None:
+        frame = _getframe(2)
+        while frame is not None and is_internal(frame.f_code.co_filename):
+            frame = frame.f_back  # type: ignore[assignment]
+        if frame is not None:
+            source = (frame.f_code, frame.f_lasti)
+    node.source = source
+    if out_flags != flags and not local.grad and op.differentiable and value.dtype.kind in "fc":
+        return Node(STOP_GRADIENT, (node,), out_flags, None, None, source)
+    return node
+
+
+def node_of(x: Traced) -> Node:
+    """The Node of a tensor, made now where it has none: a constant that is captured."""
+    if x.storage is not None:
+        return synchronise(x)
+    if x.node is None:
+        x.node = Node(None, (), 0, x.value)
+    return x.node
+
+
+def synchronise(x: Traced) -> Node:
+    """The Node of a tensor that shares memory, brought up to date with writes through other views."""
+    storage = x.storage
+    if x.view is not None and x.view[2] != storage.version:
+        base, op, _ = x.view
+        base_node = synchronise(base)
+        if base_node.flags:
+            x.node = record(op, (base,), x.value if x.value is not None else base.value, base_node.flags)
+        x.view = (base, op, storage.version)
+    node = x.node
+    if node is None:
+        node = x.node = Node(None, (), 0, x.value)
+    elif x.value is not None:
+        node.saved = x.value
+    node.stamp = (storage, storage.version)
+    return node
+
+
+def _link_view(out: Traced, op: Primitive, x: Traced) -> None:
+    """Let `out` share the storage of `x` where their memory is the same."""
+    if out.value is not None and out.value.base is None:
+        return
+    if op.name == "reshape" and not np.may_share_memory(out.value, x.value):
+        return
+    storage = x.storage
+    if storage is None:
+        storage = x.storage = Storage()
+        if x.node is not None:
+            x.node.stamp = (storage, 0)
+    out.storage = storage
+    out.view = (x, op, storage.version)
+    if out.node is not None and out.node.saved is not None:
+        out.node.stamp = (storage, storage.version)
+
+
+def _several(op: Primitive, xs: tuple[Any, ...], values: tuple[Any, ...], flags: int) -> tuple[Any, ...]:
+    outs = tuple(wrap(v if v.__class__ is _ndarray else np.asarray(v)) for v in values)
+    if not flags or not (flags & TRACE or (local.grad and op.differentiable)):
+        return outs
+    serial = next(_serials)
+    inputs = []
+    for x in xs:
+        if not isinstance(x, Literal):
+            x = node_of(x)
+        inputs.append(x)
+    for x, node in zip(xs, inputs):
+        if not isinstance(x, Literal):
+            node.saved = x.value
+    source = caller()
+    for i, out in enumerate(outs):
+        wanted = local.grad and op.differentiable and is_differentiable(out.value.dtype)
+        out_flags = flags if wanted else flags & ~GRAD
+        if out_flags:
+            out.node = Node(op, tuple(inputs), out_flags, out.value, None, source, serial, i)
+            out.node.outs = tuple(o.value for o in outs)
+    return outs
+
+
+def sibling(node: Node, index: int) -> Node:
+    """Another output of the equation that made `node`."""
+    other = Node(node.op, node.inputs, node.flags, None, None, node.source, node.serial, index)
+    other.outs, other.trace = node.outs, node.trace
+    if node.outs is not None:
+        other.saved = node.outs[index]
+    else:
+        other.type = infer(node.op, tuple([x.type for x in node.inputs]))[index]
+    return other
+
+
+_inferred: dict[Any, Any] = {}
+
+
+def infer(op: Primitive, types: tuple[Type, ...]) -> Any:
+    """`op.infer(*types)`, remembered; errors name the user's line."""
+    key = (op, types)
+    try:
+        return _inferred[key]
+    except KeyError:
+        pass
+    try:
+        result = op.infer(*types)
+    except LucidError as error:
+        raise located(error) from None
+    if len(_inferred) > 50_000:
+        _inferred.clear()
+    _inferred[key] = result
+    return result
+
+
+def located(error: LucidError) -> LucidError:
+    """The error with the user's line at its end."""
+    text = str(error)
+    if text.endswith("]") and "   [" in text:
+        return error
+    return type(error)(text + at_line())
+
+
+def _bind_abstract(op: Primitive, xs: tuple[Any, ...]) -> Any:
+    flags, trace = 0, None
+    for x in xs:
+        node = x.node
+        if node is None:
+            continue
+        flags |= node.flags
+        if x.value is None:
+            if not node.trace.active:
+                raise leaked(node.trace)
+            if trace is None or node.trace.depth > trace.depth:
+                trace = node.trace
+    result = infer(op, tuple([x.type for x in xs]))
+    inputs = []
+    for x in xs:
+        if not isinstance(x, Literal):
+            node = node_of(x)
+            if x.value is not None:
+                node.saved = x.value
+            x = node
+        inputs.append(x)
+    types = result if isinstance(result, tuple) else (result,)
+    serial, source = next(_serials), caller()
+    outs = []
+    for i, type in enumerate(types):
+        differentiable = op.differentiable and is_differentiable(type.dtype)
+        out_flags = flags if differentiable and local.grad else flags & ~GRAD
+        node = Node(op, tuple(inputs), out_flags, None, type, source, serial, i)
+        node.trace = trace
+        if differentiable and not local.grad and flags & GRAD:
+            node = Node(STOP_GRADIENT, (node,), out_flags, None, type, source)
+            node.trace = trace
+        outs.append(wrap(None, node))
+    if op.is_view and len(outs) == 1:
+        _link_view(outs[0], op, xs[0])
+    return tuple(outs) if isinstance(result, tuple) else outs[0]
+
+
+def leaked(trace: Trace) -> LeakError:
+    return LeakError(
+        f"a traced value is used after the {trace.what} that made it has ended; "
+        f"return it from the function instead of storing it outside{at_line()}"
+    )
+
+
+def unknown_value(x: Traced, what: str) -> LucidError:
+    """The error for Python code that asks a traced value for its number."""
+    trace = x.node.trace
+    if not trace.active:
+        return leaked(trace)
+    return TracedValueError(
+        f"{what} needs the value of {x.type}, but inside {trace.what} there is none; "
+        f"use where() or lucid.func.cond() instead of branching on it{at_line()}"
+    )
+
+
+def _explain(op: Primitive, xs: tuple[Any, ...], error: Exception) -> LucidError:
+    """NumPy refused: the type rules usually know why in better words."""
+    infer(op, tuple([x.type for x in xs]))
+    types = ", ".join(str(x.type) for x in xs)
+    return LucidError(f"{op!r} of {types}: {error}{at_line()}")
+
+
+def node_type(node: Node) -> Type:
+    """The Type of a Node's value, inferred from what it was computed from."""
+    stack = [node]
+    while stack:
+        top = stack[-1]
+        if top.type is not None:
+            stack.pop()
+        elif top.saved is not None:
+            top.type = Type(top.saved.dtype, top.saved.shape)
+        elif top.op is FREED:
+            raise freed()
+        else:
+            assert top.op is not None
+            missing = [i for i in top.inputs if isinstance(i, Node) and i.type is None]
+            if missing:
+                stack.extend(missing)
+                continue
+            result = infer(top.op, tuple(i.type for i in top.inputs))
+            top.type = result[top.index] if isinstance(result, tuple) else result
+    assert node.type is not None
+    return node.type
+
+
+def freed() -> GraphError:
+    return GraphError(
+        "this graph was already freed by an earlier backward(); "
+        f"pass retain_graph=True to the first backward() to go through it again{at_line()}"
+    )
+
+
+def residual(node: Node) -> np.ndarray:
+    """The saved value of a Node, refused where it was overwritten since."""
+    value = node.saved
+    if node.stamp is not None and node.stamp[0].version != node.stamp[1]:
+        raise _mutated(node, node.stamp[0].source)
+    if value.__class__ is Mutated:
+        raise _mutated(node, value.source)
+    return value
+
+
+def _mutated(node: Node, source: Any) -> MutationError:
+    maker = "a leaf" if node.op is None else f"the result of {node.op.name}"
+    where = f" (changed at {as_source(source)})" if source else ""
+    return MutationError(
+        f"backward needs {maker}, {node_type(node)}, but it was changed in place{where}; "
+        f"clone() it before changing it, or use the out-of-place operation{at_line()}"
+    )
+
+
+def as_source(source: Any) -> Source | None:
+    return Source(*source) if isinstance(source, tuple) else source

@@ -1,0 +1,210 @@
+"""The text of a Graph: a contract. It prints, and parses back to a Graph with the same key.
+
+    graph loss(w: f32[64,10], x: f32[32,64]):
+        %0: f32[32,10] = matmul x w              # train.py:12
+        %1: f32[32,10] = mul %0 2.0              # train.py:13
+        %2: f32[]      = sum[axes=(0,1)] %1      # train.py:14
+        return %2
+
+A literal has the dtype of the equation's first Var unless it says otherwise: `1.5:f64`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from lucid.errors import ParseError
+from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
+from lucid.ir.primitive import REGISTRY
+from lucid.ir.source import WrittenSource
+from lucid.ir.types import DTYPES, SHORT_NAMES, Type
+
+_NUMBERS = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
+
+
+def to_text(graph: Graph) -> str:
+    """`str(graph)`."""
+    names = _names(graph)
+
+    def atom(x: Atom, context: Any = None) -> str:
+        if isinstance(x, Var):
+            return names[x]
+        value = repr(x.value).replace(" ", "")
+        return value if x.dtype == context else f"{value}:{SHORT_NAMES[x.dtype]}"
+
+    rows = []
+    for eqn in graph.equations:
+        left = ", ".join(f"{names[v]}: {v.type}" for v in eqn.outputs)
+        context = _context(eqn.inputs)
+        right = " ".join([_op_text(eqn.op), *[atom(x, context) for x in eqn.inputs]])
+        rows.append((left, right, "" if eqn.source is None else f"# {eqn.source}"))
+    wide_left = max((len(left) for left, _, _ in rows), default=0)
+    wide_right = max((len(right) for _, right, _ in rows), default=0)
+    head = ", ".join(f"{names[v]}: {v.type}" for v in graph.inputs)
+    lines = [f"graph {graph.name}({head}):"]
+    for left, right, comment in rows:
+        line = f"    {_pad(left, wide_left)} = {right.ljust(wide_right) if comment else right}"
+        lines.append(f"{line}  {comment}".rstrip())
+    lines.append("    return " + ", ".join(atom(x) for x in graph.outputs))
+    return "\n".join(lines).rstrip()
+
+
+def _pad(left: str, width: int) -> str:
+    return left.ljust(width)
+
+
+def _names(graph: Graph) -> dict[Var, str]:
+    """Inputs by their own names made unique, results by number."""
+    names: dict[Var, str] = {}
+    taken: set[str] = set()
+    for i, var in enumerate(graph.inputs):
+        name = stem = var.name if var.name.isidentifier() else f"x{i}"
+        k = 1
+        while name in taken:
+            name, k = f"{stem}_{k}", k + 1
+        taken.add(name)
+        names[var] = name
+    number = 0
+    for eqn in graph.equations:
+        for var in eqn.outputs:
+            names[var] = f"%{number}"
+            number += 1
+    return names
+
+
+def _context(inputs: tuple[Atom, ...]) -> Any:
+    return next((x.type.dtype for x in inputs if isinstance(x, Var)), None)
+
+
+def _op_text(op: Any) -> str:
+    inside = ", ".join(f"{k}={_param(v)}" for k, v in op.params().items())
+    return f"{op.name}[{inside}]" if inside else op.name
+
+
+def _param(value: Any) -> str:
+    return repr(value).replace(" ", "") if not isinstance(value, str) else repr(value)
+
+
+_HEAD = re.compile(r"graph\s+([^\s(]+)\((.*)\):\s*$")
+_NAMED_TYPE = re.compile(r"\s*([%\w]+)\s*:\s*(\w+\[[\d,]*\])\s*(?:,|$)")
+_TOKEN = re.compile(r"\S+")
+
+
+def parse(text: str) -> Graph:
+    """The Graph that a text stands for.
+
+    >>> import lucid
+    >>> graph = lucid.ir.parse('''graph f(x: f32[3]):
+    ...     %0: f32[3] = sin x
+    ...     return %0''')
+    >>> lucid.ir.parse(str(graph)).key == graph.key
+    True
+    """
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    head = _HEAD.match(lines[0].strip()) if lines else None
+    if head is None:
+        raise ParseError("a Graph begins with `graph name(x: f32[3], ...):`")
+    scope: dict[str, Var] = {}
+    inputs = _declare(head.group(2), scope, 1)
+    equations: list[Equation] = []
+    for number, line in enumerate(lines[1:-1], 2):
+        equations.append(_equation(line, scope, number))
+    last = lines[-1].strip()
+    if not last.startswith("return"):
+        raise ParseError(f"line {len(lines)}: a Graph ends with `return ...`")
+    results = [part.strip() for part in last[len("return") :].split(",") if part.strip()]
+    outputs = tuple(_atom(part, scope, None, len(lines)) for part in results)
+    return Graph(head.group(1), inputs, tuple(equations), outputs)
+
+
+def _declare(text: str, scope: dict[str, Var], number: int) -> tuple[Var, ...]:
+    out, position = [], 0
+    while position < len(text.rstrip()):
+        found = _NAMED_TYPE.match(text, position)
+        if found is None:
+            raise ParseError(f"line {number}: expected `name: f32[3]` at {text[position:]!r}")
+        name, type_text = found.groups()
+        if name in scope:
+            raise ParseError(f"line {number}: {name} is defined twice")
+        scope[name] = var = Var(Type.parse(type_text), "" if name.startswith("%") else name)
+        out.append(var)
+        position = found.end()
+    return tuple(out)
+
+
+def _equation(line: str, scope: dict[str, Var], number: int) -> Equation:
+    code, _, comment = line.partition("# ")
+    left, equals, right = code.partition(" = ")
+    if not equals:
+        raise ParseError(f"line {number}: expected `%0: f32[3] = op inputs`, found {line.strip()!r}")
+    name, params, rest = _split_op(right.strip(), number)
+    if name not in REGISTRY:
+        raise ParseError(f"line {number}: there is no operation named {name!r}")
+    try:
+        op = REGISTRY[name](**params)
+    except TypeError as error:
+        raise ParseError(f"line {number}: {name}: {error}") from None
+    words = _TOKEN.findall(rest)
+    vars_used = [scope[w] for w in words if w in scope]
+    context = vars_used[0].type.dtype if vars_used else None
+    inputs = tuple(_atom(w, scope, context, number) for w in words)
+    outputs = _declare(left.strip(), scope, number)
+    return Equation(op, inputs, outputs, WrittenSource(comment.strip()) if comment.strip() else None)  # type: ignore[arg-type]
+
+
+def _split_op(text: str, number: int) -> tuple[str, dict[str, Any], str]:
+    """`sum[axes=(0,1)] x` as its name, its parameters and the rest."""
+    name = re.match(r"\w+", text)
+    if name is None:
+        raise ParseError(f"line {number}: expected an operation at {text!r}")
+    rest = text[name.end() :]
+    if not rest.startswith("["):
+        return name.group(), {}, rest
+    end = _closing_bracket(rest, number)
+    try:
+        call = ast.parse(f"f({rest[1:end]})", mode="eval").body
+        params = {k.arg: ast.literal_eval(k.value) for k in call.keywords}  # type: ignore[attr-defined]
+    except (SyntaxError, ValueError):
+        raise ParseError(f"line {number}: parameters {rest[: end + 1]} do not parse") from None
+    return name.group(), params, rest[end + 1 :]  # type: ignore[return-value]
+
+
+def _closing_bracket(text: str, number: int) -> int:
+    depth, quote = 0, ""
+    for i, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char in "[({":
+            depth += 1
+        elif char in "])}":
+            depth -= 1
+            if depth == 0:
+                return i
+    raise ParseError(f"line {number}: a bracket is not closed in {text!r}")
+
+
+def _atom(word: str, scope: dict[str, Var], context: Any, number: int) -> Atom:
+    if word in scope:
+        return scope[word]
+    text, colon, dtype_name = word.rpartition(":")
+    if not colon:
+        text, dtype = word, context
+    else:
+        dtype = DTYPES.get(dtype_name)
+    if dtype is None:
+        raise ParseError(f"line {number}: {word!r} is neither a name defined above nor a literal")
+    try:
+        value = _NUMBERS[text] if text in _NUMBERS else _number(text)
+    except (SyntaxError, ValueError, NameError):
+        raise ParseError(f"line {number}: {word!r} is neither a name defined above nor a literal") from None
+    return Literal(value, dtype)
+
+
+def _number(text: str) -> Any:
+    if "j" in text:
+        return complex(text)
+    return ast.literal_eval(text)

@@ -1,0 +1,98 @@
+"""Types: what is known of a value before it is computed, a dtype and a shape, written `f32[32,10]`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import DTypeError, ParseError, ShapeError
+
+Shape = tuple[int, ...]
+
+SHORT_NAMES: dict[np.dtype, str] = {
+    np.dtype(long): short
+    for long, short in {
+        "bool": "bool",
+        **{f"int{n}": f"i{n}" for n in (8, 16, 32, 64)},
+        **{f"uint{n}": f"u{n}" for n in (8, 16, 32, 64)},
+        **{f"float{n}": f"f{n}" for n in (16, 32, 64)},
+        **{f"complex{n}": f"c{n}" for n in (64, 128)},
+    }.items()
+}
+DTYPES: dict[str, np.dtype] = {short: dtype for dtype, short in SHORT_NAMES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """The type of an array: `Type(np.dtype("float32"), (32, 10))` prints as `f32[32,10]`."""
+
+    dtype: np.dtype
+    shape: Shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def __repr__(self) -> str:
+        return f"{SHORT_NAMES[self.dtype]}[{','.join(map(str, self.shape))}]"
+
+    @staticmethod
+    def parse(text: str) -> Type:
+        """The inverse of `repr`: `Type.parse("f32[32,10]")`."""
+        name, bracket, rest = text.strip().partition("[")
+        try:
+            if not bracket or not rest.endswith("]"):
+                raise ValueError
+            shape = tuple(int(n) for n in rest[:-1].split(",")) if rest != "]" else ()
+            return Type(DTYPES[name], shape)
+        except (KeyError, ValueError):
+            raise ParseError(f"{text!r} is not a type; a type looks like f32[32,10]") from None
+
+
+def type_of(array: np.ndarray) -> Type:
+    return Type(array.dtype, array.shape)
+
+
+def is_differentiable(dtype: np.dtype) -> bool:
+    """True for the dtypes that carry derivatives: floating and complex ones."""
+    return dtype.kind in "fc"
+
+
+@lru_cache(maxsize=1024)
+def dtype_of(spec: Any) -> np.dtype:
+    """The supported dtype that `spec` (a name, a NumPy type, a Python type) stands for."""
+    if isinstance(spec, str) and spec in DTYPES:
+        return DTYPES[spec]
+    try:
+        dtype = np.dtype(spec)
+    except TypeError:
+        raise DTypeError(f"{spec!r} is not a dtype; one of {', '.join(map(str, SHORT_NAMES))}") from None
+    if dtype not in SHORT_NAMES:
+        raise DTypeError(f"dtype {dtype} is not supported; one of {', '.join(map(str, SHORT_NAMES))}")
+    return dtype
+
+
+@lru_cache(maxsize=4096)
+def broadcast_shapes(*shapes: Shape) -> Shape:
+    """The shape that NumPy's rules give; raises ShapeError where they give none."""
+    ndim = max(map(len, shapes), default=0)
+    out = [1] * ndim
+    for shape in shapes:
+        for axis, n in enumerate(shape, ndim - len(shape)):
+            if n == 1 or n == out[axis]:
+                continue
+            if out[axis] != 1:
+                raise ShapeError(
+                    f"shapes {' and '.join(map(str, shapes))} do not broadcast: "
+                    f"sizes {out[axis]} and {n} in axis {axis - ndim} differ and neither is 1"
+                )
+            out[axis] = n
+    return tuple(out)

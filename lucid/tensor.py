@@ -1,0 +1,264 @@
+"""Tensor: an array that knows how it was computed. The eager face of the IR."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import DTypeError, GraphError, ShapeError
+from lucid.ir.cut import ancestors, cut_nodes
+from lucid.ir.graph import Graph
+from lucid.ir.source import at_line
+from lucid.ir.tape import GRAD, STOP_GRADIENT, TRACE, Node, bind, node_of, set_class, unknown_value, wrap
+from lucid.ir.types import is_differentiable
+from lucid.methods import Methods
+from lucid.operators import Operators
+from lucid.ops.promote import array_of, as_tensor, cast, get_default_dtype
+
+
+class GradCell:
+    """What `backward` leaves behind for one value: its gradient and the hooks that watch it."""
+
+    __slots__ = ("after", "grad", "hooks", "retain")
+
+    def __init__(self) -> None:
+        self.grad: Any = None
+        self.hooks: dict[int, Any] = {}
+        self.after: dict[int, Any] = {}
+        self.retain = False
+
+
+class Tensor(Methods, Operators):
+    """An n-dimensional array that can be differentiated.
+
+    >>> import lucid
+    >>> x = lucid.Tensor([1.0, 2.0, 3.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    Tensor([2., 4., 6.])
+    """
+
+    __slots__ = ()
+    __array_priority__ = 1000
+
+    def __init__(
+        self, data: Any, requires_grad: bool = False, keep_grad: bool = False, dtype: Any = None
+    ) -> None:
+        array = np.array(array_of(data, dtype))
+        if requires_grad and dtype is None and not is_differentiable(array.dtype):
+            array = array.astype(get_default_dtype())
+        self.value = array
+        self.node = self.storage = self.view = None
+        if requires_grad:
+            self.requires_grad_(True)
+        if keep_grad:
+            self.retain_grad()
+
+    # What it is
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def is_leaf(self) -> bool:
+        """True for a tensor that was not computed from tensors that require a gradient."""
+        return self.node is None or self.node.op is None or not self.node.flags & GRAD
+
+    @property
+    def requires_grad(self) -> bool:
+        return self.node is not None and bool(self.node.flags & GRAD)
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        self.requires_grad_(wanted)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Ask (or stop asking) for the gradient of this leaf, in place."""
+        node = self.node
+        if node is not None and node.op is not None:
+            if requires_grad == self.requires_grad:
+                return self
+            raise GraphError(
+                "requires_grad_: only a leaf can change it; "
+                f"this tensor is the result of {node.op.name}, so detach() it first{at_line()}"
+            )
+        if requires_grad and not is_differentiable(self.dtype):
+            raise DTypeError(
+                f"requires_grad_: a tensor of dtype {self.dtype} has no gradient; "
+                f"only floating and complex ones do{at_line()}"
+            )
+        if node is None and not requires_grad:
+            return self
+        cell, flags = (None, 0) if node is None else (node.cell, node.flags)
+        self.node = Node(None, (), flags | GRAD if requires_grad else flags & ~GRAD, self.value)
+        if self.storage is not None:
+            self.node.stamp = (self.storage, self.storage.version)
+        self.node.cell = cell or (GradCell() if requires_grad else None)
+        return self
+
+    @property
+    def grad(self) -> Any:
+        """The gradient that `backward` has accumulated, or None."""
+        cell = None if self.node is None else self.node.cell
+        return None if cell is None else cell.grad
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if value is not None:
+            value = as_tensor(value)
+            if value.shape != self.shape:
+                raise ShapeError(f"grad: shape {value.shape} for a tensor of shape {self.shape}{at_line()}")
+        elif self.node is None or self.node.cell is None:
+            return
+        self.cell().grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.grad = None
+
+    def cell(self) -> GradCell:
+        """The GradCell of this value, made now where it has none."""
+        node = node_of(self)
+        if node.cell is None:
+            node.cell = GradCell()
+        return node.cell
+
+    # Its value
+
+    def array(self, what: str = "this") -> np.ndarray:
+        """The ndarray, or an error that says why there is none. Every read by Python passes here."""
+        if self.value is None:
+            raise unknown_value(self, what)
+        return self.value
+
+    def numpy(self) -> np.ndarray:
+        """The value as an ndarray without a copy; read-only while a graph may still need it."""
+        value = self.array("numpy()")
+        if self.node is not None and self.node.flags:
+            value = value.view()
+            value.flags.writeable = False
+        return value
+
+    def item(self) -> Any:
+        """The value of a tensor with one element as a Python number."""
+        value = self.array("item()")
+        if value.size != 1:
+            raise ShapeError(f"item: a tensor of shape {value.shape} is not one number{at_line()}")
+        return value.item()
+
+    def tolist(self) -> Any:
+        """The value as nested lists of Python numbers."""
+        return self.array("tolist()").tolist()
+
+    def __bool__(self) -> bool:
+        value = self.array("bool()")
+        if value.size != 1:
+            raise ShapeError(
+                f"bool: a tensor of shape {value.shape} is neither true nor false; use any() or all(){at_line()}"
+            )
+        return bool(value.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        value = self.array("an index")
+        if value.size != 1 or value.dtype.kind not in "biu":
+            raise DTypeError(f"index: a tensor of type {self.type} is not an integer{at_line()}")
+        return int(value.item())
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ShapeError(f"len: a 0-d tensor has no length{at_line()}")
+        return self.shape[0]
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
+    def __contains__(self, x: Any) -> bool:
+        return bool((self == x).any())
+
+    __hash__ = object.__hash__
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if self.ndim == 0 and spec else format(str(self), spec)
+
+    def __repr__(self) -> str:
+        from lucid.printing import tensor_repr
+
+        return tensor_repr(self)
+
+    # Its place on the tape
+
+    def detach(self) -> Tensor:
+        """The same value, in the same memory, without its history: a constant for `backward`."""
+        if self.node is not None and self.node.flags & TRACE:
+            out = bind(STOP_GRADIENT, self)
+        else:
+            out = wrap(self.value)
+        out.storage = self.shared_storage()
+        return out
+
+    @property
+    def data(self) -> Tensor:
+        return self.detach()
+
+    def shared_storage(self) -> Any:
+        """The Storage of this tensor, made now where it has none."""
+        from lucid.ir.tape import Storage
+
+        if self.storage is None:
+            self.storage = Storage()
+            if self.node is not None:
+                self.node.stamp = (self.storage, 0)
+        return self.storage
+
+    def graph(self) -> Graph:
+        """The Graph that computed this tensor, from its leaves.
+
+        >>> import lucid
+        >>> x = lucid.tensor([1.0, 2.0], requires_grad=True)
+        >>> print((x * 3.0).sum().graph().stripped())
+        graph tensor(x0: f32[2]):
+            %0: f32[2] = mul x0 3.0
+            %1: f32[] = sum[axes=(0,)] %0
+            return %1
+        """
+        end = node_of(self)
+        found = ancestors([end])
+        leaves = {x for node in found for x in node.inputs if isinstance(x, Node) and x.op is None}
+        ordered = sorted(leaves, key=lambda node: node.serial) or [end]
+        return cut_nodes(ordered, [end]).graph("tensor")
+
+    def to(self, *args: Any, dtype: Any = None, copy: bool = False) -> Tensor:
+        """This tensor with another dtype (or that of another tensor)."""
+        for arg in args:
+            if not (isinstance(arg, str) and arg == "cpu"):
+                dtype = arg.dtype if isinstance(arg, Tensor) else arg
+        out = self if dtype is None else cast(self, dtype)
+        return out.clone() if copy and out is self else out
+
+    def type_as(self, other: Tensor) -> Tensor:
+        return cast(self, other.dtype)
+
+
+set_class(Tensor)
+
+
+def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """A new tensor with a copy of `data`; Python floats become the default float.
+
+    >>> import lucid
+    >>> lucid.tensor([[1, 2], [3, 4]])
+    Tensor([[1, 2],
+            [3, 4]])
+    """
+    return Tensor(data, requires_grad, dtype=dtype)

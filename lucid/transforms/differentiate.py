@@ -1,0 +1,96 @@
+"""Pullback and pushforward of what stands on the tape, through programs cached by structure.
+
+The first time a structure is met its Graph is cut, differentiated and prepared; afterwards one look-up
+finds the program. Where an outer transform (or `create_graph`) is watching, the derivative's Graph is
+replayed through `bind` instead, so that it is itself on the tape.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+from lucid.ir.cut import Cut
+from lucid.ir.graph import Graph, Literal, Var
+from lucid.ir.interpret import Program
+from lucid.ir.tape import Node, residual, sibling, wrap
+from lucid.ir.tracing import replay
+from lucid.ir.types import Type
+from lucid.ir.verify import verify
+from lucid.transforms.derivative import Derivative
+from lucid.transforms.jvp import jvp
+from lucid.transforms.vjp import vjp
+
+CACHE_SIZE = 512
+
+
+class Prepared:
+    """A Derivative tied to the slots of a Cut.
+
+    residuals    (slot, output index) of every value it reads
+    types        the Type of every slot
+    """
+
+    __slots__ = ("derivative", "program", "residuals", "types")
+
+    def __init__(self, derivative: Derivative, graph: Graph, vars: list[Var]) -> None:
+        self.derivative = derivative
+        self.program = Program(verify(derivative.graph))
+        self.types: list[Type] = [var.type for var in vars]
+        place: dict[Any, tuple[int, int]] = {var: (slot, -1) for slot, var in enumerate(vars)}
+        missing = [var for var in derivative.residuals if var not in place]
+        if missing:
+            for eqn in graph.equations:
+                known = next((place[var][0] for var in eqn.outputs if var in place), None)
+                for index, var in enumerate(eqn.outputs):
+                    if known is not None and var not in place:
+                        place[var] = (known, index)
+        self.residuals = [place[var] for var in derivative.residuals]
+
+    def nodes(self, cut: Cut) -> list[Node]:
+        slots = cut.slots
+        return [slots[s] if i < 0 else sibling(slots[s], i) for s, i in self.residuals]
+
+    def run(self, cut: Cut, seeds: Sequence[Any], record: bool) -> list[Any]:
+        """The derivatives as tensors, None where zero."""
+        nodes = self.nodes(cut)
+        chosen = [seeds[i] for i in self.derivative.seeds]
+        if record or any(seed.value is None for seed in chosen):
+            tensors = [wrap(None if node.saved is None else residual(node), node) for node in nodes]
+            outputs = replay(self.derivative.graph, [*tensors, *chosen])
+        else:
+            arrays = [residual(node) for node in nodes]
+            outputs = [wrap(y) for y in self.program([*arrays, *[seed.value for seed in chosen]])]
+        return self.derivative.spread([wrap(y.array) if isinstance(y, Literal) else y for y in outputs])
+
+
+_prepared: OrderedDict[Any, Prepared] = OrderedDict()
+
+
+def prepare(mode: str, cut: Cut, seeded: Sequence[bool]) -> Prepared:
+    """The derivative of a Cut in mode "vjp" or "jvp", cached by the Cut's structure."""
+    key = (mode, cut.key, tuple(seeded))
+    found = _prepared.get(key)
+    if found is None:
+        graph, vars = cut.build()
+        wrt = [vars[slot] for slot in cut.inputs]
+        derivative = (vjp if mode == "vjp" else jvp)(graph, wrt, seeded)
+        found = _prepared[key] = Prepared(derivative, graph, vars)
+        while len(_prepared) > CACHE_SIZE:
+            _prepared.popitem(last=False)
+    else:
+        _prepared.move_to_end(key)
+    return found
+
+
+def pullback(cut: Cut, cotangents: Sequence[Any], record: bool) -> list[Any]:
+    """Cotangents of the Cut's inputs from those of its outputs (None: zero, in both)."""
+    prepared = prepare("vjp", cut, [ct is not None for ct in cotangents])
+    return prepared.run(cut, cotangents, record)
+
+
+def pushforward(cut: Cut, tangents: Sequence[Any], record: bool) -> list[Any]:
+    """Tangents of the Cut's outputs from those of its inputs (None: zero, in both)."""
+    prepared = prepare("jvp", cut, [t is not None for t in tangents])
+    return prepared.run(cut, tangents, record)
