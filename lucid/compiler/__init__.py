@@ -1,0 +1,1 @@
+"""The compiler: from a Graph to one native call."""
