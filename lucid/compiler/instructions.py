@@ -1,0 +1,114 @@
+"""What a plan is made of: addresses known only at run time, instructions, blocks and loops."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+CALL, PARALLEL, BRANCH, LOOP = range(4)
+
+INLINE_NS = 20_000  # cheaper instructions run on the calling thread
+CHUNK_NS = 16_000  # the least work worth a chunk of its own
+LONGEST_CHUNK_NS = 1_000_000  # so that Ctrl-C is heard, and threads finish together
+
+
+class Cell:
+    """A base address that is known only when the plan runs."""
+
+    __slots__ = ("loop",)
+
+    def __init__(self, loop: Loop | None = None) -> None:
+        self.loop = loop
+
+
+class Ref(NamedTuple):
+    """An address: a cell and an offset in bytes. `ref.at(n)` is n bytes further on."""
+
+    cell: Cell
+    offset: int = 0
+
+    def at(self, offset: int) -> Ref:
+        return Ref(self.cell, self.offset + offset)
+
+
+class Input(NamedTuple):
+    cell: Cell
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    writeable: bool
+
+
+class Output(NamedTuple):
+    cell: Cell
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    alias: int
+
+
+@dataclass(eq=False)
+class Block:
+    """A sequence of instructions."""
+
+    instructions: list[Instruction] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Instruction:
+    """The words of an instruction that are known early; blocks and loops get places later."""
+
+    words: list[int]
+    label: str = ""
+    blocks: tuple[Block, ...] = ()
+    loop: Loop | None = None
+
+
+@dataclass(eq=False)
+class Loop:
+    """A loop under construction: its carries, and the blocks of its body and its test."""
+
+    builder: Any
+    body_block: Block = field(default_factory=Block)
+    test_block: Block = field(default_factory=Block)
+    enter: list[tuple[Cell, Ref]] = field(default_factory=list)
+    step: list[tuple[Cell, Cell | None, int]] = field(default_factory=list)
+
+    def carry(self, current: Ref, other: Ref) -> tuple[Ref, Ref]:
+        """Two buffers, one read and one written by the body, which swap after each step."""
+        now, then = Cell(self), Cell(self)
+        self.enter += [(now, current), (then, other)]
+        self.step.append((now, then, 0))
+        return Ref(now), Ref(then)
+
+    def slide(self, start: Ref, stride: int) -> Ref:
+        """An address that starts at `start` and moves by `stride` bytes after each step."""
+        cell = Cell(self)
+        self.enter.append((cell, start))
+        self.step.append((cell, None, stride))
+        return Ref(cell)
+
+    @property
+    def body(self):
+        """Context in which the builder's instructions belong to the body."""
+        return self.builder.block(self.body_block)
+
+    @property
+    def test(self):
+        """Context in which the builder's instructions compute the predicate before each step."""
+        return self.builder.block(self.test_block)
+
+
+def chunk_length(extent: int, cost: float, step: int = 1) -> int:
+    """The length of an extent's chunks: by its size and cost (ns a unit), never by the threads.
+
+    >>> chunk_length(1000, cost=1.0), chunk_length(1_000_000, cost=1.0, step=64)
+    (1000, 16000)
+    """
+    total = extent * cost
+    if total < INLINE_NS:
+        return max(extent, 1)
+    chunk_ns = min(max(CHUNK_NS, total / 64), LONGEST_CHUNK_NS)
+    units = math.ceil(chunk_ns / cost)
+    return min(extent, math.ceil(units / step) * step)

@@ -1,0 +1,132 @@
+"""The native runtime: walker of plans, thread pool and Python entry point, itself LLVM IR text.
+
+It stands in `native/*.ll`, is compiled once a machine and then comes from the disk cache in a
+fraction of a millisecond, so that a warm process needs neither Numba nor LLVM. The number of
+threads never changes a result: chunks depend on sizes alone.
+
+    set_num_threads(4); get_num_threads()      # LUCID_NUM_THREADS sets the initial value
+    release_memory()                           # give idle arenas back to the system
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import signal
+import string
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+from lucid.compiler import kernel
+from lucid.compiler.loader import Library
+
+FUEL = 100_000  # estimated ns of work between two looks at the clock
+PATIENCE = 50_000_000  # ns between two looks for signals
+SPINS = 2_000  # pauses (about 40 µs) before an idle worker sleeps
+
+_SOURCES = ("pool.ll", "plan.ll", "call.ll")
+_FUNCTIONS = (
+    "lucid_call",
+    "lucid_free_frames",
+    "lucid_release_memory",
+    "lucid_reset_pool",
+    "lucid_set_num_threads",
+    "lucid_set_spins",
+)
+_lock = threading.Lock()
+
+
+class _Threads:
+    count = 0  # 0: not yet known
+
+
+class Runtime:
+    """The loaded native functions, as ctypes callables that hold the GIL."""
+
+    def __init__(self, library: Library) -> None:
+        library.keep()
+        self.call_address = library["lucid_call"]
+        self.free_frames = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(library["lucid_free_frames"])
+        self.release_memory = ctypes.PYFUNCTYPE(None)(library["lucid_release_memory"])
+        self.reset_pool = ctypes.PYFUNCTYPE(None)(library["lucid_reset_pool"])
+        self.set_num_threads = _setter(library["lucid_set_num_threads"])
+        self.set_spins = _setter(library["lucid_set_spins"])
+
+
+def _setter(address: int) -> ctypes._CFuncPtr:
+    return ctypes.PYFUNCTYPE(None, ctypes.c_int64)(address)
+
+
+def native() -> Runtime:
+    """The runtime of this process, loaded at its first use."""
+    with _lock:
+        return _load()
+
+
+@functools.cache
+def _load() -> Runtime:
+    text = _text()
+    library = kernel.load_library(_FUNCTIONS, text, key=text.encode(), imports=_numpy_addresses())
+    runtime = Runtime(library)
+    runtime.reset_pool()
+    runtime.set_num_threads(get_num_threads())
+    os.register_at_fork(after_in_child=runtime.reset_pool)
+    return runtime
+
+
+def get_num_threads() -> int:
+    """The number of threads that a kernel may use, the calling one included."""
+    if not _Threads.count:
+        _Threads.count = _initial_threads()
+    return _Threads.count
+
+
+def set_num_threads(n: int) -> None:
+    """Let kernels use up to n threads. Results are bitwise the same for any n."""
+    if n < 1:
+        raise ValueError(f"set_num_threads: {n} threads: at least one is needed")
+    _Threads.count = int(n)
+    native().set_num_threads(_Threads.count)
+
+
+def release_memory() -> None:
+    """Give the arenas that no running plan uses back to the system."""
+    native().release_memory()
+
+
+def _initial_threads() -> int:
+    chosen = os.environ.get("LUCID_NUM_THREADS", "")
+    if chosen.strip():
+        if not chosen.strip().isdecimal() or int(chosen) < 1:
+            raise ValueError(f"LUCID_NUM_THREADS={chosen!r}: a positive integer is needed")
+        return int(chosen)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _text() -> str:
+    folder = Path(__file__).parent / "native"
+    text = "\n".join((folder / name).read_text() for name in _SOURCES)
+    return string.Template(text).substitute(
+        CLOCK_MONOTONIC=time.CLOCK_MONOTONIC,
+        FUEL=FUEL,
+        PATIENCE=PATIENCE,
+        PAUSE="pause" if os.uname().machine in ("x86_64", "AMD64") else "yield",
+        SIG_SETMASK=int(signal.SIG_SETMASK),
+        SPINS=SPINS,
+    )
+
+
+def _numpy_addresses() -> dict[str, int]:
+    """Entries 2 and 94 of NumPy's C API table, which its ABI fixes."""
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype = ctypes.c_void_p
+    get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    table = get_pointer(np._core._multiarray_umath._ARRAY_API, None)
+    entries = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))
+    return {"lucid_array_type": entries[2] or 0, "lucid_new_array": entries[94] or 0}
