@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,39 @@ class GradCell:
         self.hooks: dict[int, Any] = {}
         self.after: dict[int, Any] = {}
         self.retain = False
+
+
+_handles = count()
+
+
+class HookHandle:
+    """Takes a hook away again: `remove()`, a `with` block, or a call."""
+
+    def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
+        self.hooks = hooks
+        self.number = next(_handles)
+        hooks[self.number] = hook
+
+    def remove(self) -> None:
+        self.hooks.pop(self.number, None)
+
+    __call__ = remove
+
+    def __enter__(self) -> HookHandle:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.remove()
+
+
+def adapt_hook(x: Tensor, hook: Any) -> Any:
+    """`hook(grad)` or `hook(tensor, grad)` as a function of (grad, node)."""
+    from lucid.autograd.watch import takes_tensor
+
+    if not takes_tensor(hook):
+        return lambda g, node: hook(g)
+    itself = weakref.ref(x)
+    return lambda g, node: hook(itself() or wrap(node.saved, node), g)
 
 
 class Tensor(Methods, Operators):
@@ -195,6 +230,67 @@ class Tensor(Methods, Operators):
         from lucid.printing import tensor_repr
 
         return tensor_repr(self)
+
+    # Differentiation
+
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: bool = False,
+        create_graph: bool = False,
+        inputs: Any = None,
+        *,
+        keep_grad: bool = False,
+    ) -> None:
+        """Accumulate the gradient of this tensor into `.grad` of every leaf it was computed from.
+
+        A tensor with more than one element is summed: its cotangent `gradient` is ones by default.
+        """
+        from lucid.autograd.engine import backward
+
+        seeds = None if gradient is None else [gradient]
+        backward([self], seeds, retain_graph, create_graph, inputs, keep_grad=keep_grad)
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of this intermediate result in `.grad` too."""
+        if self.requires_grad and not self.is_leaf:
+            self.cell().retain = True
+
+    @property
+    def retains_grad(self) -> bool:
+        return self.node is not None and self.node.cell is not None and self.node.cell.retain
+
+    @property
+    def keep_grad(self) -> bool:
+        return self.retains_grad
+
+    def register_hook(self, hook: Any) -> HookHandle:
+        """Call `hook(grad)` or `hook(tensor, grad)` when backward reaches this tensor.
+
+        A tensor that the hook returns replaces the gradient. The handle's `remove()` ends it.
+        """
+        if not self.requires_grad:
+            raise GraphError(f"register_hook: this tensor does not require a gradient{at_line()}")
+        return HookHandle(self.cell().hooks, adapt_hook(self, hook))
+
+    def register_post_accumulate_grad_hook(self, hook: Any) -> HookHandle:
+        """Call `hook(tensor)` after backward has added to `.grad` of this leaf."""
+        if not (self.requires_grad and self.is_leaf):
+            raise GraphError(f"register_post_accumulate_grad_hook: only for leaves that require grad{at_line()}")
+        itself = weakref.ref(self)
+        return HookHandle(self.cell().after, lambda _: hook(itself()))
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradient (or fill it with zeros)."""
+        if set_to_none or self.grad is None:
+            self.grad = None
+        else:
+            self.grad = wrap(np.zeros(self.shape, self.dtype))
+
+    @property
+    def grad_fn(self) -> Any:
+        """The operation that made this tensor, or None for a leaf."""
+        return None if self.is_leaf else self.node.op
 
     # Its place on the tape
 

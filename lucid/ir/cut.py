@@ -143,21 +143,26 @@ def ancestors(ends: list[Any], floor: int = 0) -> list[Node]:
     return found
 
 
-def leaves_of(ends: list[Node]) -> list[Node]:
-    """The leaves that require a gradient and reach `ends`, oldest first."""
+def cut_to_leaves(ends: list[Node]) -> Cut:
+    """The Cut from every leaf that requires a gradient to `ends`, in one walk."""
     stack = list(ends)
     seen = set()
     leaves = []
+    equations = []
     while stack:
         node = stack.pop()
-        if node in seen or not node.flags & GRAD:
+        if node in seen:
             continue
         seen.add(node)
-        if node.op is FREED:
-            raise freed()
         if node.op is None:
             leaves.append(node)
-        else:
-            stack.extend([x for x in node.inputs if x.__class__ is Node])
+            continue
+        if node.op is FREED:
+            raise freed()
+        equations.append(node)
+        for x in node.inputs:
+            if x.__class__ is Node and x.flags & GRAD and x not in seen:
+                stack.append(x)
     leaves.sort(key=_by_serial)
-    return leaves
+    equations.sort(key=_by_serial)
+    return Cut(leaves, ends, equations)

@@ -53,6 +53,8 @@ class Primitive(metaclass=_Interning):
     abstract: ClassVar[bool] = True  # a kind, not an operation
     is_view: ClassVar[bool] = False  # eval may return a view of its first operand
     saves: ClassVar[str] = "xy"  # what the derivative reads: inputs "x", outputs "y"
+    inline: ClassVar[Any] = None  # a method that `replay` calls on the tensors instead of binding the op
+    once: ClassVar[bool] = False  # belongs to one call (a hook, a ctx): programs with it are not cached
     _hash: int
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:

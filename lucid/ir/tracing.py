@@ -17,7 +17,7 @@ from lucid.ir.types import Type, is_differentiable
 
 def bind_equation(eqn: Equation, xs: Sequence[Any]) -> Sequence[Any]:
     """Apply an equation's operation to tensors, recording where they are tracked."""
-    out = bind(eqn.op, *xs)
+    out = bind(eqn.op, *xs) if eqn.op.inline is None else eqn.op.inline(*xs)
     return out if isinstance(out, tuple) else (out,)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
 from lucid.ir.cut import Cut
@@ -66,22 +67,33 @@ class Prepared:
 
 
 _prepared: OrderedDict[Any, Prepared] = OrderedDict()
+_lock = Lock()
 
 
 def prepare(mode: str, cut: Cut, seeded: Sequence[bool]) -> Prepared:
     """The derivative of a Cut in mode "vjp" or "jvp", cached by the Cut's structure."""
+    if any(row[0].once for row in cut.rows):
+        return differentiate(mode, cut, seeded)
     key = (mode, cut.key, tuple(seeded))
-    found = _prepared.get(key)
-    if found is None:
-        graph, vars = cut.build()
-        wrt = [vars[slot] for slot in cut.inputs]
-        derivative = (vjp if mode == "vjp" else jvp)(graph, wrt, seeded)
-        found = _prepared[key] = Prepared(derivative, graph, vars)
+    with _lock:
+        found = _prepared.get(key)
+        if found is not None:
+            _prepared.move_to_end(key)
+            return found
+    found = differentiate(mode, cut, seeded)
+    with _lock:
+        _prepared[key] = found
         while len(_prepared) > CACHE_SIZE:
             _prepared.popitem(last=False)
-    else:
-        _prepared.move_to_end(key)
     return found
+
+
+def differentiate(mode: str, cut: Cut, seeded: Sequence[bool]) -> Prepared:
+    """Build the Graph of a Cut and its derivative."""
+    graph, vars = cut.build()
+    wrt = [vars[slot] for slot in cut.inputs]
+    derivative = (vjp if mode == "vjp" else jvp)(graph, wrt, seeded)
+    return Prepared(derivative, graph, vars)
 
 
 def pullback(cut: Cut, cotangents: Sequence[Any], record: bool) -> list[Any]:

@@ -1,0 +1,244 @@
+"""backward and grad: cut the tape between roots and leaves, pull the seeds back, hand out the gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from lucid.autograd.anomaly import explain_nan
+from lucid.autograd.watch import has_watchers, prepare_watched, run_hooks
+from lucid.errors import GraphError, ShapeError
+from lucid.ir.cut import Cut, cut_nodes, cut_to_leaves
+from lucid.ir.modes import local
+from lucid.ir.source import at_line
+from lucid.ir.tape import FREED, GRAD, TRACE, Node, node_of, wrap
+from lucid.ir.types import Type
+from lucid.ops.promote import as_tensor, cast
+from lucid.transforms.differentiate import prepare
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool = False,
+    create_graph: bool = False,
+    inputs: Any = None,
+    *,
+    keep_grad: bool = False,
+) -> None:
+    """Accumulate into `.grad` of every leaf the gradient of the (weighted) sum of `tensors`.
+
+    grad_tensors    a cotangent for each root; ones where None
+    retain_graph    keep the graph for another backward
+    create_graph    record the backward pass too, for derivatives of higher order
+    inputs          only these tensors receive a gradient
+    keep_grad       also keep the gradients of all intermediate results
+
+    >>> import lucid
+    >>> x = lucid.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    >>> lucid.autograd.backward((x * x).sum())
+    >>> x.grad
+    Tensor([2., 4., 6.])
+    """
+    roots = as_list(tensors)
+    if not roots:
+        raise GraphError(f"backward: no tensors given{at_line()}")
+    nodes = [root_node(root) for root in roots]
+    seeds = [seed_for(root, g) for root, g in zip(roots, as_seeds(grad_tensors, len(roots)), strict=True)]
+    if inputs is None:
+        cut = cut_to_leaves(nodes)
+    else:
+        targets = as_list(inputs)
+        if not targets:
+            raise GraphError(f"backward: inputs is empty; leave it out to reach every leaf{at_line()}")
+        cut = cut_nodes([target_node(x) for x in targets], nodes)
+    if keep_grad:
+        for row in cut.rows:
+            cell_of(cut.slots[row[2]]).retain = True
+    starts = [cut.slots[slot] for slot in cut.inputs]
+    grads = run(cut, seeds, create_graph, retain_graph or create_graph)
+    given: set[int] = {id(seed.value) for seed in seeds}
+    for node, g in zip(starts, grads):
+        if g is not None:
+            accumulate(node, g, create_graph, given)
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    allow_unused: bool = False,
+    *,
+    create_graph: bool = False,
+    materialize_grads: bool = False,
+) -> Any:
+    """The gradients of `outputs` with respect to `inputs`; `.grad` of every tensor is left as it was.
+
+    A bare tensor input gives a bare gradient, a list or tuple gives a tuple.
+
+    >>> import lucid
+    >>> x = lucid.tensor([1.0, -2.0, 3.0], requires_grad=True)
+    >>> lucid.autograd.grad((x * x).sum(), x)
+    Tensor([ 2., -4.,  6.])
+    """
+    roots, targets = as_list(outputs), as_list(inputs)
+    retain = create_graph if retain_graph is None else retain_graph
+    given = as_seeds(grad_outputs, len(roots))
+    live = [(root, g) for root, g in zip(roots, given, strict=True) if tracked(root)]
+    if len(live) < len(roots) and not (allow_unused or materialize_grads):
+        raise GraphError(
+            "grad: an output does not require a gradient: it was not computed from a tensor with "
+            f"requires_grad=True, or under no_grad(); allow_unused=True gives None for it{at_line()}"
+        )
+    starts = [target_node(x) for x in targets]
+    results: list[Any] = [None] * len(targets)
+    if live:
+        cut = cut_nodes(starts, [node_of(root) for root, _ in live])
+        results = run(cut, [seed_for(root, g) for root, g in live], create_graph, retain)
+    results = [apply_leaf_hooks(node, g) for node, g in zip(starts, results)]
+    for i, (x, g) in enumerate(zip(targets, results)):
+        if g is None and materialize_grads:
+            results[i] = wrap(np.zeros(x.shape, x.dtype))
+        elif g is None and not allow_unused:
+            raise GraphError(
+                f"grad: input {i} of type {x.type} was not used to compute the outputs; "
+                f"allow_unused=True gives None for it{at_line()}"
+            )
+    results = owned(results)
+    return results[0] if not isinstance(inputs, (list, tuple)) and len(targets) == 1 else tuple(results)
+
+
+def run(cut: Cut, seeds: Sequence[Any], create_graph: bool, retain_graph: bool) -> list[Any]:
+    """Pull the seeds back through a Cut, with hooks where somebody watches; then free it."""
+    record = create_graph or any([cut.slots[slot].flags & TRACE for slot in cut.outputs])
+    seeded = [True] * len(seeds)
+    before = local.grad
+    local.grad = True
+    try:
+        prepared = prepare_watched(cut, seeded) if has_watchers(cut) else prepare("vjp", cut, seeded)
+        grads = prepared.run(cut, seeds, record)
+    finally:
+        local.grad = before
+    if local.anomaly:
+        explain_nan(cut, seeds, grads)
+    if not retain_graph:
+        free(cut, prepared.types)
+    return grads
+
+
+def free(cut: Cut, types: Sequence[Type]) -> None:
+    """Drop the equations and saved values of a Cut; a later backward through them is an error."""
+    leaves = tuple([cut.slots[slot] for slot in cut.inputs])
+    for row in cut.rows:
+        slot = row[2]
+        node = cut.slots[slot]
+        node.type = types[slot]
+        node.op = FREED
+        node.inputs = leaves
+        node.saved = node.outs = node.stamp = None
+
+
+def accumulate(node: Node, g: Any, create_graph: bool, given: set[int]) -> None:
+    """Add a gradient to the cell of a leaf, after its hooks."""
+    g = apply_leaf_hooks(node, g)
+    cell = cell_of(node)
+    if cell.grad is None:
+        value = g.value
+        if create_graph or value is None or (g.node is not None and g.node.flags):
+            cell.grad = g
+        else:
+            cell.grad = wrap(owned_array(value, given))
+    elif create_graph or cell.grad.node is not None or cell.grad.value is None or g.value is None:
+        cell.grad = cell.grad + g
+    else:
+        cell.grad.array()[...] += g.value
+    for hook in list(cell.after.values()):
+        hook(cell.grad)
+
+
+def owned(grads: Sequence[Any]) -> list[Any]:
+    """Gradients none of which shares its memory with another or with a view."""
+    seen: set[int] = set()
+    for g in grads:
+        if g is not None and g.value is not None and g.node is None:
+            g.value = owned_array(g.value, seen)
+    return list(grads)
+
+
+def owned_array(value: np.ndarray, seen: set[int]) -> np.ndarray:
+    if value.base is not None or id(value) in seen or not value.flags.writeable:
+        value = value.copy()
+    seen.add(id(value))
+    return value
+
+
+def apply_leaf_hooks(node: Node, g: Any) -> Any:
+    if g is None or node.cell is None or not node.cell.hooks or node.op is not None:
+        return g
+    return run_hooks(node.cell, g, node)
+
+
+def cell_of(node: Node) -> Any:
+    from lucid.tensor import GradCell
+
+    if node.cell is None:
+        node.cell = GradCell()
+    return node.cell
+
+
+def as_list(tensors: Any) -> list[Any]:
+    if isinstance(tensors, Iterable) and not hasattr(tensors, "node"):
+        return list(tensors)
+    return [tensors]
+
+
+def as_seeds(given: Any, n: int) -> list[Any]:
+    """One seed (or None) for each of `n` roots."""
+    if given is None:
+        return [None] * n
+    seeds = list(given) if isinstance(given, (list, tuple)) else [given]
+    if len(seeds) != n:
+        raise ShapeError(f"backward: {len(seeds)} gradients were given for {n} outputs{at_line()}")
+    return seeds
+
+
+def seed_for(root: Any, given: Any) -> Any:
+    """The cotangent of a root: ones by default; a scalar broadcasts."""
+    if given is None:
+        if root.value is None:
+            return as_tensor(np.ones(root.shape, root.dtype))
+        return wrap(np.ones(root.shape, root.dtype))
+    seed = cast(as_tensor(given), root.dtype)
+    if seed.shape == root.shape:
+        return seed
+    if seed.ndim == 0 or seed.shape == (1,):
+        return seed.reshape(()).expand(root.shape)
+    raise ShapeError(
+        f"backward: a gradient of shape {seed.shape} for an output of shape {root.shape}{at_line()}"
+    )
+
+
+def tracked(root: Any) -> bool:
+    return getattr(root, "node", None) is not None and bool(root.node.flags & GRAD)
+
+
+def root_node(root: Any) -> Node:
+    if not tracked(root):
+        what = f"a tensor of type {root.type}" if hasattr(root, "type") else f"a {type(root).__name__}"
+        raise GraphError(
+            f"backward: {what} does not require a gradient: it was not computed from a tensor with "
+            f"requires_grad=True, or under no_grad(){at_line()}"
+        )
+    return node_of(root)
+
+
+def target_node(x: Any) -> Node:
+    if not tracked(x):
+        raise GraphError(
+            f"grad: an input of type {getattr(x, 'type', type(x).__name__)} does not require a gradient; "
+            f"make it a leaf with requires_grad_(){at_line()}"
+        )
+    return node_of(x)

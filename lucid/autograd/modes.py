@@ -1,0 +1,123 @@
+"""no_grad, enable_grad, set_grad_enabled, inference_mode, detect_anomaly: context managers and decorators, a thread each."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from lucid.ir.modes import local
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Mode:
+    """Sets modes of the thread inside a `with` block or a decorated function, and puts them back."""
+
+    def __init__(self, **modes: Any) -> None:
+        self.modes = modes
+        self.before: list[dict[str, Any]] = []
+
+    def __enter__(self) -> Mode:
+        self.before.append({name: getattr(local, name) for name in self.modes})
+        self.set(self.modes)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.set(self.before.pop())
+
+    @staticmethod
+    def set(modes: dict[str, Any]) -> None:
+        for name, value in modes.items():
+            setattr(local, name, value)
+
+    def __call__(self, function: F) -> F:
+        modes = self.modes
+        if inspect.isgeneratorfunction(function):
+            return _generator(function, modes)
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with Mode(**modes):
+                return function(*args, **kwargs)
+
+        return wrapped  # type: ignore[return-value]
+
+
+def _generator(function: Any, modes: dict[str, Any]) -> Any:
+    """A generator whose own code runs in the modes, and the code between its values does not."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        steps = function(*args, **kwargs)
+        sent = None
+        while True:
+            with Mode(**modes):
+                try:
+                    item = steps.send(sent)
+                except StopIteration as stop:
+                    return stop.value
+            sent = yield item
+
+    return wrapped
+
+
+def _maybe_decorator(mode: Mode, function: Any) -> Any:
+    return mode if function is None else mode(function)
+
+
+def no_grad(function: Any = None) -> Any:
+    """Record nothing: `with lucid.no_grad(): ...`, `@lucid.no_grad()` or `@lucid.no_grad`.
+
+    >>> import lucid
+    >>> x = lucid.ones(2, requires_grad=True)
+    >>> with lucid.no_grad():
+    ...     print((x * 2).requires_grad)
+    False
+    """
+    return _maybe_decorator(Mode(grad=False), function)
+
+
+def enable_grad(function: Any = None) -> Any:
+    """Record again, inside a `no_grad` block."""
+    return _maybe_decorator(Mode(grad=True), function)
+
+
+def inference_mode(mode: Any = True) -> Any:
+    """Like `no_grad`, for code whose results never meet autograd again."""
+    if callable(mode):
+        return Mode(grad=False, inference=True)(mode)
+    return Mode(grad=not mode, inference=bool(mode))
+
+
+class set_grad_enabled(Mode):
+    """Turn recording on or off: at once when called, until the block ends when used with `with`."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(grad=bool(mode))
+        self.outer = local.grad
+        local.grad = bool(mode)
+
+    def __enter__(self) -> Mode:
+        self.before.append({"grad": self.outer})
+        local.grad = self.modes["grad"]
+        return self
+
+    def __call__(self, function: F) -> F:
+        local.grad = self.outer
+        return super().__call__(function)
+
+
+def is_grad_enabled() -> bool:
+    """True where operations are recorded for `backward`."""
+    return local.grad
+
+
+def is_inference_mode_enabled() -> bool:
+    return local.inference
+
+
+def detect_anomaly(mode: bool = True) -> Any:
+    """Make `backward` look for nan and raise an error that names the line where the first one was born."""
+    return Mode(anomaly=mode)

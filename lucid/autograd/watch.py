@@ -1,0 +1,142 @@
+"""Hooks and retained gradients: Python that runs in the middle of a backward pass.
+
+A watched value v gets an equation `v' = watch v` in the Graph, and what came after reads v'. The
+cotangent of v' is complete when the pullback reaches it, and there the hooks are called.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ShapeError
+from lucid.ir.cut import Cut
+from lucid.ir.graph import Equation, Graph, Var
+from lucid.ir.modes import local
+from lucid.ir.primitive import Primitive
+from lucid.ir.source import at_line
+from lucid.ir.tape import bind, wrap
+from lucid.ir.types import Type
+from lucid.ops.promote import as_tensor, cast
+from lucid.transforms.differentiate import Prepared
+from lucid.transforms.vjp import vjp
+
+
+class Identity(Primitive, abstract=True):
+    """The identity on one operand."""
+
+    saves = ""
+    once = True
+
+    def infer(self, x: Type) -> Type:
+        return x
+
+    def eval(self, x: np.ndarray) -> np.ndarray:
+        return x
+
+    def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
+        return ts[0]
+
+    def vjp(self, ct: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        return (ct,)
+
+    def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
+        return bind(self, x)
+
+
+class Watch(Identity):
+    """The identity at a watched value: its cotangent passes through the hooks."""
+
+    node: Any
+
+    def vjp(self, ct: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        return (bind(Watched(self.node), ct),)
+
+
+class Watched(Identity):
+    """The cotangent of a watched value, after its hooks."""
+
+    node: Any
+
+    def eval(self, ct: np.ndarray) -> np.ndarray:
+        before = local.grad
+        local.grad = False
+        try:
+            return self.inline(wrap(ct)).array()
+        finally:
+            local.grad = before
+
+    def inline(self, ct: Any) -> Any:  # type: ignore[override]
+        cell = self.node.cell
+        ct = run_hooks(cell, ct, self.node)
+        if cell.retain:
+            kept = wrap(ct.value.copy()) if ct.value is not None and ct.node is None else ct
+            cell.grad = kept if cell.grad is None else cell.grad + kept
+        return ct
+
+
+def run_hooks(cell: Any, g: Any, node: Any) -> Any:
+    """The gradient after all hooks; a hook that returns None leaves it as it is."""
+    for hook in list(cell.hooks.values()):
+        result = hook(g, node)
+        if result is None:
+            continue
+        result = cast(as_tensor(result), g.dtype)
+        if result.shape != g.shape:
+            raise ShapeError(
+                f"hook: it returned a gradient of shape {result.shape} for a tensor of shape "
+                f"{g.shape}{at_line()}"
+            )
+        g = result
+    return g
+
+
+def takes_tensor(hook: Any) -> bool:
+    """True for `hook(tensor, grad)`, False for `hook(grad)`."""
+    try:
+        parameters = inspect.signature(hook).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len([p for p in positional if p.default is p.empty]) >= 2
+
+
+def watched(cut: Cut) -> dict[int, Any]:
+    """Slots of results that somebody watches."""
+    out = {}
+    for row in cut.rows:
+        node = cut.slots[row[2]]
+        if node.cell is not None and (node.cell.hooks or node.cell.retain):
+            out[row[2]] = node
+    return out
+
+
+def has_watchers(cut: Cut) -> bool:
+    slots = cut.slots
+    for row in cut.rows:
+        cell = slots[row[2]].cell
+        if cell is not None and (cell.hooks or cell.retain):
+            return True
+    return False
+
+
+def prepare_watched(cut: Cut, seeded: Sequence[bool]) -> Prepared:
+    """The pullback of a Cut with hooks called on the way."""
+    graph, vars = cut.build()
+    renamed: dict[Any, Var] = {}
+    targets = {vars[slot]: node for slot, node in watched(cut).items()}
+    equations = []
+    for eqn in graph.equations:
+        inputs = tuple(renamed.get(x, x) for x in eqn.inputs)
+        equations.append(Equation(eqn.op, inputs, eqn.outputs, eqn.source))
+        for var in eqn.outputs:
+            if var in targets:
+                renamed[var] = Var(var.type)
+                equations.append(Equation(Watch(targets[var]), (var,), (renamed[var],), eqn.source))
+    outputs = tuple(renamed.get(x, x) for x in graph.outputs)
+    marked = Graph(graph.name, graph.inputs, tuple(equations), outputs)
+    wrt = [vars[slot] for slot in cut.inputs]
+    return Prepared(vjp(marked, wrt, seeded), marked, vars)
