@@ -87,4 +87,4 @@ class Case:
 
     def arrays(self, dtype: Any = "float64", seed: int = 0) -> list[np.ndarray]:
         rng = np.random.default_rng(seed)
-        return [arg.make(rng, dtype) for arg in self.args]
+        return [np.asarray(arg.make(rng, dtype)) for arg in self.args]

@@ -1,0 +1,22 @@
+"""What every test starts from: the library imported, and its modes as they are in a new process."""
+
+import numpy as np
+import pytest
+
+from lucid.ir.modes import local
+from lucid.ops.promote import get_default_dtype, set_default_dtype
+
+
+@pytest.fixture(autouse=True)
+def modes_as_in_a_new_process():
+    """A test that changes a mode of the thread, or NumPy's printing, does not change the next test."""
+    dtype, printing = get_default_dtype(), np.get_printoptions()
+    yield
+    set_default_dtype(dtype)
+    np.set_printoptions(**printing)
+    assert local.grad and not local.inference and local.source is None, "a mode was left switched"
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)

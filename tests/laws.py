@@ -1,0 +1,453 @@
+"""The laws that every primitive obeys, as functions of a Case. Each asserts, and explains what it compares.
+
+A Case becomes the Graph of one equation. Transforms are applied to that Graph, and the results are run
+with NumPy: nothing here knows what an operation computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from lucid.ir import Equation, Graph, Literal, Program, Type, Var, parse, verify
+from lucid.ir.cut import cut
+from lucid.ir.tape import Trace, leaf
+from lucid.ir.types import is_differentiable, type_of
+from lucid.transforms.derivative import Derivative
+from lucid.transforms.jvp import jvp
+from lucid.transforms.vjp import vjp
+from lucid.transforms.vmap import Batched, vmap
+from tests.cases.case import Case
+
+RTOL = {"float64": 1e-10, "float32": 1e-5, "float16": 2e-2}
+EXAMPLES = 5  # under vmap: a number that no case has as a size
+Arrays = Sequence[np.ndarray]
+
+
+# The Graph of a case, and how Graphs are run
+
+
+def graph_of(case: Case, arrays: Arrays) -> Graph:
+    """The one equation `op arrays`."""
+    return equation_graph(case, [Var(type_of(x), f"a{i}") for i, x in enumerate(arrays)])
+
+
+def equation_graph(case: Case, atoms: Sequence[Any]) -> Graph:
+    result = case.op.infer(*[x.type for x in atoms])
+    outputs = tuple(Var(t) for t in (result if isinstance(result, tuple) else (result,)))
+    inputs = tuple(x for x in atoms if isinstance(x, Var))
+    return Graph(case.op.name, inputs, (Equation(case.op, tuple(atoms), outputs),), outputs)
+
+
+def run(graph: Graph, arrays: Arrays) -> list[np.ndarray]:
+    return Program(graph)(list(arrays))
+
+
+def differentiable(atoms: Sequence[Any]) -> list[Any]:
+    return [x for x in atoms if is_differentiable(x.type.dtype)]
+
+
+def joined(graph: Graph, derivative: Derivative) -> tuple[Graph, list[Var]]:
+    """One Graph from inputs and seeds to derivatives, and the Vars of its seeds."""
+    n = len(derivative.residuals)
+    inner = derivative.graph
+    stands_for: dict[Any, Any] = dict(zip(inner.inputs[:n], derivative.residuals, strict=True))
+    seeds = list(inner.inputs[n:])
+
+    def rename(atoms: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(stands_for.get(x, x) for x in atoms)
+
+    equations = [Equation(e.op, rename(e.inputs), e.outputs) for e in inner.equations]
+    whole = Graph(
+        f"{graph.name}_derivative",
+        (*graph.inputs, *seeds),
+        (*graph.equations, *equations),
+        rename(inner.outputs),
+    )
+    return verify(whole), seeds
+
+
+def derive(derivative: Derivative, graph: Graph, arrays: Arrays, seeds: Arrays) -> list[Any]:
+    """The derivatives for these inputs and seeds (one for each that could be given), None where zero."""
+    every = tuple(graph.vars())
+    env = dict(zip(every, run(Graph(graph.name, graph.inputs, graph.equations, every), arrays)))
+    inputs = [*[env[var] for var in derivative.residuals], *[seeds[i] for i in derivative.seeds]]
+    return derivative.spread(run(derivative.graph, inputs))
+
+
+def random_like(types: Sequence[Type], seed: int = 7) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    out = []
+    for t in types:
+        values = rng.uniform(-1, 1, t.shape)
+        if t.dtype.kind == "c":
+            values = values + 1j * rng.uniform(-1, 1, t.shape)
+        out.append(np.asarray(values).astype(t.dtype))
+    return out
+
+
+def zeros_for_none(values: Sequence[Any], types: Sequence[Type]) -> list[np.ndarray]:
+    return [
+        np.zeros(t.shape, t.dtype) if v is None else v for v, t in zip(values, types, strict=True)
+    ]
+
+
+# How close is equal
+
+
+def precision(types: Sequence[Type]) -> str:
+    """The coarsest floating dtype among these."""
+    widths = [
+        t.dtype.itemsize // (2 if t.dtype.kind == "c" else 1) for t in types if t.dtype.kind in "fc"
+    ]
+    return f"float{8 * min(widths, default=8)}"
+
+
+def assert_close(actual: Any, expected: Any, rtol: float, what: str) -> None:
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape, (
+        f"{what}: shape {actual.shape}, expected {expected.shape}"
+    )
+    if actual.dtype.kind in "fc" or expected.dtype.kind in "fc":
+        np.testing.assert_allclose(actual, expected, rtol=rtol, atol=rtol, err_msg=what)
+    else:
+        np.testing.assert_array_equal(actual, expected, err_msg=what)
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+# The laws
+
+
+def value_is_expected(case: Case, dtype: str) -> None:
+    """eval gives what NumPy, SciPy or the formula gives."""
+    arrays = case.arrays(dtype)
+    actual, expected = as_tuple(case.op.eval(*arrays)), as_tuple(case.expected(*arrays))
+    assert len(actual) == len(expected)
+    rtol = case.rtol.get(dtype, RTOL[dtype])
+    for i, (a, e) in enumerate(zip(actual, expected)):
+        assert_close(a, e, rtol, f"output {i} of {case} in {dtype}")
+
+
+def infer_is_eval(case: Case, dtype: str) -> None:
+    """eval returns exactly the dtypes and shapes that infer promises."""
+    arrays = case.arrays(dtype)
+    promised = as_tuple(case.op.infer(*[type_of(x) for x in arrays]))
+    given = tuple(type_of(np.asarray(y)) for y in as_tuple(case.op.eval(*arrays)))
+    assert given == promised
+
+
+def strided(x: np.ndarray) -> np.ndarray:
+    bigger = np.zeros([2 * n + 1 for n in x.shape], x.dtype)
+    part = bigger[(..., *[slice(1, 2 * n + 1, 2) for n in x.shape])]
+    part[...] = x
+    return part
+
+
+def backwards(x: np.ndarray) -> np.ndarray:
+    reverse = (..., *[slice(None, None, -1) for _ in x.shape])
+    return x[reverse].copy()[reverse]
+
+
+def fortran_order(x: np.ndarray) -> np.ndarray:
+    return x.copy("F")
+
+
+def layout_is_irrelevant(case: Case) -> None:
+    """The strides of the operands do not matter, and eval leaves its operands as they were."""
+    arrays = case.arrays("float64")
+    expected = run(graph_of(case, arrays), arrays)
+    for layout in (strided, backwards, fortran_order):
+        moved = [layout(x) for x in arrays]
+        for x in moved:
+            x.flags.writeable = False
+        for y, e in zip(as_tuple(case.op.eval(*moved)), expected, strict=True):
+            assert np.asarray(y).dtype == e.dtype
+            assert_close(y, e, 1e-12, f"{case} on operands that are {layout.__name__}")
+        for x, before in zip(moved, arrays):
+            np.testing.assert_array_equal(x, before)
+
+
+def directional_difference(
+    f: Callable[[Arrays], Arrays], xs: Arrays, ts: Arrays, h: float
+) -> list[Any]:
+    """The derivative of f at xs in the direction ts, by central differences of order four."""
+
+    def at(step: float) -> Arrays:
+        return f(
+            [
+                x + np.asarray(step * t, x.dtype) if x.dtype.kind in "fc" else x
+                for x, t in zip(xs, ts)
+            ]
+        )
+
+    rows = zip(at(-2 * h), at(-h), at(h), at(2 * h))
+    with np.errstate(all="ignore"):
+        return [(m2 - p2 + 8.0 * (p1 - m1)) / (12 * h) for m2, m1, p1, p2 in rows]
+
+
+STEP = {"float64": (1e-4, 1e-7), "float32": (3e-2, 2e-3), "float16": (0.25, 5e-2)}
+
+
+def directions(types: Sequence[Type]) -> Iterator[list[Any]]:
+    """Tangents to try: of every operand alone (None for the others), of all together."""
+    tangents = [t if is_differentiable(t.dtype) else None for t in types]
+    movable = [i for i, t in enumerate(tangents) if t is not None]
+    subsets = [[i] for i in movable] + ([movable] if len(movable) > 1 else [])
+    for subset in subsets:
+        values = random_like([types[i] for i in subset])
+        parts = [values]
+        if any(v.dtype.kind == "c" for v in values):
+            parts = [
+                [v.real.astype(v.dtype) for v in values],
+                [(v - v.real).astype(v.dtype) for v in values],
+            ]
+        for part in parts:
+            row: list[Any] = [None] * len(types)
+            for i, v in zip(subset, part):
+                row[i] = v
+            yield row
+
+
+def check_jvp(
+    graph: Graph, arrays: Arrays, tangents: Sequence[Any], tolerance: float = 1.0
+) -> None:
+    """The jvp transform of a Graph agrees with finite differences in one direction."""
+    seeded = [t is not None for t in tangents]
+    derivative = jvp(graph, graph.inputs, seeded)
+    verify(derivative.graph)
+    full = zeros_for_none(tangents, graph.in_types)
+    actual = zeros_for_none(derive(derivative, graph, arrays, full), graph.out_types)
+    h, rtol = STEP[precision([*graph.in_types, *graph.out_types])]
+    expected = directional_difference(lambda xs: run(graph, xs), arrays, full, h)
+    for y, a, e in zip(graph.outputs, actual, expected):
+        if is_differentiable(y.type.dtype):
+            assert_close(a, e, rtol * tolerance, f"jvp of {graph.name}, tangents given: {seeded}")
+
+
+def jvp_is_finite_difference(case: Case) -> None:
+    arrays = case.arrays("float64")
+    graph = graph_of(case, arrays)
+    for tangents in directions(graph.in_types):
+        check_jvp(graph, arrays, tangents)
+
+
+def inner(us: Sequence[Any], vs: Sequence[Any]) -> float:
+    """The real inner product: Re(conj(u) v), summed."""
+    return float(sum(np.vdot(u, v).real for u, v in zip(us, vs, strict=True)))
+
+
+def dot_product_law(case: Case) -> None:
+    """<u, Jv> = <Jᵀu, v>, for cotangents of all outputs and of each alone."""
+    arrays = case.arrays("float64")
+    graph = graph_of(case, arrays)
+    tangents = random_like(graph.in_types, 1)
+    forward = jvp(graph, graph.inputs)
+    pushed = zeros_for_none(derive(forward, graph, arrays, tangents), graph.out_types)
+    movable = [i for i, t in enumerate(graph.out_types) if is_differentiable(t.dtype)]
+    subsets = [movable] + ([[i] for i in movable] if len(movable) > 1 else [])
+    for subset in subsets:
+        seeded = [i in subset for i in range(len(graph.outputs))]
+        cotangents = [
+            u if there else np.zeros_like(u)
+            for u, there in zip(random_like(graph.out_types, 2), seeded)
+        ]
+        backward = vjp(graph, graph.inputs, seeded)
+        verify(backward.graph)
+        pulled = zeros_for_none(derive(backward, graph, arrays, cotangents), graph.in_types)
+        wrt = [i for i, t in enumerate(graph.in_types) if is_differentiable(t.dtype)]
+        left = inner([cotangents[i] for i in subset], [pushed[i] for i in subset])
+        right = inner([pulled[i] for i in wrt], [tangents[i] for i in wrt])
+        size = 1 + sum(float(np.abs(pushed[i]).sum()) for i in subset)
+        rtol = {"float64": 1e-11, "float32": 1e-5, "float16": 1e-2}[
+            precision([*graph.in_types, *graph.out_types])
+        ]
+        assert abs(left - right) <= rtol * size, f"<u, Jv> = {left}, <Jᵀu, v> = {right}"
+
+
+def saves_covers_the_derivative(case: Case) -> None:
+    """The derivative reads only what `saves` names, so eager mode keeps what backward needs."""
+    arrays = case.arrays("float64")
+    graph = graph_of(case, arrays)
+    allowed = {
+        *(graph.inputs if "x" in case.op.saves else ()),
+        *(graph.outputs if "y" in case.op.saves else ()),
+    }
+    for transform in (jvp, vjp):
+        read = set(transform(graph, graph.inputs).residuals)
+        assert read <= allowed, (
+            f"{transform.__name__} of {case.op} reads more than saves={case.op.saves!r}"
+        )
+
+
+def batched_graph(
+    graph: Graph, n: int, batched: Sequence[bool]
+) -> tuple[Graph, list[Any], list[bool]]:
+    """The Graph that vmap makes, what it captures, and which of its outputs are batched."""
+    trace = Trace("vmap")
+    inputs = [
+        leaf(Type(var.type.dtype, (n, *var.type.shape)) if b else var.type, trace)
+        for var, b in zip(graph.inputs, batched)
+    ]
+    outs = vmap(graph, n, [Batched(x, b) for x, b in zip(inputs, batched)])
+    found = cut(inputs, [out.tensor for out in outs])
+    captured = [found.slots[slot].saved for slot in found.captured]
+    return verify(found.graph(f"vmap_{graph.name}")), captured, [out.batched for out in outs]
+
+
+def subsets_of_operands(case: Case) -> list[tuple[bool, ...]]:
+    return [flags for flags in product((True, False), repeat=len(case.args)) if any(flags)]
+
+
+def vmap_is_loop(case: Case, n: int = EXAMPLES) -> None:
+    """vmap gives the stack of what a loop over examples gives, whichever operands are batched."""
+    examples = [case.arrays("float64", seed=k) for k in range(n)]
+    shared = examples[0]
+    graph = graph_of(case, shared)
+    for batched in subsets_of_operands(case):
+        inputs = [
+            np.stack([e[i] for e in examples]) if b else shared[i] for i, b in enumerate(batched)
+        ]
+        rows = [
+            run(graph, [e[i] if b else shared[i] for i, b in enumerate(batched)]) for e in examples
+        ]
+        mapped, captured, flags = batched_graph(graph, n, batched)
+        for i, (y, flag) in enumerate(zip(run(mapped, [*inputs, *captured]), flags, strict=True)):
+            expected = np.stack([row[i] for row in rows])
+            y = y if flag else np.broadcast_to(y, expected.shape)
+            assert y.dtype == expected.dtype
+            assert_close(y, expected, 1e-11, f"vmap of {case}, batched: {batched}")
+
+
+def nested_vmap_is_loop(case: Case) -> None:
+    """vmap inside vmap, the inner over the operands of one subset and the outer over those of another."""
+    n, m = 3, 2
+    examples = [[case.arrays("float64", seed=m * k + j) for j in range(m)] for k in range(n)]
+    graph = graph_of(case, examples[0][0])
+    first, last = 0, len(case.args) - 1
+    all_of_them = [True] * len(case.args)
+    for outer, within in [
+        (all_of_them, all_of_them),
+        ([i == first for i in range(last + 1)], [i == last for i in range(last + 1)]),
+    ]:
+
+        def at(k: int, j: int, i: int, outer: Any = outer, within: Any = within) -> np.ndarray:
+            return examples[k if outer[i] else 0][j if within[i] else 0][i]
+
+        once, captured, flags = batched_graph(graph, m, within)
+        twice, more, out_flags = batched_graph(once, n, [*outer, *[False] * len(captured)])
+        inputs = []
+        for i in range(last + 1):
+            table = [
+                np.stack([at(k, j, i) for j in range(m)]) if within[i] else at(k, 0, i)
+                for k in range(n)
+            ]
+            inputs.append(np.stack(table) if outer[i] else table[0])
+        results = run(twice, [*inputs, *captured, *more])
+        for index, y in enumerate(results):
+            expected = np.stack(
+                [
+                    np.stack(
+                        [
+                            run(graph, [at(k, j, i) for i in range(last + 1)])[index]
+                            for j in range(m)
+                        ]
+                    )
+                    for k in range(n)
+                ]
+            )
+            if not flags[index]:
+                y = np.expand_dims(y, 1 if out_flags[index] else 0)
+            assert_close(
+                np.broadcast_to(y, expected.shape),
+                expected,
+                1e-11,
+                f"vmap of vmap of {case}: {outer}, {within}",
+            )
+
+
+def order_two_is_finite_difference(case: Case) -> None:
+    """The jvp of the vjp's Graph agrees with finite differences of that Graph."""
+    arrays = case.arrays("float64")
+    graph = graph_of(case, arrays)
+    backward = vjp(graph, graph.inputs)
+    whole, seeds = joined(graph, backward)
+    if not whole.outputs:
+        return
+    points = [*arrays, *random_like([s.type for s in seeds], 3)]
+    tangents: list[Any] = random_like(whole.in_types, 4)
+    tangents = [t if is_differentiable(t.dtype) else None for t in tangents]
+    check_jvp(whole, points, tangents, tolerance=10.0)
+
+
+def text_round_trips(case: Case) -> None:
+    """The Graph, its derivatives and its batched form verify, print, and parse back to the same key."""
+    arrays = case.arrays("float64")
+    graph = graph_of(case, arrays)
+    graphs = [graph]
+    if case.op.differentiable:
+        graphs += [transform(graph, graph.inputs).graph for transform in (jvp, vjp)]
+    if case.args:
+        graphs.append(batched_graph(graph, 2, [True] * len(case.args))[0])
+    for g in graphs:
+        verify(g)
+        back = parse(str(g))
+        assert back.key == g.key, str(g)
+        assert str(back) == str(g)
+
+
+def literal_is_tensor(case: Case) -> None:
+    """A Python scalar as an operand gives what a 0-d tensor of the same value gives, derivatives too."""
+    arrays = case.arrays("float64")
+    for i, x in enumerate(arrays):
+        if x.size == 0:
+            continue
+        scalar = x.reshape(-1)[0]
+        as_var = [Var(type_of(a)) for a in arrays]
+        as_var[i] = Var(Type(x.dtype, ()))
+        atoms: list[Any] = list(as_var)
+        atoms[i] = Literal(scalar.item(), x.dtype)
+        plain, written = equation_graph(case, as_var), equation_graph(case, atoms)
+        others = [a for j, a in enumerate(arrays) if j != i]
+        given = [*arrays[:i], np.asarray(scalar), *arrays[i + 1 :]]
+        for y, e in zip(run(written, others), run(plain, given), strict=True):
+            assert_close(y, e, 1e-12, f"{case} with a literal as operand {i}")
+        assert parse(str(verify(written))).key == written.key
+        batched_graph(written, 2, [True] * len(others))
+        if case.op.differentiable:
+            tangents = random_like(plain.in_types, 5)
+            fewer = [t for j, t in enumerate(tangents) if j != i]
+            seeded = [j != i for j in range(len(arrays))]
+            one = derive(jvp(written, written.inputs), written, others, fewer)
+            two = derive(jvp(plain, plain.inputs, seeded), plain, given, tangents)
+            cotangents = random_like(plain.out_types, 6)
+            one += derive(vjp(written, written.inputs), written, others, cotangents)
+            pulled = derive(vjp(plain, plain.inputs), plain, given, cotangents)
+            two += [p for j, p in enumerate(pulled) if j != i]
+            for a, b in zip(one, two, strict=True):
+                assert (a is None) == (b is None)
+                if a is not None:
+                    assert_close(a, b, 1e-12, f"derivative of {case} with a literal as operand {i}")
+
+
+def half_precision_runs(case: Case) -> None:
+    """float16 operands give a float16 result near that in float64 of the same numbers."""
+    arrays = case.arrays("float16")
+    wide = [x.astype("float64") if x.dtype == np.float16 else x for x in arrays]
+    promised = as_tuple(case.op.infer(*[type_of(x) for x in arrays]))
+    for y, t, e in zip(
+        as_tuple(case.op.eval(*arrays)), promised, as_tuple(case.expected(*wide)), strict=True
+    ):
+        assert type_of(np.asarray(y)) == t
+        rtol = case.rtol.get("float16", RTOL["float16"])
+        assert_close(
+            y,
+            e if t.dtype.kind not in "fc" else np.asarray(e, "float64"),
+            rtol,
+            f"{case} in float16",
+        )
