@@ -1,11 +1,12 @@
-"""Indexing by integer tensors: reading (take_along, gather) and its adjoint, adding (put_along, scatter_add).
+"""Indexing by integer tensors: reading (take_along, gather), and writing at places (put, scatter).
 
-Indices run from -size to size - 1, negative ones counting from the end as in NumPy. What lies outside
-raises IndexingError when the operation is evaluated, so that traced indices are checked as well.
+Indices run from -size to size - 1, negative ones counting from the end as in NumPy. What lies
+outside raises IndexingError when the operation is evaluated, so traced indices are checked as well.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,14 @@ from lucid.ir.source import at_line
 from lucid.ir.tape import bind
 from lucid.ir.types import Type
 from lucid.ops.kinds import Linear
-from lucid.ops.movement import Broadcast
+from lucid.ops.movement import both_batched, replaced
 
 
 class TakeAlong(Linear):
-    """`y[i, j, k] = x[i, indices[i, j, k], k]` for axis 1: x and indices agree in all other axes."""
+    """`y[i, j, k] = x[i, indices[i, j, k], k]` for axis 1: x and indices agree in other axes."""
 
     axis: int
+    saves = "x"
 
     def infer(self, x: Type, indices: Type) -> Type:
         check_indices(self.name, indices)
@@ -45,10 +47,11 @@ class TakeAlong(Linear):
 
 
 class PutAlong(Linear):
-    """The adjoint of take_along: zeros of `size` along `axis`, with every value added at its index."""
+    """The adjoint of take_along: zeros of `size` along `axis`, every value added at its index."""
 
     axis: int
     size: int
+    saves = "x"
 
     def infer(self, values: Type, indices: Type) -> Type:
         check_indices(self.name, indices)
@@ -64,8 +67,8 @@ class PutAlong(Linear):
         values = values.swapaxes(axis, -1)
         out = np.zeros((*values.shape[:-1], size), values.dtype)
         if values.ndim > 1:
-            rows = np.arange(0, out.size, max(size, 1)).reshape(*values.shape[:-1], 1) if out.size else 0
-            indices = indices + rows
+            rows = np.arange(math.prod(values.shape[:-1])).reshape(*values.shape[:-1], 1)
+            indices = indices + rows * size
         np.add.at(out.reshape(-1), indices.reshape(-1), values.reshape(-1))
         return out.swapaxes(axis, -1)
 
@@ -80,19 +83,11 @@ def along(indices: np.ndarray, axis: int) -> tuple[Any, ...]:
     """The index tuple with which NumPy takes along one axis."""
     ndim = indices.ndim
     grid: list[Any] = [
-        np.arange(n).reshape((1,) * i + (n,) + (1,) * (ndim - i - 1)) for i, n in enumerate(indices.shape)
+        np.arange(n).reshape((1,) * i + (n,) + (1,) * (ndim - i - 1))
+        for i, n in enumerate(indices.shape)
     ]
     grid[axis] = indices
     return tuple(grid)
-
-
-def both_batched(n: int, batched: tuple[bool, ...], *xs: Any) -> list[Any]:
-    """Operands that all have the examples in axis 0: shared ones are repeated, without copying."""
-    return [x if b else repeat_in_front(n, x) for b, x in zip(batched, xs)]
-
-
-def repeat_in_front(n: int, x: Any) -> Any:
-    return bind(Broadcast((n, *x.shape), tuple(range(1, x.ndim + 1))), x)
 
 
 def check_indices(name: str, *indices: Type) -> None:
@@ -103,9 +98,11 @@ def check_indices(name: str, *indices: Type) -> None:
 
 def check_along(name: str, axis: int, shape: tuple[int, ...], indices: tuple[int, ...]) -> None:
     if len(shape) != len(indices) or not 0 <= axis < max(len(shape), 1):
-        raise AxisError(f"{name}: {shape} with indices of {indices} along axis {axis}: ranks differ or no such axis")
-    if any(a != b for i, (a, b) in enumerate(zip(shape, indices)) if i != axis):
-        raise ShapeError(f"{name}: {shape} and indices of {indices} differ in an axis other than {axis}")
+        raise AxisError(
+            f"{name}: {shape} and indices of {indices} along axis {axis}: ranks differ"
+        )
+    if replaced(shape, axis, 0) != replaced(indices, axis, 0):
+        raise ShapeError(f"{name}: {shape} and indices of {indices} differ outside of axis {axis}")
 
 
 def wrapped(name: str, indices: np.ndarray, size: int, axis: int) -> np.ndarray:
@@ -122,4 +119,5 @@ def wrapped(name: str, indices: np.ndarray, size: int, axis: int) -> np.ndarray:
 def out_of_range(name: str, indices: np.ndarray, size: int, axis: int) -> IndexingError:
     wrong = indices[(indices < -size) | (indices >= size)]
     first = wrong.flat[0] if wrong.size else "?"
-    return IndexingError(f"{name}: index {first} is out of range for axis {axis} of size {size}{at_line()}")
+    facts = f"index {first} is out of range for axis {axis} of size {size}"
+    return IndexingError(f"{name}: {facts}{at_line()}")
