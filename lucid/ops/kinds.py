@@ -10,15 +10,18 @@ branch of `where` with an inf or a nan in it gives no nan in the gradient.
 
 from __future__ import annotations
 
+import cmath
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
+from lucid.ir.graph import Literal
 from lucid.ir.primitive import Primitive
 from lucid.ir.tape import bind
 from lucid.ir.types import SHORT_NAMES, Type, broadcast_shapes
+from lucid.ops.quiet import quiet
 
 KIND_NAMES = {"b": "bool", "i": "integer", "u": "unsigned integer", "f": "floating", "c": "complex"}
 BOOL = np.dtype("bool")
@@ -67,12 +70,15 @@ class Elementwise(Primitive, abstract=True):
             cls.eval = staticmethod(cls.numpy)  # type: ignore[method-assign]
 
     def partials(self, y: Any, *xs: Any) -> tuple[Any, ...]:
-        """The partial derivative for each operand: a tensor, a Python number, or None for zero."""
+        """The partial derivative for each operand: a tensor, a Python number, or None for zero.
+
+        Operands that are literals arrive as Python numbers; their own partials are not read.
+        """
         raise NotImplementedError(f"{self.name} has no partials")
 
     def jvp(self, ts: tuple[Any, ...], y: Any, *xs: Any) -> Any:
         total = None
-        for t, partial in zip(ts, self.partials(y, *xs)):
+        for t, partial in zip(ts, self.partials(y, *numbers(xs))):
             if t is not None and partial is not None:
                 term = times(t, partial)
                 total = term if total is None else total + term
@@ -80,12 +86,19 @@ class Elementwise(Primitive, abstract=True):
 
     def vjp(self, ct: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
         return tuple(
-            None if partial is None else sum_to(times(ct, conjugate(partial)), x.shape)
-            for partial, x in zip(self.partials(y, *xs), xs)
+            None
+            if partial is None or x.__class__ is Literal
+            else sum_to(times(ct, conjugate(partial)), x.shape)
+            for partial, x in zip(self.partials(y, *numbers(xs)), xs)
         )
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:
         return bind(self, *align(batched, xs))
+
+
+def numbers(xs: tuple[Any, ...]) -> list[Any]:
+    """Operands of a derivative's formula: literals as the Python numbers that they stand for."""
+    return [x.value if x.__class__ is Literal else x for x in xs]
 
 
 def align(batched: tuple[bool, ...], xs: tuple[Any, ...]) -> list[Any]:
@@ -100,6 +113,9 @@ def align(batched: tuple[bool, ...], xs: tuple[Any, ...]) -> list[Any]:
     return out
 
 
+_multiply = quiet(np.multiply)
+
+
 class Scale(Elementwise):
     """`t * p`, except that where t is zero the result is zero even if p is inf or nan."""
 
@@ -108,7 +124,7 @@ class Scale(Elementwise):
     saves = "x"
 
     def eval(self, t: np.ndarray, p: np.ndarray) -> Any:
-        y = np.multiply(t, p)
+        y = _multiply(t, p)
         flat = y.reshape(-1)
         check = np.vdot(flat, flat)
         if check != check:  # a nan somewhere: perhaps 0 * inf
@@ -125,6 +141,8 @@ SCALE = Scale()
 def times(t: Any, partial: Any) -> Any:
     """A tangent or cotangent times a partial derivative."""
     if isinstance(partial, (int, float, complex)):
+        if not cmath.isfinite(partial):
+            return bind(SCALE, t, Literal(t.dtype.type(partial).item(), t.dtype))
         return t if partial == 1 else -t if partial == -1 else t * partial
     return bind(SCALE, t, partial)
 

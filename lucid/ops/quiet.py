@@ -1,0 +1,68 @@
+"""quiet: NumPy functions whose inf and nan come without warnings, because they are values like others.
+
+`np.errstate` costs 1.0 µs a call; setting NumPy's own context variable, which it wraps, costs 0.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+try:
+    from numpy._core.umath import _extobj_contextvar, _make_extobj
+
+    _IGNORE: Any = _make_extobj(all="ignore")
+    _set, _reset = _extobj_contextvar.set, _extobj_contextvar.reset
+    _reset(_set(_IGNORE))
+except Exception:  # another NumPy, which keeps its error state elsewhere
+    _IGNORE = None
+
+
+def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` with floating-point warnings ignored while it runs.
+
+    >>> import numpy as np
+    >>> quiet(np.log)(np.zeros(2)).tolist()
+    [-inf, -inf]
+    """
+    if _IGNORE is None:
+        return np.errstate(all="ignore")(function)
+    if getattr(function, "nin", 0) == 1:
+        return _quiet_unary(function)
+    if getattr(function, "nin", 0) == 2:
+        return _quiet_binary(function)
+
+    @wraps(function)
+    def run(*xs: Any) -> Any:
+        before = _set(_IGNORE)
+        try:
+            return function(*xs)
+        finally:
+            _reset(before)
+
+    return run
+
+
+def _quiet_unary(function: Any) -> Callable[..., Any]:
+    def run(x: Any) -> Any:
+        before = _set(_IGNORE)
+        try:
+            return function(x)
+        finally:
+            _reset(before)
+
+    return run
+
+
+def _quiet_binary(function: Any) -> Callable[..., Any]:
+    def run(x: Any, y: Any) -> Any:
+        before = _set(_IGNORE)
+        try:
+            return function(x, y)
+        finally:
+            _reset(before)
+
+    return run
