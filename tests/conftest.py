@@ -9,7 +9,7 @@ from lucid.ops.promote import get_default_dtype, set_default_dtype
 
 @pytest.fixture(autouse=True)
 def modes_as_in_a_new_process():
-    """A test that changes a mode of the thread, or NumPy's printing, does not change the next test."""
+    """A test that changes a mode, or NumPy's printing, does not change the next test."""
     dtype, printing = get_default_dtype(), np.get_printoptions()
     yield
     set_default_dtype(dtype)

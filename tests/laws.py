@@ -1,7 +1,7 @@
-"""The laws that every primitive obeys, as functions of a Case. Each asserts, and explains what it compares.
+"""The laws that every primitive obeys, as functions of a Case.
 
-A Case becomes the Graph of one equation. Transforms are applied to that Graph, and the results are run
-with NumPy: nothing here knows what an operation computes.
+A Case becomes the Graph of one equation. Transforms are applied to that Graph, and the results are
+run with NumPy: nothing here knows what an operation computes.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def joined(graph: Graph, derivative: Derivative) -> tuple[Graph, list[Var]]:
 
 
 def derive(derivative: Derivative, graph: Graph, arrays: Arrays, seeds: Arrays) -> list[Any]:
-    """The derivatives for these inputs and seeds (one for each that could be given), None where zero."""
+    """The derivatives for these inputs and seeds (one for each there could be), None where zero."""
     every = tuple(graph.vars())
     env = dict(zip(every, run(Graph(graph.name, graph.inputs, graph.equations, every), arrays)))
     inputs = [*[env[var] for var in derivative.residuals], *[seeds[i] for i in derivative.seeds]]
@@ -325,7 +325,7 @@ def vmap_is_loop(case: Case, n: int = EXAMPLES) -> None:
 
 
 def nested_vmap_is_loop(case: Case) -> None:
-    """vmap inside vmap, the inner over the operands of one subset and the outer over those of another."""
+    """vmap inside vmap, over all operands and over different ones."""
     n, m = 3, 2
     examples = [[case.arrays("float64", seed=m * k + j) for j in range(m)] for k in range(n)]
     graph = graph_of(case, examples[0][0])
@@ -386,7 +386,7 @@ def order_two_is_finite_difference(case: Case) -> None:
 
 
 def text_round_trips(case: Case) -> None:
-    """The Graph, its derivatives and its batched form verify, print, and parse back to the same key."""
+    """The Graph, its derivatives and its batched form verify, and their text parses back."""
     arrays = case.arrays("float64")
     graph = graph_of(case, arrays)
     graphs = [graph]
@@ -402,7 +402,7 @@ def text_round_trips(case: Case) -> None:
 
 
 def literal_is_tensor(case: Case) -> None:
-    """A Python scalar as an operand gives what a 0-d tensor of the same value gives, derivatives too."""
+    """A Python scalar as an operand acts as a 0-d tensor of that value, in derivatives too."""
     arrays = case.arrays("float64")
     for i, x in enumerate(arrays):
         if x.size == 0:

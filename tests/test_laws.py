@@ -50,7 +50,7 @@ def cases(*keep) -> pytest.MarkDecorator:
 
 
 def unique(chosen: list[Case]) -> list:
-    """Cases whose id another one has already get a number, so that each can be named on the command line."""
+    """The cases, numbered where two have the same id."""
     seen: dict[str, int] = {}
     out = []
     for case in chosen:

@@ -1,4 +1,4 @@
-"""The laws themselves: each one fails for a primitive that breaks it, so a green run means something."""
+"""The laws themselves: each one fails for a primitive that breaks it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,38 @@
+# All the set-up there is: `make demo` and `make test` work on a fresh machine with Python 3.11.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/.installed
+	@$(BIN)/python examples/tour.py
+
+test: $(VENV)/.installed-test lint
+	@$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/.installed-test
+	@$(BIN)/ruff check lucid tests benchmarks examples
+	@$(BIN)/mypy
+
+bench: $(VENV)/.installed
+	@$(BIN)/python benchmarks/eager.py
+
+$(BIN)/python:
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	@echo "installing lucid into $(VENV)"
+	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.installed-test: pyproject.toml | $(BIN)/python
+	@echo "installing lucid with its test tools into $(VENV)"
+	@$(PIP) install --editable ".[test,dev]"
+	@touch $@ $(VENV)/.installed
+
+clean:
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
