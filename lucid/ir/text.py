@@ -60,7 +60,8 @@ def _names(graph: Graph) -> dict[Var, str]:
     names: dict[Var, str] = {}
     taken: set[str] = set()
     for i, var in enumerate(graph.inputs):
-        name = stem = var.name if var.name.isidentifier() else f"x{i}"
+        readable = var.name.isidentifier() and var.name not in _NUMBERS
+        name = stem = var.name if readable else f"x{i}"
         k = 1
         while name in taken:
             name, k = f"{stem}_{k}", k + 1

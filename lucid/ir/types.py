@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ DTYPES: dict[str, np.dtype] = {short: dtype for dtype, short in SHORT_NAMES.item
 class Type:
     """The type of an array: `Type(np.dtype("float32"), (32, 10))` prints as `f32[32,10]`."""
 
+    __lucid_leaf__: ClassVar[bool] = True  # in a tree of arguments it stands for a tensor
     dtype: np.dtype
     shape: Shape
 
