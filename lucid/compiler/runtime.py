@@ -26,7 +26,8 @@ from lucid.compiler.loader import Library
 
 FUEL = 100_000  # estimated ns of work between two looks at the clock
 PATIENCE = 50_000_000  # ns between two looks for signals
-SPINS = 2_000  # pauses (about 40 µs) before an idle worker sleeps
+SPINS = 4_000  # pauses (about 80 µs) before an idle worker sleeps
+WAKE = 50_000  # estimated ns of work for which sleeping workers are woken (10 µs)
 
 _SOURCES = ("pool.ll", "plan.ll", "call.ll")
 _FUNCTIONS = (
@@ -119,6 +120,7 @@ def _text() -> str:
         PAUSE="pause" if os.uname().machine in ("x86_64", "AMD64") else "yield",
         SIG_SETMASK=int(signal.SIG_SETMASK),
         SPINS=SPINS,
+        WAKE=WAKE,
     )
 
 

@@ -9,6 +9,9 @@
 ; caller, when no chunk is left, closes the job and waits only for workers that joined. A worker
 ; that the system has not woken yet is never waited for, so a busy core costs no stall.
 ;
+; Waking a worker costs the caller about 10 µs. So a job wakes them only when the work that was done
+; while they slept adds up to $WAKE ns: rent before you buy.
+;
 ; state = generation << 32 | open << 31 | number of workers inside
 
 @state    = internal global i64 0, align 64
@@ -18,6 +21,7 @@
 @sleepers = internal global i32 0, align 64
 @threads  = internal global i64 1                ; wanted, the caller included
 @started  = internal global i64 0                ; workers that exist
+@missed   = internal global i64 0                ; estimated ns of work done while workers slept
 @spins    = internal global i64 $SPINS          ; pauses before a worker goes to sleep
 
 @job_kernel = internal global ptr null, align 64
@@ -282,7 +286,15 @@ publish:
   store atomic i64 %fresh, ptr @state seq_cst, align 64
   %asleep = load atomic i32, ptr @sleepers seq_cst, align 4
   %none_asleep = icmp eq i32 %asleep, 0
-  br i1 %none_asleep, label %join, label %wake
+  br i1 %none_asleep, label %join, label %weigh
+weigh:
+  %before = load i64, ptr @missed
+  %size = mul i64 %chunks, %cost
+  %missed = add i64 %before, %size
+  %worth = icmp sge i64 %missed, $WAKE
+  %remembered = select i1 %worth, i64 0, i64 %missed
+  store i64 %remembered, ptr @missed
+  br i1 %worth, label %wake, label %join
 wake:
   %others = sub i64 %chunks, 1
   %useful = call i64 @llvm.smin.i64(i64 %others, i64 %workers)

@@ -1,0 +1,209 @@
+; GEMM as a kernel over tiles of a batch of row-major matrices; BLAS is column-major,
+; so C = A B is asked for as C' = B' A'. The matrix sizes are words, the function is BLAS's own.
+;
+; args: 0 A  1 B  2 C  3 function  4 rows m  5 columns n  6 inner size k  7 lda  8 ldb  9 ldc
+;       10 A is transposed  11 B is transposed  12 alpha  13 beta (bits of the matrix type)
+;       14, 15, 16 bytes from one matrix of the batch to the next
+;       17, 18 rows and columns of a tile  19, 20 tiles down and across a matrix
+;       21 length of the pieces into which the inner size is cut  22 one
+; The extent counts tiles, across first, then down, then the batch.
+
+@letters = internal constant [2 x i8] c"NT"
+
+define internal ptr @advance(ptr %p, i64 %count, i64 %size) nounwind alwaysinline {
+  %bytes = mul i64 %count, %size
+  %q = getelementptr i8, ptr %p, i64 %bytes
+  ret ptr %q
+}
+
+define internal void @gemm_tiles(ptr %args, i64 %lo, i64 %hi, i64 %size) nounwind alwaysinline {
+entry:
+  %A = call ptr @word_pointer(ptr %args, i64 0)
+  %B = call ptr @word_pointer(ptr %args, i64 1)
+  %C = call ptr @word_pointer(ptr %args, i64 2)
+  %gemm = call ptr @word_pointer(ptr %args, i64 3)
+  %m = call i64 @word(ptr %args, i64 4)
+  %n = call i64 @word(ptr %args, i64 5)
+  %lda = call i64 @word(ptr %args, i64 7)
+  %ldb = call i64 @word(ptr %args, i64 8)
+  %ldc = call i64 @word(ptr %args, i64 9)
+  %transposed_a = call i64 @word(ptr %args, i64 10)
+  %transposed_b = call i64 @word(ptr %args, i64 11)
+  %stride_a = call i64 @word(ptr %args, i64 14)
+  %stride_b = call i64 @word(ptr %args, i64 15)
+  %stride_c = call i64 @word(ptr %args, i64 16)
+  %tile_rows = call i64 @word(ptr %args, i64 17)
+  %tile_columns = call i64 @word(ptr %args, i64 18)
+  %down = call i64 @word(ptr %args, i64 19)
+  %across = call i64 @word(ptr %args, i64 20)
+  %tiles = mul i64 %down, %across
+  %k = call i64 @word(ptr %args, i64 6)
+  %piece = call i64 @word(ptr %args, i64 21)
+  %one_at = getelementptr i64, ptr %args, i64 22
+  %lda_at = getelementptr i64, ptr %args, i64 7
+  %ldb_at = getelementptr i64, ptr %args, i64 8
+  %ldc_at = getelementptr i64, ptr %args, i64 9
+  %alpha_at = getelementptr i64, ptr %args, i64 12
+  %beta_at = getelementptr i64, ptr %args, i64 13
+  %letter_a = getelementptr i8, ptr @letters, i64 %transposed_a
+  %letter_b = getelementptr i8, ptr @letters, i64 %transposed_b
+  %rows_at = alloca i64
+  %columns_at = alloca i64
+  %inner_at = alloca i64
+  %turned_a = icmp ne i64 %transposed_a, 0
+  %turned_b = icmp ne i64 %transposed_b, 0
+  %row_a = select i1 %turned_a, i64 1, i64 %lda
+  %column_b = select i1 %turned_b, i64 %ldb, i64 1
+  %inner_a = select i1 %turned_a, i64 %lda, i64 1
+  %inner_b = select i1 %turned_b, i64 1, i64 %ldb
+  br label %next
+next:
+  %unit = phi i64 [ %lo, %entry ], [ %unit1, %advance_unit ]
+  %more = icmp slt i64 %unit, %hi
+  br i1 %more, label %multiply, label %done
+multiply:
+  %matrix = sdiv i64 %unit, %tiles
+  %tile = srem i64 %unit, %tiles
+  %tile_i = sdiv i64 %tile, %across
+  %tile_j = srem i64 %tile, %across
+  %i = mul i64 %tile_i, %tile_rows
+  %j = mul i64 %tile_j, %tile_columns
+  %below = sub i64 %m, %i
+  %right = sub i64 %n, %j
+  %rows = call i64 @llvm.smin.i64(i64 %below, i64 %tile_rows)
+  %columns = call i64 @llvm.smin.i64(i64 %right, i64 %tile_columns)
+  store i64 %rows, ptr %rows_at
+  store i64 %columns, ptr %columns_at
+  %a0 = call ptr @advance(ptr %A, i64 %matrix, i64 %stride_a)
+  %b0 = call ptr @advance(ptr %B, i64 %matrix, i64 %stride_b)
+  %c0 = call ptr @advance(ptr %C, i64 %matrix, i64 %stride_c)
+  %skip_a = mul i64 %i, %row_a
+  %skip_b = mul i64 %j, %column_b
+  %row_c = mul i64 %i, %ldc
+  %skip_c = add i64 %row_c, %j
+  %a = call ptr @advance(ptr %a0, i64 %skip_a, i64 %size)
+  %b = call ptr @advance(ptr %b0, i64 %skip_b, i64 %size)
+  %c = call ptr @advance(ptr %c0, i64 %skip_c, i64 %size)
+  br label %accumulate
+accumulate:
+  %from = phi i64 [ 0, %multiply ], [ %to, %accumulate ]
+  %inner_left = sub i64 %k, %from
+  %inner = call i64 @llvm.smin.i64(i64 %inner_left, i64 %piece)
+  store i64 %inner, ptr %inner_at
+  %is_first = icmp eq i64 %from, 0
+  %factor_at = select i1 %is_first, ptr %beta_at, ptr %one_at
+  %along_a = mul i64 %from, %inner_a
+  %along_b = mul i64 %from, %inner_b
+  %a_piece = call ptr @advance(ptr %a, i64 %along_a, i64 %size)
+  %b_piece = call ptr @advance(ptr %b, i64 %along_b, i64 %size)
+  call void %gemm(ptr %letter_b, ptr %letter_a, ptr %columns_at, ptr %rows_at, ptr %inner_at,
+                  ptr %alpha_at, ptr %b_piece, ptr %ldb_at, ptr %a_piece, ptr %lda_at,
+                  ptr %factor_at, ptr %c, ptr %ldc_at)
+  %to = add i64 %from, %piece
+  %unfinished = icmp slt i64 %to, %k
+  br i1 %unfinished, label %accumulate, label %advance_unit
+advance_unit:
+  %unit1 = add i64 %unit, 1
+  br label %next
+done:
+  ret void
+}
+
+define internal i64 @word(ptr %args, i64 %i) nounwind alwaysinline {
+  %p = getelementptr i64, ptr %args, i64 %i
+  %v = load i64, ptr %p
+  ret i64 %v
+}
+
+define internal ptr @word_pointer(ptr %args, i64 %i) nounwind alwaysinline {
+  %p = getelementptr i64, ptr %args, i64 %i
+  %v = load ptr, ptr %p
+  ret ptr %v
+}
+
+declare i64 @llvm.smin.i64(i64, i64)
+
+define void @gemm_f4(ptr %args, i64 %lo, i64 %hi) nounwind {
+  call void @gemm_tiles(ptr %args, i64 %lo, i64 %hi, i64 4)
+  ret void
+}
+
+define void @gemm_f8(ptr %args, i64 %lo, i64 %hi) nounwind {
+  call void @gemm_tiles(ptr %args, i64 %lo, i64 %hi, i64 8)
+  ret void
+}
+
+; GEMV over tiles of the result: y = alpha M x + beta y, or with M' in place of M, for row-major M.
+;
+; args: 0 M  1 x  2 y  3 function  4 rows of M  5 columns of M  6 distance between its rows
+;       7 M is transposed  8 alpha  9 beta  10 step of x  11 step of y (in elements)
+;       12, 13, 14 bytes from one of the batch to the next  15 results of a tile
+;       16 tiles of a result
+
+define internal void @gemv_tiles(ptr %args, i64 %lo, i64 %hi, i64 %size) nounwind alwaysinline {
+entry:
+  %M = call ptr @word_pointer(ptr %args, i64 0)
+  %X = call ptr @word_pointer(ptr %args, i64 1)
+  %Y = call ptr @word_pointer(ptr %args, i64 2)
+  %gemv = call ptr @word_pointer(ptr %args, i64 3)
+  %rows = call i64 @word(ptr %args, i64 4)
+  %columns = call i64 @word(ptr %args, i64 5)
+  %ld = call i64 @word(ptr %args, i64 6)
+  %transposed = call i64 @word(ptr %args, i64 7)
+  %step_y = call i64 @word(ptr %args, i64 11)
+  %stride_m = call i64 @word(ptr %args, i64 12)
+  %stride_x = call i64 @word(ptr %args, i64 13)
+  %stride_y = call i64 @word(ptr %args, i64 14)
+  %tile = call i64 @word(ptr %args, i64 15)
+  %tiles = call i64 @word(ptr %args, i64 16)
+  %ld_at = getelementptr i64, ptr %args, i64 6
+  %alpha_at = getelementptr i64, ptr %args, i64 8
+  %beta_at = getelementptr i64, ptr %args, i64 9
+  %step_x_at = getelementptr i64, ptr %args, i64 10
+  %step_y_at = getelementptr i64, ptr %args, i64 11
+  %rows_at = alloca i64
+  %columns_at = alloca i64
+  %turned = icmp ne i64 %transposed, 0
+  %length = select i1 %turned, i64 %columns, i64 %rows
+  %along = select i1 %turned, i64 1, i64 %ld
+  %other = sub i64 1, %transposed
+  %letter = getelementptr i8, ptr @letters, i64 %other
+  store i64 %rows, ptr %rows_at
+  store i64 %columns, ptr %columns_at
+  %part_at = select i1 %turned, ptr %columns_at, ptr %rows_at
+  br label %next
+next:
+  %unit = phi i64 [ %lo, %entry ], [ %unit1, %multiply ]
+  %more = icmp slt i64 %unit, %hi
+  br i1 %more, label %multiply, label %done
+multiply:
+  %matrix = sdiv i64 %unit, %tiles
+  %index = srem i64 %unit, %tiles
+  %first = mul i64 %index, %tile
+  %left = sub i64 %length, %first
+  %part = call i64 @llvm.smin.i64(i64 %left, i64 %tile)
+  store i64 %part, ptr %part_at
+  %m0 = call ptr @advance(ptr %M, i64 %matrix, i64 %stride_m)
+  %x = call ptr @advance(ptr %X, i64 %matrix, i64 %stride_x)
+  %y0 = call ptr @advance(ptr %Y, i64 %matrix, i64 %stride_y)
+  %skip_m = mul i64 %first, %along
+  %skip_y = mul i64 %first, %step_y
+  %m = call ptr @advance(ptr %m0, i64 %skip_m, i64 %size)
+  %y = call ptr @advance(ptr %y0, i64 %skip_y, i64 %size)
+  call void %gemv(ptr %letter, ptr %columns_at, ptr %rows_at, ptr %alpha_at, ptr %m, ptr %ld_at,
+                  ptr %x, ptr %step_x_at, ptr %beta_at, ptr %y, ptr %step_y_at)
+  %unit1 = add i64 %unit, 1
+  br label %next
+done:
+  ret void
+}
+
+define void @gemv_f4(ptr %args, i64 %lo, i64 %hi) nounwind {
+  call void @gemv_tiles(ptr %args, i64 %lo, i64 %hi, i64 4)
+  ret void
+}
+
+define void @gemv_f8(ptr %args, i64 %lo, i64 %hi) nounwind {
+  call void @gemv_tiles(ptr %args, i64 %lo, i64 %hi, i64 8)
+  ret void
+}
