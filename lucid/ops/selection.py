@@ -1,0 +1,61 @@
+"""Selection: results that are elements of the operand, with where along an axis they stand."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lucid.errors import DTypeError
+from lucid.ir.primitive import Primitive
+from lucid.ir.tape import bind
+from lucid.ir.types import Type
+from lucid.ops.axes import with_ones
+
+INT64 = np.dtype("int64")
+
+
+class Selected(NamedTuple):
+    """Elements of a tensor, and their int64 indices along the axis they were chosen from."""
+
+    values: Any
+    indices: Any
+
+
+class Selection(Primitive, abstract=True):
+    """Two results: elements of the operand, and their indices along `axis`.
+
+    The derivative follows the indices: tangents are taken from there, cotangents are added there.
+    """
+
+    saves = "y"
+    axis: int
+
+    def jvp(self, ts: tuple[Any, ...], y: tuple[Any, ...], x: Any) -> tuple[Any, Any]:
+        return take_along(ts[0], y[1], self.axis), None
+
+    def vjp(self, ct: tuple[Any, ...], y: tuple[Any, ...], x: Any) -> tuple[Any]:
+        from lucid.ops.indexing import PutAlong
+
+        if ct[0] is None:
+            return (None,)
+        return (bind(PutAlong(self.axis, x.shape[self.axis]), ct[0], y[1]),)
+
+
+def take_along(x: Any, indices: Any, axis: int) -> Any:
+    from lucid.ops.indexing import TakeAlong
+
+    return bind(TakeAlong(axis), x, indices)
+
+
+def pick(x: Any, indices: Any, axis: int, keep: bool) -> Selected:
+    """One element along `axis` for every index in `indices`, which does not have that axis."""
+    kept = indices.reshape(with_ones(x.shape, (axis,)))
+    values = take_along(x, kept, axis)
+    return Selected(values, kept) if keep else Selected(values.reshape(indices.shape), indices)
+
+
+def check_ordered(name: str, x: Type) -> None:
+    """Refuse complex numbers, which have no order."""
+    if x.dtype.kind == "c":
+        raise DTypeError(f"{name}: {x.dtype} numbers have no order; take abs() or .real first")

@@ -1,0 +1,333 @@
+"""Statistics: means, variances, norms, softmax, made of primitives. No rules stand here."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lucid.errors import DTypeError, ShapeError
+from lucid.ir.source import at_line
+from lucid.ir.tape import bind
+from lucid.ops.axes import axis_of, with_ones
+from lucid.ops.extrema import amax, amin
+from lucid.ops.promote import as_tensor, cast, to_floating
+from lucid.ops.reduction import Sum, logsumexp, reduced_axes, sum
+from lucid.ops.selection import Selected, pick
+from lucid.ops.sorting import Sort
+
+
+def mean(
+    x: Any,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    axis: Any = None,
+    keepdims: Any = None,
+    dtype: Any = None,
+) -> Any:
+    """The mean over `dim` (all axes by default); integers and booleans become the default float.
+
+    >>> import lucid
+    >>> lucid.mean(lucid.tensor([1.0, 2.0, 6.0]))
+    Tensor(3.)
+    """
+    x = to_floating(x) if dtype is None else cast(as_tensor(x), dtype)
+    if x.dtype.kind not in "fc":
+        raise DTypeError(f"mean: {x.dtype} cannot hold a mean; name a floating dtype{at_line()}")
+    axes = reduced_axes("mean", x.ndim, dim, axis)
+    total = bind(Sum(axes), x) / float(count(x.shape, axes))
+    keep = keepdim if keepdims is None else keepdims
+    return total.reshape(with_ones(x.shape, axes)) if keep else total
+
+
+def count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
+    """The number of elements that one result of a reduction is made of."""
+    return math.prod([shape[i] for i in axes])
+
+
+def var(
+    x: Any,
+    dim: Any = None,
+    unbiased: Any = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+    ddof: Any = None,
+    axis: Any = None,
+    keepdims: Any = None,
+) -> Any:
+    """The variance over `dim`: the sum of squared deviations from the mean over `n - correction`.
+
+    The correction is 1 unless given (`unbiased=False` means 0, and `ddof` is NumPy's word for it).
+
+    >>> import lucid
+    >>> lucid.var(lucid.tensor([1.0, 2.0, 3.0])), lucid.var(lucid.tensor([1.0, 3.0]), ddof=0)
+    (Tensor(1.), Tensor(1.))
+    """
+    return moments("var", x, dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
+
+
+def std(
+    x: Any,
+    dim: Any = None,
+    unbiased: Any = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+    ddof: Any = None,
+    axis: Any = None,
+    keepdims: Any = None,
+) -> Any:
+    """The standard deviation over `dim`, the root of `var`; where it is 0 its gradient is 0.
+
+    >>> import lucid
+    >>> lucid.std(lucid.tensor([1.0, 2.0, 3.0]))
+    Tensor(1.)
+    """
+    return root(moments("std", x, dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0])
+
+
+def var_mean(
+    x: Any,
+    dim: Any = None,
+    unbiased: Any = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+    ddof: Any = None,
+    axis: Any = None,
+    keepdims: Any = None,
+) -> tuple[Any, Any]:
+    """The variance and the mean over `dim`; see `var`."""
+    return moments("var_mean", x, dim, unbiased, keepdim, correction, ddof, axis, keepdims)
+
+
+def std_mean(
+    x: Any,
+    dim: Any = None,
+    unbiased: Any = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+    ddof: Any = None,
+    axis: Any = None,
+    keepdims: Any = None,
+) -> tuple[Any, Any]:
+    """The standard deviation and the mean over `dim`; see `std`."""
+    squared, middle = moments(
+        "std_mean", x, dim, unbiased, keepdim, correction, ddof, axis, keepdims
+    )
+    return root(squared), middle
+
+
+def moments(
+    name: str,
+    x: Any,
+    dim: Any,
+    unbiased: Any,
+    keepdim: Any,
+    correction: Any,
+    ddof: Any,
+    axis: Any,
+    keepdims: Any,
+) -> tuple[Any, Any]:
+    """The variance and the mean; `var(x, False)` is PyTorch's `var(x, unbiased=False)`."""
+    x = to_floating(x)
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    axes = reduced_axes(name, x.ndim, dim, axis)
+    n, ones = count(x.shape, axes), with_ones(x.shape, axes)
+    divisor = float(max(n - freedom(name, unbiased, correction, ddof), 0))
+    middle = (bind(Sum(axes), x) / float(n)).reshape(ones)
+    squared = bind(Sum(axes), square(x - middle)) / divisor
+    keep = keepdim if keepdims is None else keepdims
+    return (squared.reshape(ones), middle) if keep else (squared, middle.reshape(squared.shape))
+
+
+def freedom(name: str, unbiased: Any, correction: Any, ddof: Any) -> float:
+    """The correction in any of its three spellings."""
+    spellings = (None if unbiased is None else int(unbiased), correction, ddof)
+    given = [c for c in spellings if c is not None]
+    if len(given) > 1:
+        raise TypeError(f"{name}: give one of unbiased, correction and ddof{at_line()}")
+    return given[0] if given else 1
+
+
+def square(x: Any) -> Any:
+    """`|x|²`, which is real and smooth for complex numbers too."""
+    return (x * x.conj()).real if x.dtype.kind == "c" else x * x
+
+
+def root(x: Any) -> Any:
+    """`sqrt(x)` with derivative 0, of every order, at 0."""
+    from lucid.ops.conditional import where
+
+    return where(x == 0, 0.0, where(x == 0, 1.0, x).sqrt())
+
+
+def norm(
+    x: Any,
+    p: Any = 2,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    ord: Any = None,
+    axis: Any = None,
+    keepdims: Any = None,
+) -> Any:
+    """The p-norm of the elements over `dim` (all axes by default): `sum(|x|**p) ** (1/p)`.
+
+    p is any number; inf and -inf give the largest and smallest |x|, 0 the count of elements that
+    are not zero. At x = 0, where a norm is not differentiable, its gradient is 0, to every order.
+
+    >>> import lucid
+    >>> lucid.norm(lucid.tensor([3.0, 4.0]))
+    Tensor(5.)
+    """
+    x = to_floating(x)
+    p = order_of("norm", p if ord is None else ord)
+    axes = reduced_axes("norm", x.ndim, dim, axis)
+    y = p_norm(x, p, axes)
+    keep = keepdim if keepdims is None else keepdims
+    return y.reshape(with_ones(x.shape, axes)) if keep else y
+
+
+def order_of(name: str, p: Any) -> float:
+    if p == "fro":
+        return 2.0
+    try:
+        return float(p)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name}: p={p!r} is not a number; matrix norms are in linalg{at_line()}"
+        ) from None
+
+
+def p_norm(x: Any, p: float, axes: tuple[int, ...]) -> Any:
+    from lucid.ops.conditional import where
+
+    if p == 2:
+        return root(bind(Sum(axes), square(x)))
+    size = x.abs()
+    if p == math.inf:
+        return amax(size, axis=axes)
+    if p == -math.inf:
+        return amin(size, axis=axes)
+    if p == 1:
+        return bind(Sum(axes), size)
+    zero = size == 0
+    if p == 0:
+        return bind(Sum(axes), cast(~zero, size.dtype))
+    powers = where(zero, 0.0 if p > 0 else math.inf, where(zero, 1.0, size) ** p)
+    total = bind(Sum(axes), powers)
+    edge = (total == 0) | (total == math.inf)
+    return where(edge, total ** (1 / p), where(edge, 1.0, total) ** (1 / p))
+
+
+def softmax(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
+    """`exp(x) / sum(exp(x))` along `dim`, computed without overflow.
+
+    >>> import lucid
+    >>> lucid.softmax(lucid.tensor([1.0, 1.0]), dim=0)
+    Tensor([0.5, 0.5])
+    """
+    x, axis = softmax_operands("softmax", x, dim, axis, dtype)
+    if 0 in x.shape:
+        return x.exp()
+    powers = (x - amax(x, axis=axis, keepdims=True).detach()).exp()
+    return powers / sum(powers, axis=axis, keepdims=True)
+
+
+def log_softmax(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
+    """`log(softmax(x))` along `dim`: `x - logsumexp(x)`."""
+    x, axis = softmax_operands("log_softmax", x, dim, axis, dtype)
+    return x - logsumexp(x, axis=axis, keepdims=True)
+
+
+def softmax_operands(
+    name: str, x: Any, dim: Any, axis: Any, dtype: Any
+) -> tuple[Any, tuple[int, ...]]:
+    """The operand and its axis (none for a number, whose softmax is 1)."""
+    x = to_floating(x) if dtype is None else cast(as_tensor(x), dtype)
+    if x.dtype.kind == "c":
+        raise DTypeError(f"{name}: operand of dtype {x.dtype}; it takes floating dtypes{at_line()}")
+    if dim is None and axis is None:
+        raise TypeError(f"{name}: give the axis that sums to 1, as dim (or axis){at_line()}")
+    return x, reduced_axes(name, x.ndim, dim, axis)
+
+
+def nansum(
+    x: Any,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    axis: Any = None,
+    keepdims: Any = None,
+    dtype: Any = None,
+) -> Any:
+    """The sum over `dim` with nan counted as 0, in value and gradient."""
+    return sum(without_nan(as_tensor(x)), dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype)
+
+
+def nanmean(
+    x: Any,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    axis: Any = None,
+    keepdims: Any = None,
+    dtype: Any = None,
+) -> Any:
+    """The mean over `dim` of the elements that are not nan."""
+    x = to_floating(x) if dtype is None else cast(as_tensor(x), dtype)
+    total = nansum(x, dim, keepdim, axis=axis, keepdims=keepdims)
+    return total / cast(sum(x == x, dim, keepdim, axis=axis, keepdims=keepdims), total.dtype)
+
+
+def without_nan(x: Any) -> Any:
+    from lucid.ops.conditional import where
+
+    return where(x == x, x, 0) if x.dtype.kind in "fc" else x
+
+
+def median(
+    x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
+) -> Any:
+    """The middle element; of an even number the lower of the two in the middle, as in PyTorch.
+
+    - `median(x)` is the median of all elements.
+    - `median(x, dim=1)` gives `(values, indices)` along one axis.
+    - `median(x, axis=1)` gives values only.
+
+    The gradient goes to the element chosen. Where there is a nan, the first nan is the median.
+
+    >>> import lucid
+    >>> lucid.median(lucid.tensor([3.0, 1.0, 2.0, 4.0]))
+    Tensor(2.)
+    """
+    x = as_tensor(x)
+    keep = keepdim if keepdims is None else keepdims
+    if dim is not None and axis is not None:
+        raise TypeError(f"median: give dim or axis, not both{at_line()}")
+    if dim is None and axis is None:
+        values = middle_element(x.reshape(-1), 0, False).values
+        return values.reshape([1] * x.ndim) if keep else values
+    number = axis_of("median", axis if dim is None else dim, x.ndim)
+    found = middle_element(x.reshape(1) if x.ndim == 0 else x, number, keep)
+    if x.ndim == 0:
+        found = Selected(*[part.reshape(()) for part in found])
+    return found.values if dim is None else found
+
+
+def middle_element(x: Any, axis: int, keep: bool) -> Selected:
+    from lucid.ops.conditional import where
+
+    n = x.shape[axis]
+    if n == 0:
+        raise ShapeError(
+            f"median: axis {axis} of shape {x.shape} is empty: it has no median{at_line()}"
+        )
+    indices = bind(Sort(axis, stable=True), x)[1]
+    numbers = sum(x == x, axis=axis)
+    place = where(numbers == n, (n - 1) // 2, numbers)
+    return pick(x, pick(indices, place, axis, False).values, axis, keep)

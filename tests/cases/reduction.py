@@ -1,0 +1,91 @@
+"""Cases for sums, products, extrema, truth and logsumexp."""
+
+import numpy as np
+from scipy import special
+
+from lucid.ops.extrema import Argmax, Argmin, Max, Min
+from lucid.ops.reduction import AllTrue, AnyTrue, LogSumExp, Prod, Sum
+from tests.cases.case import Case, boolean, complex_, integer, real
+
+
+def reducing(numpy, axes, **options):
+    return lambda x: numpy(x, axis=axes, **options)
+
+
+SUMS = [
+    Case(Sum(()), (real(2, 3),), lambda x: x, label="no-axes"),
+    Case(Sum(()), (real(),), lambda x: x),
+    Case(Sum((0,)), (real(4),), np.sum),
+    Case(Sum((1,)), (real(2, 3, 4),), reducing(np.sum, 1)),
+    Case(Sum((0, 2)), (complex_(2, 3, 4),), reducing(np.sum, (0, 2))),
+    Case(Sum((0, 1)), (integer(3, 2),), np.sum),
+    Case(Sum((1,)), (real(2, 0),), reducing(np.sum, 1), label="empty"),
+    Case(Sum((1,)), (real(0, 2),), reducing(np.sum, 1), label="empty-result"),
+]
+
+PRODUCTS = [
+    Case(Prod(()), (real(2, 3),), lambda x: x, label="no-axes"),
+    Case(Prod(()), (real(),), lambda x: x),
+    Case(Prod((0,)), (real(5),), np.prod),
+    Case(Prod((0,)), (real(1, 3),), reducing(np.prod, 0)),
+    Case(Prod((1,)), (real(2, 3, 2),), reducing(np.prod, 1)),
+    Case(Prod((0, 2)), (real(2, 3, 2),), reducing(np.prod, (0, 2))),
+    Case(Prod((0, 1)), (complex_(2, 2),), np.prod),
+    Case(Prod((0,)), (integer(3, 2),), reducing(np.prod, 0)),
+    Case(Prod((0, 1)), (real(2, 0),), np.prod, label="empty"),
+    Case(Prod((1,)), (real(0, 2),), reducing(np.prod, 1), label="empty-result"),
+    Case(Prod((0,)), (real(4, low=0, high=0),), np.prod, label="all-zero"),
+    Case(Prod((1,)), (real(3, 2, low=0, high=0),), reducing(np.prod, 1), label="two-zeros"),
+]
+
+EXTREMA = [
+    case
+    for op, numpy in ((Max, np.max), (Min, np.min))
+    for case in (
+        Case(op(()), (real(),), lambda x: x),
+        Case(op((0,)), (real(5, distinct=True),), numpy),
+        Case(op((1,)), (real(2, 4, 3, distinct=True),), reducing(numpy, 1)),
+        Case(op((0, 2)), (real(2, 3, 4, distinct=True),), reducing(numpy, (0, 2))),
+        Case(op((1,)), (integer(3, 4),), reducing(numpy, 1)),
+        Case(op((0,)), (boolean(4, 2),), reducing(numpy, 0)),
+        Case(op((1,)), (real(0, 3),), reducing(numpy, 1), label="empty-result"),
+    )
+]
+
+INDICES = [
+    case
+    for op, numpy in ((Argmax, np.argmax), (Argmin, np.argmin))
+    for case in (
+        Case(op(0), (real(5),), numpy),
+        Case(op(1), (real(2, 4, 3),), reducing(numpy, 1)),
+        Case(op(0), (integer(4, 3, low=0, high=3),), reducing(numpy, 0), label="ties"),
+        Case(op(1), (boolean(3, 4),), reducing(numpy, 1)),
+        Case(op(1), (real(0, 3),), reducing(numpy, 1), label="empty-result"),
+    )
+]
+
+TRUTH = [
+    case
+    for op, numpy in ((AnyTrue, np.any), (AllTrue, np.all))
+    for case in (
+        Case(op((1,)), (boolean(4, 2),), reducing(numpy, 1)),
+        Case(op(()), (boolean(),), lambda x: x),
+        Case(op((0, 1)), (integer(2, 2, low=0, high=2),), numpy),
+        Case(op((0,)), (real(3, 2),), reducing(numpy, 0)),
+        Case(op((0,)), (complex_(3, 2),), reducing(numpy, 0)),
+        Case(op((0,)), (boolean(0, 2),), reducing(numpy, 0), label="empty"),
+    )
+]
+
+LOGSUMEXP = [
+    Case(LogSumExp(()), (real(),), lambda x: x),
+    Case(LogSumExp((0,)), (real(5),), special.logsumexp),
+    Case(LogSumExp((1,)), (real(2, 3, 4),), reducing(special.logsumexp, 1)),
+    Case(
+        LogSumExp((0, 2)), (real(2, 3, 4, low=-50, high=50),), reducing(special.logsumexp, (0, 2))
+    ),
+    Case(LogSumExp((1,)), (real(2, 0),), lambda x: np.full(2, -np.inf, x.dtype), "empty", False),
+    Case(LogSumExp((1,)), (real(0, 2),), lambda x: np.zeros(0, x.dtype), label="empty-result"),
+]
+
+CASES = [*SUMS, *PRODUCTS, *EXTREMA, *INDICES, *TRUTH, *LOGSUMEXP]
