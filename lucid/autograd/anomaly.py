@@ -28,7 +28,7 @@ def explain_nan(cut: Cut, seeds: Sequence[Any], grads: Sequence[Any]) -> None:
     prepared = prepare("vjp", cut, [seed is not None for seed in seeds])
     arrays = [residual(node) for node in prepared.nodes(cut)]
     chosen = [seeds[i].value for i in prepared.derivative.seeds]
-    first = first_nan(prepared.derivative.graph, [*arrays, *chosen])
+    first = first_nan(prepared.derivative.graph, [*arrays, *chosen, *prepared.derivative.constants])
     if first is not None:
         raise GraphError(
             f"backward: a nan was born in the backward pass of the operation at {first.source}, in {first.op!r}"

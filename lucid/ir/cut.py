@@ -122,6 +122,10 @@ def cut_nodes(starts: list[Node], ends: list[Any]) -> Cut:
                 active.add(node)
                 equations.append(node)
                 break
+        else:
+            if not node.inputs and node.op is not FREED:  # a recorded constant, such as `full`
+                active.add(node)
+                equations.append(node)
     return Cut(starts, ends, equations)
 
 

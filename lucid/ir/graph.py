@@ -134,6 +134,16 @@ class Graph:
 
         return cut(inputs, outputs).graph(name)
 
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Graph) and self.key == other.key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.key)
+
     @property
     def in_types(self) -> tuple[Type, ...]:
         return tuple(var.type for var in self.inputs)

@@ -11,6 +11,8 @@ class _Modes(threading.local):
     inference = False  # inference_mode: results can never be tracked
     anomaly = False  # check every value for nan and name the line
     source: Any = None  # the Source that replayed equations inherit
+    staging: Any = None  # the Trace of a transform whose rules are running: constants are equations too
+    maps: tuple[Any, ...] = ()  # the running vmaps, innermost last
 
 
 local = _Modes()

@@ -226,6 +226,8 @@ STOP_GRADIENT = StopGradient()
 def bind(op: Primitive, *xs: Any) -> Any:
     """Apply `op` to tensors and Literals: compute it where all values are known, record it where tracked."""
     flags = 0
+    if not xs and local.staging is not None:
+        return _bind_abstract(op, xs)
     for x in xs:
         if x.value is None:
             return _bind_abstract(op, xs)
@@ -300,6 +302,69 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
     return out
 
 
+def bind_one(op: Primitive, x: Any) -> Any:
+    """`bind` for one tensor with a value and an operation that makes no view, unrolled for speed."""
+    try:
+        value = op.eval(x.value)
+    except Exception as error:
+        raise _explain(op, (x,), error) from error
+    if value.__class__ is not _ndarray:
+        value = np.asarray(value)
+    out = _new(_class)
+    out.value = value
+    out.storage = out.view = None
+    node = x.node
+    if node is None or not node.flags:
+        out.node = None
+    elif node.flags != GRAD or x.storage is not None or local.source is not None:
+        out.node = record(op, (x,), value, node.flags)
+    else:
+        out.node = _record_one(op, x, (node,), value)
+    return out
+
+
+def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, reflected: bool) -> Any:
+    """`bind` for a tensor with a value and a literal, given as a 0-d array too, which NumPy is faster with."""
+    try:
+        value = op.eval(array, x.value) if reflected else op.eval(x.value, array)
+    except Exception as error:
+        raise _explain(op, (literal, x) if reflected else (x, literal), error) from error
+    if value.__class__ is not _ndarray:
+        value = np.asarray(value)
+    out = _new(_class)
+    out.value = value
+    out.storage = out.view = None
+    node = x.node
+    if node is None or not node.flags:
+        out.node = None
+    elif node.flags != GRAD or x.storage is not None or local.source is not None:
+        out.node = record(op, (literal, x) if reflected else (x, literal), value, node.flags)
+    else:
+        out.node = _record_one(op, x, (literal, node) if reflected else (node, literal), value)
+    return out
+
+
+def _record_one(op: Primitive, x: Any, inputs: tuple[Any, ...], value: np.ndarray) -> Node | None:
+    """`record` where `x` is the only tensor, nothing shares its memory and no transform is watching."""
+    if not local.grad or not op.differentiable or value.dtype.kind not in "fc":
+        return None
+    if op.saves_x:  # type: ignore[attr-defined]
+        x.node.saved = x.value
+    node = _new(Node)
+    node.op = op
+    node.inputs = inputs
+    node.flags = GRAD
+    node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
+    node.serial = next(_serials)
+    node.index = 0
+    node.outs = node.stamp = node.cell = node.trace = node.type = None
+    frame = _getframe(3)
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frame = frame.f_back  # type: ignore[assignment]
+    node.source = None if frame is None else (frame.f_code, frame.f_lasti)
+    return node
+
+
 def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) -> Node | None:
     """The Node of `op` applied to `xs`, or None where nobody wants one."""
     if not op.differentiable or value.dtype.kind not in "fc" or not local.grad:
@@ -355,18 +420,26 @@ def node_of(x: Traced) -> Node:
 def synchronise(x: Traced) -> Node:
     """The Node of a tensor that shares memory, brought up to date with writes through other views."""
     storage = x.storage
+    now = (storage, storage.version)
     if x.view is not None and x.view[2] != storage.version:
         base, op, _ = x.view
-        base_node = synchronise(base)
-        if base_node.flags:
-            x.node = record(op, (base,), x.value if x.value is not None else base.value, base_node.flags)
+        if synchronise(base).flags:
+            x.node = bind(op, base).node
         x.view = (base, op, storage.version)
     node = x.node
     if node is None:
         node = x.node = Node(None, (), 0, x.value)
-    elif x.value is not None:
+    elif node.stamp is not None and node.stamp != now:
+        if node.op is None:
+            x.node = Node(None, (), node.flags, x.value, node.type)
+            x.node.cell = node.cell
+        else:
+            x.node = Node(ALIAS, (node,), node.flags, x.value, node.type)
+        x.node.trace = node.trace
+        node = x.node
+    if x.value is not None:
         node.saved = x.value
-    node.stamp = (storage, storage.version)
+    node.stamp = now
     return node
 
 
@@ -450,7 +523,7 @@ def located(error: LucidError) -> LucidError:
 
 
 def _bind_abstract(op: Primitive, xs: tuple[Any, ...]) -> Any:
-    flags, trace = 0, None
+    flags, trace = (0, None) if xs else (TRACE, local.staging)
     for x in xs:
         node = x.node
         if node is None:

@@ -7,6 +7,7 @@
         return %2
 
 A literal has the dtype of the equation's first Var unless it says otherwise: `1.5:f64`.
+A Graph that is a parameter of an operation stands below the one that uses it, under a name like @0.
 """
 
 from __future__ import annotations
@@ -26,6 +27,17 @@ _NUMBERS = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 def to_text(graph: Graph) -> str:
     """`str(graph)`."""
+    labels: dict[Graph, str] = {}
+    sections = [_section(graph, graph.name, labels)]
+    written = 0
+    while written < len(labels):
+        for inner, label in list(labels.items())[written:]:
+            sections.append(_section(inner, label, labels))
+            written += 1
+    return "\n".join(sections)
+
+
+def _section(graph: Graph, name: str, labels: dict[Graph, str]) -> str:
     names = _names(graph)
 
     def atom(x: Atom, context: Any = None) -> str:
@@ -38,21 +50,17 @@ def to_text(graph: Graph) -> str:
     for eqn in graph.equations:
         left = ", ".join(f"{names[v]}: {v.type}" for v in eqn.outputs)
         context = _context(eqn.inputs)
-        right = " ".join([_op_text(eqn.op), *[atom(x, context) for x in eqn.inputs]])
+        right = " ".join([_op_text(eqn.op, labels), *[atom(x, context) for x in eqn.inputs]])
         rows.append((left, right, "" if eqn.source is None else f"# {eqn.source}"))
     wide_left = max((len(left) for left, _, _ in rows), default=0)
     wide_right = max((len(right) for _, right, _ in rows), default=0)
     head = ", ".join(f"{names[v]}: {v.type}" for v in graph.inputs)
-    lines = [f"graph {graph.name}({head}):"]
+    lines = [f"graph {name}({head}):"]
     for left, right, comment in rows:
-        line = f"    {_pad(left, wide_left)} = {right.ljust(wide_right) if comment else right}"
+        line = f"    {left.ljust(wide_left)} = {right.ljust(wide_right) if comment else right}"
         lines.append(f"{line}  {comment}".rstrip())
     lines.append("    return " + ", ".join(atom(x) for x in graph.outputs))
     return "\n".join(lines).rstrip()
-
-
-def _pad(left: str, width: int) -> str:
-    return left.ljust(width)
 
 
 def _names(graph: Graph) -> dict[Var, str]:
@@ -79,13 +87,18 @@ def _context(inputs: tuple[Atom, ...]) -> Any:
     return next((x.type.dtype for x in inputs if isinstance(x, Var)), None)
 
 
-def _op_text(op: Any) -> str:
-    inside = ", ".join(f"{k}={_param(v)}" for k, v in op.params().items())
+def _op_text(op: Any, labels: dict[Graph, str]) -> str:
+    inside = ", ".join(f"{k}={_param(v, labels)}" for k, v in op.params().items())
     return f"{op.name}[{inside}]" if inside else op.name
 
 
-def _param(value: Any) -> str:
-    return repr(value).replace(" ", "") if not isinstance(value, str) else repr(value)
+def _param(value: Any, labels: dict[Graph, str]) -> str:
+    if isinstance(value, Graph):
+        return labels.setdefault(value, f"@{len(labels)}")
+    if isinstance(value, tuple):
+        inside = ",".join(_param(v, labels) for v in value)
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
+    return repr(value)
 
 
 _HEAD = re.compile(r"graph\s+([^\s(]+)\((.*)\):\s*$")
@@ -103,7 +116,22 @@ def parse(text: str) -> Graph:
     >>> lucid.ir.parse(str(graph)).key == graph.key
     True
     """
-    lines = [line for line in text.strip().splitlines() if line.strip()]
+    sections: list[list[str]] = []
+    for line in text.strip().splitlines():
+        if line.strip():
+            if line.strip().startswith("graph ") or not sections:
+                sections.append([])
+            sections[-1].append(line)
+    graphs: dict[str, Graph] = {}
+    for lines in reversed(sections):
+        graph = _parse_section(lines, graphs)
+        graphs[graph.name] = graph
+    if not sections:
+        raise ParseError("a Graph begins with `graph name(x: f32[3], ...):`")
+    return graph
+
+
+def _parse_section(lines: list[str], graphs: dict[str, Graph]) -> Graph:
     head = _HEAD.match(lines[0].strip()) if lines else None
     if head is None:
         raise ParseError("a Graph begins with `graph name(x: f32[3], ...):`")
@@ -111,7 +139,7 @@ def parse(text: str) -> Graph:
     inputs = _declare(head.group(2), scope, 1)
     equations: list[Equation] = []
     for number, line in enumerate(lines[1:-1], 2):
-        equations.append(_equation(line, scope, number))
+        equations.append(_equation(line, scope, graphs, number))
     last = lines[-1].strip()
     if not last.startswith("return"):
         raise ParseError(f"line {len(lines)}: a Graph ends with `return ...`")
@@ -135,12 +163,12 @@ def _declare(text: str, scope: dict[str, Var], number: int) -> tuple[Var, ...]:
     return tuple(out)
 
 
-def _equation(line: str, scope: dict[str, Var], number: int) -> Equation:
+def _equation(line: str, scope: dict[str, Var], graphs: dict[str, Graph], number: int) -> Equation:
     code, _, comment = line.partition("# ")
     left, equals, right = code.partition(" = ")
     if not equals:
         raise ParseError(f"line {number}: expected `%0: f32[3] = op inputs`, found {line.strip()!r}")
-    name, params, rest = _split_op(right.strip(), number)
+    name, params, rest = _split_op(right.strip(), graphs, number)
     if name not in REGISTRY:
         raise ParseError(f"line {number}: there is no operation named {name!r}")
     try:
@@ -155,7 +183,7 @@ def _equation(line: str, scope: dict[str, Var], number: int) -> Equation:
     return Equation(op, inputs, outputs, WrittenSource(comment.strip()) if comment.strip() else None)  # type: ignore[arg-type]
 
 
-def _split_op(text: str, number: int) -> tuple[str, dict[str, Any], str]:
+def _split_op(text: str, graphs: dict[str, Graph], number: int) -> tuple[str, dict[str, Any], str]:
     """`sum[axes=(0,1)] x` as its name, its parameters and the rest."""
     name = re.match(r"\w+", text)
     if name is None:
@@ -165,11 +193,19 @@ def _split_op(text: str, number: int) -> tuple[str, dict[str, Any], str]:
         return name.group(), {}, rest
     end = _closing_bracket(rest, number)
     try:
-        call = ast.parse(f"f({rest[1:end]})", mode="eval").body
-        params = {k.arg: ast.literal_eval(k.value) for k in call.keywords}  # type: ignore[attr-defined]
-    except (SyntaxError, ValueError):
+        code = re.sub(r"@(\d+)", r"'@\1'", rest[1:end])
+        call = ast.parse(f"f({code})", mode="eval").body
+        params = {k.arg: _resolve(ast.literal_eval(k.value), graphs) for k in call.keywords}  # type: ignore[attr-defined]
+    except (SyntaxError, ValueError, KeyError):
         raise ParseError(f"line {number}: parameters {rest[: end + 1]} do not parse") from None
     return name.group(), params, rest[end + 1 :]  # type: ignore[return-value]
+
+
+def _resolve(value: Any, graphs: dict[str, Graph]) -> Any:
+    """A parameter with the Graphs it names put in."""
+    if isinstance(value, tuple):
+        return tuple(_resolve(v, graphs) for v in value)
+    return graphs[value] if isinstance(value, str) and value.startswith("@") else value
 
 
 def _closing_bracket(text: str, number: int) -> int:

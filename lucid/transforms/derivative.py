@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from lucid.ir.cut import cut
 from lucid.ir.graph import Atom, Graph, Literal, Var
 from lucid.ir.modes import local
@@ -19,16 +21,18 @@ from lucid.ir.tape import Trace, leaf
 
 @dataclass(frozen=True, eq=False)
 class Derivative:
-    """`graph(*residuals, *seeds)` gives the derivatives that are not zero.
+    """`graph(*residuals, *seeds, *constants)` gives the derivatives that are not zero.
 
     residuals    Vars of the original Graph
     seeds        positions of the seeds that are read
+    constants    arrays that rules brought in
     nonzero      for every derivative asked for, whether it is an output of `graph`
     """
 
     graph: Graph
     residuals: tuple[Var, ...]
     seeds: tuple[int, ...]
+    constants: tuple[np.ndarray, ...]
     nonzero: tuple[bool, ...]
 
     def spread(self, outputs: Sequence[Any]) -> list[Any]:
@@ -45,6 +49,15 @@ class Stage:
         self.trace = Trace(what)
         self.env = {var: leaf(var.type, self.trace) for var in graph.vars()}
 
+    def __enter__(self) -> Stage:
+        self.outer = local.staging
+        local.staging = self.trace
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        local.staging = self.outer
+        self.trace.active = False
+
     def read(self, x: Atom) -> Any:
         return x if isinstance(x, Literal) else self.env[x]
 
@@ -53,18 +66,18 @@ class Stage:
 
     def finish(self, seeds: Sequence[Any], results: Sequence[Any]) -> Derivative:
         """The Derivative that computes `results` (None: zero), with only the inputs it reads."""
-        nonzero = tuple(r is not None for r in results)
-        inputs = [*self.env.values(), *[s for s in seeds if s is not None]]
-        graph = cut(inputs, [r for r in results if r is not None]).graph(self.graph.name)
+        given = [*self.env.items(), *[(i, s) for i, s in enumerate(seeds) if s is not None]]
+        section = cut([x for _, x in given], [r for r in results if r is not None])
+        graph = section.graph(self.graph.name)
         used = {x for eqn in graph.equations for x in eqn.inputs} | set(graph.outputs)
-        where = [*self.env, *[i for i, s in enumerate(seeds) if s is not None]]
-        kept = [(var, origin) for var, origin in zip(graph.inputs, where, strict=True) if var in used]
-        self.trace.active = False
+        kept = [(var, origin) for var, (origin, _) in zip(graph.inputs, given) if var in used]
+        inputs = (*[var for var, _ in kept], *graph.inputs[len(given) :])
         return Derivative(
-            Graph(graph.name, tuple(var for var, _ in kept), graph.equations, graph.outputs),
-            tuple(origin for _, origin in kept if isinstance(origin, Var)),
-            tuple(origin for _, origin in kept if isinstance(origin, int)),
-            nonzero,
+            Graph(graph.name, inputs, graph.equations, graph.outputs),
+            tuple([origin for _, origin in kept if isinstance(origin, Var)]),
+            tuple([origin for _, origin in kept if isinstance(origin, int)]),
+            tuple([section.slots[slot].saved for slot in section.captured]),
+            tuple([r is not None for r in results]),
         )
 
 

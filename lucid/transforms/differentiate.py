@@ -59,10 +59,12 @@ class Prepared:
         chosen = [seeds[i] for i in self.derivative.seeds]
         if record or any(seed.value is None for seed in chosen):
             tensors = [wrap(None if node.saved is None else residual(node), node) for node in nodes]
-            outputs = replay(self.derivative.graph, [*tensors, *chosen])
+            constants = [wrap(array) for array in self.derivative.constants]
+            outputs = replay(self.derivative.graph, [*tensors, *chosen, *constants])
         else:
             arrays = [residual(node) for node in nodes]
-            outputs = [wrap(y) for y in self.program([*arrays, *[seed.value for seed in chosen]])]
+            given = [*arrays, *[seed.value for seed in chosen], *self.derivative.constants]
+            outputs = [wrap(y) for y in self.program(given)]
         return self.derivative.spread([wrap(y.array) if isinstance(y, Literal) else y for y in outputs])
 
 

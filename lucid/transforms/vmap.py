@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from lucid.ir.cut import cut
 from lucid.ir.graph import Equation, Graph, Literal
-from lucid.ir.tape import bind
+from lucid.ir.modes import local
+from lucid.ir.tape import Trace, bind, leaf, wrap
 from lucid.ir.tracing import replay
+from lucid.ir.types import Type
 
 
 class Batched(NamedTuple):
@@ -30,3 +33,28 @@ def vmap(graph: Graph, n: int, inputs: Sequence[Batched]) -> list[Batched]:
 
     outs = replay(graph, inputs, apply)
     return [Batched(y, False) if isinstance(y, Literal) else y for y in outs]
+
+
+def batch_graph(graph: Graph, n: int, batched: Sequence[bool], summed: Sequence[bool] = ()) -> Graph:
+    """The Graph that `vmap` would run: batched inputs and all outputs have `n` examples in axis 0.
+
+    Outputs marked in `summed` are added up over the examples instead.
+    """
+    trace = Trace("vmap")
+    before, local.staging = local.staging, trace
+    try:
+        inputs = [
+            leaf(Type(var.type.dtype, (n, *var.type.shape)) if b else var.type, trace)
+            for var, b in zip(graph.inputs, batched, strict=True)
+        ]
+        marks = [*summed, *[False] * (len(graph.outputs) - len(summed))]
+        outs = []
+        for y, add_up in zip(vmap(graph, n, [Batched(x, b) for x, b in zip(inputs, batched)]), marks):
+            x = wrap(y.tensor.array) if isinstance(y.tensor, Literal) else y.tensor
+            x = x if y.batched else x.expand((n, *x.shape))
+            outs.append(x.sum(dim=0) if add_up else x)
+        section = cut(inputs, outs)
+    finally:
+        local.staging, trace.active = before, False
+    assert not section.captured, "the Graph of an operation captures nothing"
+    return section.graph(graph.name)

@@ -1,0 +1,180 @@
+"""vmap: a function of one example made a function of many, by batching its Graph. No loop over examples."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lucid.errors import AxisError, LucidError, ShapeError
+from lucid.ir.cut import cut
+from lucid.ir.modes import local
+from lucid.ir.pytree import broadcast_prefix, flatten, unflatten
+from lucid.ir.source import at_line
+from lucid.ir.tape import GRAD, TRACE, Trace, Traced, leaf, wrap
+from lucid.ir.tracing import function_name
+from lucid.ir.types import Type
+from lucid.ops.axes import axis_of
+from lucid.ops.promote import as_tensor
+from lucid.transforms.vmap import Batched
+from lucid.transforms.vmap import vmap as vmap_graph
+
+RANDOMNESS = ("error", "same", "different")
+
+
+class Map:
+    """A running vmap: its size, what it does about randomness, and the per-example keys drawn inside it."""
+
+    def __init__(self, what: str, n: int, randomness: str) -> None:
+        self.trace = Trace(what, depth=len(local.maps) + 1)
+        self.n = n
+        self.randomness = randomness
+        self.inputs: list[Any] = []
+        self.values: list[Batched] = []
+
+    def input(self, tensor: Any) -> Any:
+        """What stands inside the function for one example of `tensor`, whose axis 0 runs over examples."""
+        flags = TRACE | (tensor.node.flags & GRAD if tensor.node is not None else 0)
+        inside = leaf(Type(tensor.dtype, tensor.shape[1:]), self.trace, flags)
+        self.inputs.append(inside)
+        self.values.append(Batched(tensor, True))
+        return inside
+
+
+def vmap(
+    f: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+    in_axes: Any = None,
+    out_axes: Any = None,
+) -> Callable[..., Any]:
+    """`f` over a batch: axis `in_dims` of the arguments runs over examples, `out_dims` of the results.
+
+    in_dims, out_dims   an int, None (shared by all examples), or a pytree of them; `in_axes`/`out_axes` too
+    randomness          what random numbers inside do: "error", "same" or "different" for each example
+    chunk_size          how many examples at once
+
+    >>> import lucid
+    >>> lucid.func.vmap(lambda x, y: (x * y).sum(), in_dims=(0, None))(lucid.ones(3, 2), lucid.ones(2))
+    Tensor([2., 2., 2.])
+    """
+    dims_in = in_dims if in_axes is None else in_axes
+    dims_out = out_dims if out_axes is None else out_axes
+    if randomness not in RANDOMNESS:
+        raise LucidError(f"vmap: randomness {randomness!r}; one of {', '.join(RANDOMNESS)}{at_line()}")
+    if chunk_size is not None and chunk_size < 1:
+        raise LucidError(f"vmap: chunk_size {chunk_size} must be at least 1{at_line()}")
+
+    @functools.wraps(f)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        what = f"vmap of {function_name(f)}"
+        leaves, tree = flatten(args)
+        dims = spread_dims(what, "in_dims", dims_in, args, len(leaves))
+        leaves = [to_front(what, x, d) for x, d in zip(leaves, dims)]
+        n = batch_size(what, leaves, dims)
+        if chunk_size is None or chunk_size >= n:
+            outs, out_tree = run(f, what, n, randomness, leaves, dims, tree, kwargs)
+        else:
+            parts = []
+            for start in range(0, n, chunk_size):
+                stop = min(start + chunk_size, n)
+                rows = [x if d is None else x[start:stop] for x, d in zip(leaves, dims)]
+                part, out_tree = run(f, what, stop - start, randomness, rows, dims, tree, kwargs)
+                parts.append(part)
+            outs = [joined(pieces) for pieces in zip(*parts)]
+        result = unflatten(out_tree, outs)
+        outer_dims = spread_dims(what, "out_dims", dims_out, result, len(outs))
+        return unflatten(out_tree, [place(what, y, d, n) for y, d in zip(outs, outer_dims)])
+
+    return wrapped
+
+
+def run(
+    f: Callable[..., Any],
+    what: str,
+    n: int,
+    randomness: str,
+    leaves: Sequence[Any],
+    dims: Sequence[Any],
+    tree: Any,
+    kwargs: Any,
+) -> tuple[list[Batched], Any]:
+    """Trace `f` for one example and run its Graph for `n`."""
+    mapped = Map(what, n, randomness)
+    inside = [x if d is None else mapped.input(x) for x, d in zip(leaves, dims)]
+    before = local.maps
+    local.maps = (*before, mapped)
+    try:
+        result, out_tree = flatten(f(*unflatten(tree, inside), **kwargs))
+    finally:
+        local.maps = before
+    outputs = [as_tensor(y) for y in result]
+    traced = [y for y in outputs if y.value is None]
+    section = cut(mapped.inputs, traced)
+    mapped.trace.active = False
+    captured = [section.slots[slot] for slot in section.captured]
+    values = [*mapped.values, *[Batched(wrap(node.saved, node), False) for node in captured]]
+    results = iter(vmap_graph(section.graph(function_name(f)), n, values))
+    return [next(results) if y.value is None else Batched(y, False) for y in outputs], out_tree
+
+
+def spread_dims(what: str, name: str, dims: Any, tree: Any, n: int) -> list[Any]:
+    """A dim for every leaf of `tree`."""
+    if dims is None or isinstance(dims, int):
+        return [dims] * n
+    if isinstance(dims, list):
+        dims = tuple(dims)
+    try:
+        return list(broadcast_prefix(dims, tree))
+    except ValueError as error:
+        raise LucidError(f"{what}: {name} {dims!r} does not fit the arguments: {error}{at_line()}") from None
+
+
+def to_front(what: str, x: Any, dim: Any) -> Any:
+    """A mapped argument as a tensor with its examples in axis 0; others as they are."""
+    if dim is None:
+        return x
+    if isinstance(x, (int, float, complex, str)):
+        raise LucidError(f"{what}: in_dims is {dim} for {x!r}, which has no axes; make it None{at_line()}")
+    x = as_tensor(x)
+    if x.ndim == 0:
+        raise ShapeError(f"{what}: in_dims is {dim} for a 0-d tensor, which has no axes{at_line()}")
+    axis = axis_of(what, dim, x.ndim)
+    return x.permute((axis, *[i for i in range(x.ndim) if i != axis])) if axis else x
+
+
+def batch_size(what: str, leaves: Sequence[Any], dims: Sequence[Any]) -> int:
+    sizes = [x.shape[0] for x, d in zip(leaves, dims) if d is not None]
+    if not sizes:
+        raise LucidError(f"{what}: at least one argument must be mapped; in_dims is None for all{at_line()}")
+    if len(set(sizes)) != 1:
+        raise ShapeError(f"{what}: mapped arguments have different numbers of examples: {sizes}{at_line()}")
+    return sizes[0]
+
+
+def joined(parts: Sequence[Batched]) -> Batched:
+    from lucid.ops.shaping import cat
+
+    if not parts[0].batched:
+        return parts[0]
+    return Batched(cat([part.tensor for part in parts], 0), True)
+
+
+def place(what: str, y: Batched, dim: Any, n: int) -> Any:
+    """A result with its examples in axis `dim`."""
+    x = y.tensor if isinstance(y.tensor, Traced) else as_tensor(y.tensor.array)
+    if dim is None:
+        if y.batched:
+            raise AxisError(f"{what}: out_dims is None for a result that differs between examples{at_line()}")
+        return x
+    if not y.batched:
+        x = x.expand((n, *x.shape))
+    axis = axis_of(what, dim, x.ndim)
+    if axis == 0:
+        return x
+    order = list(range(1, x.ndim))
+    order.insert(axis, 0)
+    return x.permute(order)

@@ -1,0 +1,119 @@
+"""CustomVjp: a Graph whose derivative is another Graph, given by the user.
+
+The forward Graph returns outputs and then what is saved; the backward Graph takes what was saved and
+the cotangents of the outputs. Forward mode is the transpose of the backward Graph, which is linear in
+its cotangents; batching batches both Graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from lucid.ir.graph import Graph, Literal
+from lucid.ir.interpret import Program
+from lucid.ir.primitive import Primitive
+from lucid.ir.tape import bind, wrap
+from lucid.ir.tracing import replay
+from lucid.ir.types import Type, is_differentiable
+
+
+@lru_cache(maxsize=256)
+def program(graph: Graph) -> Program:
+    return Program(graph)
+
+
+class CustomVjp(Primitive):
+    """Operands: `n_in` arguments, then what the forward and the backward Graph captured.
+
+    forward     (arguments, captured) -> (outputs, saved)
+    backward    (saved, cotangents of the outputs, captured) -> cotangents of the arguments in `returns`
+    """
+
+    forward: Graph
+    backward: Graph
+    n_in: int
+    n_out: int
+    returns: tuple[int, ...]
+
+    def _split(self, xs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The operands of the forward Graph, and what the backward Graph captured."""
+        n = len(self.forward.inputs)
+        return list(xs[:n]), list(xs[n:])
+
+    def infer(self, *xs: Type) -> tuple[Type, ...]:
+        return self.forward.out_types
+
+    def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
+        return tuple(program(self.forward)(self._split(xs)[0]))
+
+    def vjp(self, cts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vjp import vjp
+
+        args, captured = self._split(xs)
+        results: list[Any] = [None] * len(xs)
+        if any(ct is not None for ct in cts[: self.n_out]):
+            full = [zeros(y) if ct is None else ct for ct, y in zip(cts[: self.n_out], ys)]
+            pulled = replay(self.backward, [*ys[self.n_out :], *full, *captured])
+            for i, ct in zip(self.returns, pulled):
+                results[i] = tensor_of(ct)
+        seeded = [False] * self.n_out + [ct is not None for ct in cts[self.n_out :]]
+        if any(seeded):
+            derivative = vjp(self.forward, self.forward.inputs, seeded)
+            for i, ct in enumerate(apply(derivative, self.forward, args, ys, cts)):
+                results[i] = ct if results[i] is None else results[i] if ct is None else results[i] + ct
+        return tuple(results)
+
+    def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.jvp import jvp
+        from lucid.transforms.vjp import vjp
+
+        args, captured = self._split(xs)
+        n_saved = len(ys) - self.n_out
+        cotangents = self.backward.inputs[n_saved : n_saved + self.n_out]
+        transpose = vjp(self.backward, cotangents, [ts[i] is not None for i in self.returns])
+        at = [*ys[self.n_out :], *[zeros(y) for y in ys[: self.n_out]], *captured]
+        outputs = apply(transpose, self.backward, at, [], [ts[i] for i in self.returns])
+        seeded = [t is not None for t in ts[: len(args)]]
+        derivative = jvp(self.forward, self.forward.inputs, seeded)
+        saved = apply(derivative, self.forward, args, ys, ts)[self.n_out :]
+        return (*outputs, *saved)
+
+    def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vmap import batch_graph
+
+        n_forward = len(self.forward.inputs)
+        forward = batch_graph(self.forward, n, batched[:n_forward])
+        n_given = len(self.backward.inputs) - (len(xs) - n_forward)
+        inside = (*[True] * n_given, *batched[n_forward:])
+        backward = batch_graph(self.backward, n, inside, [not batched[i] for i in self.returns])
+        return bind(CustomVjp(forward, backward, self.n_in, self.n_out, self.returns), *xs)
+
+
+def apply(derivative: Any, graph: Graph, inputs: Sequence[Any], outputs: Sequence[Any], seeds: Any) -> list[Any]:
+    """A Derivative of `graph` at these inputs, whose other residuals are found by replaying it."""
+    known = dict(zip(graph.inputs, inputs))
+    known.update((var, y) for var, y in zip(graph.outputs, outputs) if not isinstance(var, Literal))
+    missing = [var for var in derivative.residuals if var not in known]
+    if missing:
+        extended = Graph(graph.name, graph.inputs, graph.equations, tuple(missing))
+        known.update(zip(missing, replay(extended, inputs)))
+    chosen = [seeds[i] for i in derivative.seeds]
+    constants = [wrap(array) for array in derivative.constants]
+    outs = replay(derivative.graph, [*[known[var] for var in derivative.residuals], *chosen, *constants])
+    return derivative.spread([tensor_of(y) for y in outs])
+
+
+def tensor_of(y: Any) -> Any:
+    return wrap(y.array) if isinstance(y, Literal) else y
+
+
+def zeros(like: Any) -> Any:
+    return wrap(np.zeros(like.shape, like.dtype))
+
+
+def differentiable_positions(types: Sequence[Type]) -> tuple[int, ...]:
+    return tuple(i for i, t in enumerate(types) if is_differentiable(t.dtype))
