@@ -1,6 +1,8 @@
 """Reverse mode in PyTorch's manner: backward, grad, custom Functions, hooks, modes and numerical checks."""
 
 from lucid.autograd.engine import backward, grad
+from lucid.autograd.function import Function, FunctionCtx, once_differentiable
+from lucid.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from lucid.autograd.modes import (
     detect_anomaly,
     enable_grad,
@@ -12,13 +14,19 @@ from lucid.autograd.modes import (
 )
 
 __all__ = [
+    "Function",
+    "FunctionCtx",
+    "GradcheckError",
     "backward",
     "detect_anomaly",
     "enable_grad",
     "grad",
+    "gradcheck",
+    "gradgradcheck",
     "inference_mode",
     "is_grad_enabled",
     "is_inference_mode_enabled",
     "no_grad",
+    "once_differentiable",
     "set_grad_enabled",
 ]
