@@ -186,7 +186,7 @@ class Einsum(Primitive):
 
 
 def bind_einsum(inputs: list[str], out: str, *xs: Any) -> Any:
-    """Einsum with the names a, b, c, ... in order of appearance; a transpose where it is only that."""
+    """Einsum with the names a, b, c, ... in order of appearance; a transpose where that is all."""
     if len(inputs) == 1 and len(set(out)) == len(out) and sorted(inputs[0]) == sorted(out):
         return (
             xs[0] if inputs[0] == out else bind(Transpose(tuple(map(inputs[0].index, out))), xs[0])
