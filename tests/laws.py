@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 
 from lucid.ir import Equation, Graph, Literal, Program, Type, Var, parse, verify
-from lucid.ir.cut import cut
-from lucid.ir.tape import Trace, leaf
 from lucid.ir.types import is_differentiable, type_of
 from lucid.transforms.derivative import Derivative
 from lucid.transforms.jvp import jvp
 from lucid.transforms.vjp import vjp
-from lucid.transforms.vmap import Batched, vmap
+from lucid.transforms.vmap import batch_graph
 from tests.cases.case import Case
 
 RTOL = {"float64": 1e-10, "float32": 1e-5, "float16": 2e-2}
@@ -51,11 +49,11 @@ def differentiable(atoms: Sequence[Any]) -> list[Any]:
 
 
 def joined(graph: Graph, derivative: Derivative) -> tuple[Graph, list[Var]]:
-    """One Graph from inputs and seeds to derivatives, and the Vars of its seeds."""
+    """One Graph from inputs and seeds (and constants) to derivatives, and the Vars that are new."""
     n = len(derivative.residuals)
     inner = derivative.graph
     stands_for: dict[Any, Any] = dict(zip(inner.inputs[:n], derivative.residuals, strict=True))
-    seeds = list(inner.inputs[n:])
+    new = list(inner.inputs[n:])
 
     def rename(atoms: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(stands_for.get(x, x) for x in atoms)
@@ -63,19 +61,20 @@ def joined(graph: Graph, derivative: Derivative) -> tuple[Graph, list[Var]]:
     equations = [Equation(e.op, rename(e.inputs), e.outputs) for e in inner.equations]
     whole = Graph(
         f"{graph.name}_derivative",
-        (*graph.inputs, *seeds),
+        (*graph.inputs, *new),
         (*graph.equations, *equations),
         rename(inner.outputs),
     )
-    return verify(whole), seeds
+    return verify(whole), new
 
 
 def derive(derivative: Derivative, graph: Graph, arrays: Arrays, seeds: Arrays) -> list[Any]:
     """The derivatives for these inputs and seeds (one for each there could be), None where zero."""
     every = tuple(graph.vars())
     env = dict(zip(every, run(Graph(graph.name, graph.inputs, graph.equations, every), arrays)))
-    inputs = [*[env[var] for var in derivative.residuals], *[seeds[i] for i in derivative.seeds]]
-    return derivative.spread(run(derivative.graph, inputs))
+    residuals = [env[var] for var in derivative.residuals]
+    chosen = [seeds[i] for i in derivative.seeds]
+    return derivative.spread(run(derivative.graph, [*residuals, *chosen, *derivative.constants]))
 
 
 def random_like(types: Sequence[Type], seed: int = 7) -> list[np.ndarray]:
@@ -285,21 +284,6 @@ def saves_covers_the_derivative(case: Case) -> None:
         )
 
 
-def batched_graph(
-    graph: Graph, n: int, batched: Sequence[bool]
-) -> tuple[Graph, list[Any], list[bool]]:
-    """The Graph that vmap makes, what it captures, and which of its outputs are batched."""
-    trace = Trace("vmap")
-    inputs = [
-        leaf(Type(var.type.dtype, (n, *var.type.shape)) if b else var.type, trace)
-        for var, b in zip(graph.inputs, batched)
-    ]
-    outs = vmap(graph, n, [Batched(x, b) for x, b in zip(inputs, batched)])
-    found = cut(inputs, [out.tensor for out in outs])
-    captured = [found.slots[slot].saved for slot in found.captured]
-    return verify(found.graph(f"vmap_{graph.name}")), captured, [out.batched for out in outs]
-
-
 def subsets_of_operands(case: Case) -> list[tuple[bool, ...]]:
     return [flags for flags in product((True, False), repeat=len(case.args)) if any(flags)]
 
@@ -310,65 +294,39 @@ def vmap_is_loop(case: Case, n: int = EXAMPLES) -> None:
     shared = examples[0]
     graph = graph_of(case, shared)
     for batched in subsets_of_operands(case):
-        inputs = [
-            np.stack([e[i] for e in examples]) if b else shared[i] for i, b in enumerate(batched)
-        ]
-        rows = [
-            run(graph, [e[i] if b else shared[i] for i, b in enumerate(batched)]) for e in examples
-        ]
-        mapped, captured, flags = batched_graph(graph, n, batched)
-        for i, (y, flag) in enumerate(zip(run(mapped, [*inputs, *captured]), flags, strict=True)):
-            expected = np.stack([row[i] for row in rows])
-            y = y if flag else np.broadcast_to(y, expected.shape)
-            assert y.dtype == expected.dtype
-            assert_close(y, expected, 1e-11, f"vmap of {case}, batched: {batched}")
+        rows = [[e[i] if b else shared[i] for i, b in enumerate(batched)] for e in examples]
+        inputs = [np.stack(column) if b else column[0] for column, b in zip(zip(*rows), batched)]
+        expected = [run(graph, row) for row in rows]
+        mapped = verify(batch_graph(graph, n, batched))
+        for i, y in enumerate(run(mapped, inputs)):
+            stacked = np.stack([row[i] for row in expected])
+            assert y.dtype == stacked.dtype
+            assert_close(y, stacked, 1e-11, f"vmap of {case}, batched: {batched}")
 
 
 def nested_vmap_is_loop(case: Case) -> None:
-    """vmap inside vmap, over all operands and over different ones."""
-    n, m = 3, 2
+    """vmap inside vmap: over all operands, and over the first outside and the last inside."""
+    n, m, last = 3, 2, len(case.args) - 1
     examples = [[case.arrays("float64", seed=m * k + j) for j in range(m)] for k in range(n)]
     graph = graph_of(case, examples[0][0])
-    first, last = 0, len(case.args) - 1
-    all_of_them = [True] * len(case.args)
-    for outer, within in [
-        (all_of_them, all_of_them),
-        ([i == first for i in range(last + 1)], [i == last for i in range(last + 1)]),
-    ]:
+    every = [True] * (last + 1)
+    first_only, last_only = [i == 0 for i in range(last + 1)], [i == last for i in range(last + 1)]
+    for outer, within in [(every, every), (first_only, last_only)]:
 
-        def at(k: int, j: int, i: int, outer: Any = outer, within: Any = within) -> np.ndarray:
-            return examples[k if outer[i] else 0][j if within[i] else 0][i]
+        def row(k: int, j: int, outer: Any = outer, within: Any = within) -> list[np.ndarray]:
+            rows = zip(outer, within)
+            return [examples[k * o][j * w][i] for i, (o, w) in enumerate(rows)]
 
-        once, captured, flags = batched_graph(graph, m, within)
-        twice, more, out_flags = batched_graph(once, n, [*outer, *[False] * len(captured)])
         inputs = []
-        for i in range(last + 1):
-            table = [
-                np.stack([at(k, j, i) for j in range(m)]) if within[i] else at(k, 0, i)
-                for k in range(n)
-            ]
-            inputs.append(np.stack(table) if outer[i] else table[0])
-        results = run(twice, [*inputs, *captured, *more])
-        for index, y in enumerate(results):
-            expected = np.stack(
-                [
-                    np.stack(
-                        [
-                            run(graph, [at(k, j, i) for i in range(last + 1)])[index]
-                            for j in range(m)
-                        ]
-                    )
-                    for k in range(n)
-                ]
-            )
-            if not flags[index]:
-                y = np.expand_dims(y, 1 if out_flags[index] else 0)
-            assert_close(
-                np.broadcast_to(y, expected.shape),
-                expected,
-                1e-11,
-                f"vmap of vmap of {case}: {outer}, {within}",
-            )
+        for i, (o, w) in enumerate(zip(outer, within)):
+            table = np.stack([np.stack([row(k, j)[i] for j in range(m)]) for k in range(n)])
+            table = table if w else table[:, 0]
+            inputs.append(table if o else table[0])
+        twice = verify(batch_graph(batch_graph(graph, m, within), n, outer))
+        loops = [[run(graph, row(k, j)) for j in range(m)] for k in range(n)]
+        for i, y in enumerate(run(twice, inputs)):
+            expected = np.stack([np.stack([results[i] for results in line]) for line in loops])
+            assert_close(y, expected, 1e-11, f"vmap of vmap of {case}: {outer}, {within}")
 
 
 def order_two_is_finite_difference(case: Case) -> None:
@@ -376,12 +334,15 @@ def order_two_is_finite_difference(case: Case) -> None:
     arrays = case.arrays("float64")
     graph = graph_of(case, arrays)
     backward = vjp(graph, graph.inputs)
-    whole, seeds = joined(graph, backward)
+    whole, new = joined(graph, backward)
     if not whole.outputs:
         return
-    points = [*arrays, *random_like([s.type for s in seeds], 3)]
-    tangents: list[Any] = random_like(whole.in_types, 4)
-    tangents = [t if is_differentiable(t.dtype) else None for t in tangents]
+    seeds = random_like([var.type for var in new[: len(backward.seeds)]], 3)
+    points = [*arrays, *seeds, *backward.constants]
+    tangents = [
+        t if is_differentiable(t.dtype) and i < len(arrays) + len(seeds) else None
+        for i, t in enumerate(random_like(whole.in_types, 4))
+    ]
     check_jvp(whole, points, tangents, tolerance=10.0)
 
 
@@ -393,7 +354,7 @@ def text_round_trips(case: Case) -> None:
     if case.op.differentiable:
         graphs += [transform(graph, graph.inputs).graph for transform in (jvp, vjp)]
     if case.args:
-        graphs.append(batched_graph(graph, 2, [True] * len(case.args))[0])
+        graphs.append(batch_graph(graph, 2, [True] * len(case.args)))
     for g in graphs:
         verify(g)
         back = parse(str(g))
@@ -418,7 +379,7 @@ def literal_is_tensor(case: Case) -> None:
         for y, e in zip(run(written, others), run(plain, given), strict=True):
             assert_close(y, e, 1e-12, f"{case} with a literal as operand {i}")
         assert parse(str(verify(written))).key == written.key
-        batched_graph(written, 2, [True] * len(others))
+        verify(batch_graph(written, 2, [True] * len(others)))
         if case.op.differentiable:
             tangents = random_like(plain.in_types, 5)
             fewer = [t for j, t in enumerate(tangents) if j != i]

@@ -1,0 +1,11 @@
+"""Cases for the identities that mark the tape."""
+
+from lucid.ir.tape import Alias, StopGradient
+from tests.cases.case import Case, complex_, integer, real
+
+CASES = [
+    Case(Alias(), (real(2, 3),), lambda x: x),
+    Case(Alias(), (complex_(),), lambda x: x),
+    Case(StopGradient(), (real(2, 3),), lambda x: x),
+    Case(StopGradient(), (integer(0),), lambda x: x),
+]
