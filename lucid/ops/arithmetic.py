@@ -1,16 +1,20 @@
-"""Arithmetic on elements: +, -, *, /, powers, absolute value, extrema, remainder, and casts."""
+"""Arithmetic on elements: +, -, *, /, absolute values, and casts between dtypes."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from lucid.errors import DTypeError
+from lucid.ir.source import at_line
 from lucid.ir.tape import bind
 from lucid.ir.types import DTYPES, Type, is_differentiable
-from lucid.ops.kinds import Elementwise, Linear
-from lucid.ops.promote import cast, promote, to_floating
+from lucid.ops.apply import binary, floating_binary, unary
+from lucid.ops.kinds import SCALE, Elementwise, Linear
+from lucid.ops.promote import as_tensor, cast, promote
+from lucid.ops.quiet import quiet
 
 NUMERIC = "iufc"
 ANY = "biufc"
@@ -43,11 +47,17 @@ class Mul(Elementwise):
 class Div(Elementwise):
     """True division of floating operands."""
 
-    numpy = np.divide
+    numpy = quiet(np.divide)
     scalar, saves = "div", "xy"
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
-        return 1 / b, -y / b
+        return inverse(b), -y / b
+
+
+@quiet
+def inverse(b: Any) -> Any:
+    """1 / b, where b may be a Python number and 0."""
+    return np.divide(1, b).item() if isinstance(b, (int, float, complex)) else 1 / b
 
 
 class Neg(Elementwise):
@@ -56,6 +66,42 @@ class Neg(Elementwise):
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (-1,)
+
+
+class Abs(Elementwise):
+    """The absolute value: real, of complex numbers too. The derivative at 0 is 0."""
+
+    numpy = quiet(np.absolute)
+    scalar, accepts, result, saves = "abs", NUMERIC, "real", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (sgn(x),)
+
+    def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
+        if x.dtype.kind != "c" or ts[0] is None:
+            return super().jvp(ts, y, x)
+        from lucid.ops.complexes import conj, real
+
+        return real(bind(SCALE, ts[0], conj(sgn(x))))
+
+    def vjp(self, ct: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        if x.dtype.kind != "c":
+            return super().vjp(ct, y, x)
+        return (bind(SCALE, cast(ct, x.dtype), sgn(x)),)
+
+
+class Copysign(Elementwise):
+    """|a| with the sign of b. The derivative of a is 0 at 0, that of b is 0."""
+
+    numpy = np.copysign
+    scalar, accepts, saves = "copysign", "f", "x"
+
+    def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
+        from lucid.ops.rounding import sign
+
+        if isinstance(b, float):
+            return math.copysign(1.0, b) * sign(a), None
+        return copysign(1.0, b) * sign(a), None
 
 
 class Cast(Linear):
@@ -67,9 +113,7 @@ class Cast(Linear):
         return Type(DTYPES[self.dtype], x.shape)
 
     def eval(self, x: np.ndarray) -> np.ndarray:
-        if x.dtype.kind == "c" and DTYPES[self.dtype].kind not in "cb":
-            x = x.real
-        return x.astype(DTYPES[self.dtype])
+        return convert(x, DTYPES[self.dtype])
 
     def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
         if ts[0] is None or not is_differentiable(y.dtype):
@@ -83,32 +127,102 @@ class Cast(Linear):
         return bind(self, x)
 
 
-ADD, SUB, MUL, DIV, NEG = Add(), Sub(), Mul(), Div(), Neg()
+@quiet
+def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    if x.dtype.kind == "c" and dtype.kind not in "cb":
+        x = x.real
+    return x.astype(dtype)
+
+
+ADD, SUB, MUL, DIV, NEG, ABS, COPYSIGN = Add(), Sub(), Mul(), Div(), Neg(), Abs(), Copysign()
 
 
 def add(x: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """`x + alpha * other`, elementwise with broadcasting."""
-    return bind(ADD, *promote(x, other if alpha == 1 else multiply(other, alpha)))
+    """`x + alpha * other`, elementwise with broadcasting.
+
+    >>> import lucid
+    >>> lucid.add(lucid.tensor([1.0, 2.0]), 10, alpha=2)
+    Tensor([21., 22.])
+    """
+    return binary(ADD, x, other if alpha == 1 else multiply(other, alpha))
 
 
 def subtract(x: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`x - alpha * other`, elementwise with broadcasting."""
     x, other = promote(x, other if alpha == 1 else multiply(other, alpha))
     if x.dtype.kind == "b":
-        raise DTypeError("sub: the difference of booleans is not defined; use logical_xor, or cast first")
+        raise DTypeError(
+            "sub: the difference of booleans is not defined; "
+            f"use logical_xor, or cast to an integer dtype first{at_line()}"
+        )
     return bind(SUB, x, other)
 
 
 def multiply(x: Any, other: Any) -> Any:
     """`x * other`, elementwise with broadcasting."""
-    return bind(MUL, *promote(x, other))
+    return binary(MUL, x, other)
 
 
-def divide(x: Any, other: Any) -> Any:
-    """`x / other`, elementwise; integers become the default float."""
-    return bind(DIV, *promote(x, other, floating=True))
+def divide(x: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """`x / other`, elementwise; integers become the default float.
+
+    With `rounding_mode` "floor" or "trunc" the quotient is rounded so, and integers stay integers.
+
+    >>> import lucid
+    >>> lucid.divide(lucid.tensor([7, -7]), 2), lucid.divide(lucid.tensor([7, -7]), 2, rounding_mode="trunc")
+    (Tensor([ 3.5, -3.5]), Tensor([ 3, -3]))
+    """
+    from lucid.ops import rounding
+
+    if rounding_mode is None:
+        return floating_binary(DIV, x, other)
+    if rounding_mode == "floor":
+        return rounding.floor_divide(x, other)
+    if rounding_mode != "trunc":
+        raise ValueError(
+            f"divide: rounding_mode {rounding_mode!r} is not one of None, 'floor', 'trunc'{at_line()}"
+        )
+    a, b = promote(x, other)
+    if a.dtype.kind in "fc":
+        return rounding.trunc(bind(DIV, a, b))
+    return rounding.floor_divide(subtract(x, rounding.fmod(x, other)), other)
 
 
 def negative(x: Any) -> Any:
     """`-x`, elementwise."""
-    return bind(NEG, to_floating(x) if False else x)
+    return unary(NEG, x)
+
+
+def positive(x: Any) -> Any:
+    """`+x`: x itself."""
+    return as_tensor(x)
+
+
+def abs(x: Any) -> Any:
+    """The absolute value, elementwise: real, of complex numbers too. The derivative at 0 is 0.
+
+    >>> import lucid
+    >>> lucid.abs(lucid.tensor([3 + 4j])), lucid.abs(lucid.tensor([-2, 2]))
+    (Tensor([5.]), Tensor([2, 2]))
+    """
+    return unary(ABS, x)
+
+
+def sgn(x: Any) -> Any:
+    """x / |x|, elementwise, and 0 at 0: the sign of real numbers, the direction of complex ones."""
+    from lucid.ops.conditional import where
+    from lucid.ops.rounding import sign
+
+    x = as_tensor(x)
+    if x.dtype.kind != "c":
+        return sign(x)
+    size = cast(abs(x), x.dtype)
+    return where(size == 0, 0.0, x / size)
+
+
+def copysign(x: Any, other: Any) -> Any:
+    """|x| with the sign of `other`, elementwise; integers become the default float."""
+    return floating_binary(COPYSIGN, x, other)
+
+
+sub, mul, div, true_divide, neg, absolute = subtract, multiply, divide, divide, negative, abs

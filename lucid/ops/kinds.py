@@ -148,9 +148,11 @@ def times(t: Any, partial: Any) -> Any:
 
 
 def conjugate(partial: Any) -> Any:
+    from lucid.ops.complexes import conj
+
     if isinstance(partial, (int, float, complex)):
         return partial.conjugate()
-    return partial.conj() if partial.dtype.kind == "c" else partial
+    return conj(partial)
 
 
 def sum_to(x: Any, shape: tuple[int, ...]) -> Any:

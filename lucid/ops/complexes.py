@@ -1,0 +1,150 @@
+"""Complex numbers: their parts, their conjugates, and how they are put together.
+
+Cotangents follow PyTorch: that of z = x + iy is dL/dx + i dL/dy, so descent goes along its negative.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lucid.ir.graph import Literal
+from lucid.ir.tape import bind, wrap
+from lucid.ops.apply import refuse, unary
+from lucid.ops.conditional import where
+from lucid.ops.kinds import Elementwise, sum_to
+from lucid.ops.logic import isnan
+from lucid.ops.promote import as_tensor, cast, complex_of, promote, to_floating
+from lucid.ops.trigonometric import atan2
+
+
+class Real(Elementwise):
+    """The real part of complex numbers: a copy, so that writing to it does not write to them."""
+
+    scalar, accepts, result, saves = "real", "c", "real", ""
+
+    def eval(self, x: np.ndarray) -> Any:
+        return x.real.copy()
+
+    def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
+        return None if ts[0] is None else bind(self, ts[0])
+
+    def vjp(self, ct: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        return (cast(ct, x.dtype),)
+
+
+class Imag(Elementwise):
+    """The imaginary part of complex numbers, a copy too."""
+
+    scalar, accepts, result, saves = "imag", "c", "real", ""
+
+    def eval(self, x: np.ndarray) -> Any:
+        return x.imag.copy()
+
+    def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
+        return None if ts[0] is None else bind(self, ts[0])
+
+    def vjp(self, ct: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        return (bind(COMPLEX, Literal(0.0, ct.dtype), ct),)
+
+
+class Conj(Elementwise):
+    """The complex conjugate."""
+
+    numpy = np.conjugate
+    scalar, accepts, saves = "conj", "c", ""
+
+    def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
+        return None if ts[0] is None else bind(self, ts[0])
+
+    def vjp(self, ct: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        return (bind(self, ct),)
+
+
+class Complex(Elementwise):
+    """a + ib from real a and b. There are no complex numbers of half precision: float16 gives complex64."""
+
+    scalar, accepts, saves = "complex", "f", ""
+
+    def result_dtype(self, dtype: np.dtype) -> np.dtype:
+        return complex_of(dtype)
+
+    def eval(self, a: Any, b: Any) -> Any:
+        out = np.empty(np.broadcast_shapes(np.shape(a), np.shape(b)), complex_of(np.result_type(a, b)))
+        out.real, out.imag = a, b
+        return out
+
+    def jvp(self, ts: tuple[Any, ...], y: Any, a: Any, b: Any) -> Any:
+        zero = Literal(0.0, a.dtype)
+        ta, tb = [zero if t is None else t for t in ts]
+        t = None if ta is tb else bind(self, ta, tb)
+        return t if t is None or t.shape == y.shape else t.expand(y.shape)
+
+    def vjp(self, ct: Any, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
+        parts = cast(bind(REAL, ct), a.dtype), cast(bind(IMAG, ct), a.dtype)
+        return sum_to(parts[0], a.shape), sum_to(parts[1], b.shape)
+
+
+REAL, IMAG, CONJ, COMPLEX = Real(), Imag(), Conj(), Complex()
+
+
+def real(x: Any) -> Any:
+    """The real part, elementwise; a real tensor is its own.
+
+    >>> import lucid
+    >>> lucid.real(lucid.tensor([1 + 2j]))
+    Tensor([1.])
+    """
+    x = as_tensor(x)
+    return unary(REAL, x) if x.dtype.kind == "c" else x
+
+
+def imag(x: Any) -> Any:
+    """The imaginary part, elementwise; zeros for a real tensor."""
+    x = as_tensor(x)
+    return unary(IMAG, x) if x.dtype.kind == "c" else wrap(np.zeros(x.shape, x.dtype))
+
+
+def conj(x: Any) -> Any:
+    """The complex conjugate, elementwise; a real tensor is its own."""
+    x = as_tensor(x)
+    return unary(CONJ, x) if x.dtype.kind == "c" else x
+
+
+def angle(x: Any) -> Any:
+    """The argument of complex numbers in [-pi, pi], elementwise; 0 or pi for real ones. Derivative 0 at 0.
+
+    >>> import lucid
+    >>> lucid.angle(lucid.tensor([1j, -1 + 0j]))
+    Tensor([1.5707964, 3.1415927])
+    """
+    x = to_floating(x)
+    if x.dtype.kind == "c":
+        return atan2(imag(x), real(x))
+    zero = wrap(np.zeros((), x.dtype))
+    return where(isnan(x), x, where(x < 0, math.pi, zero))
+
+
+def complex(real: Any, imag: Any) -> Any:
+    """Complex numbers from their real and imaginary parts, elementwise.
+
+    >>> import lucid
+    >>> lucid.complex(lucid.tensor([1.0, 2.0]), 1.0)
+    Tensor([1.+1.j, 2.+1.j])
+    """
+    a, b = promote(real, imag, floating=True)
+    if a.dtype.kind == "c":
+        raise refuse("complex", a.dtype, "the two parts are real numbers")
+    return bind(COMPLEX, a, b)
+
+
+def polar(abs: Any, angle: Any) -> Any:
+    """Complex numbers from their absolute values and angles, elementwise."""
+    from lucid.ops.trigonometric import cos, sin
+
+    return complex(abs * cos(angle), abs * sin(angle))
+
+
+conjugate = conj

@@ -1,0 +1,182 @@
+"""Rounding to integers, signs, and division with remainder.
+
+Rounding is piecewise constant: its derivative is zero, also at the steps. Zero, not absent: a loss through
+`round` has a gradient of zeros, as in PyTorch. Integers are left as they are.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import DTypeError
+from lucid.ir.source import at_line
+from lucid.ops.apply import binary, unary
+from lucid.ops.kinds import Elementwise
+from lucid.ops.quiet import quiet
+
+REAL = "biuf"
+
+
+class Floor(Elementwise):
+    numpy = quiet(np.floor)
+    scalar, accepts, saves = "floor", REAL, ""
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (None,)
+
+
+class Ceil(Elementwise):
+    numpy = quiet(np.ceil)
+    scalar, accepts, saves = "ceil", REAL, ""
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (None,)
+
+
+class Trunc(Elementwise):
+    """Towards zero."""
+
+    numpy = quiet(np.trunc)
+    scalar, accepts, saves = "trunc", REAL, ""
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (None,)
+
+
+class Round(Elementwise):
+    """To `decimals` decimal places (tens where negative), halves to even."""
+
+    decimals: int = 0
+    scalar, accepts, saves = "round", "iuf", ""
+
+    def eval(self, x: np.ndarray) -> Any:
+        return _round(x, self.decimals)
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (None,)
+
+
+@quiet
+def _round(x: np.ndarray, decimals: int) -> Any:
+    if x.dtype.kind == "f" and decimals == 0:
+        return np.rint(x)
+    return np.round(x, decimals)
+
+
+class Sign(Elementwise):
+    """-1, 0 or 1; nan for nan."""
+
+    numpy = quiet(np.sign)
+    scalar, accepts, saves = "sign", "iuf", ""
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (None,)
+
+
+class FloorDivide(Elementwise):
+    """floor(a / b). An integer divided by 0 gives 0."""
+
+    numpy = quiet(np.floor_divide)
+    scalar, accepts, saves = "floor_divide", "iuf", ""
+
+    def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
+        return None, None
+
+
+class Remainder(Elementwise):
+    """a - b * floor(a / b), with the sign of b: Python's %. An integer's remainder by 0 is 0."""
+
+    numpy = quiet(np.remainder)
+    scalar, accepts, saves = "remainder", "iuf", "x"
+
+    def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
+        return 1, -floor_divide(a, b)
+
+
+class Fmod(Elementwise):
+    """a - b * trunc(a / b), with the sign of a: C's fmod. An integer's remainder by 0 is 0."""
+
+    numpy = quiet(np.fmod)
+    scalar, accepts, saves = "fmod", "iuf", "xy"
+
+    def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
+        return 1, -round((a - y) / b)
+
+
+FLOOR, CEIL, TRUNC, ROUND, SIGN = Floor(), Ceil(), Trunc(), Round(0), Sign()
+FLOOR_DIVIDE, REMAINDER, FMOD = FloorDivide(), Remainder(), Fmod()
+
+
+def floor(x: Any) -> Any:
+    """The largest integer that is not greater, elementwise, in the same dtype."""
+    return unary(FLOOR, x)
+
+
+def ceil(x: Any) -> Any:
+    """The smallest integer that is not less, elementwise, in the same dtype."""
+    return unary(CEIL, x)
+
+
+def trunc(x: Any) -> Any:
+    """The integer part, elementwise: rounding towards zero."""
+    return unary(TRUNC, x)
+
+
+def round(x: Any, decimals: int = 0) -> Any:
+    """The nearest number of `decimals` decimal places, elementwise; halves go to the even neighbour.
+
+    >>> import lucid
+    >>> lucid.round(lucid.tensor([0.5, 1.5, 2.5]))
+    Tensor([0., 2., 2.])
+    """
+    try:
+        decimals = operator.index(decimals)
+    except TypeError:
+        raise DTypeError(f"round: decimals {decimals!r} is not an integer{at_line()}") from None
+    return unary(Round(decimals), x)
+
+
+def frac(x: Any) -> Any:
+    """What `trunc` takes away, elementwise, with the sign of x."""
+    return x - trunc(x)
+
+
+def sign(x: Any) -> Any:
+    """-1, 0 or 1, elementwise. The derivative is 0, at 0 too. For complex numbers see `sgn`."""
+    return unary(SIGN, x)
+
+
+def floor_divide(x: Any, other: Any) -> Any:
+    """floor(x / other), elementwise; an integer divided by 0 gives 0.
+
+    >>> import lucid
+    >>> lucid.floor_divide(lucid.tensor([7, -7]), 2)
+    Tensor([ 3, -4])
+    """
+    return binary(FLOOR_DIVIDE, x, other)
+
+
+def remainder(x: Any, other: Any) -> Any:
+    """x - other * floor(x / other), elementwise, with the sign of `other`: Python's %.
+
+    >>> import lucid
+    >>> lucid.remainder(lucid.tensor([7, -7]), 3)
+    Tensor([1, 2])
+    """
+    return binary(REMAINDER, x, other)
+
+
+def fmod(x: Any, other: Any) -> Any:
+    """x - other * trunc(x / other), elementwise, with the sign of x.
+
+    >>> import lucid
+    >>> lucid.fmod(lucid.tensor([7, -7]), 3)
+    Tensor([ 1, -1])
+    """
+    return binary(FMOD, x, other)
+
+
+fix, mod = trunc, remainder

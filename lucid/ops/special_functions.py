@@ -1,0 +1,145 @@
+"""Special functions of elements: error functions, the logarithm of gamma and its derivatives.
+
+SciPy computes them, and is imported when the first one is evaluated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import DTypeError
+from lucid.ir.source import at_line
+from lucid.ops.apply import floating
+from lucid.ops.exponential import exp
+from lucid.ops.kinds import Elementwise
+from lucid.ops.quiet import quiet
+
+TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
+
+
+def from_scipy(name: str) -> Callable[..., Any]:
+    """The function `name` of scipy.special in the dtype of its operand."""
+
+    def function(x: np.ndarray) -> Any:
+        import scipy.special
+
+        y = getattr(scipy.special, name)(x)
+        return y if y.dtype == x.dtype else y.astype(x.dtype)
+
+    return quiet(function)
+
+
+class Erf(Elementwise):
+    numpy = from_scipy("erf")
+    scalar, accepts, saves = "erf", "f", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (TWO_OVER_SQRT_PI * exp(-x * x),)
+
+
+class Erfc(Elementwise):
+    """1 - erf(x), exact where that is tiny."""
+
+    numpy = from_scipy("erfc")
+    scalar, accepts, saves = "erfc", "f", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (-TWO_OVER_SQRT_PI * exp(-x * x),)
+
+
+class Erfinv(Elementwise):
+    """The inverse of erf: -inf and inf at -1 and 1, where the derivative is inf too."""
+
+    numpy = from_scipy("erfinv")
+    scalar, accepts, saves = "erfinv", "f", "y"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (exp(y * y) / TWO_OVER_SQRT_PI,)
+
+
+class Lgamma(Elementwise):
+    """log |gamma(x)|."""
+
+    numpy = from_scipy("gammaln")
+    scalar, accepts, saves = "lgamma", "f", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (digamma(x),)
+
+
+class Digamma(Elementwise):
+    """The derivative of lgamma."""
+
+    numpy = from_scipy("psi")
+    scalar, accepts, saves = "digamma", "f", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (polygamma(1, x),)
+
+
+class Polygamma(Elementwise):
+    """The derivative of digamma of order `n` >= 1: (-1)**(n + 1) n! zeta(n + 1, x)."""
+
+    n: int
+    scalar, accepts, saves = "polygamma", "f", "x"
+
+    def eval(self, x: np.ndarray) -> Any:
+        return _polygamma(self.n, x)
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (polygamma(self.n + 1, x),)
+
+
+@quiet
+def _polygamma(n: int, x: np.ndarray) -> Any:
+    from scipy.special import zeta
+
+    wide = np.asarray(x, "float64")
+    return ((-1.0) ** (n + 1) * math.gamma(n + 1) * zeta(n + 1.0, wide)).astype(x.dtype)
+
+
+ERF, ERFC, ERFINV, LGAMMA, DIGAMMA = Erf(), Erfc(), Erfinv(), Lgamma(), Digamma()
+
+
+def erf(x: Any) -> Any:
+    """The error function, 2 / sqrt(pi) times the integral of e**(-t*t) from 0 to x, elementwise."""
+    return floating(ERF, x)
+
+
+def erfc(x: Any) -> Any:
+    """1 - erf(x), elementwise and exact where that is tiny."""
+    return floating(ERFC, x)
+
+
+def erfinv(x: Any) -> Any:
+    """The number whose erf is x, elementwise: nan outside [-1, 1]."""
+    return floating(ERFINV, x)
+
+
+def lgamma(x: Any) -> Any:
+    """The logarithm of |gamma(x)|, elementwise.
+
+    >>> import lucid
+    >>> lucid.lgamma(lucid.tensor([1.0, 5.0]))
+    Tensor([0.       , 3.1780539])
+    """
+    return floating(LGAMMA, x)
+
+
+def digamma(x: Any) -> Any:
+    """The derivative of lgamma, elementwise."""
+    return floating(DIGAMMA, x)
+
+
+def polygamma(n: int, x: Any) -> Any:
+    """The derivative of digamma of order `n`, elementwise; `polygamma(0, x)` is digamma itself."""
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise DTypeError(f"polygamma: the order {n!r} is not an integer >= 0{at_line()}")
+    return floating(Polygamma(n), x) if n else digamma(x)
+
+
+gammaln, psi = lgamma, digamma
