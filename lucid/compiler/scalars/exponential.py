@@ -11,6 +11,7 @@ from .language import (
     bits,
     clamp,
     copysign,
+    fast_two_sum,
     fma,
     nearest,
     poly,
@@ -26,7 +27,9 @@ LN2 = {
 }
 # e**r = 1 + r + r**2 * (c0 + c1 r + ...), minimax for the relative error of e**r, then of e**r - 1.
 _EXP = {
-    "f4": (0.5, 0.16666515171527863, 0.04166658595204353, 0.008369325660169125, 0.001392102800309658),
+    "f4": (
+        0.5, 0.16666515171527863, 0.04166658595204353, 0.008369325660169125, 0.001392102800309658,
+    ),
     "f8": (
         0.5000000000000013, 0.1666666666666686, 0.041666666666507604, 0.008333333333192246,
         0.001388888894957522, 0.00019841270190708714, 2.4801486906374888e-05,
@@ -34,7 +37,9 @@ _EXP = {
     ),
 }  # fmt: skip
 _EXPM1 = {
-    "f4": (0.5, 0.16666539013385773, 0.04166661202907562, 0.008367111906409264, 0.0013917027972638607),
+    "f4": (
+        0.5, 0.16666539013385773, 0.04166661202907562, 0.008367111906409264, 0.0013917027972638607,
+    ),
     "f8": (
         0.5, 0.16666666666666677, 0.04166666666666667, 0.008333333333321386,
         0.0013888888888886049, 0.0001984126988681672, 2.4801587317840885e-05,
@@ -81,6 +86,19 @@ def exp(x: Value) -> Value:
     """e**x."""
     k, k_bits, r = reduce_exp(clamp(x, *_EXP_RANGE[x.type]))
     return scale(fma(poly(r, *_EXP[x.type]), r * r, r) + 1, k, k_bits)
+
+
+def exp_sum(x: Value, low: Value) -> Value:
+    """e**(x + low), where low is small beside x, or nothing."""
+    m, k, k_bits = exp_parts(x, low)
+    return scale(m + 1, k, k_bits)
+
+
+def exp_parts(x: Value, low: Value) -> tuple[Value, Value, Value]:
+    """m, k, and k in low bits, where e**(x + low) = (1 + m) 2**k."""
+    k, k_bits, r = reduce_exp(clamp(x, *_EXP_RANGE[x.type]))
+    r, error = fast_two_sum(r, low)
+    return fma(poly(r, *_EXP[x.type]), r * r, error) + r, k, k_bits
 
 
 def exp2(x: Value) -> Value:

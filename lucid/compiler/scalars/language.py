@@ -346,7 +346,8 @@ fast:
   ret {llvm} %y
 }}
 """
-_RARE_LANES = """define linkonce_odr {vector} @{symbol}_{n}({vector} %x, {vector} %y) alwaysinline {pure} {{
+_RARE_LANES = """\
+define linkonce_odr {vector} @{symbol}_{n}({vector} %x, {vector} %y) alwaysinline {pure} {{
 entry:
   %a = call {vector} @llvm.fabs.v{n}{suffix}({vector} %x)
   %above = fcmp ogt {vector} %a, splat ({llvm} {limit})

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 import llvmlite.binding as llvm
 
-from . import TABLE, bitcode, symbol
+from . import bitcode, symbol, table
 
 _LOOP = """
 define void @loop_{symbol}(ptr noalias %out, {pointers}, i64 %n) {{
@@ -36,7 +36,7 @@ declare {type} @{symbol}({types})
 
 def loop_text(name: str, dtype: str) -> str:
     """The LLVM text of a loop that applies one scalar to whole arrays."""
-    arity = TABLE[name].arity
+    arity = table[name].arity
     type = "float" if dtype == "f4" else "double"
     loads = "\n".join(
         f"  %p{i} = getelementptr {type}, ptr %a{i}, i64 %i\n  %x{i} = load {type}, ptr %p{i}"
@@ -85,7 +85,7 @@ class Loops:
         self._functions = {key: self._function(*key) for key in keys}
 
     def _function(self, name: str, dtype: str) -> Callable:
-        arity = TABLE[name].arity
+        arity = table[name].arity
         address = self._engine.get_function_address(f"loop_{symbol(name, dtype)}")
         types = [ctypes.c_void_p] * (arity + 1) + [ctypes.c_int64]
         native = ctypes.CFUNCTYPE(None, *types)(address)

@@ -195,7 +195,7 @@ def atan2(y: Value, x: Value) -> Value:
     a, b = select(steep, ay, ax), select(steep, ax, ay)
     shrink = select(a > format.huge / 4, x.like(0.25), 1)
     a, b = a * shrink, b * shrink
-    diagonal = b > a * 0.5
+    diagonal = (b > a * 0.5) | (b == math.inf)
     top, bottom = select(diagonal, b - a, b), select(diagonal, b + a, a)
     t = select(b == math.inf, 0, top) / select(a == 0, 1, bottom)
     # The angle is n pi/4 + turn * atan(t).
