@@ -22,7 +22,7 @@ from lucid.ops.movement import both_batched, pad_axis
 from lucid.ops.promote import as_tensor, to_floating
 from lucid.ops.quiet import quiet
 from lucid.ops.reduction import accumulated, checked
-from lucid.ops.selection import INT64, Selected, Selection, check_ordered
+from lucid.ops.selection import INT64, Selected, Selection, check_ordered, reshaped
 
 NARROW = 32  # with fewer rows, a loop over Python numbers is faster than one over NumPy rows
 
@@ -261,7 +261,7 @@ def cumsum(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> A
     """
     x = accumulated(x, dtype)
     row, number = one_axis("cumsum", x, dim, axis)
-    return bind(Cumsum(number), row).reshape(x.shape)
+    return reshaped(bind(Cumsum(number), row), x.shape)
 
 
 def cumprod(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
@@ -275,14 +275,14 @@ def cumprod(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> 
     """
     x = accumulated(x, dtype)
     row, number = one_axis("cumprod", x, dim, axis)
-    return bind(Cumprod(number), row).reshape(x.shape)
+    return reshaped(bind(Cumprod(number), row), x.shape)
 
 
 def logcumsumexp(x: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """`log(cumsum(exp(x)))` along `dim`, computed without overflow."""
     x = to_floating(x)
     row, number = one_axis("logcumsumexp", x, dim, axis)
-    return checked(LogCumSumExp(number), row).reshape(x.shape)
+    return reshaped(checked(LogCumSumExp(number), row), x.shape)
 
 
 def cummax(x: Any, dim: Any = None, *, axis: Any = None) -> Selected:
@@ -306,4 +306,4 @@ def cummin(x: Any, dim: Any = None, *, axis: Any = None) -> Selected:
 def running(name: str, op: type[Any], x: Any, dim: Any, axis: Any) -> Selected:
     x = as_tensor(x)
     row, number = one_axis(name, x, dim, axis)
-    return Selected(*[part.reshape(x.shape) for part in checked(op(number), row)])
+    return Selected(*[reshaped(part, x.shape) for part in checked(op(number), row)])

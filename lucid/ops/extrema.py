@@ -12,10 +12,10 @@ from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced, bind
 from lucid.ir.types import Type
-from lucid.ops.axes import axis_of, with_ones, without
+from lucid.ops.axes import axis_of, without
 from lucid.ops.kinds import SCALE, Constant
 from lucid.ops.promote import as_tensor, cast
-from lucid.ops.reduction import Sum, after_examples, checked, reduce, spread
+from lucid.ops.reduction import Sum, after_examples, checked, kept, reduce, spread
 from lucid.ops.selection import INT64, Selected, check_ordered, pick
 
 
@@ -231,4 +231,4 @@ def index_of(
         return y.reshape([1] * x.ndim) if keep else y
     number = axis_of(name, dim, x.ndim)
     y = checked(op(number), x)
-    return y.reshape(with_ones(x.shape, (number,))) if keep else y
+    return kept(y, x, (number,)) if keep else y

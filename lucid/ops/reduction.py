@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,14 +11,16 @@ import numpy as np
 from lucid.errors import DTypeError
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
-from lucid.ir.tape import bind, infer
+from lucid.ir.tape import Traced, bind, bind_one, infer
 from lucid.ir.types import Type
 from lucid.ops.axes import axes_of, with_ones, without
 from lucid.ops.kinds import Constant, Linear, conjugate, times
+from lucid.ops.movement import Broadcast, Reshape
 from lucid.ops.promote import as_tensor, cast, to_floating
 from lucid.ops.quiet import quiet
 
 BOOL, INT64 = np.dtype("bool"), np.dtype("int64")
+_add = np.add.reduce
 
 
 class Sum(Linear):
@@ -29,7 +32,7 @@ class Sum(Linear):
         return Type(x.dtype, without(x.shape, self.axes))
 
     def eval(self, x: np.ndarray) -> Any:
-        return np.add.reduce(x, self.axes, x.dtype)
+        return _add(x, self.axes, x.dtype)
 
     def adjoint(self, ct: Any, x: Any) -> Any:
         return spread(ct, x, self.axes)
@@ -153,8 +156,6 @@ def spread(y: Any, x: Any, axes: tuple[int, ...]) -> Any:
     """A reduced value repeated over the axes that the reduction of `x` took away."""
     if not axes:
         return y
-    from lucid.ops.movement import Broadcast
-
     return bind(Broadcast(x.shape, tuple(i for i in range(x.ndim) if i not in axes)), y)
 
 
@@ -165,23 +166,33 @@ def after_examples(axes: tuple[int, ...]) -> tuple[int, ...]:
 
 def reduced_axes(name: str, ndim: int, dim: Any, axis: Any) -> tuple[int, ...]:
     """The axes named by `dim` (PyTorch's: `()` means all) or `axis` (NumPy's: `()` means none)."""
+    if dim.__class__ is list or axis.__class__ is list:
+        dim, axis = (tuple(d) if d.__class__ is list else d for d in (dim, axis))
+    return _reduced_axes(name, ndim, dim, axis)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _reduced_axes(name: str, ndim: int, dim: Any, axis: Any) -> tuple[int, ...]:
     if axis is not None:
         if dim is not None:
             raise TypeError(f"{name}: give dim or axis, not both{at_line()}")
         return axes_of(name, axis, ndim)
-    if dim is None or (dim.__class__ in (tuple, list) and not dim):
-        return tuple(range(ndim))
-    return axes_of(name, dim, ndim)
+    return tuple(range(ndim)) if dim is None or dim == () else axes_of(name, dim, ndim)
 
 
 def reduce(
     op: type[Any], name: str, x: Any, dim: Any, keepdim: Any, axis: Any, keepdims: Any
 ) -> Any:
     """Bind the primitive `op` over the axes that the user names in either spelling."""
-    axes = reduced_axes(name, x.ndim, dim, axis)
+    axes = reduced_axes(name, len(x.shape), dim, axis)
     y = checked(op(axes), x)
     keep = keepdim if keepdims is None else keepdims
-    return y.reshape(with_ones(x.shape, axes)) if keep else y
+    return kept(y, x, axes) if keep else y
+
+
+def kept(y: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    """A reduced value with the axes that its reduction took from `x` back, of size 1."""
+    return bind(Reshape(with_ones(x.shape, axes)), y)
 
 
 def checked(op: Primitive, x: Any) -> Any:
@@ -199,7 +210,7 @@ def accumulated(x: Any, dtype: Any) -> Any:
     return cast(x, INT64) if x.dtype.kind in "biu" else x
 
 
-_SUM_OF_ALL = [Sum(tuple(range(ndim))) for ndim in range(33)]
+_SUM_OF_ALL = [Sum(tuple(range(ndim))) for ndim in range(65)]
 
 
 def sum(
@@ -217,10 +228,11 @@ def sum(
     >>> lucid.sum(lucid.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
     Tensor([4., 6.])
     """
-    x = accumulated(x, dtype)
-    if dim is None and axis is None and not keepdim and not keepdims:
-        return bind(_SUM_OF_ALL[len(x.shape)], x)
-    return reduce(Sum, "sum", x, dim, keepdim, axis, keepdims)
+    if dim is None and axis is None and dtype is None and not (keepdim or keepdims):
+        value = x.value if isinstance(x, Traced) else None
+        if value is not None and value.dtype.kind in "fc":
+            return bind_one(_SUM_OF_ALL[value.ndim], x)
+    return reduce(Sum, "sum", accumulated(x, dtype), dim, keepdim, axis, keepdims)
 
 
 def prod(

@@ -11,6 +11,8 @@ from lucid.ir.primitive import Primitive
 from lucid.ir.tape import bind
 from lucid.ir.types import Type
 from lucid.ops.axes import with_ones
+from lucid.ops.indexing import PutAlong, TakeAlong
+from lucid.ops.movement import Reshape
 
 INT64 = np.dtype("int64")
 
@@ -35,24 +37,24 @@ class Selection(Primitive, abstract=True):
         return take_along(ts[0], y[1], self.axis), None
 
     def vjp(self, ct: tuple[Any, ...], y: tuple[Any, ...], x: Any) -> tuple[Any]:
-        from lucid.ops.indexing import PutAlong
-
         if ct[0] is None:
             return (None,)
         return (bind(PutAlong(self.axis, x.shape[self.axis]), ct[0], y[1]),)
 
 
 def take_along(x: Any, indices: Any, axis: int) -> Any:
-    from lucid.ops.indexing import TakeAlong
-
     return bind(TakeAlong(axis), x, indices)
 
 
 def pick(x: Any, indices: Any, axis: int, keep: bool) -> Selected:
     """One element along `axis` for every index in `indices`, which does not have that axis."""
-    kept = indices.reshape(with_ones(x.shape, (axis,)))
+    kept = bind(Reshape(with_ones(x.shape, (axis,))), indices)
     values = take_along(x, kept, axis)
-    return Selected(values, kept) if keep else Selected(values.reshape(indices.shape), indices)
+    return Selected(values, kept) if keep else Selected(reshaped(values, indices.shape), indices)
+
+
+def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+    return x if x.shape == shape else bind(Reshape(shape), x)
 
 
 def check_ordered(name: str, x: Type) -> None:

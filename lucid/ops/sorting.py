@@ -13,7 +13,7 @@ from lucid.ops.axes import axis_of
 from lucid.ops.kinds import Constant
 from lucid.ops.promote import as_tensor
 from lucid.ops.reduction import checked
-from lucid.ops.selection import INT64, Selected, Selection, check_ordered
+from lucid.ops.selection import INT64, Selected, Selection, check_ordered, reshaped
 
 
 def order(x: np.ndarray, axis: int, descending: bool, stable: bool) -> np.ndarray:
@@ -123,7 +123,7 @@ def sort(
     x = as_tensor(x)
     row, number = row_of("sort", x, dim, axis)
     outs = checked(Sort(number, bool(descending), bool(stable)), row)
-    return Selected(*[part.reshape(x.shape) for part in outs]) if x.ndim == 0 else Selected(*outs)
+    return Selected(*[reshaped(part, x.shape) for part in outs])
 
 
 def argsort(
@@ -138,7 +138,7 @@ def argsort(
     x = as_tensor(x)
     row, number = row_of("argsort", x, dim, axis)
     indices = checked(Argsort(number, bool(descending), bool(stable)), row)
-    return indices.reshape(()) if x.ndim == 0 else indices
+    return reshaped(indices, x.shape)
 
 
 def topk(
@@ -156,8 +156,6 @@ def topk(
     if k < 0:
         infer(op, (row.type,))
     outs = checked(op, row)
-    return (
-        Selected(*[part.reshape(()) for part in outs])
-        if x.ndim == 0 and k == 1
-        else Selected(*outs)
-    )
+    if x.ndim == 0 and k == 1:
+        outs = [reshaped(part, ()) for part in outs]
+    return Selected(*outs)

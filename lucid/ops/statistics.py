@@ -8,10 +8,11 @@ from typing import Any
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.tape import bind
+from lucid.ops.apply import refuse
 from lucid.ops.axes import axis_of, with_ones
 from lucid.ops.extrema import amax, amin
 from lucid.ops.promote import as_tensor, cast, to_floating
-from lucid.ops.reduction import Sum, logsumexp, reduced_axes, sum
+from lucid.ops.reduction import Sum, kept, logsumexp, reduced_axes, sum
 from lucid.ops.selection import Selected, pick
 from lucid.ops.sorting import Sort
 
@@ -37,7 +38,7 @@ def mean(
     axes = reduced_axes("mean", x.ndim, dim, axis)
     total = bind(Sum(axes), x) / float(count(x.shape, axes))
     keep = keepdim if keepdims is None else keepdims
-    return total.reshape(with_ones(x.shape, axes)) if keep else total
+    return kept(total, x, axes) if keep else total
 
 
 def count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
@@ -189,7 +190,7 @@ def norm(
     axes = reduced_axes("norm", x.ndim, dim, axis)
     y = p_norm(x, p, axes)
     keep = keepdim if keepdims is None else keepdims
-    return y.reshape(with_ones(x.shape, axes)) if keep else y
+    return kept(y, x, axes) if keep else y
 
 
 def order_of(name: str, p: Any) -> float:
@@ -307,6 +308,8 @@ def median(
     """
     x = as_tensor(x)
     keep = keepdim if keepdims is None else keepdims
+    if x.dtype.kind == "c":
+        raise refuse("median", x.dtype, "complex numbers have no order")
     if dim is not None and axis is not None:
         raise TypeError(f"median: give dim or axis, not both{at_line()}")
     if dim is None and axis is None:
