@@ -49,8 +49,19 @@ def _optimised(machine: Any, sources: tuple[object, ...]) -> Any:
     options.loop_vectorization = True
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(first, builder)
+    passes = builder.getModulePassManager()
+    passes.run(first, builder)
+    _dispose(passes)
     return first
+
+
+def _dispose(passes: Any) -> None:
+    """Free a pass manager. llvmlite's own class inherits the empty method first: 74 KB a module."""
+    from llvmlite.binding import ffi, newpassmanagers
+
+    if type(passes)._dispose is ffi.ObjectRef._dispose:
+        newpassmanagers.NewPassManager._dispose(passes)
+        passes.detach()
 
 
 @functools.cache

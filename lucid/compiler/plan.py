@@ -219,7 +219,7 @@ class Plan:
 
 def _fit(i: int, wanted: Input, array: np.ndarray) -> np.ndarray:
     array = np.asarray(array)
-    if array.dtype != wanted.dtype or array.shape != wanted.shape:
+    if array.dtype.newbyteorder("=") != wanted.dtype or array.shape != wanted.shape:
         have, want = (f"{x.dtype}{list(x.shape)}" for x in (array, wanted))
         raise TypeError(f"plan: argument {i} is {have}, expected {want}")
     if not wanted.writeable:
