@@ -33,10 +33,12 @@ PRIMITIVES = sorted(
     key=lambda cls: cls.name,
 )
 
-# Primitives without a case of their own, with the reason.
+# Primitives that hold Python objects of one run, which no table can: tests/autograd has their tests.
 WITHOUT_CASE = {
-    "watch": "its parameter is a value on the tape with hooks: tests/autograd has its tests",
-    "watched": "the same, for the cotangent",
+    "watch": "a value on the tape with its hooks",
+    "watched": "the cotangent of such a value",
+    "function_call": "one call of a user's Function with its context",
+    "function_backward": "the backward of such a call",
 }
 
 
