@@ -133,7 +133,8 @@ class LogSumExp(Primitive):
         finite = np.isfinite(top)
         if not finite.all():  # an infinite maximum is the result already: shift such rows by 0
             top = np.where(finite, top, x.dtype.type(0))
-        total = np.add.reduce(np.exp(x - top), self.axes, x.dtype)
+        powers = np.asarray(x - top)
+        total = _add(np.exp(powers, out=powers), self.axes, x.dtype)
         return np.log(total) + top.reshape(total.shape)
 
     def weights(self, y: Any, x: Any) -> Any:

@@ -232,17 +232,21 @@ def softmax(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> 
     >>> lucid.softmax(lucid.tensor([1.0, 1.0]), dim=0)
     Tensor([0.5, 0.5])
     """
-    x, axis = softmax_operands("softmax", x, dim, axis, dtype)
-    if 0 in x.shape:
-        return x.exp()
-    powers = (x - amax(x, axis=axis, keepdims=True).detach()).exp()
-    return powers / sum(powers, axis=axis, keepdims=True)
+    x, axes = softmax_operands("softmax", x, dim, axis, dtype)
+    powers = below_the_largest(x, axes).exp()
+    return powers / sum(powers, axis=axes, keepdims=True)
 
 
 def log_softmax(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
-    """`log(softmax(x))` along `dim`: `x - logsumexp(x)`."""
-    x, axis = softmax_operands("log_softmax", x, dim, axis, dtype)
-    return x - logsumexp(x, axis=axis, keepdims=True)
+    """`log(softmax(x))` along `dim`: `x - logsumexp(x)`, exact also where x is far from 0."""
+    x, axes = softmax_operands("log_softmax", x, dim, axis, dtype)
+    x = below_the_largest(x, axes)
+    return x - logsumexp(x, axis=axes, keepdims=True)
+
+
+def below_the_largest(x: Any, axes: tuple[int, ...]) -> Any:
+    """`x` less its largest element over `axes`, a constant for the derivative: softmax is the same."""
+    return x if 0 in x.shape else x - amax(x, axis=axes, keepdims=True).detach()
 
 
 def softmax_operands(

@@ -300,7 +300,14 @@ def test_softmax_agrees_with_scipy():
         close(softmax(x, dim), special.softmax(MATRIX * 100, dim))
         close(log_softmax(x, axis=dim), special.log_softmax(MATRIX * 100, dim))
     assert softmax(f64(3.0), 0).item() == 1.0
-    assert softmax(Tensor(np.ones((0, 3))), 0).shape == (0, 3)
+    for f in (softmax, log_softmax):
+        assert f(Tensor(np.ones((0, 3))), 0).shape == (0, 3)
+
+
+def test_log_softmax_of_float32_is_exact_far_from_0():
+    x = np.array([1000.0, 1001.0, 999.5], "float32")
+    exact = special.log_softmax(x.astype("float64"))
+    close(log_softmax(Tensor(x), 0), exact, rtol=1e-6)
 
 
 def test_softmax_needs_an_axis():
