@@ -1,4 +1,4 @@
-"""Loops over the scalars, compiled with llvmlite alone: `loops(...)[name, dtype](x, out)`.
+"""Loops over the scalars, compiled with llvmlite alone: `Loops(keys)[name, dtype](out, x)`.
 
 This is what a kernel does with a scalar (link the text, inline, vectorise), in the small: the
 tests and the benchmark measure through it.
@@ -84,22 +84,27 @@ class Loops:
         self._engine.finalize_object()
         self._functions = {key: self._function(*key) for key in keys}
 
+    def raw(self, name: str, dtype: str, out, *arrays) -> tuple[Callable, tuple[int, ...]]:
+        """The native function of a loop, and its arguments for these arrays."""
+        assert all(a.flags.c_contiguous and a.dtype == dtype for a in (out, *arrays))
+        pointers = (out.ctypes.data, *(a.ctypes.data for a in arrays), out.size)
+        return self._functions[name, dtype], pointers
+
     def _function(self, name: str, dtype: str) -> Callable:
-        arity = table[name].arity
         address = self._engine.get_function_address(f"loop_{symbol(name, dtype)}")
-        types = [ctypes.c_void_p] * (arity + 1) + [ctypes.c_int64]
-        native = ctypes.CFUNCTYPE(None, *types)(address)
-
-        def function(out, *arrays):
-            assert all(a.flags.c_contiguous and a.dtype == out.dtype == dtype for a in arrays)
-            native(out.ctypes.data, *(a.ctypes.data for a in arrays), out.size)
-            return out
-
-        return function
+        types = [ctypes.c_void_p] * (table[name].arity + 1) + [ctypes.c_int64]
+        return ctypes.CFUNCTYPE(None, *types)(address)
 
     def assembly(self) -> str:
         """The machine code of every loop, as text."""
         return self._machine.emit_assembly(llvm.parse_assembly(self.llvm))
 
     def __getitem__(self, key: tuple[str, str]) -> Callable:
-        return self._functions[key]
+        """`loops["exp", "f4"](out, x)`: fills out, and returns it."""
+
+        def function(out, *arrays):
+            native, pointers = self.raw(*key, out, *arrays)
+            native(*pointers)
+            return out
+
+        return function
