@@ -6,7 +6,6 @@ whose own derivatives are linear recurrences again. No quotient occurs: zeros do
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -219,7 +218,7 @@ class RunningExtremum(Selection, abstract=True):
     From the first nan on the values are nan, with the index of the latest nan.
     """
 
-    ufunc: ClassVar[Callable[..., Any]]
+    ufunc: ClassVar[np.ufunc]
 
     def infer(self, x: Type) -> tuple[Type, Type]:
         check_ordered(self.name, x)

@@ -18,7 +18,7 @@ from lucid.ops.selection import INT64, Selected, Selection, check_ordered, resha
 
 def order(x: np.ndarray, axis: int, descending: bool, stable: bool) -> np.ndarray:
     """The int64 indices that sort `x`; where `stable`, equal elements keep their order."""
-    kind = "stable" if stable else None
+    kind: Any = "stable" if stable else None
     if not descending:
         return np.argsort(x, axis, kind=kind).astype(INT64, copy=False)
     from_the_end = np.argsort(np.flip(x, axis), axis, kind=kind)

@@ -245,7 +245,7 @@ def log_softmax(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None)
 
 
 def below_the_largest(x: Any, axes: tuple[int, ...]) -> Any:
-    """`x` less its largest element over `axes`, a constant for the derivative: softmax is the same."""
+    """`x` less its largest element over `axes`, a shift that softmax and its derivative ignore."""
     return x if 0 in x.shape else x - amax(x, axis=axes, keepdims=True).detach()
 
 
