@@ -14,7 +14,7 @@ test: $(VENV)/.installed-test lint
 	@$(BIN)/python -m pytest -q -n 2
 
 lint: $(VENV)/.installed-test
-	@$(BIN)/ruff check lucid tests benchmarks examples
+	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 
 bench: $(VENV)/.installed

@@ -33,7 +33,7 @@ PRIMITIVES = sorted(
     key=lambda cls: cls.name,
 )
 
-# Primitives that hold Python objects of one run, which no table can: tests/autograd has their tests.
+# These hold Python objects of one run, which no table can: tests/autograd has their tests.
 WITHOUT_CASE = {
     "watch": "a value on the tape with its hooks",
     "watched": "the cotangent of such a value",
