@@ -81,9 +81,13 @@ def _from_python(data: Any, wanted: np.dtype | None) -> np.ndarray:
     except OverflowError:
         raise DTypeError(f"tensor: an integer does not fit into 64 bits{at_line()}") from None
     except ValueError:
-        raise ShapeError(f"tensor: rows of different lengths do not make an array{at_line()}") from None
+        raise ShapeError(
+            f"tensor: rows of different lengths do not make an array{at_line()}"
+        ) from None
     if array.dtype == object or array.dtype.kind not in "biufc":
-        raise DTypeError(f"tensor: {type(data).__name__} of {_element(data)} is not numeric{at_line()}")
+        raise DTypeError(
+            f"tensor: {type(data).__name__} of {_element(data)} is not numeric{at_line()}"
+        )
     if wanted is None and array.dtype.kind in "fc" and not _holds_arrays(data):
         wide = _Default.floating if array.dtype.kind == "f" else complex_of(_Default.floating)
         array = array.astype(wide)
@@ -126,9 +130,13 @@ def as_tensor(data: Any, dtype: Any = None) -> Any:
 
 
 def _stack(rows: Any, dtype: Any) -> Any:
-    from lucid.ops.composite import stack
+    from lucid.ops.joining import stack
 
-    return cast(stack([as_tensor(row) for row in rows]), dtype) if dtype else stack([as_tensor(r) for r in rows])
+    return (
+        cast(stack([as_tensor(row) for row in rows]), dtype)
+        if dtype
+        else stack([as_tensor(r) for r in rows])
+    )
 
 
 def cast(x: Any, dtype: Any) -> Any:
