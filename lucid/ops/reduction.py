@@ -285,7 +285,7 @@ def logsumexp(
     The gradient is softmax. Where all elements are -inf the result is -inf with gradient 0.
 
     >>> import lucid
-    >>> lucid.logsumexp(lucid.tensor([1000.0, 1000.0]))
-    Tensor(1000.6931)
+    >>> lucid.logsumexp(lucid.tensor([1000.0, 0.0]))
+    Tensor(1000.)
     """
     return reduce(LogSumExp, "logsumexp", to_floating(x), dim, keepdim, axis, keepdims)
