@@ -1,4 +1,4 @@
-"""Python's operators on tensors, with short ways for two tensors of one dtype and for a tensor with a number."""
+"""Python's operators on tensors; short ways for two of one dtype and for one with a number."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _reflected(op: Elementwise, general: Method, integers: str = "iu") -> Method
 
 
 def _operand(x: Any) -> bool:
-    """True for what arithmetic with a tensor makes sense of; other classes may know better themselves."""
+    """True for what makes sense beside a tensor; other classes may know better themselves."""
     return isinstance(x, (Traced, int, float, complex, list, tuple)) or hasattr(x, "__array__")
 
 
@@ -89,8 +89,8 @@ class Operators(Traced):
     __rfloordiv__ = _reflected(rounding.FLOOR_DIVIDE, rounding.floor_divide)
     __mod__ = _binary(rounding.REMAINDER, rounding.remainder)
     __rmod__ = _reflected(rounding.REMAINDER, rounding.remainder)
+    __pow__ = _binary(power.POW, power.pow, integers="")
     __rpow__ = _reflected(power.POW, power.pow)
-    _pow = _binary(power.POW, power.pow, integers="")
 
     __and__ = _binary(logic.AND, logic.bitwise_and)
     __rand__ = _reflected(logic.AND, logic.bitwise_and)
@@ -110,9 +110,6 @@ class Operators(Traced):
     __gt__ = _binary(logic.GT, logic.gt)
     __ge__ = _binary(logic.GE, logic.ge)
     __hash__ = object.__hash__
-
-    def __pow__(self, other: Any, modulus: Any = None) -> Any:
-        return NotImplemented if modulus is not None else self._pow(other)
 
     def __matmul__(self, other: Any) -> Any:
         return _matmul(self, other) if _operand(other) else NotImplemented

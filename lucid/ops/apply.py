@@ -1,6 +1,6 @@
-"""apply: from the operands of a public function or an operator to `bind`, the short way where they are plain.
+"""apply: from the operands of a public function to `bind`, the short way where they are plain.
 
-Dtypes are checked here as well as in `infer`, because NumPy's functions take some that a primitive does not.
+Dtypes are checked here too, because NumPy's functions take some that a primitive does not.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from lucid.errors import DTypeError
 from lucid.ir.graph import Literal
 from lucid.ir.source import at_line
-from lucid.ir.tape import Traced, bind, bind_one, bind_pair, infer
+from lucid.ir.tape import Traced, bind, bind_one, bind_pair, bind_scalar, infer
 from lucid.ops.kinds import Elementwise
 from lucid.ops.promote import as_tensor, cast, get_default_dtype, literal, promote
 
@@ -23,7 +23,7 @@ _LIMIT = 1024
 
 
 def scalar(value: int | float, dtype: np.dtype) -> Scalar | None:
-    """A Python number at a dtype as a Literal and as a 0-d array, kept; None where it does not fit."""
+    """A Python number as a Literal and as a 0-d array, kept; None where it does not fit."""
     try:
         known = _scalars[dtype]
     except KeyError:
@@ -65,17 +65,42 @@ def floating(op: Elementwise, x: Any) -> Any:
 
 
 def binary(op: Elementwise, x: Any, y: Any) -> Any:
-    """`op` of two operands promoted to one dtype; booleans count as integers where it takes none."""
-    if isinstance(x, Traced) and isinstance(y, Traced):
-        a, b = x.value, y.value
-        if a is not None and b is not None and a.dtype is b.dtype and a.dtype.kind in op.accepts:
-            return bind_pair(op, x, y)
-    return _bind_checked(op, promote(x, y))
+    """`op` of two operands promoted to one dtype; booleans become int64 where it takes none."""
+    if isinstance(x, Traced) and x.value is not None:
+        dtype = x.value.dtype
+        if isinstance(y, Traced):
+            if y.value is not None and y.value.dtype is dtype and dtype.kind in op.accepts:
+                return bind_pair(op, x, y)
+        elif (y.__class__ is float or y.__class__ is int) and dtype.kind == "f" in op.accepts:
+            found = scalar(y, dtype)
+            if found is not None:
+                return bind_scalar(op, x, *found, False)
+    return _bind_checked(op, operands(x, y))
 
 
 def floating_binary(op: Elementwise, x: Any, y: Any) -> Any:
     """`op` of two operands promoted to one floating dtype."""
-    return _bind_checked(op, promote(x, y, floating=True))
+    return _bind_checked(op, operands(x, y, floating=True))
+
+
+def operands(*xs: Any, floating: bool = False) -> list[Any]:
+    """`promote`, the short way for floating tensors of one dtype among Python numbers."""
+    dtype = None
+    for x in xs:
+        if isinstance(x, Traced):
+            dtype = x.dtype
+            break
+    if dtype is None or dtype.kind != "f":
+        return promote(*xs, floating=floating)
+    out: list[Any] = []
+    for x in xs:
+        if x.__class__ is float or x.__class__ is int:
+            found = scalar(x, dtype)
+            if found is not None:
+                out.append(found[0])
+        elif isinstance(x, Traced) and x.dtype is dtype:
+            out.append(x)
+    return out if len(out) == len(xs) else promote(*xs, floating=floating)
 
 
 def _bind_checked(op: Elementwise, xs: list[Any]) -> Any:

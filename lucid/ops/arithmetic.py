@@ -105,7 +105,7 @@ class Copysign(Elementwise):
 
 
 class Cast(Linear):
-    """Conversion to another dtype. Between floating dtypes it is linear; complex to real takes the real part."""
+    """Conversion to another dtype: linear between floating ones; complex to real drops a part."""
 
     dtype: str
 
@@ -169,7 +169,8 @@ def divide(x: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     With `rounding_mode` "floor" or "trunc" the quotient is rounded so, and integers stay integers.
 
     >>> import lucid
-    >>> lucid.divide(lucid.tensor([7, -7]), 2), lucid.divide(lucid.tensor([7, -7]), 2, rounding_mode="trunc")
+    >>> x = lucid.tensor([7, -7])
+    >>> lucid.divide(x, 2), lucid.divide(x, 2, rounding_mode="trunc")
     (Tensor([ 3.5, -3.5]), Tensor([ 3, -3]))
     """
     from lucid.ops import rounding
@@ -180,7 +181,7 @@ def divide(x: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
         return rounding.floor_divide(x, other)
     if rounding_mode != "trunc":
         raise ValueError(
-            f"divide: rounding_mode {rounding_mode!r} is not one of None, 'floor', 'trunc'{at_line()}"
+            f"divide: rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}{at_line()}"
         )
     a, b = promote(x, other)
     if a.dtype.kind in "fc":

@@ -1,6 +1,6 @@
 """Complex numbers: their parts, their conjugates, and how they are put together.
 
-Cotangents follow PyTorch: that of z = x + iy is dL/dx + i dL/dy, so descent goes along its negative.
+Cotangents follow PyTorch: that of z = x + iy is dL/dx + i dL/dy, so descent goes against it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Conj(Elementwise):
 
 
 class Complex(Elementwise):
-    """a + ib from real a and b. There are no complex numbers of half precision: float16 gives complex64."""
+    """a + ib from real a and b; of float16 too it is complex64, as there is none of half that."""
 
     scalar, accepts, saves = "complex", "f", ""
 
@@ -72,7 +72,8 @@ class Complex(Elementwise):
         return complex_of(dtype)
 
     def eval(self, a: Any, b: Any) -> Any:
-        out = np.empty(np.broadcast_shapes(np.shape(a), np.shape(b)), complex_of(np.result_type(a, b)))
+        shape = np.broadcast_shapes(np.shape(a), np.shape(b))
+        out = np.empty(shape, complex_of(np.result_type(a, b)))
         out.real, out.imag = a, b
         return out
 
@@ -114,7 +115,9 @@ def conj(x: Any) -> Any:
 
 
 def angle(x: Any) -> Any:
-    """The argument of complex numbers in [-pi, pi], elementwise; 0 or pi for real ones. Derivative 0 at 0.
+    """The argument of complex numbers in [-pi, pi], elementwise; 0 or pi for real ones.
+
+    The derivative at 0 is 0.
 
     >>> import lucid
     >>> lucid.angle(lucid.tensor([1j, -1 + 0j]))

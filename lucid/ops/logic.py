@@ -1,4 +1,4 @@
-"""Comparisons, logic, bits and the tests for nan and inf. No derivative flows through any of them."""
+"""Comparisons, logic, bits, tests for nan and inf. No derivative flows through any of them."""
 
 from __future__ import annotations
 
@@ -124,12 +124,12 @@ def _compare(op: Elementwise, x: Any, y: Any) -> Any:
 
 
 def _widened(x: Any, y: int) -> tuple[Any, Any]:
-    """An integer tensor and a Python integer that its dtype may be too narrow for: `uint8_tensor < 300`."""
+    """An integer tensor made wide enough for a Python integer: `uint8_tensor < 300`."""
     if x.dtype.kind not in "iu" or scalar(y, x.dtype) is not None:
         return x, y
     if -(2**63) <= y < 2**63 and x.dtype != np.uint64:
         return cast(x, "int64"), y
-    return cast(x, "float64"), math.copysign(min(abs(y), 2**64), y)
+    return cast(x, "float64"), float(max(-(2**64), min(y, 2**64)))
 
 
 def eq(x: Any, other: Any) -> Any:

@@ -1,4 +1,4 @@
-"""quiet: NumPy functions whose inf and nan come without warnings, because they are values like others.
+"""quiet: NumPy functions that give inf and nan without warnings: they are values like others.
 
 `np.errstate` costs 1.0 µs a call; setting NumPy's own context variable, which it wraps, costs 0.15.
 """

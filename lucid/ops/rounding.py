@@ -1,7 +1,7 @@
 """Rounding to integers, signs, and division with remainder.
 
-Rounding is piecewise constant: its derivative is zero, also at the steps. Zero, not absent: a loss through
-`round` has a gradient of zeros, as in PyTorch. Integers are left as they are.
+Rounding is piecewise constant: its derivative is zero, also at the steps. Zero, not absent: a loss
+through `round` has a gradient of zeros, as in PyTorch. Integers are left as they are.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def trunc(x: Any) -> Any:
 
 
 def round(x: Any, decimals: int = 0) -> Any:
-    """The nearest number of `decimals` decimal places, elementwise; halves go to the even neighbour.
+    """The nearest number of `decimals` decimal places, elementwise; halves go to the even one.
 
     >>> import lucid
     >>> lucid.round(lucid.tensor([0.5, 1.5, 2.5]))

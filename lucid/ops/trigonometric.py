@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lucid.ops.apply import floating, floating_binary
+from lucid.ops.conditional import where
 from lucid.ops.exponential import rsqrt
 from lucid.ops.kinds import Elementwise
 from lucid.ops.quiet import quiet
@@ -66,18 +67,18 @@ class Atan(Elementwise):
 
 
 class Atan2(Elementwise):
-    """The angle of the point (b, a). At the origin its derivative is taken to be 0, as in PyTorch."""
+    """The angle of the point (b, a). At the origin its derivative is 0, as in PyTorch."""
 
     numpy = quiet(np.arctan2)
     scalar, accepts, saves = "atan2", "f", "x"
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
         r = hypot(a, b)
-        return direction(b, r) / r, -direction(a, r) / r
+        return direction(b / r, r), -direction(a / r, r)
 
 
 class Hypot(Elementwise):
-    """sqrt(a*a + b*b) without overflow. At the origin its derivative is taken to be 0 (in PyTorch it is nan)."""
+    """sqrt(a*a + b*b) without overflow. At the origin its derivative is 0 (nan in PyTorch)."""
 
     numpy = quiet(np.hypot)
     scalar, accepts, saves = "hypot", "f", "xy"
@@ -88,8 +89,6 @@ class Hypot(Elementwise):
 
 def direction(x: Any, r: Any) -> Any:
     """x / r, and 0 where r is 0."""
-    from lucid.ops.conditional import where
-
     return where(r == 0, 0.0, x / r)
 
 
@@ -181,7 +180,9 @@ def atan(x: Any) -> Any:
 
 
 def atan2(x: Any, other: Any) -> Any:
-    """The angle in [-pi, pi] of the point with ordinate `x` and abscissa `other`; derivative 0 at the origin.
+    """The angle in [-pi, pi] of the point with ordinate `x` and abscissa `other`, elementwise.
+
+    The derivative at the origin is 0.
 
     >>> import lucid
     >>> lucid.atan2(lucid.tensor([1.0, -1.0]), lucid.tensor([0.0, -1.0]))
