@@ -58,7 +58,9 @@ class Cut:
                 slot_of[node] = refs[0]
             else:
                 number = define(node)
-                rows.append((node.op, refs, number, first_of.setdefault(node.serial, number), node.index))
+                rows.append(
+                    (node.op, refs, number, first_of.setdefault(node.serial, number), node.index)
+                )
         self.outputs = [end if end.__class__ is Literal else slot(end) for end in ends]
         self.inputs = [slot_of[node] for node in starts]
         self.key: Hashable = (
@@ -83,7 +85,9 @@ class Cut:
         for op, refs, slot, group, index in self.rows:
             if group not in outputs_of:
                 node = self.slots[slot]
-                inputs = tuple([x if x.__class__ is Literal else vars[r] for x, r in zip(node.inputs, refs)])
+                inputs = tuple(
+                    [x if x.__class__ is Literal else vars[r] for x, r in zip(node.inputs, refs)]
+                )
                 result = infer(op, tuple([x.type for x in inputs]))
                 types = result if isinstance(result, tuple) else (result,)
                 outputs_of[group] = tuple([Var(t) for t in types])

@@ -7,9 +7,9 @@ as an input or as the output of one equation, before it is used.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 import numpy as np
 
@@ -71,14 +71,20 @@ class Literal:
 Atom = Union[Var, Literal]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Equation:
-    """`outputs = op inputs`, and the line of the user's program that asked for it."""
+class Equation(NamedTuple):
+    """`outputs = op inputs`, and the line of the user's program that asked for it.
+
+    A named tuple because it is the cheapest thing to make that does not change; equal only to itself.
+    """
 
     op: Primitive
     inputs: tuple[Atom, ...]
     outputs: tuple[Var, ...]
-    source: Source | None = field(default=None)
+    source: Source | None = None
+
+    __eq__ = object.__eq__
+    __ne__ = object.__ne__
+    __hash__ = object.__hash__  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.ir.graph import Graph, Literal, Var
+from lucid.ir.graph import Graph, Literal
 
 _ndarray = np.ndarray
 
@@ -15,44 +15,42 @@ _ndarray = np.ndarray
 class Program:
     """A Graph ready to run on arrays: `program(inputs) -> outputs`."""
 
-    __slots__ = ("graph", "_constants", "_free", "_outputs", "_steps")
+    __slots__ = ("_constants", "_n_made", "_outputs", "_steps", "graph")
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        number: dict[Var, int] = {}
+        number: dict[Any, int] = {var: i for i, var in enumerate(graph.vars())}
+        n_vars, n_inputs = len(number), len(graph.inputs)
+        self._n_made = n_vars - n_inputs
         constants: list[Any] = []
-        for var in graph.vars():
-            number[var] = len(number)
-        n_vars = len(number)
 
         def slot(atom: Any) -> int:
-            if isinstance(atom, Literal):
+            if atom.__class__ is Literal:
                 constants.append(atom.array)
                 return n_vars + len(constants) - 1
             return number[atom]
 
-        last_use: dict[int, int] = {}
-        steps: list[tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...]]] = []
-        for i, eqn in enumerate(graph.equations):
-            ins = tuple(map(slot, eqn.inputs))
-            outs = tuple(number[var] for var in eqn.outputs)
+        self._outputs = tuple([slot(x) for x in graph.outputs])
+        last_use: set[int] = set(self._outputs)
+        steps = []
+        for eqn in reversed(graph.equations):
+            ins = tuple([slot(x) for x in eqn.inputs])
+            outs = tuple([number[var] for var in eqn.outputs])
+            dead = []
             for s in (*ins, *outs):
-                last_use[s] = i
-            steps.append((eqn.op.eval, ins, outs))
-        self._outputs = tuple(map(slot, graph.outputs))
-        kept = {*self._outputs, *range(n_vars, n_vars + len(constants)), *range(len(graph.inputs))}
-        free: list[list[int]] = [[] for _ in steps]
-        for s, i in last_use.items():
-            if s not in kept:
-                free[i].append(s)
-        self._steps = [(*step, tuple(dead)) for step, dead in zip(steps, free)]
+                if s not in last_use:
+                    last_use.add(s)
+                    if n_inputs <= s < n_vars:
+                        dead.append(s)
+            steps.append((eqn.op.eval, ins, outs, tuple(dead)))
+        steps.reverse()
+        self._steps: list[tuple[Callable[..., Any], Any, Any, Any]] = steps
         self._constants = constants
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         n_inputs = len(self.graph.inputs)
         assert len(inputs) == n_inputs
-        made = sum(len(eqn.outputs) for eqn in self.graph.equations)
-        env = [*inputs, *[None] * made, *self._constants]
+        env = [*inputs, *[None] * self._n_made, *self._constants]
         with np.errstate(all="ignore"):
             for function, ins, outs, dead in self._steps:
                 value = function(*[env[i] for i in ins])
@@ -63,7 +61,9 @@ class Program:
                     env[outs[0]] = value
                 for s in dead:
                     env[s] = None
-        return [v if v.__class__ is _ndarray else np.asarray(v) for v in [env[s] for s in self._outputs]]
+        return [
+            v if v.__class__ is _ndarray else np.asarray(v) for v in [env[s] for s in self._outputs]
+        ]
 
 
 def evaluate(graph: Graph, *inputs: Any) -> list[np.ndarray]:

@@ -11,7 +11,9 @@ class _Modes(threading.local):
     inference = False  # inference_mode: results can never be tracked
     anomaly = False  # check every value for nan and name the line
     source: Any = None  # the Source that replayed equations inherit
-    staging: Any = None  # the Trace of a transform whose rules are running: constants are equations too
+    staging: Any = (
+        None  # the Trace of a transform whose rules are running: constants are equations too
+    )
     maps: tuple[Any, ...] = ()  # the running vmaps, innermost last
 
 

@@ -1,7 +1,8 @@
 """Primitive: the contract of an operation. One class holds all of an operation's rules.
 
 A primitive is a frozen dataclass whose fields are its parameters, so equality, hash, repr and `match`
-come from the language. Instances are interned: `Sum(axes=(0,)) is Sum(axes=(0,))`.
+come from the language. Instances are interned: `Sum(axes=(0,)) is Sum(axes=(0,))`; those that belong to
+one call (`once`) are not, so that nothing keeps what they hold.
 
 Rules receive and return tensors; inside a transform these have types but no values. `None` is the
 zero tangent and the zero cotangent.
@@ -28,12 +29,16 @@ class _Interning(type):
     """Calling a primitive class gives the one instance with these parameters."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls.once:  # type: ignore[attr-defined]
+            return super().__call__(*args, **kwargs)
         key = (cls, args, *kwargs.items()) if kwargs else (cls, args)
         try:
             return _interned[key]
         except KeyError:
             op = super().__call__(*args, **kwargs)
-        except TypeError:  # an unhashable parameter: a programming error unless the class says otherwise
+        except (
+            TypeError
+        ):  # an unhashable parameter: a programming error unless the class says otherwise
             return super().__call__(*args, **kwargs)
         if len(_interned) >= _INTERN_LIMIT:
             _interned.clear()
@@ -53,8 +58,12 @@ class Primitive(metaclass=_Interning):
     abstract: ClassVar[bool] = True  # a kind, not an operation
     is_view: ClassVar[bool] = False  # eval may return a view of its first operand
     saves: ClassVar[str] = "xy"  # what the derivative reads: inputs "x", outputs "y"
-    inline: ClassVar[Any] = None  # a method that `replay` calls on the tensors instead of binding the op
-    once: ClassVar[bool] = False  # belongs to one call (a hook, a ctx): programs with it are not cached
+    inline: ClassVar[Any] = (
+        None  # a method that `replay` calls on the tensors instead of binding the op
+    )
+    once: ClassVar[bool] = (
+        False  # belongs to one call (a hook, a ctx): programs with it are not cached
+    )
     _hash: int
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:

@@ -7,6 +7,7 @@ tape has no owner: it lives as long as somebody holds its end, and `cut` recover
 from __future__ import annotations
 
 from itertools import count
+from sys import _getframe
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from lucid.ir.modes import local
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import Source, at_line, caller, is_internal
 from lucid.ir.types import Type, is_differentiable
-from sys import _getframe
 
 GRAD = 1  # a derivative is wanted (requires_grad)
 TRACE = 2  # belongs to a transform or a recording, which wants every equation
@@ -460,7 +460,9 @@ def _link_view(out: Traced, op: Primitive, x: Traced) -> None:
         out.node.stamp = (storage, storage.version)
 
 
-def _several(op: Primitive, xs: tuple[Any, ...], values: tuple[Any, ...], flags: int) -> tuple[Any, ...]:
+def _several(
+    op: Primitive, xs: tuple[Any, ...], values: tuple[Any, ...], flags: int
+) -> tuple[Any, ...]:
     outs = tuple(wrap(v if v.__class__ is _ndarray else np.asarray(v)) for v in values)
     if not flags or not (flags & TRACE or (local.grad and op.differentiable)):
         return outs
@@ -508,9 +510,10 @@ def infer(op: Primitive, types: tuple[Type, ...]) -> Any:
         result = op.infer(*types)
     except LucidError as error:
         raise located(error) from None
-    if len(_inferred) > 50_000:
-        _inferred.clear()
-    _inferred[key] = result
+    if not op.once:
+        if len(_inferred) > 50_000:
+            _inferred.clear()
+        _inferred[key] = result
     return result
 
 

@@ -167,7 +167,9 @@ def _equation(line: str, scope: dict[str, Var], graphs: dict[str, Graph], number
     code, _, comment = line.partition("# ")
     left, equals, right = code.partition(" = ")
     if not equals:
-        raise ParseError(f"line {number}: expected `%0: f32[3] = op inputs`, found {line.strip()!r}")
+        raise ParseError(
+            f"line {number}: expected `%0: f32[3] = op inputs`, found {line.strip()!r}"
+        )
     name, params, rest = _split_op(right.strip(), graphs, number)
     if name not in REGISTRY:
         raise ParseError(f"line {number}: there is no operation named {name!r}")
@@ -180,7 +182,9 @@ def _equation(line: str, scope: dict[str, Var], graphs: dict[str, Graph], number
     context = vars_used[0].type.dtype if vars_used else None
     inputs = tuple(_atom(w, scope, context, number) for w in words)
     outputs = _declare(left.strip(), scope, number)
-    return Equation(op, inputs, outputs, WrittenSource(comment.strip()) if comment.strip() else None)  # type: ignore[arg-type]
+    return Equation(
+        op, inputs, outputs, WrittenSource(comment.strip()) if comment.strip() else None
+    )  # type: ignore[arg-type]
 
 
 def _split_op(text: str, graphs: dict[str, Graph], number: int) -> tuple[str, dict[str, Any], str]:
@@ -237,7 +241,9 @@ def _atom(word: str, scope: dict[str, Var], context: Any, number: int) -> Atom:
     try:
         value = _NUMBERS[text] if text in _NUMBERS else _number(text)
     except (SyntaxError, ValueError, NameError):
-        raise ParseError(f"line {number}: {word!r} is neither a name defined above nor a literal") from None
+        raise ParseError(
+            f"line {number}: {word!r} is neither a name defined above nor a literal"
+        ) from None
     return Literal(value, dtype)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -26,13 +25,51 @@ SHORT_NAMES: dict[np.dtype, str] = {
 DTYPES: dict[str, np.dtype] = {short: dtype for dtype, short in SHORT_NAMES.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+_interned: dict[tuple[np.dtype, Shape], Type] = {}
+
+
+class _Interning(type):
+    """Equal Types are nearly always one object, so that comparing and hashing them is quick."""
+
+    def __call__(cls, dtype: np.dtype, shape: Shape) -> Any:
+        found = _interned.get((dtype, shape))
+        if found is None:
+            found = super().__call__(dtype, shape)
+            if len(_interned) >= 50_000:
+                _interned.clear()
+            _interned[dtype, shape] = found
+        return found
+
+
+class Type(metaclass=_Interning):
     """The type of an array: `Type(np.dtype("float32"), (32, 10))` prints as `f32[32,10]`."""
 
+    __slots__ = ("_hash", "dtype", "shape")
     __lucid_leaf__: ClassVar[bool] = True  # in a tree of arguments it stands for a tensor
     dtype: np.dtype
     shape: Shape
+
+    def __init__(self, dtype: np.dtype, shape: Shape) -> None:
+        write = object.__setattr__
+        write(self, "dtype", dtype)
+        write(self, "shape", shape)
+        write(self, "_hash", hash((dtype, shape)))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a Type does not change: {name} cannot be set")
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if other.__class__ is not Type:
+            return NotImplemented
+        return self.dtype == other.dtype and self.shape == other.shape  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> Any:
+        return (Type, (self.dtype, self.shape))
 
     @property
     def ndim(self) -> int:
@@ -75,9 +112,13 @@ def dtype_of(spec: Any) -> np.dtype:
     try:
         dtype = np.dtype(spec)
     except TypeError:
-        raise DTypeError(f"{spec!r} is not a dtype; one of {', '.join(map(str, SHORT_NAMES))}") from None
+        raise DTypeError(
+            f"{spec!r} is not a dtype; one of {', '.join(map(str, SHORT_NAMES))}"
+        ) from None
     if dtype not in SHORT_NAMES:
-        raise DTypeError(f"dtype {dtype} is not supported; one of {', '.join(map(str, SHORT_NAMES))}")
+        raise DTypeError(
+            f"dtype {dtype} is not supported; one of {', '.join(map(str, SHORT_NAMES))}"
+        )
     return dtype
 
 

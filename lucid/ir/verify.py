@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 from lucid.errors import LucidError, VerifyError
-from lucid.ir.graph import Graph, Literal, Var
+from lucid.ir.graph import Equation, Graph, Var
+from lucid.ir.tape import infer
 
 
 def verify(graph: Graph) -> Graph:
     """The same Graph, or a VerifyError that names the equation."""
     defined: set[Var] = set()
-
-    def define(var: Var, where: str) -> None:
-        if var in defined:
-            raise VerifyError(f"{graph.name}: {where} defines {var!r} a second time")
-        defined.add(var)
-
     for var in graph.inputs:
-        define(var, "an input")
+        if var in defined:
+            raise VerifyError(f"{graph.name}: an input defines {var!r} a second time")
+        defined.add(var)
     for number, eqn in enumerate(graph.equations):
-        where = f"equation {number}, {eqn.op!r}"
         for x in eqn.inputs:
-            if not isinstance(x, Literal) and x not in defined:
-                raise VerifyError(f"{graph.name}: {where} reads {x!r} before it is defined")
+            if x.__class__ is Var and x not in defined:
+                raise broken(graph, number, eqn, f" reads {x!r} before it is defined")
         try:
-            result = eqn.op.infer(*[x.type for x in eqn.inputs])
+            result = infer(eqn.op, tuple([x.type for x in eqn.inputs]))
         except LucidError as error:
-            raise VerifyError(f"{graph.name}: {where}: {error}") from None
-        types = result if isinstance(result, tuple) else (result,)
-        written = tuple(var.type for var in eqn.outputs)
+            raise broken(graph, number, eqn, f": {error}") from None
+        types = result if result.__class__ is tuple else (result,)
+        written = tuple([var.type for var in eqn.outputs])
         if types != written:
-            raise VerifyError(f"{graph.name}: {where} is of type {types}, written {written}")
+            raise broken(graph, number, eqn, f" is of type {types}, written {written}")
         for var in eqn.outputs:
-            define(var, where)
+            if var in defined:
+                raise broken(graph, number, eqn, f" defines {var!r} a second time")
+            defined.add(var)
     for x in graph.outputs:
-        if isinstance(x, Var) and x not in defined:
+        if x.__class__ is Var and x not in defined:
             raise VerifyError(f"{graph.name}: the output {x!r} is not defined")
     return graph
+
+
+def broken(graph: Graph, number: int, eqn: Equation, what: str) -> VerifyError:
+    return VerifyError(f"{graph.name}: equation {number}, {eqn.op!r}{what}")

@@ -6,24 +6,22 @@ inputs or cotangents of its outputs. None stands for a derivative that is zero t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from lucid.ir.cut import cut
-from lucid.ir.graph import Atom, Graph, Literal, Var
-from lucid.ir.modes import local
-from lucid.ir.tape import Trace, leaf
+from lucid.ir.graph import Equation, Graph, Var
+from lucid.ir.types import Type
+from lucid.transforms.rule import Rule
 
 
 @dataclass(frozen=True, eq=False)
 class Derivative:
     """`graph(*residuals, *seeds, *constants)` gives the derivatives that are not zero.
 
-    residuals    Vars of the original Graph
+    residuals    Vars of the original Graph, which are inputs of this one too
     seeds        positions of the seeds that are read
     constants    arrays that rules brought in
     nonzero      for every derivative asked for, whether it is an output of `graph`
@@ -41,52 +39,50 @@ class Derivative:
         return [next(rest) if there else None for there in self.nonzero]
 
 
-class Stage:
-    """Tensors without values that stand for the Vars of a Graph while rules are run on them."""
+class Builder:
+    """The equations of a Derivative while it is made."""
 
-    def __init__(self, graph: Graph, what: str) -> None:
+    def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.trace = Trace(what)
-        self.env = {var: leaf(var.type, self.trace) for var in graph.vars()}
+        self.equations: list[Equation] = []
+        self.constants: dict[int, tuple[Var, np.ndarray]] = {}
 
-    def __enter__(self) -> Stage:
-        self.outer = local.staging
-        local.staging = self.trace
-        return self
+    def constant(self, array: np.ndarray) -> Var:
+        """The Var of an array that a rule brought in."""
+        if id(array) not in self.constants:
+            self.constants[id(array)] = (Var(Type(array.dtype, array.shape)), array)
+        return self.constants[id(array)][0]
 
-    def __exit__(self, *_: Any) -> None:
-        local.staging = self.outer
-        self.trace.active = False
+    def apply(self, rule: Rule, given: list[Any], source: Any) -> list[Any]:
+        """Write a rule's equations for these operands, results and seeds; what it gives, None: zero."""
+        env = given
+        if rule.constants:
+            env += [self.constant(array) for array in rule.constants]
+        for op, refs, types in rule.steps:
+            inputs = tuple([env[r] if r.__class__ is int else r for r in refs])
+            outputs = tuple([Var(t) for t in types])
+            self.equations.append(Equation(op, inputs, outputs, source))
+            env += outputs
+        return [None if r is None else env[r] for r in rule.results]
 
-    def read(self, x: Atom) -> Any:
-        return x if isinstance(x, Literal) else self.env[x]
-
-    def seed(self, x: Atom) -> Any:
-        return leaf(x.type, self.trace)
-
-    def finish(self, seeds: Sequence[Any], results: Sequence[Any]) -> Derivative:
-        """The Derivative that computes `results` (None: zero), with only the inputs it reads."""
-        given = [*self.env.items(), *[(i, s) for i, s in enumerate(seeds) if s is not None]]
-        section = cut([x for _, x in given], [r for r in results if r is not None])
-        graph = section.graph(self.graph.name)
-        used = {x for eqn in graph.equations for x in eqn.inputs} | set(graph.outputs)
-        kept = [(var, origin) for var, (origin, _) in zip(graph.inputs, given) if var in used]
-        inputs = (*[var for var, _ in kept], *graph.inputs[len(given) :])
+    def finish(self, seeds: Sequence[Var | None], results: Sequence[Var | None]) -> Derivative:
+        """The Derivative that computes `results` (None: zero), without what they do not need."""
+        needed: set[Any] = {r for r in results if r is not None}
+        equations = []
+        for eqn in reversed(self.equations):
+            if any([var in needed for var in eqn.outputs]):
+                needed.update(eqn.inputs)
+                equations.append(eqn)
+        equations.reverse()
+        residuals = tuple([var for var in self.graph.vars() if var in needed])
+        chosen = tuple([i for i, seed in enumerate(seeds) if seed in needed])
+        constants = [(var, array) for var, array in self.constants.values() if var in needed]
+        inputs = (*residuals, *[seeds[i] for i in chosen], *[var for var, _ in constants])
+        outputs = tuple([r for r in results if r is not None])
         return Derivative(
-            Graph(graph.name, inputs, graph.equations, graph.outputs),
-            tuple([origin for _, origin in kept if isinstance(origin, Var)]),
-            tuple([origin for _, origin in kept if isinstance(origin, int)]),
-            tuple([section.slots[slot].saved for slot in section.captured]),
+            Graph(self.graph.name, inputs, tuple(equations), outputs),  # type: ignore[arg-type]
+            residuals,
+            chosen,
+            tuple([array for _, array in constants]),
             tuple([r is not None for r in results]),
         )
-
-
-@contextmanager
-def source_of(eqn: Any) -> Iterator[None]:
-    """Equations made inside carry the source line of `eqn`."""
-    before = local.source
-    local.source = eqn.source or before
-    try:
-        yield
-    finally:
-        local.source = before

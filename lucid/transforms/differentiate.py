@@ -7,8 +7,10 @@ replayed through `bind` instead, so that it is itself on the tape.
 
 from __future__ import annotations
 
+import gc
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
@@ -24,6 +26,7 @@ from lucid.transforms.jvp import jvp
 from lucid.transforms.vjp import vjp
 
 CACHE_SIZE = 512
+CACHED_EQUATIONS = 300_000  # of all programs together: one of them holds about a kilobyte
 
 
 class Prepared:
@@ -31,14 +34,16 @@ class Prepared:
 
     residuals    (slot, output index) of every value it reads
     types        the Type of every slot
+    size         how many equations and slots it holds, for the cache
     """
 
-    __slots__ = ("derivative", "program", "residuals", "types")
+    __slots__ = ("derivative", "program", "residuals", "size", "types")
 
     def __init__(self, derivative: Derivative, graph: Graph, vars: list[Var]) -> None:
         self.derivative = derivative
         self.program = Program(verify(derivative.graph))
         self.types: list[Type] = [var.type for var in vars]
+        self.size = len(derivative.graph.equations) + len(vars)
         place: dict[Any, tuple[int, int]] = {var: (slot, -1) for slot, var in enumerate(vars)}
         missing = [var for var in derivative.residuals if var not in place]
         if missing:
@@ -65,7 +70,21 @@ class Prepared:
             arrays = [residual(node) for node in nodes]
             given = [*arrays, *[seed.value for seed in chosen], *self.derivative.constants]
             outputs = [wrap(y) for y in self.program(given)]
-        return self.derivative.spread([wrap(y.array) if isinstance(y, Literal) else y for y in outputs])
+        return self.derivative.spread(
+            [wrap(y.array) if isinstance(y, Literal) else y for y in outputs]
+        )
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Many small objects are made and all of them stay: a collector that looks through them only costs time."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
 
 
 _prepared: OrderedDict[Any, Prepared] = OrderedDict()
@@ -83,19 +102,22 @@ def prepare(mode: str, cut: Cut, seeded: Sequence[bool]) -> Prepared:
             _prepared.move_to_end(key)
             return found
     found = differentiate(mode, cut, seeded)
-    with _lock:
-        _prepared[key] = found
-        while len(_prepared) > CACHE_SIZE:
-            _prepared.popitem(last=False)
+    if found.size < CACHED_EQUATIONS // 2:
+        with _lock:
+            _prepared[key] = found
+            total = sum([prepared.size for prepared in _prepared.values()])
+            while len(_prepared) > CACHE_SIZE or total > CACHED_EQUATIONS:
+                total -= _prepared.popitem(last=False)[1].size
     return found
 
 
 def differentiate(mode: str, cut: Cut, seeded: Sequence[bool]) -> Prepared:
     """Build the Graph of a Cut and its derivative."""
-    graph, vars = cut.build()
-    wrt = [vars[slot] for slot in cut.inputs]
-    derivative = (vjp if mode == "vjp" else jvp)(graph, wrt, seeded)
-    return Prepared(derivative, graph, vars)
+    with collector_paused():
+        graph, vars = cut.build()
+        wrt = [vars[slot] for slot in cut.inputs]
+        derivative = (vjp if mode == "vjp" else jvp)(graph, wrt, seeded)
+        return Prepared(derivative, graph, vars)
 
 
 def pullback(cut: Cut, cotangents: Sequence[Any], record: bool) -> list[Any]:

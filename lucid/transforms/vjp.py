@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lucid.ir.graph import Equation, Graph, Literal, Var
-from lucid.ir.tape import infer
+from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.types import is_differentiable
-from lucid.transforms.derivative import Derivative, Stage, source_of
+from lucid.ops.arithmetic import ADD
+from lucid.transforms.derivative import Builder, Derivative
+from lucid.transforms.rule import differentiable_var, rule_for
 
 
 def vjp(graph: Graph, wrt: Sequence[Var], seeded: Sequence[bool] | None = None) -> Derivative:
@@ -17,37 +18,53 @@ def vjp(graph: Graph, wrt: Sequence[Var], seeded: Sequence[bool] | None = None) 
     `seeded` says which outputs have a cotangent at all.
     """
     seeded = seeded if seeded is not None else [True] * len(graph.outputs)
-    with Stage(graph, "vjp") as stage:
-        seeds = [
-            stage.seed(out) if there and is_differentiable(out.type.dtype) else None
-            for there, out in zip(seeded, graph.outputs)
-        ]
-        cotangents: dict[Any, Any] = {}
-        for out, seed in zip(graph.outputs, seeds):
-            if not isinstance(out, Literal):
-                accumulate(cotangents, out, seed)
-        for eqn in reversed(graph.equations):
-            if eqn.op.differentiable and any([var in cotangents for var in eqn.outputs]):
-                with source_of(eqn):
-                    pull(stage, eqn, cotangents)
-        return stage.finish(seeds, [cotangents.get(var) for var in wrt])
+    seeds = [
+        Var(out.type) if there and is_differentiable(out.type.dtype) else None
+        for there, out in zip(seeded, graph.outputs)
+    ]
+    active = depends_on(graph, wrt)
+    builder = Builder(graph)
+    cotangents: dict[Any, Var] = {}
+    for out, seed in zip(graph.outputs, seeds):
+        if seed is not None and out in active:
+            accumulate(builder, cotangents, out, seed, None)
+    for eqn in reversed(graph.equations):
+        if eqn.op.differentiable:
+            pull(builder, eqn, active, cotangents)
+    return builder.finish(seeds, [cotangents.get(var) for var in wrt])
 
 
-def pull(stage: Stage, eqn: Equation, cotangents: dict[Any, Any]) -> None:
+def depends_on(graph: Graph, wrt: Sequence[Var]) -> set[Any]:
+    """The Vars through which a derivative with respect to `wrt` can flow."""
+    active: set[Any] = {var for var in wrt if is_differentiable(var.type.dtype)}
+    for eqn in graph.equations:
+        if eqn.op.differentiable and not active.isdisjoint(eqn.inputs):
+            active.update([var for var in eqn.outputs if differentiable_var(var)])
+    return active
+
+
+def pull(builder: Builder, eqn: Equation, active: set[Any], cotangents: dict[Any, Var]) -> None:
     """Add the cotangents of an equation's inputs to those already there."""
-    outs = tuple(stage.read(var) for var in eqn.outputs)
-    cts = tuple(cotangents.get(var) for var in eqn.outputs)
-    several = isinstance(infer(eqn.op, tuple([x.type for x in eqn.inputs])), tuple)
-    y, ct = (outs, cts) if several else (outs[0], cts[0])
-    results = eqn.op.vjp(ct, y, *[stage.read(x) for x in eqn.inputs])
-    for x, result in zip(eqn.inputs, results, strict=True):
-        if isinstance(x, Var) and is_differentiable(x.type.dtype):
-            accumulate(cotangents, x, result)
-
-
-def accumulate(cotangents: dict[Any, Any], var: Any, ct: Any) -> None:
-    if ct is None:
+    cts = [cotangents.get(var) for var in eqn.outputs]
+    seeded = tuple([ct is not None for ct in cts])
+    if True not in seeded:
         return
-    assert ct.shape == var.type.shape and ct.dtype == var.type.dtype, f"vjp gave {ct.type} for {var.type}"
+    wanted = tuple([x in active for x in eqn.inputs])
+    if True not in wanted:
+        return
+    rule = rule_for("vjp", eqn, seeded, wanted)
+    results = builder.apply(rule, [*eqn.inputs, *eqn.outputs, *cts], eqn.source)
+    for x, ct in zip(eqn.inputs, results):
+        if ct is not None:
+            accumulate(builder, cotangents, x, ct, eqn.source)
+
+
+def accumulate(
+    builder: Builder, cotangents: dict[Any, Var], var: Any, ct: Var, source: Any
+) -> None:
     known = cotangents.get(var)
-    cotangents[var] = ct if known is None else known + ct
+    if known is not None:
+        total = Var(var.type)
+        builder.equations.append(Equation(ADD, (known, ct), (total,), source))
+        ct = total
+    cotangents[var] = ct

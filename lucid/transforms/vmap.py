@@ -35,7 +35,9 @@ def vmap(graph: Graph, n: int, inputs: Sequence[Batched]) -> list[Batched]:
     return [Batched(y, False) if isinstance(y, Literal) else y for y in outs]
 
 
-def batch_graph(graph: Graph, n: int, batched: Sequence[bool], summed: Sequence[bool] = ()) -> Graph:
+def batch_graph(
+    graph: Graph, n: int, batched: Sequence[bool], summed: Sequence[bool] = ()
+) -> Graph:
     """The Graph that `vmap` would run: batched inputs and all outputs have `n` examples in axis 0.
 
     Outputs marked in `summed` are added up over the examples instead.
@@ -49,7 +51,9 @@ def batch_graph(graph: Graph, n: int, batched: Sequence[bool], summed: Sequence[
         ]
         marks = [*summed, *[False] * (len(graph.outputs) - len(summed))]
         outs = []
-        for y, add_up in zip(vmap(graph, n, [Batched(x, b) for x, b in zip(inputs, batched)]), marks):
+        for y, add_up in zip(
+            vmap(graph, n, [Batched(x, b) for x, b in zip(inputs, batched)]), marks
+        ):
             x = wrap(y.tensor.array) if isinstance(y.tensor, Literal) else y.tensor
             x = x if y.batched else x.expand((n, *x.shape))
             outs.append(x.sum(dim=0) if add_up else x)
