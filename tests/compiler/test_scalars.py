@@ -161,7 +161,7 @@ def in_domain(name, point):
         case "log" | "log2" | "log10" | "sqrt" | "rsqrt":
             return x > 0
         case "pow":
-            return x > 0 and x != 1 and abs(math.log(x) * point[1]) < 1e5
+            return x > 0 and x != 1 and abs(math.log(x) * float(point[1])) < 1e5
         case "log1p":
             return x > -1
         case "asin" | "acos" | "erfinv":

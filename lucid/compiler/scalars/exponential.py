@@ -101,6 +101,12 @@ def exp_parts(x: Value, low: Value) -> tuple[Value, Value, Value]:
     return fma(poly(r, *_EXP[x.type]), r * r, error) + r, k, k_bits
 
 
+def moderate_exp_parts(x: Value) -> tuple[Value, Value]:
+    """m and k in low bits, where e**x = (1 + m) 2**k, for results that are normal numbers."""
+    _, k_bits, r = reduce_exp(x)
+    return fma(poly(r, *_EXP[x.type]), r * r, r), k_bits
+
+
 def exp2(x: Value) -> Value:
     """2**x."""
     x = clamp(x, *_EXP2_RANGE[x.type])
@@ -109,34 +115,34 @@ def exp2(x: Value) -> Value:
     return scale(fma(poly(r, *_EXP2[x.type]), r, 1), k, k_bits)
 
 
-def expm1_parts(r: Value) -> tuple[Value, Value]:
-    """e**r - 1 for |r| <= ln2/2, as a float and its error."""
-    curve = r * r * poly(r, *_EXPM1[r.type])
-    total = r + curve
-    return total, curve - (total - r)
+def expm1_part(r: Value) -> Value:
+    """e**r - 1 for |r| <= ln2/2."""
+    return fma(r * r, poly(r, *_EXPM1[r.type]), r)
 
 
 def expm1(x: Value) -> Value:
     """e**x - 1, exact to the last bits near 0."""
     _, high = _EXP_RANGE[x.type]
     k, k_bits, r = reduce_exp(clamp(x, _EXPM1_LOW[x.type], high))
-    m, _ = expm1_parts(r)
+    m = expm1_part(r)
     # 2**(k-1), so that k = 128 (1024) is still a number.
     half = scaled_one(k_bits - 1, x.format)
     y = 2 * fma(half, m, half - 0.5)
     return copysign(select(k == 0, m, y), x)
 
 
-def quotient(a: Value, a_low: Value | float, b: Value, b_low: Value) -> Value:
+def quotient(a: Value, b: Value, b_low: Value, a_low: Value | None = None) -> Value:
     """(a + a_low) / (b + b_low), hardly more than half an ulp off."""
     inverse = 1 / b
     q = a * inverse
-    rest = fma(-q, b_low, fma(-q, b, a) + a_low)
-    return fma(rest, inverse, q)
+    rest = fma(-q, b, a)
+    if a_low is not None:
+        rest = rest + a_low
+    return fma(fma(-q, b_low, rest), inverse, q)
 
 
 def sigmoid(x: Value) -> Value:
     """1 / (1 + e**-x), with gradual underflow far to the left."""
     e = exp(-abs(x))
     bottom = 1 + e
-    return quotient(select(x < 0, e, 1), 0.0, bottom, e - (bottom - 1))
+    return quotient(select(x < 0, e, 1), bottom, e - (bottom - 1))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from .exponential import LN2, LOG2_E, expm1_parts, quotient, reduce_exp
+from .exponential import LN2, LOG2_E, expm1_part, quotient, reduce_exp
 from .language import (
     Value,
     clamp,
@@ -50,12 +50,12 @@ _SMALL = 2.0**-9
 def tanh(x: Value) -> Value:
     """The hyperbolic tangent, (e**2x - 1) / (e**2x + 1)."""
     _, k_bits, r = reduce_exp(clamp(2 * abs(x), 0, 2 * _TANH_HIGH[x.type]))
-    m, m_low = expm1_parts(r)
     power = scaled_one(k_bits, x.format)
-    top, top_low = fast_two_sum(power - 1, power * m)
-    top_low = fma(power, m_low, top_low)
-    bottom, bottom_low = two_sum(top, x.like(2))
-    return copysign(quotient(top, top_low, bottom, bottom_low + top_low), x)
+    top = fma(power, expm1_part(r), power - 1)
+    bottom = top + 2
+    larger = top > 2
+    error = select(larger, 2, top) - (bottom - select(larger, top, 2))
+    return copysign(quotient(top, bottom, error), x)
 
 
 def _halves(x: Value) -> tuple[Value, Value, Value, Value]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from .exponential import exp_parts, scale
+from .exponential import exp_parts, moderate_exp_parts, scale
 from .language import (
     Value,
     clamp,
@@ -199,7 +199,7 @@ def erf(x: Value) -> Value:
     a = abs(x)
     z = a * a
     near = fma(a, poly(z, *_ERF[x.type]), a)
-    m, _, k_bits = exp_parts(poly(clamp(a, 0, _ERF_HIGH[x.type]), *_LOG_ERFC[x.type]), 0.0)
+    m, k_bits = moderate_exp_parts(poly(clamp(a, 0, _ERF_HIGH[x.type]), *_LOG_ERFC[x.type]))
     power = scaled_one(k_bits, x.format)
     far = (1 - power) - m * power
     return copysign(select(a < 0.95, near, far), x)
