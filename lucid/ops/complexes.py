@@ -135,7 +135,7 @@ def complex(real: Any, imag: Any) -> Any:
 
     >>> import lucid
     >>> lucid.complex(lucid.tensor([1.0, 2.0]), 1.0)
-    Tensor([1.+1.j, 2.+1.j])
+    Tensor([1.+1.j, 2.+1.j], dtype=complex64)
     """
     a, b = promote(real, imag, floating=True)
     if a.dtype.kind == "c":

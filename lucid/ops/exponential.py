@@ -134,12 +134,7 @@ SQRT, RSQRT, CBRT, SIGMOID = Sqrt(), Rsqrt(), Cbrt(), Sigmoid()
 
 
 def exp(x: Any) -> Any:
-    """e**x, elementwise.
-
-    >>> import lucid
-    >>> lucid.exp(lucid.tensor([0.0, 1.0]))
-    Tensor([1.       , 2.7182817])
-    """
+    """e**x, elementwise."""
     return floating(EXP, x)
 
 
@@ -192,8 +187,8 @@ def cbrt(x: Any) -> Any:
     """The real cube root, elementwise, of negative numbers too.
 
     >>> import lucid
-    >>> lucid.cbrt(lucid.tensor([-8.0, 27.0]))
-    Tensor([-2.,  3.])
+    >>> lucid.cbrt(lucid.tensor([-8.0, 1.0]))
+    Tensor([-2.,  1.])
     """
     return floating(CBRT, x)
 

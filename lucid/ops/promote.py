@@ -6,6 +6,7 @@ a 0-d tensor, which outranks a Python scalar, unless the lesser one is of a high
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -226,12 +227,26 @@ def literal(value: Any, dtype: np.dtype) -> Literal:
             raise DTypeError(f"the scalar {value} does not fit into {dtype}{at_line()}")
         value = int(value)
     elif dtype.kind == "f" and not isinstance(value, complex):
-        value = float(value)
+        value = _rounded(value, dtype)
     elif dtype.kind == "c":
         value = complex(value)
     elif dtype.kind == "b":
         value = bool(value)
     return Literal(value, dtype)
+
+
+def _rounded(value: Any, dtype: np.dtype) -> float:
+    """A real number as a float; inf where the dtype holds none so large, as in PyTorch."""
+    try:
+        value = float(value)
+    except OverflowError:
+        size = f"an integer of {value.bit_length()} bits"
+        raise DTypeError(f"{size} does not fit into {dtype}{at_line()}") from None
+    if -60000.0 < value < 60000.0 or dtype.itemsize == 8:
+        return value
+    with np.errstate(over="ignore"):
+        rounded = dtype.type(value).item()
+    return rounded if math.isinf(rounded) else value
 
 
 def to_floating(x: Any) -> Any:

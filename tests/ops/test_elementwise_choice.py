@@ -244,3 +244,15 @@ def test_an_operator_on_a_view_or_without_gradient_takes_the_long_way_to_the_sam
     row = x.reshape(2)
     (row * 3.0 + (-row) + exponential.exp(row)).sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), [2 + np.exp([1.0, 2.0])], rtol=1e-6)
+
+
+def test_a_number_too_large_for_the_dtype_is_inf_beside_floats_and_an_error_beside_integers():
+    x = tensor([1.0])
+    assert (x * 1e300).tolist() == [np.inf] and (tensor(np.ones(1, "f2")) * -1e6).tolist() == [
+        -np.inf
+    ]
+    assert (x < 1e300).tolist() == [True]
+    with pytest.raises(DTypeError, match=r"1329 bits does not fit into float32"):
+        _ = x * 10**400
+    with pytest.raises(DTypeError, match=r"200 does not fit into int8"):
+        _ = tensor(np.ones(1, "int8")) * 200
