@@ -1,9 +1,10 @@
 """The cost of eager mode: an addition, 21 small operations forward and backward, the import.
 
-    python benchmarks/eager.py [--peer PYTHON] [--repeat N]
+    python benchmarks/eager.py [--peer PYTHON] [--rounds N]
 
 PyTorch and HIPS autograd are measured where they are installed: in this interpreter, or in the one
-that `--peer` (or the environment's BENCH_PYTHON) names. Times are the best of several runs.
+that `--peer` (or the environment's BENCH_PYTHON) names. The systems take turns, several rounds of
+them, and the best time of each counts, so that a busy moment of the machine does not favour one.
 """
 
 from __future__ import annotations
@@ -157,18 +158,27 @@ def table(results: dict[str, Measures]) -> str:
     return "\n".join(lines)
 
 
+def best(rounds: list[Measures]) -> Measures:
+    return {row: min(measures[row] for measures in rounds) for row in rounds[0]}
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--peer", default=os.environ.get("BENCH_PYTHON"), metavar="PYTHON")
-    options.add_argument("--repeat", type=int, default=20)
+    options.add_argument("--rounds", type=int, default=4)
+    options.add_argument("--repeat", type=int, default=8)
     options.add_argument("--json", action="store_true", help="measure only the others, print JSON")
     given = options.parse_args()
     if given.json:
         print(json.dumps(measure_peers(None, given.repeat)))
         return
-    results = {"lucid": measure_lucid(given.repeat), "numpy": measure_numpy(given.repeat)}
-    results |= measure_peers(given.peer, given.repeat)
-    print(table(results))
+    collected: dict[str, list[Measures]] = {}
+    for _ in range(given.rounds):
+        turn = {"lucid": measure_lucid(given.repeat), "numpy": measure_numpy(given.repeat)}
+        turn |= measure_peers(given.peer, given.repeat)
+        for name, measures in turn.items():
+            collected.setdefault(name, []).append(measures)
+    print(table({name: best(rounds) for name, rounds in collected.items()}))
 
 
 if __name__ == "__main__":
