@@ -22,6 +22,7 @@ from tests.cases.case import Case
 
 RTOL = {"float64": 1e-10, "float32": 1e-5, "float16": 2e-2}
 EXAMPLES = 5  # under vmap: a number that no case has as a size
+EDGES = (0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan)
 Arrays = Sequence[np.ndarray]
 
 
@@ -406,3 +407,20 @@ def half_precision_runs(case: Case) -> None:
     for y, t, e in zip(actual, promised, expected, strict=True):
         assert type_of(np.asarray(y)) == t
         assert_close(y, e, rtol, f"{case} in float16")
+
+
+def zero_stays_zero(case: Case) -> None:
+    """A zero tangent or cotangent gives zero even where the partial derivative is inf or nan."""
+    arrays = case.arrays("float64")
+    graph = graph_of(case, [np.zeros((), x.dtype) for x in arrays])
+    forward, backward = jvp(graph, graph.inputs), vjp(graph, graph.inputs)
+    tangents = [np.zeros((), t.dtype) for t in graph.in_types]
+    cotangents = [np.zeros((), t.dtype) for t in graph.out_types]
+    choices = [EDGES if x.dtype.kind in "fc" else (0, 1) for x in arrays]
+    for values in product(*choices):
+        point = [np.asarray(v).astype(x.dtype) for v, x in zip(values, arrays)]
+        derivatives = derive(forward, graph, point, tangents)
+        derivatives += derive(backward, graph, point, cotangents)
+        assert all(d is None or d == 0 for d in derivatives), (
+            f"{case.op} at {values}: {derivatives}"
+        )

@@ -150,6 +150,11 @@ def test_literal_operand_acts_as_a_tensor(case):
     laws.literal_is_tensor(case)
 
 
+@cases(elementwise, derivable)
+def test_zero_cotangent_stays_zero(case):
+    laws.zero_stays_zero(case)
+
+
 @cases(elementwise, real_only)
 def test_half_precision_runs(case):
     laws.half_precision_runs(case)

@@ -58,6 +58,23 @@ class WrongVjp(Square):
         return (ct,)
 
 
+class NanFromZero(Elementwise):
+    """A square root whose vjp multiplies zero by inf."""
+
+    name = "test_nan_from_zero"
+    accepts, saves = "f", "y"
+
+    def eval(self, x: np.ndarray) -> Any:
+        with np.errstate(all="ignore"):
+            return np.sqrt(x)
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (0.5 / y,)
+
+    def vjp(self, ct: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        return (ct * (0.5 / y),)
+
+
 class WrongSaves(Square):
     name = "test_wrong_saves"
     saves = ""
@@ -111,6 +128,7 @@ ALL = [
     laws.nested_vmap_is_loop,
     laws.text_round_trips,
     laws.half_precision_runs,
+    laws.zero_stays_zero,
 ]
 
 
@@ -128,6 +146,7 @@ def test_right_primitive_obeys_every_law(law):
         (case_of(WrongPartial()), laws.jvp_is_finite_difference),
         (case_of(WrongSecondOrder()), laws.order_two_is_finite_difference),
         (case_of(WrongVjp()), laws.dot_product_law),
+        (case_of(NanFromZero(), np.sqrt), laws.zero_stays_zero),
         (case_of(WrongSaves()), laws.saves_covers_the_derivative),
         (case_of(WrongLayout()), laws.layout_is_irrelevant),
         (case_of(Total(), np.sum), laws.vmap_is_loop),
