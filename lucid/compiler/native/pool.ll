@@ -119,7 +119,7 @@ wait:
   %spins = load atomic i64, ptr @spins monotonic, align 8
   br label %spin
 spin:
-  %k = phi i64 [ 0, %wait ], [ %k1, %pause ]
+  %k = phi i64 [ 0, %wait ], [ %k1, %pause_on ], [ %k1, %polite ]
   %s0 = load atomic i64, ptr @state acquire, align 64
   %g0 = lshr i64 %s0, 32
   %new0 = icmp ne i64 %g0, %seen
@@ -128,7 +128,14 @@ pause:
   call void asm sideeffect "$PAUSE", "~{memory}"()
   %k1 = add i64 %k, 1
   %more = icmp slt i64 %k1, %spins
-  br i1 %more, label %spin, label %sleep
+  br i1 %more, label %pause_on, label %sleep
+pause_on:
+  %part = and i64 %k1, 63
+  %due = icmp eq i64 %part, 0
+  br i1 %due, label %polite, label %spin
+polite:                                          ; the caller may be waiting for this very core
+  call i32 @sched_yield()
+  br label %spin
 sleep:
   call i32 @pthread_mutex_lock(ptr @mutex)
   atomicrmw add ptr @sleepers, i32 1 seq_cst
@@ -313,7 +320,7 @@ wait:
 pause:
   call void asm sideeffect "$PAUSE", "~{memory}"()
   %k1 = add i64 %k, 1
-  %long = icmp sgt i64 %k1, 1000
+  %long = icmp sgt i64 %k1, 200
   br i1 %long, label %yield, label %wait
 yield:                                           ; the worker may need this very core
   call i32 @sched_yield()
