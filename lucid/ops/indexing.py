@@ -14,10 +14,11 @@ import numpy as np
 
 from lucid.errors import AxisError, DTypeError, IndexingError, ShapeError
 from lucid.ir.source import at_line
-from lucid.ir.tape import bind
+from lucid.ir.tape import bind, wrap
 from lucid.ir.types import Type
 from lucid.ops.kinds import Linear
 from lucid.ops.movement import Transpose, both_batched, repeat_in_front, replaced
+from lucid.ops.promote import as_tensor
 
 
 class TakeAlong(Linear):
@@ -273,3 +274,18 @@ def out_of_range(name: str, indices: np.ndarray, size: int, axis: int) -> Indexi
     first = wrong.flat[0] if wrong.size else "?"
     facts = f"index {first} is out of range for axis {axis} of size {size}"
     return IndexingError(f"{name}: {facts}{at_line()}")
+
+
+def nonzero(x: Any, *, as_tuple: bool = False) -> Any:
+    """The indices of the elements that are not zero: one row for each, or one vector for each axis.
+
+    >>> import lucid
+    >>> lucid.nonzero(lucid.tensor([0.0, 2.0, 3.0]))
+    Tensor([[1],
+            [2]])
+    """
+    array = as_tensor(x).array("nonzero")
+    found = np.nonzero(array) if array.ndim else np.nonzero(array.reshape(1))[: int(as_tuple)]
+    if as_tuple:
+        return tuple(wrap(i) for i in found)
+    return wrap(np.stack(found, 1) if found else np.zeros((int(array != 0), 0), np.int64))

@@ -20,6 +20,7 @@ from lucid.ops.axes import shape_of
 from lucid.ops.kinds import Constant
 from lucid.ops.movement import Concatenate, both_batched
 from lucid.ops.promote import as_tensor, cast, get_default_dtype
+from lucid.ops.subscript import getitem
 
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 PARITY = np.uint32(0x1BD11BDA)
@@ -144,7 +145,7 @@ def random_bits(key: Any, shape: Any = (), bits: int = 32) -> Any:
 
 def _halves(key: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     pairs = _bits(key, (2, *shape), DRAW)
-    return pairs[0], pairs[1]
+    return getitem(pairs, 0), getitem(pairs, 1)
 
 
 def _integers(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> tuple[Any, int]:

@@ -1,0 +1,209 @@
+"""Reading and writing along axes by index, as named functions: gather, scatter, take, ..."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lucid.errors import DTypeError, IndexingError, ShapeError
+from lucid.ir.source import at_line
+from lucid.ir.tape import bind
+from lucid.ir.types import broadcast_shapes
+from lucid.ops.axes import axis_of, either
+from lucid.ops.conditional import where
+from lucid.ops.indexing import Gather, PutAlong, ScatterAdd, TakeAlong, nonzero
+from lucid.ops.movement import Pad, Slice, broadcast_to, replaced, slice_axis
+from lucid.ops.promote import as_tensor, cast
+from lucid.ops.shaping import movedim, ravel
+from lucid.ops.subscript import getitem, setitem
+from lucid.ops.writing import ScatterSet
+
+
+def index_tensor(name: str, index: Any) -> Any:
+    index = as_tensor(index)
+    if index.dtype.kind not in "iu":
+        raise DTypeError(f"{name}: an index of dtype {index.dtype}; it holds integers{at_line()}")
+    return index
+
+
+def take_along_dim(x: Any, indices: Any, dim: Any = None, *, axis: Any = None) -> Any:
+    """`x` read along one axis at indices that broadcast with it in all others.
+
+    >>> import lucid
+    >>> x = lucid.tensor([[3.0, 1.0], [2.0, 4.0]])
+    >>> lucid.take_along_dim(x, x.argsort(dim=1), dim=1)
+    Tensor([[1., 3.],
+            [2., 4.]])
+    """
+    x, indices = as_tensor(x), index_tensor("take_along_dim", indices)
+    at = either("take_along_dim", ("dim", dim), ("axis", axis))
+    if at is None:
+        x, indices, at = ravel(x), ravel(indices), 0
+    at = axis_of("take_along_dim", at, x.ndim)
+    if x.ndim != indices.ndim:
+        facts = f"indices of shape {indices.shape} for a tensor of shape {x.shape}"
+        raise ShapeError(f"take_along_dim: {facts}: as many axes{at_line()}")
+    try:
+        others = broadcast_shapes(replaced(x.shape, at, 1), replaced(indices.shape, at, 1))
+    except ShapeError as error:
+        raise ShapeError(f"take_along_dim: {error}{at_line()}") from None
+    x = broadcast_to(x, replaced(others, at, x.shape[at]))
+    indices = broadcast_to(indices, replaced(others, at, indices.shape[at]))
+    return bind(TakeAlong(at), x, indices)
+
+
+def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> Any:
+    """`take_along_dim` by NumPy's name."""
+    return take_along_dim(x, indices, axis)
+
+
+def corner(name: str, x: Any, shape: tuple[int, ...], axis: int, what: str) -> Any:
+    """The first elements of `x`, as many as `shape` has in every axis but one (None: in all)."""
+    sizes = shape if axis < 0 else replaced(shape, axis, x.shape[axis] if x.ndim else 0)
+    if x.ndim != len(shape) or any(n > m for n, m in zip(sizes, x.shape)):
+        facts = f"{what} of shape {x.shape} is smaller than the index, {shape}"
+        raise ShapeError(f"{name}: {facts}{at_line()}")
+    return x if x.shape == sizes else bind(Slice((0,) * x.ndim, sizes, (1,) * x.ndim), x)
+
+
+def gather(x: Any, dim: int, index: Any) -> Any:
+    """`y[i, j] = x[i, index[i, j]]` for dim 1, and so for other axes; as large as the index."""
+    x, index = as_tensor(x), index_tensor("gather", index)
+    axis = axis_of("gather", dim, x.ndim)
+    return bind(TakeAlong(axis), corner("gather", x, index.shape, axis, "the tensor"), index)
+
+
+def scatter(x: Any, dim: int, index: Any, src: Any) -> Any:
+    """`x` with `y[i, index[i, j]] = src[i, j]` for dim 1; of repeated indices the last counts."""
+    x, index = as_tensor(x), index_tensor("scatter", index)
+    axis = axis_of("scatter", dim, x.ndim)
+    corner("scatter", x, index.shape, axis, "the tensor")
+    src = cast(as_tensor(src), x.dtype)
+    if src.ndim:
+        src = corner("scatter", src, index.shape, -1, "src")
+    indices = [index if i == axis else positions(index, i) for i in range(x.ndim)]
+    return bind(ScatterSet(tuple(range(x.ndim))), x, src, *indices)
+
+
+def positions(index: Any, axis: int) -> Any:
+    """The position along one axis of every element of an index."""
+    from lucid.ops.creation import arange
+
+    sizes = [n if i == axis else 1 for i, n in enumerate(index.shape)]
+    return broadcast_to(arange(index.shape[axis]).reshape(sizes), index.shape)
+
+
+def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
+    """`x` with `y[i, index[i, j]] += src[i, j]` for dim 1; all are added where indices repeat."""
+    x, index = as_tensor(x), index_tensor("scatter_add", index)
+    axis = axis_of("scatter_add", dim, x.ndim)
+    corner("scatter_add", x, index.shape, axis, "the tensor")
+    src = corner("scatter_add", cast(as_tensor(src), x.dtype), index.shape, -1, "src")
+    added = bind(PutAlong(axis, x.shape[axis]), src, index)
+    if added.shape != x.shape:
+        missing = tuple(m - n for m, n in zip(x.shape, added.shape))
+        added = bind(Pad((0,) * x.ndim, missing, (0,) * x.ndim), added)
+    return x + added
+
+
+def index_select(x: Any, dim: Any, index: Any) -> Any:
+    """The slices of `x` along one axis that an index vector names, in its order."""
+    x, index = as_tensor(x), index_tensor("index_select", index)
+    if index.ndim > 1:
+        raise ShapeError(f"index_select: an index of shape {index.shape} is no vector{at_line()}")
+    return take(x, index.reshape(-1), dim)
+
+
+def take(x: Any, indices: Any, dim: Any = None, *, axis: Any = None) -> Any:
+    """The elements of `x` at indices: in row-major order, or slices along one axis.
+
+    >>> import lucid
+    >>> lucid.take(lucid.tensor([[4, 3], [2, 1]]), [0, -1])
+    Tensor([4, 1])
+    """
+    x, indices = as_tensor(x), index_tensor("take", indices)
+    at = either("take", ("dim", dim), ("axis", axis))
+    if at is None:
+        return bind(Gather((0,)), ravel(x), indices)
+    at = axis_of("take", at, x.ndim)
+    y = bind(Gather((at,)), x, indices)
+    if at == 0:
+        return y
+    return movedim(y, tuple(range(indices.ndim)), tuple(range(at, at + indices.ndim)))
+
+
+def index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+    """`x` with `alpha` times the slices of `source` added to those that the index names."""
+    x, index = as_tensor(x), index_tensor("index_add", index)
+    axis = axis_of("index_add", dim, x.ndim)
+    source = cast(as_tensor(source), x.dtype)
+    wanted = replaced(x.shape, axis, index.shape[0] if index.ndim else 1)
+    if source.shape != wanted or index.ndim > 1:
+        facts = f"source of shape {source.shape}; {wanted} fits the index"
+        raise ShapeError(f"index_add: {facts}{at_line()}")
+    rows = source if axis == 0 else movedim(source, axis, 0)
+    added = bind(ScatterAdd(x.shape, (axis,)), rows, index.reshape(-1))
+    return x + (added if alpha == 1 else added * alpha)
+
+
+def index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
+    """`x` with the slices that the index names replaced by those of `source`."""
+    x = as_tensor(x)
+    axis = axis_of("index_copy", dim, x.ndim)
+    return setitem(x, (*[slice(None)] * axis, index_tensor("index_copy", index)), source)
+
+
+def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
+    """`x` with the slices that the index names filled with one number."""
+    return index_copy(x, dim, index, value)
+
+
+def select(x: Any, dim: int, index: int) -> Any:
+    """`x` at one index along one axis, which the result lacks."""
+    x = as_tensor(x)
+    return getitem(x, (*[slice(None)] * axis_of("select", dim, x.ndim), index))
+
+
+def narrow(x: Any, dim: int, start: int, length: int) -> Any:
+    """`length` slices of `x` along one axis from `start` on."""
+    x = as_tensor(x)
+    axis = axis_of("narrow", dim, x.ndim)
+    n = x.shape[axis]
+    first = start + n if start < 0 else start
+    if not 0 <= first <= first + length <= n:
+        facts = f"{length} elements from {start} on, of {n}"
+        raise IndexingError(f"narrow: {facts}{at_line()}")
+    return slice_axis(x, axis, first, first + length)
+
+
+def masked_select(x: Any, mask: Any) -> Any:
+    """The elements of `x` where a mask holds, as a vector whose size depends on its values."""
+    x, mask = as_tensor(x), cast(as_tensor(mask), "bool")
+    shape = broadcast_shapes(x.shape, mask.shape)
+    return getitem(broadcast_to(x, shape), broadcast_to(mask, shape))
+
+
+def masked_fill(x: Any, mask: Any, value: Any) -> Any:
+    """`x` with one number where a mask holds.
+
+    >>> import lucid
+    >>> lucid.masked_fill(lucid.tensor([1.0, -2.0]), lucid.tensor([False, True]), 0.0)
+    Tensor([1., 0.])
+    """
+    x = as_tensor(x)
+    return where(cast(as_tensor(mask), "bool"), cast(as_tensor(value), x.dtype), x)
+
+
+def argwhere(x: Any) -> Any:
+    """The indices of the elements that are not zero, one row for each."""
+    return nonzero(x)
+
+
+def diff(x: Any, n: int = 1, dim: Any = None, *, axis: Any = None) -> Any:
+    """Differences between neighbours along an axis, taken n times."""
+    x = as_tensor(x)
+    at = axis_of("diff", either("diff", ("dim", dim), ("axis", axis), -1), x.ndim)
+    for _ in range(n):
+        size = x.shape[at]
+        last = slice_axis(x, at, min(1, size), size)
+        x = last - slice_axis(x, at, 0, max(size - 1, 0))
+    return x

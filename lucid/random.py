@@ -1,0 +1,255 @@
+"""Random numbers from a state: PyTorch's functions, with keys drawn from a Generator.
+
+A Generator is a seed and a count; its next key is the seed's key with the count folded in. So every
+stream is determined by the seed and the number of draws before, on every machine.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ShapeError
+from lucid.ir.source import at_line
+from lucid.ir.tape import Traced, wrap
+from lucid.ir.types import dtype_of
+from lucid.ops import random as pure
+from lucid.ops.axes import shape_of
+from lucid.ops.promote import as_tensor, cast
+from lucid.ops.random import (
+    bernoulli as keyed_bernoulli,
+)
+from lucid.ops.random import (
+    fold_in,
+    key,
+    permutation,
+    random_bits,
+    split,
+    uniform,
+)
+from lucid.ops.random import (
+    normal as keyed_normal,
+)
+
+__all__ = [
+    "Generator",
+    "bernoulli",
+    "default_generator",
+    "fold_in",
+    "get_rng_state",
+    "initial_seed",
+    "key",
+    "keyed_bernoulli",
+    "keyed_normal",
+    "manual_seed",
+    "multinomial",
+    "normal",
+    "permutation",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "random_bits",
+    "randperm",
+    "seed",
+    "set_rng_state",
+    "split",
+    "uniform",
+]
+
+
+class Generator:
+    """A stream of keys from one seed.
+
+    >>> import lucid
+    >>> g = lucid.random.Generator(3)
+    >>> a = lucid.random.rand(2, generator=g)
+    >>> bool((lucid.random.rand(2, generator=g.manual_seed(3)) == a).all())
+    True
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self._lock = threading.Lock()
+        self.manual_seed(seed)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start again from a seed."""
+        with self._lock:
+            self._seed, self._count = int(seed) % (1 << 64), 0
+        return self
+
+    def initial_seed(self) -> int:
+        """The seed that the stream started from."""
+        return self._seed
+
+    def seed(self) -> int:
+        """Start again from a seed taken from the operating system, and return it."""
+        self.manual_seed(int.from_bytes(os.urandom(8), "little"))
+        return self._seed
+
+    def get_state(self) -> Any:
+        """The seed and the count of draws, as a tensor."""
+        with self._lock:
+            return wrap(np.array([self._seed, self._count], np.uint64))
+
+    def set_state(self, state: Any) -> None:
+        """Go on from a state that `get_state` gave."""
+        values = as_tensor(state).array("set_state").tolist()
+        if len(values) != 2:
+            raise ShapeError(f"set_state: a state is two integers, not {values}{at_line()}")
+        with self._lock:
+            self._seed, self._count = values
+
+    def next_key(self) -> Any:
+        """A key that this stream has not given before."""
+        with self._lock:
+            seed, count = self._seed, self._count
+            self._count += 1
+        base = key(seed)
+        if count >> 32:
+            base = fold_in(base, count >> 32)
+        return fold_in(base, count)
+
+
+default_generator = Generator()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Start the default stream again from a seed.
+
+    >>> import lucid
+    >>> _ = lucid.manual_seed(0)
+    >>> a = lucid.randn(3)
+    >>> _ = lucid.manual_seed(0)
+    >>> bool((lucid.randn(3) == a).all())
+    True
+    """
+    return default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    """Start the default stream from a seed of the operating system, and return it."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed of the default stream."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Any:
+    """The state of the default stream."""
+    return default_generator.get_state()
+
+
+def set_rng_state(state: Any) -> None:
+    """Go on with the default stream from a state that `get_rng_state` gave."""
+    default_generator.set_state(state)
+
+
+def next_key(generator: Generator | None) -> Any:
+    return (default_generator if generator is None else generator).next_key()
+
+
+def _finish(x: Any, requires_grad: bool) -> Any:
+    return x.requires_grad_(True) if requires_grad else x
+
+
+def rand(*size: Any, generator: Any = None, dtype: Any = None, requires_grad: bool = False) -> Any:
+    """Numbers uniform in [0, 1)."""
+    x = uniform(next_key(generator), shape_of("rand", size), dtype=dtype)
+    return _finish(x, requires_grad)
+
+
+def randn(*size: Any, generator: Any = None, dtype: Any = None, requires_grad: bool = False) -> Any:
+    """Numbers from the normal distribution with mean 0 and standard deviation 1."""
+    x = keyed_normal(next_key(generator), shape_of("randn", size), dtype=dtype)
+    return _finish(x, requires_grad)
+
+
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None) -> Any:
+    """Numbers from normal distributions; the shape is `size`, or that of `mean` and `std`."""
+    if size is None:
+        size = np.broadcast_shapes(getattr(mean, "shape", ()), getattr(std, "shape", ()))
+    return randn(*size, generator=generator) * std + mean
+
+
+def randint(
+    low: int,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Any = None,
+    dtype: Any = "int64",
+    requires_grad: bool = False,
+) -> Any:
+    """Integers uniform in [low, high): `randint(high, size)` or `randint(low, high, size)`."""
+    if size is None:
+        if not isinstance(high, (tuple, list)):
+            raise ShapeError(f"randint: give a size, as in randint(0, 10, (3,)){at_line()}")
+        low, high, size = 0, low, high
+    x = pure.randint(next_key(generator), tuple(size), low, high, dtype_of(dtype))
+    return _finish(x, requires_grad)
+
+
+def randperm(n: int, *, generator: Any = None, dtype: Any = "int64") -> Any:
+    """The numbers 0 to n-1 in random order."""
+    return cast(permutation(next_key(generator), n), dtype)
+
+
+def bernoulli(x: Any, p: Any = None, *, generator: Any = None) -> Any:
+    """1 with probability `x` (or `p`), else 0, in the shape and dtype of `x`."""
+    x = as_tensor(x)
+    chance = x.detach() if p is None else p
+    drawn = keyed_bernoulli(next_key(generator), chance, x.shape)
+    return cast(drawn, x.dtype)
+
+
+def rand_like(
+    x: Any, *, generator: Any = None, dtype: Any = None, requires_grad: bool = False
+) -> Any:
+    """Numbers uniform in [0, 1) in the shape and dtype of `x`."""
+    return rand(x.shape, generator=generator, dtype=dtype or x.dtype, requires_grad=requires_grad)
+
+
+def randn_like(
+    x: Any, *, generator: Any = None, dtype: Any = None, requires_grad: bool = False
+) -> Any:
+    """Normally distributed numbers in the shape and dtype of `x`."""
+    return randn(x.shape, generator=generator, dtype=dtype or x.dtype, requires_grad=requires_grad)
+
+
+def randint_like(x: Any, low: int, high: Any = None, *, generator: Any = None) -> Any:
+    """Integers uniform in [low, high), or [0, low), in the shape and dtype of `x`."""
+    low, high = (0, low) if high is None else (low, high)
+    return randint(low, high, x.shape, generator=generator, dtype=x.dtype)
+
+
+def multinomial(
+    p: Any, num_samples: int, replacement: bool = False, *, generator: Any = None
+) -> Any:
+    """Indices drawn with probabilities proportional to the last axis of `p`.
+
+    Gumbel's trick: the greatest of log p + noise is a fair draw, and the k greatest are k draws
+    without replacement.
+    """
+    p = as_tensor(p)
+    weights = p.array("multinomial") if isinstance(p, Traced) else p
+    if (weights < 0).any() or (weights.sum(-1) <= 0).any():
+        raise ShapeError(f"multinomial: probabilities are not negative, not all 0{at_line()}")
+    if not replacement and num_samples > (weights > 0).sum(-1).min():
+        facts = f"{num_samples} samples without replacement of fewer that are possible"
+        raise ShapeError(f"multinomial: {facts}{at_line()}")
+    rows = (num_samples,) if replacement else ()
+    unit = rand(*weights.shape[:-1], *rows, weights.shape[-1], generator=generator, dtype="float64")
+    with np.errstate(divide="ignore"):
+        scores = np.log(weights)[..., None, :] if replacement else np.log(weights)
+        scores = scores - np.log(1e-300 - np.log1p(-unit.value))
+    if replacement:
+        return wrap(scores.argmax(-1))
+    return wrap(np.argsort(-scores, axis=-1, kind="stable")[..., :num_samples].copy())
