@@ -42,7 +42,9 @@ def equation_graph(case: Case, atoms: Sequence[Any]) -> Graph:
 
 
 def run(graph: Graph, arrays: Arrays) -> list[np.ndarray]:
-    return Program(graph)(list(arrays))
+    outputs = Program(graph)(list(arrays))
+    assert tuple(map(type_of, outputs)) == graph.out_types, f"{graph}\ngave other types"
+    return outputs
 
 
 def differentiable(atoms: Sequence[Any]) -> list[Any]:
@@ -268,6 +270,18 @@ def dot_product_law(case: Case) -> None:
             precision([*graph.in_types, *graph.out_types])
         ]
         assert abs(left - right) <= rtol * size, f"<u, Jv> = {left}, <Jᵀu, v> = {right}"
+
+
+def derivative_keeps_types(case: Case, dtype: str) -> None:
+    """Tangents and cotangents have the types of what they belong to, in this precision too."""
+    arrays = case.arrays(dtype)
+    graph = graph_of(case, arrays)
+    tangents, cotangents = random_like(graph.in_types), random_like(graph.out_types)
+    pushed = derive(jvp(graph, graph.inputs), graph, arrays, tangents)
+    pulled = derive(vjp(graph, graph.inputs), graph, arrays, cotangents)
+    for derivatives, types in ((pushed, graph.out_types), (pulled, graph.in_types)):
+        for d, t in zip(derivatives, types, strict=True):
+            assert d is None or type_of(d) == t
 
 
 def saves_covers_the_derivative(case: Case) -> None:

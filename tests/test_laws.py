@@ -116,6 +116,12 @@ def test_jvp_and_vjp_are_adjoint(case):
 
 
 @cases(derivable)
+def test_derivatives_keep_their_types_in_single_and_half_precision(case):
+    laws.derivative_keeps_types(case, "float32")
+    laws.derivative_keeps_types(case, "float16")
+
+
+@cases(derivable)
 def test_saves_covers_what_the_derivative_reads(case):
     laws.saves_covers_the_derivative(case)
 
