@@ -11,8 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from lucid.errors import DTypeError, LucidError, ShapeError
 from lucid.ir.cut import Cut, cut
 from lucid.ir.modes import local
@@ -23,6 +21,7 @@ from lucid.ir.tracing import function_name
 from lucid.ir.types import is_differentiable
 from lucid.mapping import vmap
 from lucid.ops.promote import as_tensor, cast
+from lucid.transforms.constants import filled, unit_rows, zeros_like
 from lucid.transforms.differentiate import prepare, pullback, pushforward
 from lucid.transforms.vmap import Batched
 from lucid.transforms.vmap import vmap as vmap_graph
@@ -43,7 +42,9 @@ class Run:
     outer       flags of whatever outside was watching the arguments or captured values
     """
 
-    def __init__(self, f: Callable[..., Any], primals: Sequence[Any], what: str, has_aux: bool = False) -> None:
+    def __init__(
+        self, f: Callable[..., Any], primals: Sequence[Any], what: str, has_aux: bool = False
+    ) -> None:
         self.what = what
         given, self.in_tree = flatten(tuple(primals))
         self.primals = [differentiable(x, what) for x in given]
@@ -57,7 +58,9 @@ class Run:
         self.aux: Any = None
         if has_aux:
             if not isinstance(result, tuple) or len(result) != 2:
-                raise LucidError(f"{what}: with has_aux the function returns (output, aux){at_line()}")
+                raise LucidError(
+                    f"{what}: with has_aux the function returns (output, aux){at_line()}"
+                )
             result, self.aux = result
         leaves, self.out_tree = flatten(result)
         self.outputs = [as_tensor(y) for y in leaves]
@@ -69,7 +72,15 @@ class Run:
 
     @property
     def record(self) -> bool:
-        return bool(self.outer) and local.grad or bool(self.outer & TRACE)
+        return (bool(self.outer) and local.grad) or self.tracing
+
+    @property
+    def tracing(self) -> bool:
+        """True where an outer transform or recording wants every equation, constants too."""
+        return bool(self.outer & TRACE)
+
+    def zeros(self, x: Any) -> Any:
+        return zeros_like(x, self.tracing)
 
     def release(self, tree: Any) -> Any:
         """Results as the caller may keep them: off this run's tape, on that of whoever watches outside."""
@@ -91,16 +102,14 @@ class Run:
     def pull(self, cotangents: Sequence[Any]) -> list[Any]:
         """Cotangents of the inputs, zeros where an input was not used."""
         grads = pullback(self.cut, cotangents, self.record)
-        return [zeros_like(x) if g is None else self.released(g) for x, g in zip(self.primals, grads)]
+        return [
+            self.zeros(x) if g is None else self.released(g) for x, g in zip(self.primals, grads)
+        ]
 
     def push(self, tangents: Sequence[Any]) -> list[Any]:
         """Tangents of the outputs, zeros where an output does not depend on the inputs."""
         ts = pushforward(self.cut, tangents, self.record)
-        return [zeros_like(y) if t is None else self.released(t) for y, t in zip(self.outputs, ts)]
-
-
-def zeros_like(x: Any) -> Any:
-    return wrap(np.zeros(x.shape, x.dtype))
+        return [self.zeros(y) if t is None else self.released(t) for y, t in zip(self.outputs, ts)]
 
 
 def differentiable(x: Any, what: str) -> Any:
@@ -113,7 +122,9 @@ def differentiable(x: Any, what: str) -> Any:
     return x
 
 
-def choose(f: Callable[..., Any], argnums: ArgNums, args: Sequence[Any], kwargs: Any) -> tuple[Any, list[Any]]:
+def choose(
+    f: Callable[..., Any], argnums: ArgNums, args: Sequence[Any], kwargs: Any
+) -> tuple[Any, list[Any]]:
     """`f` as a function of the chosen arguments alone, and those arguments."""
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     for number in numbers:
@@ -146,10 +157,12 @@ def scalar_seed(run: Run) -> list[Any]:
         raise DTypeError(
             f"{run.what}: the function must return a real floating number, not {dtype}{at_line()}"
         )
-    return [wrap(np.ones((), dtype))]
+    return [filled(1.0, (), dtype, run.tracing)]
 
 
-def grad_and_value(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[..., Any]:
+def grad_and_value(
+    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """A function that returns (gradient, value) of `f`; with has_aux (gradient, (value, aux))."""
 
     @functools.wraps(f)
@@ -182,7 +195,9 @@ def grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> 
     return wrapped
 
 
-def value_and_grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[..., Any]:
+def value_and_grad(
+    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """A function that returns (value, gradient) of `f`; with has_aux ((value, aux), gradient)."""
     both = grad_and_value(f, argnums, has_aux)
 
@@ -207,7 +222,9 @@ def seeds_like(tree: Any, outputs: Sequence[Any], what: str, strict: bool = True
         seed = cast(as_tensor(given), like.dtype)
         if seed.shape != like.shape:
             if seed.ndim:
-                raise ShapeError(f"{what}: shape {seed.shape} was given for {like.shape}{at_line()}")
+                raise ShapeError(
+                    f"{what}: shape {seed.shape} was given for {like.shape}{at_line()}"
+                )
             seed = seed.expand(like.shape)
         seeds.append(seed)
     return seeds
@@ -231,16 +248,20 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     def vjp_fn(*cotangents: Any) -> Any:
         tree = cotangents[0] if len(cotangents) == 1 else cotangents
         seeds = seeds_like(tree, run.outputs, run.what)
-        record = run.record or any(s is not None and s.node is not None and s.node.flags for s in seeds)
+        record = run.record or any(
+            s is not None and s.node is not None and s.node.flags for s in seeds
+        )
         grads = pullback(run.cut, seeds, record)
-        grads = [zeros_like(x) if g is None else g for x, g in zip(run.primals, grads)]
+        grads = [run.zeros(x) if g is None else g for x, g in zip(run.primals, grads)]
         return unflatten(run.in_tree, [run.released(g) if not record else g for g in grads])
 
     out = run.result()
     return (out, vjp_fn, run.release(run.aux)) if has_aux else (out, vjp_fn)
 
 
-def jvp(f: Callable[..., Any], primals: Any = None, tangents: Any = None, *, has_aux: bool = False) -> Any:
+def jvp(
+    f: Callable[..., Any], primals: Any = None, tangents: Any = None, *, has_aux: bool = False
+) -> Any:
     """(output, tangent of the output): forward mode, in one pass.
 
     Without primals it is curried: `jvp(f)(primals, tangents)`.
@@ -275,9 +296,11 @@ def linearize(f: Callable[..., Any], *primals: Any) -> Any:
 
     def jvp_fn(*tangents: Any) -> Any:
         seeds = seeds_like(tangents, run.inputs, run.what)
-        record = run.record or any(s is not None and s.node is not None and s.node.flags for s in seeds)
+        record = run.record or any(
+            s is not None and s.node is not None and s.node.flags for s in seeds
+        )
         ts = pushforward(run.cut, seeds, record)
-        ts = [zeros_like(y) if t is None else t for y, t in zip(run.outputs, ts)]
+        ts = [run.zeros(y) if t is None else t for y, t in zip(run.outputs, ts)]
         return unflatten(run.out_tree, [run.released(t) if not record else t for t in ts])
 
     return run.result(), jvp_fn
@@ -291,17 +314,10 @@ def batched_derivative(mode: str, run: Run, seeds: Sequence[Any], n: int) -> lis
     inputs += [Batched(seeds[i], True) for i in prepared.derivative.seeds]
     inputs += [Batched(wrap(array), False) for array in prepared.derivative.constants]
     outs = vmap_graph(prepared.derivative.graph, n, inputs)
-    full = [y.tensor if y.batched else as_tensor(y.tensor).expand((n, *y.tensor.shape)) for y in outs]
+    full = [
+        y.tensor if y.batched else as_tensor(y.tensor).expand((n, *y.tensor.shape)) for y in outs
+    ]
     return prepared.derivative.spread(full)
-
-
-def basis(like: Any, offset: int, total: int, start: int, stop: int) -> Any:
-    """Rows `start` to `stop` of the identity of size `total`, the columns of one tensor, in its shape."""
-    size = math.prod(like.shape)
-    rows = np.zeros((stop - start, size), like.dtype)
-    for row in range(max(start, offset), min(stop, offset + size)):
-        rows[row - start, row - offset] = 1
-    return wrap(rows.reshape(stop - start, *like.shape))
 
 
 def jacobian_blocks(
@@ -316,11 +332,12 @@ def jacobian_blocks(
         stop = min(start + step, total)
         seeds, offset = [], 0
         for source, size in zip(sources, sizes):
-            seeds.append(basis(source, offset, total, start, stop))
+            seeds.append(unit_rows(source, offset, start, stop, run.tracing))
             offset += size
         outs = batched_derivative(mode, run, seeds, stop - start)
         for row, target, out in zip(rows, targets, outs):
-            row.append(wrap(np.zeros((stop - start, *target.shape), target.dtype)) if out is None else out)
+            zeros = filled(0.0, (stop - start, *target.shape), target.dtype, run.tracing)
+            row.append(zeros if out is None else out)
     blocks = []
     for row, target in zip(rows, targets):
         whole = row[0] if len(row) == 1 else concatenated(row, target)
@@ -336,11 +353,14 @@ def jacobian_blocks(
 def concatenated(rows: Sequence[Any], target: Any) -> Any:
     from lucid.ops.shaping import cat
 
-    return cat(rows, 0) if rows else wrap(np.zeros((0, *target.shape), target.dtype))
+    return cat(rows, 0) if rows else filled(0.0, (0, *target.shape), target.dtype, False)
 
 
 def jacrev(
-    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False, chunk_size: int | None = None
+    f: Callable[..., Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """The Jacobian by reverse mode: one pullback of all unit cotangents at once.
 
@@ -358,7 +378,10 @@ def jacrev(
 
 
 def jacfwd(
-    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False, chunk_size: int | None = None
+    f: Callable[..., Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """The Jacobian by forward mode: one pushforward of all unit tangents at once."""
 
@@ -370,7 +393,10 @@ def jacfwd(
 
 
 def jacobian(
-    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False, chunk_size: int | None = None
+    f: Callable[..., Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """The Jacobian, forward where there are fewer inputs than outputs, reverse otherwise."""
 
@@ -399,7 +425,9 @@ def run_jacobian(
     run = Run(chosen, primals, f"jacobian of {function_name(f)}", has_aux)
     for y in run.outputs:
         if not is_differentiable(y.dtype):
-            raise DTypeError(f"{run.what}: an output of dtype {y.dtype} has no derivative{at_line()}")
+            raise DTypeError(
+                f"{run.what}: an output of dtype {y.dtype} has no derivative{at_line()}"
+            )
     mode = mode_of(run)
     if mode == "vjp":
         by_input = jacobian_blocks(mode, run, run.outputs, run.inputs, chunk_size)
@@ -423,7 +451,9 @@ def axes_behind(block: Any, n: int) -> Any:
     return block.permute(order) if n and block.ndim > n else block
 
 
-def hessian(f: Callable[..., Any], argnums: ArgNums = 0, chunk_size: int | None = None) -> Callable[..., Any]:
+def hessian(
+    f: Callable[..., Any], argnums: ArgNums = 0, chunk_size: int | None = None
+) -> Callable[..., Any]:
     """The matrix of second derivatives of a scalar function: forward mode over reverse mode.
 
     >>> import lucid
@@ -452,4 +482,3 @@ def stop_gradient(x: Any) -> Any:
     """`x` as a constant for every derivative."""
     leaves, structure = flatten(x)
     return unflatten(structure, [as_tensor(leaf).detach() for leaf in leaves])
-

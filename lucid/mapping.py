@@ -64,7 +64,9 @@ def vmap(
     dims_in = in_dims if in_axes is None else in_axes
     dims_out = out_dims if out_axes is None else out_axes
     if randomness not in RANDOMNESS:
-        raise LucidError(f"vmap: randomness {randomness!r}; one of {', '.join(RANDOMNESS)}{at_line()}")
+        raise LucidError(
+            f"vmap: randomness {randomness!r}; one of {', '.join(RANDOMNESS)}{at_line()}"
+        )
     if chunk_size is not None and chunk_size < 1:
         raise LucidError(f"vmap: chunk_size {chunk_size} must be at least 1{at_line()}")
 
@@ -130,7 +132,9 @@ def spread_dims(what: str, name: str, dims: Any, tree: Any, n: int) -> list[Any]
     try:
         return list(broadcast_prefix(dims, tree))
     except ValueError as error:
-        raise LucidError(f"{what}: {name} {dims!r} does not fit the arguments: {error}{at_line()}") from None
+        raise LucidError(
+            f"{what}: {name} {dims!r} does not fit the arguments: {error}{at_line()}"
+        ) from None
 
 
 def to_front(what: str, x: Any, dim: Any) -> Any:
@@ -138,7 +142,9 @@ def to_front(what: str, x: Any, dim: Any) -> Any:
     if dim is None:
         return x
     if isinstance(x, (int, float, complex, str)):
-        raise LucidError(f"{what}: in_dims is {dim} for {x!r}, which has no axes; make it None{at_line()}")
+        raise LucidError(
+            f"{what}: in_dims is {dim} for {x!r}, which has no axes; make it None{at_line()}"
+        )
     x = as_tensor(x)
     if x.ndim == 0:
         raise ShapeError(f"{what}: in_dims is {dim} for a 0-d tensor, which has no axes{at_line()}")
@@ -149,9 +155,13 @@ def to_front(what: str, x: Any, dim: Any) -> Any:
 def batch_size(what: str, leaves: Sequence[Any], dims: Sequence[Any]) -> int:
     sizes = [x.shape[0] for x, d in zip(leaves, dims) if d is not None]
     if not sizes:
-        raise LucidError(f"{what}: at least one argument must be mapped; in_dims is None for all{at_line()}")
+        raise LucidError(
+            f"{what}: at least one argument must be mapped; in_dims is None for all{at_line()}"
+        )
     if len(set(sizes)) != 1:
-        raise ShapeError(f"{what}: mapped arguments have different numbers of examples: {sizes}{at_line()}")
+        raise ShapeError(
+            f"{what}: mapped arguments have different numbers of examples: {sizes}{at_line()}"
+        )
     return sizes[0]
 
 
@@ -168,7 +178,9 @@ def place(what: str, y: Batched, dim: Any, n: int) -> Any:
     x = y.tensor if isinstance(y.tensor, Traced) else as_tensor(y.tensor.array)
     if dim is None:
         if y.batched:
-            raise AxisError(f"{what}: out_dims is None for a result that differs between examples{at_line()}")
+            raise AxisError(
+                f"{what}: out_dims is None for a result that differs between examples{at_line()}"
+            )
         return x
     if not y.batched:
         x = x.expand((n, *x.shape))

@@ -24,7 +24,9 @@ def explain_nan(cut: Cut, seeds: Sequence[Any], grads: Sequence[Any]) -> None:
     inputs = [residual(cut.slots[slot_of[var]]) for var in graph.inputs]
     first = first_nan(graph, inputs)
     if first is not None:
-        raise GraphError(f"backward: a nan was born in the forward pass, in {first.op!r} at {first.source}")
+        raise GraphError(
+            f"backward: a nan was born in the forward pass, in {first.op!r} at {first.source}"
+        )
     prepared = prepare("vjp", cut, [seed is not None for seed in seeds])
     arrays = [residual(node) for node in prepared.nodes(cut)]
     chosen = [seeds[i].value for i in prepared.derivative.seeds]
@@ -33,7 +35,9 @@ def explain_nan(cut: Cut, seeds: Sequence[Any], grads: Sequence[Any]) -> None:
         raise GraphError(
             f"backward: a nan was born in the backward pass of the operation at {first.source}, in {first.op!r}"
         )
-    raise GraphError("backward: a gradient has a nan that was already in the inputs or in grad_outputs")
+    raise GraphError(
+        "backward: a gradient has a nan that was already in the inputs or in grad_outputs"
+    )
 
 
 def first_nan(graph: Graph, inputs: Sequence[np.ndarray]) -> Equation | None:

@@ -16,6 +16,7 @@ from lucid.ir.source import at_line
 from lucid.ir.tape import FREED, GRAD, TRACE, Node, node_of, wrap
 from lucid.ir.types import Type
 from lucid.ops.promote import as_tensor, cast
+from lucid.transforms.constants import filled, zeros_like
 from lucid.transforms.differentiate import prepare
 
 
@@ -46,13 +47,17 @@ def backward(
     if not roots:
         raise GraphError(f"backward: no tensors given{at_line()}")
     nodes = [root_node(root) for root in roots]
-    seeds = [seed_for(root, g) for root, g in zip(roots, as_seeds(grad_tensors, len(roots)), strict=True)]
+    seeds = [
+        seed_for(root, g) for root, g in zip(roots, as_seeds(grad_tensors, len(roots)), strict=True)
+    ]
     if inputs is None:
         cut = cut_to_leaves(nodes)
     else:
         targets = as_list(inputs)
         if not targets:
-            raise GraphError(f"backward: inputs is empty; leave it out to reach every leaf{at_line()}")
+            raise GraphError(
+                f"backward: inputs is empty; leave it out to reach every leaf{at_line()}"
+            )
         cut = cut_nodes([target_node(x) for x in targets], nodes)
     if keep_grad:
         for row in cut.rows:
@@ -101,14 +106,18 @@ def grad(
     results = [apply_leaf_hooks(node, g) for node, g in zip(starts, results)]
     for i, (x, g) in enumerate(zip(targets, results)):
         if g is None and materialize_grads:
-            results[i] = wrap(np.zeros(x.shape, x.dtype))
+            results[i] = zeros_like(x, x.node.flags & TRACE)
         elif g is None and not allow_unused:
             raise GraphError(
                 f"grad: input {i} of type {x.type} was not used to compute the outputs; "
                 f"allow_unused=True gives None for it{at_line()}"
             )
     results = owned(results)
-    return results[0] if not isinstance(inputs, (list, tuple)) and len(targets) == 1 else tuple(results)
+    return (
+        results[0]
+        if not isinstance(inputs, (list, tuple)) and len(targets) == 1
+        else tuple(results)
+    )
 
 
 def run(cut: Cut, seeds: Sequence[Any], create_graph: bool, retain_graph: bool) -> list[Any]:
@@ -118,7 +127,9 @@ def run(cut: Cut, seeds: Sequence[Any], create_graph: bool, retain_graph: bool) 
     before = local.grad
     local.grad = True
     try:
-        prepared = prepare_watched(cut, seeded) if has_watchers(cut) else prepare("vjp", cut, seeded)
+        prepared = (
+            prepare_watched(cut, seeded) if has_watchers(cut) else prepare("vjp", cut, seeded)
+        )
         grads = prepared.run(cut, seeds, record)
     finally:
         local.grad = before
@@ -208,9 +219,7 @@ def as_seeds(given: Any, n: int) -> list[Any]:
 def seed_for(root: Any, given: Any) -> Any:
     """The cotangent of a root: ones by default; a scalar broadcasts."""
     if given is None:
-        if root.value is None:
-            return as_tensor(np.ones(root.shape, root.dtype))
-        return wrap(np.ones(root.shape, root.dtype))
+        return filled(1.0, root.shape, root.dtype, root.node.flags & TRACE)
     seed = cast(as_tensor(given), root.dtype)
     if seed.shape == root.shape:
         return seed
@@ -227,7 +236,9 @@ def tracked(root: Any) -> bool:
 
 def root_node(root: Any) -> Node:
     if not tracked(root):
-        what = f"a tensor of type {root.type}" if hasattr(root, "type") else f"a {type(root).__name__}"
+        what = (
+            f"a tensor of type {root.type}" if hasattr(root, "type") else f"a {type(root).__name__}"
+        )
         raise GraphError(
             f"backward: {what} does not require a gradient: it was not computed from a tensor with "
             f"requires_grad=True, or under no_grad(){at_line()}"

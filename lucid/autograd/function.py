@@ -20,7 +20,19 @@ from lucid.ir.cut import cut
 from lucid.ir.modes import local
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line, caller
-from lucid.ir.tape import GRAD, TRACE, Node, Trace, Traced, bind, fresh, leaf, node_of, residual, wrap
+from lucid.ir.tape import (
+    GRAD,
+    TRACE,
+    Node,
+    Trace,
+    Traced,
+    bind,
+    fresh,
+    leaf,
+    node_of,
+    residual,
+    wrap,
+)
 from lucid.ir.tape import _serials as serials
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.custom import CustomVjp
@@ -83,7 +95,9 @@ class Function:
     """
 
     def __init__(self, *_: Any, **__: Any) -> None:
-        raise TypeError(f"{type(self).__name__} is not instantiated; call {type(self).__name__}.apply(...)")
+        raise TypeError(
+            f"{type(self).__name__} is not instantiated; call {type(self).__name__}.apply(...)"
+        )
 
     @staticmethod
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
@@ -103,15 +117,23 @@ class Function:
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run the operation and record it."""
         if cls is Function:
-            raise TypeError("Function.apply: define a subclass with forward and backward, and apply that")
+            raise TypeError(
+                "Function.apply: define a subclass with forward and backward, and apply that"
+            )
         flags = 0
         for x in args:
             if isinstance(x, Traced) and x.node is not None:
                 flags |= x.node.flags
-        return traced_call(cls, args, kwargs, flags) if flags & TRACE else eager_call(cls, args, kwargs, flags)
+        return (
+            traced_call(cls, args, kwargs, flags)
+            if flags & TRACE
+            else eager_call(cls, args, kwargs, flags)
+        )
 
 
-def run_forward(cls: Any, ctx: FunctionCtx, args: Sequence[Any], kwargs: Any) -> tuple[list[Any], bool]:
+def run_forward(
+    cls: Any, ctx: FunctionCtx, args: Sequence[Any], kwargs: Any
+) -> tuple[list[Any], bool]:
     """The outputs as a list of tensors, and whether there was a tuple of them."""
     if "setup_context" in vars(cls) or cls.setup_context is not Function.setup_context:
         result = cls.forward(*args, **kwargs)
@@ -171,7 +193,11 @@ class Call:
             if there:
                 full.append(next(given))
             else:
-                zeros = wrap(np.zeros(type.shape, type.dtype)) if is_differentiable(type.dtype) else None
+                zeros = (
+                    wrap(np.zeros(type.shape, type.dtype))
+                    if is_differentiable(type.dtype)
+                    else None
+                )
                 full.append(zeros if self.ctx._materialize else None)
         grads = gradients_of(self.cls, self.cls.backward(self.ctx, *full), self.n_args)
         out = []
@@ -244,7 +270,9 @@ class FunctionBackward(Primitive):
         raise GraphError("the backward of a Function is differentiated by running it again")
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:
-        raise GraphError("the backward of a Function is batched by tracing the Function inside vmap")
+        raise GraphError(
+            "the backward of a Function is batched by tracing the Function inside vmap"
+        )
 
 
 def eager_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int) -> Any:
@@ -275,14 +303,20 @@ def eager_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int) -> Any:
         wanted = id(inner) not in constant and is_differentiable(y.dtype)
         out_flags = flags if wanted else flags & ~GRAD
         if out_flags:
-            y.node = Node(FunctionCall(call), tuple(inputs), out_flags, None, y.type, source, serial, i)
+            y.node = Node(
+                FunctionCall(call), tuple(inputs), out_flags, None, y.type, source, serial, i
+            )
     ctx._unpack = unpacker(ctx._saved, inside, args, outputs, results)
     ctx._saved = ()
     return tuple(results) if several else results[0]
 
 
 def unpacker(
-    saved: Sequence[Any], inside: Sequence[Any], args: Sequence[Any], outputs: Sequence[Any], results: Sequence[Any]
+    saved: Sequence[Any],
+    inside: Sequence[Any],
+    args: Sequence[Any],
+    outputs: Sequence[Any],
+    results: Sequence[Any],
 ) -> Any:
     """A function that gives the saved tensors as the caller knows them, with their history."""
     argument_of = {id(x): node_of(args[i]) for i, x in enumerate(inside) if isinstance(x, Traced)}
@@ -350,7 +384,12 @@ def traced_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int) -> Any:
 
 
 def trace_backward(
-    cls: Any, ctx: FunctionCtx, saved: Sequence[Any], outputs: Sequence[Any], n_args: int, positions: Sequence[int]
+    cls: Any,
+    ctx: FunctionCtx,
+    saved: Sequence[Any],
+    outputs: Sequence[Any],
+    n_args: int,
+    positions: Sequence[int],
 ) -> tuple[Any, tuple[int, ...]]:
     """The Cut of `backward` from (saved, cotangents), and which tensor arguments it gives gradients for."""
     trace = Trace(f"{cls.__name__}.backward", next(_depth))

@@ -75,7 +75,13 @@ def gradgradcheck(
         targets = [current[i] for i in checked]
         outs = outputs_of(func, args)
         live = [(y, s) for y, s in zip(outs, seeds) if y.requires_grad]
-        return grad([y for y, _ in live], targets, [s for _, s in live], create_graph=True, materialize_grads=True)
+        return grad(
+            [y for y, _ in live],
+            targets,
+            [s for _, s in live],
+            create_graph=True,
+            materialize_grads=True,
+        )
 
     tree = unflatten(structure, leaves)
     return gradcheck(first, tree, eps, atol, rtol, raise_exception)
@@ -86,7 +92,9 @@ def prepare(inputs: Any) -> tuple[list[Any], Any, list[int]]:
     if isinstance(inputs, Traced) or not isinstance(inputs, (tuple, list)):
         inputs = (inputs,)
     leaves, structure = flatten(tuple(inputs))
-    floating = [i for i, x in enumerate(leaves) if isinstance(x, Traced) and is_differentiable(x.dtype)]
+    floating = [
+        i for i, x in enumerate(leaves) if isinstance(x, Traced) and is_differentiable(x.dtype)
+    ]
     checked = [i for i in floating if leaves[i].requires_grad] or floating
     if not checked:
         raise GraphError(f"gradcheck: no input is a floating tensor{at_line()}")
@@ -144,7 +152,10 @@ def pulled(y: Any, targets: Sequence[Any]) -> list[np.ndarray]:
                 gs = [wrap(np.zeros(x.shape, x.dtype)) for x in targets]
             for column, g in zip(columns, gs):
                 column.append(realified(g.array()))
-    return [np.stack(column, -1) if column else np.zeros((realified(x.array()).size, 0)) for column, x in zip(columns, targets)]
+    return [
+        np.stack(column, -1) if column else np.zeros((realified(x.array()).size, 0))
+        for column, x in zip(columns, targets)
+    ]
 
 
 def realified(value: np.ndarray) -> np.ndarray:
@@ -175,7 +186,9 @@ def differences(func: Callable[..., Any], args: Any, x: Any, output: int, eps: f
     return np.stack(rows) if rows else np.zeros((0, 0))
 
 
-def compare(a: np.ndarray, n: np.ndarray, output: int, position: int, atol: float, rtol: float, mode: str) -> None:
+def compare(
+    a: np.ndarray, n: np.ndarray, output: int, position: int, atol: float, rtol: float, mode: str
+) -> None:
     if a.size == 0 and n.size == 0:
         return
     if a.shape == n.shape and np.allclose(a, n, rtol, atol, equal_nan=True):
@@ -189,7 +202,13 @@ def compare(a: np.ndarray, n: np.ndarray, output: int, position: int, atol: floa
 
 
 def check_forward(
-    func: Any, leaves: Sequence[Any], structure: Any, checked: Sequence[int], eps: float, atol: float, rtol: float
+    func: Any,
+    leaves: Sequence[Any],
+    structure: Any,
+    checked: Sequence[int],
+    eps: float,
+    atol: float,
+    rtol: float,
 ) -> None:
     from lucid.func import jvp
 
@@ -202,7 +221,9 @@ def check_forward(
     args = unflatten(structure, list(leaves))
     primals = [wrap(leaves[i].value) for i in checked]
     for place, i in enumerate(checked):
-        numerical = [differences(func, args, leaves[i], o, eps) for o in range(len(chosen(*primals)))]
+        numerical = [
+            differences(func, args, leaves[i], o, eps) for o in range(len(chosen(*primals)))
+        ]
         for k in range(numerical[0].shape[0]):
             size = primals[place].value.size
             tangents = [wrap(np.zeros(x.shape, x.dtype)) for x in primals]
@@ -226,4 +247,6 @@ def check_batched(outs: Sequence[Any], targets: Sequence[Any], atol: float, rtol
         for k in range(3):
             alone = pull(wrap(seeds[k]))
             for i, (many, one) in enumerate(zip(together, alone)):
-                compare(realified(many.array()[k]), realified(one.array()), o, i, atol, rtol, "batched")
+                compare(
+                    realified(many.array()[k]), realified(one.array()), o, i, atol, rtol, "batched"
+                )

@@ -127,10 +127,15 @@ def cut_nodes(starts: list[Node], ends: list[Any]) -> Cut:
                 equations.append(node)
                 break
         else:
-            if not node.inputs and node.op is not FREED:  # a recorded constant, such as `full`
+            if is_constant(node):
                 active.add(node)
                 equations.append(node)
     return Cut(starts, ends, equations)
+
+
+def is_constant(node: Node) -> bool:
+    """True for a recorded constant: an equation of literals alone, such as `full` or `iota`."""
+    return node.op is not FREED and all([x.__class__ is Literal for x in node.inputs])
 
 
 def ancestors(ends: list[Any], floor: int = 0) -> list[Node]:

@@ -6,9 +6,11 @@ tape has no owner: it lives as long as somebody holds its end, and `cut` recover
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 from sys import _getframe
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -59,13 +61,28 @@ class Mutated:
 
 
 class Storage:
-    """The memory that a tensor and its views share, with the number of times it was written."""
+    """The memory that a tensor and its views share, with the number of times it was written.
 
-    __slots__ = ("source", "version")
+    members    the tensors that were made as views of it, held weakly
+    source     where it was written last
+    """
 
-    def __init__(self) -> None:
-        self.version = 0
+    __slots__ = ("limit", "members", "source", "version")
+
+    def __init__(self, version: int = 0) -> None:
+        self.version = version
         self.source: Any = None
+        self.members: list[Any] = []
+        self.limit = 64
+
+    def add(self, x: Any) -> None:
+        self.members.append(ref(x))
+        if len(self.members) > self.limit:
+            self.members = [r for r in self.members if r() is not None]
+            self.limit = 64 + 2 * len(self.members)
+
+    def live(self) -> list[Any]:
+        return [x for r in self.members if (x := r()) is not None]
 
 
 class Node:
@@ -78,7 +95,7 @@ class Node:
     saved         the array, kept only where a derivative or a replay will read it
     stamp         (storage, version) of `saved` where its memory is shared with views
     type          the Type where there is no value; otherwise found when asked
-    outs          the values of all outputs, where the equation has several
+    outs          value and storage of all outputs, where the equation has several
     cell          gradient and hooks, for leaves and watched values
     trace         the running transform, for values that are not known
     source        (code, offset) of the user's line, or a Source
@@ -120,15 +137,17 @@ class Traced:
     value      the ndarray, or None inside vmap and abstract traces
     node       its Node, or None while nothing tracks it
     storage    shared-memory bookkeeping, or None while no views exist
-    view       (base, op, version) where this is a view of another tensor
+    origin     (base, op, severed) where this is a view; severed where no gradient flows to the base
+    writes     how often it was changed in place while it had no storage; absent means never
     """
 
-    __slots__ = ("__weakref__", "node", "storage", "value", "view")
+    __slots__ = ("__weakref__", "node", "origin", "storage", "value", "writes")
 
     value: Any
     node: Any
+    origin: Any
     storage: Any
-    view: Any
+    writes: int
 
     @property
     def type(self) -> Type:
@@ -161,7 +180,7 @@ def wrap(value: Any, node: Node | None = None) -> Any:
     out.value = value
     out.node = node
     out.storage = None
-    out.view = None
+    out.origin = None
     return out
 
 
@@ -179,7 +198,11 @@ def fresh(x: Traced, flags: int = GRAD | TRACE) -> Any:
         node.trace = x.node.trace
     else:
         node = Node(None, (), flags, x.value)
-    return wrap(x.value, node)
+    out = wrap(x.value, node)
+    if x.value is not None:
+        out.storage = storage_of(x)
+        node.stamp = (out.storage, out.storage.version)
+    return out
 
 
 class Alias(Primitive):
@@ -219,8 +242,30 @@ class StopGradient(Primitive):
         return bind(self, x)
 
 
+class Overwritten(Primitive):
+    """The value of `new` with the derivative of `x`: a tensor after a write that was not recorded."""
+
+    saves = ""
+
+    def infer(self, x: Type, new: Type) -> Type:
+        return new
+
+    def eval(self, x: np.ndarray, new: np.ndarray) -> np.ndarray:
+        return np.array(new)
+
+    def jvp(self, ts: Any, y: Any, x: Any, new: Any) -> Any:
+        return ts[0]
+
+    def vjp(self, ct: Any, y: Any, x: Any, new: Any) -> Any:
+        return ct, None
+
+    def batch(self, n: int, batched: Any, *xs: Any) -> Any:
+        return bind(self, *[x if b else x.expand((n, *x.shape)) for b, x in zip(batched, xs)])
+
+
 ALIAS = Alias()
 STOP_GRADIENT = StopGradient()
+OVERWRITTEN = Overwritten()
 
 
 def bind(op: Primitive, *xs: Any) -> Any:
@@ -247,7 +292,7 @@ def bind(op: Primitive, *xs: Any) -> Any:
     out = _new(_class)
     out.value = value
     out.storage = None
-    out.view = None
+    out.origin = None
     out.node = record(op, xs, value, flags) if flags else None
     if op.is_view:
         _link_view(out, op, xs[0])
@@ -264,7 +309,7 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
         value = np.asarray(value)
     out = _new(_class)
     out.value = value
-    out.storage = out.view = None
+    out.storage = out.origin = None
     a, b = x.node, y.node
     if a is None:
         flags = 0 if b is None else b.flags
@@ -312,7 +357,7 @@ def bind_one(op: Primitive, x: Any) -> Any:
         value = np.asarray(value)
     out = _new(_class)
     out.value = value
-    out.storage = out.view = None
+    out.storage = out.origin = None
     node = x.node
     if node is None or not node.flags:
         out.node = None
@@ -333,7 +378,7 @@ def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, refl
         value = np.asarray(value)
     out = _new(_class)
     out.value = value
-    out.storage = out.view = None
+    out.storage = out.origin = None
     node = x.node
     if node is None or not node.flags:
         out.node = None
@@ -408,6 +453,17 @@ def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) ->
     return node
 
 
+def record_constant(op: Primitive, literals: Sequence[Literal]) -> Any:
+    """An operation on literals alone, such as `full`, computed and put on the tape of a trace."""
+    value = np.asarray(op.eval(*[x.array for x in literals]))
+    return wrap(value, Node(op, tuple(literals), TRACE, value, None, caller()))
+
+
+def is_traced(x: Any) -> bool:
+    """True for a tensor that a transform or a recording is watching."""
+    return isinstance(x, Traced) and x.node is not None and bool(x.node.flags & TRACE)
+
+
 def node_of(x: Traced) -> Node:
     """The Node of a tensor, made now where it has none: a constant that is captured."""
     if x.storage is not None:
@@ -418,46 +474,83 @@ def node_of(x: Traced) -> Node:
 
 
 def synchronise(x: Traced) -> Node:
-    """The Node of a tensor that shares memory, brought up to date with writes through other views."""
+    """The Node of a tensor that shares memory, renewed where another one has written to it since."""
     storage = x.storage
     now = (storage, storage.version)
-    if x.view is not None and x.view[2] != storage.version:
-        base, op, _ = x.view
-        if synchronise(base).flags:
-            x.node = bind(op, base).node
-        x.view = (base, op, storage.version)
     node = x.node
     if node is None:
         node = x.node = Node(None, (), 0, x.value)
     elif node.stamp is not None and node.stamp != now:
-        if node.op is None:
-            x.node = Node(None, (), node.flags, x.value, node.type)
-            x.node.cell = node.cell
-        else:
-            x.node = Node(ALIAS, (node,), node.flags, x.value, node.type)
-        x.node.trace = node.trace
-        node = x.node
+        node = x.node = renewed(node, x.value, now)
     if x.value is not None:
         node.saved = x.value
     node.stamp = now
     return node
 
 
-def _link_view(out: Traced, op: Primitive, x: Traced) -> None:
-    """Let `out` share the storage of `x` where their memory is the same."""
-    if out.value is not None and out.value.base is None:
-        return
-    if op.name == "reshape" and not np.may_share_memory(out.value, x.value):
-        return
+def renewed(node: Node, value: Any, stamp: Any = None) -> Node:
+    """The Node of a tensor after a write that was not recorded: the same leaf, or the same history."""
+    if node.op is None:
+        new = Node(None, (), node.flags, value, node.type)
+        new.cell = node.cell
+        if node.cell is not None:
+            node.cell.remember(node)
+    elif node.flags:
+        constant = Node(None, (), 0, value)
+        constant.stamp = stamp
+        new = Node(OVERWRITTEN, (node, constant), node.flags, value, node.type, caller())
+    else:
+        new = Node(None, (), 0, value)
+    new.trace = node.trace
+    return new
+
+
+def storage_of(x: Traced) -> Storage:
+    """The Storage of a tensor, made now where it has none."""
     storage = x.storage
     if storage is None:
-        storage = x.storage = Storage()
+        storage = x.storage = Storage(getattr(x, "writes", 0))
         if x.node is not None:
-            x.node.stamp = (storage, 0)
+            x.node.stamp = (storage, storage.version)
+    return storage
+
+
+def _link_view(out: Traced, op: Primitive, x: Traced) -> None:
+    """Let `out` share the storage of `x` where their memory is the same."""
+    if out.value is None:
+        if op.name == "reshape" and not _would_share(x, op):
+            return
+    elif out.value.base is None:
+        return
+    elif op.name == "reshape" and not x.value.flags.c_contiguous:
+        if not np.may_share_memory(out.value, x.value):
+            return
+    link(out, op, x)
+
+
+def link(out: Traced, op: Primitive, x: Traced) -> None:
+    """Note that `out` is the view `op` of `x`; severed where x has a gradient and out does not."""
+    storage = storage_of(x)
+    node = out.node
+    tracked = x.node is not None and x.node.flags & GRAD
     out.storage = storage
-    out.view = (x, op, storage.version)
-    if out.node is not None and out.node.saved is not None:
-        out.node.stamp = (storage, storage.version)
+    out.origin = (x, op, bool(tracked and not (node is not None and node.flags & GRAD)))
+    storage.add(out)
+    if node is not None and node.saved is not None:
+        node.stamp = (storage, storage.version)
+
+
+def _would_share(x: Traced, op: Primitive) -> bool:
+    """Whether the reshape `op` of a tensor without a value would be a view if it had one."""
+    array = layout(x)
+    return np.may_share_memory(op.eval(array), array)
+
+
+def layout(x: Traced) -> np.ndarray:
+    """An array laid out as `x` would be: row-major, seen through its views."""
+    if x.origin is None:
+        return np.empty(x.shape, np.int8)
+    return x.origin[1].eval(layout(x.origin[0]))
 
 
 def _several(
@@ -476,12 +569,19 @@ def _several(
         if not isinstance(x, Literal):
             node.saved = x.value
     source = caller()
+    results = tuple((out.value, storage_of(out)) for out in outs)
     for i, out in enumerate(outs):
-        wanted = local.grad and op.differentiable and is_differentiable(out.value.dtype)
-        out_flags = flags if wanted else flags & ~GRAD
-        if out_flags:
-            out.node = Node(op, tuple(inputs), out_flags, out.value, None, source, serial, i)
-            out.node.outs = tuple(o.value for o in outs)
+        differentiable = op.differentiable and is_differentiable(out.value.dtype)
+        out_flags = flags if differentiable and local.grad else flags & ~GRAD
+        if not out_flags:
+            continue
+        node = Node(op, tuple(inputs), out_flags, out.value, None, source, serial, i)
+        node.outs = results
+        node.stamp = (out.storage, 0)
+        if differentiable and not local.grad and flags & GRAD:
+            node = Node(STOP_GRADIENT, (node,), out_flags, out.value, None, source)
+            node.stamp = (out.storage, 0)
+        out.node = node
     return outs
 
 
@@ -490,7 +590,8 @@ def sibling(node: Node, index: int) -> Node:
     other = Node(node.op, node.inputs, node.flags, None, None, node.source, node.serial, index)
     other.outs, other.trace = node.outs, node.trace
     if node.outs is not None:
-        other.saved = node.outs[index]
+        other.saved, storage = node.outs[index]
+        other.stamp = (storage, 0)
     else:
         other.type = infer(node.op, tuple([x.type for x in node.inputs]))[index]
     return other

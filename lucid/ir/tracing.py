@@ -11,7 +11,7 @@ from lucid.ir.cut import cut
 from lucid.ir.graph import Equation, Graph, Literal
 from lucid.ir.modes import local
 from lucid.ir.pytree import flatten, unflatten
-from lucid.ir.tape import GRAD, TRACE, Trace, Traced, bind, fresh, leaf
+from lucid.ir.tape import GRAD, TRACE, Trace, Traced, bind, fresh, is_traced, leaf, record_constant
 from lucid.ir.types import Type, is_differentiable
 
 
@@ -31,11 +31,16 @@ def replay(
     New equations carry the source lines of those they come from.
     """
     env: dict[Any, Any] = dict(zip(graph.inputs, inputs, strict=True))
+    tracing = any([is_traced(x) for x in inputs])
     before = local.source
     try:
         for eqn in graph.equations:
             local.source = eqn.source or before
-            outs = apply(eqn, [x if x.__class__ is Literal else env[x] for x in eqn.inputs])
+            xs = [x if x.__class__ is Literal else env[x] for x in eqn.inputs]
+            if tracing and all([x.__class__ is Literal for x in xs]):
+                outs: Sequence[Any] = [record_constant(eqn.op, xs)]
+            else:
+                outs = apply(eqn, xs)
             for var, out in zip(eqn.outputs, outs):
                 env[var] = out
     finally:

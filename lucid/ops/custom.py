@@ -15,6 +15,7 @@ import numpy as np
 
 from lucid.ir.graph import Graph, Literal
 from lucid.ir.interpret import Program
+from lucid.ir.modes import local
 from lucid.ir.primitive import Primitive
 from lucid.ir.tape import bind, wrap
 from lucid.ir.tracing import replay
@@ -64,7 +65,9 @@ class CustomVjp(Primitive):
         if any(seeded):
             derivative = vjp(self.forward, self.forward.inputs, seeded)
             for i, ct in enumerate(apply(derivative, self.forward, args, ys, cts)):
-                results[i] = ct if results[i] is None else results[i] if ct is None else results[i] + ct
+                results[i] = (
+                    ct if results[i] is None else results[i] if ct is None else results[i] + ct
+                )
         return tuple(results)
 
     def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
@@ -93,7 +96,9 @@ class CustomVjp(Primitive):
         return bind(CustomVjp(forward, backward, self.n_in, self.n_out, self.returns), *xs)
 
 
-def apply(derivative: Any, graph: Graph, inputs: Sequence[Any], outputs: Sequence[Any], seeds: Any) -> list[Any]:
+def apply(
+    derivative: Any, graph: Graph, inputs: Sequence[Any], outputs: Sequence[Any], seeds: Any
+) -> list[Any]:
     """A Derivative of `graph` at these inputs, whose other residuals are found by replaying it."""
     known = dict(zip(graph.inputs, inputs))
     known.update((var, y) for var, y in zip(graph.outputs, outputs) if not isinstance(var, Literal))
@@ -103,7 +108,9 @@ def apply(derivative: Any, graph: Graph, inputs: Sequence[Any], outputs: Sequenc
         known.update(zip(missing, replay(extended, inputs)))
     chosen = [seeds[i] for i in derivative.seeds]
     constants = [wrap(array) for array in derivative.constants]
-    outs = replay(derivative.graph, [*[known[var] for var in derivative.residuals], *chosen, *constants])
+    outs = replay(
+        derivative.graph, [*[known[var] for var in derivative.residuals], *chosen, *constants]
+    )
     return derivative.spread([tensor_of(y) for y in outs])
 
 
@@ -112,7 +119,9 @@ def tensor_of(y: Any) -> Any:
 
 
 def zeros(like: Any) -> Any:
-    return wrap(np.zeros(like.shape, like.dtype))
+    from lucid.transforms.constants import zeros_like
+
+    return zeros_like(like, local.staging is not None)
 
 
 def differentiable_positions(types: Sequence[Type]) -> tuple[int, ...]:

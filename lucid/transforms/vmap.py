@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from lucid.ir.cut import cut
 from lucid.ir.graph import Equation, Graph, Literal
 from lucid.ir.modes import local
-from lucid.ir.tape import Trace, bind, leaf, wrap
+from lucid.ir.tape import Trace, bind, is_traced, leaf, record_constant, wrap
 from lucid.ir.tracing import replay
 from lucid.ir.types import Type
 
@@ -23,7 +23,11 @@ class Batched(NamedTuple):
 def vmap(graph: Graph, n: int, inputs: Sequence[Batched]) -> list[Batched]:
     """The outputs of a Graph for `n` examples at once: one pass, no loop over examples."""
 
+    tracing = any([is_traced(x.tensor) for x in inputs])
+
     def apply(eqn: Equation, xs: Sequence[Any]) -> list[Batched]:
+        if tracing and all([x.__class__ is Literal for x in xs]):
+            return [Batched(record_constant(eqn.op, xs), False)]
         xs = [Batched(x, False) if isinstance(x, Literal) else x for x in xs]
         batched = tuple(x.batched for x in xs)
         tensors = [x.tensor for x in xs]
