@@ -10,8 +10,8 @@ branch: a call with vector variants of its own, which look at single lanes only 
 |                                | AVX-512 | AVX2 |
 |--------------------------------|---------|------|
 | moderate arguments only        | 1.20    | 1.54 |
-| with the branch, none is huge  | 1.22    | 1.68 |
-| with the branch, all are huge  | 12      | 55   |
+| with the branch, none is huge  | 1.24    | 1.63 |
+| with the branch, all are huge  | 12      | 23   |
 | everything in selects          | 4.06    | 7.15 |
 """
 
