@@ -16,6 +16,7 @@ from lucid.errors import ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced, wrap
 from lucid.ir.types import dtype_of
+from lucid.mapping import draw_key
 from lucid.ops import random as pure
 from lucid.ops.axes import shape_of
 from lucid.ops.promote import as_tensor, cast
@@ -106,7 +107,10 @@ class Generator:
             self._seed, self._count = values
 
     def next_key(self) -> Any:
-        """A key that this stream has not given before."""
+        """A key that this stream has not given before; inside vmap as its `randomness` says."""
+        return draw_key(self._draw)
+
+    def _draw(self) -> Any:
         with self._lock:
             seed, count = self._seed, self._count
             self._count += 1

@@ -15,6 +15,8 @@ import numpy as np
 
 def contract(terms: list[str], xs: list[np.ndarray], out: str) -> np.ndarray:
     """The einsum `terms -> out` of the operands."""
+    if len(xs) == 2 and len(set(out)) == len(out):
+        return np.asarray(multiply_pair(terms[0], xs[0], terms[1], xs[1], out))
     unique = "".join(dict.fromkeys(out))
     terms, xs = list(terms), list(xs)
     if len(xs) > 2:
@@ -81,6 +83,7 @@ class Plan(NamedTuple):
     own_left: int
     own_right: int
     result: tuple[int, ...]
+    direct: bool  # the operands as they are make the matmul
 
 
 @lru_cache(maxsize=4096)
@@ -90,13 +93,16 @@ def plan(left: str, right: str, out: str) -> Plan:
     own_right = [name for name in out if name not in left]
     summed = [name for name in left if name not in out]
     made = shared + own_left + own_right
+    order_left, order_right = shared + own_left + summed, shared + summed + own_right
     return Plan(
-        tuple(map(left.index, shared + own_left + summed)),
-        tuple(map(right.index, shared + summed + own_right)),
+        tuple(map(left.index, order_left)),
+        tuple(map(right.index, order_right)),
         len(shared),
         len(own_left),
         len(own_right),
         tuple(map(made.index, out)),
+        [*left, *right, *out] == order_left + order_right + made
+        and len(own_left) == len(own_right) == len(summed) == 1,
     )
 
 
@@ -115,6 +121,8 @@ def multiply_pair(left: str, x: np.ndarray, right: str, y: np.ndarray, out: str)
     if not sums:
         return np.multiply(spread(x, a, out), spread(y, b, out))
     p = plan(a, b, out)
+    if p.direct:
+        return np.matmul(x, y)
     if p.shared and not p.own_left and not p.own_right:
         return np.einsum(f"{a},{b}->{out}", x, y)
     x, y = x.transpose(p.left), y.transpose(p.right)

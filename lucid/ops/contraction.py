@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
 from string import ascii_letters
 from typing import Any
 
@@ -185,17 +185,21 @@ class Einsum(Primitive):
         return bind_einsum(terms, fresh + out, *xs)
 
 
-def bind_einsum(inputs: list[str], out: str, *xs: Any) -> Any:
+def bind_einsum(inputs: Any, out: str, *xs: Any) -> Any:
     """Einsum with the names a, b, c, ... in order of appearance; a transpose where that is all."""
+    op = canonical(tuple(inputs), out)
+    return xs[0] if op is None else bind(op, *xs)
+
+
+@lru_cache(maxsize=4096)
+def canonical(inputs: tuple[str, ...], out: str) -> Einsum | Transpose | None:
     if len(inputs) == 1 and len(set(out)) == len(out) and sorted(inputs[0]) == sorted(out):
-        return (
-            xs[0] if inputs[0] == out else bind(Transpose(tuple(map(inputs[0].index, out))), xs[0])
-        )
+        return None if inputs[0] == out else Transpose(tuple(map(inputs[0].index, out)))
     names: dict[str, str] = {}
     for name in "".join(inputs):
         names.setdefault(name, ascii_letters[len(names)])
     table = str.maketrans(names)
-    return bind(Einsum(f"{','.join(inputs)}->{out}".translate(table)), *xs)
+    return Einsum(f"{','.join(inputs)}->{out}".translate(table))
 
 
 def matmul(x: Any, other: Any) -> Any:
@@ -224,9 +228,17 @@ def einsum(equation: str, *operands: Any) -> Any:
     if not isinstance(equation, str) or not operands:
         raise ShapeError(f"einsum: give an equation such as 'ij,jk->ik', then operands{at_line()}")
     xs = promote(*[as_tensor(x) for x in operands])
-    terms, out = explicit(equation, [x.ndim for x in xs])
-    terms, xs = broadcast_ones(terms, xs)
+    terms, out, shapes = explicit_for(equation, tuple([x.shape for x in xs]))
+    xs = [x if x.shape == shape else x.reshape(shape) for x, shape in zip(xs, shapes)]
     return bind_einsum(terms, out, *xs)
+
+
+@lru_cache(maxsize=4096)
+def explicit_for(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[Any, str, Any]:
+    """The names of every operand, those of the result, and shapes without axes that broadcast."""
+    terms, out = explicit(equation, [len(shape) for shape in shapes])
+    names, kept = broadcast_ones(terms, shapes)
+    return names, out, kept
 
 
 def explicit(equation: str, ndims: list[int]) -> tuple[list[str], str]:
@@ -255,15 +267,15 @@ def explicit(equation: str, ndims: list[int]) -> tuple[list[str], str]:
     return terms, widest + "".join(named)
 
 
-def broadcast_ones(terms: list[str], xs: list[Any]) -> tuple[list[str], list[Any]]:
+def broadcast_ones(terms: list[str], shapes: Any) -> tuple[Any, Any]:
     """Axes of size 1 taken away where another operand has more elements under that name."""
     most: dict[str, int] = {}
-    for term, x in zip(terms, xs):
-        for name, n in zip(term, x.shape):
+    for term, shape in zip(terms, shapes):
+        for name, n in zip(term, shape):
             most[name] = n if n != 1 else most.get(name, 1)
-    for i, (term, x) in enumerate(zip(terms, xs)):
-        kept = [axis for axis, name in enumerate(term) if x.shape[axis] != 1 or most[name] == 1]
-        if len(kept) != len(term):
-            terms[i] = "".join(term[axis] for axis in kept)
-            xs[i] = x.reshape([x.shape[axis] for axis in kept])
-    return terms, xs
+    kept = [
+        [(name, n) for name, n in zip(term, shape) if n != 1 or most[name] == 1]
+        for term, shape in zip(terms, shapes)
+    ]
+    names = tuple("".join(name for name, _ in row) for row in kept)
+    return names, tuple(tuple(n for _, n in row) for row in kept)

@@ -34,6 +34,11 @@ def sequence(name: str, tensors: Any) -> list[Any]:
     tensors = list(tensors)
     if not tensors:
         raise ShapeError(f"{name}: there is nothing to join{at_line()}")
+    first = tensors[0]
+    if isinstance(first, Traced) and all(
+        [x.__class__ is first.__class__ and x.dtype is first.dtype for x in tensors]
+    ):
+        return tensors
     return promote(*[as_tensor(x) for x in tensors])
 
 

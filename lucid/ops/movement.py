@@ -324,8 +324,14 @@ def reshape(x: Any, *shape: Any) -> Any:
     (2, 3)
     """
     x = as_tensor(x)
-    wanted = resolve_shape("reshape", shape_of("reshape", shape), math.prod(x.shape))
-    return bind(Reshape(wanted), x)
+    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        shape = tuple(shape[0])
+    return bind(reshape_op(x.shape, *shape), x)
+
+
+@lru_cache(maxsize=4096, typed=True)
+def reshape_op(old: tuple[int, ...], *shape: Any) -> Reshape:
+    return Reshape(resolve_shape("reshape", shape_of("reshape", shape), math.prod(old)))
 
 
 def permute(x: Any, *dims: Any) -> Any:

@@ -20,6 +20,7 @@ from lucid.ops.axes import shape_of
 from lucid.ops.kinds import Constant
 from lucid.ops.movement import Concatenate, both_batched
 from lucid.ops.promote import as_tensor, cast, get_default_dtype
+from lucid.ops.sorting import argsort
 from lucid.ops.subscript import getitem
 
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
@@ -207,4 +208,4 @@ def randint(key: Any, shape: Any = (), low: int = 0, high: int = 2, dtype: Any =
 
 def permutation(key: Any, n: int) -> Any:
     """The numbers 0 to n-1 in random order."""
-    return uniform(key, (n,), dtype="float64").argsort()
+    return argsort(uniform(key, (n,), dtype="float64"))

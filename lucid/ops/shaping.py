@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from functools import lru_cache
 from typing import Any
 
 from lucid.errors import AxisError, ShapeError
@@ -16,12 +17,16 @@ from lucid.ops.promote import as_tensor
 
 
 def swap(name: str, x: Any, a: Any, b: Any) -> Any:
-    order = list(range(x.ndim))
-    a, b = axis_of(name, a, x.ndim), axis_of(name, b, x.ndim)
-    if not order:
-        return x
-    order[a], order[b] = b, a
-    return bind(Transpose(tuple(order)), x)
+    return bind(swap_op(name, x.ndim, a, b), x)
+
+
+@lru_cache(maxsize=1024)
+def swap_op(name: str, ndim: int, a: Any, b: Any) -> Transpose:
+    order = list(range(ndim))
+    a, b = axis_of(name, a, ndim), axis_of(name, b, ndim)
+    if order:
+        order[a], order[b] = b, a
+    return Transpose(tuple(order))
 
 
 def transpose(x: Any, dim0: Any = None, dim1: Any = None, *, axes: Any = None) -> Any:
@@ -123,13 +128,18 @@ def unsqueeze(x: Any, dim: Any = None, *, axis: Any = None) -> Any:
 def expand_dims(x: Any, axis: Any) -> Any:
     """`x` with new axes of size 1 at the places `axis` of the result."""
     x = as_tensor(x)
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    ndim = x.ndim + len(axes)
+    axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    return bind(expand_dims_op(x.shape, axes), x)
+
+
+@lru_cache(maxsize=4096)
+def expand_dims_op(shape: tuple[int, ...], axes: tuple[Any, ...]) -> Reshape:
+    ndim = len(shape) + len(axes)
     places = {axis_of("expand_dims", a, ndim) for a in axes}
     if len(places) != len(axes):
-        raise AxisError(f"expand_dims: an axis appears twice in {tuple(axes)}{at_line()}")
-    sizes = iter(x.shape)
-    return bind(Reshape(tuple(1 if i in places else next(sizes) for i in range(ndim))), x)
+        raise AxisError(f"expand_dims: an axis appears twice in {axes}{at_line()}")
+    sizes = iter(shape)
+    return Reshape(tuple(1 if i in places else next(sizes) for i in range(ndim)))
 
 
 def expand(x: Any, *sizes: Any) -> Any:

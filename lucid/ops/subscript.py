@@ -18,6 +18,7 @@ from lucid.errors import DTypeError, IndexingError, LucidError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.tape import TRACE, Traced, bind, wrap
 from lucid.ir.types import broadcast_shapes
+from lucid.ops.axes import without
 from lucid.ops.conditional import where
 from lucid.ops.indexing import Gather
 from lucid.ops.movement import Flip, Reshape, Slice, Transpose, broadcast_to
@@ -35,13 +36,22 @@ class Basic(NamedTuple):
     flip: tuple[int, ...]  # among the axes that are left after the drop
     shape: tuple[int, ...]  # of the view
 
-    def read(self, x: Any) -> Any:
-        sliced = self.drop or self.starts != (0,) * x.ndim or self.limits != x.shape
-        if sliced or max(self.strides, default=1) > 1:
-            x = bind(Slice(self.starts, self.limits, self.strides, self.drop), x)
+    def operations(self, shape: tuple[int, ...]) -> tuple[Any, ...]:
+        """What makes the view of a tensor of this shape: none where it is the tensor itself."""
+        region = Slice(self.starts, self.limits, self.strides, self.drop)
+        ops: list[Any] = []
+        if self.drop or region.sizes != shape:
+            ops.append(region)
         if self.flip:
-            x = bind(Flip(self.flip), x)
-        return x if x.shape == self.shape else bind(Reshape(self.shape), x)
+            ops.append(Flip(self.flip))
+        if without(region.sizes, self.drop) != self.shape:
+            ops.append(Reshape(self.shape))
+        return tuple(ops)
+
+    def read(self, x: Any) -> Any:
+        for op in self.operations(x.shape):
+            x = bind(op, x)
+        return x
 
     def whole(self, x: Any) -> bool:
         """True where the view is all of `x`, perhaps with new axes."""
@@ -78,12 +88,48 @@ def getitem(x: Any, index: Any) -> Any:
     if index.__class__ is int:
         return bind(select(index, x.shape), x)
     x = as_tensor(x)
-    basic, axes, indices, place = plain(x, index)
+    key = basic_key(index if index.__class__ is tuple else (index,))
+    if key is not None:
+        for op in views(key, x.shape):
+            x = bind(op, x)
+        return x
+    if isinstance(index, Traced) and index.dtype.kind == "i" and index.ndim and x.ndim:
+        return bind(Gather((0,)), x, index)
+    basic, axes, indices, place = plain(x.shape, index)
     view = basic.read(x)
     if not axes:
         return bind(Slice(basic.starts, basic.limits, basic.strides), x) if view is x else view
     y = bind(Gather(axes), view, *indices)
     return moved(y, indices[0].ndim, place)
+
+
+_PLAIN = (int, type(None))
+
+
+def basic_key(items: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """A hashable form of an index of ints, slices, None and ellipsis; None for all others."""
+    key: list[Any] = []
+    for item in items:
+        kind = item.__class__
+        if kind is slice:
+            bounds = (item.start, item.stop, item.step)
+            if not all([bound.__class__ in _PLAIN for bound in bounds]):
+                return None
+            key.append(bounds)
+        elif kind is int or item is None or item is Ellipsis:
+            key.append(item)
+        else:
+            return None
+    return tuple(key)
+
+
+@lru_cache(maxsize=4096)
+def views(key: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """The operations of a basic subscript: at least one, so the result is a tensor of its own."""
+    items = [slice(*item) if isinstance(item, tuple) else item for item in key]
+    return plain(shape, tuple(items)).basic.operations(shape) or (
+        Slice((0,) * len(shape), shape, (1,) * len(shape)),
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -111,7 +157,7 @@ def setitem(x: Any, index: Any, value: Any) -> Any:
     mask = index if is_mask(index) else None
     if mask is not None and mask.ndim and value.ndim <= x.ndim - mask.ndim:
         return set_masked(x, as_tensor(mask), value)
-    basic, axes, indices, place = plain(x, index)
+    basic, axes, indices, place = plain(x.shape, index)
     if not axes:
         return basic.write(x, fitted(value, basic.shape))
     view = basic.read(x)
@@ -163,11 +209,11 @@ def is_mask(index: Any) -> bool:
 # From what the user wrote to a Subscript
 
 
-def plain(x: Any, index: Any) -> Subscript:
-    """The Subscript that an index stands for on `x`."""
+def plain(shape: tuple[int, ...], index: Any) -> Subscript:
+    """The Subscript that an index stands for on a tensor of this shape."""
     items = [item_of(item) for item in (index if isinstance(index, tuple) else (index,))]
-    items = with_ellipsis(items, x.shape)
-    builder = Builder(x.shape)
+    items = with_ellipsis(items, shape)
+    builder = Builder(shape)
     for item in items:
         builder.add(item)
     return builder.finish()
