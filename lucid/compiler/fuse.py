@@ -1,0 +1,351 @@
+"""fuse: the equations of a Graph -> steps, in order. A step is a group of equations for one kernel, or one equation alone.
+
+Elementwise equations and reductions are grouped over one domain. Operations that only rename indices
+(transpose, broadcast, reshape by ones) are no step at all: they are part of how a value is read.
+
+Every step has a level, greater than that of all steps it reads from. An equation joins the group of an
+operand if everything else it reads has a lower level: then no cycle can arise, and fusing is linear.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lucid.compiler.scalar_code import LLVM, supported
+from lucid.ir.graph import Equation, Graph, Literal, Var
+from lucid.ir.types import SHORT_NAMES, Type
+from lucid.ops.arithmetic import Cast
+from lucid.ops.copying import Copy
+from lucid.ops.creation import Full, Iota
+from lucid.ops.extrema import Max, Min
+from lucid.ops.kinds import Elementwise
+from lucid.ops.movement import Broadcast, Flip, Reshape, Slice, Transpose
+from lucid.ops.reduction import AllTrue, AnyTrue, Prod, Sum
+
+VIEWS = (Broadcast, Flip, Reshape, Slice, Transpose)
+REDUCTIONS: dict[type, str] = {
+    Sum: "sum", Prod: "prod", Max: "max", Min: "min", AnyTrue: "any", AllTrue: "all",
+}  # fmt: skip
+LONG_ROW = 1 << 16  # elements of a row that is still read twice rather than stored
+FEW_ROWS = 8
+
+
+@dataclass(eq=False)
+class Group:
+    """Equations that one kernel computes.
+
+    sizes      of the axes of the domain
+    reduced    axes that its reductions take away; None before there is one
+    coords     for each Var computed here, the axis of the domain that each of its axes runs along
+    points     the same for the points at which its equation is computed: before a reduction
+    """
+
+    sizes: tuple[int, ...]
+    level: int
+    reduced: frozenset[int] | None = None
+    equations: list[Equation] = field(default_factory=list)
+    coords: dict[Var, tuple[int | None, ...]] = field(default_factory=dict)
+    points: dict[Var, tuple[int | None, ...]] = field(default_factory=dict)
+    after: set[Var] = field(default_factory=set)  # Vars that depend on a reduction of the group
+
+
+@dataclass(eq=False)
+class Alone:
+    """An equation that is a step by itself."""
+
+    equation: Equation
+    level: int
+
+
+Step = Group | Alone
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a Var is read from another: axis by axis, None where it is repeated. `plain`: nothing else happens."""
+
+    base: Any
+    axes: tuple[int | None, ...]
+    plain: bool = True
+
+
+def scalar_name(op: Any) -> str:
+    """The scalar operation of a primitive, "" where it has none."""
+    if isinstance(op, Cast):
+        return "cast"
+    if isinstance(op, Copy):
+        return "copy"
+    if isinstance(op, Elementwise):
+        if op.params() and op.name != "round":
+            return ""
+        if op.name == "round" and op.decimals:  # type: ignore[attr-defined]
+            return ""
+        return op.scalar or op.name
+    return ""
+
+
+def fusible(eqn: Equation) -> bool:
+    """Has the equation code for the inside of a loop?"""
+    out = SHORT_NAMES[eqn.outputs[0].type.dtype]
+    if isinstance(eqn.op, (Full, Iota)):
+        return out in LLVM
+    if type(eqn.op) in REDUCTIONS:
+        x = eqn.inputs[0]
+        known = out in LLVM and SHORT_NAMES[x.type.dtype] in LLVM
+        return known and isinstance(x, Var) and x.type.size > 0
+    name = scalar_name(eqn.op)
+    if not name:
+        return False
+    return all(supported(name, out, SHORT_NAMES[x.type.dtype]) for x in eqn.inputs)
+
+
+class Fuser:
+    """One run of `fuse` over a Graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.readings: dict[Var, Reading] = {}
+        self.step_of: dict[Var, Step] = {}
+        self.steps: list[Step] = []
+        self.merged: dict[Group, Group] = {}
+
+    def run(self) -> list[Step]:
+        for eqn in self.graph.equations:
+            if isinstance(eqn.op, VIEWS):
+                self.readings[eqn.outputs[0]] = self.view(eqn)
+            elif not fusible(eqn) or not self.join(eqn):
+                self.alone(eqn)
+        alive = [s for s in self.steps if s not in self.merged]
+        return sorted(alive, key=lambda step: step.level)
+
+    # Reading
+
+    def reading(self, x: Var) -> Reading:
+        return self.readings.get(x) or Reading(x, tuple(range(x.type.ndim)))
+
+    def view(self, eqn: Equation) -> Reading:
+        """The Reading of the result of an operation that moves nothing."""
+        x, out = eqn.inputs[0], eqn.outputs[0]
+        if isinstance(x, Literal):
+            return Reading(x, (None,) * out.type.ndim, False)
+        inner = self.reading(x)
+        if not inner.plain:
+            return Reading(inner.base, (), False)
+        match eqn.op:
+            case Transpose(permutation):
+                return Reading(inner.base, tuple(inner.axes[i] for i in permutation))
+            case Broadcast(shape, axes):
+                place = {axis: i for i, axis in enumerate(axes)}
+                named = [
+                    inner.axes[place[i]] if i in place and x.type.shape[place[i]] == n else None
+                    for i, n in enumerate(shape)
+                ]
+                return Reading(inner.base, tuple(named))
+            case Reshape(shape) if [n for n in shape if n != 1] == [
+                n for n in x.type.shape if n != 1
+            ]:
+                rest = iter([a for a, n in zip(inner.axes, x.type.shape) if n != 1])
+                return Reading(
+                    inner.base, tuple(None if n == 1 else next(rest) for n in shape), inner.plain
+                )
+        return Reading(inner.base, (), False)
+
+    def level_of(self, x: Any) -> int:
+        step = self.find(x)
+        return 0 if step is None else step.level
+
+    def find(self, x: Any) -> Step | None:
+        """The step that computes what `x` is read from."""
+        if isinstance(x, Literal):
+            return None
+        base = self.reading(x).base
+        step = self.step_of.get(base)
+        while step in self.merged:
+            step = self.merged[step]  # type: ignore[index]
+        return step
+
+    # Steps
+
+    def alone(self, eqn: Equation) -> None:
+        step = Alone(eqn, 1 + max((self.level_of(x) for x in eqn.inputs), default=0))
+        self.steps.append(step)
+        for var in eqn.outputs:
+            self.step_of[var] = step
+
+    def join(self, eqn: Equation) -> bool:
+        """Put an equation into the group of an operand, or into a new one."""
+        candidates: list[Group] = []
+        for x in eqn.inputs:
+            step = self.find(x)
+            if isinstance(step, Group) and step not in candidates and self.reading(x).plain:
+                candidates.append(step)
+        candidates.sort(key=lambda group: -group.level)
+        for group in candidates:
+            if self.enter(group, eqn):
+                return True
+        level = 1 + max((self.level_of(x) for x in eqn.inputs), default=0)
+        shape = (
+            eqn.inputs[0].type.shape if type(eqn.op) in REDUCTIONS else eqn.outputs[0].type.shape
+        )
+        group = Group(tuple(shape), level)
+        self.steps.append(group)
+        return self.enter(group, eqn)
+
+    def enter(self, group: Group, eqn: Equation) -> bool:
+        """Add an equation to a group if it fits its domain."""
+        others = {id(s): s for s in map(self.find, eqn.inputs) if s is not None and s is not group}
+        peers = [s for s in others.values() if s.level >= group.level]
+        if any(not isinstance(s, Group) or s.level > group.level for s in peers):
+            return False
+        coords = self.place(group, eqn)
+        if coords is None:
+            return False
+        renamings = []
+        for peer in peers:
+            renaming = self.renaming(group, peer, eqn, coords)  # type: ignore[arg-type]
+            if renaming is None:
+                return False
+            renamings.append((peer, renaming))
+        if not self.check_reduction(group, eqn, coords, [p for p, _ in renamings]):
+            return False
+        for peer, renaming in renamings:
+            self.merge(group, peer, renaming)  # type: ignore[arg-type]
+        self.add(group, eqn, coords)
+        return True
+
+    def add(self, group: Group, eqn: Equation, coords: tuple[int | None, ...]) -> None:
+        out = eqn.outputs[0]
+        group.points[out] = coords
+        if type(eqn.op) in REDUCTIONS:
+            gone = frozenset(a for a in (coords[i] for i in eqn.op.axes) if a is not None)  # type: ignore[attr-defined]
+            group.reduced = gone if gone else group.reduced
+            coords = tuple(a for i, a in enumerate(coords) if i not in eqn.op.axes)  # type: ignore[attr-defined]
+            if gone:
+                group.after.add(out)
+        if any(isinstance(x, Var) and self.reading(x).base in group.after for x in eqn.inputs):
+            group.after.add(out)
+        group.equations.append(eqn)
+        group.coords[out] = coords
+        self.step_of[out] = group
+
+    def place(self, group: Group, eqn: Equation) -> tuple[int | None, ...] | None:
+        """The axes of the domain that the equation's points (before a reduction) run along."""
+        shape = (
+            eqn.inputs[0].type.shape if type(eqn.op) in REDUCTIONS else eqn.outputs[0].type.shape
+        )
+        coords: list[int | None] = [None] * len(shape)
+        for x in eqn.inputs:
+            if isinstance(x, Literal) or self.find(x) is not group:
+                continue
+            reading = self.reading(x)
+            inside = group.coords[reading.base]
+            for j, axis in enumerate(reading.axes):
+                i = j + len(shape) - len(reading.axes)
+                if axis is None or inside[axis] is None or x.type.shape[j] != shape[i]:
+                    continue
+                if coords[i] is None:
+                    coords[i] = inside[axis]
+                elif coords[i] != inside[axis]:
+                    return None
+        free = [a for a in range(len(group.sizes)) if a not in coords]
+        for i, n in enumerate(shape):
+            if coords[i] is None and n != 1:
+                same = i + len(group.sizes) - len(shape)
+                found = same if same in free and group.sizes[same] == n else None
+                if found is None:
+                    found = next((a for a in free if group.sizes[a] == n), None)
+                if found is None:
+                    return None
+                coords[i] = found
+                free.remove(found)
+            if coords[i] is not None and group.sizes[coords[i]] != n:  # type: ignore[index]
+                return None
+        named = [a for a in coords if a is not None]
+        return tuple(coords) if len(set(named)) == len(named) else None
+
+    def renaming(
+        self, group: Group, peer: Group, eqn: Equation, coords: tuple[int | None, ...]
+    ) -> dict[int, int] | None:
+        """Axes of another group's domain as axes of this one's, where they can be one group."""
+        if sorted(peer.sizes) != sorted(group.sizes):
+            return None
+        names: dict[int, int] = {}
+        for x in eqn.inputs:
+            if isinstance(x, Literal) or self.find(x) is not peer:
+                continue
+            reading = self.reading(x)
+            if not reading.plain:
+                return None
+            inside = peer.coords[reading.base]
+            for j, axis in enumerate(reading.axes):
+                here = coords[j + len(coords) - len(reading.axes)]
+                if axis is None or inside[axis] is None or here is None:
+                    continue
+                if names.setdefault(inside[axis], here) != here:  # type: ignore[arg-type]
+                    return None
+        for a, n in enumerate(peer.sizes):
+            if a not in names:
+                free = [
+                    b
+                    for b in range(len(group.sizes))
+                    if b not in names.values() and group.sizes[b] == n
+                ]
+                if not free:
+                    return None
+                names[a] = a if a in free else free[0]
+        if any(peer.sizes[a] != group.sizes[b] for a, b in names.items()):
+            return None
+        if peer.reduced is not None and group.reduced is not None:
+            if frozenset(names[a] for a in peer.reduced) != group.reduced:
+                return None
+        return names
+
+    def merge(self, group: Group, peer: Group, names: dict[int, int]) -> None:
+        if peer.reduced is not None:
+            group.reduced = frozenset(names[a] for a in peer.reduced)
+        for var, coords in peer.coords.items():
+            group.coords[var] = tuple(None if a is None else names[a] for a in coords)
+        for var, coords in peer.points.items():
+            group.points[var] = tuple(None if a is None else names[a] for a in coords)
+        group.equations = peer.equations + group.equations
+        group.after |= peer.after
+        self.merged[peer] = group
+
+    def check_reduction(
+        self, group: Group, eqn: Equation, coords: tuple[int | None, ...], peers: Sequence[Any]
+    ) -> bool:
+        """One set of reduced axes a group, and no second pass over what is too large to read twice."""
+        reduced = group.reduced
+        for peer in peers:
+            reduced = reduced or peer.reduced
+        size = math.prod(group.sizes)
+        if type(eqn.op) in REDUCTIONS:
+            gone = frozenset(a for a in (coords[i] for i in eqn.op.axes) if a is not None)  # type: ignore[attr-defined]
+            if gone and reduced is not None and gone != reduced:
+                return False
+            last = max((a for a, n in enumerate(group.sizes) if n != 1), default=None)
+            if gone and last not in gone and last not in coords:
+                return False
+            reduced = reduced or gone
+        if not reduced:
+            return True
+        late = group.after.union(*[p.after for p in peers])
+        uses_late = any(isinstance(x, Var) and self.reading(x).base in late for x in eqn.inputs)
+        inside = any(a in reduced for a in coords)
+        if not (uses_late and inside):
+            return True
+        row = math.prod(group.sizes[a] for a in reduced)
+        return size <= 4096 or (row <= LONG_ROW and size // max(row, 1) >= FEW_ROWS)
+
+
+def fuse(graph: Graph) -> tuple[list[Step], dict[Var, Reading]]:
+    """The steps of a Graph in an order in which they can run, and how views are read."""
+    fuser = Fuser(graph)
+    return fuser.run(), fuser.readings
+
+
+def type_name(t: Type) -> str:
+    return SHORT_NAMES[t.dtype]

@@ -1,0 +1,165 @@
+"""A Nest: the loops of one fused kernel, as data. What enters is a group of equations, what leaves is code.
+
+The domain is a box of axes; some of them are reduced. A value is a number at each point of the
+domain, computed from loads, constants, scalar operations and reductions over the reduced axes:
+
+    values[3] = Value("mul", (1, 2), "f32")
+
+A kernel depends on the structure alone (which axes are reduced, which strides are 0 or 1, the values);
+sizes, strides and addresses are arguments, so a new batch size needs no new kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+GENERAL = 2  # the class of a stride that is neither 0 nor 1
+
+
+class Value(NamedTuple):
+    """One number at each point: `op` of other values.
+
+    op "load" reads buffer `param`, "const" is the number `param`, "iota" is the index along axis
+    `param`, "reduce" combines its argument over the reduced axes by `param`; the rest are scalar operations.
+    """
+
+    op: str
+    args: tuple[int, ...]
+    dtype: str
+    param: Any = None
+
+
+class Buffer(NamedTuple):
+    """An array: its dtype, and how many elements apart its elements are along each axis of the domain."""
+
+    dtype: str
+    strides: tuple[int, ...]
+
+
+class Store(NamedTuple):
+    buffer: int
+    value: int
+
+
+@dataclass(frozen=True)
+class Nest:
+    """The loops of one kernel over a domain of `sizes`."""
+
+    sizes: tuple[int, ...]
+    reduced: tuple[bool, ...]
+    buffers: tuple[Buffer, ...]
+    values: tuple[Value, ...]
+    stores: tuple[Store, ...]
+
+    @cached_property
+    def structure(self) -> Structure:
+        buffers = tuple(
+            (b.dtype, tuple(min(s, GENERAL) if s >= 0 else GENERAL for s in b.strides))
+            for b in self.buffers
+        )
+        return Structure(self.reduced, buffers, self.values, self.stores)
+
+    @property
+    def kept_size(self) -> int:
+        return math.prod(n for n, r in zip(self.sizes, self.reduced) if not r)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.sizes)
+
+    def arguments(self) -> list[int]:
+        """What a kernel is told after the addresses of its buffers: sizes, then general strides."""
+        strides = [
+            stride
+            for buffer, (_, classes) in zip(self.buffers, self.structure.buffers)
+            for stride, c in zip(buffer.strides, classes)
+            if c == GENERAL
+        ]
+        return [*self.sizes, *strides]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What the code of a kernel depends on."""
+
+    reduced: tuple[bool, ...]
+    buffers: tuple[tuple[str, tuple[int, ...]], ...]
+    values: tuple[Value, ...]
+    stores: tuple[Store, ...]
+
+    @property
+    def key(self) -> Hashable:
+        return (self.reduced, self.buffers, tuple(map(_exact, self.values)), self.stores)
+
+    @cached_property
+    def depends(self) -> tuple[frozenset[int], ...]:
+        """The axes along which each value varies."""
+        out: list[frozenset[int]] = []
+        gone = frozenset(i for i, r in enumerate(self.reduced) if r)
+        for value in self.values:
+            if value.op == "load":
+                classes = self.buffers[value.param][1]
+                out.append(frozenset(i for i, c in enumerate(classes) if c))
+            elif value.op == "iota":
+                out.append(frozenset([value.param]))
+            else:
+                union = frozenset().union(*[out[a] for a in value.args])
+                out.append(union - gone if value.op == "reduce" else union)
+        return tuple(out)
+
+    @cached_property
+    def stage(self) -> tuple[int, ...]:
+        """How many reductions must be finished before each value can be computed."""
+        out: list[int] = []
+        for value in self.values:
+            before = max((out[a] for a in value.args), default=0)
+            out.append(before + 1 if value.op == "reduce" else before)
+        return tuple(out)
+
+    @property
+    def mode(self) -> str:
+        """ "map" without reduction, "rows" where the last axis is reduced, "columns" where it is kept."""
+        if not any(self.reduced):
+            return "map"
+        return "rows" if self.reduced[-1] else "columns"
+
+
+def _exact(value: Value) -> Hashable:
+    """A key in which 0.0 and -0.0, 1 and True differ."""
+    return (value.op, value.args, value.dtype, repr(value.param))
+
+
+def simplify_axes(nest: Nest) -> Nest:
+    """Leave out axes of size 1 and join neighbours that all buffers cross as if they were one."""
+    axes = [i for i, n in enumerate(nest.sizes) if n != 1 or _counted(nest, i)]
+    groups: list[list[int]] = []
+    for axis in axes:
+        if groups and _joinable(nest, groups[-1][-1], axis):
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    place = {axis: i for i, group in enumerate(groups) for axis in group}
+    values = tuple(v._replace(param=place[v.param]) if v.op == "iota" else v for v in nest.values)
+    return Nest(
+        tuple(math.prod(nest.sizes[a] for a in group) for group in groups),
+        tuple(nest.reduced[group[0]] for group in groups),
+        tuple(
+            Buffer(b.dtype, tuple(b.strides[group[-1]] for group in groups)) for b in nest.buffers
+        ),
+        values,
+        nest.stores,
+    )
+
+
+def _counted(nest: Nest, axis: int) -> bool:
+    return any(v.op == "iota" and v.param == axis for v in nest.values)
+
+
+def _joinable(nest: Nest, a: int, b: int) -> bool:
+    if nest.reduced[a] != nest.reduced[b] or _counted(nest, a) or _counted(nest, b):
+        return False
+    return all(buf.strides[a] == buf.strides[b] * nest.sizes[b] for buf in nest.buffers)
