@@ -351,7 +351,7 @@ def jacobian_blocks(
 
 
 def concatenated(rows: Sequence[Any], target: Any) -> Any:
-    from lucid.ops.shaping import cat
+    from lucid.ops.joining import cat
 
     return cat(rows, 0) if rows else filled(0.0, (0, *target.shape), target.dtype, False)
 

@@ -16,6 +16,7 @@ from lucid.ir.tracing import function_name
 from lucid.ir.types import Type
 from lucid.ops.axes import axis_of
 from lucid.ops.promote import as_tensor
+from lucid.ops.random import split
 from lucid.transforms.vmap import Batched
 from lucid.transforms.vmap import vmap as vmap_graph
 
@@ -23,14 +24,23 @@ RANDOMNESS = ("error", "same", "different")
 
 
 class Map:
-    """A running vmap: its size, what it does about randomness, and the per-example keys drawn inside it."""
+    """A running vmap, or one chunk of it, and the inputs of its function.
 
-    def __init__(self, what: str, n: int, randomness: str) -> None:
+    rows    which examples it maps over
+    keys    the keys drawn in the first chunk, which the others draw again; None where that is an error
+    """
+
+    def __init__(self, what: str, rows: range, keys: Keys | None) -> None:
         self.trace = Trace(what, depth=len(local.maps) + 1)
-        self.n = n
-        self.randomness = randomness
+        self.rows = rows
+        self.keys = keys
+        self.drawn = 0
         self.inputs: list[Any] = []
         self.values: list[Batched] = []
+
+    @property
+    def n(self) -> int:
+        return len(self.rows)
 
     def input(self, tensor: Any) -> Any:
         """What stands inside the function for one example of `tensor`, whose axis 0 runs over examples."""
@@ -39,6 +49,41 @@ class Map:
         self.inputs.append(inside)
         self.values.append(Batched(tensor, True))
         return inside
+
+
+class Keys:
+    """The random keys that a vmap of `n` examples draws: each `shared` by all, or split between them."""
+
+    def __init__(self, n: int, shared: bool) -> None:
+        self.n = n
+        self.shared = shared
+        self.drawn: list[Any] = []
+
+
+def draw_key(draw: Callable[[], Any]) -> Any:
+    """The key that `draw` gives, as the running vmaps want it: refused, shared, or one an example."""
+    for mapped in local.maps:
+        if mapped.keys is None:
+            raise LucidError(
+                f"{mapped.trace.what}: a random number is drawn inside it; pass randomness='same' to "
+                f"draw one for all examples, or 'different' to draw one for each{at_line()}"
+            )
+    return _draw(draw, local.maps)
+
+
+def _draw(draw: Callable[[], Any], maps: tuple[Map, ...]) -> Any:
+    if not maps:
+        return draw()
+    mapped, keys = maps[-1], maps[-1].keys
+    if mapped.drawn == len(keys.drawn):
+        keys.drawn.append(_draw(draw, maps[:-1]))
+    key = keys.drawn[mapped.drawn]
+    mapped.drawn += 1
+    if keys.shared:
+        return key
+    each = split(key, keys.n)
+    whole = len(mapped.rows) == keys.n
+    return mapped.input(each if whole else each[mapped.rows.start : mapped.rows.stop])
 
 
 def vmap(
@@ -77,18 +122,21 @@ def vmap(
         dims = spread_dims(what, "in_dims", dims_in, args, len(leaves))
         leaves = [to_front(what, x, d) for x, d in zip(leaves, dims)]
         n = batch_size(what, leaves, dims)
+        keys = None if randomness == "error" else Keys(n, randomness == "same")
         if chunk_size is None or chunk_size >= n:
-            outs, out_tree = run(f, what, n, randomness, leaves, dims, tree, kwargs)
+            mapped = Map(what, range(n), keys)
+            outs, out_tree = run(f, mapped, leaves, dims, tree, kwargs)
         else:
             parts = []
             for start in range(0, n, chunk_size):
                 stop = min(start + chunk_size, n)
                 rows = [x if d is None else x[start:stop] for x, d in zip(leaves, dims)]
-                part, out_tree = run(f, what, stop - start, randomness, rows, dims, tree, kwargs)
+                mapped = Map(what, range(start, stop), keys)
+                part, out_tree = run(f, mapped, rows, dims, tree, kwargs)
                 parts.append(part)
             outs = [joined(pieces) for pieces in zip(*parts)]
-        result = unflatten(out_tree, outs)
-        outer_dims = spread_dims(what, "out_dims", dims_out, result, len(outs))
+        places = unflatten(out_tree, range(len(outs)))
+        outer_dims = spread_dims(what, "out_dims", dims_out, places, len(outs))
         return unflatten(out_tree, [place(what, y, d, n) for y, d in zip(outs, outer_dims)])
 
     return wrapped
@@ -96,16 +144,13 @@ def vmap(
 
 def run(
     f: Callable[..., Any],
-    what: str,
-    n: int,
-    randomness: str,
+    mapped: Map,
     leaves: Sequence[Any],
     dims: Sequence[Any],
     tree: Any,
     kwargs: Any,
 ) -> tuple[list[Batched], Any]:
-    """Trace `f` for one example and run its Graph for `n`."""
-    mapped = Map(what, n, randomness)
+    """Trace `f` for one example and run its Graph for those of `mapped`."""
     inside = [x if d is None else mapped.input(x) for x, d in zip(leaves, dims)]
     before = local.maps
     local.maps = (*before, mapped)
@@ -119,7 +164,7 @@ def run(
     mapped.trace.active = False
     captured = [section.slots[slot] for slot in section.captured]
     values = [*mapped.values, *[Batched(wrap(node.saved, node), False) for node in captured]]
-    results = iter(vmap_graph(section.graph(function_name(f)), n, values))
+    results = iter(vmap_graph(section.graph(function_name(f)), mapped.n, values))
     return [next(results) if y.value is None else Batched(y, False) for y in outputs], out_tree
 
 
@@ -132,8 +177,9 @@ def spread_dims(what: str, name: str, dims: Any, tree: Any, n: int) -> list[Any]
     try:
         return list(broadcast_prefix(dims, tree))
     except ValueError as error:
+        to = "arguments" if name == "in_dims" else "results"
         raise LucidError(
-            f"{what}: {name} {dims!r} does not fit the arguments: {error}{at_line()}"
+            f"{what}: {name} {dims!r} does not fit the {to}: {error}{at_line()}"
         ) from None
 
 
@@ -166,7 +212,7 @@ def batch_size(what: str, leaves: Sequence[Any], dims: Sequence[Any]) -> int:
 
 
 def joined(parts: Sequence[Batched]) -> Batched:
-    from lucid.ops.shaping import cat
+    from lucid.ops.joining import cat
 
     if not parts[0].batched:
         return parts[0]

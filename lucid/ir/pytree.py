@@ -52,5 +52,8 @@ def tree_map(function: Any, tree: Any, *rest: Any) -> Any:
 
 
 def broadcast_prefix(prefix: Any, tree: Any) -> list[Any]:
-    """A leaf of `prefix` for every leaf of `tree`; None counts as a leaf of the prefix."""
-    return optree.broadcast_prefix(prefix, tree, none_is_leaf=True, namespace=NAMESPACE)
+    """A leaf of `prefix` for every leaf of `tree`; None counts as a leaf of the prefix alone."""
+    flatten(tree)
+    leaves, structure = optree.tree_flatten(prefix, none_is_leaf=True, namespace=NAMESPACE)
+    parts = structure.flatten_up_to(tree)
+    return [x for x, part in zip(leaves, parts) for _ in flatten(part)[0]]
