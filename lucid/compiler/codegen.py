@@ -7,34 +7,46 @@ what `cache` keeps on disk and what `loader` maps into the process.
 
 from __future__ import annotations
 
-import functools
+import ctypes
 import threading
+from collections.abc import Callable
 from typing import Any
 
 VERSION = 1  # of this module: part of every cache key
 FLAGS = "O3 loop-vectorize slp-vectorize pic small"
 
-_lock = threading.Lock()  # a target machine serves one thread at a time
+_local = threading.local()  # a target machine serves one thread
 
 
 def compile_object(*sources: object) -> bytes:
-    """Compile LLVM IR (text, or anything whose `str` is text), linked together, to object code."""
-    with _lock:
-        machine = _target_machine()
-        return machine.emit_object(_optimised(machine, sources))
+    """Compile LLVM IR (text, or anything whose `str` is text), linked together, to object code.
+
+    Several threads may compile at once.
+    """
+    from llvmlite.binding import ffi
+
+    machine = _target_machine()
+    module = _optimised(machine, sources)
+    with ffi.OutputString() as error:
+        buffer = _without_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, error)
+        if not buffer:
+            raise RuntimeError(str(error))
+    try:
+        start, size = ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer)
+        return ctypes.string_at(start, size)
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
 def assembly(*sources: object) -> str:
     """The machine code of `compile_object` as assembler text, for people."""
-    with _lock:
-        machine = _target_machine()
-        return machine.emit_assembly(_optimised(machine, sources))
+    machine = _target_machine()
+    return machine.emit_assembly(_optimised(machine, sources))
 
 
 def optimised_ir(*sources: object) -> str:
     """The LLVM IR after the passes, for people."""
-    with _lock:
-        return str(_optimised(_target_machine(), sources))
+    return str(_optimised(_target_machine(), sources))
 
 
 def _optimised(machine: Any, sources: tuple[object, ...]) -> Any:
@@ -50,9 +62,20 @@ def _optimised(machine: Any, sources: tuple[object, ...]) -> Any:
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(machine, options)
     passes = builder.getModulePassManager()
-    passes.run(first, builder)
+    _without_lock("LLVMPY_RunNewModulePassManager")(passes, first, builder)
     _dispose(passes)
     return first
+
+
+def _without_lock(name: str) -> Callable[..., Any]:
+    """A function of llvmlite's library, past the lock that it puts around all of them.
+
+    LLVM asks only that no two threads share a context or a target machine, and here none do.
+    """
+    from llvmlite.binding import ffi
+
+    getattr(ffi.lib, name)  # llvmlite declares the argument types at its first look
+    return getattr(getattr(ffi.lib, "_lib", ffi.lib), name)
 
 
 def _dispose(passes: Any) -> None:
@@ -64,8 +87,13 @@ def _dispose(passes: Any) -> None:
         passes.detach()
 
 
-@functools.cache
 def _target_machine() -> Any:
+    if not hasattr(_local, "machine"):
+        _local.machine = _new_target_machine()
+    return _local.machine
+
+
+def _new_target_machine() -> Any:
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()

@@ -7,13 +7,16 @@ buffers, and integers (sizes, strides) in the word itself. It never raises and a
     kernels = load(["add"], lambda: emit(...), key=b"...")   # from the disk cache, else emitted
     plan_builder.call(kernels["add"], ...)
 
-The code of all kernels loaded together lives as long as any one of them.
+`load_all` does this for many at once, compiling on several threads. The code of kernels loaded
+together lives as long as any one of them: keep the Kernel, not just its address.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lucid.compiler import cache, codegen
 from lucid.compiler.loader import Library, LoadError
@@ -40,34 +43,67 @@ def load(
     a function `source` is called only on a miss. `imports` gives addresses for names that the text
     declares and that are not functions of libc.
     """
-    names = tuple(names)
-    library = load_library(names, source, key, imports)
-    return {name: Kernel(name, library[name], library) for name in names}
+    request = Request(tuple(names), source, key, imports)
+    library = load_library(request)
+    return {name: Kernel(name, library[name], library) for name in request.names}
 
 
-def load_library(
-    names: tuple[str, ...],
-    source: object,
-    key: bytes | None = None,
-    imports: Mapping[str, int] | None = None,
-) -> Library:
-    """Compile (or find in the cache) and load; as in `load`."""
-    if key is None:
-        return Library(_compile(source), names, imports)
-    full_key = cache.key(key)
-    code = cache.get(full_key)
-    if code is not None:
-        try:
-            return Library(code, names, imports)
-        except LoadError:
-            pass  # stored by something else under our key: compile again
-    code = _compile(source)
-    library = Library(code, names, imports)
-    cache.put(full_key, code)
+class Request(NamedTuple):
+    """Kernels to be loaded together: the arguments of `load`."""
+
+    names: tuple[str, ...]
+    source: object
+    key: bytes | None = None
+    imports: Mapping[str, int] | None = None
+
+
+def load_all(requests: Sequence[Request]) -> list[dict[str, Kernel]]:
+    """As `load` for each request, but what the cache does not have is compiled in parallel."""
+    found = [_find(request) for request in requests]
+    missing = [i for i, library in enumerate(found) if library is None]
+    texts = [_texts(requests[i].source) for i in missing]  # emitted by this thread
+    for i, code in zip(missing, _compile_all(texts), strict=True):
+        found[i] = _store(requests[i], code)
+    return [
+        {name: Kernel(name, library[name], library) for name in request.names}
+        for request, library in zip(requests, found, strict=True)
+    ]
+
+
+def load_library(request: Request) -> Library:
+    """The library of one request, from the cache or compiled now."""
+    library = _find(request)
+    if library is not None:
+        return library
+    return _store(request, codegen.compile_object(*_texts(request.source)))
+
+
+def _find(request: Request) -> Library | None:
+    code = cache.get(cache.key(request.key)) if request.key is not None else None
+    if code is None:
+        return None
+    try:
+        return Library(code, request.names, request.imports)
+    except LoadError:
+        return None  # stored by something else under our key: compile again
+
+
+def _store(request: Request, code: bytes) -> Library:
+    library = Library(code, request.names, request.imports)
+    if request.key is not None:
+        cache.put(cache.key(request.key), code)
     return library
 
 
-def _compile(source: object) -> bytes:
-    if isinstance(source, Callable):
-        source = source()
-    return codegen.compile_object(*source if isinstance(source, tuple) else (source,))
+def _texts(source: object) -> tuple[object, ...]:
+    source = source() if callable(source) else source
+    return source if isinstance(source, tuple) else (source,)
+
+
+def _compile_all(texts: list[tuple[object, ...]]) -> list[bytes]:
+    if len(texts) < 2:
+        return [codegen.compile_object(*text) for text in texts]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(len(texts), os.cpu_count() or 1)) as pool:
+        return list(pool.map(lambda text: codegen.compile_object(*text), texts))

@@ -11,7 +11,6 @@ threads never changes a result: chunks depend on sizes alone.
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
 import signal
 import string
@@ -38,11 +37,14 @@ _FUNCTIONS = (
     "lucid_set_num_threads",
     "lucid_set_spins",
 )
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
-class _Threads:
-    count = 0  # 0: not yet known
+class _Process:
+    """State of this process: the loaded runtime and the number of threads, once known."""
+
+    runtime: Runtime | None = None
+    threads = 0
 
 
 class Runtime:
@@ -64,15 +66,16 @@ def _setter(address: int) -> ctypes._CFuncPtr:
 
 def native() -> Runtime:
     """The runtime of this process, loaded at its first use."""
-    with _lock:
-        return _load()
+    if _Process.runtime is None:
+        with _lock:
+            _Process.runtime = _Process.runtime or _load()
+    return _Process.runtime
 
 
-@functools.cache
 def _load() -> Runtime:
     text = _text()
-    library = kernel.load_library(_FUNCTIONS, text, key=text.encode(), imports=_numpy_addresses())
-    runtime = Runtime(library)
+    request = kernel.Request(_FUNCTIONS, text, text.encode(), _numpy_addresses())
+    runtime = Runtime(kernel.load_library(request))
     runtime.reset_pool()
     runtime.set_num_threads(get_num_threads())
     os.register_at_fork(after_in_child=runtime.reset_pool)
@@ -81,17 +84,17 @@ def _load() -> Runtime:
 
 def get_num_threads() -> int:
     """The number of threads that a kernel may use, the calling one included."""
-    if not _Threads.count:
-        _Threads.count = _initial_threads()
-    return _Threads.count
+    if not _Process.threads:
+        _Process.threads = _initial_threads()
+    return _Process.threads
 
 
 def set_num_threads(n: int) -> None:
     """Let kernels use up to n threads. Results are bitwise the same for any n."""
     if n < 1:
         raise ValueError(f"set_num_threads: {n} threads: at least one is needed")
-    _Threads.count = int(n)
-    native().set_num_threads(_Threads.count)
+    _Process.threads = int(n)
+    native().set_num_threads(_Process.threads)
 
 
 def release_memory() -> None:

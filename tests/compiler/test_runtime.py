@@ -83,6 +83,17 @@ def test_functions_of_several_texts_are_linked_and_inlined():
     assert "call" not in codegen.assembly(user, scalar)
 
 
+def test_many_kernels_are_compiled_at_once():
+    requests = []
+    for i in range(6):
+        text = texts.elementwise("shift", f"%y = fadd float %x0, {i}.0", 1)
+        requests.append(kernel.Request(("shift",), lambda text=text: text, b"shift %d" % i))
+    x = np.zeros(3, np.float32)
+    for _ in range(2):
+        for i, loaded in enumerate(kernel.load_all(requests)):
+            assert unary_plan(loaded["shift"], 3)(x)[0].tolist() == [i, i, i]
+
+
 def test_loops_are_vectorised():
     assert "x float>" in codegen.optimised_ir(texts.DOUBLE)
 
@@ -317,5 +328,19 @@ def test_other_signal_handlers_run_and_the_plan_goes_on():
         assert plan.run() == ()
         assert len(heard) == 1
         assert heard[0] < time.perf_counter()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_signal_handler_may_run_plans(threads):
+    threads(2)
+    heard = []
+    small = burn_plan(40, 1e5)
+    before = signal.signal(signal.SIGUSR1, lambda *_: heard.append((small.run(), plan.run(*[]))))
+    plan = burn_plan(200, 1e6)
+    try:
+        threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        assert plan.run() == ()
+        assert heard == [((), ())]
     finally:
         signal.signal(signal.SIGUSR1, before)
