@@ -342,7 +342,7 @@ def test_the_text_of_a_scalar_calls_nothing_but_intrinsics(key):
     assert set(re.findall(r"declare .*? @([a-z]+)\.", text)) <= {"llvm"}
     type = {"f4": "float", "f8": "double"}[key[1]]
     parameters = ", ".join(f"{type} %x{i}" for i in range(table[key[0]].arity))
-    assert f"define linkonce_odr {type} @{symbol(*key)}({parameters}) alwaysinline" in text
+    assert f"define linkonce_odr hidden {type} @{symbol(*key)}({parameters}) alwaysinline" in text
     assert text == assemble(symbol(*key), table[key[0]].body, key[1], table[key[0]].arity)
 
 

@@ -4,9 +4,10 @@ A scalar is a Python function written in `language`; it is compiled by running i
 values (a tenth of a millisecond, without Numba or llvmlite). `bitcode("exp", "f4")` is a module
 that defines
 
-    float @lucid_exp_f4(float)      ; linkonce_odr alwaysinline nounwind willreturn memory(none)
+    float @lucid_exp_f4(float)    ; linkonce_odr hidden alwaysinline nounwind memory(none)
 
-with no reference to any runtime library. To use it: declare the symbol and call it in a loop, link
+with no reference to any runtime library (on a CPU without FMA, LLVM makes `llvm.fma` a call of
+libm: right, and slow). To use it: declare the symbol and call it in a loop, link
 the text into that module (in this order: the linker drops a linkonce function that nothing has
 declared) and run the pipeline for O3 with loop vectorisation. Running an always-inliner once more
 afterwards saves sin, cos and tan a call for each vector. `native` does all of this in the small.

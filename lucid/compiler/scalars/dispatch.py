@@ -27,7 +27,7 @@ def dispatcher(name: str, dtype: str):
     def generate(context, builder, signature, arguments):
         library = context.codegen().create_library(symbol(name, dtype))
         # External, or linking into an empty library would drop it as unused.
-        text = bitcode(name, dtype).replace("define linkonce_odr", "define", 1)
+        text = bitcode(name, dtype).replace("define linkonce_odr hidden", "define", 1)
         library.add_llvm_module(llvm.parse_assembly(text))
         library.finalize()
         context.active_code_library.add_linking_library(library)

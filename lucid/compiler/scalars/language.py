@@ -326,7 +326,7 @@ def load(symbol: str, words: tuple[int, ...], index: Value) -> Value:
     items = ", ".join(f"i64 {word}" for word in words)
     llvm = f"[{len(words)} x i64]"
     index.code.attach(
-        symbol, lambda: f"@{symbol} = linkonce_odr unnamed_addr constant {llvm} [{items}]"
+        symbol, lambda: f"@{symbol} = linkonce_odr hidden unnamed_addr constant {llvm} [{items}]"
     )
     address = f"getelementptr {llvm}, ptr @{symbol}, i64 0, i64 {index.name}"
     pointer = index.code.write("ptr", address)
@@ -334,7 +334,7 @@ def load(symbol: str, words: tuple[int, ...], index: Value) -> Value:
 
 
 _RARE = """\
-define linkonce_odr {llvm} @{symbol}({llvm} %x, {llvm} %y) noinline {pure} {{
+define linkonce_odr hidden {llvm} @{symbol}({llvm} %x, {llvm} %y) noinline {pure} {{
   %a = call {llvm} @llvm.fabs.{suffix}({llvm} %x)
   %above = fcmp ogt {llvm} %a, {limit}
   %finite = fcmp olt {llvm} %a, 0x7FF0000000000000
@@ -346,7 +346,7 @@ slow:
 fast:
   ret {llvm} %y
 }}
-define linkonce_odr void @{symbol}_each(ptr %x, ptr %y, i64 %n) noinline nounwind willreturn {{
+define linkonce_odr hidden void @{symbol}_each(ptr %x, ptr %y, i64 %n) noinline nounwind {{
 entry:
   br label %lane
 lane:
@@ -365,7 +365,7 @@ done:
 }}
 """
 _RARE_LANES = """\
-define linkonce_odr {vector} @{symbol}_{n}({vector} %x, {vector} %y) alwaysinline {pure} {{
+define linkonce_odr hidden {vector} @{symbol}_{n}({vector} %x, {vector} %y) alwaysinline {pure} {{
 entry:
   %xs = alloca {vector}
   %ys = alloca {vector}
@@ -439,7 +439,7 @@ def _define(
     parameters = ", ".join(f"{llvm} %x{i}" for i in range(arity))
     return "\n".join(
         [
-            f"define linkonce_odr {llvm} @{symbol}({parameters}) {attributes} {{",
+            f"define linkonce_odr hidden {llvm} @{symbol}({parameters}) {attributes} {{",
             *code.lines,
             f"  ret {llvm} {result.name}",
             "}",
