@@ -1,6 +1,6 @@
-"""Cases for the identities that mark the tape."""
+"""Cases for the operations that mark the tape."""
 
-from lucid.ir.tape import Alias, StopGradient
+from lucid.ir.tape import Alias, Overwritten, StopGradient
 from tests.cases.case import Case, complex_, integer, real
 
 CASES = [
@@ -8,4 +8,6 @@ CASES = [
     Case(Alias(), (complex_(),), lambda x: x),
     Case(StopGradient(), (real(2, 3),), lambda x: x),
     Case(StopGradient(), (integer(0),), lambda x: x),
+    Case(Overwritten(), (real(2, 3), real(2, 3)), lambda x, new: new, smooth=False),
+    Case(Overwritten(), (complex_(), complex_()), lambda x, new: new, smooth=False),
 ]
