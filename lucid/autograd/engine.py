@@ -10,9 +10,10 @@ import numpy as np
 from lucid.autograd.anomaly import explain_nan
 from lucid.autograd.watch import has_watchers, prepare_watched, run_hooks
 from lucid.errors import GraphError, ShapeError
-from lucid.ir.cut import Cut, cut_nodes, cut_to_leaves
+from lucid.ir.cut import Cut, cut_nodes
 from lucid.ir.modes import local
 from lucid.ir.source import at_line
+from lucid.ir.template import find_cut
 from lucid.ir.tape import FREED, GRAD, TRACE, Node, node_of, wrap
 from lucid.ir.types import Type
 from lucid.ops.promote import as_tensor, cast
@@ -51,7 +52,7 @@ def backward(
         seed_for(root, g) for root, g in zip(roots, as_seeds(grad_tensors, len(roots)), strict=True)
     ]
     if inputs is None:
-        cut = cut_to_leaves(nodes)
+        cut = find_cut(nodes)
     else:
         targets = as_list(inputs)
         if not targets:

@@ -25,11 +25,13 @@ class Cut:
     captured    slots of constants and other values from outside
     outputs     slots (or Literals) of the outputs
     rows        (op, references, slot, first slot of the same equation, index) for every result
+    prepared    derivatives made of it, shared by all Cuts taken over from one another
     """
 
-    __slots__ = ("captured", "inputs", "key", "outputs", "rows", "slots")
+    __slots__ = ("captured", "inputs", "key", "outputs", "prepared", "rows", "slots")
 
     def __init__(self, starts: list[Node], ends: list[Any], equations: list[Node]) -> None:
+        self.prepared: dict[Any, Any] = {}
         self.slots: list[Node] = []
         self.captured: list[int] = []
         self.rows: list[tuple[Any, ...]] = []
@@ -69,6 +71,14 @@ class Cut:
             tuple(self.inputs),
             tuple([end.key if end.__class__ is Literal else end for end in self.outputs]),
         )
+
+    def taken_over(self, slots: list[Any]) -> Cut:
+        """The same structure with other Nodes."""
+        other = object.__new__(Cut)
+        other.slots = slots
+        other.inputs, other.captured, other.outputs = self.inputs, self.captured, self.outputs
+        other.rows, other.key, other.prepared = self.rows, self.key, self.prepared
+        return other
 
     def build(self, name: str = "graph", names: Iterable[str] = ()) -> tuple[Graph, list[Var]]:
         """The Graph, whose inputs are the inputs and then what is captured, and the Var of every slot."""

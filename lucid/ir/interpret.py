@@ -66,6 +66,29 @@ class Program:
         ]
 
 
+class Hot:
+    """When a Runner stops interpreting: `compile` makes a native program of a Graph after `threshold` runs."""
+
+    threshold = 16
+    compile: Callable[[Graph], Callable[[Sequence[Any]], list[Any]]] | None = None
+
+
+class Runner:
+    """Runs a Graph: through NumPy at first, natively once it has proved to come again."""
+
+    __slots__ = ("_runs", "program")
+
+    def __init__(self, graph: Graph) -> None:
+        self.program: Any = Program(graph)
+        self._runs = 0
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        self._runs += 1
+        if self._runs == Hot.threshold and Hot.compile is not None:
+            self.program = Hot.compile(self.program.graph)
+        return self.program(inputs)
+
+
 def evaluate(graph: Graph, *inputs: Any) -> list[np.ndarray]:
     """The outputs of a Graph for these arrays, by NumPy.
 

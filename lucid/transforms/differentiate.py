@@ -16,7 +16,7 @@ from typing import Any
 
 from lucid.ir.cut import Cut
 from lucid.ir.graph import Graph, Literal, Var
-from lucid.ir.interpret import Program
+from lucid.ir.interpret import Runner
 from lucid.ir.tape import Node, residual, sibling, wrap
 from lucid.ir.tracing import replay
 from lucid.ir.types import Type
@@ -41,7 +41,7 @@ class Prepared:
 
     def __init__(self, derivative: Derivative, graph: Graph, vars: list[Var]) -> None:
         self.derivative = derivative
-        self.program = Program(verify(derivative.graph))
+        self.program = Runner(verify(derivative.graph))
         self.types: list[Type] = [var.type for var in vars]
         self.size = len(derivative.graph.equations) + len(vars)
         place: dict[Any, tuple[int, int]] = {var: (slot, -1) for slot, var in enumerate(vars)}
@@ -93,6 +93,15 @@ _lock = Lock()
 
 def prepare(mode: str, cut: Cut, seeded: Sequence[bool]) -> Prepared:
     """The derivative of a Cut in mode "vjp" or "jvp", cached by the Cut's structure."""
+    short = (mode, *seeded)
+    known = cut.prepared.get(short)
+    if known is None:
+        known = cut.prepared[short] = look_up(mode, cut, seeded)
+    return known
+
+
+def look_up(mode: str, cut: Cut, seeded: Sequence[bool]) -> Prepared:
+    """The derivative from the cache, or made now and kept there."""
     if any(row[0].once for row in cut.rows):
         return differentiate(mode, cut, seeded)
     key = (mode, cut.key, tuple(seeded))

@@ -1,0 +1,41 @@
+"""Hot graphs: a derivative whose structure comes again and again is compiled, once, and runs natively from then on.
+
+`LUCID_JIT=0` leaves everything to NumPy; `LUCID_JIT_THRESHOLD` (16) is the number of runs that makes a graph hot.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lucid.ir.graph import Graph
+from lucid.ir.interpret import Hot, Program
+
+
+class CompileWarning(RuntimeWarning):
+    """A hot graph could not be compiled and stays interpreted."""
+
+
+def compile_hot(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
+    """The native program of a Graph; its interpreter, with a warning, where compiling fails."""
+    from lucid.compiler.lower import compile_graph
+
+    try:
+        return compile_graph(graph)
+    except Exception as error:
+        warnings.warn(
+            f"a hot graph could not be compiled and stays interpreted: {type(error).__name__}: {error}",
+            CompileWarning,
+            stacklevel=2,
+        )
+        return Program(graph)
+
+
+def install() -> None:
+    """Let hot graphs be compiled, unless LUCID_JIT=0."""
+    if os.environ.get("LUCID_JIT", "1").strip() == "0":
+        return
+    Hot.threshold = int(os.environ.get("LUCID_JIT_THRESHOLD", "16"))
+    Hot.compile = compile_hot
