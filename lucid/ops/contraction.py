@@ -227,7 +227,9 @@ def einsum(equation: str, *operands: Any) -> Any:
         operands = tuple(operands[0])
     if not isinstance(equation, str) or not operands:
         raise ShapeError(f"einsum: give an equation such as 'ij,jk->ik', then operands{at_line()}")
-    xs = promote(*[as_tensor(x) for x in operands])
+    xs = list(operands)
+    if not all([isinstance(x, Traced) and x.dtype is xs[0].dtype for x in xs]):
+        xs = promote(*[as_tensor(x) for x in xs])
     terms, out, shapes = explicit_for(equation, tuple([x.shape for x in xs]))
     xs = [x if x.shape == shape else x.reshape(shape) for x, shape in zip(xs, shapes)]
     return bind_einsum(terms, out, *xs)
