@@ -194,8 +194,11 @@ def leaf(type: Type, trace: Trace, flags: int = TRACE) -> Any:
 def fresh(x: Traced, flags: int = GRAD | TRACE) -> Any:
     """A new input of a transform with the value of `x`, still linked to `x` where that is tracked."""
     if x.node is not None and x.node.flags:
-        node = Node(ALIAS, (node_of(x),), x.node.flags | flags, x.value, x.node.type)
-        node.trace = x.node.trace
+        origin = node_of(x)
+        if x.value is not None:
+            origin.saved = x.value  # an alias is left out of a Cut, and what it stands for is read
+        node = Node(ALIAS, (origin,), origin.flags | flags, x.value, origin.type)
+        node.trace = origin.trace
     else:
         node = Node(None, (), flags, x.value)
     out = wrap(x.value, node)
