@@ -1,21 +1,559 @@
-"""The methods of Tensor that are functions of `lucid` under the same name."""
+"""The methods of Tensor that are functions of `lucid` under the same name, and their in-place forms."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from lucid.ir.tape import Traced
-from lucid.ops import movement, reduction
+import numpy as np
+
+from lucid import mutation
+from lucid.ir.tape import Traced, wrap
+from lucid.mutation import in_place
+from lucid.ops import (
+    arithmetic,
+    closeness,
+    complexes,
+    conditional,
+    contraction,
+    copying,
+    creation,
+    cumulative,
+    diagonals,
+    exponential,
+    extrema,
+    indexing,
+    joining,
+    logic,
+    lookup,
+    movement,
+    power,
+    products,
+    reduction,
+    rounding,
+    shaping,
+    sorting,
+    special_functions,
+    statistics,
+    subscript,
+    trigonometric,
+)
+from lucid.ops.axes import axis_of
+from lucid.ops.promote import array_of, cast
 
 
-class Methods(Traced):
-    """Named methods of Tensor."""
+class Elements(Traced):
+    """Functions of every element by itself."""
+
+    __slots__ = ()
+
+    add = arithmetic.add
+    subtract = sub = arithmetic.subtract
+    multiply = mul = arithmetic.multiply
+    divide = div = true_divide = arithmetic.divide
+    negative = neg = arithmetic.negative
+    positive = arithmetic.positive
+    absolute = abs = arithmetic.abs
+    sgn = arithmetic.sgn
+    copysign = arithmetic.copysign
+
+    floor = rounding.floor
+    ceil = rounding.ceil
+    trunc = fix = rounding.trunc
+    round = rounding.round
+    frac = rounding.frac
+    sign = rounding.sign
+    floor_divide = rounding.floor_divide
+    remainder = rounding.remainder
+    fmod = rounding.fmod
+
+    pow = power.pow
+    square = power.square
+    float_power = power.float_power
+    reciprocal = power.reciprocal
+
+    exp = exponential.exp
+    exp2 = exponential.exp2
+    expm1 = exponential.expm1
+    log = exponential.log
+    log2 = exponential.log2
+    log10 = exponential.log10
+    log1p = exponential.log1p
+    logaddexp = exponential.logaddexp
+    sqrt = exponential.sqrt
+    rsqrt = exponential.rsqrt
+    cbrt = exponential.cbrt
+    sigmoid = exponential.sigmoid
+
+    sin = trigonometric.sin
+    cos = trigonometric.cos
+    tan = trigonometric.tan
+    asin = arcsin = trigonometric.asin
+    acos = arccos = trigonometric.acos
+    atan = arctan = trigonometric.atan
+    atan2 = arctan2 = trigonometric.atan2
+    hypot = trigonometric.hypot
+    sinh = trigonometric.sinh
+    cosh = trigonometric.cosh
+    tanh = trigonometric.tanh
+    asinh = arcsinh = trigonometric.asinh
+    acosh = arccosh = trigonometric.acosh
+    atanh = arctanh = trigonometric.atanh
+    deg2rad = trigonometric.deg2rad
+    rad2deg = trigonometric.rad2deg
+
+    erf = special_functions.erf
+    erfc = special_functions.erfc
+    erfinv = special_functions.erfinv
+    lgamma = special_functions.lgamma
+    digamma = special_functions.digamma
+
+    relu = conditional.relu
+    clamp = clip = conditional.clamp
+    maximum = conditional.maximum
+    minimum = conditional.minimum
+    nan_to_num = closeness.nan_to_num
+
+    conj = conjugate = complexes.conj
+    angle = complexes.angle
+
+    eq = logic.eq
+    ne = not_equal = logic.ne
+    lt = less = logic.lt
+    le = less_equal = logic.le
+    gt = greater = logic.gt
+    ge = greater_equal = logic.ge
+    isnan = logic.isnan
+    isinf = logic.isinf
+    isfinite = logic.isfinite
+    isposinf = logic.isposinf
+    isneginf = logic.isneginf
+    isclose = closeness.isclose
+    allclose = closeness.allclose
+    equal = closeness.equal
+    logical_and = logic.logical_and
+    logical_or = logic.logical_or
+    logical_xor = logic.logical_xor
+    logical_not = logic.logical_not
+    bitwise_and = logic.bitwise_and
+    bitwise_or = logic.bitwise_or
+    bitwise_xor = logic.bitwise_xor
+    bitwise_not = logic.bitwise_not
+    bitwise_left_shift = logic.left_shift
+    bitwise_right_shift = logic.right_shift
+
+    def where(self, condition: Any, other: Any) -> Any:
+        """This tensor where `condition` holds, else `other`."""
+        return conditional.where(condition, self, other)
+
+
+class InPlace(Traced):
+    """The same functions with the result stored in the tensor itself."""
+
+    __slots__ = ()
+
+    copy_ = mutation.copy_
+    fill_ = mutation.fill_
+    zero_ = mutation.zero_
+    masked_fill_ = mutation.masked_fill_
+
+    add_ = in_place(arithmetic.add, np.add)
+    sub_ = subtract_ = in_place(arithmetic.subtract, np.subtract)
+    mul_ = multiply_ = in_place(arithmetic.multiply, np.multiply)
+    div_ = divide_ = true_divide_ = in_place(arithmetic.divide, np.true_divide)
+    neg_ = negative_ = in_place(arithmetic.negative, np.negative)
+    abs_ = absolute_ = in_place(arithmetic.abs, np.absolute)
+    sgn_ = in_place(arithmetic.sgn)
+    copysign_ = in_place(arithmetic.copysign)
+
+    floor_ = in_place(rounding.floor)
+    ceil_ = in_place(rounding.ceil)
+    trunc_ = fix_ = in_place(rounding.trunc)
+    round_ = in_place(rounding.round)
+    frac_ = in_place(rounding.frac)
+    sign_ = in_place(rounding.sign)
+    floor_divide_ = in_place(rounding.floor_divide, np.floor_divide)
+    remainder_ = in_place(rounding.remainder, np.remainder)
+    fmod_ = in_place(rounding.fmod)
+
+    pow_ = in_place(power.pow, np.power)
+    square_ = in_place(power.square, np.square)
+    reciprocal_ = in_place(power.reciprocal)
+
+    exp_ = in_place(exponential.exp, np.exp)
+    exp2_ = in_place(exponential.exp2)
+    expm1_ = in_place(exponential.expm1)
+    log_ = in_place(exponential.log, np.log)
+    log2_ = in_place(exponential.log2)
+    log10_ = in_place(exponential.log10)
+    log1p_ = in_place(exponential.log1p)
+    sqrt_ = in_place(exponential.sqrt, np.sqrt)
+    rsqrt_ = in_place(exponential.rsqrt)
+    cbrt_ = in_place(exponential.cbrt)
+    sigmoid_ = in_place(exponential.sigmoid)
+
+    sin_ = in_place(trigonometric.sin)
+    cos_ = in_place(trigonometric.cos)
+    tan_ = in_place(trigonometric.tan)
+    asin_ = arcsin_ = in_place(trigonometric.asin)
+    acos_ = arccos_ = in_place(trigonometric.acos)
+    atan_ = arctan_ = in_place(trigonometric.atan)
+    atan2_ = arctan2_ = in_place(trigonometric.atan2)
+    hypot_ = in_place(trigonometric.hypot)
+    sinh_ = in_place(trigonometric.sinh)
+    cosh_ = in_place(trigonometric.cosh)
+    tanh_ = in_place(trigonometric.tanh, np.tanh)
+    asinh_ = arcsinh_ = in_place(trigonometric.asinh)
+    acosh_ = arccosh_ = in_place(trigonometric.acosh)
+    atanh_ = arctanh_ = in_place(trigonometric.atanh)
+    deg2rad_ = in_place(trigonometric.deg2rad)
+    rad2deg_ = in_place(trigonometric.rad2deg)
+
+    erf_ = in_place(special_functions.erf)
+    erfc_ = in_place(special_functions.erfc)
+    erfinv_ = in_place(special_functions.erfinv)
+    lgamma_ = in_place(special_functions.lgamma)
+    digamma_ = in_place(special_functions.digamma)
+
+    relu_ = in_place(conditional.relu)
+    clamp_ = clip_ = in_place(conditional.clamp)
+    nan_to_num_ = in_place(closeness.nan_to_num)
+    conj_ = in_place(complexes.conj)
+
+    eq_ = in_place(logic.eq)
+    ne_ = in_place(logic.ne)
+    lt_ = in_place(logic.lt)
+    le_ = in_place(logic.le)
+    gt_ = in_place(logic.gt)
+    ge_ = in_place(logic.ge)
+    logical_and_ = in_place(logic.logical_and)
+    logical_or_ = in_place(logic.logical_or)
+    logical_xor_ = in_place(logic.logical_xor)
+    logical_not_ = in_place(logic.logical_not)
+    bitwise_and_ = in_place(logic.bitwise_and, np.bitwise_and)
+    bitwise_or_ = in_place(logic.bitwise_or, np.bitwise_or)
+    bitwise_xor_ = in_place(logic.bitwise_xor, np.bitwise_xor)
+    bitwise_not_ = in_place(logic.bitwise_not)
+    bitwise_left_shift_ = in_place(logic.left_shift)
+    bitwise_right_shift_ = in_place(logic.right_shift)
+
+    tril_ = in_place(diagonals.tril)
+    triu_ = in_place(diagonals.triu)
+    cumsum_ = in_place(cumulative.cumsum)
+    cumprod_ = in_place(cumulative.cumprod)
+    scatter_ = in_place(lookup.scatter)
+    scatter_add_ = in_place(lookup.scatter_add)
+    index_add_ = in_place(lookup.index_add)
+    index_copy_ = in_place(lookup.index_copy)
+    index_fill_ = in_place(lookup.index_fill)
+
+    __iadd__ = add_
+    __isub__ = sub_
+    __imul__ = mul_
+    __itruediv__ = div_
+    __ifloordiv__ = floor_divide_
+    __imod__ = remainder_
+    __ipow__ = pow_
+    __iand__ = bitwise_and_
+    __ior__ = bitwise_or_
+    __ixor__ = bitwise_xor_
+    __ilshift__ = bitwise_left_shift_
+    __irshift__ = bitwise_right_shift_
+    __imatmul__ = in_place(contraction.matmul)
+
+    __setitem__ = mutation.set_item
+
+
+class Arrangement(Traced):
+    """Functions of the whole array: its order, its shape, its parts."""
+
+    __slots__ = ()
+
+    __getitem__ = subscript.getitem
+
+    reshape = movement.reshape
+    view = shaping.view
+    view_as = reshape_as = shaping.view_as
+    permute = movement.permute
+    transpose = shaping.transpose
+    swapaxes = swapdims = shaping.swapaxes
+    movedim = moveaxis = shaping.movedim
+    t = shaping.t
+    squeeze = shaping.squeeze
+    unsqueeze = shaping.unsqueeze
+    expand = shaping.expand
+    expand_as = shaping.expand_as
+    broadcast_to = movement.broadcast_to
+    flatten = shaping.flatten
+    unflatten = shaping.unflatten
+    ravel = shaping.ravel
+    flip = shaping.flip
+    fliplr = shaping.fliplr
+    flipud = shaping.flipud
+    rot90 = shaping.rot90
+    unbind = shaping.unbind
+    repeat = shaping.repeat
+    tile = shaping.tile
+    repeat_interleave = joining.repeat_interleave
+    split = joining.split
+    chunk = joining.chunk
+    tensor_split = joining.tensor_split
+    roll = joining.roll
+
+    diagonal = diagonals.diagonal
+    diag = diagonals.diag
+    diag_embed = diagonals.diag_embed
+    trace = diagonals.trace
+    tril = diagonals.tril
+    triu = diagonals.triu
+
+    gather = lookup.gather
+    scatter = lookup.scatter
+    scatter_add = lookup.scatter_add
+    index_select = lookup.index_select
+    index_add = lookup.index_add
+    index_copy = lookup.index_copy
+    index_fill = lookup.index_fill
+    take = lookup.take
+    take_along_dim = lookup.take_along_dim
+    select = lookup.select
+    narrow = lookup.narrow
+    masked_select = lookup.masked_select
+    masked_fill = lookup.masked_fill
+    nonzero = indexing.nonzero
+    argwhere = lookup.argwhere
+    diff = lookup.diff
+
+    clone = copying.clone
+    contiguous = copying.contiguous
+
+    @property
+    def T(self) -> Any:
+        """The axes in reverse order."""
+        return shaping.transpose(self)
+
+    @property
+    def mT(self) -> Any:
+        """The last two axes exchanged."""
+        return shaping.mT(self)
+
+    @property
+    def H(self) -> Any:
+        """The conjugate of the transposed matrix."""
+        return complexes.conj(shaping.t(self))
+
+    @property
+    def mH(self) -> Any:
+        """The conjugate, with the last two axes exchanged."""
+        return complexes.conj(shaping.mT(self))
+
+    @property
+    def real(self) -> Any:
+        """The real part."""
+        return complexes.real(self)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part."""
+        return complexes.imag(self)
+
+    @property
+    def flat(self) -> Any:
+        """The elements in row-major order."""
+        return iter(shaping.ravel(self))
+
+    def copy(self) -> Any:
+        """A copy through which gradients flow, as `clone`."""
+        return copying.clone(self)
+
+
+class Summaries(Traced):
+    """Functions that reduce, accumulate, sort and multiply."""
 
     __slots__ = ()
 
     sum = reduction.sum
-    reshape = movement.reshape
-    permute = movement.permute
+    prod = reduction.prod
+    any = reduction.any
+    all = reduction.all
+    count_nonzero = reduction.count_nonzero
+    logsumexp = reduction.logsumexp
+    max = extrema.max
+    min = extrema.min
+    amax = extrema.amax
+    amin = extrema.amin
+    aminmax = extrema.aminmax
+    argmax = extrema.argmax
+    argmin = extrema.argmin
+    mean = statistics.mean
+    var = statistics.var
+    std = statistics.std
+    norm = statistics.norm
+    softmax = statistics.softmax
+    log_softmax = statistics.log_softmax
+    nansum = statistics.nansum
+    nanmean = statistics.nanmean
+    median = statistics.median
+    cumsum = cumulative.cumsum
+    cumprod = cumulative.cumprod
+    cummax = cumulative.cummax
+    cummin = cumulative.cummin
+    logcumsumexp = cumulative.logcumsumexp
+    sort = sorting.sort
+    argsort = sorting.argsort
+    topk = sorting.topk
 
-    def expand(self, *shape: Any) -> Any:
-        return movement.broadcast_to(self, shape[0] if len(shape) == 1 else shape)
+    matmul = contraction.matmul
+    mm = products.mm
+    bmm = products.bmm
+    mv = products.mv
+    dot = products.dot
+    vdot = products.vdot
+    inner = products.inner
+    outer = ger = products.outer
+    tensordot = products.tensordot
+    kron = products.kron
+
+
+class Attributes(Traced):
+    """What a tensor is, other tensors like it, and casts."""
+
+    __slots__ = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the elements take."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes that one element takes."""
+        return self.dtype.itemsize
+
+    @property
+    def device(self) -> str:
+        """Where the tensor is: always "cpu"."""
+        return "cpu"
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next, along each axis."""
+        return self.array("strides").strides  # type: ignore[attr-defined]
+
+    def stride(self, dim: Any = None) -> Any:
+        """Elements from one to the next, along each axis or along one."""
+        steps = tuple([n // self.dtype.itemsize for n in self.strides])
+        return steps if dim is None else steps[axis_of("stride", dim, len(steps))]
+
+    def element_size(self) -> int:
+        """Bytes that one element takes."""
+        return self.dtype.itemsize
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    nelement = numel
+
+    def size(self, dim: Any = None) -> Any:
+        """The shape, or the size of one axis."""
+        return self.shape if dim is None else self.shape[axis_of("size", dim, len(self.shape))]
+
+    def dim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    ndimension = dim
+
+    def is_contiguous(self) -> bool:
+        """True where the elements stand in row-major order in memory."""
+        return self.value is None or self.value.flags.c_contiguous
+
+    def is_floating_point(self) -> bool:
+        """True for floating dtypes."""
+        return self.dtype.kind == "f"
+
+    def is_complex(self) -> bool:
+        """True for complex dtypes."""
+        return self.dtype.kind == "c"
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return self.array("data_ptr()").ctypes.data  # type: ignore[attr-defined]
+
+    def new_tensor(self, data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+        """A tensor with a copy of `data`, of this tensor's dtype."""
+        made = wrap(np.array(array_of(data, dtype or self.dtype)))
+        return made.requires_grad_(True) if requires_grad else made
+
+    def new_zeros(self, *size: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
+        """Zeros of this tensor's dtype."""
+        return creation.zeros(*size, dtype=dtype or self.dtype, requires_grad=requires_grad)
+
+    def new_ones(self, *size: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
+        """Ones of this tensor's dtype."""
+        return creation.ones(*size, dtype=dtype or self.dtype, requires_grad=requires_grad)
+
+    def new_empty(self, *size: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
+        """A tensor of this one's dtype whose elements are whatever the memory held."""
+        return creation.empty(*size, dtype=dtype or self.dtype, requires_grad=requires_grad)
+
+    def new_full(
+        self, size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False
+    ) -> Any:
+        """One number, at this tensor's dtype."""
+        dtype = dtype or self.dtype
+        return creation.full(size, fill_value, dtype=dtype, requires_grad=requires_grad)
+
+    def astype(self, dtype: Any, copy: Any = True) -> Any:
+        """This tensor with another dtype; a copy, unless told that none is needed."""
+        out = cast(self, dtype)
+        return copying.clone(self) if copy and out is self else out
+
+
+class Casts(Traced):
+    """Casts by the name of a type; apart, because these names hide the built-in types in a class."""
+
+    __slots__ = ()
+
+    def cpu(self) -> Any:
+        """This tensor: it is in the memory of the processor already."""
+        return self
+
+    def half(self) -> Any:
+        """This tensor as float16."""
+        return cast(self, "float16")
+
+    def double(self) -> Any:
+        """This tensor as float64."""
+        return cast(self, "float64")
+
+    def short(self) -> Any:
+        """This tensor as int16."""
+        return cast(self, "int16")
+
+    def long(self) -> Any:
+        """This tensor as int64."""
+        return cast(self, "int64")
+
+    def byte(self) -> Any:
+        """This tensor as uint8."""
+        return cast(self, "uint8")
+
+    def float(self) -> Any:
+        """This tensor as float32."""
+        return cast(self, "float32")
+
+    def int(self) -> Any:
+        """This tensor as int32."""
+        return cast(self, "int32")
+
+    def bool(self) -> Any:
+        """This tensor as bool: True where it is not zero."""
+        return cast(self, "bool")
+
+
+class Methods(Elements, InPlace, Arrangement, Summaries, Attributes, Casts):
+    """All named methods of Tensor, by families."""
+
+    __slots__ = ()

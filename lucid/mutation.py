@@ -2,7 +2,11 @@
 
 A Node never changes its value. A tensor that is written to gets a new Node; the old one keeps the
 equations that used it, and if one of them needs the overwritten value, `backward` says so. Writing to
-a view writes to its base: the base gets the Node of "the old base with this region replaced".
+a view writes to its base: the base gets the Node of "the old base with this region replaced", and
+every other view of the same memory is derived anew from its own base.
+
+A write that is not recorded (under `no_grad`, or through `detach()`) leaves a tensor its history and
+changes its value alone, as in PyTorch: `overwritten` stands for that on the tape.
 """
 
 from __future__ import annotations
@@ -15,27 +19,73 @@ import numpy as np
 from lucid.errors import DTypeError, GraphError, LucidError, ShapeError
 from lucid.ir.modes import local
 from lucid.ir.source import at_line, caller
-from lucid.ir.tape import GRAD, Mutated, Node, bind, record, wrap
+from lucid.ir.tape import (
+    ALIAS,
+    GRAD,
+    OVERWRITTEN,
+    STOP_GRADIENT,
+    TRACE,
+    Mutated,
+    Node,
+    Traced,
+    bind,
+    node_of,
+    renewed,
+    synchronise,
+    wrap,
+)
+from lucid.ops.conditional import where
+from lucid.ops.copying import COPY
+from lucid.ops.movement import Slice
 from lucid.ops.promote import as_tensor, cast
+from lucid.ops.quiet import quiet
+from lucid.ops.subscript import setitem
+from lucid.ops.writing import SliceSet
 
 _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
 def assign(x: Any, new: Any, what: str) -> Any:
-    """Make the tensor `x` have the value, and the history, of `new`."""
-    new = fitting(x, as_tensor(new), what)
+    """Make the tensor `x` have the value, and the history, of `new`, which no other tensor shares."""
     check_writable(x, what)
-    tracked = flags_of(x) | flags_of(new)
-    bases = updated_bases(x, new) if x.view is not None and (tracked or flags_of(x.view[0])) else []
-    write(x, new)
-    renew_node(x, new)
-    for base, node in bases:
-        base.node = node
-        if base.view is not None:
-            base.view = (*base.view[:2], x.storage.version)
-    if x.view is not None:
-        x.view = (*x.view[:2], x.storage.version)
+    new = fitting(x, new, what)
+    if not is_recorded(x, new):
+        x.value[...] = new.value
+        touch(x)
+        return x
+    steps = list(nodes_after(x, new, what))
+    if x.value is not None and new.value is not None:
+        x.value[...] = new.value
+    leave_word(x)
+    for tensor, node in steps:
+        set_node(tensor, node, new.value is None)
+    if x.storage is not None:
+        refresh(x.storage, {id(tensor) for tensor, _ in steps})
     return x
+
+
+def is_recorded(x: Any, *others: Any) -> bool:
+    """True where a write to `x` that reads `others` belongs on the tape."""
+    flags = 0
+    for other in others:
+        if other.value is None:
+            return True
+        flags |= flags_of(other)
+    tensor = x
+    while tensor is not None:
+        if tensor.value is None:
+            return True
+        flags |= flags_of(tensor)
+        tensor = None if tensor.origin is None else tensor.origin[0]
+    return bool(flags & TRACE or (flags and local.grad))
+
+
+def flags_of(x: Any) -> int:
+    node = getattr(x, "node", None)
+    return 0 if node is None else node.flags
+
+
+# What is refused
 
 
 def fitting(x: Any, new: Any, what: str) -> Any:
@@ -50,126 +100,335 @@ def fitting(x: Any, new: Any, what: str) -> Any:
             new = new.expand(x.shape)
         except LucidError:
             raise ShapeError(
-                f"{what}: a result of shape {new.shape} does not fit into a tensor of shape {x.shape}{at_line()}"
+                f"{what}: a result of shape {new.shape} does not fit into a tensor of shape "
+                f"{x.shape}{at_line()}"
             ) from None
     return cast(new, x.dtype)
 
 
 def check_writable(x: Any, what: str) -> None:
-    root = x
-    while root is not None:
-        if local.grad and root.node is not None and root.node.op is None and root.node.flags & GRAD:
-            kind = "a leaf" if root is x else "a view of a leaf"
+    """Refuse inputs of transforms, leaves that want a gradient, and memory that must not change."""
+    tensor, severed = x, not local.grad
+    while True:
+        node = tensor.node
+        kind = "" if tensor is x else "a view of "
+        if node is not None and (node.op is ALIAS or (node.op is None and node.flags & TRACE)):
+            inside = "a transform" if node.trace is None else node.trace.what
             raise GraphError(
-                f"{what}: {kind} that requires a gradient cannot be changed in place; "
+                f"{what}: {kind}an argument of {inside} cannot be changed in place, because the caller's "
+                f"memory is not the function's to change; clone() it first{at_line()}"
+            )
+        if not severed and node is not None and node.op is None and node.flags & GRAD:
+            raise GraphError(
+                f"{what}: {kind}a leaf that requires a gradient cannot be changed in place; "
                 f"do it under no_grad(), or on a clone(){at_line()}"
             )
-        root = None if root.view is None else root.view[0]
+        if tensor.origin is None:
+            break
+        base, op, cut_off = tensor.origin
+        if op.name == "broadcast":
+            raise read_only(what)
+        if cut_off and local.grad and op is not STOP_GRADIENT:
+            raise GraphError(
+                f"{what}: a view that was made under no_grad() is changed where gradients are recorded, and "
+                f"its base has one; make the view again here, or detach() it{at_line()}"
+            )
+        severed = severed or cut_off
+        tensor = base
     if x.value is not None and not x.value.flags.writeable:
-        raise GraphError(
-            f"{what}: this tensor's memory is read-only: an expanded tensor, or one made from a "
-            f"read-only array; clone() it first{at_line()}"
-        )
+        raise read_only(what)
 
 
-def flags_of(x: Any) -> int:
-    return 0 if x.node is None else x.node.flags
+def read_only(what: str) -> GraphError:
+    return GraphError(
+        f"{what}: this tensor's memory is read-only: an expanded tensor, or one made from a "
+        f"read-only array; clone() it first{at_line()}"
+    )
 
 
-def updated_bases(x: Any, new: Any) -> list[tuple[Any, Node | None]]:
-    """For every tensor that `x` is a view of, its Node after `x` has become `new`."""
-    out = []
-    while x.view is not None:
-        base, op, _ = x.view
-        new = inserted(base, op, new)
-        out.append((base, new.node))
-        x = base
-    return out
+# A write that nobody records
+
+
+def touch(x: Any) -> None:
+    """Leave word that the memory of `x` was written; what the tape says of `x` stays."""
+    node = x.node
+    saved = node is not None and node.saved is not None
+    leave_word(x)
+    if node is None:
+        return
+    if not (node.flags or node.cell):
+        x.node = None
+    elif x.storage is not None:
+        synchronise(x)
+    elif saved:
+        x.node = renewed(node, x.value)
+
+
+def leave_word(x: Any) -> None:
+    """Count a write, for the graphs that still need the old value and for `_version`."""
+    if x.storage is not None:
+        x.storage.version += 1
+        x.storage.source = caller()
+        return
+    x.writes = getattr(x, "writes", 0) + 1
+    node = x.node
+    if node is not None and node.saved is not None and node.saved.__class__ is not Mutated:
+        node.saved = Mutated(node.saved, caller())
+
+
+# A write on the tape
+
+
+def nodes_after(x: Any, new: Any, what: str) -> Any:
+    """`x` and every tensor it is a view of, each with its Node after `x` has become `new`."""
+    tensor, after, severed = x, new, not local.grad
+    before, local.grad = local.grad, True
+    try:
+        while True:
+            yield tensor, node_after(tensor, after, severed, what)
+            if tensor.origin is None:
+                return
+            base, op, cut_off = tensor.origin
+            after = inserted(base, op, after)
+            severed = severed or cut_off
+            tensor = base
+    finally:
+        local.grad = before
+
+
+def node_after(x: Any, after: Any, severed: bool, what: str) -> Node | None:
+    """The Node of `x` once its value is that of `after`; severed: the history of `x` stays."""
+    flags = flags_of(x)
+    if x.value is None and after.value is not None:
+        after = where(wrap(np.array(True)), after, x)
+    if not severed:
+        if flags & GRAD and not flags_of(after) & GRAD:
+            after = where(wrap(np.array(True)), after, x)
+        return after.node if flags_of(after) else None
+    if flags & GRAD:
+        if x.node.op is not None:
+            return bind(OVERWRITTEN, x, after).node
+        if after.value is None:
+            raise GraphError(
+                f"{what}: a leaf cannot take a value that is only traced; return it instead{at_line()}"
+            )
+        return renewed(x.node, x.value)
+    if flags_of(after) & GRAD:
+        after = bind(STOP_GRADIENT, after)
+    return after.node if flags_of(after) else None
 
 
 def inserted(base: Any, op: Any, part: Any) -> Any:
     """`base` with the region that the view `op` shows replaced by `part`."""
-    from lucid.ops.selection import where
-
-    placed = op.adjoint(part, base)
-    region = op.adjoint(wrap(np.ones(part.shape, base.dtype)), base).value != 0
-    return placed if region.all() else where(wrap(region), placed, base)
-
-
-def write(x: Any, new: Any) -> None:
-    """Overwrite the memory of `x`, and leave word of it for the graphs that still need the old value."""
-    node = x.node
-    source = caller()
-    if x.storage is not None:
-        x.storage.version += 1
-        x.storage.source = source
-    elif node is not None and node.saved is not None:
-        node.saved = Mutated(node.saved, source) if node.saved.__class__ is not Mutated else node.saved
-    if x.value is None or new.value is None:
-        x.value = None if new.value is None else x.value
-        return
-    x.value[...] = new.value
+    if isinstance(op, Slice):
+        part = part.reshape(op.sizes) if op.drop else part
+        return bind(SliceSet(op.starts, op.limits, op.strides), base, part)
+    return part if op is STOP_GRADIENT else op.adjoint(part, base)
 
 
-def renew_node(x: Any, new: Any) -> None:
+def set_node(x: Any, node: Node | None, abstract: bool) -> None:
+    """Give `x` its Node after a write, with the wish to keep its gradient."""
     old = x.node
-    if flags_of(new):
-        x.node = new.node
-        if new.node.op is None:
-            x.node = record(_copy(), (new,), x.value, new.node.flags)
-    elif old is None or not (old.flags or old.cell):
-        x.node = None
-    elif old.op is None:
-        x.node = Node(None, (), old.flags, x.value, old.type)
-        x.node.trace = old.trace
-    else:
-        x.node = None if local.grad else Node(_alias(), (old,), old.flags, x.value, old.type)
-    if old is not None and old.op is None and x.node is not None and x.node.op is None:
-        x.node.cell = old.cell
+    if abstract:
+        x.value = None
+    x.node = node
+    if node is None:
+        return
+    if x.storage is not None:
+        node.stamp = (x.storage, x.storage.version)
+    if old is not None and old.cell is not None and old.cell.retain and node.cell is None:
+        x.cell().retain = True
 
 
-def _copy() -> Any:
-    from lucid.ops.copying import COPY
-
-    return COPY
-
-
-def _alias() -> Any:
-    from lucid.ir.tape import ALIAS
-
-    return ALIAS
+def refresh(storage: Any, done: set[int]) -> None:
+    """Derive every other view of a written memory anew from its base."""
+    before, local.grad = local.grad, True
+    try:
+        for x in storage.live():
+            derive_again(x, storage, done)
+    finally:
+        local.grad = before
 
 
-def in_place(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The in-place method of a function: `add_` of `add`."""
+def derive_again(x: Any, storage: Any, done: set[int]) -> None:
+    if id(x) in done or x.origin is None or x.storage is not storage:
+        return
+    done.add(id(x))
+    base, op, severed = x.origin
+    derive_again(base, storage, done)
+    part = bind(op, base)
+    if severed and flags_of(x) & GRAD:
+        part = bind(OVERWRITTEN, x, part)
+    elif severed and flags_of(part) & GRAD:
+        part = bind(STOP_GRADIENT, part)
+    set_node(x, part.node if flags_of(part) else None, part.value is None)
+
+
+# The operations
+
+
+def in_place(function: Callable[..., Any], ufunc: np.ufunc | None = None) -> Callable[..., Any]:
+    """The in-place method of a function: `add_` of `add`; `ufunc` does it where nothing is tracked."""
     name = function.__name__ + "_"
+    fast = None if ufunc is None else quiet(_into(ufunc))
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return assign(self, function(self, *args, **kwargs), name)
+        if fast is not None and not kwargs and _at_once(fast, self, args, name):
+            return self
+        old = before_write(self)
+        args = tuple([old if arg is self else arg for arg in args])
+        new = function(old, *args, **kwargs)
+        if new is old or any(new is arg for arg in args):
+            new = bind(COPY, new)
+        keep_old(self, old, new)
+        return assign(self, new, name)
 
-    method.__name__ = name
+    method.__name__ = method.__qualname__ = name
     method.__doc__ = f"`{function.__name__}` in place: the result is stored in this tensor."
     return method
 
 
+def _into(ufunc: np.ufunc) -> Callable[..., Any]:
+    return lambda *xs: ufunc(*xs, out=xs[0])
+
+
+def _at_once(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], what: str) -> bool:
+    """Let NumPy write its result into the memory of `x`; False where there is more to do than that."""
+    value = x.value
+    if value is None:
+        return False
+    values, tensors = [], []
+    for arg in args:
+        if isinstance(arg, Traced):
+            tensors.append(arg)
+            arg = arg.value
+            if arg is None or arg.dtype is not value.dtype:
+                return False
+        elif value.dtype.kind == "f":
+            if arg.__class__ is not float and arg.__class__ is not int:
+                return False
+        elif value.dtype.kind != "i" or arg.__class__ is not int:
+            return False
+        values.append(arg)
+    if is_recorded(x, *tensors):
+        return False
+    check_writable(x, what)
+    try:
+        fast(value, *values)
+    except Exception:
+        return False
+    touch(x)
+    return True
+
+
+def before_write(x: Any) -> Any:
+    """`x` as an operand of the operation that overwrites it, with a Node that no one else uses."""
+    if x.value is None:
+        return x
+    node = None
+    if flags_of(x):
+        node = Node(COPY, (node_of(x),), x.node.flags, None, x.node.type, caller())
+    return wrap(x.value, node)
+
+
+def keep_old(x: Any, old: Any, new: Any) -> None:
+    """Copy the old value where the operation that overwrites it will need it for a derivative."""
+    if old is x or old.node is None:
+        return
+    if old.node.saved is not None:
+        old.node.saved = x.value.copy()
+    elif new.node is not None and old.node in new.node.inputs:
+        (origin,) = old.node.inputs
+        new.node.inputs = tuple([origin if i is old.node else i for i in new.node.inputs])
+
+
 def set_item(x: Any, index: Any, value: Any) -> None:
     """`x[index] = value`, recorded where either is tracked."""
-    from lucid.ops.subscript import setitem
+    if isinstance(value, Traced) and is_itself(x, index, value):
+        return
+    if not _set_at_once(x, index, value):
+        new = setitem(x, index, value)
+        assign(x, bind(COPY, new) if new is x or new is value else new, "setitem")
 
-    assign(x, setitem(x, index, value), "setitem")
+
+def is_itself(x: Any, index: Any, value: Any) -> bool:
+    """True for the second half of `x[i] += v`, which Python writes as `x[i] = (x[i] += v)`."""
+    if value.origin is None or value.storage is not x.storage or value.value is None:
+        return False
+    try:
+        there = x.value[index]
+    except Exception:
+        return False
+    here = value.value
+    return (
+        isinstance(there, np.ndarray)
+        and there.dtype == here.dtype
+        and there.__array_interface__["data"] == here.__array_interface__["data"]
+        and (there.shape, there.strides) == (here.shape, here.strides)
+    )
+
+
+@quiet
+def _set_at_once(x: Any, index: Any, value: Any) -> bool:
+    """Let NumPy do it where nothing is tracked; False where there is more to do, or an error to word."""
+    if x.value is None:
+        return False
+    if isinstance(value, Traced):
+        if is_recorded(x, value) or _RANK[value.dtype.kind] > _RANK[x.dtype.kind]:
+            return False
+        value = value.value
+    elif is_recorded(x) or not isinstance(value, (bool, int, float)):
+        return False
+    elif isinstance(value, float) and x.dtype.kind not in "fc":
+        return False
+    parts = index if isinstance(index, tuple) else (index,)
+    arrays = []
+    for part in parts:
+        if isinstance(part, Traced):
+            if part.value is None:
+                return False
+            part = part.value
+            if part.dtype.kind not in "biu":
+                return False
+        elif not (part is None or part is Ellipsis or isinstance(part, (int, slice, np.ndarray))):
+            return False
+        arrays.append(part)
+    check_writable(x, "setitem")
+    try:
+        x.value[tuple(arrays)] = value
+    except Exception:
+        return False
+    touch(x)
+    return True
 
 
 def copy_(x: Any, source: Any) -> Any:
     """Overwrite `x` with the values of `source`, which is cast and broadcast."""
     source = as_tensor(source)
-    return assign(x, bind(_copy(), cast(source, x.dtype)), "copy_")
+    return assign(x, bind(COPY, cast(source, x.dtype)), "copy_")
 
 
 def fill_(x: Any, value: Any) -> Any:
     """Overwrite every element of `x` with one number."""
-    return assign(x, cast(as_tensor(value), x.dtype).expand(x.shape), "fill_")
+    value = as_tensor(value)
+    if value.ndim:
+        raise ShapeError(f"fill_: a value of shape {value.shape}; it is one number{at_line()}")
+    if is_recorded(x, value):
+        return assign(x, bind(COPY, cast(value, x.dtype)), "fill_")
+    check_writable(x, "fill_")
+    x.value[...] = cast(value, x.dtype).value
+    touch(x)
+    return x
 
 
 def zero_(x: Any) -> Any:
     """Overwrite every element of `x` with zero."""
     return fill_(x, 0)
+
+
+def masked_fill_(x: Any, mask: Any, value: Any) -> Any:
+    """Overwrite the elements of `x` where `mask` holds with one number."""
+    old = before_write(x)
+    new = where(mask, cast(as_tensor(value), x.dtype), old)
+    keep_old(x, old, new)
+    return assign(x, new, "masked_fill_")

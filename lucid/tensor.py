@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import weakref
+from copy import deepcopy
 from itertools import count
 from typing import Any
 
 import numpy as np
 
+from lucid import numpy_interop
 from lucid.errors import DTypeError, GraphError, ShapeError
 from lucid.ir.cut import ancestors, cut_nodes
 from lucid.ir.graph import Graph
 from lucid.ir.source import at_line
-from lucid.ir.tape import GRAD, STOP_GRADIENT, TRACE, Node, bind, node_of, set_class, unknown_value, wrap
+from lucid.ir.tape import (
+    GRAD,
+    STOP_GRADIENT,
+    TRACE,
+    Node,
+    bind,
+    link,
+    node_of,
+    renewed,
+    set_class,
+    unknown_value,
+    wrap,
+)
 from lucid.ir.types import is_differentiable
 from lucid.methods import Methods
 from lucid.operators import Operators
@@ -22,13 +36,23 @@ from lucid.ops.promote import array_of, as_tensor, cast, get_default_dtype
 class GradCell:
     """What `backward` leaves behind for one value: its gradient and the hooks that watch it."""
 
-    __slots__ = ("after", "grad", "hooks", "retain")
+    __slots__ = ("after", "earlier", "grad", "hooks", "retain")
 
     def __init__(self) -> None:
         self.grad: Any = None
         self.hooks: dict[int, Any] = {}
         self.after: dict[int, Any] = {}
         self.retain = False
+        self.earlier: list[Any] = []
+
+    def remember(self, node: Node) -> None:
+        """Note a Node that this leaf had before it was changed in place: old graphs still end there."""
+        self.earlier = [old for old in self.earlier if old() is not None]
+        self.earlier.append(weakref.ref(node))
+
+    def nodes(self) -> list[Node]:
+        """The earlier Nodes of this leaf that a graph still holds."""
+        return [node for old in self.earlier if (node := old()) is not None]
 
 
 _handles = count()
@@ -84,7 +108,7 @@ class Tensor(Methods, Operators):
         if requires_grad and dtype is None and not is_differentiable(array.dtype):
             array = array.astype(get_default_dtype())
         self.value = array
-        self.node = self.storage = self.view = None
+        self.node = self.storage = self.origin = None
         if requires_grad:
             self.requires_grad_(True)
         if keep_grad:
@@ -144,7 +168,9 @@ class Tensor(Methods, Operators):
         if value is not None:
             value = as_tensor(value)
             if value.shape != self.shape:
-                raise ShapeError(f"grad: shape {value.shape} for a tensor of shape {self.shape}{at_line()}")
+                raise ShapeError(
+                    f"grad: shape {value.shape} for a tensor of shape {self.shape}{at_line()}"
+                )
         elif self.node is None or self.node.cell is None:
             return
         self.cell().grad = value
@@ -231,6 +257,51 @@ class Tensor(Methods, Operators):
 
         return tensor_repr(self)
 
+    # NumPy
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return numpy_interop.to_array(self, dtype, copy)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return numpy_interop.apply_ufunc(self, ufunc, method, *inputs, **kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return numpy_interop.apply_function(function, types, args, kwargs)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return numpy_interop.to_dlpack(self, **options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array("__dlpack_device__").__dlpack_device__()
+
+    # Copies
+
+    def __copy__(self) -> Tensor:
+        """Another tensor with the same memory and history; a leaf's copy is a leaf."""
+        if self.requires_grad and self.is_leaf:
+            return self.detach().requires_grad_(True)
+        return self[...] if self.ndim else self.reshape(())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        """A leaf with memory of its own, and a copy of its gradient."""
+        if not self.is_leaf:
+            raise GraphError(
+                "deepcopy: this tensor is the result of an operation, whose graph cannot be copied; "
+                f"deepcopy its detach(){at_line()}"
+            )
+        made = memo[id(self)] = wrap(self.array("deepcopy").copy(order="K"))
+        if self.requires_grad:
+            made.requires_grad_(True)
+        if self.grad is not None:
+            made.grad = deepcopy(self.grad, memo)
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            "a Tensor is not pickled, because reading a pickle runs whatever it holds; "
+            f"save t.numpy() with np.save, and load it with lucid.tensor(np.load(...)){at_line()}"
+        )
+
     # Differentiation
 
     def backward(
@@ -276,7 +347,9 @@ class Tensor(Methods, Operators):
     def register_post_accumulate_grad_hook(self, hook: Any) -> HookHandle:
         """Call `hook(tensor)` after backward has added to `.grad` of this leaf."""
         if not (self.requires_grad and self.is_leaf):
-            raise GraphError(f"register_post_accumulate_grad_hook: only for leaves that require grad{at_line()}")
+            raise GraphError(
+                f"register_post_accumulate_grad_hook: only for leaves that require grad{at_line()}"
+            )
         itself = weakref.ref(self)
         return HookHandle(self.cell().after, lambda _: hook(itself()))
 
@@ -296,26 +369,36 @@ class Tensor(Methods, Operators):
 
     def detach(self) -> Tensor:
         """The same value, in the same memory, without its history: a constant for `backward`."""
-        if self.node is not None and self.node.flags & TRACE:
-            out = bind(STOP_GRADIENT, self)
-        else:
-            out = wrap(self.value)
-        out.storage = self.shared_storage()
+        traced = self.node is not None and self.node.flags & TRACE
+        out = bind(STOP_GRADIENT, self) if traced else wrap(self.value)
+        link(out, STOP_GRADIENT, self)
         return out
 
     @property
     def data(self) -> Tensor:
+        """The value without history, in the same memory; assigning to it gives this tensor other memory."""
         return self.detach()
 
-    def shared_storage(self) -> Any:
-        """The Storage of this tensor, made now where it has none."""
-        from lucid.ir.tape import Storage
+    @data.setter
+    def data(self, new: Any) -> None:
+        new = as_tensor(new).detach()
+        if new.type != self.type:
+            raise ShapeError(
+                f"data: a tensor of type {new.type} for one of type {self.type}{at_line()}"
+            )
+        if new.value is self.value:
+            return
+        node = self.node
+        self.value, self.storage, self.origin = new.value, new.storage, None
+        if node is not None:
+            self.node = renewed(node, self.value)
+            if self.storage is not None:
+                self.node.stamp = (self.storage, self.storage.version)
 
-        if self.storage is None:
-            self.storage = Storage()
-            if self.node is not None:
-                self.node.stamp = (self.storage, 0)
-        return self.storage
+    @property
+    def _version(self) -> int:
+        """How often the memory of this tensor was written in place."""
+        return getattr(self, "writes", 0) if self.storage is None else self.storage.version
 
     def graph(self) -> Graph:
         """The Graph that computed this tensor, from its leaves.
