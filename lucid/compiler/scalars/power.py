@@ -118,19 +118,16 @@ def pow(x: Value, y: Value) -> Value:
     """x**y with the special cases of IEEE 754."""
     a = abs(x)
     log_high, log_low = log_pair(a)
+    # At 0, inf and nan the logarithm above is only some number.
+    log_high = select(a == 0, -math.inf, select(a < math.inf, log_high, a))
     p, p_low = two_product(log_high, y)
     p_low = fma(log_low, y, p_low)
     magnitude = exp_sum(p, select(abs(p) < 2048, p_low, 0))
-    # At 0 and inf the logarithm above is only a large number.
-    upward = (a == math.inf) == (y > 0)
-    edge = select(upward, x.like(math.inf), 0)
-    magnitude = select((a == 0) | (a == math.inf), select(y == y, edge, y), magnitude)
-    magnitude = select(a == a, magnitude, a)
-    magnitude = select((y == 0) | ((a == 1) & (y == y)), 1, magnitude)
+    magnitude = select((y == 0) | (a == 1), 1, magnitude)
     integral = rint(y) == y
-    odd = integral & (rint(y * 0.5) != y * 0.5)
-    negative = bits(x) < 0
-    sign = select(odd & negative, bits(x) & x.format.sign, 0)
-    signed = from_bits(bits(magnitude) ^ sign)
-    bad = (x < 0) & ~integral & (a < math.inf) & (y == y)
-    return select(x == 1, 1, select(bad, math.nan, signed))
+    half = y * 0.5
+    odd = integral & (rint(half) != half)
+    sign = select(odd, bits(x) & x.format.sign, 0)
+    # A nan as exponent is not integral either; inf is.
+    undefined = (x < 0) & (a < math.inf) & ~integral
+    return select(undefined, math.nan, from_bits(bits(magnitude) ^ sign))
