@@ -14,7 +14,7 @@ import numpy as np
 
 from lucid.errors import ShapeError
 from lucid.ir.source import at_line
-from lucid.ir.tape import Traced, wrap
+from lucid.ir.tape import wrap
 from lucid.ir.types import dtype_of
 from lucid.mapping import draw_key
 from lucid.ops import random as pure
@@ -242,8 +242,7 @@ def multinomial(
     Gumbel's trick: the greatest of log p + noise is a fair draw, and the k greatest are k draws
     without replacement.
     """
-    p = as_tensor(p)
-    weights = p.array("multinomial") if isinstance(p, Traced) else p
+    weights = as_tensor(p).array("multinomial")
     if (weights < 0).any() or (weights.sum(-1) <= 0).any():
         raise ShapeError(f"multinomial: probabilities are not negative, not all 0{at_line()}")
     if not replacement and num_samples > (weights > 0).sum(-1).min():

@@ -224,4 +224,4 @@ def logspace(
 
 
 def _number(x: Any) -> Any:
-    return x.item() if isinstance(x, (Traced, np.ndarray, np.generic)) else x
+    return x.item() if hasattr(x, "item") else x

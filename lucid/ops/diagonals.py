@@ -109,7 +109,7 @@ def triangle(name: str, x: Any, diagonal: int, lower: bool) -> Any:
     x = as_tensor(x)
     if x.ndim < 2:
         raise ShapeError(f"{name}: a tensor of shape {x.shape} holds no matrices{at_line()}")
-    mask = np.tri(*x.shape[-2:], k=diagonal, dtype=bool)
+    mask = np.tri(x.shape[-2], x.shape[-1], k=diagonal, dtype=bool)
     return where(wrap(mask if lower else ~mask), x, 0)
 
 

@@ -93,7 +93,7 @@ def getitem(x: Any, index: Any) -> Any:
         for op in views(key, x.shape):
             x = bind(op, x)
         return x
-    if isinstance(index, Traced) and index.dtype.kind == "i" and index.ndim and x.ndim:
+    if isinstance(index, Traced) and index.dtype.kind == "i" and index.shape and x.shape:
         return bind(Gather((0,)), x, index)
     basic, axes, indices, place = plain(x.shape, index)
     view = basic.read(x)
@@ -268,7 +268,7 @@ def with_ellipsis(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
     if count > len(shape):
         facts = f"{count} indices for a tensor with {len(shape)} axes"
         raise IndexingError(f"indexing: {facts}, shape {shape}{at_line()}")
-    missing = [slice(None)] * (len(shape) - count)
+    missing: list[Any] = [slice(None)] * (len(shape) - count)
     ellipses = [i for i, item in enumerate(items) if item is Ellipsis]
     if not ellipses:
         return items + missing

@@ -118,10 +118,13 @@ def test_random_subscripts_write_as_numpy_does():
     rng = np.random.default_rng(6)
     for x, index, plain in expressions(2, 400):
         shape = x[plain].shape
-        longer = (1, *shape) if shape else ()
-        value = rng.normal(size=[(), shape, shape[-1:], longer][rng.integers(4)])
+        value = rng.normal(size=[(), shape, shape[-1:], (1, *shape)][rng.integers(4)])
         expected = x.copy()
-        expected[plain] = value
+        try:
+            expected[plain] = value
+        except (TypeError, ValueError):  # NumPy takes no longer shape for one element or a mask
+            assert value.ndim > len(shape)
+            continue
         y = setitem(as_tensor(x), index, value)
         np.testing.assert_array_equal(y.numpy(), expected, err_msg=f"{x.shape} {plain}")
 
