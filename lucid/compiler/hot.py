@@ -20,7 +20,7 @@ class CompileWarning(RuntimeWarning):
 
 def compile_hot(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
     """The native program of a Graph; its interpreter, with a warning, where compiling fails."""
-    from lucid.compiler.lower import compile_graph
+    from lucid.compiler.pipeline import compile_graph
 
     try:
         return compile_graph(graph)

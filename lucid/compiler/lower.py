@@ -17,7 +17,6 @@ from lucid.compiler.kernels import kernels_of
 from lucid.compiler.memory import Life, allocate
 from lucid.compiler.nest import Buffer, Nest, Store, Structure, Value, simplify_axes
 from lucid.compiler.plan import Builder, Plan
-from lucid.compiler.settle import settle
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.types import SHORT_NAMES, Type
 from lucid.ops.contraction import Matmul
@@ -55,10 +54,10 @@ class Segment:
 
 
 class Lowering:
-    """One Graph on its way to an Executable."""
+    """One settled Graph on its way to an Executable."""
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph = settle(graph)
+        self.graph = graph
         self.steps, self.readings = fuse(graph)
         self.producer: dict[Var, Equation] = {
             v: eqn for eqn in graph.equations for v in eqn.outputs
@@ -587,10 +586,3 @@ class Executable:
             eqn = self.producer[x]
             env[x] = eqn.op.eval(*[self.read(i, env) for i in eqn.inputs])
         return env[x]
-
-
-def compile_graph(graph: Graph) -> Executable:
-    """The Executable of a Graph."""
-    lowering = Lowering(graph)
-    lowering.lay_out()
-    return lowering.finish()

@@ -1,0 +1,28 @@
+"""The compiler as a list of named stages, each a Graph that verifies: traced, simplified, shared, settled; then plans."""
+
+from __future__ import annotations
+
+from lucid.compiler.lower import Executable, Lowering
+from lucid.compiler.settle import settle
+from lucid.compiler.share import share
+from lucid.compiler.simplify import simplify
+from lucid.ir.graph import Graph
+from lucid.ir.verify import verify
+
+STAGES = {"simplified": simplify, "shared": share, "settled": settle}
+
+
+def stages(graph: Graph) -> dict[str, Graph]:
+    """The Graph after every stage, by name."""
+    out = {"traced": graph}
+    for name, run in STAGES.items():
+        graph = verify(run(graph))
+        out[name] = graph
+    return out
+
+
+def compile_graph(graph: Graph) -> Executable:
+    """The Executable of a Graph."""
+    lowering = Lowering(stages(graph)["settled"])
+    lowering.lay_out()
+    return lowering.finish()

@@ -1,0 +1,68 @@
+"""rewrite: one walk over a Graph that lets a rule replace equations. Passes of the compiler are rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
+from lucid.ir.primitive import Primitive
+from lucid.ir.tape import infer
+
+
+class Rewriter:
+    """The Graph that is being written: `make` adds an equation, `producer` finds the one that made a Var."""
+
+    def __init__(self) -> None:
+        self.equations: list[Equation] = []
+        self.producers: dict[Var, Equation] = {}
+        self.source: Any = None
+
+    def make(self, op: Primitive, *inputs: Atom) -> Var:
+        """The result of a new equation with one output."""
+        result = infer(op, tuple([x.type for x in inputs]))
+        assert not isinstance(result, tuple)
+        out = Var(result)
+        self.add(Equation(op, inputs, (out,), self.source))
+        return out
+
+    def add(self, eqn: Equation) -> None:
+        self.equations.append(eqn)
+        for var in eqn.outputs:
+            self.producers[var] = eqn
+
+    def producer(self, x: Atom) -> Equation | None:
+        """The equation that computes `x`, None for inputs and literals."""
+        return self.producers.get(x) if isinstance(x, Var) else None
+
+
+Rule = Callable[[Rewriter, Equation], Atom | None]
+
+
+def rewrite(graph: Graph, rule: Rule) -> Graph:
+    """`rule(rewriter, equation)` gives what stands for the equation's result instead, or None to keep it."""
+    writer = Rewriter()
+    known: dict[Var, Atom] = {}
+    for eqn in graph.equations:
+        inputs = tuple([known.get(x, x) if x.__class__ is Var else x for x in eqn.inputs])  # type: ignore[call-overload]
+        writer.source = eqn.source
+        current = Equation(eqn.op, inputs, eqn.outputs, eqn.source)
+        found = rule(writer, current)
+        if found is None:
+            writer.add(current)
+        else:
+            assert found.type == eqn.outputs[0].type, f"{eqn.op!r}: {eqn.outputs[0].type} became {found.type}"
+            known[eqn.outputs[0]] = found
+    outputs = tuple([known.get(x, x) if x.__class__ is Var else x for x in graph.outputs])  # type: ignore[call-overload]
+    return remove_dead(Graph(graph.name, graph.inputs, tuple(writer.equations), outputs))
+
+
+def remove_dead(graph: Graph) -> Graph:
+    """The Graph without equations that no output needs."""
+    wanted = {x for x in graph.outputs if not isinstance(x, Literal)}
+    kept = []
+    for eqn in reversed(graph.equations):
+        if any([var in wanted for var in eqn.outputs]):
+            kept.append(eqn)
+            wanted.update(x for x in eqn.inputs if not isinstance(x, Literal))
+    return Graph(graph.name, graph.inputs, tuple(reversed(kept)), graph.outputs)
