@@ -64,7 +64,7 @@ table: dict[str, ScalarFunction] = {
     **_functions(1, 2, hyperbolic.tanh, hyperbolic.sinh, hyperbolic.cosh),
     **_functions(1, 2, hyperbolic.asinh, hyperbolic.acosh, hyperbolic.atanh),
     **_functions(1, 4, special.erf, special.erfc, special.erfinv, special.lgamma, special.digamma),
-    **_functions(2, 2, trigonometric.atan2, power.hypot),
+    **_functions(2, 2, trigonometric.atan2, power.hypot, logarithm.logaddexp),
     **_functions(2, 4, power.pow),
 }
 

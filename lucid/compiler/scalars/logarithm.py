@@ -1,18 +1,19 @@
-"""log, log2, log10 and log1p: x = 2**k m with m in [sqrt(1/2), sqrt(2)), and a series in m - 1.
+"""log, log2, log10, log1p and logaddexp.
 
-`log_parts` gives k, f = m - 1 and the curve log(1 + f) - f, which each base combines in its own
-order of rounding.
+x = 2**k m with m in [sqrt(1/2), sqrt(2)) and f = m - 1; `log_curve` gives log(1 + f) - f, and each
+base adds k, f and the curve in its own order of rounding.
 """
 
 from __future__ import annotations
 
 import math
 
-from .exponential import LN2
+from .exponential import LN2, exp_sum
 from .language import (
     Value,
     bits,
     copysign,
+    fast_two_sum,
     fma,
     from_bits,
     poly,
@@ -115,3 +116,16 @@ def log1p(x: Value) -> Value:
     y = select(u < math.inf, y, x)
     y = select(x == -1, -math.inf, y)
     return select(x < -1, math.nan, copysign(y, x))
+
+
+def logaddexp(x: Value, y: Value) -> Value:
+    """log(e**x + e**y), from the larger one and log(1 + e**-|x - y|).
+
+    Where those two cancel, the bound is in ulps of the larger of them.
+    """
+    swap = x > y
+    larger, smaller = select(swap, x, y), select(swap, y, x)
+    gap, error = two_sum(smaller, -larger)
+    gap, error = select(x == y, 0, gap), select(gap > -2048, error, 0)
+    rest = log_sum(*fast_two_sum(x.like(1), exp_sum(gap, error)))
+    return select(gap == gap, larger + rest, gap)

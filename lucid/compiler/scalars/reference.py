@@ -19,6 +19,7 @@ REFERENCES = {
     "log2": np.log2,
     "log10": np.log10,
     "log1p": np.log1p,
+    "logaddexp": np.logaddexp,
     "sqrt": np.sqrt,
     "rsqrt": _rsqrt,
     "cbrt": np.cbrt,
