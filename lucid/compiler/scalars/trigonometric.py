@@ -5,7 +5,7 @@ Waite), kept as a float and its error, then polynomials in r. That serves |x| <=
 and 2**30 in float64. Beyond, Payne and Hanek's product with the bits of 2/pi is exact for every
 float, but done for all elements in selects it would cost more than all the rest. So it is a real
 branch: a call with vector variants of its own, which look at single lanes only where one is huge
-(`language.rare`). Measured for sin, float64, ns an element:
+(`rare`). Measured for sin, float64, ns an element:
 
 |                                | AVX-512 | AVX2 |
 |--------------------------------|---------|------|
@@ -33,12 +33,12 @@ from .language import (
     multiply_high,
     nearest,
     poly,
-    rare,
     root,
     select,
     to_float,
     two_product,
 )
+from .rare import rare
 
 PI_2 = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33)
 # Up to here the three parts of pi/2 are enough.
