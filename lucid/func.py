@@ -16,7 +16,7 @@ from lucid.ir.cut import Cut, cut
 from lucid.ir.modes import local
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
-from lucid.ir.tape import TRACE, Traced, fresh, wrap
+from lucid.ir.tape import TRACE, Traced, fresh, residual, storage_of, wrap
 from lucid.ir.tracing import function_name
 from lucid.ir.types import is_differentiable
 from lucid.mapping import vmap
@@ -91,7 +91,11 @@ class Run:
         if not isinstance(x, Traced) or x.node is None:
             return x
         if not self.record:
-            return wrap(x.value) if x.value is not None else x
+            if x.value is None:
+                return x
+            out = wrap(x.value)
+            out.storage = storage_of(x)  # a write to it is a write to what a pullback may have saved
+            return out
         if not self.outer & TRACE:
             x.node.flags &= ~TRACE
         return x
@@ -310,7 +314,11 @@ def batched_derivative(mode: str, run: Run, seeds: Sequence[Any], n: int) -> lis
     """The pullback or pushforward of `n` seeds at once, each in axis 0 of its tensor (None: zero)."""
     prepared = prepare(mode, run.cut, [s is not None for s in seeds])
     nodes = prepared.nodes(run.cut)
-    inputs = [Batched(wrap(node.saved, node if run.record else None), False) for node in nodes]
+    values = [None if node.saved is None else residual(node) for node in nodes]
+    inputs = [
+        Batched(wrap(value, node if run.record else None), False)
+        for value, node in zip(values, nodes)
+    ]
     inputs += [Batched(seeds[i], True) for i in prepared.derivative.seeds]
     inputs += [Batched(wrap(array), False) for array in prepared.derivative.constants]
     outs = vmap_graph(prepared.derivative.graph, n, inputs)

@@ -85,7 +85,11 @@ def adapt_hook(x: Tensor, hook: Any) -> Any:
     if not takes_tensor(hook):
         return lambda g, node: hook(g)
     itself = weakref.ref(x)
-    return lambda g, node: hook(itself() or wrap(node.saved, node), g)
+    def call(g: Any, node: Node) -> Any:
+        tensor = itself()
+        return hook(wrap(node.saved, node) if tensor is None else tensor, g)
+
+    return call
 
 
 class Tensor(Methods, Operators):

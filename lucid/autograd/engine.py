@@ -59,7 +59,7 @@ def backward(
             raise GraphError(
                 f"backward: inputs is empty; leave it out to reach every leaf{at_line()}"
             )
-        cut = cut_nodes([target_node(x) for x in targets], nodes)
+        cut = cut_nodes([node for x in targets for node in nodes_of_leaf(target_node(x))], nodes)
     if keep_grad:
         for row in cut.rows:
             cell_of(cut.slots[row[2]]).retain = True
@@ -102,8 +102,11 @@ def grad(
     starts = [target_node(x) for x in targets]
     results: list[Any] = [None] * len(targets)
     if live:
-        cut = cut_nodes(starts, [node_of(root) for root, _ in live])
-        results = run(cut, [seed_for(root, g) for root, g in live], create_graph, retain)
+        groups = [nodes_of_leaf(node) for node in starts]
+        ends = [node_of(root) for root, _ in live]
+        cut = cut_nodes([node for group in groups for node in group], ends)
+        grads = iter(run(cut, [seed_for(root, g) for root, g in live], create_graph, retain))
+        results = [total([next(grads) for _ in group]) for group in groups]
     results = [apply_leaf_hooks(node, g) for node, g in zip(starts, results)]
     for i, (x, g) in enumerate(zip(targets, results)):
         if g is None and materialize_grads:
@@ -119,6 +122,19 @@ def grad(
         if not isinstance(inputs, (list, tuple)) and len(targets) == 1
         else tuple(results)
     )
+
+
+def nodes_of_leaf(node: Node) -> list[Node]:
+    """The Node of a target and, for a leaf that was changed in place, those it had before."""
+    if node.op is not None or node.cell is None or not node.cell.earlier:
+        return [node]
+    return [node, *node.cell.nodes()]
+
+
+def total(grads: Sequence[Any]) -> Any:
+    """The sum of the gradients that there are, None where there is none."""
+    there = [g for g in grads if g is not None]
+    return sum(there[1:], there[0]) if there else None
 
 
 def run(cut: Cut, seeds: Sequence[Any], create_graph: bool, retain_graph: bool) -> list[Any]:

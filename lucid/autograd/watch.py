@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -139,4 +140,7 @@ def prepare_watched(cut: Cut, seeded: Sequence[bool]) -> Prepared:
     outputs = tuple(renamed.get(x, x) for x in graph.outputs)
     marked = Graph(graph.name, graph.inputs, tuple(equations), outputs)
     wrt = [vars[slot] for slot in cut.inputs]
-    return Prepared(vjp(marked, wrt, seeded), marked, vars)
+    derivative = vjp(marked, wrt, seeded)
+    original = {new: old for old, new in renamed.items()}
+    residuals = tuple(original.get(var, var) for var in derivative.residuals)
+    return Prepared(replace(derivative, residuals=residuals), marked, vars)
