@@ -255,6 +255,8 @@ class Emitter:
                 chunk = self.write("sdiv i64 %lo, %grain")
                 bases = list(bases)
                 for store in self.structure.stores:
+                    if self.structure.values[store.value].op != "reduce":
+                        continue
                     dtype = self.structure.buffers[store.buffer][0]
                     bases[store.buffer] = self.write(
                         f"getelementptr {STORED[dtype]}, ptr {bases[store.buffer]}, i64 {chunk}"

@@ -9,10 +9,10 @@ from __future__ import annotations
 from lucid.compiler.arrays import Array
 from lucid.compiler.fuse import VIEWS
 from lucid.ir.graph import Equation, Graph, Literal, Var
+from lucid.ir.types import SHORT_NAMES
 from lucid.ops.contraction import Matmul
 from lucid.ops.copying import COPY
 from lucid.ops.creation import Full
-from lucid.ir.types import SHORT_NAMES
 
 
 def settle(graph: Graph) -> Graph:

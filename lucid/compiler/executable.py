@@ -1,0 +1,65 @@
+"""Executable: a compiled Graph as Python calls it: arrays in, arrays out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lucid.compiler.fuse import Step
+from lucid.compiler.plan import Plan
+from lucid.ir.graph import Equation, Graph, Literal, Var
+
+
+@dataclass(eq=False)
+class Segment:
+    """Steps that one plan runs: from arrays of the environment to arrays of the environment."""
+
+    steps: list[Step]
+    inputs: list[Var] = field(default_factory=list)
+    outputs: list[Var] = field(default_factory=list)
+    plan: Plan | None = None
+
+
+class Executable:
+    """A compiled Graph: arrays in, arrays out."""
+
+    def __init__(
+        self, graph: Graph, parts: Sequence[Segment | Equation], producer: dict[Var, Equation]
+    ) -> None:
+        self.graph = graph
+        self.parts = list(parts)
+        self.producer = producer
+        self.plan: Plan | None = None
+        if len(self.parts) == 1 and isinstance(self.parts[0], Segment):
+            part = self.parts[0]
+            same = list(part.outputs) == list(graph.outputs)
+            given = [graph.inputs.index(x) for x in part.inputs]
+            self.plan = part.plan if same else None
+            self.given = given if given != list(range(len(graph.inputs))) else None
+
+    def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        if self.plan is not None:
+            chosen = inputs if self.given is None else [inputs[i] for i in self.given]
+            return list(self.plan(*chosen))
+        env: dict[Any, Any] = dict(zip(self.graph.inputs, inputs))
+        for part in self.parts:
+            if isinstance(part, Segment):
+                assert part.plan is not None
+                env.update(zip(part.outputs, part.plan(*[env[x] for x in part.inputs])))
+            else:
+                with np.errstate(all="ignore"):
+                    out = part.op.eval(*[self.read(x, env) for x in part.inputs])
+                outs = out if isinstance(out, tuple) else (out,)
+                env.update((var, np.asarray(y)) for var, y in zip(part.outputs, outs))
+        return [np.asarray(self.read(x, env)) for x in self.graph.outputs]
+
+    def read(self, x: Any, env: dict[Any, Any]) -> Any:
+        if isinstance(x, Literal):
+            return x.array
+        if x not in env:
+            eqn = self.producer[x]
+            env[x] = eqn.op.eval(*[self.read(i, env) for i in eqn.inputs])
+        return env[x]

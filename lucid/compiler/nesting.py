@@ -1,0 +1,219 @@
+"""Groups of equations -> Nests: which values a kernel loads, computes and stores, and what it costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lucid.compiler import scalars
+from lucid.compiler.arrays import Array, dense
+from lucid.compiler.fuse import REDUCTIONS, Group, Reading, scalar_name
+from lucid.compiler.nest import Buffer, Nest, Store, Value, simplify_axes
+from lucid.ir.graph import Equation, Literal, Var
+from lucid.ir.types import SHORT_NAMES, Type
+from lucid.ops.creation import Full, Iota
+
+COSTS = {"load": 0.1, "const": 0.0, "reduce": 0.1, "iota": 0.05}
+EXPENSIVE = 0.6  # ns for a function such as exp
+CHEAP = 0.06
+
+LONG = {short: str(dtype) for dtype, short in SHORT_NAMES.items()}
+
+
+def used_buffers(nest: Nest) -> list[int]:
+    used, _ = _used(nest)
+    return used
+
+
+def _used(nest: Nest) -> tuple[list[int], list[int]]:
+    values: set[int] = set()
+    stack = [store.value for store in nest.stores]
+    while stack:
+        v = stack.pop()
+        if v not in values:
+            values.add(v)
+            stack.extend(nest.values[v].args)
+    buffers = {nest.values[v].param for v in values if nest.values[v].op == "load"}
+    buffers |= {store.buffer for store in nest.stores}
+    return sorted(buffers), sorted(values)
+
+
+def prune(nest: Nest) -> Nest:
+    """The nest with only the values and buffers that its stores need."""
+    buffers, values = _used(nest)
+    buffer_at = {b: i for i, b in enumerate(buffers)}
+    value_at = {v: i for i, v in enumerate(values)}
+    kept = []
+    for v in values:
+        value = nest.values[v]
+        param = buffer_at[value.param] if value.op == "load" else value.param
+        kept.append(Value(value.op, tuple(value_at[a] for a in value.args), value.dtype, param))
+    stores = tuple(Store(buffer_at[s.buffer], value_at[s.value]) for s in nest.stores)
+    return Nest(
+        nest.sizes, nest.reduced, tuple(nest.buffers[b] for b in buffers), tuple(kept), stores
+    )
+
+
+def by_chunks(nest: Nest, chunks: int) -> tuple[Nest, Nest]:
+    """A nest that reduces everything, as one that leaves a partial result for each chunk and one that joins them.
+
+    Both have a buffer more for each reduction: its partial results.
+    """
+    reductions = [v for v, value in enumerate(nest.values) if value.op == "reduce"]
+    axes = len(nest.sizes)
+    whole = [s for s in nest.stores if nest.structure.stage[s.value] == 0 and any(nest.buffers[s.buffer].strides)]
+    extra = [Buffer(nest.values[v].dtype, (0,) * axes) for v in reductions]
+    partial = [Store(len(nest.buffers) + k, v) for k, v in enumerate(reductions)]
+    first = Nest(nest.sizes, nest.reduced, (*nest.buffers, *extra), nest.values, (*whole, *partial))
+    place = {v: k for k, v in enumerate(reductions)}
+    shift = len(reductions)
+    values = [Value("load", (), nest.values[v].dtype, len(nest.buffers) + k) for v, k in place.items()]
+    for v, value in enumerate(nest.values):
+        args = (place[v],) if v in place else tuple(a + shift for a in value.args)
+        values.append(value._replace(args=args))
+    buffers = [Buffer(b.dtype, (0,)) for b in nest.buffers] + [Buffer(b.dtype, (1,)) for b in extra]
+    stores = tuple(Store(s.buffer, s.value + shift) for s in nest.stores if s not in whole)
+    return first, Nest((chunks,), (True,), tuple(buffers), tuple(values), stores)
+
+
+def cost_of(nest: Nest) -> float:
+    """Estimated ns for a point of the domain."""
+    total = 0.0
+    for value in nest.values:
+        if value.op in COSTS:
+            total += COSTS[value.op]
+        elif value.op in scalars.table:
+            total += EXPENSIVE
+        else:
+            total += CHEAP
+    return total + 0.1 * len(nest.stores)
+
+
+def extent_of(nest: Nest) -> tuple[int, float]:
+    """How far a kernel's loop over [lo, hi) goes, and how many points of the domain one unit of it is."""
+    mode = nest.structure.mode
+    kept = [n for n, r in zip(nest.sizes, nest.reduced) if not r]
+    if mode == "map":
+        extent = math.prod(kept[:-1]) if len(kept) > 1 else kept[0]
+    elif mode == "rows":
+        extent = math.prod(kept) if kept else nest.sizes[0]
+    else:
+        extent = math.prod(kept[:-1]) if len(kept) > 1 else kept[0]
+    return extent, nest.size / max(extent, 1)
+
+
+class NestBuilder:
+    """Turns a Group into a Nest and the arrays of its buffers."""
+
+    def __init__(self, layout: Any, group: Group) -> None:
+        self.layout = layout
+        self.group = group
+        self.readings = layout.lowering.readings
+        self.values: list[Value] = []
+        self.number: dict[Any, int] = {}
+        self.value_of: dict[Var, int] = {}
+        self.buffers: list[Buffer] = []
+        self.arrays: list[Array] = []
+
+    def run(self) -> tuple[Nest, list[Array]]:
+        group = self.group
+        for eqn in group.equations:
+            self.value_of[eqn.outputs[0]] = self.equation(eqn)
+        stores = []
+        for eqn in group.equations:
+            var = eqn.outputs[0]
+            if var in self.layout.arrays:
+                array = self.layout.arrays[var]
+                stores.append(Store(self.buffer(array, group.coords[var]), self.value_of[var]))
+        reduced = group.reduced or frozenset()
+        flags = tuple(axis in reduced for axis in range(len(group.sizes)))
+        nest = Nest(group.sizes, flags, tuple(self.buffers), tuple(self.values), tuple(stores))
+        nest = simplify_axes(self.hold_columns(nest))
+        if not nest.sizes:
+            flat = tuple(Buffer(b.dtype, (0,)) for b in nest.buffers)
+            nest = Nest((1,), (False,), flat, nest.values, nest.stores)
+        return nest, self.arrays
+
+    def hold_columns(self, nest: Nest) -> Nest:
+        """In a column kernel every reduction has memory: give those that are not stored some."""
+        axes = [i for i, n in enumerate(nest.sizes) if n != 1]
+        if not axes or nest.reduced[axes[-1]] or not any(nest.reduced[i] for i in axes):
+            return nest
+        stores, held = list(nest.stores), {s.value for s in nest.stores}
+        kept = [i for i in axes if not nest.reduced[i]]
+        shape = tuple(nest.sizes[i] for i in kept)
+        for v, value in enumerate(nest.values):
+            if value.op == "reduce" and v not in held:
+                array = self.layout.scratch(Type(np.dtype(LONG[value.dtype]), shape))
+                strides = [0] * len(nest.sizes)
+                for i, stride in zip(kept, dense(shape)):
+                    strides[i] = stride
+                self.buffers.append(Buffer(value.dtype, tuple(strides)))
+                self.arrays.append(array)
+                stores.append(Store(len(self.buffers) - 1, v))
+        return Nest(nest.sizes, nest.reduced, tuple(self.buffers), nest.values, tuple(stores))
+
+    def add(self, value: Value) -> int:
+        key = (value.op, value.args, value.dtype, repr(value.param))
+        if key not in self.number:
+            self.number[key] = len(self.values)
+            self.values.append(value)
+        return self.number[key]
+
+    def buffer(self, array: Array, coords: Sequence[int | None]) -> int:
+        strides = [0] * len(self.group.sizes)
+        for n, stride, axis in zip(array.shape, array.strides, coords):
+            if axis is not None and n != 1:
+                strides[axis] = stride
+        self.buffers.append(Buffer(array.dtype, tuple(strides)))
+        self.arrays.append(array)
+        return len(self.buffers) - 1
+
+    def operand(self, x: Any, points: Sequence[int | None]) -> int:
+        if isinstance(x, Literal):
+            return self.add(Value("const", (), SHORT_NAMES[x.dtype], x.value))
+        base = (self.readings.get(x) or Reading(x, ())).base
+        if base in self.value_of:
+            return self.value_of[base]
+        if isinstance(base, Literal):
+            return self.add(Value("const", (), SHORT_NAMES[base.dtype], base.value))
+        array = self.layout.array(x)
+        coords = [
+            None if array.shape[j] == 1 else points[j + len(points) - len(array.shape)]
+            for j in range(len(array.shape))
+        ]
+        strides = [0] * len(self.group.sizes)
+        for stride, axis in zip(array.strides, coords):
+            if axis is not None:
+                strides[axis] = stride
+        key = ("load", array.address, tuple(strides), array.dtype)
+        if key not in self.number:
+            self.buffers.append(Buffer(array.dtype, tuple(strides)))
+            self.arrays.append(array)
+            self.number[key] = len(self.values)
+            self.values.append(Value("load", (), array.dtype, len(self.buffers) - 1))
+        return self.number[key]
+
+    def equation(self, eqn: Equation) -> int:
+        out = eqn.outputs[0]
+        points = self.group.points[out]
+        dtype = SHORT_NAMES[out.type.dtype]
+        if isinstance(eqn.op, Iota):
+            axis = points[eqn.op.axis]
+            return self.add(
+                Value("const", (), dtype, 0) if axis is None else Value("iota", (), dtype, axis)
+            )
+        args = tuple(self.operand(x, points) for x in eqn.inputs)
+        if isinstance(eqn.op, Full):
+            return args[0]
+        kind = REDUCTIONS.get(type(eqn.op))
+        if kind is None:
+            return self.add(Value(scalar_name(eqn.op), args, dtype))
+        if self.values[args[0]].dtype != dtype:
+            args = (self.add(Value("cast", args, dtype)),)
+        if not any(points[i] is not None for i in eqn.op.axes):  # type: ignore[attr-defined]
+            return args[0]
+        return self.add(Value("reduce", args, dtype, kind))

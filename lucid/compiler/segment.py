@@ -1,0 +1,164 @@
+"""A segment of a program: where its values lie in memory, and the work that becomes instructions of its plan.
+
+A step other than a group of elementwise equations finds its instructions in STEPS: an object with
+`accepts(eqn)` (is there code for these types?) and `lower(layout, eqn)`, which gives work. Work has
+`kernels()`, what must be compiled for it, and `add(builder, kernels)`, which adds instructions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lucid.compiler.arrays import Array
+from lucid.compiler.executable import Segment
+from lucid.compiler.fuse import Group
+from lucid.compiler.instructions import INLINE_NS, chunk_length
+from lucid.compiler.memory import Life, allocate
+from lucid.compiler.nest import Nest
+from lucid.compiler.nesting import (
+    LONG,
+    NestBuilder,
+    by_chunks,
+    cost_of,
+    extent_of,
+    prune,
+    used_buffers,
+)
+from lucid.compiler.plan import Builder
+from lucid.compiler.products import MatmulStep
+from lucid.ir.graph import Var
+from lucid.ir.types import Type
+from lucid.ops.contraction import Matmul
+
+STEPS: dict[type, Any] = {Matmul: MatmulStep}
+
+
+@dataclass(eq=False)
+class NestWork:
+    """The kernel of a Nest on the arrays of its buffers."""
+
+    nest: Nest
+    arrays: Sequence[Array]
+    label: str
+    cost: float
+    grain: int = 0
+
+    def kernels(self) -> Sequence[Any]:
+        return (self.nest.structure,)
+
+    def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
+        nest = self.nest
+        extent, unit = extent_of(nest)
+        words = nest.arguments()
+        grain = None
+        if nest.structure.mode == "rows" and all(nest.reduced):
+            grain = self.grain or extent
+            words.append(grain)
+        args = [*[array.address for array in self.arrays], *words]
+        kernel = kernels[nest.structure.key]
+        builder.call(kernel, args, extent, max(self.cost * unit, 0.01), grain, label=self.label)
+
+
+class SegmentLayout:
+    """A segment's memory and instructions."""
+
+    def __init__(self, lowering: Any, segment: Segment) -> None:
+        self.lowering = lowering
+        self.segment = segment
+        self.builder = Builder()
+        self.arrays: dict[Var, Array] = {}
+        self.work: list[Any] = []
+        for var in segment.inputs:
+            self.arrays[var] = Array.of(
+                self.builder.input(var.type.dtype, var.type.shape), var.type
+            )
+        self.plan_memory()
+        for step in segment.steps:
+            if isinstance(step, Group):
+                self.lower_group(step)
+            else:
+                self.work += STEPS[type(step.equation.op)].lower(self, step.equation)
+
+    # Memory
+
+    def plan_memory(self) -> None:
+        """Give every value that one step leaves for another a place: an output, or one in the arena."""
+        segment, lowering = self.segment, self.lowering
+        last: dict[Var, int] = {}
+        first: dict[Var, int] = {}
+        for number, step in enumerate(segment.steps):
+            for x in lowering.reads(step):
+                last[x] = number
+        outputs = set(segment.outputs)
+        temporaries: list[Var] = []
+        for number, step in enumerate(segment.steps):
+            for eqn in step.equations if isinstance(step, Group) else [step.equation]:
+                for var in eqn.outputs:
+                    first[var] = number
+                    if var not in outputs and (var in last or not isinstance(step, Group)):
+                        temporaries.append(var)
+        for var in segment.outputs:
+            self.arrays[var] = Array.of(
+                self.builder.output(var.type.dtype, var.type.shape), var.type
+            )
+        lives = [
+            Life(var.type.size * var.type.dtype.itemsize, first[var], last.get(var, first[var]))
+            for var in temporaries
+        ]
+        offsets, self.top = allocate(lives)
+        for var, offset in zip(temporaries, offsets):
+            self.arrays[var] = Array.of(self.builder.arena(offset), var.type)
+
+    def scratch(self, type: Type) -> Array:
+        """Memory above all planned buffers, for the inside of one step."""
+        offset = self.top
+        self.top += -(-max(type.size * type.dtype.itemsize, 1) // 64) * 64
+        return Array.of(self.builder.arena(offset), type)
+
+    def array(self, x: Var) -> Array:
+        """Where a value, or a view of one, lies."""
+        if x in self.arrays:
+            return self.arrays[x]
+        eqn = self.lowering.producer[x]
+        found = self.array(eqn.inputs[0]).view(eqn.op)  # type: ignore[arg-type]
+        assert found is not None, "settle leaves only views that can be taken"
+        return found
+
+    # Steps
+
+    def lower_group(self, group: Group) -> None:
+        nest, arrays = NestBuilder(self, group).run()
+        label = " ".join(dict.fromkeys(eqn.op.name for eqn in group.equations))
+        source = next((str(eqn.source) for eqn in group.equations if eqn.source), "")
+        label = f"{label}  [{source}]" if source else label
+        cost = cost_of(nest)
+        if nest.reduced and all(nest.reduced) and nest.size * cost > INLINE_NS:
+            self.work += self.split(nest, arrays, label, cost)
+        else:
+            self.work.append(NestWork(nest, arrays, label, cost))
+
+    def split(self, nest: Nest, arrays: Sequence[Array], label: str, cost: float) -> list[NestWork]:
+        """A reduction of everything: a partial result for each chunk, then those together."""
+        grain = chunk_length(nest.sizes[0], cost * nest.size / nest.sizes[0])
+        chunks = math.ceil(nest.sizes[0] / grain)
+        parts = [
+            self.scratch(Type(np.dtype(LONG[value.dtype]), (chunks,)))
+            for value in nest.values
+            if value.op == "reduce"
+        ]
+        first, second = by_chunks(nest, chunks)
+        both = [*arrays, *parts]
+        return [
+            NestWork(prune(first), [both[i] for i in used_buffers(first)], label, cost, grain),
+            NestWork(prune(second), [both[i] for i in used_buffers(second)], label, 0.5),
+        ]
+
+    def build(self, kernels: dict[Any, Any]) -> None:
+        for work in self.work:
+            work.add(self.builder, kernels)
+        self.segment.plan = self.builder.build(self.top)
