@@ -64,7 +64,7 @@ def backward(
         for row in cut.rows:
             cell_of(cut.slots[row[2]]).retain = True
     starts = [cut.slots[slot] for slot in cut.inputs]
-    grads = run(cut, seeds, create_graph, retain_graph or create_graph)
+    grads = run(cut, seeds, create_graph, retain_graph or create_graph, keep=True)
     given: set[int] = {id(seed.value) for seed in seeds}
     for node, g in zip(starts, grads):
         if g is not None:
@@ -105,7 +105,8 @@ def grad(
         groups = [nodes_of_leaf(node) for node in starts]
         ends = [node_of(root) for root, _ in live]
         cut = cut_nodes([node for group in groups for node in group], ends)
-        grads = iter(run(cut, [seed_for(root, g) for root, g in live], create_graph, retain))
+        seeds = [seed_for(root, g) for root, g in live]
+        grads = iter(run(cut, seeds, create_graph, retain, keep=False))
         results = [total([next(grads) for _ in group]) for group in groups]
     results = [apply_leaf_hooks(node, g) for node, g in zip(starts, results)]
     for i, (x, g) in enumerate(zip(targets, results)):
@@ -137,16 +138,22 @@ def total(grads: Sequence[Any]) -> Any:
     return sum(there[1:], there[0]) if there else None
 
 
-def run(cut: Cut, seeds: Sequence[Any], create_graph: bool, retain_graph: bool) -> list[Any]:
-    """Pull the seeds back through a Cut, with hooks where somebody watches; then free it."""
+def run(
+    cut: Cut, seeds: Sequence[Any], create_graph: bool, retain_graph: bool, keep: bool
+) -> list[Any]:
+    """Pull the seeds back through a Cut, with hooks where somebody watches; then free it.
+
+    `keep` says whether results that retain their gradient receive it.
+    """
     record = create_graph or any([cut.slots[slot].flags & TRACE for slot in cut.outputs])
     seeded = [True] * len(seeds)
     before = local.grad
     local.grad = True
     try:
-        prepared = (
-            prepare_watched(cut, seeded) if has_watchers(cut) else prepare("vjp", cut, seeded)
-        )
+        if has_watchers(cut, keep):
+            prepared = prepare_watched(cut, seeded, keep)
+        else:
+            prepared = prepare("vjp", cut, seeded)
         grads = prepared.run(cut, seeds, record)
     finally:
         local.grad = before

@@ -49,18 +49,23 @@ class Identity(Primitive, abstract=True):
 
 
 class Watch(Identity):
-    """The identity at a watched value: its cotangent passes through the hooks."""
+    """The identity at a watched value: its cotangent passes through the hooks.
+
+    keep    whether `.grad` of a value that retains it is written
+    """
 
     node: Any
+    keep: bool
 
     def vjp(self, ct: Any, y: Any, x: Any) -> tuple[Any, ...]:
-        return (bind(Watched(self.node), ct),)
+        return (bind(Watched(self.node, self.keep), ct),)
 
 
 class Watched(Identity):
     """The cotangent of a watched value, after its hooks."""
 
     node: Any
+    keep: bool
 
     def eval(self, ct: np.ndarray) -> np.ndarray:
         before = local.grad
@@ -73,7 +78,7 @@ class Watched(Identity):
     def inline(self, ct: Any) -> Any:  # type: ignore[override]
         cell = self.node.cell
         ct = run_hooks(cell, ct, self.node)
-        if cell.retain:
+        if cell.retain and self.keep:
             kept = wrap(ct.value.copy()) if ct.value is not None and ct.node is None else ct
             cell.grad = kept if cell.grad is None else cell.grad + kept
         return ct
@@ -105,30 +110,30 @@ def takes_tensor(hook: Any) -> bool:
     return len([p for p in positional if p.default is p.empty]) >= 2
 
 
-def watched(cut: Cut) -> dict[int, Any]:
+def watched(cut: Cut, keep: bool) -> dict[int, Any]:
     """Slots of results that somebody watches."""
     out = {}
     for row in cut.rows:
         node = cut.slots[row[2]]
-        if node.cell is not None and (node.cell.hooks or node.cell.retain):
+        if node.cell is not None and (node.cell.hooks or (keep and node.cell.retain)):
             out[row[2]] = node
     return out
 
 
-def has_watchers(cut: Cut) -> bool:
+def has_watchers(cut: Cut, keep: bool) -> bool:
     slots = cut.slots
     for row in cut.rows:
         cell = slots[row[2]].cell
-        if cell is not None and (cell.hooks or cell.retain):
+        if cell is not None and (cell.hooks or (keep and cell.retain)):
             return True
     return False
 
 
-def prepare_watched(cut: Cut, seeded: Sequence[bool]) -> Prepared:
-    """The pullback of a Cut with hooks called on the way."""
+def prepare_watched(cut: Cut, seeded: Sequence[bool], keep: bool) -> Prepared:
+    """The pullback of a Cut with hooks called on the way; `keep` says whether `.grad` is written."""
     graph, vars = cut.build()
     renamed: dict[Any, Var] = {}
-    targets = {vars[slot]: node for slot, node in watched(cut).items()}
+    targets = {vars[slot]: node for slot, node in watched(cut, keep).items()}
     equations = []
     for eqn in graph.equations:
         inputs = tuple(renamed.get(x, x) for x in eqn.inputs)
@@ -136,7 +141,7 @@ def prepare_watched(cut: Cut, seeded: Sequence[bool]) -> Prepared:
         for var in eqn.outputs:
             if var in targets:
                 renamed[var] = Var(var.type)
-                equations.append(Equation(Watch(targets[var]), (var,), (renamed[var],), eqn.source))
+                equations.append(Equation(Watch(targets[var], keep), (var,), (renamed[var],), eqn.source))
     outputs = tuple(renamed.get(x, x) for x in graph.outputs)
     marked = Graph(graph.name, graph.inputs, tuple(equations), outputs)
     wrt = [vars[slot] for slot in cut.inputs]
