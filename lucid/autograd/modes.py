@@ -51,14 +51,21 @@ def _generator(function: Any, modes: dict[str, Any]) -> Any:
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         steps = function(*args, **kwargs)
-        sent = None
+        resume, sent = steps.send, None
         while True:
             with Mode(**modes):
                 try:
-                    item = steps.send(sent)
+                    item = resume(sent)
                 except StopIteration as stop:
                     return stop.value
-            sent = yield item
+            try:
+                resume, sent = steps.send, (yield item)
+            except GeneratorExit:
+                with Mode(**modes):
+                    steps.close()
+                raise
+            except BaseException as error:
+                resume, sent = steps.throw, error
 
     return wrapped
 

@@ -74,6 +74,8 @@ class Template:
             known = node.saved if node.type is None else node.type
             if known is None or known.dtype != dtype or known.shape != shape:
                 return None
+        if len(set(slots)) != len(slots):  # one Node in two places: its gradient would come in parts
+            return None
         return self.cut.taken_over(slots)
 
 
