@@ -1,4 +1,4 @@
-"""Lucid: eager tensors, JAX-style transforms and a compiler over one small IR that a person can read."""
+"""Lucid: eager tensors, JAX-style transforms and a compiler, over one small IR made to be read."""
 
 import math as _math
 

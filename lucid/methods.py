@@ -1,4 +1,4 @@
-"""The methods of Tensor that are functions of `lucid` under the same name, and their in-place forms."""
+"""The methods of Tensor that are functions of `lucid` by the same name, and in-place forms."""
 
 from __future__ import annotations
 
@@ -512,7 +512,7 @@ class Attributes(Traced):
 
 
 class Casts(Traced):
-    """Casts by the name of a type; apart, because these names hide the built-in types in a class."""
+    """Casts by a type's name; apart, because these names hide the built-in types in a class."""
 
     __slots__ = ()
 

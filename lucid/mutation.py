@@ -1,12 +1,12 @@
-"""In-place operations: a tensor's value is replaced, in the same memory, and the tape keeps the old meaning.
+"""In-place operations: the value in a tensor's memory is replaced, and the tape keeps its meaning.
 
 A Node never changes its value. A tensor that is written to gets a new Node; the old one keeps the
-equations that used it, and if one of them needs the overwritten value, `backward` says so. Writing to
-a view writes to its base: the base gets the Node of "the old base with this region replaced", and
-every other view of the same memory is derived anew from its own base.
+equations that used it, and if one of them needs the overwritten value, `backward` says so. Writing
+to a view writes to its base: the base gets the Node of "the old base with this region replaced",
+and every other view of the same memory is derived anew from its own base.
 
-A write that is not recorded (under `no_grad`, or through `detach()`) leaves a tensor its history and
-changes its value alone, as in PyTorch: `overwritten` stands for that on the tape.
+A write that is not recorded (under `no_grad`, or through `detach()`) leaves a tensor its history
+and changes its value alone, as in PyTorch: `overwritten` stands for that on the tape.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
 def assign(x: Any, new: Any, what: str) -> Any:
-    """Make the tensor `x` have the value, and the history, of `new`, which no other tensor shares."""
+    """Make the tensor `x` have the value and the history of `new`, which no other tensor shares."""
     check_writable(x, what)
     new = fitting(x, new, what)
     if not is_recorded(x, new):
-        x.value[...] = new.value
         touch(x)
+        x.value[...] = new.value
         return x
     steps = list(nodes_after(x, new, what))
     if x.value is not None and new.value is not None:
+        leave_word(x)
         x.value[...] = new.value
-    leave_word(x)
     for tensor, node in steps:
         set_node(tensor, node, new.value is None)
     if x.storage is not None:
@@ -92,8 +92,8 @@ def fitting(x: Any, new: Any, what: str) -> Any:
     """`new` at the dtype of `x`, refused where it does not fit."""
     if _RANK[new.dtype.kind] > _RANK[x.dtype.kind]:
         raise DTypeError(
-            f"{what}: a result of dtype {new.dtype} cannot be stored in a tensor of dtype {x.dtype}; "
-            f"use the out-of-place operation{at_line()}"
+            f"{what}: a result of dtype {new.dtype} cannot be stored in a tensor of dtype "
+            f"{x.dtype}; use the out-of-place operation{at_line()}"
         )
     if new.shape != x.shape:
         try:
@@ -115,8 +115,8 @@ def check_writable(x: Any, what: str) -> None:
         if node is not None and (node.op is ALIAS or (node.op is None and node.flags & TRACE)):
             inside = "a transform" if node.trace is None else node.trace.what
             raise GraphError(
-                f"{what}: {kind}an argument of {inside} cannot be changed in place, because the caller's "
-                f"memory is not the function's to change; clone() it first{at_line()}"
+                f"{what}: {kind}an argument of {inside} cannot be changed in place: the memory is "
+                f"the caller's; clone() it first{at_line()}"
             )
         if not severed and node is not None and node.op is None and node.flags & GRAD:
             raise GraphError(
@@ -130,8 +130,8 @@ def check_writable(x: Any, what: str) -> None:
             raise read_only(what)
         if cut_off and local.grad and op is not STOP_GRADIENT:
             raise GraphError(
-                f"{what}: a view that was made under no_grad() is changed where gradients are recorded, and "
-                f"its base has one; make the view again here, or detach() it{at_line()}"
+                f"{what}: a view that was made under no_grad() is changed where gradients are "
+                f"recorded, and its base has one; make the view again, or detach() it{at_line()}"
             )
         severed = severed or cut_off
         tensor = base
@@ -154,7 +154,7 @@ def touch(x: Any) -> None:
     node = x.node
     saved = node is not None and node.saved is not None
     leave_word(x)
-    if node is None:
+    if x.node is None:
         return
     if not (node.flags or node.cell):
         x.node = None
@@ -165,13 +165,19 @@ def touch(x: Any) -> None:
 
 
 def leave_word(x: Any) -> None:
-    """Count a write, for the graphs that still need the old value and for `_version`."""
+    """Count a write that is about to happen, for the graphs that still need the old value.
+
+    Inside vmap, where equations are run later, a constant that they read is kept for them.
+    """
+    node = x.node
+    if local.maps and node is not None and not node.flags and isinstance(node.saved, np.ndarray):
+        node.saved, node.stamp = node.saved.copy(), None
+        x.node = node = None
     if x.storage is not None:
         x.storage.version += 1
         x.storage.source = caller()
         return
     x.writes = getattr(x, "writes", 0) + 1
-    node = x.node
     if node is not None and node.saved is not None and node.saved.__class__ is not Mutated:
         node.saved = Mutated(node.saved, caller())
 
@@ -205,17 +211,20 @@ def node_after(x: Any, after: Any, severed: bool, what: str) -> Node | None:
         if flags & GRAD and not flags_of(after) & GRAD:
             after = where(wrap(np.array(True)), after, x)
         return after.node if flags_of(after) else None
-    if flags & GRAD:
-        if x.node.op is not None:
-            return bind(OVERWRITTEN, x, after).node
-        if after.value is None:
-            raise GraphError(
-                f"{what}: a leaf cannot take a value that is only traced; return it instead{at_line()}"
-            )
-        return renewed(x.node, x.value)
-    if flags_of(after) & GRAD:
-        after = bind(STOP_GRADIENT, after)
-    return after.node if flags_of(after) else None
+    after = stopped(after)
+    if not flags & GRAD:
+        return after.node if flags_of(after) else None
+    if x.node.op is not None:
+        return bind(OVERWRITTEN, x, after).node
+    if after.value is None:
+        facts = "a leaf cannot take a value that is only traced"
+        raise GraphError(f"{what}: {facts}; return it instead{at_line()}")
+    return renewed(x.node, x.value)
+
+
+def stopped(x: Any) -> Any:
+    """`x` as a constant for derivatives: itself where it is one."""
+    return bind(STOP_GRADIENT, x) if flags_of(x) & GRAD else x
 
 
 def inserted(base: Any, op: Any, part: Any) -> Any:
@@ -257,10 +266,9 @@ def derive_again(x: Any, storage: Any, done: set[int]) -> None:
     base, op, severed = x.origin
     derive_again(base, storage, done)
     part = bind(op, base)
-    if severed and flags_of(x) & GRAD:
-        part = bind(OVERWRITTEN, x, part)
-    elif severed and flags_of(part) & GRAD:
-        part = bind(STOP_GRADIENT, part)
+    if severed:
+        part = stopped(part)
+        part = bind(OVERWRITTEN, x, part) if flags_of(x) & GRAD else part
     set_node(x, part.node if flags_of(part) else None, part.value is None)
 
 
@@ -268,7 +276,7 @@ def derive_again(x: Any, storage: Any, done: set[int]) -> None:
 
 
 def in_place(function: Callable[..., Any], ufunc: np.ufunc | None = None) -> Callable[..., Any]:
-    """The in-place method of a function: `add_` of `add`; `ufunc` does it where nothing is tracked."""
+    """The in-place method of a function: `add_` of `add`; `ufunc` does it where none is tracked."""
     name = function.__name__ + "_"
     fast = None if ufunc is None else quiet(_into(ufunc))
 
@@ -293,9 +301,9 @@ def _into(ufunc: np.ufunc) -> Callable[..., Any]:
 
 
 def _at_once(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], what: str) -> bool:
-    """Let NumPy write its result into the memory of `x`; False where there is more to do than that."""
+    """Let NumPy write its result into the memory of `x`; False where there is more to do."""
     value = x.value
-    if value is None:
+    if value is None or local.maps:
         return False
     values, tensors = [], []
     for arg in args:
@@ -370,8 +378,8 @@ def is_itself(x: Any, index: Any, value: Any) -> bool:
 
 @quiet
 def _set_at_once(x: Any, index: Any, value: Any) -> bool:
-    """Let NumPy do it where nothing is tracked; False where there is more to do, or an error to word."""
-    if x.value is None:
+    """Let NumPy do it where nothing is tracked; False where there is more to do or to explain."""
+    if x.value is None or local.maps:
         return False
     if isinstance(value, Traced):
         if is_recorded(x, value) or _RANK[value.dtype.kind] > _RANK[x.dtype.kind]:
@@ -416,8 +424,8 @@ def fill_(x: Any, value: Any) -> Any:
     if is_recorded(x, value):
         return assign(x, bind(COPY, cast(value, x.dtype)), "fill_")
     check_writable(x, "fill_")
-    x.value[...] = cast(value, x.dtype).value
     touch(x)
+    x.value[...] = cast(value, x.dtype).value
     return x
 
 

@@ -1,7 +1,7 @@
-"""NumPy's protocols: its ufuncs and functions stay on the tape when a tensor is among their operands.
+"""NumPy's protocols: its ufuncs and functions stay on the tape where a tensor is among the operands.
 
-`UFUNCS` has a row for every ufunc with a counterpart, `lucid.numpy_functions.FUNCTIONS` one for every
-other function. What has no row raises an error that says so: a silent conversion would lose the gradient.
+`UFUNCS` has a row for every ufunc with a counterpart, `lucid.numpy_functions.FUNCTIONS` one for
+every other function. What has no row raises an error: to convert silently would lose the gradient.
 """
 
 from __future__ import annotations
@@ -293,7 +293,7 @@ def is_tracked(x: Any) -> bool:
 
 
 def apply_function(function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """`__array_function__`: the counterpart of a NumPy function, with NumPy's signature and results."""
+    """`__array_function__`: the counterpart of a NumPy function, with its signature and results."""
     from lucid.numpy_functions import FUNCTIONS
 
     if not all(issubclass(t, (Traced, np.ndarray, np.generic)) for t in types):
@@ -308,7 +308,7 @@ def apply_function(function: Any, types: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _call(name: str, function: Any, args: Any, kwargs: Any) -> Any:
-    """`function(*args, **kwargs)`; an argument that it does not know gets an error with NumPy's name."""
+    """`function(*args, **kwargs)`; an argument that it does not take is an error with the name."""
     try:
         return function(*args, **kwargs)
     except LucidError:

@@ -46,7 +46,7 @@ class GradCell:
         self.earlier: list[Any] = []
 
     def remember(self, node: Node) -> None:
-        """Note a Node that this leaf had before it was changed in place: old graphs still end there."""
+        """Note a Node that this leaf had before it was changed in place: old graphs end there."""
         self.earlier = [old for old in self.earlier if old() is not None]
         self.earlier.append(weakref.ref(node))
 
@@ -85,6 +85,7 @@ def adapt_hook(x: Tensor, hook: Any) -> Any:
     if not takes_tensor(hook):
         return lambda g, node: hook(g)
     itself = weakref.ref(x)
+
     def call(g: Any, node: Node) -> Any:
         tensor = itself()
         return hook(wrap(node.saved, node) if tensor is None else tensor, g)
@@ -193,7 +194,7 @@ class Tensor(Methods, Operators):
     # Its value
 
     def array(self, what: str = "this") -> np.ndarray:
-        """The ndarray, or an error that says why there is none. Every read by Python passes here."""
+        """The ndarray, or an error that says why there is none. Every read by Python passes."""
         if self.value is None:
             raise unknown_value(self, what)
         return self.value
@@ -221,7 +222,8 @@ class Tensor(Methods, Operators):
         value = self.array("bool()")
         if value.size != 1:
             raise ShapeError(
-                f"bool: a tensor of shape {value.shape} is neither true nor false; use any() or all(){at_line()}"
+                f"bool: a tensor of shape {value.shape} is neither true nor false; use any() or "
+                f"all(){at_line()}"
             )
         return bool(value.item())
 
@@ -290,7 +292,7 @@ class Tensor(Methods, Operators):
         """A leaf with memory of its own, and a copy of its gradient."""
         if not self.is_leaf:
             raise GraphError(
-                "deepcopy: this tensor is the result of an operation, whose graph cannot be copied; "
+                "deepcopy: this tensor is the result of an operation, whose graph is not copied; "
                 f"deepcopy its detach(){at_line()}"
             )
         made = memo[id(self)] = wrap(self.array("deepcopy").copy(order="K"))
@@ -380,7 +382,7 @@ class Tensor(Methods, Operators):
 
     @property
     def data(self) -> Tensor:
-        """The value without history, in the same memory; assigning to it gives this tensor other memory."""
+        """The value without history, in the same memory; assigning gives other memory."""
         return self.detach()
 
     @data.setter
