@@ -1,0 +1,148 @@
+"""A compiled Graph gives what the interpreter gives: every case, its vjp and its jvp.
+
+By default float32 is tried for all cases and float64 for a third of them; LUCID_TEST_ALL=1 tries all.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from lucid.compiler import cache, codegen, kernels
+from lucid.compiler.fuse import REDUCTIONS
+from lucid.ir import evaluate, parse
+from lucid.ops.kinds import Elementwise
+from tests.compiler import agreement
+from tests.compiler.agreement import Job, compile_jobs, difference, same_bits
+
+ALL = os.environ.get("LUCID_TEST_ALL", "") not in ("", "0")
+FAMILIES = agreement.families()
+LARGE = 200_000  # elements: enough to be split into chunks
+THREADS = (1, 2, 4)
+
+
+def chosen(cases, dtype):
+    return cases if ALL or dtype == "float32" else cases[::3]
+
+
+def assert_agree(some, threads) -> None:
+    """Every Job compiled = interpreted, with the same bits for any number of threads."""
+    wrong = []
+    for job, executable in zip(some, compile_jobs(some)):
+        want = evaluate(job.graph, *job.arrays)
+        results = []
+        for n in THREADS:
+            threads(n)
+            results.append(executable(job.arrays))
+        text = difference(job, results[0], want)
+        for n, result in zip(THREADS[1:], results[1:]):
+            if not all(map(same_bits, results[0], result)):
+                text += f"\nnot the same with {n} threads"
+        if text:
+            wrong.append(f"{job.label}\n{job.graph}\n{text}")
+    assert not wrong, f"{len(wrong)} of {len(some)} differ\n" + "\n\n".join(wrong[:5])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_compiled_cases_equal_interpreted_ones(family, dtype, threads):
+    assert_agree(agreement.jobs(chosen(FAMILIES[family], dtype), dtype), threads)
+
+
+def one_case_an_op():
+    """For every op that takes any size, its case with the most axes."""
+    best = {}
+    for cases in FAMILIES.values():
+        for case in filter(agreement.scalable, cases):
+            old = best.get(case.op)
+            if old is None or len(case.args[0].shape) > len(old.args[0].shape):
+                best[case.op] = case
+    return list(best.values())
+
+
+ONE_EACH = one_case_an_op()
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_large_cases_are_split_and_equal_interpreted_ones(part, threads):
+    cases = [agreement.scaled(case, LARGE) for case in ONE_EACH[part::8]]
+    for case in cases:
+        assert_agree(agreement.jobs([case], "float32"), threads)
+
+
+def test_there_are_large_cases_of_every_kind():
+    ops = [case.op for case in ONE_EACH]
+    assert sum(isinstance(op, Elementwise) for op in ops) > 60
+    assert {type(op) for op in ops} >= set(REDUCTIONS)
+
+
+def test_a_warm_cache_gives_the_same_bits_and_compiles_nothing(tmp_path, monkeypatch, threads):
+    monkeypatch.setenv("LUCID_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(kernels, "_known", type(kernels._known)())
+    some = agreement.jobs(FAMILIES["reduction"][:20], "float32")
+    cold = [executable(job.arrays) for job, executable in zip(some, compile_jobs(some))]
+    kernels._known.clear()
+    monkeypatch.setattr(codegen, "compile_object", lambda *texts: pytest.fail("compiled again"))
+    warm = [executable(job.arrays) for job, executable in zip(some, compile_jobs(some))]
+    assert all(all(map(same_bits, a, b)) for a, b in zip(cold, warm))
+    assert cache.info()
+
+
+LENGTHS = [1, 2, 3, 7, 8, 9, 31, 32, 33, 64, 100, 127, 1000, 1023, 4097]
+
+
+@pytest.mark.parametrize("op", ["sum", "prod", "max", "min"])
+def test_reductions_of_every_length_and_layout(op, rng):
+    texts, arrays = [], []
+    for n in LENGTHS:
+        for shape, axes in (((n,), (0,)), ((3, n), (1,)), ((n, 5), (0,)), ((2, n, 3), (1,))):
+            out = [m for i, m in enumerate(shape) if i not in axes]
+            of, to = ",".join(map(str, shape)), ",".join(map(str, out))
+            texts.append(
+                f"graph f(x: f32[{of}]):\n    %0: f32[{to}] = {op}[axes=({axes[0]},)] x\n    return %0"
+            )
+            arrays.append(rng.uniform(0.5, 1.5, shape).astype("float32"))
+    some = [Job(t, parse(t), [x]) for t, x in zip(texts, arrays)]
+    for job, executable in zip(some, compile_jobs(some)):
+        text = difference(job, executable(job.arrays), evaluate(job.graph, *job.arrays))
+        assert not text, f"{job.graph}\n{text}"
+
+
+@pytest.mark.parametrize("op", ["max", "min"])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("shape,axis", [((1000,), 0), ((6, 50), 1), ((50, 9), 0)])
+def test_extrema_keep_nan_wherever_it_stands(op, dtype, shape, axis, rng):
+    of = ",".join(map(str, shape))
+    to = ",".join(str(n) for i, n in enumerate(shape) if i != axis)
+    text = f"graph f(x: {dtype}[{of}]):\n    %0: {dtype}[{to}] = {op}[axes=({axis},)] x\n    return %0"
+    graph = parse(text)
+    x = rng.standard_normal(shape).astype(graph.inputs[0].type.dtype)
+    (executable,) = compile_jobs([Job(text, graph, [x])])
+    for place in (0, 1, x.size // 2, x.size - 1):
+        y = x.copy()
+        y.reshape(-1)[place] = np.nan
+        for value in (np.inf, -np.inf):
+            y.reshape(-1)[(place + 3) % x.size] = value
+            assert same_bits(executable([y])[0], evaluate(graph, y)[0])
+
+
+def test_extrema_of_infinities_alone():
+    for op, value in (("max", -np.inf), ("min", np.inf)):
+        graph = parse(f"graph f(x: f32[3,40]):\n    %0: f32[3] = {op}[axes=(1,)] x\n    return %0")
+        x = np.full((3, 40), value, "float32")
+        (executable,) = compile_jobs([Job(op, graph, [x])])
+        assert executable([x])[0].tolist() == [value] * 3
+
+
+@pytest.mark.parametrize("layout", ["strided", "backwards", "fortran_order"])
+def test_inputs_may_lie_anyhow_in_memory(layout, rng):
+    from tests import laws
+
+    text = "graph f(x: f32[7,5], y: f32[5]):\n    %0: f32[7,5] = add x y\n    return %0"
+    graph = parse(text)
+    x, y = (rng.standard_normal(s).astype("float32") for s in ((7, 5), (5,)))
+    (executable,) = compile_jobs([Job(text, graph, [x, y])])
+    move = getattr(laws, layout)
+    assert same_bits(executable([move(x), move(y)])[0], x + y)
