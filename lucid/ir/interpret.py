@@ -24,25 +24,21 @@ class Program:
         self._n_made = n_vars - n_inputs
         constants: list[Any] = []
 
-        def slot(atom: Any) -> int:
-            if atom.__class__ is Literal:
-                constants.append(atom.array)
-                return n_vars + len(constants) - 1
-            return number[atom]
+        def constant(literal: Literal) -> int:
+            constants.append(literal.array)
+            return n_vars + len(constants) - 1
 
-        self._outputs = tuple([slot(x) for x in graph.outputs])
-        last_use: set[int] = set(self._outputs)
+        self._outputs = tuple(
+            [constant(x) if x.__class__ is Literal else number[x] for x in graph.outputs]
+        )
+        kept: set[int] = {*self._outputs, *range(n_inputs)}
         steps = []
-        for eqn in reversed(graph.equations):
-            ins = tuple([slot(x) for x in eqn.inputs])
-            outs = tuple([number[var] for var in eqn.outputs])
-            dead = []
-            for s in (*ins, *outs):
-                if s not in last_use:
-                    last_use.add(s)
-                    if n_inputs <= s < n_vars:
-                        dead.append(s)
-            steps.append((eqn.op.eval, ins, outs, tuple(dead)))
+        for op, inputs, outputs, _ in reversed(graph.equations):
+            ins = tuple([constant(x) if x.__class__ is Literal else number[x] for x in inputs])
+            outs = tuple([number[var] for var in outputs])
+            dead = tuple([s for s in (*ins, *outs) if s < n_vars and s not in kept])
+            kept.update(ins)
+            steps.append((op.eval, ins, outs, dead))
         steps.reverse()
         self._steps: list[tuple[Callable[..., Any], Any, Any, Any]] = steps
         self._constants = constants

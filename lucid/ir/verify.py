@@ -15,18 +15,19 @@ def verify(graph: Graph) -> Graph:
             raise VerifyError(f"{graph.name}: an input defines {var!r} a second time")
         defined.add(var)
     for number, eqn in enumerate(graph.equations):
-        for x in eqn.inputs:
-            if x.__class__ is Var and x not in defined:
+        op, inputs, outputs, _ = eqn
+        for x in inputs:
+            if x not in defined and x.__class__ is Var:
                 raise broken(graph, number, eqn, f" reads {x!r} before it is defined")
         try:
-            result = infer(eqn.op, tuple([x.type for x in eqn.inputs]))
+            result = infer(op, tuple([x.type for x in inputs]))
         except LucidError as error:
             raise broken(graph, number, eqn, f": {error}") from None
         types = result if result.__class__ is tuple else (result,)
-        written = tuple([var.type for var in eqn.outputs])
+        written = tuple([var.type for var in outputs])
         if types != written:
             raise broken(graph, number, eqn, f" is of type {types}, written {written}")
-        for var in eqn.outputs:
+        for var in outputs:
             if var in defined:
                 raise broken(graph, number, eqn, f" defines {var!r} a second time")
             defined.add(var)

@@ -14,6 +14,7 @@ import numpy as np
 
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.types import Type
+from lucid.ops.promote import get_default_dtype
 from lucid.transforms.rule import Rule
 
 
@@ -46,6 +47,7 @@ class Builder:
         self.graph = graph
         self.equations: list[Equation] = []
         self.constants: dict[int, tuple[Var, np.ndarray]] = {}
+        self.default = get_default_dtype()
 
     def constant(self, array: np.ndarray) -> Var:
         """The Var of an array that a rule brought in."""
@@ -60,7 +62,7 @@ class Builder:
             env += [self.constant(array) for array in rule.constants]
         for op, refs, types in rule.steps:
             inputs = tuple([env[r] if r.__class__ is int else r for r in refs])
-            outputs = tuple([Var(t) for t in types])
+            outputs = (Var(types[0]),) if len(types) == 1 else tuple([Var(t) for t in types])
             self.equations.append(Equation(op, inputs, outputs, source))
             env += outputs
         return [None if r is None else env[r] for r in rule.results]
@@ -70,7 +72,7 @@ class Builder:
         needed: set[Any] = {r for r in results if r is not None}
         equations = []
         for eqn in reversed(self.equations):
-            if any([var in needed for var in eqn.outputs]):
+            if not needed.isdisjoint(eqn.outputs):
                 needed.update(eqn.inputs)
                 equations.append(eqn)
         equations.reverse()

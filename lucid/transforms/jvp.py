@@ -8,7 +8,7 @@ from typing import Any
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.types import is_differentiable
 from lucid.transforms.derivative import Builder, Derivative
-from lucid.transforms.rule import differentiable_var, rule_for
+from lucid.transforms.rule import rule_for
 
 
 def jvp(graph: Graph, wrt: Sequence[Var], seeded: Sequence[bool] | None = None) -> Derivative:
@@ -29,8 +29,8 @@ def jvp(graph: Graph, wrt: Sequence[Var], seeded: Sequence[bool] | None = None) 
 def push(builder: Builder, eqn: Equation, tangents: dict[Any, Var]) -> None:
     """Note the tangents of an equation's outputs."""
     ts = [tangents.get(x) for x in eqn.inputs]
-    wanted = tuple([differentiable_var(var) for var in eqn.outputs])
-    rule = rule_for("jvp", eqn, tuple([t is not None for t in ts]), wanted)
+    wanted = tuple([is_differentiable(var.type.dtype) for var in eqn.outputs])
+    rule = rule_for("jvp", eqn, tuple([t is not None for t in ts]), wanted, builder.default)
     results = builder.apply(rule, [*eqn.inputs, *eqn.outputs, *ts], eqn.source)
     for var, t in zip(eqn.outputs, results):
         if t is not None and var not in tangents:

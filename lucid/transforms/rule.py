@@ -16,8 +16,6 @@ from lucid.ir.cut import cut
 from lucid.ir.graph import Equation, Literal, Var
 from lucid.ir.modes import local
 from lucid.ir.tape import Trace, infer, leaf
-from lucid.ir.types import is_differentiable
-from lucid.ops.promote import get_default_dtype
 
 _LIMIT = 20_000
 
@@ -59,14 +57,17 @@ class Rule:
 _rules: dict[Any, Rule] = {}
 
 
-def rule_for(mode: str, eqn: Equation, seeded: tuple[bool, ...], wanted: tuple[bool, ...]) -> Rule:
+def rule_for(
+    mode: str, eqn: Equation, seeded: tuple[bool, ...], wanted: tuple[bool, ...], default: np.dtype
+) -> Rule:
     """The Rule of an equation in mode "vjp" or "jvp".
 
-    seeded    which results have a cotangent, or which operands have a tangent
-    wanted    for which operands a cotangent, or for which results a tangent, is wanted
+    seeded     which results have a cotangent, or which operands have a tangent
+    wanted     for which operands a cotangent, or for which results a tangent, is wanted
+    default    the default dtype, which a rule may read
     """
     types = tuple([x.type if x.__class__ is Var else x.key for x in eqn.inputs])  # type: ignore[union-attr]
-    key = (mode, eqn.op, types, seeded, wanted, get_default_dtype())
+    key = (mode, eqn.op, types, seeded, wanted, default)
     found = _rules.get(key)
     if found is None:
         found = make_rule(mode, eqn, seeded, wanted)
@@ -106,7 +107,3 @@ def run_rule(
         return eqn.op.vjp(seeds if several else seeds[0], y, *xs)
     result = eqn.op.jvp(seeds, y, *xs)
     return result if several else (result,)
-
-
-def differentiable_var(x: Any) -> bool:
-    return x.__class__ is Var and is_differentiable(x.type.dtype)

@@ -9,7 +9,7 @@ from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.types import is_differentiable
 from lucid.ops.arithmetic import ADD
 from lucid.transforms.derivative import Builder, Derivative
-from lucid.transforms.rule import differentiable_var, rule_for
+from lucid.transforms.rule import rule_for
 
 
 def vjp(graph: Graph, wrt: Sequence[Var], seeded: Sequence[bool] | None = None) -> Derivative:
@@ -37,26 +37,29 @@ def vjp(graph: Graph, wrt: Sequence[Var], seeded: Sequence[bool] | None = None) 
 def depends_on(graph: Graph, wrt: Sequence[Var]) -> set[Any]:
     """The Vars through which a derivative with respect to `wrt` can flow."""
     active: set[Any] = {var for var in wrt if is_differentiable(var.type.dtype)}
-    for eqn in graph.equations:
-        if eqn.op.differentiable and not active.isdisjoint(eqn.inputs):
-            active.update([var for var in eqn.outputs if differentiable_var(var)])
+    for op, inputs, outputs, _ in graph.equations:
+        if op.differentiable and not active.isdisjoint(inputs):
+            for var in outputs:
+                if var.type.dtype.kind in "fc":
+                    active.add(var)
     return active
 
 
 def pull(builder: Builder, eqn: Equation, active: set[Any], cotangents: dict[Any, Var]) -> None:
     """Add the cotangents of an equation's inputs to those already there."""
-    cts = [cotangents.get(var) for var in eqn.outputs]
+    op, inputs, outputs, source = eqn
+    cts = [cotangents.get(var) for var in outputs]
     seeded = tuple([ct is not None for ct in cts])
     if True not in seeded:
         return
-    wanted = tuple([x in active for x in eqn.inputs])
+    wanted = tuple([x in active for x in inputs])
     if True not in wanted:
         return
-    rule = rule_for("vjp", eqn, seeded, wanted)
-    results = builder.apply(rule, [*eqn.inputs, *eqn.outputs, *cts], eqn.source)
-    for x, ct in zip(eqn.inputs, results):
+    rule = rule_for("vjp", eqn, seeded, wanted, builder.default)
+    results = builder.apply(rule, [*inputs, *outputs, *cts], source)
+    for x, ct in zip(inputs, results):
         if ct is not None:
-            accumulate(builder, cotangents, x, ct, eqn.source)
+            accumulate(builder, cotangents, x, ct, source)
 
 
 def accumulate(
