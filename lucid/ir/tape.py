@@ -25,8 +25,25 @@ GRAD = 1  # a derivative is wanted (requires_grad)
 TRACE = 2  # belongs to a transform or a recording, which wants every equation
 
 _serials = count(1)
+recording = [0]  # how many Recorders are active, in any thread
 _ndarray = np.ndarray
 _new = object.__new__
+
+
+def next_serial() -> int:
+    return next(_serials)
+
+
+def is_recording() -> bool:
+    """True while a Recorder watches this thread."""
+    return bool(recording[0]) and local.recorder is not None
+
+
+def noted(node: Node, x: Any) -> Node:
+    """The Node of `x`, after a Recorder that is active has heard that it is read."""
+    if recording[0] and local.recorder is not None:
+        local.recorder.read(node, x)
+    return node
 
 
 class Trace:
@@ -176,6 +193,9 @@ def set_class(cls: type[Traced]) -> None:
 
 def wrap(value: Any, node: Node | None = None) -> Any:
     """A tensor around a value (None where unknown) and a Node."""
+    if recording[0] and node is None and value is not None and local.recorder is not None:
+        node = Node(None, (), 0, value)
+        local.recorder.born(node, value)
     out = _new(_class)
     out.value = value
     out.node = node
@@ -193,8 +213,8 @@ def leaf(type: Type, trace: Trace, flags: int = TRACE) -> Any:
 
 def fresh(x: Traced, flags: int = GRAD | TRACE) -> Any:
     """A new input of a transform with the value of `x`, still linked to `x` where that is tracked."""
-    if x.node is not None and x.node.flags:
-        origin = node_of(x)
+    if is_recording() or (x.node is not None and x.node.flags):
+        origin = noted(node_of(x), x)
         if x.value is not None:
             origin.saved = x.value  # an alias is left out of a Cut, and what it stands for is read
         node = Node(ALIAS, (origin,), origin.flags | flags, x.value, origin.type)
@@ -282,6 +302,8 @@ def bind(op: Primitive, *xs: Any) -> Any:
         node = x.node
         if node is not None:
             flags |= node.flags
+    if recording[0] and local.recorder is not None:
+        flags |= TRACE
     try:
         value = op.eval(*[x.value for x in xs])
     except LucidError:
@@ -318,6 +340,8 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
         flags = 0 if b is None else b.flags
     else:
         flags = a.flags if b is None else a.flags | b.flags
+    if recording[0] and local.recorder is not None:
+        flags |= TRACE
     if not flags:
         out.node = None
         return out
@@ -362,10 +386,13 @@ def bind_one(op: Primitive, x: Any) -> Any:
     out.value = value
     out.storage = out.origin = None
     node = x.node
-    if node is None or not node.flags:
+    flags = 0 if node is None else node.flags
+    if recording[0] and local.recorder is not None:
+        flags |= TRACE
+    if not flags:
         out.node = None
-    elif node.flags != GRAD or x.storage is not None or local.source is not None:
-        out.node = record(op, (x,), value, node.flags)
+    elif flags != GRAD or x.storage is not None or local.source is not None:
+        out.node = record(op, (x,), value, flags)
     else:
         out.node = _record_one(op, x, (node,), value)
     return out
@@ -383,10 +410,13 @@ def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, refl
     out.value = value
     out.storage = out.origin = None
     node = x.node
-    if node is None or not node.flags:
+    flags = 0 if node is None else node.flags
+    if recording[0] and local.recorder is not None:
+        flags |= TRACE
+    if not flags:
         out.node = None
-    elif node.flags != GRAD or x.storage is not None or local.source is not None:
-        out.node = record(op, (literal, x) if reflected else (x, literal), value, node.flags)
+    elif flags != GRAD or x.storage is not None or local.source is not None:
+        out.node = record(op, (literal, x) if reflected else (x, literal), value, flags)
     else:
         out.node = _record_one(op, x, (literal, node) if reflected else (node, literal), value)
     return out
@@ -434,6 +464,8 @@ def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) ->
             node = x.node = Node(None, (), 0, x.value)
         elif save:
             node.saved = x.value
+        if recording[0]:
+            noted(node, x)
         inputs.append(node)
     node = _new(Node)
     node.op = op
@@ -532,12 +564,14 @@ def _link_view(out: Traced, op: Primitive, x: Traced) -> None:
 
 
 def link(out: Traced, op: Primitive, x: Traced) -> None:
-    """Note that `out` is the view `op` of `x`; severed where x has a gradient and out does not."""
+    """Note that `out` is the view `op` of `x`; severed if detached, or made without the gradient of x."""
     storage = storage_of(x)
     node = out.node
-    tracked = x.node is not None and x.node.flags & GRAD
+    severed = op is STOP_GRADIENT
+    if not severed and x.node is not None and x.node.flags & GRAD:
+        severed = node is None or not node.flags & GRAD
     out.storage = storage
-    out.origin = (x, op, bool(tracked and not (node is not None and node.flags & GRAD)))
+    out.origin = (x, op, severed)
     storage.add(out)
     if node is not None and node.saved is not None:
         node.stamp = (storage, storage.version)
@@ -571,6 +605,7 @@ def _several(
     for x, node in zip(xs, inputs):
         if not isinstance(x, Literal):
             node.saved = x.value
+            noted(node, x)
     source = caller()
     results = tuple((out.value, storage_of(out)) for out in outs)
     for i, out in enumerate(outs):
@@ -645,7 +680,7 @@ def _bind_abstract(op: Primitive, xs: tuple[Any, ...]) -> Any:
     inputs = []
     for x in xs:
         if not isinstance(x, Literal):
-            node = node_of(x)
+            node = noted(node_of(x), x)
             if x.value is not None:
                 node.saved = x.value
             x = node
