@@ -16,7 +16,7 @@ from lucid.ir.cut import Cut, cut
 from lucid.ir.modes import local
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
-from lucid.ir.tape import TRACE, Traced, fresh, residual, storage_of, wrap
+from lucid.ir.tape import TRACE, Traced, fresh, is_recording, residual, storage_of, wrap
 from lucid.ir.tracing import function_name
 from lucid.ir.types import is_differentiable
 from lucid.mapping import vmap
@@ -77,7 +77,7 @@ class Run:
     @property
     def tracing(self) -> bool:
         """True where an outer transform or recording wants every equation, constants too."""
-        return bool(self.outer & TRACE)
+        return bool(self.outer & TRACE) or is_recording()
 
     def zeros(self, x: Any) -> Any:
         return zeros_like(x, self.tracing)

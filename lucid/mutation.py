@@ -29,7 +29,9 @@ from lucid.ir.tape import (
     Node,
     Traced,
     bind,
+    is_recording,
     node_of,
+    noted,
     renewed,
     synchronise,
     wrap,
@@ -53,6 +55,8 @@ def assign(x: Any, new: Any, what: str) -> Any:
         touch(x)
         x.value[...] = new.value
         return x
+    if is_recording():
+        note_write(x)
     steps = list(nodes_after(x, new, what))
     if x.value is not None and new.value is not None:
         leave_word(x)
@@ -66,6 +70,8 @@ def assign(x: Any, new: Any, what: str) -> Any:
 
 def is_recorded(x: Any, *others: Any) -> bool:
     """True where a write to `x` that reads `others` belongs on the tape."""
+    if is_recording():
+        return True
     flags = 0
     for other in others:
         if other.value is None:
@@ -78,6 +84,13 @@ def is_recorded(x: Any, *others: Any) -> bool:
         flags |= flags_of(tensor)
         tensor = None if tensor.origin is None else tensor.origin[0]
     return bool(flags & TRACE or (flags and local.grad))
+
+
+def note_write(x: Any) -> None:
+    """Tell the Recorder that `x`, and what it is a view of, is about to be written."""
+    while x is not None:
+        local.recorder.wrote(x)
+        x = None if x.origin is None else x.origin[0]
 
 
 def flags_of(x: Any) -> int:
@@ -214,7 +227,7 @@ def node_after(x: Any, after: Any, severed: bool, what: str) -> Node | None:
     after = stopped(after)
     if not flags & GRAD:
         return after.node if flags_of(after) else None
-    if x.node.op is not None:
+    if x.node.op is not None or is_recording():
         return bind(OVERWRITTEN, x, after).node
     if after.value is None:
         facts = "a leaf cannot take a value that is only traced"
@@ -334,8 +347,9 @@ def before_write(x: Any) -> Any:
     if x.value is None:
         return x
     node = None
-    if flags_of(x):
-        node = Node(COPY, (node_of(x),), x.node.flags, None, x.node.type, caller())
+    if flags_of(x) or is_recording():
+        origin = noted(node_of(x), x)
+        node = Node(COPY, (origin,), origin.flags, None, origin.type, caller())
     return wrap(x.value, node)
 
 

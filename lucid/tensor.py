@@ -13,13 +13,15 @@ from lucid import numpy_interop
 from lucid.errors import DTypeError, GraphError, ShapeError
 from lucid.ir.cut import ancestors, cut_nodes
 from lucid.ir.graph import Graph
-from lucid.ir.source import at_line
+from lucid.ir.modes import local
+from lucid.ir.source import at_line, caller
 from lucid.ir.tape import (
     GRAD,
     STOP_GRADIENT,
     TRACE,
     Node,
     bind,
+    is_recording,
     link,
     node_of,
     renewed,
@@ -113,7 +115,8 @@ class Tensor(Methods, Operators):
         if requires_grad and dtype is None and not is_differentiable(array.dtype):
             array = array.astype(get_default_dtype())
         self.value = array
-        self.node = self.storage = self.origin = None
+        self.storage = self.origin = None
+        self.node = wrap(array).node  # None, unless a run is recorded
         if requires_grad:
             self.requires_grad_(True)
         if keep_grad:
@@ -155,6 +158,11 @@ class Tensor(Methods, Operators):
             )
         if node is None and not requires_grad:
             return self
+        if requires_grad and is_recording() and not local.recorder.is_outside(node):
+            raise GraphError(
+                "requires_grad_: a tensor made inside a jitted function cannot become a leaf there; "
+                f"use lucid.func.grad, or make it outside{at_line()}"
+            )
         cell, flags = (None, 0) if node is None else (node.cell, node.flags)
         self.node = Node(None, (), flags | GRAD if requires_grad else flags & ~GRAD, self.value)
         if self.storage is not None:
@@ -166,6 +174,8 @@ class Tensor(Methods, Operators):
     def grad(self) -> Any:
         """The gradient that `backward` has accumulated, or None."""
         cell = None if self.node is None else self.node.cell
+        if cell is not None and is_recording():
+            local.recorder.touched(cell)
         return None if cell is None else cell.grad
 
     @grad.setter
@@ -178,7 +188,10 @@ class Tensor(Methods, Operators):
                 )
         elif self.node is None or self.node.cell is None:
             return
-        self.cell().grad = value
+        cell = self.cell()
+        if is_recording():
+            local.recorder.touched(cell)
+        cell.grad = value
 
     @grad.deleter
     def grad(self) -> None:
@@ -197,6 +210,8 @@ class Tensor(Methods, Operators):
         """The ndarray, or an error that says why there is none. Every read by Python passes."""
         if self.value is None:
             raise unknown_value(self, what)
+        if is_recording():
+            local.recorder.looked(self, what, caller())
         return self.value
 
     def numpy(self) -> np.ndarray:
@@ -375,7 +390,7 @@ class Tensor(Methods, Operators):
 
     def detach(self) -> Tensor:
         """The same value, in the same memory, without its history: a constant for `backward`."""
-        traced = self.node is not None and self.node.flags & TRACE
+        traced = is_recording() or (self.node is not None and self.node.flags & TRACE)
         out = bind(STOP_GRADIENT, self) if traced else wrap(self.value)
         link(out, STOP_GRADIENT, self)
         return out

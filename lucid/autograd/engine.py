@@ -13,8 +13,8 @@ from lucid.errors import GraphError, ShapeError
 from lucid.ir.cut import Cut, cut_nodes
 from lucid.ir.modes import local
 from lucid.ir.source import at_line
+from lucid.ir.tape import FREED, GRAD, TRACE, Node, is_recording, node_of, node_type, wrap
 from lucid.ir.template import find_cut
-from lucid.ir.tape import FREED, GRAD, TRACE, Node, node_of, wrap
 from lucid.ir.types import Type
 from lucid.ops.promote import as_tensor, cast
 from lucid.transforms.constants import filled, zeros_like
@@ -67,6 +67,8 @@ def backward(
     grads = run(cut, seeds, create_graph, retain_graph or create_graph, keep=True)
     given: set[int] = {id(seed.value) for seed in seeds}
     for node, g in zip(starts, grads):
+        if g is None and inputs is None:  # reached through floor, round and the like: zero
+            g = wrap(np.zeros(node_type(node).shape, node_type(node).dtype))
         if g is not None:
             accumulate(node, g, create_graph, given)
 
@@ -159,7 +161,7 @@ def run(
         local.grad = before
     if local.anomaly:
         explain_nan(cut, seeds, grads)
-    if not retain_graph:
+    if not retain_graph and not is_recording():  # a recording still needs every equation
         free(cut, prepared.types)
     return grads
 
@@ -180,13 +182,15 @@ def accumulate(node: Node, g: Any, create_graph: bool, given: set[int]) -> None:
     """Add a gradient to the cell of a leaf, after its hooks."""
     g = apply_leaf_hooks(node, g)
     cell = cell_of(node)
+    if is_recording():
+        local.recorder.touched(cell)
     if cell.grad is None:
         value = g.value
         if create_graph or value is None or (g.node is not None and g.node.flags):
             cell.grad = g
         else:
             cell.grad = wrap(owned_array(value, given))
-    elif create_graph or cell.grad.node is not None or cell.grad.value is None or g.value is None:
+    elif create_graph or any(x.node is not None or x.value is None for x in (cell.grad, g)):
         cell.grad = cell.grad + g
     else:
         cell.grad.array()[...] += g.value

@@ -14,6 +14,7 @@ class _Modes(threading.local):
     staging: Any = (
         None  # the Trace of a transform whose rules are running: constants are equations too
     )
+    recorder: Any = None  # the Recorder of a run that is to be repeated natively
     maps: tuple[Any, ...] = ()  # the running vmaps, innermost last
 
 

@@ -194,8 +194,7 @@ def set_class(cls: type[Traced]) -> None:
 def wrap(value: Any, node: Node | None = None) -> Any:
     """A tensor around a value (None where unknown) and a Node."""
     if recording[0] and node is None and value is not None and local.recorder is not None:
-        node = Node(None, (), 0, value)
-        local.recorder.born(node, value)
+        node = local.recorder.born(value)
     out = _new(_class)
     out.value = value
     out.node = node
@@ -475,6 +474,8 @@ def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) ->
     node.serial = next(_serials)
     node.index = 0
     node.outs = node.stamp = node.cell = node.trace = node.type = None
+    if recording[0] and local.recorder is not None:
+        local.recorder.made(node, value)
     source = local.source
     if source is None:
         frame = _getframe(2)

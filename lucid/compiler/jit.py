@@ -1,0 +1,276 @@
+"""jit: a function that is recorded on its first call and runs natively on later ones.
+
+The recording is a real run, so Python's `if` and `while` work in it; every value that Python looked at
+becomes a guard, and where a guard fails on a later call another path is recorded. Tensors that the function
+closed over are inputs; those it wrote to in place, and gradients it left in `.grad`, are written back.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from lucid.compiler.hot import compile_hot
+from lucid.ir.cut import cut_nodes
+from lucid.ir.graph import Graph
+from lucid.ir.modes import local
+from lucid.ir.pytree import flatten, unflatten
+from lucid.ir.recording import Guard, Recorder
+from lucid.ir.tape import GRAD, TRACE, Node, Traced, bind, node_of, noted, wrap
+from lucid.ir.tracing import function_name, input_names
+from lucid.ir.types import Type
+from lucid.ops.call import Call
+from lucid.ops.promote import as_tensor
+
+MOST_PATHS = 16
+
+
+class RecompileWarning(UserWarning):
+    """A jitted function has taken so many paths that it is interpreted from now on."""
+
+
+class Path:
+    """One recorded run, compiled: what it reads, what it gives, what it writes and what must hold for it."""
+
+    def __init__(self, jitted: Jitted, recorder: Recorder, inputs: Sequence[Any], result: Any) -> None:
+        leaves, self.out_tree = flatten(result)
+        self.fixed = [None if isinstance(y, Traced) else y for y in leaves]
+        outputs = [y for y in leaves if isinstance(y, Traced)]
+        self.sources: list[Any] = []
+        captured: list[Node] = []
+        for node, x in recorder.captured.items():
+            captured.append(node)
+            self.sources.append(recorder.grads.get(id(x), x))
+        self.written = [x for x, _ in recorder.written.values()]
+        self.cells = [cell for cell, _ in recorder.cells.values()]
+        self.had_grad = [before is not None for _, before in recorder.cells.values()]
+        self.gives_grad = [cell.grad is not None for cell in self.cells]
+        self.guards: list[Guard] = recorder.guards
+        ends = [node_of(y) for y in outputs]
+        ends += [node_of(x) for x in self.written]
+        ends += [node_of(cell.grad) for cell in self.cells if cell.grad is not None]
+        ends += [guard.node for guard in self.guards]
+        section = cut_nodes([x.node for x in inputs] + captured, ends)
+        names = [*jitted.names, *[f"c{i}" for i in range(len(captured))]]
+        self.graph = section.graph(jitted.name, names)
+        self.constants = [
+            recorder.constants.get(section.slots[slot], section.slots[slot].saved) for slot in section.captured
+        ]
+        self.n_outputs = len(outputs)
+        self.program = compile_hot(self.graph)
+
+    def arrays(self) -> list[np.ndarray] | None:
+        """What the path reads beside the arguments, None where it is not there."""
+        for cell, had in zip(self.cells, self.had_grad):
+            if (cell.grad is not None) != had:
+                return None
+        out = []
+        for source in self.sources:
+            x = source if isinstance(source, Traced) else source.grad
+            if x is None or x.value is None:
+                return None
+            out.append(x.value)
+        return out + self.constants
+
+    def fits(self, arrays: Sequence[np.ndarray], n_args: int) -> bool:
+        """Have the captured tensors the types they had?"""
+        for var, array in zip(self.graph.inputs[n_args:], arrays):
+            if var.type.dtype != array.dtype or var.type.shape != array.shape:
+                return False
+        return True
+
+    def broken(self, values: Sequence[np.ndarray]) -> Guard | None:
+        """The first guard that does not hold."""
+        for guard, value in zip(self.guards, values):
+            same = np.array_equal(value, guard.expected, equal_nan=value.dtype.kind in "fc")
+            if not same:
+                return guard
+        return None
+
+    def commit(self, values: Sequence[np.ndarray]) -> None:
+        """Write back the state that a run has changed."""
+        from lucid.mutation import touch
+
+        rest = iter(values)
+        for x in self.written:
+            x.value[...] = next(rest)
+            touch(x)
+        for cell, gives in zip(self.cells, self.gives_grad):
+            cell.grad = wrap(next(rest)) if gives else None
+
+    @property
+    def n_state(self) -> int:
+        return len(self.written) + sum(self.gives_grad)
+
+    def result(self, outputs: Sequence[Any]) -> Any:
+        rest = iter(outputs)
+        leaves = [next(rest) if y is None else y for y in self.fixed]
+        return unflatten(self.out_tree, leaves)
+
+
+class Jitted:
+    """A function made by `jit`."""
+
+    def __init__(self, f: Callable[..., Any], static_argnums: Any = (), donate_argnums: Any = ()) -> None:
+        functools.update_wrapper(self, f)
+        self.function = f
+        self.name = function_name(f)
+        self.static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+        self.donated = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
+        self.paths: dict[Any, list[Path]] = {}
+        self.names: list[str] = []
+        self.reasons: list[str] = []
+        self.given_up = False
+        self._lock = RLock()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, tree = flatten((self.dynamic(args), kwargs))
+        tensors = [x if isinstance(x, Traced) else as_tensor(x) for x in leaves]
+        if self.given_up or local.recorder is not None or any(x.value is None for x in tensors):
+            return self.function(*args, **kwargs)
+        key = self.key(args, tree, tensors)
+        tracked = any(x.node is not None and x.node.flags for x in tensors)
+        values = [x.value for x in tensors]
+        paths = self.paths.get(key, ())
+        for path in paths:
+            found = self.run(path, tensors, values, tracked)
+            if found is not None:
+                return found[0]
+        return self.record(key, args, kwargs, tensors, tree, tracked)
+
+    def dynamic(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(None if i in self.static else x for i, x in enumerate(args)) if self.static else args
+
+    def key(self, args: tuple[Any, ...], tree: Any, tensors: Sequence[Any]) -> Any:
+        types = tuple([(x.value.dtype, x.value.shape) for x in tensors])
+        fixed = tuple(args[i] for i in self.static if i < len(args))
+        return (tree, types, fixed, local.grad)
+
+    def run(self, path: Path, tensors: Sequence[Any], values: Sequence[Any], tracked: bool) -> tuple[Any] | None:
+        """The result of a recorded path, None where it does not hold for these values."""
+        extra = path.arrays()
+        if extra is None or not path.fits(extra, len(values)):
+            return None
+        watched = tracked or (local.grad and any(is_tracked(x) for x in path.sources))
+        if watched and not path.n_state and not path.guards:
+            captured = [x if isinstance(x, Traced) else x.grad for x in path.sources]
+            outs = bind(Call(path.graph), *tensors, *captured, *[wrap(c) for c in path.constants])
+            return (path.result(outs),)
+        if tracked:
+            return None
+        outputs = path.program([*values, *extra])
+        n, m = path.n_outputs, path.n_outputs + path.n_state
+        broken = path.broken(outputs[m:])
+        if broken is not None:
+            self.reasons.append(
+                f"{self.name}: {broken.what} at {broken.source} was {short(broken.expected)} and is "
+                f"{short(outputs[m + path.guards.index(broken)])} now"
+            )
+            return None
+        path.commit(outputs[n:m])
+        return (path.result([wrap(y) for y in outputs[:n]]),)
+
+    def record(
+        self, key: Any, args: Any, kwargs: Any, tensors: Sequence[Any], tree: Any, tracked: bool
+    ) -> Any:
+        """Run the function, watching, and keep the path it took."""
+        with self._lock:
+            known = self.paths.setdefault(key, [])
+            if len(known) >= MOST_PATHS:
+                self.given_up = True
+                warnings.warn(
+                    f"{self.name} has taken {MOST_PATHS} paths for one kind of arguments and is interpreted "
+                    f"from now on; the last reason: {self.why_recompiled()}",
+                    RecompileWarning,
+                    stacklevel=3,
+                )
+                return self.function(*args, **kwargs)
+            if self.paths and not known and len(self.paths) > 1:
+                self.reasons.append(f"{self.name}: called with {', '.join(str(x.type) for x in tensors)}")
+            path = self.trace(args, kwargs, tensors, tree)
+            known.insert(0, path)
+        if tracked:
+            found = self.run(path, tensors, [x.value for x in tensors], tracked)
+            return self.function(*args, **kwargs) if found is None else found[0]
+        return path.first
+
+    def trace(self, args: Any, kwargs: Any, tensors: Sequence[Any], tree: Any) -> Path:
+        self.names = input_names(self.function, args, kwargs) if not self.static else []
+        with Recorder() as recorder:
+            inputs = []
+            for x in tensors:
+                node = Node(None, (), TRACE | (GRAD if is_tracked(x) else 0), x.value)
+                recorder.inputs.add(node)
+                inputs.append(wrap(x.value, node))
+            new_args, new_kwargs = unflatten(tree, inputs)
+            full = tuple(args[i] if i in self.static else x for i, x in enumerate(new_args))
+            result = self.function(*full, **new_kwargs)
+            for y in flatten(result)[0]:
+                if isinstance(y, Traced):
+                    noted(node_of(y), y)
+            path = Path(self, recorder, inputs, result)
+        settle_state(recorder)
+        leaves = [wrap(y.value) for y in flatten(result)[0] if isinstance(y, Traced)]
+        path.first = path.result(leaves)  # type: ignore[attr-defined]
+        return path
+
+    def why_recompiled(self) -> str:
+        """In one line, why the function was last recorded again."""
+        return self.reasons[-1] if self.reasons else f"{self.name}: it was not recorded more than once"
+
+    def graph(self, *args: Any, stage: str = "traced", **kwargs: Any) -> Graph:
+        """The Graph of the function for these arguments after a stage of the compiler."""
+        from lucid.compiler.pipeline import stages
+
+        leaves, tree = flatten((self.dynamic(args), kwargs))
+        tensors = [as_tensor(x) for x in leaves]
+        key = self.key(args, tree, tensors)
+        if not self.paths.get(key):
+            self(*args, **kwargs)
+        return stages(self.paths[key][0].graph)[stage]
+
+
+def is_tracked(x: Any) -> bool:
+    return isinstance(x, Traced) and x.node is not None and bool(x.node.flags)
+
+
+def settle_state(recorder: Recorder) -> None:
+    """Take the tensors that a recorded run has written off its tape."""
+    for x, before in recorder.written.values():
+        if before is None or not (before.flags or before.cell):
+            x.node = None
+        else:
+            node = Node(None, (), before.flags, x.value)
+            node.cell = before.cell
+            x.node = node
+        if x.storage is not None and x.node is not None:
+            x.node.stamp = (x.storage, x.storage.version)
+    for cell, _ in recorder.cells.values():
+        if cell.grad is not None:
+            cell.grad = wrap(cell.grad.value)
+
+
+def short(value: np.ndarray) -> str:
+    return str(value.item()) if value.size == 1 else f"an array of {Type(value.dtype, value.shape)}"
+
+
+def jit(f: Any = None, *, static_argnums: Any = (), donate_argnums: Any = ()) -> Any:
+    """Compile a function: recorded on its first call, one native call afterwards.
+
+    >>> import lucid
+    >>> @lucid.jit
+    ... def f(x):
+    ...     return lucid.sin(x) * 2.0
+    >>> f(lucid.zeros(3))
+    Tensor([0., 0., 0.])
+    """
+    if f is None:
+        return functools.partial(jit, static_argnums=static_argnums, donate_argnums=donate_argnums)
+    return Jitted(f, static_argnums, donate_argnums)
+
+

@@ -1,0 +1,111 @@
+"""Recorder: watches one real run of a function, so that the run can be repeated without Python.
+
+While it is active every operation is put on the tape. The recorder notes which tensors from outside were
+read (they become inputs), which were written (they become outputs that are written back), which gradients
+changed, and which values Python looked at (they become guards).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lucid.ir.modes import local
+from lucid.ir.tape import GRAD, STOP_GRADIENT, Node, next_serial, recording
+
+
+class Guard:
+    """A value that Python looked at: the run is only good for later ones where it is the same."""
+
+    __slots__ = ("expected", "node", "source", "what")
+
+    def __init__(self, node: Node, expected: np.ndarray, what: str, source: Any) -> None:
+        self.node = node
+        self.expected = expected
+        self.what = what
+        self.source = source
+
+
+class Recorder:
+    """What one recorded run touched.
+
+    captured     Node -> tensor from outside that was read
+    constants    Node -> array that was made during the run
+    written      id -> (tensor from outside that was written, its Node before)
+    cells        id -> (cell, its gradient before)
+    guards       values that Python looked at
+    values       id -> (Node, array) of every value seen
+    """
+
+    def __init__(self) -> None:
+        self.start = next_serial()
+        self.inputs: set[Node] = set()
+        self.captured: dict[Node, Any] = {}
+        self.constants: dict[Node, np.ndarray] = {}
+        self.written: dict[int, tuple[Any, Node | None]] = {}
+        self.cells: dict[int, tuple[Any, Any]] = {}
+        self.grads: dict[int, Any] = {}
+        self.guards: list[Guard] = []
+        self.values: dict[int, tuple[Node, np.ndarray]] = {}
+
+    def __enter__(self) -> Recorder:
+        self.outer = local.recorder
+        local.recorder = self
+        recording[0] += 1
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        recording[0] -= 1
+        local.recorder = self.outer
+
+    def is_outside(self, node: Node | None) -> bool:
+        """Was the tensor with this Node there before the run?"""
+        if node is None or node in self.captured:
+            return True
+        if node in self.inputs or node in self.constants:
+            return False
+        return node.serial < self.start or node.op is None
+
+    def read(self, node: Node, x: Any) -> None:
+        """An operation reads the tensor `x`."""
+        if x.value is not None:
+            self.made(node, x.value)
+        if node not in self.captured and self.is_outside(node):
+            self.captured[node] = x
+
+    def made(self, node: Node, value: np.ndarray) -> None:
+        """An operation gave `value`."""
+        self.values[id(value)] = (node, value)
+
+    def born(self, value: np.ndarray) -> Node:
+        """The Node of a tensor made from an array during the run: a constant of it.
+
+        An array that is the value of a recorded tensor is no constant: the new tensor is that one, detached.
+        """
+        known = self.values.get(id(value))
+        if known is not None:
+            return Node(STOP_GRADIENT, (known[0],), known[0].flags & ~GRAD, value)
+        node = Node(None, (), 0, value)
+        self.constants[node] = value.copy()
+        self.made(node, value)
+        return node
+
+    def wrote(self, x: Any) -> None:
+        """The tensor `x` is about to be written."""
+        if id(x) not in self.written and self.is_outside(x.node):
+            self.written[id(x)] = (x, x.node)
+
+    def touched(self, cell: Any) -> None:
+        """The gradient in `cell` is read or about to change."""
+        if id(cell) not in self.cells:
+            self.cells[id(cell)] = (cell, cell.grad)
+            if cell.grad is not None:
+                self.grads[id(cell.grad)] = cell
+
+    def looked(self, x: Any, what: str, source: Any) -> None:
+        """Python looks at the value of `x`."""
+        node = x.node
+        if node is None or node in self.constants:
+            return
+        self.guards.append(Guard(node, np.array(x.value), what, source))

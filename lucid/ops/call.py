@@ -1,0 +1,50 @@
+"""Call: a whole Graph as one operation. Its rules are the transforms of the Graph."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from lucid.ir.graph import Graph
+from lucid.ir.interpret import Hot, Program
+from lucid.ir.primitive import Primitive
+from lucid.ir.tape import bind
+from lucid.ir.types import Type
+from lucid.ops.custom import apply
+
+
+@lru_cache(maxsize=256)
+def native(graph: Graph) -> Any:
+    """The compiled Graph, or its interpreter where nothing is compiled."""
+    return Program(graph) if Hot.compile is None else Hot.compile(graph)
+
+
+class Call(Primitive):
+    """The outputs of `graph`, run as one native program where that is possible."""
+
+    graph: Graph
+
+    def infer(self, *xs: Type) -> tuple[Type, ...]:
+        return self.graph.out_types
+
+    def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
+        return tuple(native(self.graph)([np.asarray(x) for x in xs]))
+
+    def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.jvp import jvp
+
+        derivative = jvp(self.graph, self.graph.inputs, [t is not None for t in ts])
+        return tuple(apply(derivative, self.graph, xs, ys, ts))
+
+    def vjp(self, cts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vjp import vjp
+
+        derivative = vjp(self.graph, self.graph.inputs, [ct is not None for ct in cts])
+        return tuple(apply(derivative, self.graph, xs, ys, cts))
+
+    def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vmap import batch_graph
+
+        return bind(Call(batch_graph(self.graph, n, batched)), *xs)
