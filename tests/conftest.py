@@ -7,6 +7,10 @@ from lucid.ir.modes import local
 from lucid.ops.promote import get_default_dtype, set_default_dtype
 
 
+def pytest_addoption(parser):
+    parser.addoption("--programs", type=int, default=300, help="how many random programs to run")
+
+
 @pytest.fixture(autouse=True)
 def modes_as_in_a_new_process():
     """A test that changes a mode, or NumPy's printing, does not change the next test."""

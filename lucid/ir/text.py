@@ -44,7 +44,8 @@ def _section(graph: Graph, name: str, labels: dict[Graph, str]) -> str:
         if isinstance(x, Var):
             return names[x]
         value = repr(x.value).replace(" ", "")
-        return value if x.dtype == context else f"{value}:{SHORT_NAMES[x.dtype]}"
+        understood = context is not None and x.dtype == context  # NumPy takes None for float64
+        return value if understood else f"{value}:{SHORT_NAMES[x.dtype]}"
 
     rows = []
     for eqn in graph.equations:

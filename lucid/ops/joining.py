@@ -182,7 +182,7 @@ def roll(x: Any, shifts: Any, dims: Any = None, *, axis: Any = None) -> Any:
         raise ShapeError(f"roll: {len(steps)} shifts for {len(axes)} axes{at_line()}")
     for step, a in zip(steps, axes):
         at = axis_of("roll", a, x.ndim)
-        n = x.shape[at]
+        n = x.shape[at] if x.ndim else 0
         cut = -step % n if n else 0
         if cut:
             x = bind(Concatenate(at), slice_axis(x, at, cut, n), slice_axis(x, at, 0, cut))
@@ -196,6 +196,7 @@ def repeat_interleave(x: Any, repeats: Any, dim: Any = None, *, axis: Any = None
     if at is None:
         x, at = ravel(x), 0
     at = axis_of("repeat_interleave", at, x.ndim)
+    x = x if x.ndim else ravel(x)
     n = x.shape[at]
     if isinstance(repeats, int):
         apart = broadcast_to(

@@ -42,6 +42,8 @@ def take_along_dim(x: Any, indices: Any, dim: Any = None, *, axis: Any = None) -
     if x.ndim != indices.ndim:
         facts = f"indices of shape {indices.shape} for a tensor of shape {x.shape}"
         raise ShapeError(f"take_along_dim: {facts}: as many axes{at_line()}")
+    if not x.ndim:
+        return take_along_dim(ravel(x), ravel(indices), 0).reshape(())
     try:
         others = broadcast_shapes(replaced(x.shape, at, 1), replaced(indices.shape, at, 1))
     except ShapeError as error:
@@ -201,6 +203,8 @@ def argwhere(x: Any) -> Any:
 def diff(x: Any, n: int = 1, dim: Any = None, *, axis: Any = None) -> Any:
     """Differences between neighbours along an axis, taken n times."""
     x = as_tensor(x)
+    if not x.ndim:
+        raise ShapeError(f"diff: a 0-d tensor has no neighbours{at_line()}")
     at = axis_of("diff", either("diff", ("dim", dim), ("axis", axis), -1), x.ndim)
     for _ in range(n):
         size = x.shape[at]

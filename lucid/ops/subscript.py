@@ -155,7 +155,7 @@ def setitem(x: Any, index: Any, value: Any) -> Any:
     x = as_tensor(x)
     value = stored(x, value)
     mask = index if is_mask(index) else None
-    if mask is not None and mask.ndim and value.ndim <= x.ndim - mask.ndim:
+    if mask is not None and value.ndim <= x.ndim - mask.ndim:
         return set_masked(x, as_tensor(mask), value)
     basic, axes, indices, place = plain(x.shape, index)
     if not axes:

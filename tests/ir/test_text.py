@@ -178,3 +178,8 @@ def test_types_print_as_they_parse(text):
 def test_text_that_is_no_type_is_refused(text):
     with pytest.raises(ParseError, match="not a type"):
         Type.parse(text)
+
+
+def test_float64_literal_without_a_var_beside_it_says_its_dtype():
+    text = "graph f():\n    %0: f64[2] = full[shape=(2,), dtype='f64'] 1.0:f64\n    return %0"
+    assert str(parse(text)) == text

@@ -1,0 +1,221 @@
+"""Random programs over the public operations, as Python text: made, run, and shrunk when they fail.
+
+A Program is inputs with shapes and a list of statements `v3 = lucid.sin(v1) * v0`. It is made by
+running each candidate statement on the values so far, so that shapes fit and numbers stay moderate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import lucid
+
+INDENT = "    "
+
+
+@dataclass(frozen=True)
+class Statement:
+    """`target` becomes what `text` (one line or several) says; it reads the names `uses`."""
+
+    target: str
+    text: str
+    uses: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A scalar function of float64 arrays.
+
+    reads    True where Python looks at values, so that vmap and traces of Types refuse it
+    """
+
+    inputs: tuple[tuple[str, tuple[int, ...]], ...]
+    statements: tuple[Statement, ...]
+    result: str
+    reads: bool
+    seed: int
+
+    def text(self) -> str:
+        lines = [f"def f({', '.join(name for name, _ in self.inputs)}):"]
+        for statement in self.statements:
+            lines += [INDENT + line for line in statement.text.splitlines()]
+        lines.append(f"{INDENT}return lucid.sin({self.result}).sum()")
+        return "\n".join(lines)
+
+    def function(self) -> Any:
+        scope: dict[str, Any] = {"lucid": lucid, "np": np}
+        exec(compile(self.text(), "<program>", "exec"), scope)
+        return scope["f"]
+
+    def arrays(self) -> list[np.ndarray]:
+        rng = np.random.default_rng(self.seed)
+        return [rng.uniform(-1.5, 1.5, shape) for _, shape in self.inputs]
+
+    def without(self, i: int) -> Program | None:
+        """The program without statement `i`, whose value is replaced by one it was computed from."""
+        gone = self.statements[i]
+        for other in gone.uses or ("",):
+            kept = []
+            for statement in self.statements[:i] + self.statements[i + 1 :]:
+                if gone.target in statement.uses:
+                    uses = tuple(other if name == gone.target else name for name in statement.uses)
+                    text = rename(statement.text, gone.target, other)
+                    statement = replace(statement, text=text, uses=uses)
+                kept.append(statement)
+            result = other if self.result == gone.target else self.result
+            smaller = replace(self, statements=tuple(kept), result=result)
+            if other and runs(smaller):
+                return smaller
+        return None
+
+    def returning(self, i: int) -> Program:
+        """The program that ends with statement `i`."""
+        return replace(self, statements=self.statements[: i + 1], result=self.statements[i].target)
+
+
+def rename(text: str, old: str, new: str) -> str:
+    import re
+
+    return re.sub(rf"\b{old}\b", new, text)
+
+
+def runs(program: Program) -> bool:
+    try:
+        value = program.function()(*map(lucid.as_tensor, program.arrays()))
+        return bool(np.isfinite(value.numpy()).all())
+    except Exception:
+        return False
+
+
+def shrink(program: Program, fails: Any) -> Program:
+    """A smaller program for which `fails` is still true; one step at a time until none is."""
+    smaller: Program | None = program
+    while smaller is not None:
+        program = smaller
+        n = len(program.statements)
+        candidates = [program.returning(i) for i in range(n - 1)]
+        candidates += [p for i in reversed(range(n)) if (p := program.without(i)) is not None]
+        smaller = next((p for p in candidates if runs(p) and fails(p)), None)
+    used = {name for statement in program.statements for name in statement.uses} | {program.result}
+    fewer = replace(program, inputs=tuple(x for x in program.inputs if x[0] in used))
+    return fewer if fewer.inputs and runs(fewer) and fails(fewer) else program
+
+
+# Making them
+
+UNARY = (
+    "lucid.sin({x})", "lucid.cos({x} * 2.0)", "lucid.tanh({x})", "lucid.exp(-{x} * {x})",
+    "lucid.sigmoid({x})", "lucid.sqrt({x} * {x} + 1.0)", "lucid.log({x} * {x} + 0.5)", "-{x}",
+    "{x} ** 3", "{x} ** 2 - 1", "lucid.abs({x})", "1.0 / ({x} * {x} + 1.0)", "lucid.erf({x})",
+    "lucid.atan({x})", "lucid.clamp({x}, -0.9, 1.1)", "lucid.where({x} > 0, {x}, 0.3 * {x})",
+    "lucid.relu({x} - 0.2)", "lucid.log1p({x} * {x})", "lucid.expm1({x} * 0.5)", "lucid.sinh({x} * 0.5)",
+    "({x} > 0.1).to('float64') * {x}", "lucid.floor({x}) + {x}", "(1.5 - {x}) * 0.5",
+    "({x} * lucid.exp(1j * {x})).real", "lucid.abs({x} + 2j * lucid.sin({x}))",
+    "{x}.to('complex128').imag + {x}", "{x}.clone() * 2",
+    "2.0 ** {x}", "lucid.square({x})",
+)  # fmt: skip
+BINARY = (
+    "{x} + {y}", "{x} - 2 * {y}", "{x} * {y}", "{x} / ({y} * {y} + 1.0)", "lucid.maximum({x}, {y})",
+    "lucid.minimum({x} * 2.0, {y})", "lucid.atan2({x}, {y} * {y} + 1.0)", "lucid.where({x} > {y}, {x}, {y} * {y})",
+    "({x} * {x} + 0.5) ** {y}", "lucid.hypot({x}, {y} + 3.0)", "lucid.where({y} < 0, {x} * {y}, 1.0)",
+)  # fmt: skip
+REDUCTIONS = (
+    "{x}.sum({d})", "{x}.mean({d}, keepdim=True)", "{x}.prod({d})", "{x}.max({d})[0]", "lucid.amin({x}, {d})",
+    "lucid.logsumexp({x}, {d})", "{x}.sum({d}, keepdim=True)", "({x} * {x} + 0.1).sum({d}).sqrt()",
+    "lucid.var({x}, {d}, correction=0)",
+)  # fmt: skip
+ALONG = (
+    "{x}.cumsum({d})", "{x}.cumprod({d})", "lucid.softmax({x}, {d})", "lucid.sort({x}, {d})[0]",
+    "lucid.flip({x}, [{d}])", "lucid.log_softmax({x}, {d})", "lucid.cummax({x}, {d})[0]",
+    "lucid.roll({x}, 1, {d})", "lucid.cat([{x}, {x} * 2.0], {d})", "lucid.stack([{x}, -{x}], {d})",
+    "{x}.unsqueeze({d})", "lucid.topk({x}, 1, {d})[0]", "lucid.take_along_dim({x}, {x}.argsort({d}), {d})",
+    "lucid.diff({x}, dim={d})",
+)  # fmt: skip
+SHAPES = (
+    "{x}.reshape(-1)", "{x}.T if {x}.ndim == 2 else {x}", "{x}[None]", "{x}[..., None] * {x}[..., None]",
+    "{x}.expand(2, *{x}.shape)", "{x}.sum()", "{x}.mean() + {x}", "{x}.reshape(-1, 1) * {x}.reshape(-1)[:3]",
+)  # fmt: skip
+INDEXING = (
+    "{x}[0]", "{x}[-1:]", "{x}[::2]", "{x}[::-1]", "{x}[[0, -1, 0]]", "{x}[..., :2]", "{x}[..., [0, 0]]",
+    "{x}[np.array([0, -1])] * 2.0", "{x}[1:]", "{x}[..., -1, None]",
+)  # fmt: skip
+PRODUCTS = (
+    "{x} @ {x}.T", "lucid.einsum('ij,kj->ik', {x}, {x})", "{x}.T @ lucid.tanh({x})",
+    "lucid.einsum('ij,ij->i', {x}, {x})", "{x} @ {x}.sum(0)", "lucid.matmul({x}[None], {x}.T)",
+)  # fmt: skip
+IN_PLACE = (
+    "{t} = {x}.clone()\n{t}[0] = {x}[-1] * 2.0",
+    "{t} = {x} * 1.0\n{t} += {x}\n{t} *= 0.5",
+    "{t} = {x}.clone()\n{t}[..., 0] *= {x}[..., -1]",
+    "{t} = lucid.zeros({x}.shape, dtype='float64')\n{t}[:1] = lucid.sin({x}[:1])\n{t}[1:] -= {x}[1:]",
+    "{t} = {x}.clone()\n{t}.mul_({x}).add_(1.0)",
+    "{t} = {x}.clone()\n{t}[{t} > 0.5] = 0.25",
+    "{t} = {x}.clone()\nview = {t}[1:]\nview *= 3.0",
+)
+CONTROL = (
+    "{t} = {x} * 2.0 if float({x}.sum()) > 0 else {x} + 1.0",
+    "{t} = {x}\nfor _ in range(1 + int(abs({x}.sum().item())) % 3):\n    {t} = lucid.sin({t}) + {x}",
+    "{t} = {x}\nwhile float(abs({t}).sum()) > 1.0:\n    {t} = {t} * 0.5",
+)
+
+
+def candidate(rng: np.random.Generator, values: dict[str, Any], target: str) -> tuple[str, tuple[str, ...], bool]:
+    """A statement's text, what it uses and whether it reads values. It may not run."""
+    names = list(values)
+    x = str(rng.choice(names[-4:] if rng.random() < 0.7 else names))
+    y = str(rng.choice(names))
+    ndim = values[x].ndim
+    d = int(rng.integers(-ndim, ndim)) if ndim else 0
+    kind = rng.random()
+    if kind < 0.04:
+        return pick(rng, CONTROL).format(x=x, t=target), (x,), True
+    if kind < 0.13:
+        return pick(rng, IN_PLACE).format(x=x, t=target), (x,), False
+    groups = (UNARY, BINARY, BINARY, REDUCTIONS, ALONG, SHAPES, INDEXING, PRODUCTS)
+    group = groups[int(rng.integers(len(groups)))]
+    uses = (x, y) if group is BINARY else (x,)
+    return f"{target} = " + pick(rng, group).format(x=x, y=y, d=d), uses, False
+
+
+def pick(rng: np.random.Generator, group: tuple[str, ...]) -> str:
+    return group[int(rng.integers(len(group)))]
+
+
+def moderate(value: Any) -> bool:
+    return (
+        isinstance(value, lucid.Tensor)
+        and value.dtype == np.float64
+        and 0 < value.numpy().size <= 60
+        and bool(np.isfinite(value.numpy()).all())
+        and bool(np.abs(value.numpy()).max() < 15.0)
+    )
+
+
+def make(seed: int) -> Program:
+    """The program of a seed: two or three inputs and up to nine statements."""
+    rng = np.random.default_rng(seed)
+    shapes = [(3,), (2, 3), (1, 3), (2, 1), (), (3, 3), (2, 3, 2), (4,)]
+    chosen = [shapes[int(rng.integers(len(shapes)))] for _ in range(int(rng.integers(1, 4)))]
+    inputs = tuple((name, shape) for name, shape in zip("abc", chosen))
+    program = Program(inputs, (), "a", False, seed)
+    scope: dict[str, Any] = {"lucid": lucid, "np": np}
+    values = {name: lucid.as_tensor(x) for (name, _), x in zip(inputs, program.arrays())}
+    statements, reads = [], False
+    for _ in range(60):
+        if len(statements) >= 3 + seed % 7:
+            break
+        target = f"v{len(statements)}"
+        text, uses, looks = candidate(rng, values, target)
+        try:
+            inside = {**scope, **values}
+            exec(text, inside)
+        except lucid.errors.LucidError:
+            continue
+        if moderate(inside[target]):
+            statements.append(Statement(target, text, uses))
+            values[target] = inside[target]
+            reads = reads or looks
+    return replace(program, statements=tuple(statements), result=list(values)[-1], reads=reads)
