@@ -144,6 +144,11 @@ class Tensor(Methods, Operators):
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Ask (or stop asking) for the gradient of this leaf, in place."""
         node = self.node
+        if requires_grad and is_recording() and not local.recorder.is_outside(node):
+            raise GraphError(
+                "requires_grad_: a tensor made inside a jitted function cannot become a leaf there; "
+                f"use lucid.func.grad, or make it outside{at_line()}"
+            )
         if node is not None and node.op is not None:
             if requires_grad == self.requires_grad:
                 return self
@@ -158,11 +163,6 @@ class Tensor(Methods, Operators):
             )
         if node is None and not requires_grad:
             return self
-        if requires_grad and is_recording() and not local.recorder.is_outside(node):
-            raise GraphError(
-                "requires_grad_: a tensor made inside a jitted function cannot become a leaf there; "
-                f"use lucid.func.grad, or make it outside{at_line()}"
-            )
         cell, flags = (None, 0) if node is None else (node.cell, node.flags)
         self.node = Node(None, (), flags | GRAD if requires_grad else flags & ~GRAD, self.value)
         if self.storage is not None:
