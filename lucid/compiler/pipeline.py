@@ -1,7 +1,8 @@
-"""The compiler as a list of named stages, each a Graph that verifies: traced, simplified, shared, settled; then plans."""
+"""The compiler as named stages, each a Graph that verifies, from traced to settled; then plans."""
 
 from __future__ import annotations
 
+from lucid.compiler.decompose import decompose
 from lucid.compiler.lower import Executable, Lowering
 from lucid.compiler.settle import settle
 from lucid.compiler.share import share
@@ -9,7 +10,7 @@ from lucid.compiler.simplify import simplify
 from lucid.ir.graph import Graph
 from lucid.ir.verify import verify
 
-STAGES = {"simplified": simplify, "shared": share, "settled": settle}
+STAGES = {"decomposed": decompose, "simplified": simplify, "shared": share, "settled": settle}
 
 
 def stages(graph: Graph) -> dict[str, Graph]:

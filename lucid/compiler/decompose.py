@@ -1,0 +1,158 @@
+"""decompose: Graph -> Graph in which operations made of others are written out, so that they fuse.
+
+    logsumexp       max, sub, exp, sum, log
+    argmax, argmin  the least index at which the extreme element stands
+    einsum          transposes, reshapes, products and sums of two operands at a time
+    matmul          of integers: products and sums; of nothing: zeros
+    custom_vjp      its forward Graph
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from lucid.compiler.contracting import contract
+from lucid.compiler.scalar_code import LLVM
+from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
+from lucid.ir.primitive import Primitive
+from lucid.ir.rewrite import Rewriter, remove_dead
+from lucid.ir.tape import infer
+from lucid.ir.types import SHORT_NAMES, Type
+from lucid.ops.arithmetic import Add, Mul, Sub
+from lucid.ops.conditional import Where
+from lucid.ops.contraction import Einsum, Matmul
+from lucid.ops.creation import Full, Iota
+from lucid.ops.custom import CustomVjp
+from lucid.ops.exponential import Exp, Log
+from lucid.ops.extrema import Argmax, Argmin, Max, Min
+from lucid.ops.logic import BitwiseOr, Eq, Isfinite, Ne
+from lucid.ops.movement import Broadcast, Reshape, Transpose
+from lucid.ops.reduction import AllTrue, AnyTrue, LogSumExp, Prod, Sum
+
+EMPTY: dict[type, Any] = {
+    Sum: 0, Prod: 1, AnyTrue: False, AllTrue: True, Matmul: 0, Einsum: 0, LogSumExp: -math.inf,
+}  # fmt: skip
+
+
+def decompose(graph: Graph) -> Graph:
+    """The same function, with the operations above written out."""
+    writer = Decomposer()
+    outputs = writer.inline(graph, graph.inputs, fresh=False)
+    return remove_dead(Graph(graph.name, graph.inputs, tuple(writer.equations), tuple(outputs)))
+
+
+class Decomposer(Rewriter):
+    """A Rewriter whose equations are themselves decomposed."""
+
+    def inline(self, graph: Graph, inputs: Sequence[Atom], fresh: bool = True) -> list[Atom]:
+        """Write a Graph's equations for these inputs, with new Vars where `fresh`; its outputs."""
+        known: dict[Any, Atom] = dict(zip(graph.inputs, inputs))
+        for eqn in graph.equations:
+            self.source = eqn.source
+            operands = tuple([known[x] if x.__class__ is Var else x for x in eqn.inputs])
+            found = written_out(self, Equation(eqn.op, operands, eqn.outputs, eqn.source))
+            if found is None:
+                found = tuple([Var(var.type) for var in eqn.outputs]) if fresh else eqn.outputs
+                self.add(Equation(eqn.op, operands, found, eqn.source))  # type: ignore[arg-type]
+            known.update(zip(eqn.outputs, found))
+        return [known[x] if x.__class__ is Var else x for x in graph.outputs]
+
+    def make(self, op: Primitive, *inputs: Atom) -> Any:
+        result = infer(op, tuple([x.type for x in inputs]))
+        assert isinstance(result, Type)
+        eqn = Equation(op, inputs, (Var(result),), self.source)
+        found = written_out(self, eqn)
+        if found is not None:
+            return found[0]
+        self.add(eqn)
+        return eqn.outputs[0]
+
+    def full(self, type: Type, value: Any) -> Var:
+        return self.make(Full(type.shape, SHORT_NAMES[type.dtype]), literal(value, type))
+
+    def spread(self, y: Atom, x: Atom, axes: Sequence[int]) -> Atom:
+        """A reduced value repeated over the axes that the reduction of `x` took away."""
+        kept = tuple(i for i in range(x.type.ndim) if i not in axes)
+        return self.make(Broadcast(x.type.shape, kept), y)
+
+    def total(self, x: Atom, axes: tuple[int, ...]) -> Atom:
+        """The sum over axes; of booleans whether any is true, as NumPy adds them."""
+        return self.make((AnyTrue if x.type.dtype.kind == "b" else Sum)(axes), x)
+
+
+def literal(value: Any, type: Type) -> Literal:
+    return Literal(type.dtype.type(value).item(), type.dtype)
+
+
+
+
+
+def written_out(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
+    """What stands for the results of an equation, None where it stays as it is."""
+    op = type(eqn.op)
+    if op is CustomVjp:
+        count = len(eqn.op.forward.inputs)  # type: ignore[attr-defined]
+        source, outs = w.source, w.inline(eqn.op.forward, eqn.inputs[:count])  # type: ignore[attr-defined]
+        w.source = source
+        return outs
+    if any(SHORT_NAMES[x.type.dtype] not in LLVM for x in eqn.inputs):
+        return None
+    if op in EMPTY and any(x.type.size == 0 for x in eqn.inputs):
+        return [w.full(eqn.outputs[0].type, EMPTY[op])]
+    if op in (Max, Min) and eqn.outputs[0].type.size == 0:
+        return [w.full(eqn.outputs[0].type, 0)]
+    rule = RULES.get(op)
+    return None if rule is None else rule(w, eqn)
+
+
+def log_of_sum(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
+    """m + log(sum(exp(x - m))), where m is the maximum, or 0 where that is infinite or nan."""
+    (x,), axes = eqn.inputs, eqn.op.axes  # type: ignore[attr-defined]
+    top = w.make(Max(axes), x)
+    top = w.make(Where(), w.make(Isfinite(), top), top, literal(0, x.type))
+    powers = w.make(Exp(), w.make(Sub(), x, w.spread(top, x, axes)))
+    return [w.make(Add(), w.make(Log(), w.make(Sum(axes), powers)), top)]
+
+
+def index_of(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
+    """The least index of an element that equals the extreme one, or is nan."""
+    (x,), axis = eqn.inputs, eqn.op.axis  # type: ignore[attr-defined]
+    out = eqn.outputs[0].type
+    extreme = w.make((Max if isinstance(eqn.op, Argmax) else Min)((axis,)), x)
+    chosen = w.make(Eq(), x, w.spread(extreme, x, (axis,)))
+    if x.type.dtype.kind == "f":
+        chosen = w.make(BitwiseOr(), chosen, w.make(Ne(), x, x))
+    places = w.make(Iota(x.type.shape, axis, SHORT_NAMES[out.dtype]))
+    found = w.make(Where(), chosen, places, Literal(x.type.shape[axis], out.dtype))
+    return [w.make(Min((axis,)), found)]
+
+
+def contraction(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
+    terms, out = eqn.op.terms  # type: ignore[attr-defined]
+    y = contract(w, terms, eqn.inputs, out)
+    return [w.make(Add(), y, literal(0, y.type)) if isinstance(y, Literal) else y]
+
+
+def small_product(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
+    """matmul of what BLAS does not know: x[..., m, 1, k] * y[..., 1, n, k], summed over k."""
+    x, y = eqn.inputs
+    if x.type.dtype.kind == "f":
+        return None
+    if x.type.ndim > 1:
+        x = w.make(Reshape((*x.type.shape[:-1], 1, x.type.shape[-1])), x)
+    if y.type.ndim > 1:
+        ndim = y.type.ndim
+        y = w.make(Transpose((*range(ndim - 2), ndim - 1, ndim - 2)), y)
+        if eqn.inputs[0].type.ndim > 1:
+            y = w.make(Reshape((*y.type.shape[:-2], 1, *y.type.shape[-2:])), y)
+    products = w.make(Mul(), x, y)
+    total = w.total(products, (products.type.ndim - 1,))
+    return [w.make(Reshape(eqn.outputs[0].type.shape), total)]
+
+
+RULES: dict[type, Any] = {
+    LogSumExp: log_of_sum, Argmax: index_of, Argmin: index_of, Einsum: contraction,
+    Matmul: small_product,
+}  # fmt: skip
