@@ -158,10 +158,10 @@ class InPlace(Traced):
     masked_fill_ = mutation.masked_fill_
 
     add_ = in_place(arithmetic.add, np.add)
-    sub_ = subtract_ = in_place(arithmetic.subtract, np.subtract)
-    mul_ = multiply_ = in_place(arithmetic.multiply, np.multiply)
-    div_ = divide_ = true_divide_ = in_place(arithmetic.divide, np.true_divide)
-    neg_ = negative_ = in_place(arithmetic.negative, np.negative)
+    sub_ = subtract_ = in_place(arithmetic.subtract, np.subtract, "sub_")
+    mul_ = multiply_ = in_place(arithmetic.multiply, np.multiply, "mul_")
+    div_ = divide_ = true_divide_ = in_place(arithmetic.divide, np.true_divide, "div_")
+    neg_ = negative_ = in_place(arithmetic.negative, np.negative, "neg_")
     abs_ = absolute_ = in_place(arithmetic.abs, np.absolute)
     sgn_ = in_place(arithmetic.sgn)
     copysign_ = in_place(arithmetic.copysign)

@@ -288,9 +288,11 @@ def derive_again(x: Any, storage: Any, done: set[int]) -> None:
 # The operations
 
 
-def in_place(function: Callable[..., Any], ufunc: np.ufunc | None = None) -> Callable[..., Any]:
+def in_place(
+    function: Callable[..., Any], ufunc: np.ufunc | None = None, name: str = ""
+) -> Callable[..., Any]:
     """The in-place method of a function: `add_` of `add`; `ufunc` does it where none is tracked."""
-    name = function.__name__ + "_"
+    name = name or function.__name__ + "_"
     fast = None if ufunc is None else quiet(_into(ufunc))
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""NumPy's protocols: its ufuncs and functions stay on the tape where a tensor is among the operands.
+"""NumPy's protocols: its ufuncs and functions stay on the tape where an operand is a tensor.
 
 `UFUNCS` has a row for every ufunc with a counterpart, `lucid.numpy_functions.FUNCTIONS` one for
 every other function. What has no row raises an error: to convert silently would lose the gradient.

@@ -126,6 +126,7 @@ class Tensor(Methods, Operators):
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return len(self.shape)
 
     @property
@@ -135,6 +136,7 @@ class Tensor(Methods, Operators):
 
     @property
     def requires_grad(self) -> bool:
+        """True where `backward` computes the gradient of this tensor, or goes through it."""
         return self.node is not None and bool(self.node.flags & GRAD)
 
     @requires_grad.setter
@@ -146,7 +148,7 @@ class Tensor(Methods, Operators):
         node = self.node
         if requires_grad and is_recording() and not local.recorder.is_outside(node):
             raise GraphError(
-                "requires_grad_: a tensor made inside a jitted function cannot become a leaf there; "
+                "requires_grad_: a tensor made inside a jitted function cannot become a leaf; "
                 f"use lucid.func.grad, or make it outside{at_line()}"
             )
         if node is not None and node.op is not None:
@@ -350,10 +352,12 @@ class Tensor(Methods, Operators):
 
     @property
     def retains_grad(self) -> bool:
+        """True after `retain_grad()`: the gradient of this result is kept in `.grad`."""
         return self.node is not None and self.node.cell is not None and self.node.cell.retain
 
     @property
     def keep_grad(self) -> bool:
+        """The same as `retains_grad`."""
         return self.retains_grad
 
     def register_hook(self, hook: Any) -> HookHandle:
@@ -447,6 +451,7 @@ class Tensor(Methods, Operators):
         return out.clone() if copy and out is self else out
 
     def type_as(self, other: Tensor) -> Tensor:
+        """This tensor with the dtype of `other`."""
         return cast(self, other.dtype)
 
 

@@ -122,6 +122,7 @@ def is_grad_enabled() -> bool:
 
 
 def is_inference_mode_enabled() -> bool:
+    """True inside `inference_mode`."""
     return local.inference
 
 

@@ -168,16 +168,19 @@ class Traced:
 
     @property
     def type(self) -> Type:
+        """Dtype and shape together, as the IR writes them: `f32[32,10]`."""
         value = self.value
         return self.node.type if value is None else Type(value.dtype, value.shape)
 
     @property
     def dtype(self) -> np.dtype:
+        """The dtype of the elements, NumPy's."""
         value = self.value
         return self.node.type.dtype if value is None else value.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
         value = self.value
         return self.node.type.shape if value is None else value.shape
 

@@ -1,0 +1,110 @@
+"""What `import lucid` offers: every name is there, documented, and means one thing."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import lucid
+
+FUNCTIONS = {
+    name: getattr(lucid, name)
+    for name in lucid.__all__
+    if inspect.isfunction(getattr(lucid, name)) or inspect.isclass(getattr(lucid, name))
+}
+ALIASES = [
+    ("abs", "absolute"), ("add", "add"), ("sub", "subtract"), ("mul", "multiply"),
+    ("div", "divide"), ("div", "true_divide"), ("neg", "negative"), ("pow", "power"),
+    ("asin", "arcsin"), ("acos", "arccos"), ("atan", "arctan"), ("atan2", "arctan2"),
+    ("asinh", "arcsinh"), ("acosh", "arccosh"), ("atanh", "arctanh"), ("clamp", "clip"),
+    ("cat", "concat"), ("eq", "eq"), ("ne", "not_equal"), ("lt", "less"), ("le", "less_equal"),
+    ("gt", "greater"), ("ge", "greater_equal"), ("movedim", "moveaxis"), ("swapaxes", "swapdims"),
+    ("conj", "conjugate"), ("bitwise_not", "invert"), ("sigmoid", "expit"), ("vstack", "row_stack"),
+    ("trunc", "fix"), ("lgamma", "gammaln"), ("digamma", "psi"), ("equal", "array_equal"),
+]  # fmt: skip
+DTYPES = {
+    "half": "float16", "float": "float32", "double": "float64", "short": "int16", "int": "int32",
+    "long": "int64", "cfloat": "complex64", "cdouble": "complex128", "bool": "bool",
+    "bool_": "bool",
+    **{name: name for name in ("float16", "float32", "float64", "complex64", "complex128")},
+    **{f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+
+
+def test_the_list_of_names_is_sorted_and_has_no_doubles():
+    def order(name):  # numbers by their size: complex64 stands before complex128
+        return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+    assert lucid.__all__ == sorted(set(lucid.__all__), key=order)
+
+
+def test_every_name_in_the_list_is_there():
+    assert [name for name in lucid.__all__ if not hasattr(lucid, name)] == []
+
+
+def test_every_public_name_is_in_the_list():
+    public = {name for name in vars(lucid) if not name.startswith("_")}
+    modules = {name for name in public if inspect.ismodule(getattr(lucid, name))}
+    assert public - modules <= set(lucid.__all__)
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_public_name_has_a_docstring_of_at_least_a_sentence(name):
+    doc = inspect.getdoc(FUNCTIONS[name])
+    assert doc and len(doc.split()) >= 2 and doc.splitlines()[0].rstrip()[-1] in ".:;", doc
+
+
+@pytest.mark.parametrize(("name", "other"), ALIASES)
+def test_aliases_are_the_same_object(name, other):
+    assert getattr(lucid, name) is getattr(lucid, other)
+
+
+@pytest.mark.parametrize(("name", "dtype"), DTYPES.items())
+def test_dtypes_are_numpys(name, dtype):
+    assert getattr(lucid, name) == np.dtype(dtype) and isinstance(getattr(lucid, name), np.dtype)
+
+
+def test_constants_are_numpys():
+    assert (lucid.pi, lucid.e, lucid.inf) == (np.pi, np.e, np.inf)
+    assert np.isnan(lucid.nan) and lucid.newaxis is None
+
+
+def test_submodules_are_there_after_a_plain_import():
+    code = (
+        "import lucid; lucid.func.grad, lucid.autograd.grad, lucid.ir.trace, lucid.random.randn, "
+        "lucid.errors.ShapeError; print(lucid.__version__)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == lucid.__version__
+
+
+@pytest.mark.parametrize("name", [n for n in dir(lucid.Tensor) if not n.startswith("_")])
+def test_public_method_has_a_docstring(name):
+    member = inspect.getattr_static(lucid.Tensor, name)
+    if inspect.ismemberdescriptor(member):
+        pytest.skip("a slot")
+    assert inspect.getdoc(member), name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n for n in dir(lucid.Tensor) if n.endswith("_") and not n.endswith("__") and n[0] != "_"],
+)
+def test_in_place_method_has_a_counterpart(name):
+    assert hasattr(lucid.Tensor, name[:-1]) or name in ("fill_", "zero_"), name
+
+
+def test_methods_are_the_functions_of_the_same_name():
+    shared = [
+        name
+        for name in FUNCTIONS
+        if inspect.isfunction(inspect.getattr_static(lucid.Tensor, name, None))
+    ]
+    different = [name for name in shared if getattr(lucid.Tensor, name) is not FUNCTIONS[name]]
+    assert len(shared) > 150
+    assert different == ["where"]  # whose method has the condition as its second operand
