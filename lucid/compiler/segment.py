@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,43 +24,14 @@ from lucid.compiler.nesting import (
     NestBuilder,
     by_chunks,
     cost_of,
-    extent_of,
     prune,
     used_buffers,
 )
 from lucid.compiler.plan import Builder
-from lucid.compiler.products import MatmulStep
+from lucid.compiler.steps import STEPS
+from lucid.compiler.work import NestWork
 from lucid.ir.graph import Var
 from lucid.ir.types import Type
-from lucid.ops.contraction import Matmul
-
-STEPS: dict[type, Any] = {Matmul: MatmulStep}
-
-
-@dataclass(eq=False)
-class NestWork:
-    """The kernel of a Nest on the arrays of its buffers."""
-
-    nest: Nest
-    arrays: Sequence[Array]
-    label: str
-    cost: float
-    grain: int = 0
-
-    def kernels(self) -> Sequence[Any]:
-        return (self.nest.structure,)
-
-    def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
-        nest = self.nest
-        extent, unit = extent_of(nest)
-        words = nest.arguments()
-        grain = None
-        if nest.structure.mode == "rows" and all(nest.reduced):
-            grain = self.grain or extent
-            words.append(grain)
-        args = [*[array.address for array in self.arrays], *words]
-        kernel = kernels[nest.structure.key]
-        builder.call(kernel, args, extent, max(self.cost * unit, 0.01), grain, label=self.label)
 
 
 class SegmentLayout:

@@ -1,0 +1,18 @@
+"""Steps that stand alone: what says, for an operation, which types it accepts, and lowers it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lucid.compiler.products import MatmulStep
+from lucid.compiler.steps.joining import ConcatenateStep, PadStep, SliceSetStep
+from lucid.ops.contraction import Matmul
+from lucid.ops.movement import Concatenate, Pad
+from lucid.ops.writing import SliceSet
+
+STEPS: dict[type, Any] = {
+    Concatenate: ConcatenateStep,
+    Matmul: MatmulStep,
+    Pad: PadStep,
+    SliceSet: SliceSetStep,
+}

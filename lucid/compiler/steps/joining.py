@@ -1,0 +1,91 @@
+"""Concatenate, pad and slice_set: their operands are copied to where they stand in the result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lucid.compiler.arrays import Array
+from lucid.compiler.scalar_code import LLVM
+from lucid.compiler.steps.building import copy, fill, label_of
+from lucid.compiler.work import NestWork
+from lucid.ir.graph import Equation
+from lucid.ir.types import SHORT_NAMES
+from lucid.ops.movement import Slice, pad_plan
+
+
+def known(eqn: Equation) -> bool:
+    return all(SHORT_NAMES[x.type.dtype] in LLVM for x in (*eqn.inputs, *eqn.outputs))
+
+
+def part(
+    array: Array, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]
+) -> Array:
+    """A box of an array, in place."""
+    found = array.view(Slice(tuple(starts), tuple(limits), tuple(strides)))
+    assert found is not None
+    return found
+
+
+class ConcatenateStep:
+    accepts = staticmethod(known)
+
+    @staticmethod
+    def lower(layout: Any, eqn: Equation) -> list[NestWork]:
+        out, axis = layout.array(eqn.outputs[0]), eqn.op.axis  # type: ignore[attr-defined]
+        work, start = [], 0
+        for x in eqn.inputs:
+            starts, limits = [0] * len(out.shape), list(out.shape)
+            starts[axis], limits[axis] = start, start + x.type.shape[axis]
+            work += copy(layout, x, part(out, starts, limits, [1] * len(starts)), label_of(eqn))
+            start = limits[axis]
+        return work
+
+
+class PadStep:
+    accepts = staticmethod(known)
+
+    @staticmethod
+    def lower(layout: Any, eqn: Equation) -> list[NestWork]:
+        (x,), op = eqn.inputs, eqn.op
+        out, label = layout.array(eqn.outputs[0]), label_of(eqn)
+        _, target, source = pad_plan(op.low, op.high, op.interior, x.type.shape)  # type: ignore[attr-defined]
+        target = target[:-1]
+        if any(s.start >= s.stop for s in target):
+            return fill(0, out, label)
+        given = layout.array(x)
+        if source is not None:
+            starts, limits = [s.start for s in source[:-1]], [s.stop for s in source[:-1]]
+            given = part(given, starts, limits, [1] * len(starts))
+        if any(s.step != 1 for s in target):
+            work = fill(0, out, label)
+        else:
+            work = [w for border in borders(out, target) for w in fill(0, border, label)]
+        steps = [s.step for s in target]
+        inside = part(out, [s.start for s in target], [s.stop for s in target], steps)
+        return [*work, *copy(layout, given, inside, label)]
+
+
+def borders(array: Array, inside: Sequence[slice]) -> list[Array]:
+    """The parts of an array that lie outside of a box, without overlap."""
+    out = []
+    starts, limits = [0] * len(array.shape), list(array.shape)
+    for axis, box in enumerate(inside):
+        for start, limit in ((0, box.start), (box.stop, array.shape[axis])):
+            if start < limit:
+                low = [*starts[:axis], start, *starts[axis + 1 :]]
+                high = [*limits[:axis], limit, *limits[axis + 1 :]]
+                out.append(part(array, low, high, [1] * len(low)))
+        starts[axis], limits[axis] = box.start, box.stop
+    return out
+
+
+class SliceSetStep:
+    accepts = staticmethod(known)
+
+    @staticmethod
+    def lower(layout: Any, eqn: Equation) -> list[NestWork]:
+        (x, updates), op = eqn.inputs, eqn.op
+        out, label = layout.array(eqn.outputs[0]), label_of(eqn)
+        region = part(out, op.starts, op.limits, op.strides)  # type: ignore[attr-defined]
+        return [*copy(layout, x, out, label), *copy(layout, updates, region, label)]

@@ -1,0 +1,40 @@
+"""Work of a plan: what must be compiled for it (`kernels`) and the instructions it adds (`add`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lucid.compiler.arrays import Array
+from lucid.compiler.nest import Nest
+from lucid.compiler.nesting import extent_of
+from lucid.compiler.plan import Builder
+
+
+@dataclass(eq=False)
+class NestWork:
+    """The kernel of a Nest on the arrays of its buffers."""
+
+    nest: Nest
+    arrays: Sequence[Array]
+    label: str
+    cost: float
+    grain: int = 0
+
+    def kernels(self) -> Sequence[Any]:
+        return (self.nest.structure,)
+
+    def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
+        nest = self.nest
+        if nest.size == 0:
+            return  # the loops of a kernel run at least once
+        extent, unit = extent_of(nest)
+        words = nest.arguments()
+        grain = None
+        if nest.structure.mode == "rows" and all(nest.reduced):
+            grain = self.grain or extent
+            words.append(grain)
+        args = [*[array.address for array in self.arrays], *words]
+        kernel = kernels[nest.structure.key]
+        builder.call(kernel, args, extent, max(self.cost * unit, 0.01), grain, label=self.label)
