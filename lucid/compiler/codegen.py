@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-VERSION = 1  # of this module: part of every cache key
+VERSION = 2  # of this module: part of every cache key
 FLAGS = "O3 loop-vectorize slp-vectorize pic small"
 
 _local = threading.local()  # a target machine serves one thread
@@ -61,10 +61,16 @@ def _optimised(machine: Any, sources: tuple[object, ...]) -> Any:
     options.loop_vectorization = True
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(machine, options)
-    passes = builder.getModulePassManager()
-    _without_lock("LLVMPY_RunNewModulePassManager")(passes, first, builder)
-    _dispose(passes)
+    _run(builder.getModulePassManager(), first, builder)
+    inliner = llvm.create_new_module_pass_manager()  # of the vector functions that O3 made calls of
+    inliner.add_always_inliner_pass()
+    _run(inliner, first, builder)
     return first
+
+
+def _run(passes: Any, module: Any, builder: Any) -> None:
+    _without_lock("LLVMPY_RunNewModulePassManager")(passes, module, builder)
+    _dispose(passes)
 
 
 def _without_lock(name: str) -> Callable[..., Any]:

@@ -1,8 +1,8 @@
 """emit: the Structure of a Nest -> LLVM text of `void kernel(void **args, int64 lo, int64 hi)`.
 
-Loops over kept axes are outside and run over [lo, hi); loops over reduced axes are inside, once for each
-stage of reductions. Memory accesses of the innermost loop are marked as independent, so LLVM vectorises it
-without checking for overlap; sums may be reassociated, nothing else.
+Loops over kept axes are outside and run over [lo, hi); loops over reduced axes are inside, once for
+each stage of reductions. Memory accesses of the innermost loop are marked as independent, so LLVM
+vectorises it without checking for overlap; sums may be reassociated, nothing else.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from contextlib import contextmanager
 from typing import Any
 
 from lucid.compiler import scalars
-from lucid.compiler.nest import GENERAL, Structure
+from lucid.compiler.nest import GENERAL, Structure, Value
 from lucid.compiler.scalar_code import LLVM, STORED, ScalarWriter, constant
 
-VERSION = 1
+VERSION = 4
 
+INF = float("inf")
 _LIMITS = {
     "i8": (-(2**7), 2**7 - 1), "i16": (-(2**15), 2**15 - 1), "i32": (-(2**31), 2**31 - 1),
     "i64": (-(2**63), 2**63 - 1), "u8": (0, 2**8 - 1), "u16": (0, 2**16 - 1), "u32": (0, 2**32 - 1),
-    "u64": (0, 2**64 - 1), "f32": (float("-inf"), float("inf")), "f64": (float("-inf"), float("inf")),
-    "bool": (False, True),
+    "u64": (0, 2**64 - 1), "f32": (-INF, INF), "f64": (-INF, INF), "bool": (False, True),
 }  # fmt: skip
+BITS = {"f32": "i32", "f64": "i64"}
 REDUCTIONS = ("sum", "prod", "max", "min", "any", "all")
 
 
@@ -30,6 +31,11 @@ def initial(kind: str, dtype: str) -> Any:
     """The number that a reduction starts from."""
     low, high = _LIMITS[dtype]
     return {"sum": 0, "prod": 1, "max": low, "min": high, "any": False, "all": True}[kind]
+
+
+def ordered_as_integers(value: Value) -> bool:
+    """Is this an extremum of floats?"""
+    return value.param in ("max", "min") and value.dtype in BITS
 
 
 class Emitter:
@@ -73,26 +79,22 @@ class Emitter:
 
     @contextmanager
     def loop(self, start: str, stop: str, innermost: bool):  # type: ignore[no-untyped-def]
-        """A loop from `start` to `stop`; gives the name of its index."""
+        """A loop from `start` to `stop`, never empty; gives the name of its index."""
         self.loops += 1
         tag = f"l{self.loops}"
-        before = self.block
-        index, following = f"%{tag}.i", f"%{tag}.next"
-        self.line(f"br label %{tag}.head")
-        self.label(f"{tag}.head")
-        self.lines.append(
-            f"  {index} = phi i64 [ {start}, %{before} ], [ {following}, %{tag}.latch ]"
-        )
-        more = self.write(f"icmp slt i64 {index}, {stop}")
-        self.line(f"br i1 {more}, label %{tag}.body, label %{tag}.exit")
-        self.label(f"{tag}.body")
+        before, index, following = self.block, f"%l{self.loops}.i", f"%l{self.loops}.next"
+        self.line(f"br label %{tag}")
+        self.label(tag)
+        head = len(self.lines)
         outer, self.innermost = self.innermost, innermost
         yield index
         self.innermost = outer
-        self.line(f"br label %{tag}.latch")
-        self.label(f"{tag}.latch")
-        self.line(f"{following} = add nsw i64 {index}, 1")
-        self.line(f"br label %{tag}.head{f', !llvm.loop !{self.identify()}' if innermost else ''}")
+        self.line(f"{following} = add nuw nsw i64 {index}, 1")
+        more = self.write(f"icmp slt i64 {following}, {stop}")
+        mark = f", !llvm.loop !{self.identify()}" if innermost else ""
+        self.line(f"br i1 {more}, label %{tag}, label %{tag}.exit{mark}")
+        phi = f"  {index} = phi i64 [ {start}, %{before} ], [ {following}, %{self.block} ]"
+        self.lines.insert(head, phi)
         self.label(f"{tag}.exit")
 
     def identify(self) -> int:
@@ -311,12 +313,7 @@ class Emitter:
             stores = [s.stores[k] for k, at in full if at == stage]
             if not found and not stores:
                 continue
-            slots = {v: self.accumulator(s.values[v].dtype) for v in found}
-            for v, slot in slots.items():
-                value = s.values[v]
-                self.line(
-                    f"store {LLVM[value.dtype]} {constant(initial(value.param, value.dtype), value.dtype)}, ptr {slot}"
-                )
+            slots = {v: self.accumulator(v) for v in found}
 
             def body(
                 inner: dict[int, str], at: Sequence[str], stores: Any = stores, slots: Any = slots
@@ -330,23 +327,62 @@ class Emitter:
             bounds = ("%lo", "%hi") if all(s.reduced) else None
             self.nest(axes, env, bases, index, wanted, body, bounds)
             for v, slot in slots.items():
-                env[v] = self.write(f"load {LLVM[s.values[v].dtype]}, ptr {slot}")
+                env[v] = self.accumulated(v, slot)
         done = {k for k, _ in full}
         rest = [store for k, store in enumerate(s.stores) if k not in done]
         self.compute(self.closure([store.value for store in rest], env), env, bases, index)
         for store in rest:
             self.store(bases[store.buffer], s.buffers[store.buffer][0], env[store.value])
 
-    def accumulator(self, dtype: str) -> str:
+    def accumulator(self, v: int) -> str:
+        """A local variable that holds what a reduction came to so far."""
+        value = self.structure.values[v]
         name = f"%acc{len(self.entry)}"
-        self.entry.append(f"  {name} = alloca {LLVM[dtype]}")
+        start = constant(initial(value.param, value.dtype), value.dtype)
+        t = LLVM[value.dtype]
+        if ordered_as_integers(value):
+            t = BITS[value.dtype]
+            start = constant(initial(value.param, t), t)
+        self.entry.append(f"  {name} = alloca {t}")
+        self.line(f"store {t} {start}, ptr {name}")
         return name
 
     def accumulate(self, v: int, slot: str, x: str) -> None:
         value = self.structure.values[v]
-        t = LLVM[value.dtype]
-        old = self.write(f"load {t}, ptr {slot}")
-        self.line(f"store {t} {self.combine(value.param, value.dtype, old, x)}, ptr {slot}")
+        t, kind = LLVM[value.dtype], value.param
+        if ordered_as_integers(value):
+            x, t = self.ordered(x, value), BITS[value.dtype]
+            old = self.write(f"load {t}, ptr {slot}")
+            total = self.scalar.pick("maximum" if kind == "max" else "minimum", t, True, x, old)
+        else:
+            old = self.write(f"load {t}, ptr {slot}")
+            total = self.combine(kind, value.dtype, old, x)
+        self.line(f"store {t} {total}, ptr {slot}")
+
+    def accumulated(self, v: int, slot: str) -> str:
+        """What a reduction came to."""
+        value = self.structure.values[v]
+        if not ordered_as_integers(value):
+            return self.write(f"load {LLVM[value.dtype]}, ptr {slot}")
+        bits = BITS[value.dtype]
+        key = self.write(f"load {bits}, ptr {slot}")
+        return self.write(f"bitcast {bits} {self.turned(key, bits)} to {LLVM[value.dtype]}")
+
+    def ordered(self, x: str, value: Value) -> str:
+        """An integer in the place that a float has in order, with nan beyond all for this extremum.
+
+        Integers have fast vector extrema in any order; llvm.maximum takes four times as long.
+        """
+        t, bits = LLVM[value.dtype], BITS[value.dtype]
+        key = self.turned(self.write(f"bitcast {t} {x} to {bits}"), bits)
+        nan = self.write(f"fcmp uno {t} {x}, {x}")
+        beyond = initial("min" if value.param == "max" else "max", bits)
+        return self.write(f"select i1 {nan}, {bits} {beyond}, {bits} {key}")
+
+    def turned(self, key: str, bits: str) -> str:
+        """Negative numbers with all bits but the sign flipped: its own inverse."""
+        sign = self.write(f"ashr {bits} {key}, {31 if bits == 'i32' else 63}")
+        return self.write(f"xor {bits} {key}, {self.write(f'lshr {bits} {sign}, 1')}")
 
     def combine(self, kind: str, dtype: str, a: str, b: str) -> str:
         t = LLVM[dtype]
@@ -359,7 +395,7 @@ class Emitter:
             return self.write(f"{'or' if kind == 'any' else 'and'} i1 {a}, {b}")
         name = "maximum" if kind == "max" else "minimum"
         if floating:
-            return self.scalar.intrinsic(f"llvm.{name}.{dtype}", t, a, b)
+            return self.scalar.extremum(name, dtype, a, b)
         return (
             self.scalar.boolean(name, [a, b])
             if dtype == "bool"
@@ -388,7 +424,7 @@ class Emitter:
         last: int,
         bounds: tuple[str, str] | None,
     ) -> None:
-        """Every reduction of a column kernel is stored: `stores` name the buffers that hold them."""
+        """Every reduction of a column kernel is stored: `stores` name the buffers that hold it."""
         s = self.structure
         holder = {
             store.value: store.buffer for store in s.stores if s.values[store.value].op == "reduce"

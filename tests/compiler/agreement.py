@@ -76,7 +76,7 @@ def jobs_of(case: Case, dtype: str) -> Iterable[Job]:
 
 
 def scaled(case: Case, elements: int) -> Case:
-    """The case with every axis longer, so that its largest operand has at least so many elements."""
+    """The case with every axis longer: its largest operand has at least so many elements."""
     largest = max(case.args, key=lambda arg: np.prod(arg.shape))
     axes = sum(n > 1 for n in largest.shape)
     factor = int(np.ceil((elements / np.prod(largest.shape)) ** (1 / axes)))
