@@ -380,7 +380,7 @@ def is_itself(x: Any, index: Any, value: Any) -> bool:
     if value.origin is None or value.storage is not x.storage or value.value is None:
         return False
     try:
-        there = x.value[index]
+        there = x.value[index, ...] if isinstance(index, int) else x.value[index]
     except Exception:
         return False
     here = value.value

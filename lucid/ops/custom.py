@@ -49,7 +49,11 @@ class CustomVjp(Primitive):
         return self.forward.out_types
 
     def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
-        return tuple(program(self.forward)(self._split(xs)[0]))
+        given = self._split(xs)[0]
+        outs = program(self.forward)(given)
+        return tuple(
+            [y.copy() if any(np.may_share_memory(y, x) for x in given) else y for y in outs]
+        )
 
     def vjp(self, cts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
         from lucid.transforms.vjp import vjp
