@@ -27,6 +27,7 @@ from lucid.ops.creation import Full, Iota
 from lucid.ops.custom import CustomVjp
 from lucid.ops.exponential import Exp, Log
 from lucid.ops.extrema import Argmax, Argmin, Max, Min
+from lucid.ops.indexing import Gather, TakeAlong
 from lucid.ops.logic import BitwiseOr, Eq, Isfinite, Ne
 from lucid.ops.movement import Broadcast, Reshape, Transpose
 from lucid.ops.reduction import AllTrue, AnyTrue, LogSumExp, Prod, Sum
@@ -102,6 +103,8 @@ def written_out(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
     if op in EMPTY and any(x.type.size == 0 for x in eqn.inputs):
         return [w.full(eqn.outputs[0].type, EMPTY[op])]
     if op in (Max, Min) and eqn.outputs[0].type.size == 0:
+        return [w.full(eqn.outputs[0].type, 0)]
+    if op in (Gather, TakeAlong) and eqn.inputs[1].type.size == 0:
         return [w.full(eqn.outputs[0].type, 0)]
     rule = RULES.get(op)
     return None if rule is None else rule(w, eqn)

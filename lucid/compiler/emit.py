@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from lucid.compiler import scalars
-from lucid.compiler.nest import GENERAL, Structure, Value
+from lucid.compiler.nest import GENERAL, Store, Structure, Value
+from lucid.compiler.places import Places
 from lucid.compiler.scalar_code import LLVM, STORED, ScalarWriter, constant
 
 VERSION = 4
@@ -38,7 +39,7 @@ def ordered_as_integers(value: Value) -> bool:
     return value.param in ("max", "min") and value.dtype in BITS
 
 
-class Emitter:
+class Emitter(Places):
     """Writes one kernel."""
 
     def __init__(self, structure: Structure, name: str, first_id: int = 2) -> None:
@@ -58,6 +59,10 @@ class Emitter:
             self.write, self.declared.add, lambda op, code: self.used.add((op, code))
         )
         self.stride_names: dict[tuple[int, int], str] = {}
+        self.slots: dict[int, str] = {}
+        self.scans = [v for v, value in enumerate(structure.values) if value.op == "scan"]
+        ordered = self.scans or any(store.at for store in structure.stores)
+        self.parallel = not (ordered and structure.mode == "rows")
 
     # Lines
 
@@ -80,6 +85,7 @@ class Emitter:
     @contextmanager
     def loop(self, start: str, stop: str, innermost: bool):  # type: ignore[no-untyped-def]
         """A loop from `start` to `stop`, never empty; gives the name of its index."""
+        innermost = innermost and self.parallel
         self.loops += 1
         tag = f"l{self.loops}"
         before, index, following = self.block, f"%l{self.loops}.i", f"%l{self.loops}.next"
@@ -163,6 +169,13 @@ class Emitter:
                 env[v] = constant(value.param, value.dtype)
             elif value.op == "iota":
                 env[v] = self.scalar.cast(index[value.param], "i64", value.dtype)
+            elif value.op == "place":
+                env[v] = self.place(v, env)
+            elif value.op == "at":
+                places = [env[a] for a in value.args]
+                env[v] = self.load(self.pointer(bases[value.param], value.dtype, places), value.dtype)
+            elif value.op == "scan":
+                env[v] = self.scan(v, env, bases)
             else:
                 operand = self.structure.values[value.args[-1]].dtype
                 args = [env[a] for a in value.args]
@@ -213,7 +226,7 @@ class Emitter:
             )
         elif s.mode == "map":
             outer, last = kept[:-1], kept[-1:]
-            stored = [store.value for store in s.stores]
+            stored = needs(s.stores)
             if not outer:
                 self.nest(last, {}, bases, {}, stored, self.store_all, ("%lo", "%hi"))
             else:
@@ -224,6 +237,8 @@ class Emitter:
                 )
         else:
             self.columns(kept, reduced, bases)
+        if s.places:
+            self.report()
         return self.text()
 
     def arguments(self) -> None:
@@ -247,6 +262,12 @@ class Emitter:
                     word("i64", f"%s{i}_{axis}")
         if s.mode == "rows" and all(s.reduced):
             word("i64", "%grain")
+        if s.places:
+            word("ptr", "%status")
+            self.entry += ["  %wrong = alloca i64", "  store i64 0, ptr %wrong"]
+        for k in range(s.places):
+            for name in ("size", "apart", "code"):
+                word("i64", f"%{name}{k}")
 
     def outer(
         self, axes: Sequence[int], bases: Sequence[str], body: Any, partial: bool = False
@@ -279,9 +300,7 @@ class Emitter:
 
     def store_all(self, env: dict[int, str], bases: Sequence[str]) -> None:
         for store in self.structure.stores:
-            self.store(
-                bases[store.buffer], self.structure.buffers[store.buffer][0], env[store.value]
-            )
+            self.put(store, env, bases)
 
     def reductions(self, stage: int) -> list[int]:
         s = self.structure
@@ -299,7 +318,7 @@ class Emitter:
         return [
             (k, s.stage[store.value])
             for k, store in enumerate(s.stores)
-            if s.depends[store.value] & inside or any(classes[k][a] for a in axes)
+            if any(s.depends[v] & inside for v in needs([store])) or any(classes[k][a] for a in axes)
         ]
 
     def rows(
@@ -321,18 +340,29 @@ class Emitter:
                 for v, slot in slots.items():
                     self.accumulate(v, slot, inner[s.values[v].args[0]])
                 for store in stores:
-                    self.store(at[store.buffer], s.buffers[store.buffer][0], inner[store.value])
+                    self.put(store, inner, at)
 
-            wanted = [s.values[v].args[0] for v in found] + [store.value for store in stores]
+            wanted = [s.values[v].args[0] for v in found] + needs(stores)
+            self.start_scans(wanted, env)
             bounds = ("%lo", "%hi") if all(s.reduced) else None
             self.nest(axes, env, bases, index, wanted, body, bounds)
             for v, slot in slots.items():
                 env[v] = self.accumulated(v, slot)
         done = {k for k, _ in full}
         rest = [store for k, store in enumerate(s.stores) if k not in done]
-        self.compute(self.closure([store.value for store in rest], env), env, bases, index)
+        self.compute(self.closure(needs(rest), env), env, bases, index)
         for store in rest:
-            self.store(bases[store.buffer], s.buffers[store.buffer][0], env[store.value])
+            self.put(store, env, bases)
+
+    def start_scans(self, wanted: Sequence[int], env: dict[int, str]) -> None:
+        """Local variables for running results, at their start."""
+        for v in self.closure(wanted, env):
+            if v in self.scans:
+                self.slots[v] = f"%state{v}"
+                slot = f"  {self.slots[v]} = alloca {STORED[self.structure.values[v].dtype]}"
+                if slot not in self.entry:
+                    self.entry.append(slot)
+                self.start_scan(v, self.slots[v])
 
     def accumulator(self, v: int) -> str:
         """A local variable that holds what a reduction came to so far."""
@@ -387,6 +417,8 @@ class Emitter:
     def combine(self, kind: str, dtype: str, a: str, b: str) -> str:
         t = LLVM[dtype]
         floating = dtype in ("f32", "f64")
+        if dtype == "bool" and kind in ("sum", "prod"):
+            kind = "any" if kind == "sum" else "all"
         if kind == "sum":
             return self.write(f"fadd reassoc {t} {a}, {b}" if floating else f"add {t} {a}, {b}")
         if kind == "prod":
@@ -436,9 +468,13 @@ class Emitter:
             stores = [s.stores[k] for k, at in full if at == stage]
             if not found and not stores:
                 continue
-            if found:
+            wanted = [s.values[v].args[0] for v in found] + needs(stores)
+            scans = [v for v in self.closure(wanted, env) if v in self.scans]
+            if found or scans:
                 with self.loop(start, stop, innermost=True) as i:
                     at = self.step(bases, last, i)
+                    for v in scans:
+                        self.start_scan(v, at[s.values[v].param.buffer])
                     for v in found:
                         value = s.values[v]
                         self.store(
@@ -446,7 +482,6 @@ class Emitter:
                             value.dtype,
                             constant(initial(value.param, value.dtype), value.dtype),
                         )
-            wanted = [s.values[v].args[0] for v in found] + [store.value for store in stores]
             self.sweep(
                 list(reduced), env, bases, index, wanted, found, stores, holder, last, (start, stop)
             )
@@ -460,15 +495,15 @@ class Emitter:
             with self.loop(start, stop, innermost=True) as i:
                 at = self.step(bases, last, i)
                 inner = dict(env)
-                self.read_reductions(inner, at, holder, [store.value for store in rest])
+                self.read_reductions(inner, at, holder, needs(rest))
                 self.compute(
-                    self.closure([store.value for store in rest], inner),
+                    self.closure(needs(rest), inner),
                     inner,
                     at,
                     {**index, last: i},
                 )
                 for store in rest:
-                    self.store(at[store.buffer], s.buffers[store.buffer][0], inner[store.value])
+                    self.put(store, inner, at)
 
     def read_reductions(
         self, env: dict[int, str], at: Sequence[str], holder: dict[int, int], wanted: Sequence[int]
@@ -517,7 +552,7 @@ class Emitter:
                 total = self.combine(value.param, value.dtype, old, inner_env[value.args[0]])
                 self.store(at[holder[v]], value.dtype, total)
             for store in stores:
-                self.store(at[store.buffer], s.buffers[store.buffer][0], inner_env[store.value])
+                self.put(store, inner_env, at)
 
     def needs_reduction(self, v: int) -> bool:
         return self.structure.stage[v] > 0
@@ -535,6 +570,11 @@ class Emitter:
                 "}",
             ]
         )
+
+
+def needs(stores: Iterable[Store]) -> list[int]:
+    """The values that stores write, and those that say where."""
+    return [v for store in stores for v in (store.value, *store.at)]
 
 
 def emit(kernels: dict[str, Structure]) -> tuple[str, ...]:

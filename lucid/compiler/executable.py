@@ -10,7 +10,9 @@ import numpy as np
 
 from lucid.compiler.fuse import Step
 from lucid.compiler.plan import Plan
+from lucid.errors import IndexingError
 from lucid.ir.graph import Equation, Graph, Literal, Var
+from lucid.ir.modes import local
 
 
 @dataclass(eq=False)
@@ -20,6 +22,7 @@ class Segment:
     steps: list[Step]
     inputs: list[Var] = field(default_factory=list)
     outputs: list[Var] = field(default_factory=list)
+    checks: list[Equation] = field(default_factory=list)  # what the plan's last output tells of
     plan: Plan | None = None
 
 
@@ -38,23 +41,44 @@ class Executable:
             same = list(part.outputs) == list(graph.outputs)
             given = [graph.inputs.index(x) for x in part.inputs]
             self.plan = part.plan if same else None
+            self.checks = bool(part.checks)
             self.given = given if given != list(range(len(graph.inputs))) else None
 
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         if self.plan is not None:
             chosen = inputs if self.given is None else [inputs[i] for i in self.given]
-            return list(self.plan(*chosen))
+            results = list(self.plan(*chosen))
+            if self.checks and results.pop():
+                self.explain(inputs)
+            return results
         env: dict[Any, Any] = dict(zip(self.graph.inputs, inputs))
         for part in self.parts:
             if isinstance(part, Segment):
                 assert part.plan is not None
-                env.update(zip(part.outputs, part.plan(*[env[x] for x in part.inputs])))
+                results = part.plan(*[env[x] for x in part.inputs])
+                if part.checks and results[-1]:
+                    self.explain(inputs)
+                env.update(zip(part.outputs, results))
             else:
                 with np.errstate(all="ignore"):
                     out = part.op.eval(*[self.read(x, env) for x in part.inputs])
                 outs = out if isinstance(out, tuple) else (out,)
                 env.update((var, np.asarray(y)) for var, y in zip(part.outputs, outs))
         return [np.asarray(self.read(x, env)) for x in self.graph.outputs]
+
+    def explain(self, inputs: Sequence[np.ndarray]) -> None:
+        """Raise the error that a kernel noted: the interpreter finds it again, with all its facts."""
+        env: dict[Any, Any] = dict(zip(self.graph.inputs, inputs))
+        before = local.source
+        try:
+            for eqn in self.graph.equations:
+                local.source = eqn.source or before
+                with np.errstate(all="ignore"):
+                    out = eqn.op.eval(*[self.read(x, env) for x in eqn.inputs])
+                env.update(zip(eqn.outputs, out if isinstance(out, tuple) else (out,)))
+        finally:
+            local.source = before
+        raise IndexingError("an index was out of range while this program ran")
 
     def read(self, x: Any, env: dict[Any, Any]) -> Any:
         if isinstance(x, Literal):

@@ -21,11 +21,13 @@ from lucid.ops.arithmetic import Cast
 from lucid.ops.copying import Copy
 from lucid.ops.creation import Full, Iota
 from lucid.ops.extrema import Max, Min
+from lucid.ops.indexing import Gather, TakeAlong
 from lucid.ops.kinds import Elementwise
 from lucid.ops.movement import Broadcast, Flip, Reshape, Slice, Transpose
 from lucid.ops.reduction import AllTrue, AnyTrue, Prod, Sum
 
 VIEWS = (Broadcast, Flip, Reshape, Slice, Transpose)
+INDEXED = (Gather, TakeAlong)  # the first operand is read at indices, from memory
 REDUCTIONS: dict[type, str] = {
     Sum: "sum", Prod: "prod", Max: "max", Min: "min", AnyTrue: "any", AllTrue: "all",
 }  # fmt: skip
@@ -96,10 +98,20 @@ def fusible(eqn: Equation) -> bool:
         x = eqn.inputs[0]
         known = out in LLVM and SHORT_NAMES[x.type.dtype] in LLVM
         return known and isinstance(x, Var) and x.type.size > 0
+    if isinstance(eqn.op, INDEXED):
+        types = [x.type for x in eqn.inputs]
+        return all(SHORT_NAMES[t.dtype] in LLVM for t in types) and types[0].size > 0
     name = scalar_name(eqn.op)
     if not name:
         return False
     return all(supported(name, out, SHORT_NAMES[x.type.dtype]) for x in eqn.inputs)
+
+
+def aligned(eqn: Equation, ndim: int) -> list[tuple[Any, int]]:
+    """The operands that are read at the equation's points, and the axis where theirs begin."""
+    if isinstance(eqn.op, INDEXED):
+        return [(x, 0) for x in eqn.inputs[1:]]
+    return [(x, ndim - x.type.ndim) for x in eqn.inputs]
 
 
 class Fuser:
@@ -178,7 +190,7 @@ class Fuser:
     def join(self, eqn: Equation) -> bool:
         """Put an equation into the group of an operand, or into a new one."""
         candidates: list[Group] = []
-        for x in eqn.inputs:
+        for x, _ in aligned(eqn, 0):
             step = self.find(x)
             if isinstance(step, Group) and step not in candidates and self.reading(x).plain:
                 candidates.append(step)
@@ -199,6 +211,8 @@ class Fuser:
         others = {id(s): s for s in map(self.find, eqn.inputs) if s is not None and s is not group}
         peers = [s for s in others.values() if s.level >= group.level]
         if any(not isinstance(s, Group) or s.level > group.level for s in peers):
+            return False
+        if isinstance(eqn.op, INDEXED) and self.find(eqn.inputs[0]) in (group, *peers):
             return False
         coords = self.place(group, eqn)
         if coords is None:
@@ -237,13 +251,13 @@ class Fuser:
             eqn.inputs[0].type.shape if type(eqn.op) in REDUCTIONS else eqn.outputs[0].type.shape
         )
         coords: list[int | None] = [None] * len(shape)
-        for x in eqn.inputs:
+        for x, first in aligned(eqn, len(shape)):
             if isinstance(x, Literal) or self.find(x) is not group:
                 continue
             reading = self.reading(x)
             inside = group.coords[reading.base]
             for j, axis in enumerate(reading.axes):
-                i = j + len(shape) - len(reading.axes)
+                i = j + first
                 if axis is None or inside[axis] is None or x.type.shape[j] != shape[i]:
                     continue
                 if coords[i] is None:
@@ -273,7 +287,7 @@ class Fuser:
         if sorted(peer.sizes) != sorted(group.sizes):
             return None
         names: dict[int, int] = {}
-        for x in eqn.inputs:
+        for x, first in aligned(eqn, len(coords)):
             if isinstance(x, Literal) or self.find(x) is not peer:
                 continue
             reading = self.reading(x)
@@ -281,7 +295,7 @@ class Fuser:
                 return None
             inside = peer.coords[reading.base]
             for j, axis in enumerate(reading.axes):
-                here = coords[j + len(coords) - len(reading.axes)]
+                here = coords[j + first]
                 if axis is None or inside[axis] is None or here is None:
                     continue
                 if names.setdefault(inside[axis], here) != here:  # type: ignore[arg-type]

@@ -24,7 +24,9 @@ class Value(NamedTuple):
     """One number at each point: `op` of other values.
 
     op "load" reads buffer `param`, "const" is the number `param`, "iota" is the index along axis
-    `param`, "reduce" combines its argument over the reduced axes by `param`; the rest are scalar operations.
+    `param`, "reduce" combines its argument over the reduced axes by `param`. "place" is how far an index
+    leads by the Place of number `param`, "at" reads buffer `param` at the sum of such places, and "scan" is
+    a running result along the reduced axes. The rest are scalar operations.
     """
 
     op: str
@@ -41,8 +43,31 @@ class Buffer(NamedTuple):
 
 
 class Store(NamedTuple):
+    """A value written to a buffer: moved on by the places `at`, and added to what is there if `adds`."""
+
     buffer: int
     value: int
+    at: tuple[int, ...] = ()
+    adds: bool = False
+
+
+class Place(NamedTuple):
+    """An axis that is indexed: its size, the elements from one index to the next, the code of an error."""
+
+    size: int
+    stride: int
+    code: int
+
+
+class Scan(NamedTuple):
+    """A running result: how it goes on, whether without its own element, and the buffer of its state.
+
+    Where the last axis is reduced the state is a local variable, and there is no buffer (-1).
+    """
+
+    kind: str
+    exclusive: bool = False
+    buffer: int = -1
 
 
 @dataclass(frozen=True)
@@ -54,6 +79,7 @@ class Nest:
     buffers: tuple[Buffer, ...]
     values: tuple[Value, ...]
     stores: tuple[Store, ...]
+    places: tuple[Place, ...] = ()
 
     @cached_property
     def structure(self) -> Structure:
@@ -61,7 +87,11 @@ class Nest:
             (b.dtype, tuple(min(s, GENERAL) if s >= 0 else GENERAL for s in b.strides))
             for b in self.buffers
         )
-        return Structure(self.reduced, buffers, self.values, self.stores)
+        return Structure(self.reduced, buffers, self.values, self.stores, len(self.places))
+
+    @property
+    def kept_axes(self) -> int:
+        return self.reduced.count(False)
 
     @property
     def kept_size(self) -> int:
@@ -90,10 +120,12 @@ class Structure:
     buffers: tuple[tuple[str, tuple[int, ...]], ...]
     values: tuple[Value, ...]
     stores: tuple[Store, ...]
+    places: int = 0
 
     @property
     def key(self) -> Hashable:
-        return (self.reduced, self.buffers, tuple(map(_exact, self.values)), self.stores)
+        values = tuple(map(_exact, self.values))
+        return (self.reduced, self.buffers, values, tuple(map(tuple, self.stores)), self.places)
 
     @cached_property
     def depends(self) -> tuple[frozenset[int], ...]:
@@ -108,8 +140,20 @@ class Structure:
                 out.append(frozenset([value.param]))
             else:
                 union = frozenset().union(*[out[a] for a in value.args])
+                buffer = self.buffer_of(value)
+                if buffer >= 0:
+                    union |= {i for i, c in enumerate(self.buffers[buffer][1]) if c}
+                if value.op == "scan":
+                    union |= gone
                 out.append(union - gone if value.op == "reduce" else union)
         return tuple(out)
+
+    @staticmethod
+    def buffer_of(value: Value) -> int:
+        """The buffer that a value reads, -1 where it reads none."""
+        if value.op in ("load", "at"):
+            return value.param
+        return value.param.buffer if value.op == "scan" else -1
 
     @cached_property
     def stage(self) -> tuple[int, ...]:
@@ -152,10 +196,13 @@ def simplify_axes(nest: Nest) -> Nest:
         ),
         values,
         nest.stores,
+        nest.places,
     )
 
 
 def _counted(nest: Nest, axis: int) -> bool:
+    if nest.reduced[axis] and any(v.op == "scan" for v in nest.values):
+        return True
     return any(v.op == "iota" and v.param == axis for v in nest.values)
 
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from lucid.compiler import scalars
 from lucid.compiler.arrays import Array, dense
-from lucid.compiler.fuse import REDUCTIONS, Group, Reading, scalar_name
-from lucid.compiler.nest import Buffer, Nest, Store, Value, simplify_axes
+from lucid.compiler.fuse import INDEXED, REDUCTIONS, Group, Reading, scalar_name
+from lucid.compiler.nest import Buffer, Nest, Place, Store, Structure, Value, simplify_axes
 from lucid.ir.graph import Equation, Literal, Var
 from lucid.ir.types import SHORT_NAMES, Type
 from lucid.ops.creation import Full, Iota
+from lucid.ops.indexing import TakeAlong
 
-COSTS = {"load": 0.1, "const": 0.0, "reduce": 0.1, "iota": 0.05}
+COSTS = {
+    "load": 0.1, "const": 0.0, "reduce": 0.1, "iota": 0.05, "place": 0.2, "at": 0.4, "scan": 1.0,
+}  # fmt: skip
 EXPENSIVE = 0.6  # ns for a function such as exp
 CHEAP = 0.06
 
@@ -30,13 +34,13 @@ def used_buffers(nest: Nest) -> list[int]:
 
 def _used(nest: Nest) -> tuple[list[int], list[int]]:
     values: set[int] = set()
-    stack = [store.value for store in nest.stores]
+    stack = [v for store in nest.stores for v in (store.value, *store.at)]
     while stack:
         v = stack.pop()
         if v not in values:
             values.add(v)
             stack.extend(nest.values[v].args)
-    buffers = {nest.values[v].param for v in values if nest.values[v].op == "load"}
+    buffers = {Structure.buffer_of(nest.values[v]) for v in values} - {-1}
     buffers |= {store.buffer for store in nest.stores}
     return sorted(buffers), sorted(values)
 
@@ -49,12 +53,14 @@ def prune(nest: Nest) -> Nest:
     kept = []
     for v in values:
         value = nest.values[v]
-        param = buffer_at[value.param] if value.op == "load" else value.param
+        param = buffer_at[value.param] if value.op in ("load", "at") else value.param
         kept.append(Value(value.op, tuple(value_at[a] for a in value.args), value.dtype, param))
-    stores = tuple(Store(buffer_at[s.buffer], value_at[s.value]) for s in nest.stores)
-    return Nest(
-        nest.sizes, nest.reduced, tuple(nest.buffers[b] for b in buffers), tuple(kept), stores
+    stores = tuple(
+        Store(buffer_at[s.buffer], value_at[s.value], tuple(value_at[a] for a in s.at), s.adds)
+        for s in nest.stores
     )
+    chosen = tuple(nest.buffers[b] for b in buffers)
+    return Nest(nest.sizes, nest.reduced, chosen, tuple(kept), stores, nest.places)
 
 
 def by_chunks(nest: Nest, chunks: int) -> tuple[Nest, Nest]:
@@ -67,7 +73,7 @@ def by_chunks(nest: Nest, chunks: int) -> tuple[Nest, Nest]:
     whole = [s for s in nest.stores if nest.structure.stage[s.value] == 0 and any(nest.buffers[s.buffer].strides)]
     extra = [Buffer(nest.values[v].dtype, (0,) * axes) for v in reductions]
     partial = [Store(len(nest.buffers) + k, v) for k, v in enumerate(reductions)]
-    first = Nest(nest.sizes, nest.reduced, (*nest.buffers, *extra), nest.values, (*whole, *partial))
+    first = Nest(nest.sizes, nest.reduced, (*nest.buffers, *extra), nest.values, (*whole, *partial), nest.places)
     place = {v: k for k, v in enumerate(reductions)}
     shift = len(reductions)
     values = [Value("load", (), nest.values[v].dtype, len(nest.buffers) + k) for v, k in place.items()]
@@ -76,7 +82,7 @@ def by_chunks(nest: Nest, chunks: int) -> tuple[Nest, Nest]:
         values.append(value._replace(args=args))
     buffers = [Buffer(b.dtype, (0,)) for b in nest.buffers] + [Buffer(b.dtype, (1,)) for b in extra]
     stores = tuple(Store(s.buffer, s.value + shift) for s in nest.stores if s not in whole)
-    return first, Nest((chunks,), (True,), tuple(buffers), tuple(values), stores)
+    return first, Nest((chunks,), (True,), tuple(buffers), tuple(values), stores, nest.places)
 
 
 def cost_of(nest: Nest) -> float:
@@ -117,6 +123,7 @@ class NestBuilder:
         self.value_of: dict[Var, int] = {}
         self.buffers: list[Buffer] = []
         self.arrays: list[Array] = []
+        self.places: dict[tuple[int, int, int], Place] = {}
 
     def run(self) -> tuple[Nest, list[Array]]:
         group = self.group
@@ -130,11 +137,12 @@ class NestBuilder:
                 stores.append(Store(self.buffer(array, group.coords[var]), self.value_of[var]))
         reduced = group.reduced or frozenset()
         flags = tuple(axis in reduced for axis in range(len(group.sizes)))
-        nest = Nest(group.sizes, flags, tuple(self.buffers), tuple(self.values), tuple(stores))
+        places = tuple(self.places.values())
+        nest = Nest(group.sizes, flags, tuple(self.buffers), tuple(self.values), tuple(stores), places)
         nest = simplify_axes(self.hold_columns(nest))
         if not nest.sizes:
             flat = tuple(Buffer(b.dtype, (0,)) for b in nest.buffers)
-            nest = Nest((1,), (False,), flat, nest.values, nest.stores)
+            nest = Nest((1,), (False,), flat, nest.values, nest.stores, nest.places)
         return nest, self.arrays
 
     def hold_columns(self, nest: Nest) -> Nest:
@@ -154,7 +162,7 @@ class NestBuilder:
                 self.buffers.append(Buffer(value.dtype, tuple(strides)))
                 self.arrays.append(array)
                 stores.append(Store(len(self.buffers) - 1, v))
-        return Nest(nest.sizes, nest.reduced, tuple(self.buffers), nest.values, tuple(stores))
+        return replace(nest, buffers=tuple(self.buffers), stores=tuple(stores))
 
     def add(self, value: Value) -> int:
         key = (value.op, value.args, value.dtype, repr(value.param))
@@ -206,6 +214,8 @@ class NestBuilder:
             return self.add(
                 Value("const", (), dtype, 0) if axis is None else Value("iota", (), dtype, axis)
             )
+        if isinstance(eqn.op, INDEXED):
+            return self.indexed(eqn, points)
         args = tuple(self.operand(x, points) for x in eqn.inputs)
         if isinstance(eqn.op, Full):
             return args[0]
@@ -217,3 +227,33 @@ class NestBuilder:
         if not any(points[i] is not None for i in eqn.op.axes):  # type: ignore[attr-defined]
             return args[0]
         return self.add(Value("reduce", args, dtype, kind))
+
+    def indexed(self, eqn: Equation, points: Sequence[int | None]) -> int:
+        """A value read at indices."""
+        x, *indices = eqn.inputs
+        array = self.layout.array(x)
+        code = self.layout.check(eqn)
+        axes, coords = read_axes(eqn.op, len(array.shape), indices[0].type.ndim, points)
+        places = []
+        for axis, index in zip(axes, indices):
+            given = self.operand(index, points[: index.type.ndim])
+            key = (given, array.shape[axis], array.strides[axis])
+            self.places.setdefault(key, Place(*key[1:], code))
+            number = list(self.places).index(key)
+            places.append(self.add(Value("place", (given,), "i64", number)))
+        buffer = self.buffer(array, coords)
+        return self.add(Value("at", tuple(places), array.dtype, buffer))
+
+
+def read_axes(
+    op: Any, ndim: int, index_ndim: int, points: Sequence[int | None]
+) -> tuple[Sequence[int], list[int | None]]:
+    """Which axes of an operand are indexed, and the axes of the domain that the others run along."""
+    if isinstance(op, TakeAlong):
+        return (op.axis,), [None if i == op.axis else points[i] for i in range(ndim)]
+    after = iter(points[index_ndim:])
+    coords = [
+        points[i] if i < op.batch_dims else None if i in op.axes else next(after)
+        for i in range(ndim)
+    ]
+    return op.axes, coords

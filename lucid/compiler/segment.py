@@ -29,8 +29,9 @@ from lucid.compiler.nesting import (
 )
 from lucid.compiler.plan import Builder
 from lucid.compiler.steps import STEPS
+from lucid.compiler.steps.building import fill
 from lucid.compiler.work import NestWork
-from lucid.ir.graph import Var
+from lucid.ir.graph import Equation, Var
 from lucid.ir.types import Type
 
 
@@ -43,6 +44,7 @@ class SegmentLayout:
         self.builder = Builder()
         self.arrays: dict[Var, Array] = {}
         self.work: list[Any] = []
+        self.status: Array | None = None
         for var in segment.inputs:
             self.arrays[var] = Array.of(
                 self.builder.input(var.type.dtype, var.type.shape), var.type
@@ -53,6 +55,8 @@ class SegmentLayout:
                 self.lower_group(step)
             else:
                 self.work += STEPS[type(step.equation.op)].lower(self, step.equation)
+        if self.status is not None:
+            self.work = [*fill(0, self.status, "status"), *self.work]
 
     # Memory
 
@@ -90,6 +94,14 @@ class SegmentLayout:
         self.top += -(-max(type.size * type.dtype.itemsize, 1) // 64) * 64
         return Array.of(self.builder.arena(offset), type)
 
+    def check(self, eqn: Equation) -> int:
+        """The code of an error in an equation: what a kernel leaves in the plan's last output."""
+        if self.status is None:
+            type = Type(np.dtype("int64"), ())
+            self.status = Array.of(self.builder.output(type.dtype, ()), type)
+        self.segment.checks.append(eqn)
+        return len(self.segment.checks)
+
     def array(self, x: Var) -> Array:
         """Where a value, or a view of one, lies."""
         if x in self.arrays:
@@ -110,7 +122,7 @@ class SegmentLayout:
         if nest.reduced and all(nest.reduced) and nest.size * cost > INLINE_NS:
             self.work += self.split(nest, arrays, label, cost)
         else:
-            self.work.append(NestWork(nest, arrays, label, cost))
+            self.work.append(NestWork(nest, arrays, label, cost, status=self.status))
 
     def split(self, nest: Nest, arrays: Sequence[Array], label: str, cost: float) -> list[NestWork]:
         """A reduction of everything: a partial result for each chunk, then those together."""
@@ -124,8 +136,8 @@ class SegmentLayout:
         first, second = by_chunks(nest, chunks)
         both = [*arrays, *parts]
         return [
-            NestWork(prune(first), [both[i] for i in used_buffers(first)], label, cost, grain),
-            NestWork(prune(second), [both[i] for i in used_buffers(second)], label, 0.5),
+            NestWork(prune(first), [both[i] for i in used_buffers(first)], label, cost, grain, self.status),
+            NestWork(prune(second), [both[i] for i in used_buffers(second)], label, 0.5, status=self.status),
         ]
 
     def build(self, kernels: dict[Any, Any]) -> None:

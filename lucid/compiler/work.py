@@ -11,6 +11,8 @@ from lucid.compiler.nest import Nest
 from lucid.compiler.nesting import extent_of
 from lucid.compiler.plan import Builder
 
+COLUMNS = 32  # adjacent columns that one thread takes at least: they share cache lines
+
 
 @dataclass(eq=False)
 class NestWork:
@@ -21,6 +23,7 @@ class NestWork:
     label: str
     cost: float
     grain: int = 0
+    status: Array | None = None
 
     def kernels(self) -> Sequence[Any]:
         return (self.nest.structure,)
@@ -35,6 +38,11 @@ class NestWork:
         if nest.structure.mode == "rows" and all(nest.reduced):
             grain = self.grain or extent
             words.append(grain)
-        args = [*[array.address for array in self.arrays], *words]
+        args: list[Any] = [*[array.address for array in self.arrays], *words]
+        if nest.places:
+            assert self.status is not None
+            args += [self.status.address, *[word for place in nest.places for word in place]]
         kernel = kernels[nest.structure.key]
-        builder.call(kernel, args, extent, max(self.cost * unit, 0.01), grain, label=self.label)
+        step = COLUMNS if nest.structure.mode == "columns" and nest.kept_axes == 1 else 1
+        cost = max(self.cost * unit, 0.01)
+        builder.call(kernel, args, extent, cost, grain, step, label=self.label)

@@ -5,14 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.compiler.products import MatmulStep
+from lucid.compiler.steps.indexing import (
+    LastWriteStep,
+    PutAlongStep,
+    ScatterAddStep,
+    ScatterSetStep,
+)
 from lucid.compiler.steps.joining import ConcatenateStep, PadStep, SliceSetStep
 from lucid.ops.contraction import Matmul
+from lucid.ops.indexing import PutAlong, ScatterAdd
 from lucid.ops.movement import Concatenate, Pad
-from lucid.ops.writing import SliceSet
+from lucid.ops.writing import LastWrite, ScatterSet, SliceSet
 
 STEPS: dict[type, Any] = {
     Concatenate: ConcatenateStep,
+    LastWrite: LastWriteStep,
     Matmul: MatmulStep,
     Pad: PadStep,
+    PutAlong: PutAlongStep,
+    ScatterAdd: ScatterAddStep,
+    ScatterSet: ScatterSetStep,
     SliceSet: SliceSetStep,
 }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lucid.compiler.arrays import Array
-from lucid.compiler.nest import Buffer, Nest, Store, Value, simplify_axes
+from lucid.compiler.nest import Buffer, Nest, Place, Store, Value, simplify_axes
 from lucid.compiler.nesting import cost_of
 from lucid.compiler.work import NestWork
 from lucid.ir.graph import Equation, Literal
@@ -25,6 +25,7 @@ class NestWriter:
         self.arrays: list[Array] = []
         self.values: list[Value] = []
         self.stores: list[Store] = []
+        self.places: list[Place] = []
 
     def buffer(self, array: Array, axes: Axes | None = None) -> int:
         """An array whose axes run along `axes` of the domain (None: it stands still there)."""
@@ -51,8 +52,20 @@ class NestWriter:
         array = layout.array(x)
         return self.load(array, axes if array.shape else ())
 
-    def store(self, value: int, array: Array, axes: Axes | None = None) -> None:
-        self.stores.append(Store(self.buffer(array, axes), value))
+    def place(self, index: int, array: Array, axis: int, code: int) -> int:
+        """How far an index leads along an axis of an array."""
+        self.places.append(Place(array.shape[axis], array.strides[axis], code))
+        return self.value("place", "i64", index, param=len(self.places) - 1)
+
+    def store(
+        self,
+        value: int,
+        array: Array,
+        axes: Axes | None = None,
+        at: Sequence[int] = (),
+        adds: bool = False,
+    ) -> None:
+        self.stores.append(Store(self.buffer(array, axes), value, tuple(at), adds))
 
     def nest(self) -> Nest:
         nest = Nest(
@@ -61,19 +74,21 @@ class NestWriter:
             tuple(self.buffers),
             tuple(self.values),
             tuple(self.stores),
+            tuple(self.places),
         )
         nest = simplify_axes(nest)
         if nest.sizes:
             return nest
         flat = tuple(Buffer(b.dtype, (0,)) for b in nest.buffers)
-        return Nest((1,), (False,), flat, nest.values, nest.stores)
+        return Nest((1,), (False,), flat, nest.values, nest.stores, nest.places)
 
-    def work(self, label: str) -> list[NestWork]:
+    def work(self, label: str, layout: Any = None) -> list[NestWork]:
         """The kernel, unless there is nothing to do."""
         if 0 in self.sizes:
             return []
         nest = self.nest()
-        return [NestWork(nest, self.arrays, label, cost_of(nest))]
+        status = layout.status if nest.places else None
+        return [NestWork(nest, self.arrays, label, cost_of(nest), status=status)]
 
 
 def label_of(eqn: Equation) -> str:
