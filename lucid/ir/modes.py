@@ -7,15 +7,19 @@ from typing import Any
 
 
 class _Modes(threading.local):
+    plain = True  # grad on, and nothing else going on: operations take the short way
     grad = True  # record equations for `backward`
     inference = False  # inference_mode: results can never be tracked
     anomaly = False  # check every value for nan and name the line
     source: Any = None  # the Source that replayed equations inherit
-    staging: Any = (
-        None  # the Trace of a transform whose rules are running: constants are equations too
-    )
+    staging: Any = None  # the Trace of a transform whose rules run: constants are equations too
     recorder: Any = None  # the Recorder of a run that is to be repeated natively
     maps: tuple[Any, ...] = ()  # the running vmaps, innermost last
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        plain = self.grad and self.source is None and self.recorder is None
+        super().__setattr__("plain", plain)
 
 
 local = _Modes()

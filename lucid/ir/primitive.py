@@ -75,6 +75,7 @@ class Primitive(_Parameters):
     differentiable: ClassVar[bool] = True
     abstract: ClassVar[bool] = True  # a kind, not an operation
     is_view: ClassVar[bool] = False  # eval may return a view of its first operand
+    carries: ClassVar[bool] = False  # a tracked operand always gives a result with a derivative
     saves: ClassVar[str] = "xy"  # what the derivative reads: inputs "x", outputs "y"
     inline: ClassVar[Any] = (
         None  # a method that `replay` calls on the tensors instead of binding the op

@@ -63,6 +63,14 @@ def is_internal(filename: str) -> bool:
     return filename.startswith(PACKAGE) or filename.startswith("<frozen")
 
 
+class InternalFiles(dict[str, bool]):
+    """filename -> is it Lucid's own? A dict that learns, because it is asked at every recorded operation."""
+
+    def __missing__(self, filename: str) -> bool:
+        self[filename] = found = is_internal(filename)
+        return found
+
+
 def user_frame(depth: int = 2) -> FrameType | None:
     """The innermost frame that is not Lucid's own, starting `depth` frames up."""
     frame: FrameType | None = sys._getframe(depth)

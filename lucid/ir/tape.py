@@ -18,7 +18,7 @@ from lucid.errors import GraphError, LeakError, LucidError, MutationError, Trace
 from lucid.ir.graph import Literal
 from lucid.ir.modes import local
 from lucid.ir.primitive import Primitive
-from lucid.ir.source import Source, at_line, caller, is_internal
+from lucid.ir.source import InternalFiles, Source, at_line, caller
 from lucid.ir.types import Type, is_differentiable
 
 GRAD = 1  # a derivative is wanted (requires_grad)
@@ -28,6 +28,7 @@ _serials = count(1)
 recording = [0]  # how many Recorders are active, in any thread
 _ndarray = np.ndarray
 _new = object.__new__
+_is_internal = InternalFiles().__getitem__
 
 
 def next_serial() -> int:
@@ -102,7 +103,20 @@ class Storage:
         return [x for r in self.members if (x := r()) is not None]
 
 
-class Node:
+class _Rare:
+    """What most Nodes do not have: found here until it is set."""
+
+    __slots__ = ()
+
+    index: int = 0
+    stamp: Any = None
+    type: Type | None = None
+    outs: Any = None
+    cell: Any = None
+    trace: Trace | None = None
+
+
+class Node(_Rare):
     """One value on the tape.
 
     op, inputs    the equation that made it; op is None for a leaf
@@ -118,10 +132,7 @@ class Node:
     source        (code, offset) of the user's line, or a Source
     """
 
-    __slots__ = (
-        "__weakref__", "cell", "flags", "index", "inputs", "op", "outs", "saved", "serial", "source",
-        "stamp", "trace", "type",
-    )  # fmt: skip
+    __slots__ = ("__dict__", "__weakref__", "flags", "inputs", "op", "saved", "serial", "source")
 
     def __init__(
         self,
@@ -138,14 +149,12 @@ class Node:
         self.inputs = inputs
         self.flags = flags
         self.saved = saved
-        self.type = type
         self.source = source
         self.serial = serial or next(_serials)
-        self.index = index
-        self.outs: Any = None
-        self.stamp: Any = None
-        self.cell: Any = None
-        self.trace: Trace | None = None
+        if type is not None:
+            self.type = type
+        if index:
+            self.index = index
 
 
 class Traced:
@@ -342,15 +351,12 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
         flags = 0 if b is None else b.flags
     else:
         flags = a.flags if b is None else a.flags | b.flags
-    if recording[0] and local.recorder is not None:
-        flags |= TRACE
-    if not flags:
-        out.node = None
+    if flags != GRAD or not local.plain or x.storage is not None or y.storage is not None:
+        if recording[0] and local.recorder is not None:
+            flags |= TRACE
+        out.node = record(op, (x, y), value, flags) if flags else None
         return out
-    if flags != GRAD or x.storage is not None or y.storage is not None or local.source is not None:
-        out.node = record(op, (x, y), value, flags)
-        return out
-    if not local.grad or not op.differentiable or value.dtype.kind not in "fc":
+    if not (op.carries or (op.differentiable and value.dtype.kind in "fc")):
         out.node = None
         return out
     if a is None:
@@ -366,12 +372,10 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
     node.flags = GRAD
     node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
     node.serial = next(_serials)
-    node.index = 0
-    node.outs = node.stamp = node.cell = node.trace = node.type = None
     frame = _getframe(2)
-    while frame is not None and is_internal(frame.f_code.co_filename):
-        frame = frame.f_back  # type: ignore[assignment]
-    node.source = None if frame is None else (frame.f_code, frame.f_lasti)
+    while _is_internal(frame.f_code.co_filename) and frame.f_back is not None:
+        frame = frame.f_back
+    node.source = (frame.f_code, frame.f_lasti)
     out.node = node
     return out
 
@@ -389,14 +393,12 @@ def bind_one(op: Primitive, x: Any) -> Any:
     out.storage = out.origin = None
     node = x.node
     flags = 0 if node is None else node.flags
-    if recording[0] and local.recorder is not None:
-        flags |= TRACE
-    if not flags:
-        out.node = None
-    elif flags != GRAD or x.storage is not None or local.source is not None:
-        out.node = record(op, (x,), value, flags)
-    else:
+    if flags == GRAD and local.plain and x.storage is None:
         out.node = _record_one(op, x, (node,), value)
+    else:
+        if recording[0] and local.recorder is not None:
+            flags |= TRACE
+        out.node = record(op, (x,), value, flags) if flags else None
     return out
 
 
@@ -413,20 +415,19 @@ def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, refl
     out.storage = out.origin = None
     node = x.node
     flags = 0 if node is None else node.flags
-    if recording[0] and local.recorder is not None:
-        flags |= TRACE
-    if not flags:
-        out.node = None
-    elif flags != GRAD or x.storage is not None or local.source is not None:
-        out.node = record(op, (literal, x) if reflected else (x, literal), value, flags)
-    else:
+    if flags == GRAD and local.plain and x.storage is None:
         out.node = _record_one(op, x, (literal, node) if reflected else (node, literal), value)
+    else:
+        if recording[0] and local.recorder is not None:
+            flags |= TRACE
+        xs = (literal, x) if reflected else (x, literal)
+        out.node = record(op, xs, value, flags) if flags else None
     return out
 
 
 def _record_one(op: Primitive, x: Any, inputs: tuple[Any, ...], value: np.ndarray) -> Node | None:
     """`record` where `x` is the only tensor, nothing shares its memory and no transform is watching."""
-    if not local.grad or not op.differentiable or value.dtype.kind not in "fc":
+    if not (op.carries or (op.differentiable and value.dtype.kind in "fc")):
         return None
     if op.saves_x:  # type: ignore[attr-defined]
         x.node.saved = x.value
@@ -436,12 +437,10 @@ def _record_one(op: Primitive, x: Any, inputs: tuple[Any, ...], value: np.ndarra
     node.flags = GRAD
     node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
     node.serial = next(_serials)
-    node.index = 0
-    node.outs = node.stamp = node.cell = node.trace = node.type = None
     frame = _getframe(3)
-    while frame is not None and is_internal(frame.f_code.co_filename):
-        frame = frame.f_back  # type: ignore[assignment]
-    node.source = None if frame is None else (frame.f_code, frame.f_lasti)
+    while _is_internal(frame.f_code.co_filename) and frame.f_back is not None:
+        frame = frame.f_back
+    node.source = (frame.f_code, frame.f_lasti)
     return node
 
 
@@ -475,17 +474,14 @@ def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) ->
     node.flags = out_flags
     node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
     node.serial = next(_serials)
-    node.index = 0
-    node.outs = node.stamp = node.cell = node.trace = node.type = None
     if recording[0] and local.recorder is not None:
         local.recorder.made(node, value)
     source = local.source
     if source is None:
         frame = _getframe(2)
-        while frame is not None and is_internal(frame.f_code.co_filename):
-            frame = frame.f_back  # type: ignore[assignment]
-        if frame is not None:
-            source = (frame.f_code, frame.f_lasti)
+        while _is_internal(frame.f_code.co_filename) and frame.f_back is not None:
+            frame = frame.f_back
+        source = (frame.f_code, frame.f_lasti)
     node.source = source
     if out_flags != flags and not local.grad and op.differentiable and value.dtype.kind in "fc":
         return Node(STOP_GRADIENT, (node,), out_flags, None, None, source)

@@ -56,13 +56,17 @@ def shape_of(name: str, shape: Any) -> tuple[int, ...]:
     try:
         return tuple(operator.index(n) for n in shape)
     except TypeError:
-        raise ShapeError(f"{name}: {shape!r} is not a shape: sizes are integers{at_line()}") from None
+        raise ShapeError(
+            f"{name}: {shape!r} is not a shape: sizes are integers{at_line()}"
+        ) from None
 
 
 def resolve_shape(name: str, shape: tuple[int, ...], size: int) -> tuple[int, ...]:
     """A shape whose -1, if any, is replaced by what makes the size right."""
     if any(n < -1 for n in shape) or shape.count(-1) > 1:
-        raise ShapeError(f"{name}: {shape} is not a shape: at most one size may be -1, none less{at_line()}")
+        raise ShapeError(
+            f"{name}: {shape} is not a shape: at most one size may be -1, none less{at_line()}"
+        )
     if -1 in shape:
         rest = math.prod(n for n in shape if n != -1)
         if rest == 0 or size % rest:

@@ -46,9 +46,13 @@ class Elementwise(Primitive, abstract=True):
         for x in xs:
             if x.dtype.kind not in self.accepts:
                 wanted = ", ".join(KIND_NAMES[k] for k in self.accepts)
-                raise DTypeError(f"{self.name}: operand of dtype {x.dtype}; it takes {wanted} dtypes")
+                raise DTypeError(
+                    f"{self.name}: operand of dtype {x.dtype}; it takes {wanted} dtypes"
+                )
             if x.dtype != dtype:
-                raise DTypeError(f"{self.name}: operands of dtypes {dtype} and {x.dtype}; cast one first")
+                raise DTypeError(
+                    f"{self.name}: operands of dtypes {dtype} and {x.dtype}; cast one first"
+                )
         return Type(self.result_dtype(dtype), self.broadcast(*xs))
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
@@ -66,6 +70,7 @@ class Elementwise(Primitive, abstract=True):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls.carries = cls.differentiable and cls.result != "bool"
         if "eval" not in cls.__dict__ and "numpy" in cls.__dict__:
             cls.eval = staticmethod(cls.numpy)  # type: ignore[method-assign]
 

@@ -30,13 +30,19 @@ class Arg:
         if self.kind == "bool":
             return rng.random(self.shape) < 0.5
         if self.kind in ("int", "index"):
-            return rng.integers(int(self.low), int(self.high), self.shape).astype(self.dtype or "int64")
+            return rng.integers(int(self.low), int(self.high), self.shape).astype(
+                self.dtype or "int64"
+            )
         values = rng.uniform(self.low, self.high, self.shape)
         if self.distinct:
             n = int(np.prod(self.shape))
-            values = np.linspace(self.low, self.high, max(n, 1))[rng.permutation(n)].reshape(self.shape)
+            values = np.linspace(self.low, self.high, max(n, 1))[rng.permutation(n)].reshape(
+                self.shape
+            )
         if self.avoid:
-            values = np.where(np.abs(values) < self.avoid, np.sign(values + 1e-9) * self.avoid, values)
+            values = np.where(
+                np.abs(values) < self.avoid, np.sign(values + 1e-9) * self.avoid, values
+            )
         if self.kind == "complex":
             imaginary = rng.uniform(self.low, self.high, self.shape)
             wide = np.dtype("complex128" if np.dtype(dtype).itemsize == 8 else "complex64")
