@@ -18,7 +18,7 @@ lint: $(VENV)/.installed-test
 	@$(BIN)/mypy
 
 bench: $(VENV)/.installed
-	@$(BIN)/python benchmarks/eager.py
+	@$(BIN)/python benchmarks/run.py
 
 $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,81 @@
+"""1,000 distinct programs compiled, called once and dropped: the time, and what they leave behind.
+
+python benchmarks/programs.py [COUNT]
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+COUNT, LIMIT = 1000, 300
+
+
+def resident_megabytes() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+
+def program(number: int) -> Any:
+    """A function whose operations spell the number in base 4, so that no two kernels are alike."""
+    import lucid
+
+    operations = [lucid.sin, lucid.tanh, lucid.exp, lambda x: x * x]
+    digits = [number >> shift & 3 for shift in range(0, 12, 2)]
+
+    def f(x: Any) -> Any:
+        for digit in digits:
+            x = operations[digit](x) + 0.5
+        return x.sum()
+
+    return f
+
+
+def compile_and_drop(count: int) -> dict[str, float]:
+    sys.path[:0] = [str(HERE.parent), str(HERE)]
+    from workloads.lucid_jit import jit
+
+    import lucid
+
+    x = lucid.ones(1000)
+    for number in range(4096 - 20, 4096):  # whatever is loaded once is loaded now
+        jit(program(number))(x)
+    gc.collect()
+    before, start = resident_megabytes(), time.perf_counter()
+    for number in range(count):
+        jit(program(number))(x)
+    seconds = time.perf_counter() - start
+    gc.collect()
+    return {"seconds": seconds, "megabytes": resident_megabytes() - before, "count": count}
+
+
+def measure(python: str, folder: str) -> dict[str, Any]:
+    """The measurement in a process of its own, with an empty cache."""
+    environment = {**os.environ, "LUCID_CACHE_DIR": str(Path(folder) / "programs")}
+    command = [python, str(Path(__file__).resolve()), str(COUNT)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        return {"text": f"programs: {done.stderr.strip().splitlines()[-1]}"}
+    facts = json.loads(done.stdout.splitlines()[-1])
+    verdict = "pass" if facts["megabytes"] < LIMIT else "FAIL"
+    facts["text"] = (
+        f"{facts['count']} programs compiled, called and dropped: {facts['seconds']:.1f} s, "
+        f"{facts['megabytes']:.0f} MB left of {LIMIT} allowed: {verdict}"
+    )
+    return facts
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        print(json.dumps(compile_and_drop(int(sys.argv[1]))))
+    else:
+        with tempfile.TemporaryDirectory() as name:
+            print(measure(sys.executable, name)["text"])

@@ -1,0 +1,103 @@
+"""One library on one workload, in a process of its own that `run.py` talks to, a line at a time.
+
+    python benchmarks/worker.py WORKLOAD SYSTEM
+
+It prints `first` after its first step, then obeys: `check FILE` saves the results of a few steps,
+`time SECONDS` answers with the microseconds of a step, `end` with the peak of its memory in MB.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+SEED, CHECKED_STEPS, WARM_CALLS = 1, 3, 30
+
+
+def answer(**facts: Any) -> None:
+    sys.__stdout__.write(json.dumps(facts) + "\n")
+    sys.__stdout__.flush()
+
+
+def peak_megabytes() -> float:
+    """The most memory this process has had, without what its parent had before it was started."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+    except OSError:
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+def calls_within(step: Callable[[], Any], seconds: float) -> int:
+    """How many calls take about so long, once they are warm: some compile only what comes again."""
+    for _ in range(WARM_CALLS):
+        step()
+    once = min(microseconds(step, 1) for _ in range(5))
+    return max(1, round(1e6 * seconds / once))
+
+
+def microseconds(step: Callable[[], Any], count: int) -> float:
+    gc.disable()
+    start = time.perf_counter()
+    for _ in range(count):
+        step()
+    spent = time.perf_counter() - start
+    gc.enable()
+    return 1e6 * spent / count
+
+
+def obey(step: Callable[[], Any], result: Callable[[], list[Any]]) -> None:
+    import numpy as np
+
+    count = 0
+    for line in sys.stdin:
+        match line.split():
+            case ["check", file]:
+                for _ in range(CHECKED_STEPS - 1):
+                    step()
+                np.savez(file, *result())
+                answer(saved=file)
+            case ["time", seconds]:
+                count = count or calls_within(step, float(seconds))
+                answer(us=microseconds(step, count), count=count)
+            case ["end"]:
+                answer(megabytes=peak_megabytes())
+                return
+
+
+def main() -> None:
+    import numpy as np
+
+    name, system = sys.argv[1:]
+    sys.stdout = sys.stderr  # the answers have the standard output for themselves
+    if system == "lucid":
+        sys.path.insert(0, str(HERE.parent))
+    from workloads import WORKLOADS
+
+    workload = next(w for w in WORKLOADS if w.name == name)
+    try:
+        systems, data = workload.load()
+        step, result = systems[system](data(np.random.default_rng(SEED)))
+        step()
+        result()
+    except Exception as error:
+        answer(error=f"{type(error).__name__}: {str(error).strip().splitlines()[:1]}")
+        if os.environ.get("BENCH_TRACEBACK"):
+            raise
+        return
+    answer(first=True)
+    obey(step, result)
+
+
+if __name__ == "__main__":
+    main()

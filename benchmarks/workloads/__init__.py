@@ -1,0 +1,53 @@
+"""The workloads of `benchmarks/run.py`: a module each, the same work written for every library."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A row of the table.
+
+    module      the module in this folder that holds it
+    variant     the name of its table of systems there: system -> function(data) -> (step, result)
+    ratio       what Lucid's time may be at most, as a multiple of the best other's
+    limit       the same in µs, where a ratio says nothing
+    cold        what its time from process start with an empty cache may be, as a multiple of JAX's
+    tolerance   how far results may differ between libraries, relative to the largest element
+    """
+
+    name: str
+    title: str
+    module: str
+    variant: str = "SYSTEMS"
+    ratio: float | None = None
+    limit: float | None = None
+    cold: float = 1.5
+    tolerance: float = 2e-3
+
+    def load(self) -> tuple[dict[str, Any], Any]:
+        """Its systems, and the function that makes its data from a NumPy generator."""
+        module = importlib.import_module(f"workloads.{self.module}")
+        systems = getattr(module, self.variant)
+        return systems, getattr(module, self.variant.replace("SYSTEMS", "data").lower())
+
+
+WORKLOADS = [
+    Workload("mlp-small", "MLP 2-32-32-2, batch 32, SGD", "mlp", "SMALL_SYSTEMS", 0.4),
+    Workload("mlp-small-inplace", "  the same, PyTorch style", "mlp", "SMALL_INPLACE_SYSTEMS", 0.4),
+    Workload("mlp-small-eager", "  the same, not compiled", "mlp", "SMALL_EAGER_SYSTEMS", 0.5),
+    Workload("mlp-medium", "MLP 784-128-10, batch 64, SGD", "mlp", "MEDIUM_SYSTEMS", 0.8),
+    Workload("mlp-large", "MLP 784-512-256-10, batch 128", "mlp", "LARGE_SYSTEMS", 1.0),
+    Workload("gpt", "GPT 2 layers, d 128, T 64, batch 8", "gpt", ratio=1.0, cold=1.0),
+    Workload("cnn", "CNN 28x28, 16, 32, batch 32", "cnn", ratio=1.0, cold=1.0),
+    Workload("gelu-sin", "gradient of sum(gelu(xy)+sin(z)x)", "elements", ratio=0.5),
+    Workload("logistic", "Hessian, logistic, d 50, n 1000", "logistic", ratio=0.8, tolerance=1e-9),
+    Workload("per-sample", "gradients a sample, MLP, 256", "samples", ratio=1.0),
+    Workload("hvp", "Hessian-vector, MLP 64-128-128-10", "hvp", ratio=0.6),
+    Workload("rosenbrock", "Rosenbrock gradient, n 1000", "rosenbrock", ratio=0.15, tolerance=1e-9),
+    Workload("add", "call of a + b, 10 elements", "calls", "ADD_SYSTEMS", limit=4.0),
+    Workload("leaves", "call with 20 leaves", "calls", "LEAVES_SYSTEMS", limit=15.0),
+]
