@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +27,10 @@ class Segment:
     plan: Plan | None = None
 
 
+LIVE: weakref.WeakSet[Executable] = weakref.WeakSet()
+WATCHERS: list[Callable[[Executable], None]] = []  # told of every new program: profiles
+
+
 class Executable:
     """A compiled Graph: arrays in, arrays out."""
 
@@ -34,6 +39,9 @@ class Executable:
     ) -> None:
         self.graph = graph
         self.parts = list(parts)
+        LIVE.add(self)
+        for watcher in WATCHERS:
+            watcher(self)
         self.producer = producer
         self.plan: Plan | None = None
         if len(self.parts) == 1 and isinstance(self.parts[0], Segment):
@@ -43,6 +51,9 @@ class Executable:
             self.plan = part.plan if same else None
             self.checks = bool(part.checks)
             self.given = given if given != list(range(len(graph.inputs))) else None
+
+    def plans(self) -> list[Plan]:
+        return [part.plan for part in self.parts if isinstance(part, Segment) and part.plan is not None]
 
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         if self.plan is not None:

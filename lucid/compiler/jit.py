@@ -223,16 +223,29 @@ class Jitted:
         """In one line, why the function was last recorded again."""
         return self.reasons[-1] if self.reasons else f"{self.name}: it was not recorded more than once"
 
-    def graph(self, *args: Any, stage: str = "traced", **kwargs: Any) -> Graph:
-        """The Graph of the function for these arguments after a stage of the compiler."""
-        from lucid.compiler.pipeline import stages
+    def graph(self, *args: Any, stage: str = "traced", **kwargs: Any) -> Graph | str:
+        """The Graph of the function for these arguments after a stage of the compiler.
 
+        Stages: traced (differentiated is the same: a recorded run has its derivatives in it), decomposed,
+        simplified, shared, settled; and as text fused and planned.
+        """
+        from lucid.compiler.inspection import stage_of
+
+        return stage_of(self.path_for(args, kwargs).graph, stage)
+
+    def kernels(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """The kernels for these arguments, each with its `listing`, `llvm` and `assembly`."""
+        from lucid.compiler.inspection import kernels_of_graph
+
+        return kernels_of_graph(self.path_for(args, kwargs).graph)
+
+    def path_for(self, args: Any, kwargs: Any) -> Path:
+        """The path that a call with these arguments takes; recorded now where there is none."""
         leaves, tree = flatten((self.dynamic(args), kwargs))
-        tensors = [as_tensor(x) for x in leaves]
-        key = self.key(args, tree, tensors)
+        key = self.key(args, tree, [as_tensor(x) for x in leaves])
         if not self.paths.get(key):
             self(*args, **kwargs)
-        return stages(self.paths[key][0].graph)[stage]
+        return self.paths[key][0]
 
 
 def is_tracked(x: Any) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from lucid.compiler.decompose import decompose
 from lucid.compiler.lower import Executable, Lowering
 from lucid.compiler.settle import settle
@@ -23,7 +25,12 @@ def stages(graph: Graph) -> dict[str, Graph]:
 
 
 def compile_graph(graph: Graph) -> Executable:
-    """The Executable of a Graph."""
+    """The Executable of a Graph. LUCID_DUMP=folder writes its stages and kernels there."""
+    folder = os.environ.get("LUCID_DUMP")
+    if folder:
+        from lucid.compiler.inspection import dump
+
+        dump(graph, folder)
     lowering = Lowering(stages(graph)["settled"])
     lowering.lay_out()
     return lowering.finish()
