@@ -1,7 +1,7 @@
-"""Scalar operations of a kernel as LLVM instructions: an operation, its dtypes and operands in, lines out.
+"""Scalar operations of a kernel as LLVM instructions: an operation and operands in, lines out.
 
-Arithmetic is IEEE's, with no fast-math flag, so it equals NumPy's to the bit. Functions such as exp are
-those of `scalars`. What a dtype has no code for here is left to NumPy: `supported` says so.
+Arithmetic is IEEE's, with no fast-math flag, so it equals NumPy's to the bit. Functions such as exp
+are those of `scalars`. What a dtype has no code for here is left to NumPy: `supported` says so.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ _SUFFIX = {"f32": "f32", "f64": "f64"}
 
 FLOAT_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 INTEGER_BINARY = {
-    "add": "add", "sub": "sub", "mul": "mul", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor",
+    "add": "add", "sub": "sub", "mul": "mul",
+    "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor",
 }  # fmt: skip
 COMPARE = {
     "eq": ("oeq", "eq", "eq"), "ne": ("une", "ne", "ne"), "lt": ("olt", "slt", "ult"),
     "le": ("ole", "sle", "ule"), "gt": ("ogt", "sgt", "ugt"), "ge": ("oge", "sge", "uge"),
 }  # fmt: skip
 INTRINSICS = {
-    "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "roundeven", "sqrt": "sqrt", "abs": "fabs",
+    "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "roundeven",
+    "sqrt": "sqrt", "abs": "fabs",
 }  # fmt: skip
 BOOL_BINARY = {
     "bitwise_and": "and",
@@ -91,7 +93,10 @@ def _to_f32(value: float) -> float:
 
 
 class ScalarWriter:
-    """Writes instructions: `write(line)` appends `%vN = line` and gives the name; `declare` notes functions."""
+    """Writes instructions: `write(line)` appends `%vN = line` and gives the name.
+
+    `declare` takes declarations of functions, `use` the functions of `scalars` that are called.
+    """
 
     def __init__(
         self,
@@ -103,8 +108,8 @@ class ScalarWriter:
         self.declare = declare
         self.use = use
 
-    def operation(self, op: str, dtype: str, operand: str, args: list[str], first: str = "") -> str:
-        """The result of `op`; `operand` is the dtype of the last argument, `first` that of the first."""
+    def operation(self, op: str, dtype: str, operand: str, args: list[str]) -> str:
+        """The result of `op`; `operand` is the dtype of the last argument."""
         t = LLVM[operand]
         floating = operand in FORMATS
         if op == "copy":
@@ -188,7 +193,7 @@ class ScalarWriter:
         return self.write(f"call {t} @{symbol}({', '.join(f'{t} {a}' for a in args)})")
 
     def extremum(self, op: str, dtype: str, a: str, b: str) -> str:
-        """maximum and minimum through which nan passes, as compares and selects, which always vectorise."""
+        """maximum and minimum through which nan passes: compares and selects always vectorise."""
         t = LLVM[dtype]
         keep = self.write(f"fcmp {'oge' if op == 'maximum' else 'ole'} {t} {a}, {b}")
         nan = self.write(f"fcmp uno {t} {a}, {a}")
@@ -213,9 +218,8 @@ class ScalarWriter:
         floor = self.intrinsic(f"llvm.floor.{suffix}", t, whole)
         gap = self.write(f"fsub {t} {whole}, {floor}")
         up = self.write(f"fcmp ogt {t} {gap}, {constant(0.5, dtype)}")
-        nearest = self.write(
-            f"select i1 {up}, {t} {self.write(f'fadd {t} {floor}, {constant(1.0, dtype)}')}, {t} {floor}"
-        )
+        above = self.write(f"fadd {t} {floor}, {constant(1.0, dtype)}")
+        nearest = self.write(f"select i1 {up}, {t} {above}, {t} {floor}")
         quotient = self.write(f"fdiv {t} {a}, {b}")
         none = self.intrinsic(f"llvm.copysign.{suffix}", t, zero, quotient)
         is_zero = self.write(f"fcmp oeq {t} {whole}, {zero}")

@@ -1,14 +1,14 @@
 """settle: Graph -> Graph with a copy wherever memory cannot be read as it lies.
 
-After it every view can be taken of the memory of what it shows, every operand of a matrix product has rows
-or columns of adjacent elements, and every output is computed into memory of its own.
+After it every view can be taken of the memory of what it shows, every operand of a matrix product
+has rows or columns of adjacent elements, and every output is computed into memory of its own.
 """
 
 from __future__ import annotations
 
 from lucid.compiler.arrays import Array
 from lucid.compiler.fuse import VIEWS
-from lucid.ir.graph import Equation, Graph, Literal, Var
+from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.types import SHORT_NAMES
 from lucid.ops.contraction import Matmul
 from lucid.ops.copying import COPY
@@ -16,45 +16,70 @@ from lucid.ops.creation import Full
 
 
 def settle(graph: Graph) -> Graph:
-    layouts: dict[Var, Array] = {var: Array.of(None, var.type) for var in graph.inputs}
-    renamed: dict[Var, Var] = {}
-    equations: list[Equation] = []
+    """The Graph with its copies."""
+    return Settler(graph).run()
 
-    def copied(x: Var, eqn: Equation | None) -> Var:
+
+class Settler:
+    """One run of `settle`: the equations written so far, and how each value lies in memory."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.equations: list[Equation] = []
+        self.layouts = {var: Array.of(None, var.type) for var in graph.inputs}
+        self.computed: set[Var] = set()
+
+    def run(self) -> Graph:
+        for eqn in self.graph.equations:
+            if not isinstance(eqn.op, VIEWS):
+                self.compute(eqn)
+            elif isinstance(eqn.inputs[0], Literal):
+                full = Full(eqn.outputs[0].type.shape, SHORT_NAMES[eqn.inputs[0].dtype])
+                self.compute(Equation(full, eqn.inputs[:1], eqn.outputs, eqn.source))
+            else:
+                self.view(eqn, eqn.inputs[0])
+        outputs = tuple([self.output(x) for x in self.graph.outputs])
+        return Graph(self.graph.name, self.graph.inputs, tuple(self.equations), outputs)
+
+    def compute(self, eqn: Equation) -> None:
+        """An equation whose results get memory of their own."""
+        inputs = eqn.inputs
+        if isinstance(eqn.op, Matmul):
+            inputs = tuple([self.readable(x, eqn) for x in inputs])
+        self.equations.append(Equation(eqn.op, inputs, eqn.outputs, eqn.source))
+        for var in eqn.outputs:
+            self.layouts[var] = Array.of(None, var.type)
+            self.computed.add(var)
+
+    def view(self, eqn: Equation, x: Var) -> None:
+        found = self.layouts[x].view(eqn.op)
+        if found is None:
+            x = self.copied(x, eqn)
+            found = self.layouts[x].view(eqn.op)
+            assert found is not None, "memory in order can be viewed in any way"
+        self.layouts[eqn.outputs[0]] = found
+        self.equations.append(Equation(eqn.op, (x, *eqn.inputs[1:]), eqn.outputs, eqn.source))
+
+    def readable(self, x: Atom, eqn: Equation) -> Atom:
+        """An operand of a product as BLAS can read it."""
+        if isinstance(x, Literal) or has_adjacent_rows(self.layouts[x]):
+            return x
+        return self.copied(x, eqn)
+
+    def copied(self, x: Var, eqn: Equation | None) -> Var:
         out = Var(x.type)
-        equations.append(Equation(COPY, (x,), (out,), None if eqn is None else eqn.source))
-        layouts[out] = Array.of(None, out.type)
+        self.compute(Equation(COPY, (x,), (out,), None if eqn is None else eqn.source))
         return out
 
-    computed: set[Var] = set()
-    for eqn in graph.equations:
-        inputs = tuple(renamed.get(x, x) if isinstance(x, Var) else x for x in eqn.inputs)
-        if isinstance(eqn.op, VIEWS) and isinstance(inputs[0], Var):
-            found = layouts[inputs[0]].view(eqn.op)
-            if found is None:
-                inputs = (copied(inputs[0], eqn), *inputs[1:])
-                found = layouts[inputs[0]].view(eqn.op)
-            layouts[eqn.outputs[0]] = found  # type: ignore[assignment]
-        else:
-            if isinstance(eqn.op, Matmul):
-                inputs = tuple(
-                    x if isinstance(x, Literal) or has_adjacent_rows(layouts[x]) else copied(x, eqn)
-                    for x in inputs
-                )
-            for var in eqn.outputs:
-                layouts[var] = Array.of(None, var.type)
-                computed.add(var)
-        equations.append(Equation(eqn.op, inputs, eqn.outputs, eqn.source))
-    outputs: list[Var] = []
-    for x in graph.outputs:
+    def output(self, x: Atom) -> Var:
+        """A Var computed for this output alone."""
         if isinstance(x, Literal):
             out = Var(x.type)
-            equations.append(Equation(Full((), SHORT_NAMES[x.dtype]), (x,), (out,)))
-            outputs.append(out)
+            self.compute(Equation(Full((), SHORT_NAMES[x.dtype]), (x,), (out,)))
         else:
-            x = renamed.get(x, x)
-            outputs.append(x if x in computed and x not in outputs else copied(x, None))
-    return Graph(graph.name, graph.inputs, tuple(equations), tuple(outputs))
+            out = x if x in self.computed else self.copied(x, None)
+        self.computed.remove(out)
+        return out
 
 
 def has_adjacent_rows(array: Array) -> bool:

@@ -9,7 +9,7 @@ from lucid.ir.rewrite import remove_dead
 
 
 def share(graph: Graph) -> Graph:
-    """An equation with the op and inputs of an earlier one is left out, and its results are those."""
+    """An equation with the op and inputs of an earlier one is left out: its results are those."""
     known: dict[Any, tuple[Var, ...]] = {}
     renamed: dict[Any, Var] = {}
     equations = []

@@ -1,25 +1,34 @@
-"""simplify: Graph -> Graph by algebra that holds for every number, ±0, inf and nan included.
+"""simplify: Graph -> Graph by algebra that holds for every number, inf, nan and ±0 included.
 
-A docstring states each rewrite as an equation. `x` and `y` are values, `c` a literal.
+A docstring states each rewrite as an equation: `x` and `y` are values, `c` and `d` literals. Two
+rules leave open what the interpreter leaves open too: the sign of a zero that `scale` gives, and
+the last bit of x**2. Sums are never reordered here, and nothing is multiplied out.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+
+import numpy as np
 
 from lucid.compiler.fuse import scalar_name
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.rewrite import Rewriter, rewrite
 from lucid.ir.tape import Alias, StopGradient
-from lucid.ir.types import SHORT_NAMES, is_differentiable
-from lucid.ops.arithmetic import Add, Cast, Div, Mul, Neg, Sub
+from lucid.ir.types import SHORT_NAMES, Type, is_differentiable
+from lucid.ops.arithmetic import Abs, Add, Cast, Div, Mul, Neg, Sub
 from lucid.ops.conditional import Where
+from lucid.ops.copying import Copy
 from lucid.ops.creation import Full
+from lucid.ops.extrema import Max, Min
 from lucid.ops.kinds import Elementwise, Scale
-from lucid.ops.movement import Broadcast, Reshape, Transpose
+from lucid.ops.logic import BitwiseNot
+from lucid.ops.movement import Broadcast, Flip, Reshape, Slice, Transpose
 from lucid.ops.power import Pow
-from lucid.ops.reduction import Sum
+from lucid.ops.reduction import AllTrue, AnyTrue, Prod, Sum
+
+Found = Atom | None
+Movement = Reshape | Transpose | Broadcast | Slice | Flip
 
 
 def simplify(graph: Graph) -> Graph:
@@ -27,53 +36,77 @@ def simplify(graph: Graph) -> Graph:
     return rewrite(graph, rule)
 
 
-def rule(w: Rewriter, eqn: Equation) -> Atom | None:
-    for part in (identities, folding, literals, arithmetic, scaling, movement, reductions):
-        found = part(w, eqn)
-        if found is not None:
-            return found
-    return None
+def rule(w: Rewriter, eqn: Equation) -> Found:
+    """The first rule that applies."""
+    if len(eqn.outputs) != 1:
+        return None
+    if isinstance(eqn.op, Elementwise):
+        return folding(w, eqn) or literals(w, eqn) or algebra(w, eqn)
+    return identities(w, eqn) or folding(w, eqn) or movement(w, eqn) or reductions(w, eqn)
 
 
-def identities(w: Rewriter, eqn: Equation) -> Atom | None:
-    """alias x = x;  stop_gradient x = x;  cast x = x where the dtype is the same."""
+def algebra(w: Rewriter, eqn: Equation) -> Found:
+    return arithmetic(w, eqn) or signs(w, eqn) or scaling(w, eqn) or choices(w, eqn)
+
+
+# What is known without computing anything
+
+
+def identities(w: Rewriter, eqn: Equation) -> Found:
+    """alias x = stop_gradient x = copy x = x;  cast x = x to its own dtype;
+    cast (cast x) = cast x where the inner cast loses nothing.
+    """
     match eqn:
-        case Equation(Alias() | StopGradient(), (x,)):
+        case Equation(Alias() | StopGradient() | Copy(), (x,)):
             return x
-        case Equation(Cast(dtype), (x,)) if SHORT_NAMES[x.type.dtype] == dtype:
-            return x
+        case Equation(Cast(dtype), (x,)):
+            inner = w.producer(x)
+            if inner is not None and isinstance(inner.op, Cast):
+                first = inner.inputs[0]
+                if loses_nothing(first.type.dtype, x.type.dtype):
+                    same = SHORT_NAMES[first.type.dtype] == dtype
+                    return first if same else w.make(eqn.op, first)
+            return x if SHORT_NAMES[x.type.dtype] == dtype else None
     return None
 
 
-def folding(w: Rewriter, eqn: Equation) -> Atom | None:
+def loses_nothing(a: np.dtype, b: np.dtype) -> bool:
+    """Is every number of dtype `a` one of dtype `b`?
+
+    >>> loses_nothing(np.dtype("i4"), np.dtype("f8")), loses_nothing(np.dtype("i8"), np.dtype("f8"))
+    (True, False)
+    """
+    if "c" in (a.kind, b.kind):
+        return a == b
+    wide_integer = a.kind in "iu" and a.itemsize == 8 and b.kind == "f"
+    return np.can_cast(a, b, "safe") and not wide_integer
+
+
+def folding(w: Rewriter, eqn: Equation) -> Found:
     """op c d = e, computed now."""
-    if not eqn.inputs or len(eqn.outputs) != 1 or not all(isinstance(x, Literal) for x in eqn.inputs):
+    if not eqn.inputs or not all([x.__class__ is Literal for x in eqn.inputs]):
         return None
     if not isinstance(eqn.op, (Elementwise, Cast)):
         return None
-    import numpy as np
-
     with np.errstate(all="ignore"):
         value = np.asarray(eqn.op.eval(*[x.array for x in eqn.inputs]))  # type: ignore[union-attr]
     return Literal(value.item(), eqn.outputs[0].type.dtype)
 
 
-def literals(w: Rewriter, eqn: Equation) -> Atom | None:
-    """op x (full c) = op x c where x has the shape of the result: an elementwise operand may be a number."""
-    if not isinstance(eqn.op, Elementwise) or not scalar_name(eqn.op):
-        return None
+def literals(w: Rewriter, eqn: Equation) -> Found:
+    """op x (full c) = op x c where x has the result's shape;  op (full c) (full d) = full e."""
     constants = [constant_of(w, x) for x in eqn.inputs]
-    if not any(c is not None and isinstance(x, Var) for c, x in zip(constants, eqn.inputs)):
+    if not any([c is not None for c in constants]) or not scalar_name(eqn.op):
         return None
-    inputs = [x if c is None else c for c, x in zip(constants, eqn.inputs)]
+    inputs = tuple([x if c is None else c for c, x in zip(constants, eqn.inputs)])
     out = eqn.outputs[0].type
-    if all(isinstance(x, Literal) for x in inputs):
-        folded = folding(w, Equation(eqn.op, tuple(inputs), eqn.outputs, eqn.source))
-        return None if folded is None else w.make(Full(out.shape, SHORT_NAMES[out.dtype]), folded)
-    if not any(isinstance(x, Var) and x.type.shape == out.shape for x in inputs):
+    new = Equation(eqn.op, inputs, eqn.outputs, eqn.source)
+    folded = folding(w, new)
+    if folded is not None:
+        return filled(w, out, folded)
+    if not any([x.__class__ is Var and x.type.shape == out.shape for x in inputs]):
         return None
-    new = Equation(eqn.op, tuple(inputs), eqn.outputs, eqn.source)
-    return arithmetic(w, new) or scaling(w, new) or w.make(eqn.op, *inputs)
+    return algebra(w, new) or w.make(eqn.op, *inputs)
 
 
 def constant_of(w: Rewriter, x: Atom) -> Literal | None:
@@ -84,88 +117,190 @@ def constant_of(w: Rewriter, x: Atom) -> Literal | None:
     return None
 
 
+def filled(w: Rewriter, type: Type, c: Atom) -> Atom:
+    return w.make(Full(type.shape, SHORT_NAMES[type.dtype]), c)
+
+
 def is_number(x: Atom, value: float) -> bool:
-    return isinstance(x, Literal) and x.value == value and math.copysign(1, x.value) == math.copysign(1, value)  # type: ignore[arg-type]
+    """Is `x` this very number, with its sign?"""
+    if not isinstance(x, Literal) or x.value != value:
+        return False
+    return math.copysign(1, x.value) == math.copysign(1, value)  # type: ignore[arg-type]
 
 
-def arithmetic(w: Rewriter, eqn: Equation) -> Atom | None:
-    """x*1 = x;  x/1 = x;  x-0 = x;  x + -0 = x;  -(-x) = x;  x**1 = x;  x**2 = x*x;  x*-1 = -x."""
+# Arithmetic
+
+
+def arithmetic(w: Rewriter, eqn: Equation) -> Found:
+    """x*1 = x/1 = x**1 = x;  x-0 = x;  x + -0 = x;  n+0 = n for integers;  x**2 = x*x."""
     out = eqn.outputs[0].type
     if out.dtype.kind == "c":
         return None
-    match eqn:
-        case Equation(Mul(), (x, c)) | Equation(Mul(), (c, x)) if is_number(c, 1) and x.type == out:
+    zero = 0.0 if out.dtype.kind in "iu" else -0.0
+    match eqn.op, literal_last(eqn):
+        case ((Mul() | Div() | Pow()), (x, c)) if is_number(c, 1) and x.type == out:
             return x
-        case Equation(Mul(), (x, c)) | Equation(Mul(), (c, x)) if is_number(c, -1) and x.type == out:
-            return w.make(Neg(), x) if out.dtype.kind in "if" else None
-        case Equation(Div(), (x, c)) if is_number(c, 1) and x.type == out:
+        case Sub(), (x, c) if is_number(c, 0.0) and x.type == out:
             return x
-        case Equation(Sub(), (x, c)) if is_number(c, 0.0) and x.type == out:
+        case Add(), (x, c) if is_number(c, zero) and x.type == out:
             return x
-        case Equation(Add(), (x, c)) | Equation(Add(), (c, x)) if is_number(c, -0.0) and x.type == out:
-            return x
-        case Equation(Pow(), (x, c)) if is_number(c, 1) and x.type == out:
-            return x
-        case Equation(Pow(), (x, c)) if is_number(c, 2) and x.type == out:
+        case Pow(), (x, c) if is_number(c, 2) and x.type == out:
             return w.make(Mul(), x, x)
-        case Equation(Neg(), (x,)):
-            inner = w.producer(x)
-            return inner.inputs[0] if inner is not None and isinstance(inner.op, Neg) else None
     return None
 
 
-def scaling(w: Rewriter, eqn: Equation) -> Atom | None:
-    """scale t c = t * c and scale c t = t * c where c is finite and, as a tangent, not zero."""
+def literal_last(eqn: Equation) -> tuple[Atom, ...]:
+    """The operands; of x + c and x * c in this order."""
+    swap = isinstance(eqn.op, (Add, Mul)) and isinstance(eqn.inputs[0], Literal)
+    return eqn.inputs[::-1] if swap else eqn.inputs
+
+
+def signs(w: Rewriter, eqn: Equation) -> Found:
+    """-(-x) = x;  x*-1 = -x;  x + -y = x - y;  -x + y = y - x;  x - -y = x + y;
+    -x * -y = x * y;  -x * c = x * -c;  |-x| = |x|;  ~(~x) = x.
+    """
+    out = eqn.outputs[0].type
+    if out.dtype.kind not in "if" and not isinstance(eqn.op, BitwiseNot):
+        return None
+    inputs = literal_last(eqn)
+    minus = [negated(w, x) for x in inputs]
+    match eqn.op, inputs, minus:
+        case Mul(), (x, c), _ if is_number(c, -1) and x.type == out:
+            return w.make(Neg(), x)
+        case Mul(), (_, Literal() as c), (Var() as x, _):
+            return w.make(Mul(), x, Literal(-c.value, c.dtype))
+        case Mul(), _, (Var() as x, Var() as y):
+            return w.make(Mul(), x, y)
+        case Neg(), _, (Var() as x,):
+            return x
+        case Abs(), _, (Var() as x,):
+            return w.make(Abs(), x)
+        case Add(), (x, _), (_, Var() as y):
+            return w.make(Sub(), x, y)
+        case Add(), (_, y), (Var() as x, _):
+            return w.make(Sub(), y, x)
+        case Sub(), (x, _), (_, Var() as y):
+            return w.make(Add(), x, y)
+        case BitwiseNot(), (x,), _:
+            inner = w.producer(x)
+            return inner.inputs[0] if inner and isinstance(inner.op, BitwiseNot) else None
+    return None
+
+
+def negated(w: Rewriter, x: Atom) -> Found:
+    """y where x is -y."""
+    made = w.producer(x)
+    return made.inputs[0] if made is not None and isinstance(made.op, Neg) else None
+
+
+def scaling(w: Rewriter, eqn: Equation) -> Found:
+    """scale x c = x * c where c is finite;  scale c x = x * c where c is finite and not zero."""
     out = eqn.outputs[0].type
     match eqn:
-        case Equation(Scale(), (t, Literal() as c)) if is_finite(c) and t.type == out:
-            return w.make(Mul(), t, c) if not is_number(c, 1) else t
-        case Equation(Scale(), (Literal() as c, p)) if is_finite(c) and c.value != 0 and p.type == out:
-            return w.make(Mul(), p, c) if not is_number(c, 1) else p
-    return None
+        case Equation(Scale(), (x, Literal() as c)) if is_finite(c) and x.type == out:
+            pass
+        case Equation(Scale(), (Literal() as c, x)) if is_finite(c) and c.value and x.type == out:
+            pass
+        case _:
+            return None
+    if is_number(c, 1):
+        return x
+    return w.make(Neg(), x) if is_number(c, -1) else w.make(Mul(), x, c)
 
 
 def is_finite(c: Literal) -> bool:
     return is_differentiable(c.dtype) and abs(c.value) < math.inf
 
 
-def movement(w: Rewriter, eqn: Equation) -> Atom | None:
-    """Two reshapes are one, two transposes are one, and neither is there where it changes nothing."""
-    if len(eqn.inputs) != 1:
+def choices(w: Rewriter, eqn: Equation) -> Found:
+    """where true x y = x;  where false x y = y;  where c x x = x;  where c true false = c;
+    where ~c x y = where c y x.
+    """
+    if not isinstance(eqn.op, Where):
         return None
-    x, out = eqn.inputs[0], eqn.outputs[0].type
-    inner = w.producer(x)
-    match eqn.op:
-        case Reshape() if x.type == out:
-            return x
-        case Reshape() if inner is not None and isinstance(inner.op, Reshape):
-            return x if x.type == out else regrouped(w, inner.inputs[0], out)
-        case Transpose(permutation) if permutation == tuple(range(len(permutation))):
-            return x
-        case Transpose(permutation) if inner is not None and isinstance(inner.op, Transpose):
-            joined = tuple(inner.op.permutation[i] for i in permutation)
-            if joined == tuple(range(len(joined))):
-                return inner.inputs[0]
-            return w.make(Transpose(joined), inner.inputs[0])
-        case Broadcast(shape, axes) if x.type == out and axes == tuple(range(len(shape))):
-            return x
-    constant = constant_of(w, x)
-    if constant is not None and isinstance(eqn.op, (Reshape, Transpose, Broadcast)):
-        return w.make(Full(out.shape, SHORT_NAMES[out.dtype]), constant)
+    condition, x, y = eqn.inputs
+    out = eqn.outputs[0].type
+    if isinstance(condition, Literal):
+        chosen = x if condition.value else y
+        return chosen if chosen.type == out else None
+    if same(x, y):
+        return x if x.type == out else None
+    if out.dtype.kind == "b" and is_number(x, 1) and is_number(y, 0) and condition.type == out:
+        return condition
+    made = w.producer(condition)
+    if made is not None and isinstance(made.op, BitwiseNot):
+        return w.make(eqn.op, made.inputs[0], y, x)
     return None
 
 
-def regrouped(w: Rewriter, x: Atom, out: Any) -> Atom:
+def same(x: Atom, y: Atom) -> bool:
+    if isinstance(x, Literal) and isinstance(y, Literal):
+        return x.key == y.key
+    return x is y
+
+
+# Movement and reductions
+
+
+def movement(w: Rewriter, eqn: Equation) -> Found:
+    """Two reshapes, transposes, flips or broadcasts are one, and none where nothing changes;
+    a broadcast that only adds axes of size 1 is a reshape;  movement of (full c) = full c.
+    """
+    if not isinstance(eqn.op, Movement):
+        return None
+    x, out = eqn.inputs[0], eqn.outputs[0].type
+    constant = x if isinstance(x, Literal) else constant_of(w, x)
+    if constant is not None:
+        return filled(w, out, constant)
+    if is_still(eqn.op, x.type, out):
+        return x
+    made = w.producer(x)
+    op: Movement
+    match eqn.op, None if made is None else made.op:
+        case Reshape(), Reshape():
+            return reshaped(w, x, out)
+        case Transpose(outer), Transpose(inner):
+            op = Transpose(tuple(inner[i] for i in outer))
+        case Broadcast(shape, outer), Broadcast(_, inner):
+            op = Broadcast(shape, tuple(outer[i] for i in inner))
+        case Flip(outer), Flip(inner):
+            op = Flip(tuple(sorted(set(outer) ^ set(inner))))
+        case Broadcast(_, axes), _ if x.type.size == out.size and list(axes) == sorted(axes):
+            return reshaped(w, x, out)
+        case _:
+            return None
+    source = made.inputs[0]  # type: ignore[union-attr]
+    return source if is_still(op, source.type, out) else w.make(op, source)
+
+
+def is_still(op: Movement, x: Type, out: Type) -> bool:
+    """Does the operation leave every element in its place?"""
+    if x != out:
+        return False
+    match op:
+        case Transpose(places) | Broadcast(_, places):
+            return places == tuple(range(len(places)))
+        case Flip(axes):
+            return all(x.shape[i] == 1 for i in axes)
+    return True
+
+
+def reshaped(w: Rewriter, x: Atom, out: Type) -> Atom:
+    """`x` in another shape, from before it was last reshaped."""
+    made = w.producer(x)
+    if made is not None and isinstance(made.op, Reshape):
+        x = made.inputs[0]
     return x if x.type == out else w.make(Reshape(out.shape), x)
 
 
-def reductions(w: Rewriter, eqn: Equation) -> Atom | None:
-    """sum over axes of size 1 = reshape;  where(true, x, y) = x."""
-    out = eqn.outputs[0].type
-    match eqn:
-        case Equation(Sum(axes), (x,)) if all(x.type.shape[a] == 1 for a in axes):
-            return x if x.type == out else w.make(Reshape(out.shape), x)
-        case Equation(Where(), (Literal() as c, x, y)):
-            chosen = x if c.value else y
-            return chosen if chosen.type == out else None
+def reductions(w: Rewriter, eqn: Equation) -> Found:
+    """A reduction over axes of size 1 is a reshape;  max, min, any, all of (full c) = full c."""
+    if not isinstance(eqn.op, (Sum, Prod, Max, Min, AnyTrue, AllTrue)):
+        return None
+    x, out = eqn.inputs[0], eqn.outputs[0].type
+    if x.type.dtype == out.dtype and all(x.type.shape[a] == 1 for a in eqn.op.axes):
+        return reshaped(w, x, out)
+    constant = constant_of(w, x)
+    if constant is not None and x.type.size and not isinstance(eqn.op, (Sum, Prod)):
+        return filled(w, out, constant)
     return None
