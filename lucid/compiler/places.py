@@ -77,8 +77,10 @@ class Places:
     def next_state(self, kind: str, dtype: str, old: str, args: list[str]) -> str:
         operation = self.scalar.operation
         if kind == "recurrence":  # a state of zero stays zero whatever it is multiplied with
-            scaled = operation("scale", dtype, dtype, [old, args[0]])
-            return operation("add", dtype, dtype, [scaled, args[1]])
+            product = operation("mul", dtype, dtype, [old, args[0]])
+            total = operation("add", dtype, dtype, [product, args[1]])
+            none = operation("eq", "bool", dtype, [old, constant(0.0, dtype)])
+            return operation("where", dtype, dtype, [none, args[1], total])
         return operation(SCANS[kind], dtype, dtype, [old, args[0]])
 
     def report(self) -> None:
@@ -101,4 +103,6 @@ def start_of(kind: str, dtype: str) -> Any:
 
     if kind == "recurrence":
         return 0
+    if kind == "sum" and dtype in ("f32", "f64"):
+        return -0.0  # with which the first sum is the first element, even if that is -0
     return initial("max" if kind == "logsumexp" else kind, dtype)

@@ -1,4 +1,4 @@
-"""Reading and writing at indices in kernels: gather, take_along, scatters, and indices out of range."""
+"""Reading and writing at indices in kernels: gathers, scatters, and indices out of range."""
 
 from __future__ import annotations
 

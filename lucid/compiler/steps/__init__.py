@@ -12,17 +12,25 @@ from lucid.compiler.steps.indexing import (
     ScatterSetStep,
 )
 from lucid.compiler.steps.joining import ConcatenateStep, PadStep, SliceSetStep
+from lucid.compiler.steps.scanning import RunningExtremumStep, ScanStep
 from lucid.ops.contraction import Matmul
+from lucid.ops.cumulative import Cummax, Cummin, Cumprod, Cumsum, LogCumSumExp, Recurrence
 from lucid.ops.indexing import PutAlong, ScatterAdd
 from lucid.ops.movement import Concatenate, Pad
 from lucid.ops.writing import LastWrite, ScatterSet, SliceSet
 
 STEPS: dict[type, Any] = {
     Concatenate: ConcatenateStep,
+    Cummax: RunningExtremumStep,
+    Cummin: RunningExtremumStep,
+    Cumprod: ScanStep,
+    Cumsum: ScanStep,
     LastWrite: LastWriteStep,
+    LogCumSumExp: ScanStep,
     Matmul: MatmulStep,
     Pad: PadStep,
     PutAlong: PutAlongStep,
+    Recurrence: ScanStep,
     ScatterAdd: ScatterAddStep,
     ScatterSet: ScatterSetStep,
     SliceSet: SliceSetStep,
