@@ -12,14 +12,17 @@ from lucid.compiler.steps.indexing import (
     ScatterSetStep,
 )
 from lucid.compiler.steps.joining import ConcatenateStep, PadStep, SliceSetStep
+from lucid.compiler.steps.ordering import SortStep
 from lucid.compiler.steps.scanning import RunningExtremumStep, ScanStep
 from lucid.ops.contraction import Matmul
 from lucid.ops.cumulative import Cummax, Cummin, Cumprod, Cumsum, LogCumSumExp, Recurrence
 from lucid.ops.indexing import PutAlong, ScatterAdd
 from lucid.ops.movement import Concatenate, Pad
+from lucid.ops.sorting import Argsort, Sort, TopK
 from lucid.ops.writing import LastWrite, ScatterSet, SliceSet
 
 STEPS: dict[type, Any] = {
+    Argsort: SortStep,
     Concatenate: ConcatenateStep,
     Cummax: RunningExtremumStep,
     Cummin: RunningExtremumStep,
@@ -34,4 +37,6 @@ STEPS: dict[type, Any] = {
     ScatterAdd: ScatterAddStep,
     ScatterSet: ScatterSetStep,
     SliceSet: SliceSetStep,
+    Sort: SortStep,
+    TopK: SortStep,
 }
