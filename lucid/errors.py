@@ -17,6 +17,10 @@ class DTypeError(LucidError, TypeError):
     """A dtype is not one that the operation takes."""
 
 
+class ArgumentError(LucidError, TypeError):
+    """An argument is missing, of the wrong kind, or does not go with another."""
+
+
 class AxisError(LucidError, IndexError, ValueError):
     """An axis is out of range or named twice."""
 

@@ -18,6 +18,7 @@ from lucid.ir.tape import wrap
 from lucid.ir.types import dtype_of
 from lucid.mapping import draw_key
 from lucid.ops import random as pure
+from lucid.ops.arguments import explained
 from lucid.ops.axes import shape_of
 from lucid.ops.promote import as_tensor, cast
 from lucid.ops.random import (
@@ -176,6 +177,7 @@ def randn(*size: Any, generator: Any = None, dtype: Any = None, requires_grad: b
     return _finish(x, requires_grad)
 
 
+@explained
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None) -> Any:
     """Numbers from normal distributions; the shape is `size`, or that of `mean` and `std`."""
     if size is None:
@@ -183,6 +185,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
     return randn(*size, generator=generator) * std + mean
 
 
+@explained
 def randint(
     low: int,
     high: Any = None,
@@ -206,6 +209,7 @@ def randperm(n: int, *, generator: Any = None, dtype: Any = "int64") -> Any:
     return cast(permutation(next_key(generator), n), dtype)
 
 
+@explained
 def bernoulli(x: Any, p: Any = None, *, generator: Any = None) -> Any:
     """1 with probability `x` (or `p`), else 0, in the shape and dtype of `x`."""
     x = as_tensor(x)
@@ -214,6 +218,7 @@ def bernoulli(x: Any, p: Any = None, *, generator: Any = None) -> Any:
     return cast(drawn, x.dtype)
 
 
+@explained
 def rand_like(
     x: Any, *, generator: Any = None, dtype: Any = None, requires_grad: bool = False
 ) -> Any:
@@ -221,6 +226,7 @@ def rand_like(
     return rand(x.shape, generator=generator, dtype=dtype or x.dtype, requires_grad=requires_grad)
 
 
+@explained
 def randn_like(
     x: Any, *, generator: Any = None, dtype: Any = None, requires_grad: bool = False
 ) -> Any:
@@ -228,12 +234,14 @@ def randn_like(
     return randn(x.shape, generator=generator, dtype=dtype or x.dtype, requires_grad=requires_grad)
 
 
+@explained
 def randint_like(x: Any, low: int, high: Any = None, *, generator: Any = None) -> Any:
     """Integers uniform in [low, high), or [0, low), in the shape and dtype of `x`."""
     low, high = (0, low) if high is None else (low, high)
     return randint(low, high, x.shape, generator=generator, dtype=x.dtype)
 
 
+@explained
 def multinomial(
     p: Any, num_samples: int, replacement: bool = False, *, generator: Any = None
 ) -> Any:

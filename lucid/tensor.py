@@ -452,7 +452,7 @@ class Tensor(Methods, Operators):
 
     def type_as(self, other: Tensor) -> Tensor:
         """This tensor with the dtype of `other`."""
-        return cast(self, other.dtype)
+        return cast(self, as_tensor(other).dtype)
 
 
 set_class(Tensor)

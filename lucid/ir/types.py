@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lucid.errors import DTypeError, ParseError, ShapeError
+from lucid.ir.source import at_line
 
 Shape = tuple[int, ...]
 
@@ -113,11 +114,11 @@ def dtype_of(spec: Any) -> np.dtype:
         dtype = np.dtype(spec)
     except TypeError:
         raise DTypeError(
-            f"{spec!r} is not a dtype; one of {', '.join(map(str, SHORT_NAMES))}"
+            f"{spec!r} is not a dtype; one of {', '.join(map(str, SHORT_NAMES))}{at_line()}"
         ) from None
     if dtype not in SHORT_NAMES:
         raise DTypeError(
-            f"dtype {dtype} is not supported; one of {', '.join(map(str, SHORT_NAMES))}"
+            f"dtype {dtype} is not supported; one of {', '.join(map(str, SHORT_NAMES))}{at_line()}"
         )
     return dtype
 

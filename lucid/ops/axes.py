@@ -6,7 +6,7 @@ import math
 import operator
 from typing import Any
 
-from lucid.errors import AxisError, ShapeError
+from lucid.errors import ArgumentError, AxisError, ShapeError
 from lucid.ir.source import at_line
 
 Axes = Any  # None, an int, or a sequence of ints
@@ -45,7 +45,7 @@ def either(name: str, first: tuple[str, Any], second: tuple[str, Any], default: 
     if b is None or b is a:
         return default if a is None else a
     if a is not None and a != default:
-        raise TypeError(f"{name}: give {name_a} or {name_b}, not both{at_line()}")
+        raise ArgumentError(f"{name}: give {name_a} or {name_b}, not both{at_line()}")
     return b
 
 

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from lucid.ops.arguments import explained
 from lucid.ops.conditional import where
 from lucid.ops.logic import isnan
 from lucid.ops.promote import as_tensor, cast, promote
 
 
+@explained
 def isclose(
     x: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Any:
@@ -30,6 +32,7 @@ def isclose(
     return same | near | both_nan
 
 
+@explained
 def allclose(
     x: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
@@ -48,6 +51,7 @@ def equal(x: Any, other: Any, equal_nan: bool = False) -> bool:
     return bool(same.all())
 
 
+@explained
 def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """Numbers in place of nan and infinities: by default 0, and the largest of either sign.
 

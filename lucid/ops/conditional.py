@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.errors import DTypeError
+from lucid.errors import ArgumentError, DTypeError
 from lucid.ir.graph import Literal
 from lucid.ir.source import at_line
 from lucid.ir.tape import bind
@@ -171,7 +171,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
 
         return nonzero(condition, as_tuple=True)
     if x is None or y is None:
-        raise TypeError(f"where: give both x and y, or neither{at_line()}")
+        raise ArgumentError(f"where: give both x and y, or neither{at_line()}")
     x, y = operands(x, y)
     return bind(WHERE, cast(as_tensor(condition), "bool"), x, y)
 
@@ -196,7 +196,7 @@ def clamp(x: Any, min: Any = None, max: Any = None) -> Any:
     Tensor([-1. ,  0.5,  1. ])
     """
     if min is None and max is None:
-        raise TypeError(f"clamp: give min, max or both{at_line()}")
+        raise ArgumentError(f"clamp: give min, max or both{at_line()}")
     given = operands(x, *[bound for bound in (min, max) if bound is not None])
     dtype = given[0].dtype
     if dtype.kind not in Clamp.accepts:

@@ -11,6 +11,7 @@ from lucid.errors import AxisError, DTypeError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced, bind, wrap
 from lucid.ir.types import DTYPES, SHORT_NAMES, Type, dtype_of
+from lucid.ops.arguments import explained
 from lucid.ops.axes import shape_of
 from lucid.ops.kinds import Constant, Linear
 from lucid.ops.movement import Broadcast, repeat_in_front
@@ -99,6 +100,7 @@ def empty(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
     return new(np.empty(size_of("empty", size), floating_or(dtype)), requires_grad)
 
 
+@explained
 def full(size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     """A tensor of one number; it has the number's dtype unless told otherwise.
 
@@ -145,6 +147,7 @@ def empty_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any
     return new(np.empty(x.shape, dtype_of(dtype or x.dtype)), requires_grad)
 
 
+@explained
 def full_like(x: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     """One number in the shape and dtype of `x`."""
     x = as_tensor(x)
@@ -166,6 +169,7 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool 
     return new(np.eye(rows, columns, dtype=floating_or(dtype)), requires_grad)
 
 
+@explained
 def arange(
     start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, requires_grad: bool = False
 ) -> Any:
@@ -188,6 +192,7 @@ def arange(
     return new((start + step * np.arange(n)).astype(wanted), requires_grad)
 
 
+@explained
 def linspace(
     start: Any,
     end: Any,
@@ -208,6 +213,7 @@ def linspace(
     return new(values.astype(floating_or(dtype)), requires_grad)
 
 
+@explained
 def logspace(
     start: Any,
     end: Any,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lucid.errors import DTypeError, ShapeError
+from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
 from lucid.ir.tape import bind
@@ -246,7 +246,7 @@ def one_axis(name: str, x: Any, dim: Any, axis: Any) -> tuple[Any, int]:
     """The operand and its axis; a number is taken as a row of one."""
     axis = either(name, ("dim", dim), ("axis", axis))
     if axis is None:
-        raise TypeError(f"{name}: give the axis to run along, as dim (or axis){at_line()}")
+        raise ArgumentError(f"{name}: give the axis to run along, as dim (or axis){at_line()}")
     number = axis_of(name, axis, x.ndim)
     return (x.reshape(1) if x.ndim == 0 else x), number
 

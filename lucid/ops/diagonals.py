@@ -13,6 +13,7 @@ import numpy as np
 from lucid.errors import AxisError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.tape import bind, wrap
+from lucid.ops.arguments import explained
 from lucid.ops.axes import axis_of
 from lucid.ops.conditional import where
 from lucid.ops.movement import Pad, Reshape, Transpose, slice_axis
@@ -20,6 +21,7 @@ from lucid.ops.promote import as_tensor
 from lucid.ops.shaping import movedim
 
 
+@explained
 def diagonal(
     x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1, *, axis1: Any = None, axis2: Any = None
 ) -> Any:
@@ -56,6 +58,7 @@ def two_axes(name: str, x: Any, dim1: Any, dim2: Any) -> tuple[int, int]:
     return a, b
 
 
+@explained
 def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     """Matrices that are zero but for one diagonal: the last axis of `x`."""
     x = as_tensor(x)
@@ -73,6 +76,7 @@ def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     return movedim(matrices, (-2, -1), two_axes("diag_embed", matrices, dim1, dim2))
 
 
+@explained
 def diag(x: Any, diagonal: int = 0) -> Any:
     """A matrix with the vector `x` as its diagonal, or the diagonal of the matrix `x`."""
     x = as_tensor(x)
@@ -88,11 +92,13 @@ def trace(x: Any) -> Any:
     return diagonal(x).sum(dim=-1)
 
 
+@explained
 def tril(x: Any, diagonal: int = 0) -> Any:
     """The matrices of `x` with zeros above a diagonal."""
     return triangle("tril", x, diagonal, True)
 
 
+@explained
 def triu(x: Any, diagonal: int = 0) -> Any:
     """The matrices of `x` with zeros below a diagonal.
 
@@ -113,11 +119,13 @@ def triangle(name: str, x: Any, diagonal: int, lower: bool) -> Any:
     return where(wrap(mask if lower else ~mask), x, 0)
 
 
+@explained
 def tril_indices(row: int, col: int | None = None, offset: int = 0) -> Any:
     """Row and column indices of the lower triangle of a matrix, as a tensor of two rows."""
     return wrap(np.stack(np.tril_indices(row, offset, row if col is None else col)))
 
 
+@explained
 def triu_indices(row: int, col: int | None = None, offset: int = 0) -> Any:
     """Row and column indices of the upper triangle of a matrix, as a tensor of two rows."""
     return wrap(np.stack(np.triu_indices(row, offset, row if col is None else col)))

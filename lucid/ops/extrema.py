@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from lucid.errors import AxisError, ShapeError
+from lucid.errors import ArgumentError, AxisError, ShapeError
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced, bind
@@ -152,7 +152,7 @@ def min(
 
 def one_axis(name: str, dim: Any, axis: Any) -> Any:
     if axis is not None:
-        raise TypeError(f"{name}: give dim or axis, not both{at_line()}")
+        raise ArgumentError(f"{name}: give dim or axis, not both{at_line()}")
     if isinstance(dim, (tuple, list)):
         raise AxisError(
             f"{name}: dim={dim!r}, but indices are along one axis; a{name} takes several{at_line()}"

@@ -11,6 +11,7 @@ import numpy as np
 from lucid.errors import ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced, bind, wrap
+from lucid.ops.arguments import explained
 from lucid.ops.axes import axis_of, either, shape_of
 from lucid.ops.creation import full
 from lucid.ops.indexing import Gather
@@ -42,6 +43,7 @@ def sequence(name: str, tensors: Any) -> list[Any]:
     return promote(*[as_tensor(x) for x in tensors])
 
 
+@explained
 def cat(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """The tensors one behind the other along an axis.
 
@@ -60,6 +62,7 @@ def cat(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
 concat = cat
 
 
+@explained
 def concatenate(tensors: Any, axis: Any = 0, *, dim: Any = None) -> Any:
     """`cat`; with axis None all elements in row-major order."""
     if axis is None and dim is None:
@@ -67,6 +70,7 @@ def concatenate(tensors: Any, axis: Any = 0, *, dim: Any = None) -> Any:
     return cat(tensors, axis if dim is None else dim)
 
 
+@explained
 def stack(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """Tensors of one shape side by side along a new axis.
 
@@ -85,12 +89,14 @@ def stack(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     return bind(Concatenate(at), *[bind(op, x) for x in xs])
 
 
+@explained
 def hstack(tensors: Any) -> Any:
     """The tensors side by side: along axis 1, vectors along axis 0."""
     xs = [atleast_1d(x) for x in sequence("hstack", tensors)]
     return cat(xs, 0 if xs[0].ndim == 1 else 1)
 
 
+@explained
 def vstack(tensors: Any) -> Any:
     """The tensors below each other along axis 0; vectors are rows."""
     return cat([atleast_2d(x) for x in sequence("vstack", tensors)], 0)
@@ -99,12 +105,14 @@ def vstack(tensors: Any) -> Any:
 row_stack = vstack
 
 
+@explained
 def column_stack(tensors: Any) -> Any:
     """The tensors side by side along axis 1; vectors are columns."""
     xs = sequence("column_stack", tensors)
     return cat([x if x.ndim > 1 else x.reshape(-1, 1) for x in xs], 1)
 
 
+@explained
 def dstack(tensors: Any) -> Any:
     """The tensors behind each other along axis 2."""
     xs = [atleast_2d(x) for x in sequence("dstack", tensors)]
@@ -117,6 +125,7 @@ def pieces(x: Any, axis: int, sizes: list[int]) -> tuple[Any, ...]:
     return tuple(slice_axis(x, axis, end - n, end) for n, end in zip(sizes, ends))
 
 
+@explained
 def split(x: Any, split_size_or_sections: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """Pieces of one size (the last may be smaller), or of the given sizes.
 
@@ -139,6 +148,7 @@ def split(x: Any, split_size_or_sections: Any, dim: Any = None, *, axis: Any = N
     return pieces(x, at, [min(size, n - start) for start in range(0, n, size)] or [0])
 
 
+@explained
 def chunk(x: Any, chunks: int, dim: Any = None, *, axis: Any = None) -> Any:
     """At most `chunks` pieces, all of one size but the last."""
     x = as_tensor(x)
@@ -148,6 +158,7 @@ def chunk(x: Any, chunks: int, dim: Any = None, *, axis: Any = None) -> Any:
     return split(x, max(-(-x.shape[at] // chunks), 1), at)
 
 
+@explained
 def tensor_split(x: Any, indices_or_sections: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """NumPy's array_split: so many pieces of nearly one size, or cuts at these indices."""
     x = as_tensor(x)
@@ -165,6 +176,7 @@ def tensor_split(x: Any, indices_or_sections: Any, dim: Any = None, *, axis: Any
 array_split = tensor_split
 
 
+@explained
 def roll(x: Any, shifts: Any, dims: Any = None, *, axis: Any = None) -> Any:
     """`x` shifted along axes; what leaves at one end enters at the other.
 
@@ -189,6 +201,7 @@ def roll(x: Any, shifts: Any, dims: Any = None, *, axis: Any = None) -> Any:
     return x
 
 
+@explained
 def repeat_interleave(x: Any, repeats: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """Every element (or slice along `dim`) `repeats` times in a row; NumPy's repeat."""
     x = as_tensor(x)

@@ -8,6 +8,7 @@ from lucid.errors import DTypeError, IndexingError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.tape import bind
 from lucid.ir.types import broadcast_shapes
+from lucid.ops.arguments import explained
 from lucid.ops.axes import axis_of, either
 from lucid.ops.conditional import where
 from lucid.ops.indexing import Gather, PutAlong, ScatterAdd, TakeAlong, nonzero
@@ -200,13 +201,14 @@ def argwhere(x: Any) -> Any:
     return nonzero(x)
 
 
+@explained
 def diff(x: Any, n: int = 1, dim: Any = None, *, axis: Any = None) -> Any:
     """Differences between neighbours along an axis, taken n times."""
     x = as_tensor(x)
     if not x.ndim:
         raise ShapeError(f"diff: a 0-d tensor has no neighbours{at_line()}")
     at = axis_of("diff", either("diff", ("dim", dim), ("axis", axis), -1), x.ndim)
-    for _ in range(n):
+    for _ in range(min(n, x.shape[at] + 1)):
         size = x.shape[at]
         last = slice_axis(x, at, min(1, size), size)
         x = last - slice_axis(x, at, 0, max(size - 1, 0))

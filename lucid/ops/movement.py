@@ -329,7 +329,11 @@ def reshape(x: Any, *shape: Any) -> Any:
     x = as_tensor(x)
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
         shape = tuple(shape[0])
-    return bind(reshape_op(x.shape, *shape), x)
+    try:
+        op = reshape_op(x.shape, *shape)
+    except TypeError:  # what cannot be hashed is no size
+        raise ShapeError(f"reshape: {shape} is not a shape: sizes are integers{at_line()}") from None
+    return bind(op, x)
 
 
 @lru_cache(maxsize=4096, typed=True)

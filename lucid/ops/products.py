@@ -9,6 +9,7 @@ from typing import Any
 from lucid.errors import ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.tape import bind
+from lucid.ops.arguments import explained
 from lucid.ops.axes import axis_of
 from lucid.ops.contraction import MATMUL, bind_einsum
 from lucid.ops.kinds import conjugate
@@ -84,6 +85,7 @@ def outer(x: Any, vec2: Any) -> Any:
 ger = outer
 
 
+@explained
 def tensordot(x: Any, other: Any, dims: Any = 2, *, axes: Any = None) -> Any:
     """Sums of products over axes: the last `dims` of x and the first of other, or two lists.
 

@@ -53,11 +53,21 @@ def default_dtype(scalar: Any) -> np.dtype:
     return complex_of(_Default.floating) if isinstance(scalar, complex) else _Default.floating
 
 
+def wanted_dtype(spec: Any) -> np.dtype:
+    """`dtype_of`, for what a user passed: it may not even be hashable."""
+    try:
+        return dtype_of(spec)
+    except TypeError as error:
+        if isinstance(error, DTypeError):
+            raise
+        raise DTypeError(f"{spec!r} is not a dtype{at_line()}") from None
+
+
 def array_of(data: Any, dtype: Any = None) -> np.ndarray:
     """A native ndarray of a supported dtype from nested lists, scalars, arrays or tensors."""
     if isinstance(data, Traced):
         data = data.numpy()  # type: ignore[attr-defined]
-    wanted = None if dtype is None else dtype_of(dtype)
+    wanted = None if dtype is None else wanted_dtype(dtype)
     if isinstance(data, (np.ndarray, np.generic)):
         array = np.asarray(data)
     else:
@@ -85,6 +95,8 @@ def _from_python(data: Any, wanted: np.dtype | None) -> np.ndarray:
         raise ShapeError(
             f"tensor: rows of different lengths do not make an array{at_line()}"
         ) from None
+    if array.dtype == object and _element(data) == "int":
+        raise DTypeError(f"tensor: an integer does not fit into 64 bits{at_line()}")
     if array.dtype == object or array.dtype.kind not in "biufc":
         raise DTypeError(
             f"tensor: {type(data).__name__} of {_element(data)} is not numeric{at_line()}"
@@ -144,7 +156,7 @@ def cast(x: Any, dtype: Any) -> Any:
     """`x` with another dtype, recorded; `x` itself where it has that dtype already."""
     from lucid.ops.arithmetic import Cast
 
-    dtype = dtype_of(dtype)
+    dtype = wanted_dtype(dtype)
     return x if x.dtype == dtype else bind(Cast(SHORT_NAMES[dtype]), x)
 
 
@@ -177,6 +189,7 @@ def result_type(*xs: Any) -> np.dtype:
         elif isinstance(x, np.dtype):
             rank, dtype = 0, x
         else:
+            x = x if isinstance(x, (Traced, Literal)) else as_tensor(x)
             rank, dtype = (0 if x.ndim else 1), x.dtype
         known = ranked[rank]
         ranked[rank] = dtype if known is None else _promote_dtypes(known, dtype)

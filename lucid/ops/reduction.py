@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lucid.errors import DTypeError
+from lucid.errors import ArgumentError, AxisError, DTypeError
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced, bind, bind_one, infer
@@ -169,14 +169,20 @@ def reduced_axes(name: str, ndim: int, dim: Any, axis: Any) -> tuple[int, ...]:
     """The axes named by `dim` (PyTorch's: `()` means all) or `axis` (NumPy's: `()` means none)."""
     if dim.__class__ is list or axis.__class__ is list:
         dim, axis = (tuple(d) if d.__class__ is list else d for d in (dim, axis))
-    return _reduced_axes(name, ndim, dim, axis)
+    try:
+        return _reduced_axes(name, ndim, dim, axis)
+    except TypeError as error:
+        if isinstance(error, ArgumentError):
+            raise
+        wrong = dim if axis is None else axis
+        raise AxisError(f"{name}: axis {wrong!r} is not an integer{at_line()}") from None
 
 
 @lru_cache(maxsize=1024, typed=True)
 def _reduced_axes(name: str, ndim: int, dim: Any, axis: Any) -> tuple[int, ...]:
     if axis is not None:
         if dim is not None:
-            raise TypeError(f"{name}: give dim or axis, not both{at_line()}")
+            raise ArgumentError(f"{name}: give dim or axis, not both{at_line()}")
         return axes_of(name, axis, ndim)
     return tuple(range(ndim)) if dim is None or dim == () else axes_of(name, dim, ndim)
 

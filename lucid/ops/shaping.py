@@ -11,6 +11,7 @@ from lucid.errors import AxisError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.tape import bind
 from lucid.ir.types import broadcast_shapes
+from lucid.ops.arguments import explained
 from lucid.ops.axes import axes_of, axis_of, either, resolve_shape, shape_of
 from lucid.ops.movement import Broadcast, Flip, Reshape, Slice, Transpose, broadcast_to, reshape
 from lucid.ops.promote import as_tensor
@@ -29,6 +30,7 @@ def swap_op(name: str, ndim: int, a: Any, b: Any) -> Transpose:
     return Transpose(tuple(order))
 
 
+@explained
 def transpose(x: Any, dim0: Any = None, dim1: Any = None, *, axes: Any = None) -> Any:
     """`x` with two axes swapped; with one sequence of axes, or none, NumPy's transpose.
 
@@ -49,6 +51,7 @@ def transpose(x: Any, dim0: Any = None, dim1: Any = None, *, axes: Any = None) -
     return bind(Transpose(tuple(order)), x)
 
 
+@explained
 def swapaxes(x: Any, axis0: int, axis1: int) -> Any:
     """`x` with two axes swapped."""
     return swap("swapaxes", as_tensor(x), axis0, axis1)
@@ -79,6 +82,7 @@ def t(x: Any) -> Any:
     return x if x.ndim < 2 else T(x)
 
 
+@explained
 def movedim(x: Any, source: Any, destination: Any) -> Any:
     """`x` with axes moved to other places; those not named keep their order.
 
@@ -121,23 +125,30 @@ def unsqueeze(x: Any, dim: Any = None, *, axis: Any = None) -> Any:
     >>> lucid.unsqueeze(lucid.zeros(2, 3), 1).shape
     (2, 1, 3)
     """
-    x = as_tensor(x)
-    return expand_dims(x, either("unsqueeze", ("dim", dim), ("axis", axis)))
+    return _expand_dims("unsqueeze", x, either("unsqueeze", ("dim", dim), ("axis", axis)))
 
 
 def expand_dims(x: Any, axis: Any) -> Any:
     """`x` with new axes of size 1 at the places `axis` of the result."""
+    return _expand_dims("expand_dims", x, axis)
+
+
+def _expand_dims(name: str, x: Any, axis: Any) -> Any:
     x = as_tensor(x)
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
-    return bind(expand_dims_op(x.shape, axes), x)
+    try:
+        op = expand_dims_op(name, x.shape, axes)
+    except TypeError:  # what cannot be hashed is no axis
+        raise AxisError(f"{name}: axis {axis!r} is not an integer{at_line()}") from None
+    return bind(op, x)
 
 
 @lru_cache(maxsize=4096)
-def expand_dims_op(shape: tuple[int, ...], axes: tuple[Any, ...]) -> Reshape:
+def expand_dims_op(name: str, shape: tuple[int, ...], axes: tuple[Any, ...]) -> Reshape:
     ndim = len(shape) + len(axes)
-    places = {axis_of("expand_dims", a, ndim) for a in axes}
+    places = {axis_of(name, a, ndim) for a in axes}
     if len(places) != len(axes):
-        raise AxisError(f"expand_dims: an axis appears twice in {axes}{at_line()}")
+        raise AxisError(f"{name}: an axis appears twice in {axes}{at_line()}")
     sizes = iter(shape)
     return Reshape(tuple(1 if i in places else next(sizes) for i in range(ndim)))
 
@@ -210,6 +221,7 @@ def view(x: Any, *shape: Any) -> Any:
     return reshape(x, *shape)
 
 
+@explained
 def view_as(x: Any, other: Any) -> Any:
     """`x` in the shape of `other`."""
     return reshape(x, other.shape)
@@ -253,6 +265,7 @@ def flipud(x: Any) -> Any:
     return flip(x, 0)
 
 
+@explained
 def rot90(x: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
     """`x` turned by k quarter turns in the plane of two axes, from the first towards the second."""
     x = as_tensor(x)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lucid.errors import DTypeError, ShapeError
+from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.tape import bind
 from lucid.ops.apply import refuse
+from lucid.ops.arguments import explained
 from lucid.ops.axes import axis_of, with_ones
 from lucid.ops.extrema import amax, amin
 from lucid.ops.promote import as_tensor, cast, to_floating
@@ -46,6 +47,7 @@ def count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
     return math.prod([shape[i] for i in axes])
 
 
+@explained
 def var(
     x: Any,
     dim: Any = None,
@@ -68,6 +70,7 @@ def var(
     return moments("var", x, dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
 
 
+@explained
 def std(
     x: Any,
     dim: Any = None,
@@ -88,6 +91,7 @@ def std(
     return root(moments("std", x, dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0])
 
 
+@explained
 def var_mean(
     x: Any,
     dim: Any = None,
@@ -103,6 +107,7 @@ def var_mean(
     return moments("var_mean", x, dim, unbiased, keepdim, correction, ddof, axis, keepdims)
 
 
+@explained
 def std_mean(
     x: Any,
     dim: Any = None,
@@ -150,7 +155,7 @@ def freedom(name: str, unbiased: Any, correction: Any, ddof: Any) -> float:
     spellings = (None if unbiased is None else int(unbiased), correction, ddof)
     given = [c for c in spellings if c is not None]
     if len(given) > 1:
-        raise TypeError(f"{name}: give one of unbiased, correction and ddof{at_line()}")
+        raise ArgumentError(f"{name}: give one of unbiased, correction and ddof{at_line()}")
     return given[0] if given else 1
 
 
@@ -166,6 +171,7 @@ def root(x: Any) -> Any:
     return where(x == 0, 0.0, where(x == 0, 1.0, x).sqrt())
 
 
+@explained
 def norm(
     x: Any,
     p: Any = 2,
@@ -199,7 +205,7 @@ def order_of(name: str, p: Any) -> float:
     try:
         return float(p)
     except (TypeError, ValueError):
-        raise TypeError(
+        raise ArgumentError(
             f"{name}: p={p!r} is not a number; matrix norms are in linalg{at_line()}"
         ) from None
 
@@ -257,7 +263,7 @@ def softmax_operands(
     if x.dtype.kind == "c":
         raise DTypeError(f"{name}: operand of dtype {x.dtype}; it takes floating dtypes{at_line()}")
     if dim is None and axis is None:
-        raise TypeError(f"{name}: give the axis that sums to 1, as dim (or axis){at_line()}")
+        raise ArgumentError(f"{name}: give the axis that sums to 1, as dim (or axis){at_line()}")
     return x, reduced_axes(name, x.ndim, dim, axis)
 
 
@@ -295,6 +301,7 @@ def without_nan(x: Any) -> Any:
     return where(x == x, x, 0) if x.dtype.kind in "fc" else x
 
 
+@explained
 def median(
     x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
@@ -315,7 +322,7 @@ def median(
     if x.dtype.kind == "c":
         raise refuse("median", x.dtype, "complex numbers have no order")
     if dim is not None and axis is not None:
-        raise TypeError(f"median: give dim or axis, not both{at_line()}")
+        raise ArgumentError(f"median: give dim or axis, not both{at_line()}")
     if dim is None and axis is None:
         values = middle_element(x.reshape(-1), 0, False).values
         return values.reshape([1] * x.ndim) if keep else values

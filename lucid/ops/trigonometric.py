@@ -11,6 +11,7 @@ from lucid.ops.apply import floating, floating_binary
 from lucid.ops.conditional import where
 from lucid.ops.exponential import rsqrt
 from lucid.ops.kinds import Elementwise
+from lucid.ops.promote import to_floating
 from lucid.ops.quiet import quiet
 
 
@@ -233,12 +234,12 @@ def atanh(x: Any) -> Any:
 
 def deg2rad(x: Any) -> Any:
     """Degrees as radians, elementwise."""
-    return x * (math.pi / 180)
+    return to_floating(x) * (math.pi / 180)
 
 
 def rad2deg(x: Any) -> Any:
     """Radians as degrees, elementwise."""
-    return x * (180 / math.pi)
+    return to_floating(x) * (180 / math.pi)
 
 
 arcsin, arccos, arctan, arctan2 = asin, acos, atan, atan2

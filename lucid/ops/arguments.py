@@ -1,0 +1,48 @@
+"""explained: what Python or NumPy says about a wrong argument, as an error of Lucid's own.
+
+For functions that take plain numbers, sequences or options and hand them on: whatever goes wrong on
+the way is told with the function's name, its arguments and the user's line.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from lucid.errors import ArgumentError, LucidError
+from lucid.ir.source import at_line
+
+F = TypeVar("F", bound=Callable[..., Any])
+MISUSE = (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, MemoryError)
+
+
+def explained(function: F) -> F:
+    """`function`, whose misuse is an ArgumentError that names it and what it was given."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except LucidError:
+            raise
+        except MISUSE as error:
+            given = [shown(x) for x in args] + [f"{name}={shown(x)}" for name, x in kwargs.items()]
+            raise ArgumentError(
+                f"{function.__name__}({', '.join(given)}): {error}; "
+                f"help(lucid.{function.__name__}) says what it takes{at_line()}"
+            ) from error
+
+    return call  # type: ignore[return-value]
+
+
+def shown(x: Any) -> str:
+    """An argument in a few words."""
+    if hasattr(x, "type") and hasattr(x, "node"):
+        return str(x.type)
+    if isinstance(x, np.ndarray):
+        return f"array of {x.dtype} {x.shape}"
+    text = repr(x)
+    return text if len(text) <= 40 else f"{text[:37]}..."
