@@ -63,6 +63,15 @@ def prune(nest: Nest) -> Nest:
     return Nest(nest.sizes, nest.reduced, chosen, tuple(kept), stores, nest.places)
 
 
+def reduces_once(nest: Nest) -> bool:
+    """Is everything reduced, in one pass over the domain?"""
+    if not nest.reduced or not all(nest.reduced):
+        return False
+    stage = nest.structure.stage
+    wide = [s for s in nest.stores if any(nest.buffers[s.buffer].strides)]
+    return max(stage) <= 1 and all(stage[s.value] == 0 for s in wide)
+
+
 def by_chunks(nest: Nest, chunks: int) -> tuple[Nest, Nest]:
     """A nest that reduces everything, as one that leaves a partial result for each chunk and one that joins them.
 

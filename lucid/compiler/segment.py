@@ -25,6 +25,7 @@ from lucid.compiler.nesting import (
     by_chunks,
     cost_of,
     prune,
+    reduces_once,
     used_buffers,
 )
 from lucid.compiler.plan import Builder
@@ -119,7 +120,7 @@ class SegmentLayout:
         source = next((str(eqn.source) for eqn in group.equations if eqn.source), "")
         label = f"{label}  [{source}]" if source else label
         cost = cost_of(nest)
-        if nest.reduced and all(nest.reduced) and nest.size * cost > INLINE_NS:
+        if reduces_once(nest) and nest.size * cost > INLINE_NS:
             self.work += self.split(nest, arrays, label, cost)
         else:
             self.work.append(NestWork(nest, arrays, label, cost, status=self.status))

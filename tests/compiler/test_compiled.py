@@ -10,6 +10,7 @@ import os
 import numpy as np
 import pytest
 
+import lucid
 from lucid.compiler import cache, codegen, kernels
 from lucid.compiler.fuse import REDUCTIONS
 from lucid.ir import evaluate, parse
@@ -148,3 +149,18 @@ def test_inputs_may_lie_anyhow_in_memory(layout, rng):
     (executable,) = compile_jobs([Job(text, graph, [x, y])])
     move = getattr(laws, layout)
     assert same_bits(executable([move(x), move(y)])[0], x + y)
+
+
+def test_a_second_pass_over_what_is_reduced_is_not_split(rng):
+    """A row that is dear enough to be split, but is read again after its sum is known."""
+
+    def normalised(x):
+        for _ in range(12):
+            x = lucid.exp(lucid.sin(x))
+        return x / x.sum(), ((x - x.mean()) ** 2).sum()
+
+    x = rng.standard_normal(4096).astype("float32")
+    graph = lucid.ir.trace(normalised)(lucid.tensor(x))
+    job = Job("normalised", graph, [x])
+    (executable,) = compile_jobs([job])
+    assert not difference(job, executable([x]), evaluate(graph, x))
