@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from lucid.compiler.hot import compile_hot
+from lucid.compiler.short_way import BROKEN, ShortWay, is_tracked
 from lucid.ir.cut import cut_nodes
 from lucid.ir.graph import Graph
 from lucid.ir.modes import local
@@ -37,15 +38,20 @@ class RecompileWarning(UserWarning):
 class Path:
     """One recorded run, compiled: what it reads, what it gives, what it writes and what must hold for it."""
 
-    def __init__(self, jitted: Jitted, recorder: Recorder, inputs: Sequence[Any], result: Any) -> None:
+    def __init__(
+        self, jitted: Jitted, recorder: Recorder, inputs: Sequence[Any], result: Any, in_tree: Any
+    ) -> None:
         leaves, self.out_tree = flatten(result)
         self.fixed = [None if isinstance(y, Traced) else y for y in leaves]
         outputs = [y for y in leaves if isinstance(y, Traced)]
+        self.all_tensors = len(outputs) == len(leaves)
+        self.is_tensor = self.all_tensors and self.out_tree.is_leaf()
         self.sources: list[Any] = []
         captured: list[Node] = []
         for node, x in recorder.captured.items():
-            captured.append(node)
-            self.sources.append(recorder.grads.get(id(x), x))
+            if x.value is not None:  # an example inside vmap is no tensor from outside
+                captured.append(node)
+                self.sources.append(recorder.grads.get(id(x), x))
         self.written = [x for x, _ in recorder.written.values()]
         self.cells = [cell for cell, _ in recorder.cells.values()]
         self.had_grad = [before is not None for _, before in recorder.cells.values()]
@@ -62,7 +68,12 @@ class Path:
             recorder.constants.get(section.slots[slot], section.slots[slot].saved) for slot in section.captured
         ]
         self.n_outputs = len(outputs)
+        self.n_state = len(self.written) + sum(self.gives_grad)
+        self.grad = local.grad
         self.program = compile_hot(self.graph)
+        args_tree, kwargs_tree = in_tree.children()
+        plain = not (jitted.static or kwargs_tree.num_children)
+        self.short_way = ShortWay.of(self, args_tree) if plain else None
 
     def arrays(self) -> list[np.ndarray] | None:
         """What the path reads beside the arguments, None where it is not there."""
@@ -87,8 +98,10 @@ class Path:
     def broken(self, values: Sequence[np.ndarray]) -> Guard | None:
         """The first guard that does not hold."""
         for guard, value in zip(self.guards, values):
-            same = np.array_equal(value, guard.expected, equal_nan=value.dtype.kind in "fc")
-            if not same:
+            expected = guard.expected
+            if value.tobytes() == expected.tobytes():
+                continue
+            if not np.array_equal(value, expected, equal_nan=value.dtype.kind in "fc"):
                 return guard
         return None
 
@@ -103,11 +116,11 @@ class Path:
         for cell, gives in zip(self.cells, self.gives_grad):
             cell.grad = wrap(next(rest)) if gives else None
 
-    @property
-    def n_state(self) -> int:
-        return len(self.written) + sum(self.gives_grad)
-
     def result(self, outputs: Sequence[Any]) -> Any:
+        if self.is_tensor:
+            return outputs[0]
+        if self.all_tensors:
+            return self.out_tree.unflatten(outputs)
         rest = iter(outputs)
         leaves = [next(rest) if y is None else y for y in self.fixed]
         return unflatten(self.out_tree, leaves)
@@ -126,9 +139,15 @@ class Jitted:
         self.names: list[str] = []
         self.reasons: list[str] = []
         self.given_up = False
+        self.last: Path | None = None
         self._lock = RLock()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        last = self.last
+        if last is not None and not kwargs and local.grad is last.grad and local.recorder is None:
+            found = last.short_way(last, args)  # type: ignore[misc]
+            if found is not None and found is not BROKEN:
+                return found[0]
         leaves, tree = flatten((self.dynamic(args), kwargs))
         tensors = [x if isinstance(x, Traced) else as_tensor(x) for x in leaves]
         if self.given_up or local.recorder is not None or any(x.value is None for x in tensors):
@@ -140,6 +159,7 @@ class Jitted:
         for path in paths:
             found = self.run(path, tensors, values, tracked)
             if found is not None:
+                self.last = path if path.short_way is not None else None
                 return found[0]
         return self.record(key, args, kwargs, tensors, tree, tracked)
 
@@ -192,14 +212,15 @@ class Jitted:
                 return self.function(*args, **kwargs)
             if self.paths and not known and len(self.paths) > 1:
                 self.reasons.append(f"{self.name}: called with {', '.join(str(x.type) for x in tensors)}")
-            path = self.trace(args, kwargs, tensors, tree)
+            path, first = self.trace(args, kwargs, tensors, tree)
             known.insert(0, path)
         if tracked:
             found = self.run(path, tensors, [x.value for x in tensors], tracked)
             return self.function(*args, **kwargs) if found is None else found[0]
-        return path.first
+        return first
 
-    def trace(self, args: Any, kwargs: Any, tensors: Sequence[Any], tree: Any) -> Path:
+    def trace(self, args: Any, kwargs: Any, tensors: Sequence[Any], tree: Any) -> tuple[Path, Any]:
+        """The path that the function takes on these arguments, and its result."""
         self.names = input_names(self.function, args, kwargs) if not self.static else []
         with Recorder() as recorder:
             inputs = []
@@ -213,11 +234,10 @@ class Jitted:
             for y in flatten(result)[0]:
                 if isinstance(y, Traced):
                     noted(node_of(y), y)
-            path = Path(self, recorder, inputs, result)
+            path = Path(self, recorder, inputs, result, tree)
         settle_state(recorder)
         leaves = [wrap(y.value) for y in flatten(result)[0] if isinstance(y, Traced)]
-        path.first = path.result(leaves)  # type: ignore[attr-defined]
-        return path
+        return path, path.result(leaves)
 
     def why_recompiled(self) -> str:
         """In one line, why the function was last recorded again."""
@@ -246,10 +266,6 @@ class Jitted:
         if not self.paths.get(key):
             self(*args, **kwargs)
         return self.paths[key][0]
-
-
-def is_tracked(x: Any) -> bool:
-    return isinstance(x, Traced) and x.node is not None and bool(x.node.flags)
 
 
 def settle_state(recorder: Recorder) -> None:

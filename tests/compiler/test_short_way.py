@@ -1,0 +1,139 @@
+"""The short way of a jitted call gives what the long way gives, or leaves the call to it."""
+
+import numpy as np
+import pytest
+
+import lucid
+from lucid.compiler.jit import jit
+from lucid.func import grad, vmap
+
+
+def counted(f):
+    """`f`, jitted, and the list of its runs in Python."""
+    runs = []
+
+    def watched(*args, **kwargs):
+        runs.append(1)
+        return f(*args, **kwargs)
+
+    return jit(watched), runs
+
+
+def test_later_calls_do_not_run_python():
+    f, runs = counted(lambda tree, x: {"sum": tree["a"] + x, "all": [tree["b"][0] * x, x]})
+    for k in range(5):
+        x = lucid.full((3,), float(k))
+        out = f({"a": lucid.ones(3), "b": (x,)}, x)
+        assert out["sum"].tolist() == [k + 1.0] * 3
+        assert out["all"][0].tolist() == [k * k] * 3
+        assert out["all"][1].tolist() == [k] * 3
+    assert len(runs) == 1
+
+
+def test_arrays_and_tensors_take_the_same_path():
+    f, runs = counted(lambda x, y: x - y)
+    x, y = np.arange(4.0), np.ones(4)
+    for args in ((x, y), (lucid.tensor(x), y), (x, lucid.tensor(y)), (x[::-1], y)):
+        assert f(*args).tolist() == (np.asarray(args[0]) - 1).tolist()
+    assert len(runs) == 1
+
+
+def test_an_argument_of_which_only_the_shape_matters_is_compared():
+    f, runs = counted(lambda x, y: x * y.shape[0])
+    for n in (2, 2, 3, 3, 2):
+        assert f(lucid.ones(2), lucid.zeros(n)).tolist() == [n, n]
+    assert len(runs) == 2
+
+
+def test_a_list_of_numbers_is_not_taken_for_an_array():
+    f, _ = counted(lambda x: x * 2 if isinstance(x, lucid.Tensor) else x[0] * 3)
+    for _ in range(3):
+        assert f(lucid.tensor([1.0, 2.0])).tolist() == [2.0, 4.0]
+        assert f([lucid.tensor(1.0), lucid.tensor(2.0)]).item() == 3.0
+
+
+def test_a_keyword_that_is_none_is_not_forgotten():
+    f, _ = counted(lambda x, scale=2.0: x * 5 if scale is None else x * scale)
+    for _ in range(3):
+        assert f(lucid.ones(1), scale=None).tolist() == [5.0]
+        assert f(lucid.ones(1)).tolist() == [2.0]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32"])
+def test_another_dtype_or_shape_is_another_program(dtype):
+    f, runs = counted(lambda x: x + x)
+    for _ in range(2):
+        assert f(lucid.ones(3)).dtype == np.float32
+        assert f(np.ones(3, dtype)).dtype == dtype
+        assert f(lucid.ones(2, 3)).shape == (2, 3)
+    assert len(runs) == 3
+
+
+def test_a_tracked_argument_keeps_its_gradient():
+    f, _ = counted(lambda x: x * x)
+    x = lucid.tensor([3.0], requires_grad=True)
+    for _ in range(3):
+        assert not f(x.detach()).requires_grad
+        y = f(x)
+        assert y.requires_grad
+        x.grad = None
+        y.sum().backward()
+        assert x.grad.tolist() == [6.0]
+
+
+def test_a_captured_tensor_that_becomes_tracked_is_noticed():
+    w = lucid.ones(2)
+    f, _ = counted(lambda x: x * w)
+    for _ in range(3):
+        assert not f(lucid.ones(2)).requires_grad
+    w.requires_grad_()
+    assert f(lucid.ones(2)).requires_grad
+    with lucid.no_grad():
+        assert not f(lucid.ones(2)).requires_grad
+
+
+def test_a_captured_tensor_with_another_shape_is_noticed():
+    w = {"w": lucid.ones(2)}
+    f, _ = counted(lambda: w["w"].sum() * w["w"].shape[0])
+    assert [f().item() for _ in range(3)] == [4.0] * 3
+    w["w"].data = lucid.full((2,), 3.0)
+    assert f().item() == 12.0
+
+
+def test_guards_hold_on_the_short_way():
+    f, runs = counted(lambda x: x * 2 if x.sum() > 0 else x * 3)
+    for v in (1.0, 2.0, -1.0, -2.0, 1.0, float("nan"), 4.0, -0.0, 0.0):
+        expected = v * (2 if v > 0 else 3)
+        np.testing.assert_equal(f(lucid.tensor([v])).tolist(), [expected])
+    assert len(runs) == 2
+
+
+def test_state_is_written_once_a_call():
+    count = lucid.zeros(1)
+
+    @jit
+    def step(x):
+        count.add_(x)
+        return count * 2
+
+    for k in range(1, 6):
+        assert step(lucid.ones(1)).tolist() == [2.0 * k]
+        assert count.tolist() == [float(k)]
+
+
+def test_vmap_of_grad_is_recorded_once():
+    f, runs = counted(vmap(grad(lambda w, x: (w * x).sum() ** 2), (None, 0)))
+    w, x = lucid.ones(2), lucid.tensor([[1.0, 2.0], [3.0, 4.0]])
+    for _ in range(3):
+        assert f(w, x).tolist() == [[6.0, 12.0], [42.0, 56.0]]
+    assert len(runs) == 1
+
+
+def test_inside_a_recording_or_a_transform_the_function_is_traced():
+    f, _ = counted(lambda x: (x * x).sum())
+    x = lucid.tensor([1.0, 2.0])
+    for _ in range(3):
+        assert f(x).item() == 5.0
+        assert jit(lambda x: f(x) + 1)(x).item() == 6.0
+        assert grad(f)(x).tolist() == [2.0, 4.0]
+        assert vmap(f)(lucid.ones(3, 2)).tolist() == [2.0] * 3
