@@ -1,4 +1,4 @@
-"""The methods of Tensor that are functions of `lucid` by the same name, and in-place forms."""
+"""The methods of Tensor that are functions of `lucid` by the same name."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lucid import mutation
+from lucid.in_place import InPlace
 from lucid.ir.tape import Traced, wrap
-from lucid.mutation import in_place
 from lucid.ops import (
     arithmetic,
     closeness,
@@ -145,123 +144,6 @@ class Elements(Traced):
     def where(self, condition: Any, other: Any) -> Any:
         """This tensor where `condition` holds, else `other`."""
         return conditional.where(condition, self, other)
-
-
-class InPlace(Traced):
-    """The same functions with the result stored in the tensor itself."""
-
-    __slots__ = ()
-
-    copy_ = mutation.copy_
-    fill_ = mutation.fill_
-    zero_ = mutation.zero_
-    masked_fill_ = mutation.masked_fill_
-
-    add_ = in_place(arithmetic.add, np.add)
-    sub_ = subtract_ = in_place(arithmetic.subtract, np.subtract, "sub_")
-    mul_ = multiply_ = in_place(arithmetic.multiply, np.multiply, "mul_")
-    div_ = divide_ = true_divide_ = in_place(arithmetic.divide, np.true_divide, "div_")
-    neg_ = negative_ = in_place(arithmetic.negative, np.negative, "neg_")
-    abs_ = absolute_ = in_place(arithmetic.abs, np.absolute)
-    sgn_ = in_place(arithmetic.sgn)
-    copysign_ = in_place(arithmetic.copysign)
-
-    floor_ = in_place(rounding.floor)
-    ceil_ = in_place(rounding.ceil)
-    trunc_ = fix_ = in_place(rounding.trunc)
-    round_ = in_place(rounding.round)
-    frac_ = in_place(rounding.frac)
-    sign_ = in_place(rounding.sign)
-    floor_divide_ = in_place(rounding.floor_divide, np.floor_divide)
-    remainder_ = in_place(rounding.remainder, np.remainder)
-    fmod_ = in_place(rounding.fmod)
-
-    pow_ = in_place(power.pow, np.power)
-    square_ = in_place(power.square, np.square)
-    reciprocal_ = in_place(power.reciprocal)
-
-    exp_ = in_place(exponential.exp, np.exp)
-    exp2_ = in_place(exponential.exp2)
-    expm1_ = in_place(exponential.expm1)
-    log_ = in_place(exponential.log, np.log)
-    log2_ = in_place(exponential.log2)
-    log10_ = in_place(exponential.log10)
-    log1p_ = in_place(exponential.log1p)
-    sqrt_ = in_place(exponential.sqrt, np.sqrt)
-    rsqrt_ = in_place(exponential.rsqrt)
-    cbrt_ = in_place(exponential.cbrt)
-    sigmoid_ = in_place(exponential.sigmoid)
-
-    sin_ = in_place(trigonometric.sin)
-    cos_ = in_place(trigonometric.cos)
-    tan_ = in_place(trigonometric.tan)
-    asin_ = arcsin_ = in_place(trigonometric.asin)
-    acos_ = arccos_ = in_place(trigonometric.acos)
-    atan_ = arctan_ = in_place(trigonometric.atan)
-    atan2_ = arctan2_ = in_place(trigonometric.atan2)
-    hypot_ = in_place(trigonometric.hypot)
-    sinh_ = in_place(trigonometric.sinh)
-    cosh_ = in_place(trigonometric.cosh)
-    tanh_ = in_place(trigonometric.tanh, np.tanh)
-    asinh_ = arcsinh_ = in_place(trigonometric.asinh)
-    acosh_ = arccosh_ = in_place(trigonometric.acosh)
-    atanh_ = arctanh_ = in_place(trigonometric.atanh)
-    deg2rad_ = in_place(trigonometric.deg2rad)
-    rad2deg_ = in_place(trigonometric.rad2deg)
-
-    erf_ = in_place(special_functions.erf)
-    erfc_ = in_place(special_functions.erfc)
-    erfinv_ = in_place(special_functions.erfinv)
-    lgamma_ = in_place(special_functions.lgamma)
-    digamma_ = in_place(special_functions.digamma)
-
-    relu_ = in_place(conditional.relu)
-    clamp_ = clip_ = in_place(conditional.clamp)
-    nan_to_num_ = in_place(closeness.nan_to_num)
-    conj_ = in_place(complexes.conj)
-
-    eq_ = in_place(logic.eq)
-    ne_ = in_place(logic.ne)
-    lt_ = in_place(logic.lt)
-    le_ = in_place(logic.le)
-    gt_ = in_place(logic.gt)
-    ge_ = in_place(logic.ge)
-    logical_and_ = in_place(logic.logical_and)
-    logical_or_ = in_place(logic.logical_or)
-    logical_xor_ = in_place(logic.logical_xor)
-    logical_not_ = in_place(logic.logical_not)
-    bitwise_and_ = in_place(logic.bitwise_and, np.bitwise_and)
-    bitwise_or_ = in_place(logic.bitwise_or, np.bitwise_or)
-    bitwise_xor_ = in_place(logic.bitwise_xor, np.bitwise_xor)
-    bitwise_not_ = in_place(logic.bitwise_not)
-    bitwise_left_shift_ = in_place(logic.left_shift)
-    bitwise_right_shift_ = in_place(logic.right_shift)
-
-    tril_ = in_place(diagonals.tril)
-    triu_ = in_place(diagonals.triu)
-    cumsum_ = in_place(cumulative.cumsum)
-    cumprod_ = in_place(cumulative.cumprod)
-    scatter_ = in_place(lookup.scatter)
-    scatter_add_ = in_place(lookup.scatter_add)
-    index_add_ = in_place(lookup.index_add)
-    index_copy_ = in_place(lookup.index_copy)
-    index_fill_ = in_place(lookup.index_fill)
-
-    __iadd__ = add_
-    __isub__ = sub_
-    __imul__ = mul_
-    __itruediv__ = div_
-    __ifloordiv__ = floor_divide_
-    __imod__ = remainder_
-    __ipow__ = pow_
-    __iand__ = bitwise_and_
-    __ior__ = bitwise_or_
-    __ixor__ = bitwise_xor_
-    __ilshift__ = bitwise_left_shift_
-    __irshift__ = bitwise_right_shift_
-    __imatmul__ = in_place(contraction.matmul)
-
-    __setitem__ = mutation.set_item
 
 
 class Arrangement(Traced):

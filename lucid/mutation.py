@@ -11,7 +11,6 @@ and changes its value alone, as in PyTorch: `overwritten` stands for that on the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,24 +26,18 @@ from lucid.ir.tape import (
     TRACE,
     Mutated,
     Node,
-    Traced,
     bind,
     is_recording,
-    node_of,
-    noted,
     renewed,
     synchronise,
     wrap,
 )
 from lucid.ops.conditional import where
-from lucid.ops.copying import COPY
 from lucid.ops.movement import Slice
-from lucid.ops.promote import as_tensor, cast
-from lucid.ops.quiet import quiet
-from lucid.ops.subscript import setitem
+from lucid.ops.promote import cast
 from lucid.ops.writing import SliceSet
 
-_RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
 def assign(x: Any, new: Any, what: str) -> Any:
@@ -103,7 +96,7 @@ def flags_of(x: Any) -> int:
 
 def fitting(x: Any, new: Any, what: str) -> Any:
     """`new` at the dtype of `x`, refused where it does not fit."""
-    if _RANK[new.dtype.kind] > _RANK[x.dtype.kind]:
+    if RANK[new.dtype.kind] > RANK[x.dtype.kind]:
         raise DTypeError(
             f"{what}: a result of dtype {new.dtype} cannot be stored in a tensor of dtype "
             f"{x.dtype}; use the out-of-place operation{at_line()}"
@@ -283,176 +276,3 @@ def derive_again(x: Any, storage: Any, done: set[int]) -> None:
         part = stopped(part)
         part = bind(OVERWRITTEN, x, part) if flags_of(x) & GRAD else part
     set_node(x, part.node if flags_of(part) else None, part.value is None)
-
-
-# The operations
-
-
-def in_place(
-    function: Callable[..., Any], ufunc: np.ufunc | None = None, name: str = ""
-) -> Callable[..., Any]:
-    """The in-place method of a function: `add_` of `add`; `ufunc` does it where none is tracked."""
-    name = name or function.__name__ + "_"
-    fast = None if ufunc is None else quiet(_into(ufunc))
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if fast is not None and not kwargs and _at_once(fast, self, args, name):
-            return self
-        old = before_write(self)
-        args = tuple([old if arg is self else arg for arg in args])
-        new = function(old, *args, **kwargs)
-        if new is old or any(new is arg for arg in args):
-            new = bind(COPY, new)
-        keep_old(self, old, new)
-        return assign(self, new, name)
-
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"`{function.__name__}` in place: the result is stored in this tensor."
-    return method
-
-
-def _into(ufunc: np.ufunc) -> Callable[..., Any]:
-    return lambda *xs: ufunc(*xs, out=xs[0])
-
-
-def _at_once(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], what: str) -> bool:
-    """Let NumPy write its result into the memory of `x`; False where there is more to do."""
-    value = x.value
-    if value is None or local.maps:
-        return False
-    values, tensors = [], []
-    for arg in args:
-        if isinstance(arg, Traced):
-            tensors.append(arg)
-            arg = arg.value
-            if arg is None or arg.dtype is not value.dtype:
-                return False
-        elif value.dtype.kind == "f":
-            if arg.__class__ is not float and arg.__class__ is not int:
-                return False
-        elif value.dtype.kind != "i" or arg.__class__ is not int:
-            return False
-        values.append(arg)
-    if is_recorded(x, *tensors):
-        return False
-    check_writable(x, what)
-    try:
-        fast(value, *values)
-    except Exception:
-        return False
-    touch(x)
-    return True
-
-
-def before_write(x: Any) -> Any:
-    """`x` as an operand of the operation that overwrites it, with a Node that no one else uses."""
-    if x.value is None:
-        return x
-    node = None
-    if flags_of(x) or is_recording():
-        origin = noted(node_of(x), x)
-        node = Node(COPY, (origin,), origin.flags, None, origin.type, caller())
-    return wrap(x.value, node)
-
-
-def keep_old(x: Any, old: Any, new: Any) -> None:
-    """Copy the old value where the operation that overwrites it will need it for a derivative."""
-    if old is x or old.node is None:
-        return
-    if old.node.saved is not None:
-        old.node.saved = x.value.copy()
-    elif new.node is not None and old.node in new.node.inputs:
-        (origin,) = old.node.inputs
-        new.node.inputs = tuple([origin if i is old.node else i for i in new.node.inputs])
-
-
-def set_item(x: Any, index: Any, value: Any) -> None:
-    """`x[index] = value`, recorded where either is tracked."""
-    if isinstance(value, Traced) and is_itself(x, index, value):
-        return
-    if not _set_at_once(x, index, value):
-        new = setitem(x, index, value)
-        assign(x, bind(COPY, new) if new is x or new is value else new, "setitem")
-
-
-def is_itself(x: Any, index: Any, value: Any) -> bool:
-    """True for the second half of `x[i] += v`, which Python writes as `x[i] = (x[i] += v)`."""
-    if value.origin is None or value.storage is not x.storage or value.value is None:
-        return False
-    try:
-        there = x.value[index, ...] if isinstance(index, int) else x.value[index]
-    except Exception:
-        return False
-    here = value.value
-    return (
-        isinstance(there, np.ndarray)
-        and there.dtype == here.dtype
-        and there.__array_interface__["data"] == here.__array_interface__["data"]
-        and (there.shape, there.strides) == (here.shape, here.strides)
-    )
-
-
-@quiet
-def _set_at_once(x: Any, index: Any, value: Any) -> bool:
-    """Let NumPy do it where nothing is tracked; False where there is more to do or to explain."""
-    if x.value is None or local.maps:
-        return False
-    if isinstance(value, Traced):
-        if is_recorded(x, value) or _RANK[value.dtype.kind] > _RANK[x.dtype.kind]:
-            return False
-        value = value.value
-    elif is_recorded(x) or not isinstance(value, (bool, int, float)):
-        return False
-    elif isinstance(value, float) and x.dtype.kind not in "fc":
-        return False
-    parts = index if isinstance(index, tuple) else (index,)
-    arrays = []
-    for part in parts:
-        if isinstance(part, Traced):
-            if part.value is None:
-                return False
-            part = part.value
-            if part.dtype.kind not in "biu":
-                return False
-        elif not (part is None or part is Ellipsis or isinstance(part, (int, slice, np.ndarray))):
-            return False
-        arrays.append(part)
-    check_writable(x, "setitem")
-    try:
-        x.value[tuple(arrays)] = value
-    except Exception:
-        return False
-    touch(x)
-    return True
-
-
-def copy_(x: Any, source: Any) -> Any:
-    """Overwrite `x` with the values of `source`, which is cast and broadcast."""
-    source = as_tensor(source)
-    return assign(x, bind(COPY, cast(source, x.dtype)), "copy_")
-
-
-def fill_(x: Any, value: Any) -> Any:
-    """Overwrite every element of `x` with one number."""
-    value = as_tensor(value)
-    if value.ndim:
-        raise ShapeError(f"fill_: a value of shape {value.shape}; it is one number{at_line()}")
-    if is_recorded(x, value):
-        return assign(x, bind(COPY, cast(value, x.dtype)), "fill_")
-    check_writable(x, "fill_")
-    touch(x)
-    x.value[...] = cast(value, x.dtype).value
-    return x
-
-
-def zero_(x: Any) -> Any:
-    """Overwrite every element of `x` with zero."""
-    return fill_(x, 0)
-
-
-def masked_fill_(x: Any, mask: Any, value: Any) -> Any:
-    """Overwrite the elements of `x` where `mask` holds with one number."""
-    old = before_write(x)
-    new = where(mask, cast(as_tensor(value), x.dtype), old)
-    keep_old(x, old, new)
-    return assign(x, new, "masked_fill_")

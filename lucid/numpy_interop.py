@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid import mutation
+from lucid import in_place, mutation
 from lucid.errors import DTypeError, GraphError, LucidError
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced, wrap
@@ -273,10 +273,10 @@ def _into(
     """A result stored in `out`: a tensor, or an ndarray where no history would be lost."""
     (target,) = out if len(out) == 1 else (None,)
     if isinstance(target, Traced):
-        old = mutation.before_write(target)
+        old = in_place.before_write(target)
         inputs = tuple([old if x is target else x for x in inputs])
         result = _call(f"np.{ufunc.__name__}", function, inputs, kwargs)
-        mutation.keep_old(target, old, result)
+        in_place.keep_old(target, old, result)
         return mutation.assign(target, result, f"np.{ufunc.__name__}(out=)")
     if target is None or any(is_tracked(x) for x in inputs):
         raise refusal(
@@ -284,7 +284,7 @@ def _into(
             "out= is an ndarray, which cannot hold a tensor that is tracked; "
             "leave it out, or take detach().numpy() of the tensor",
         )
-    arrays = [x.array() if isinstance(x, Traced) else x for x in inputs]
+    arrays = [x.array() if isinstance(x, Traced) else x for x in inputs]  # type: ignore[attr-defined]
     return getattr(ufunc, method)(*arrays, out=target, **kwargs)
 
 

@@ -30,7 +30,7 @@ from lucid.ops.reduction import reduced_axes
 
 def value_of(x: Any) -> Any:
     """The ndarray inside a tensor; other things as they are."""
-    return x.array() if isinstance(x, Traced) else x
+    return x.array() if isinstance(x, Traced) else x  # type: ignore[attr-defined]
 
 
 def summed(function: Any) -> Any:

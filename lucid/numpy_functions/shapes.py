@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid import mutation
+from lucid import in_place
 from lucid.errors import ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced, wrap
@@ -200,7 +200,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind") -> None:
             "np.copyto: an ndarray cannot hold a tensor's history; copy t.detach().numpy(), or "
             f"make the target a tensor{at_line()}"
         )
-    mutation.copy_(dst, src)
+    in_place.copy_(dst, src)
 
 
 def sort(

@@ -1,0 +1,325 @@
+"""The in-place methods of Tensor: each computes what its function computes and stores it.
+
+Where nothing is tracked NumPy writes into the memory itself; else the result goes through `assign`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ShapeError
+from lucid.ir.modes import local
+from lucid.ir.source import at_line, caller
+from lucid.ir.tape import Node, Traced, bind, is_recording, node_of, noted, wrap
+from lucid.mutation import RANK, assign, check_writable, flags_of, is_recorded, touch
+from lucid.ops import (
+    arithmetic,
+    closeness,
+    complexes,
+    conditional,
+    contraction,
+    cumulative,
+    diagonals,
+    exponential,
+    logic,
+    lookup,
+    power,
+    rounding,
+    special_functions,
+    trigonometric,
+)
+from lucid.ops.conditional import where
+from lucid.ops.copying import COPY
+from lucid.ops.promote import as_tensor, cast
+from lucid.ops.quiet import quiet
+from lucid.ops.subscript import setitem
+
+
+def in_place(
+    function: Callable[..., Any], ufunc: np.ufunc | None = None, name: str = ""
+) -> Callable[..., Any]:
+    """The in-place method of a function: `add_` of `add`; `ufunc` does it where none is tracked."""
+    name = name or function.__name__ + "_"
+    fast = None if ufunc is None else quiet(_into(ufunc))
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if fast is not None and not kwargs and _at_once(fast, self, args, name):
+            return self
+        old = before_write(self)
+        args = tuple([old if arg is self else arg for arg in args])
+        new = function(old, *args, **kwargs)
+        if new is old or any(new is arg for arg in args):
+            new = bind(COPY, new)
+        keep_old(self, old, new)
+        return assign(self, new, name)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"`{function.__name__}` in place: the result is stored in this tensor."
+    return method
+
+
+def _into(ufunc: np.ufunc) -> Callable[..., Any]:
+    return lambda *xs: ufunc(*xs, out=xs[0])
+
+
+def _at_once(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], what: str) -> bool:
+    """Let NumPy write its result into the memory of `x`; False where there is more to do."""
+    value = x.value
+    if value is None or local.maps:
+        return False
+    values, tensors = [], []
+    for arg in args:
+        if isinstance(arg, Traced):
+            tensors.append(arg)
+            arg = arg.value
+            if arg is None or arg.dtype is not value.dtype:
+                return False
+        elif value.dtype.kind == "f":
+            if arg.__class__ is not float and arg.__class__ is not int:
+                return False
+        elif value.dtype.kind != "i" or arg.__class__ is not int:
+            return False
+        values.append(arg)
+    if is_recorded(x, *tensors):
+        return False
+    check_writable(x, what)
+    try:
+        fast(value, *values)
+    except Exception:
+        return False
+    touch(x)
+    return True
+
+
+def before_write(x: Any) -> Any:
+    """`x` as an operand of the operation that overwrites it, with a Node that no one else uses."""
+    if x.value is None:
+        return x
+    node = None
+    if flags_of(x) or is_recording():
+        origin = noted(node_of(x), x)
+        node = Node(COPY, (origin,), origin.flags, None, origin.type, caller())
+    return wrap(x.value, node)
+
+
+def keep_old(x: Any, old: Any, new: Any) -> None:
+    """Copy the old value where the operation that overwrites it will need it for a derivative."""
+    if old is x or old.node is None:
+        return
+    if old.node.saved is not None:
+        old.node.saved = x.value.copy()
+    elif new.node is not None and old.node in new.node.inputs:
+        (origin,) = old.node.inputs
+        new.node.inputs = tuple([origin if i is old.node else i for i in new.node.inputs])
+
+
+def set_item(x: Any, index: Any, value: Any) -> None:
+    """`x[index] = value`, recorded where either is tracked."""
+    if isinstance(value, Traced) and is_itself(x, index, value):
+        return
+    if not _set_at_once(x, index, value):
+        new = setitem(x, index, value)
+        assign(x, bind(COPY, new) if new is x or new is value else new, "setitem")
+
+
+def is_itself(x: Any, index: Any, value: Any) -> bool:
+    """True for the second half of `x[i] += v`, which Python writes as `x[i] = (x[i] += v)`."""
+    if value.origin is None or value.storage is not x.storage or value.value is None:
+        return False
+    try:
+        there = x.value[index, ...] if isinstance(index, int) else x.value[index]
+    except Exception:
+        return False
+    here = value.value
+    return (
+        isinstance(there, np.ndarray)
+        and there.dtype == here.dtype
+        and there.__array_interface__["data"] == here.__array_interface__["data"]
+        and (there.shape, there.strides) == (here.shape, here.strides)
+    )
+
+
+@quiet
+def _set_at_once(x: Any, index: Any, value: Any) -> bool:
+    """Let NumPy do it where nothing is tracked; False where there is more to do or to explain."""
+    if x.value is None or local.maps:
+        return False
+    if isinstance(value, Traced):
+        if is_recorded(x, value) or RANK[value.dtype.kind] > RANK[x.dtype.kind]:
+            return False
+        value = value.value
+    elif is_recorded(x) or not isinstance(value, (bool, int, float)):
+        return False
+    elif isinstance(value, float) and x.dtype.kind not in "fc":
+        return False
+    parts = index if isinstance(index, tuple) else (index,)
+    arrays = []
+    for part in parts:
+        if isinstance(part, Traced):
+            if part.value is None:
+                return False
+            part = part.value
+            if part.dtype.kind not in "biu":
+                return False
+        elif not (part is None or part is Ellipsis or isinstance(part, (int, slice, np.ndarray))):
+            return False
+        arrays.append(part)
+    check_writable(x, "setitem")
+    try:
+        x.value[tuple(arrays)] = value
+    except Exception:
+        return False
+    touch(x)
+    return True
+
+
+def copy_(x: Any, source: Any) -> Any:
+    """Overwrite `x` with the values of `source`, which is cast and broadcast."""
+    source = as_tensor(source)
+    return assign(x, bind(COPY, cast(source, x.dtype)), "copy_")
+
+
+def fill_(x: Any, value: Any) -> Any:
+    """Overwrite every element of `x` with one number."""
+    value = as_tensor(value)
+    if value.ndim:
+        raise ShapeError(f"fill_: a value of shape {value.shape}; it is one number{at_line()}")
+    if is_recorded(x, value):
+        return assign(x, bind(COPY, cast(value, x.dtype)), "fill_")
+    check_writable(x, "fill_")
+    touch(x)
+    x.value[...] = cast(value, x.dtype).value
+    return x
+
+
+def zero_(x: Any) -> Any:
+    """Overwrite every element of `x` with zero."""
+    return fill_(x, 0)
+
+
+def masked_fill_(x: Any, mask: Any, value: Any) -> Any:
+    """Overwrite the elements of `x` where `mask` holds with one number."""
+    old = before_write(x)
+    new = where(mask, cast(as_tensor(value), x.dtype), old)
+    keep_old(x, old, new)
+    return assign(x, new, "masked_fill_")
+
+
+class InPlace(Traced):
+    """The same functions with the result stored in the tensor itself."""
+
+    __slots__ = ()
+
+    copy_ = copy_
+    fill_ = fill_
+    zero_ = zero_
+    masked_fill_ = masked_fill_
+
+    add_ = in_place(arithmetic.add, np.add)
+    sub_ = subtract_ = in_place(arithmetic.subtract, np.subtract, "sub_")
+    mul_ = multiply_ = in_place(arithmetic.multiply, np.multiply, "mul_")
+    div_ = divide_ = true_divide_ = in_place(arithmetic.divide, np.true_divide, "div_")
+    neg_ = negative_ = in_place(arithmetic.negative, np.negative, "neg_")
+    abs_ = absolute_ = in_place(arithmetic.abs, np.absolute)
+    sgn_ = in_place(arithmetic.sgn)
+    copysign_ = in_place(arithmetic.copysign)
+
+    floor_ = in_place(rounding.floor)
+    ceil_ = in_place(rounding.ceil)
+    trunc_ = fix_ = in_place(rounding.trunc)
+    round_ = in_place(rounding.round)
+    frac_ = in_place(rounding.frac)
+    sign_ = in_place(rounding.sign)
+    floor_divide_ = in_place(rounding.floor_divide, np.floor_divide)
+    remainder_ = in_place(rounding.remainder, np.remainder)
+    fmod_ = in_place(rounding.fmod)
+
+    pow_ = in_place(power.pow, np.power)
+    square_ = in_place(power.square, np.square)
+    reciprocal_ = in_place(power.reciprocal)
+
+    exp_ = in_place(exponential.exp, np.exp)
+    exp2_ = in_place(exponential.exp2)
+    expm1_ = in_place(exponential.expm1)
+    log_ = in_place(exponential.log, np.log)
+    log2_ = in_place(exponential.log2)
+    log10_ = in_place(exponential.log10)
+    log1p_ = in_place(exponential.log1p)
+    sqrt_ = in_place(exponential.sqrt, np.sqrt)
+    rsqrt_ = in_place(exponential.rsqrt)
+    cbrt_ = in_place(exponential.cbrt)
+    sigmoid_ = in_place(exponential.sigmoid)
+
+    sin_ = in_place(trigonometric.sin)
+    cos_ = in_place(trigonometric.cos)
+    tan_ = in_place(trigonometric.tan)
+    asin_ = arcsin_ = in_place(trigonometric.asin)
+    acos_ = arccos_ = in_place(trigonometric.acos)
+    atan_ = arctan_ = in_place(trigonometric.atan)
+    atan2_ = arctan2_ = in_place(trigonometric.atan2)
+    hypot_ = in_place(trigonometric.hypot)
+    sinh_ = in_place(trigonometric.sinh)
+    cosh_ = in_place(trigonometric.cosh)
+    tanh_ = in_place(trigonometric.tanh, np.tanh)
+    asinh_ = arcsinh_ = in_place(trigonometric.asinh)
+    acosh_ = arccosh_ = in_place(trigonometric.acosh)
+    atanh_ = arctanh_ = in_place(trigonometric.atanh)
+    deg2rad_ = in_place(trigonometric.deg2rad)
+    rad2deg_ = in_place(trigonometric.rad2deg)
+
+    erf_ = in_place(special_functions.erf)
+    erfc_ = in_place(special_functions.erfc)
+    erfinv_ = in_place(special_functions.erfinv)
+    lgamma_ = in_place(special_functions.lgamma)
+    digamma_ = in_place(special_functions.digamma)
+
+    relu_ = in_place(conditional.relu)
+    clamp_ = clip_ = in_place(conditional.clamp)
+    nan_to_num_ = in_place(closeness.nan_to_num)
+    conj_ = in_place(complexes.conj)
+
+    eq_ = in_place(logic.eq)
+    ne_ = in_place(logic.ne)
+    lt_ = in_place(logic.lt)
+    le_ = in_place(logic.le)
+    gt_ = in_place(logic.gt)
+    ge_ = in_place(logic.ge)
+    logical_and_ = in_place(logic.logical_and)
+    logical_or_ = in_place(logic.logical_or)
+    logical_xor_ = in_place(logic.logical_xor)
+    logical_not_ = in_place(logic.logical_not)
+    bitwise_and_ = in_place(logic.bitwise_and, np.bitwise_and)
+    bitwise_or_ = in_place(logic.bitwise_or, np.bitwise_or)
+    bitwise_xor_ = in_place(logic.bitwise_xor, np.bitwise_xor)
+    bitwise_not_ = in_place(logic.bitwise_not)
+    bitwise_left_shift_ = in_place(logic.left_shift)
+    bitwise_right_shift_ = in_place(logic.right_shift)
+
+    tril_ = in_place(diagonals.tril)
+    triu_ = in_place(diagonals.triu)
+    cumsum_ = in_place(cumulative.cumsum)
+    cumprod_ = in_place(cumulative.cumprod)
+    scatter_ = in_place(lookup.scatter)
+    scatter_add_ = in_place(lookup.scatter_add)
+    index_add_ = in_place(lookup.index_add)
+    index_copy_ = in_place(lookup.index_copy)
+    index_fill_ = in_place(lookup.index_fill)
+
+    __iadd__ = add_
+    __isub__ = sub_
+    __imul__ = mul_
+    __itruediv__ = div_
+    __ifloordiv__ = floor_divide_
+    __imod__ = remainder_
+    __ipow__ = pow_
+    __iand__ = bitwise_and_
+    __ior__ = bitwise_or_
+    __ixor__ = bitwise_xor_
+    __ilshift__ = bitwise_left_shift_
+    __irshift__ = bitwise_right_shift_
+    __imatmul__ = in_place(contraction.matmul)
+
+    __setitem__ = set_item
