@@ -13,6 +13,9 @@ from lucid.autograd import (
     no_grad,
     set_grad_enabled,
 )
+from lucid.compiler import hot as _hot
+from lucid.compiler.api import get_num_threads, profile, set_num_threads
+from lucid.compiler.jit import jit
 from lucid.numpy_interop import from_dlpack, from_numpy
 from lucid.ops.arithmetic import (
     abs,
@@ -273,6 +276,9 @@ cfloat, cdouble = complex64, complex128
 pi, e, inf, nan = _math.pi, _math.e, _math.inf, _math.nan
 newaxis = None
 
+compile = jit
+_hot.install()
+
 __all__ = [
     "Generator",
     "Tensor",
@@ -335,6 +341,7 @@ __all__ = [
     "clip",
     "clone",
     "column_stack",
+    "compile",
     "complex",
     "complex64",
     "complex128",
@@ -403,6 +410,7 @@ __all__ = [
     "ge",
     "ger",
     "get_default_dtype",
+    "get_num_threads",
     "get_rng_state",
     "greater",
     "greater_equal",
@@ -434,6 +442,7 @@ __all__ = [
     "isnan",
     "isneginf",
     "isposinf",
+    "jit",
     "kron",
     "le",
     "left_shift",
@@ -501,6 +510,7 @@ __all__ = [
     "pow",
     "power",
     "prod",
+    "profile",
     "psi",
     "rad2deg",
     "radians",
@@ -532,6 +542,7 @@ __all__ = [
     "select",
     "set_default_dtype",
     "set_grad_enabled",
+    "set_num_threads",
     "set_rng_state",
     "sgn",
     "short",

@@ -351,7 +351,12 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
         flags = 0 if b is None else b.flags
     else:
         flags = a.flags if b is None else a.flags | b.flags
-    if flags != GRAD or not local.plain or x.storage is not None or y.storage is not None:
+    if (
+        flags != GRAD
+        or not local.plain
+        or not (x.storage is None or _is_current(x))
+        or not (y.storage is None or _is_current(y))
+    ):
         if recording[0] and local.recorder is not None:
             flags |= TRACE
         out.node = record(op, (x, y), value, flags) if flags else None
@@ -393,7 +398,7 @@ def bind_one(op: Primitive, x: Any) -> Any:
     out.storage = out.origin = None
     node = x.node
     flags = 0 if node is None else node.flags
-    if flags == GRAD and local.plain and x.storage is None:
+    if flags == GRAD and local.plain and (x.storage is None or _is_current(x)):
         out.node = _record_one(op, x, (node,), value)
     else:
         if recording[0] and local.recorder is not None:
@@ -415,7 +420,7 @@ def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, refl
     out.storage = out.origin = None
     node = x.node
     flags = 0 if node is None else node.flags
-    if flags == GRAD and local.plain and x.storage is None:
+    if flags == GRAD and local.plain and (x.storage is None or _is_current(x)):
         out.node = _record_one(op, x, (literal, node) if reflected else (node, literal), value)
     else:
         if recording[0] and local.recorder is not None:
@@ -423,6 +428,14 @@ def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, refl
         xs = (literal, x) if reflected else (x, literal)
         out.node = record(op, xs, value, flags) if flags else None
     return out
+
+
+def _is_current(x: Any) -> bool:
+    """True for a tensor that shares memory, but was not written since its Node was stamped."""
+    node = x.node
+    if node is None or node.stamp is None or x.origin is not None:
+        return False
+    return node.stamp[0] is x.storage and node.stamp[1] == x.storage.version
 
 
 def _record_one(op: Primitive, x: Any, inputs: tuple[Any, ...], value: np.ndarray) -> Node | None:

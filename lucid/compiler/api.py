@@ -1,0 +1,36 @@
+"""What `lucid` offers of the compiler, without importing it: the imports happen in the first call."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+
+def profile() -> AbstractContextManager[Any]:
+    """Time every instruction of the compiled programs that run inside the block.
+
+    >>> import lucid
+    >>> f = lucid.jit(lambda x: lucid.sin(x) * 2.0)
+    >>> x = lucid.zeros(3)
+    >>> with lucid.profile() as p:
+    ...     y = f(f(x))
+    >>> len(p.rows)
+    1
+    """
+    from lucid.compiler.inspection import profile
+
+    return profile()
+
+
+def set_num_threads(n: int) -> None:
+    """Let compiled programs use up to `n` threads; results are bitwise the same for any number."""
+    from lucid.compiler.runtime import set_num_threads
+
+    set_num_threads(n)
+
+
+def get_num_threads() -> int:
+    """How many threads compiled programs may use."""
+    from lucid.compiler.runtime import get_num_threads
+
+    return get_num_threads()
