@@ -58,7 +58,8 @@ class Product:
 
     `transpose` says which of a and b are stored the other way round; `leading` are the distances
     between rows as stored, in elements; `strides` those between matrices of a batch, in bytes;
-    `scale` is (alpha, beta).
+    `scale` is (alpha, beta). A batch may consist of batches: each of `inner` matrices, with
+    `outer_strides` between them.
     """
 
     dtype: np.dtype
@@ -70,6 +71,13 @@ class Product:
     scale: tuple[float, float] = (1.0, 0.0)
     batch: int = 1
     strides: tuple[int, int, int] = (0, 0, 0)
+    inner: int = 0
+    outer_strides: tuple[int, int, int] = (0, 0, 0)
+
+    @property
+    def batches(self) -> list[int]:
+        """What a kernel is told of batches in a batch."""
+        return [self.inner or self.batch, *self.outer_strides]
 
     @property
     def code(self) -> str:
@@ -111,7 +119,7 @@ def _add_gemm(
     alpha, beta, one = (_bits(code, x) for x in (*product.scale, 1.0))
     args = [a, b, c, address(_PREFIXES[code] + "gemm"), m, n, k, *product.rows_apart]
     args += [*map(int, product.transpose), alpha, beta, *product.strides]
-    args += [tile.rows, tile.columns, down, across, tile.piece, one]
+    args += [tile.rows, tile.columns, down, across, tile.piece, one, *product.batches]
     flops = 2 * min(m, tile.rows) * min(n, tile.columns) * k
     cost = CALL_NS + flops / FLOPS_PER_NS[code]
     extent = product.batch * down * across
@@ -133,6 +141,7 @@ def _add_gemv(
     alpha, beta = (_bits(code, x) for x in product.scale)
     args = [a, b, c, address(_PREFIXES[code] + "gemv"), rows, columns, lda, int(turned_a)]
     args += [alpha, beta, 1 if turned_b else ldb, ldc, *product.strides, tile, tiles]
+    args += product.batches
     cost = CALL_NS + tile * k * size / BYTES_PER_NS
     builder.call(_kernels()[f"gemv_{code}"], args, product.batch * tiles, cost, label=label)
 
@@ -142,6 +151,7 @@ def _swapped(product: Product) -> Product:
     turned_a, turned_b = product.transpose
     lda, ldb, _ = product.rows_apart
     stride_a, stride_b, stride_c = product.strides
+    outer_a, outer_b, outer_c = product.outer_strides
     return replace(
         product,
         m=product.n,
@@ -149,6 +159,7 @@ def _swapped(product: Product) -> Product:
         transpose=(not turned_b, not turned_a),
         leading=(ldb, lda, 1),
         strides=(stride_b, stride_a, stride_c),
+        outer_strides=(outer_b, outer_a, outer_c),
     )
 
 

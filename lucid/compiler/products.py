@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from lucid.compiler import blas
 from lucid.compiler.arrays import Array
@@ -18,8 +19,7 @@ class MatmulStep:
     @staticmethod
     def accepts(eqn: Equation) -> bool:
         x, y = eqn.inputs
-        floating = x.type.dtype.str[1:] in ("f4", "f8")
-        return floating and x.type.ndim <= 3 and y.type.ndim <= 3 and x.type.size * y.type.size > 0
+        return x.type.dtype.str[1:] in ("f4", "f8") and x.type.size * y.type.size > 0
 
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> list[ProductWork]:
@@ -44,40 +44,85 @@ class ProductWork:
         add_product(builder, self.x, self.y, self.out, self.label)
 
 
+class Matrix(NamedTuple):
+    """The last two axes of an operand: sizes, whether it is stored transposed, length of a row."""
+
+    rows: int
+    columns: int
+    transposed: bool
+    leading: int
+
+
+class Axis(NamedTuple):
+    """An axis of the batch: its size, and the elements between matrices in x, y and out."""
+
+    size: int
+    strides: tuple[int, int, int]
+
+
 def add_product(builder: Builder, x: Array, y: Array, out: Array, label: str) -> None:
     """A (batched) matrix product as instructions."""
-    xs, ys = matrices(x, left=True), matrices(y, left=False)
-    (m, k), n = xs[0], ys[0][1]
-    batches = [a[2] for a in (xs, ys) if a[2] is not None]
-    batch = batches[0] if batches else 1
-    if batch > 1 and xs[2] is not None and ys[2] is None and not xs[4] and xs[3] * 1 == m * xs[5]:
-        m, batch = m * batch, 1  # one product over all rows
+    left, right = matrix(x, left=True), matrix(y, left=False)
+    m, n, k = left.rows, right.columns, left.columns
+    axes = batch_axes(x, y, out, m * n)
+    if axes and not left.transposed and axes[-1].strides == (m * left.leading, 0, m * n):
+        m *= axes.pop().size  # one product over all rows
     size = x.type.dtype.itemsize
-    strides = (
-        (xs[3] if xs[2] is not None else 0) * size,
-        (ys[3] if ys[2] is not None else 0) * size,
-        m * n * size,
-    )
+    *others, outer, inner = [Axis(1, (0, 0, 0)), Axis(1, (0, 0, 0)), *axes]
     product = blas.Product(
         x.type.dtype,
         m,
         n,
         k,
-        (xs[4], ys[4]),
-        (xs[5], ys[5], max(n, 1)),
-        batch=batch,
-        strides=strides if batch > 1 else (0, 0, 0),
+        (left.transposed, right.transposed),
+        (left.leading, right.leading, max(n, 1)),
+        batch=outer.size * inner.size,
+        strides=scaled(inner.strides, size),
+        inner=inner.size,
+        outer_strides=scaled(outer.strides, size),
     )
-    blas.gemm(builder, product, x.address, y.address, out.address, label)
+    for place in itertools.product(*[range(axis.size) for axis in others]):
+        at = [sum(i * axis.strides[j] for i, axis in zip(place, others)) for j in range(3)]
+        addresses = [replace(a, offset=a.offset + o).address for a, o in zip((x, y, out), at)]
+        blas.gemm(builder, product, *addresses, label)
 
 
-def matrices(a: Array, left: bool) -> tuple[tuple[int, int], Any, int | None, int, bool, int]:
-    """(rows, columns), None, batch or None, its stride, transposed as stored, distance between stored rows."""
+def scaled(strides: tuple[int, int, int], size: int) -> tuple[int, int, int]:
+    a, b, c = strides
+    return a * size, b * size, c * size
+
+
+def batch_axes(x: Array, y: Array, out: Array, matrix_size: int) -> list[Axis]:
+    """The axes before the last two, which broadcast; neighbours joined where they are one."""
+    ndim = max(len(x.shape), len(y.shape), 2) - 2
+    shape = out.shape[:ndim]
+    strides = []
+    for a in (x, y):
+        missing = ndim - max(len(a.shape) - 2, 0)
+        own = list(zip(a.shape[:-2], a.strides[:-2]))
+        strides.append([0] * missing + [0 if n == 1 else s for n, s in own])
+    steps = [matrix_size] * ndim
+    for i in reversed(range(ndim - 1)):
+        steps[i] = steps[i + 1] * shape[i + 1]
+    axes: list[Axis] = []
+    for n, *apart in zip(shape, *strides, steps):
+        if n == 1:
+            continue
+        now = Axis(n, tuple(apart))  # type: ignore[arg-type]
+        before = axes[-1] if axes else None
+        if before and all(a == b * n for a, b in zip(before.strides, now.strides)):
+            now = Axis(before.size * n, now.strides)
+            axes.pop()
+        axes.append(now)
+    return axes
+
+
+def matrix(a: Array, left: bool) -> Matrix:
+    """How the matrices of an operand lie; a vector is a row on the left, a column on the right."""
     shape, strides = a.shape, a.strides
     if len(shape) == 1:
         shape, strides = ((1, shape[0]), (shape[0], 1)) if left else ((shape[0], 1), (1, 1))
-    batch, step = (shape[0], strides[0]) if len(shape) == 3 else (None, 0)
     (m, n), (down, across) = shape[-2:], strides[-2:]
     if (across == 1 or n == 1) and (down >= n or m == 1):
-        return (m, n), None, batch, step, False, max(down if m > 1 else n, n, 1)
-    return (m, n), None, batch, step, True, max(across if n > 1 else m, m, 1)
+        return Matrix(m, n, False, max(down if m > 1 else n, n, 1))
+    return Matrix(m, n, True, max(across if n > 1 else m, m, 1))

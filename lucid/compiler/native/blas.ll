@@ -6,6 +6,7 @@
 ;       14, 15, 16 bytes from one matrix of the batch to the next
 ;       17, 18 rows and columns of a tile  19, 20 tiles down and across a matrix
 ;       21 length of the pieces into which the inner size is cut  22 one
+;       23 matrices of an inner batch  24, 25, 26 bytes from one inner batch to the next
 ; The extent counts tiles, across first, then down, then the batch.
 
 @letters = internal constant [2 x i8] c"NT"
@@ -14,6 +15,20 @@ define internal ptr @advance(ptr %p, i64 %count, i64 %size) nounwind alwaysinlin
   %bytes = mul i64 %count, %size
   %q = getelementptr i8, ptr %p, i64 %bytes
   ret ptr %q
+}
+
+; A matrix of a batch in batches: words `at`, at + 1, ... are the size of an inner batch and the bytes
+; from one to the next for each operand.
+define internal ptr @matrix_of(ptr %args, ptr %p, i64 %matrix, i64 %stride, i64 %at, i64 %operand) nounwind alwaysinline {
+  %inner = call i64 @word(ptr %args, i64 %at)
+  %next = add i64 %at, 1
+  %place = add i64 %next, %operand
+  %apart = call i64 @word(ptr %args, i64 %place)
+  %batch = udiv i64 %matrix, %inner
+  %within = urem i64 %matrix, %inner
+  %q = call ptr @advance(ptr %p, i64 %within, i64 %stride)
+  %r = call ptr @advance(ptr %q, i64 %batch, i64 %apart)
+  ret ptr %r
 }
 
 define internal void @gemm_tiles(ptr %args, i64 %lo, i64 %hi, i64 %size) nounwind alwaysinline {
@@ -74,9 +89,9 @@ multiply:
   %columns = call i64 @llvm.smin.i64(i64 %right, i64 %tile_columns)
   store i64 %rows, ptr %rows_at
   store i64 %columns, ptr %columns_at
-  %a0 = call ptr @advance(ptr %A, i64 %matrix, i64 %stride_a)
-  %b0 = call ptr @advance(ptr %B, i64 %matrix, i64 %stride_b)
-  %c0 = call ptr @advance(ptr %C, i64 %matrix, i64 %stride_c)
+  %a0 = call ptr @matrix_of(ptr %args, ptr %A, i64 %matrix, i64 %stride_a, i64 23, i64 0)
+  %b0 = call ptr @matrix_of(ptr %args, ptr %B, i64 %matrix, i64 %stride_b, i64 23, i64 1)
+  %c0 = call ptr @matrix_of(ptr %args, ptr %C, i64 %matrix, i64 %stride_c, i64 23, i64 2)
   %skip_a = mul i64 %i, %row_a
   %skip_b = mul i64 %j, %column_b
   %row_c = mul i64 %i, %ldc
@@ -138,7 +153,7 @@ define void @gemm_f8(ptr %args, i64 %lo, i64 %hi) nounwind {
 ; args: 0 M  1 x  2 y  3 function  4 rows of M  5 columns of M  6 distance between its rows
 ;       7 M is transposed  8 alpha  9 beta  10 step of x  11 step of y (in elements)
 ;       12, 13, 14 bytes from one of the batch to the next  15 results of a tile
-;       16 tiles of a result
+;       16 tiles of a result  17 matrices of an inner batch  18, 19, 20 bytes from one to the next
 
 define internal void @gemv_tiles(ptr %args, i64 %lo, i64 %hi, i64 %size) nounwind alwaysinline {
 entry:
@@ -183,9 +198,9 @@ multiply:
   %left = sub i64 %length, %first
   %part = call i64 @llvm.smin.i64(i64 %left, i64 %tile)
   store i64 %part, ptr %part_at
-  %m0 = call ptr @advance(ptr %M, i64 %matrix, i64 %stride_m)
-  %x = call ptr @advance(ptr %X, i64 %matrix, i64 %stride_x)
-  %y0 = call ptr @advance(ptr %Y, i64 %matrix, i64 %stride_y)
+  %m0 = call ptr @matrix_of(ptr %args, ptr %M, i64 %matrix, i64 %stride_m, i64 17, i64 0)
+  %x = call ptr @matrix_of(ptr %args, ptr %X, i64 %matrix, i64 %stride_x, i64 17, i64 1)
+  %y0 = call ptr @matrix_of(ptr %args, ptr %Y, i64 %matrix, i64 %stride_y, i64 17, i64 2)
   %skip_m = mul i64 %first, %along
   %skip_y = mul i64 %first, %step_y
   %m = call ptr @advance(ptr %m0, i64 %skip_m, i64 %size)
