@@ -33,7 +33,7 @@ from lucid.ops import (
 )
 from lucid.ops.conditional import where
 from lucid.ops.copying import COPY
-from lucid.ops.promote import as_tensor, cast
+from lucid.ops.promote import as_tensor, cast, literal
 from lucid.ops.quiet import quiet
 from lucid.ops.subscript import setitem
 
@@ -121,8 +121,15 @@ def set_item(x: Any, index: Any, value: Any) -> None:
     if isinstance(value, Traced) and is_itself(x, index, value):
         return
     if not _set_at_once(x, index, value):
+        check_fits(x, value)
         new = setitem(x, index, value)
         assign(x, bind(COPY, new) if new is x or new is value else new, "setitem")
+
+
+def check_fits(x: Any, value: Any) -> None:
+    """Refuse a Python integer that the integers of `x` cannot hold."""
+    if value.__class__ is int and x.dtype.kind in "iu":
+        literal(value, x.dtype)
 
 
 def is_itself(x: Any, index: Any, value: Any) -> bool:
@@ -184,6 +191,7 @@ def copy_(x: Any, source: Any) -> Any:
 
 def fill_(x: Any, value: Any) -> Any:
     """Overwrite every element of `x` with one number."""
+    check_fits(x, value)
     value = as_tensor(value)
     if value.ndim:
         raise ShapeError(f"fill_: a value of shape {value.shape}; it is one number{at_line()}")

@@ -551,6 +551,10 @@ def test_dtype_and_shape_that_do_not_fit_are_refused():
         lucid.ones(3)[0:2] = lucid.ones(3)
     with pytest.raises(DTypeError, match="setitem"):
         lucid.ones(3)[0] = 1j
+    with pytest.raises(DTypeError, match="300 does not fit into uint8"):
+        lucid.zeros(3, dtype=lucid.uint8)[0] = 300
+    with pytest.raises(DTypeError, match="-1 does not fit into uint8"):
+        lucid.zeros(3, dtype=lucid.uint8).fill_(-1)
 
 
 def test_view_made_under_no_grad_is_refused_where_gradients_are_recorded():
