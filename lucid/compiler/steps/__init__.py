@@ -13,11 +13,13 @@ from lucid.compiler.steps.indexing import (
 )
 from lucid.compiler.steps.joining import ConcatenateStep, PadStep, SliceSetStep
 from lucid.compiler.steps.ordering import SortStep
+from lucid.compiler.steps.random import RandomBitsStep
 from lucid.compiler.steps.scanning import RunningExtremumStep, ScanStep
 from lucid.ops.contraction import Matmul
 from lucid.ops.cumulative import Cummax, Cummin, Cumprod, Cumsum, LogCumSumExp, Recurrence
 from lucid.ops.indexing import PutAlong, ScatterAdd
 from lucid.ops.movement import Concatenate, Pad
+from lucid.ops.random import RandomBits
 from lucid.ops.sorting import Argsort, Sort, TopK
 from lucid.ops.writing import LastWrite, ScatterSet, SliceSet
 
@@ -33,6 +35,7 @@ STEPS: dict[type, Any] = {
     Matmul: MatmulStep,
     Pad: PadStep,
     PutAlong: PutAlongStep,
+    RandomBits: RandomBitsStep,
     Recurrence: ScanStep,
     ScatterAdd: ScatterAddStep,
     ScatterSet: ScatterSetStep,
