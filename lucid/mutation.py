@@ -251,7 +251,11 @@ def set_node(x: Any, node: Node | None, abstract: bool) -> None:
         return
     if x.storage is not None:
         node.stamp = (x.storage, x.storage.version)
-    if old is not None and old.cell is not None and old.cell.retain and node.cell is None:
+    if old is None or old.cell is None or node.cell is not None:
+        return
+    if node.op is OVERWRITTEN and is_recording():
+        node.cell = old.cell  # the gradient of a parameter is still there after its update
+    elif old.cell.retain:
         x.cell().retain = True
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from lucid.compiler.fuse import scalar_name
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.rewrite import Rewriter, rewrite
-from lucid.ir.tape import Alias, StopGradient
+from lucid.ir.tape import Alias, Overwritten, StopGradient
 from lucid.ir.types import SHORT_NAMES, Type, is_differentiable
 from lucid.ops.arithmetic import Abs, Add, Cast, Div, Mul, Neg, Sub
 from lucid.ops.conditional import Where
@@ -53,11 +53,13 @@ def algebra(w: Rewriter, eqn: Equation) -> Found:
 
 
 def identities(w: Rewriter, eqn: Equation) -> Found:
-    """alias x = stop_gradient x = copy x = x;  cast x = x to its own dtype;
+    """alias x = stop_gradient x = copy x = overwritten y x = x;  cast x = x to its own dtype;
     cast (cast x) = cast x where the inner cast loses nothing.
     """
     match eqn:
         case Equation(Alias() | StopGradient() | Copy(), (x,)):
+            return x
+        case Equation(Overwritten(), (_, x)):
             return x
         case Equation(Cast(dtype), (x,)):
             inner = w.producer(x)

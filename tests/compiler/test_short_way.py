@@ -121,6 +121,26 @@ def test_state_is_written_once_a_call():
         assert count.tolist() == [float(k)]
 
 
+def test_a_gradient_can_be_cleared_after_the_update_it_was_for():
+    w = lucid.ones(2, requires_grad=True)
+
+    def step(x):
+        (w * x).sum().backward()
+        with lucid.no_grad():
+            w.sub_(w.grad)
+        cleared = w.grad * 2
+        w.grad = None
+        return cleared
+
+    f, runs = counted(step)
+    for k in range(4):
+        assert f(lucid.ones(2)).tolist() == [2.0, 2.0]
+        assert w.tolist() == [-k, -k]
+        assert w.grad is None
+    assert len(runs) == 1
+    assert f.last is not None, "a training step is one plan"
+
+
 def test_vmap_of_grad_is_recorded_once():
     f, runs = counted(vmap(grad(lambda w, x: (w * x).sum() ** 2), (None, 0)))
     w, x = lucid.ones(2), lucid.tensor([[1.0, 2.0], [3.0, 4.0]])
