@@ -20,7 +20,7 @@ from lucid.ir.primitive import Primitive
 from lucid.ir.rewrite import Rewriter, remove_dead
 from lucid.ir.tape import infer
 from lucid.ir.types import SHORT_NAMES, Type
-from lucid.ops.arithmetic import Add, Mul, Sub
+from lucid.ops.arithmetic import Add, Cast, Div, Mul, Sub
 from lucid.ops.conditional import Where
 from lucid.ops.contraction import Einsum, Matmul
 from lucid.ops.creation import Full, Iota
@@ -28,9 +28,10 @@ from lucid.ops.custom import CustomVjp
 from lucid.ops.exponential import Exp, Log
 from lucid.ops.extrema import Argmax, Argmin, Max, Min
 from lucid.ops.indexing import Gather, TakeAlong
-from lucid.ops.logic import BitwiseOr, Eq, Isfinite, Ne
+from lucid.ops.logic import BitwiseOr, Eq, Isfinite, Isinf, Isnan, Ne
 from lucid.ops.movement import Broadcast, Reshape, Transpose
 from lucid.ops.reduction import AllTrue, AnyTrue, LogSumExp, Prod, Sum
+from lucid.ops.rounding import Ceil, Floor, Round, Trunc
 
 EMPTY: dict[type, Any] = {
     Sum: 0, Prod: 1, AnyTrue: False, AllTrue: True, Matmul: 0, Einsum: 0, LogSumExp: -math.inf,
@@ -155,7 +156,36 @@ def small_product(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
     return [w.make(Reshape(eqn.outputs[0].type.shape), total)]
 
 
+def whole(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
+    """floor, ceil and trunc of integers are those integers."""
+    return list(eqn.inputs) if eqn.inputs[0].type.dtype.kind != "f" else None
+
+
+def rounded(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
+    """round to decimals: scaled, rounded, scaled back; integers in float64, as NumPy does it."""
+    (x,), decimals = eqn.inputs, eqn.op.decimals  # type: ignore[attr-defined]
+    dtype = x.type.dtype
+    if dtype.kind != "f" and decimals >= 0:
+        return [x]
+    if decimals == 0:
+        return None
+    y = x if dtype.kind == "f" else w.make(Cast("f64"), x)
+    power = literal(10.0 ** abs(decimals), y.type)
+    there, back = (Mul(), Div()) if decimals > 0 else (Div(), Mul())
+    y = w.make(back, w.make(Round(0), w.make(there, y, power)), power)
+    return [y if dtype.kind == "f" else w.make(Cast(SHORT_NAMES[dtype]), y)]
+
+
+def tested(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
+    """Integers are finite."""
+    if eqn.inputs[0].type.dtype.kind == "f":
+        return None
+    return [w.full(eqn.outputs[0].type, isinstance(eqn.op, Isfinite))]
+
+
 RULES: dict[type, Any] = {
+    Floor: whole, Ceil: whole, Trunc: whole, Round: rounded,
+    Isnan: tested, Isinf: tested, Isfinite: tested,
     LogSumExp: log_of_sum, Argmax: index_of, Argmin: index_of, Einsum: contraction,
     Matmul: small_product,
 }  # fmt: skip

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from lucid.compiler import scalars
+from lucid.compiler import integer_code, scalars
 
 LLVM = {
     "bool": "i1", "i8": "i8", "u8": "i8", "i16": "i16", "u16": "i16", "i32": "i32", "u32": "i32",
@@ -58,7 +58,7 @@ def supported(op: str, dtype: str, operand: str) -> bool:
         return floating
     if floating:
         known = op in FLOAT_BINARY or op in INTRINSICS or op in SELECTIONS or op in scalars.table
-        return known or op in ("neg", "remainder", "floor_divide")
+        return known or op in ("neg", "remainder", "floor_divide", "fmod")
     if operand == "bool":
         return op in BOOL_BINARY or op in ("bitwise_not", "maximum", "minimum")
     return op in INTEGER_BINARY or op in (
@@ -70,6 +70,7 @@ def supported(op: str, dtype: str, operand: str) -> bool:
         "sign",
         "clamp",
         "bitwise_not",
+        *integer_code.OPERATIONS,
     )
 
 
@@ -182,6 +183,8 @@ class ScalarWriter:
             return self.write(f"select i1 {plain}, {t} {one}, {t} {args[0]}")
         if op in ("remainder", "floor_divide"):
             return self.division(op, dtype, *args)
+        if op == "fmod":
+            return self.write(f"frem {t} {args[0]}, {args[1]}")
         return self.call(op, dtype, args)
 
     def call(self, op: str, dtype: str, args: list[str]) -> str:
@@ -232,6 +235,8 @@ class ScalarWriter:
         signed = dtype[0] == "i"
         if op in INTEGER_BINARY:
             return self.write(f"{INTEGER_BINARY[op]} {t} {args[0]}, {args[1]}")
+        if op in integer_code.OPERATIONS:
+            return integer_code.OPERATIONS[op](self, t, signed, *args)
         if op == "neg":
             return self.write(f"sub {t} 0, {args[0]}")
         if op == "bitwise_not":
