@@ -1,7 +1,13 @@
-"""memory: lifetimes of buffers -> offsets in one arena, in which buffers whose lives do not overlap share space."""
+"""memory: lifetimes of buffers -> offsets in one arena, shared by what never lives together.
+
+Best fit: a new buffer takes the smallest gap that holds it, in order of time, large ones first.
+Gaps are kept by size and by their two ends, so a buffer costs a binary search and no walk.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
+from collections.abc import Sequence
 from typing import NamedTuple
 
 ALIGNMENT = 64
@@ -15,49 +21,69 @@ class Life(NamedTuple):
     last: int
 
 
-def allocate(lives: list[Life]) -> tuple[list[int], int]:
-    """An offset for each buffer, and the size of the arena: best fit among the gaps, in order of time."""
+def allocate(lives: Sequence[Life]) -> tuple[list[int], int]:
+    """An offset for each buffer, and the size of the arena.
+
+    >>> allocate([Life(64, 0, 1), Life(64, 1, 2), Life(64, 2, 3)])
+    ([0, 64, 0], 128)
+    """
     offsets = [0] * len(lives)
-    free: list[tuple[int, int]] = []  # (offset, size), by offset
-    top = 0
-    ends: dict[int, list[int]] = {}
-    for i, life in enumerate(lives):
-        ends.setdefault(life.last, []).append(i)
-    order = sorted(range(len(lives)), key=lambda i: (lives[i].first, -lives[i].nbytes))
-    clock = -1
-    for i in order:
-        life = lives[i]
-        while clock < life.first - 1:
-            clock += 1
-            for done in ends.get(clock, ()):
-                free = _release(free, offsets[done], _rounded(lives[done].nbytes))
-        size = _rounded(life.nbytes)
-        fitting = [gap for gap in free if gap[1] >= size]
-        if fitting:
-            gap = min(fitting, key=lambda g: g[1])
-            free.remove(gap)
-            offsets[i] = gap[0]
-            if gap[1] > size:
-                free.append((gap[0] + size, gap[1] - size))
-                free.sort()
-        else:
-            if free and free[-1][0] + free[-1][1] == top:
-                offsets[i] = free.pop()[0]
-            else:
-                offsets[i] = top
-            top = offsets[i] + size
-    return offsets, top
+    gaps = Gaps()
+    ending = sorted(range(len(lives)), key=lambda i: lives[i].last)
+    done = 0
+    for i in sorted(range(len(lives)), key=lambda i: (lives[i].first, -lives[i].nbytes)):
+        while lives[ending[done]].last < lives[i].first:
+            gaps.release(offsets[ending[done]], rounded(lives[ending[done]].nbytes))
+            done += 1
+        offsets[i] = gaps.take(rounded(lives[i].nbytes))
+    return offsets, gaps.top
 
 
-def _rounded(nbytes: int) -> int:
+def rounded(nbytes: int) -> int:
     return -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT
 
 
-def _release(free: list[tuple[int, int]], offset: int, size: int) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for gap in sorted([*free, (offset, size)]):
-        if merged and merged[-1][0] + merged[-1][1] == gap[0]:
-            merged[-1] = (merged[-1][0], merged[-1][1] + gap[1])
-        else:
-            merged.append(gap)
-    return merged
+class Gaps:
+    """The free parts of an arena that ends at `top`."""
+
+    def __init__(self) -> None:
+        self.top = 0
+        self.by_size: list[tuple[int, int]] = []  # (size, start), sorted
+        self.size_at: dict[int, int] = {}  # by start
+        self.start_before: dict[int, int] = {}  # by end
+
+    def add(self, start: int, size: int) -> None:
+        insort(self.by_size, (size, start))
+        self.size_at[start] = size
+        self.start_before[start + size] = start
+
+    def remove(self, start: int) -> int:
+        size = self.size_at.pop(start)
+        del self.start_before[start + size]
+        del self.by_size[bisect_left(self.by_size, (size, start))]
+        return size
+
+    def take(self, size: int) -> int:
+        """The start of a part of this size, which is no longer free."""
+        k = bisect_left(self.by_size, (size, 0))
+        if k < len(self.by_size):
+            start = self.by_size[k][1]
+            rest = self.remove(start) - size
+            if rest:
+                self.add(start + size, rest)
+            return start
+        start = self.start_before.get(self.top, self.top)  # what is free at the end grows
+        if start < self.top:
+            self.remove(start)
+        self.top = start + size
+        return start
+
+    def release(self, start: int, size: int) -> None:
+        """Free a part, and join it to the gaps on both sides."""
+        before = self.start_before.get(start)
+        if before is not None:
+            size += self.remove(before)
+            start = before
+        if start + size in self.size_at:
+            size += self.remove(start + size)
+        self.add(start, size)

@@ -1,4 +1,4 @@
-"""A segment of a program: where its values lie in memory, and the work that becomes instructions of its plan.
+"""A segment of a program: where its values lie in memory, and the work that becomes its plan.
 
 A step other than a group of elementwise equations finds its instructions in STEPS: an object with
 `accepts(eqn)` (is there code for these types?) and `lower(layout, eqn)`, which gives work. Work has
@@ -16,6 +16,7 @@ import numpy as np
 from lucid.compiler.arrays import Array
 from lucid.compiler.executable import Segment
 from lucid.compiler.fuse import Group
+from lucid.compiler.inplace import overwritten
 from lucid.compiler.instructions import INLINE_NS, chunk_length
 from lucid.compiler.memory import Life, allocate
 from lucid.compiler.nest import Nest
@@ -62,32 +63,44 @@ class SegmentLayout:
     # Memory
 
     def plan_memory(self) -> None:
-        """Give every value that one step leaves for another a place: an output, or one in the arena."""
-        segment, lowering = self.segment, self.lowering
-        last: dict[Var, int] = {}
-        first: dict[Var, int] = {}
-        for number, step in enumerate(segment.steps):
-            for x in lowering.reads(step):
-                last[x] = number
-        outputs = set(segment.outputs)
-        temporaries: list[Var] = []
-        for number, step in enumerate(segment.steps):
-            for eqn in step.equations if isinstance(step, Group) else [step.equation]:
-                for var in eqn.outputs:
-                    first[var] = number
-                    if var not in outputs and (var in last or not isinstance(step, Group)):
-                        temporaries.append(var)
-        for var in segment.outputs:
+        """A place for every value that one step leaves for another: an output, or in the arena."""
+        first, last = self.lifetimes()
+        outputs = set(self.segment.outputs)
+        for var in self.segment.outputs:
             self.arrays[var] = Array.of(
                 self.builder.output(var.type.dtype, var.type.shape), var.type
             )
-        lives = [
-            Life(var.type.size * var.type.dtype.itemsize, first[var], last.get(var, first[var]))
-            for var in temporaries
-        ]
-        offsets, self.top = allocate(lives)
-        for var, offset in zip(temporaries, offsets):
-            self.arrays[var] = Array.of(self.builder.arena(offset), var.type)
+        temporaries = [var for var in first if var not in outputs]
+        steps, readings = self.segment.steps, self.lowering.readings
+        over = overwritten(steps, readings, last, set(first), set(temporaries))
+        end = {x: y for y, x in over.items()}  # becomes the last Var written in the same place
+        lives: dict[Var, Life] = {}
+        for var in reversed(temporaries):
+            after = end.get(var, var)
+            end[var] = after = end.get(after, after)
+            nbytes = var.type.size * var.type.dtype.itemsize
+            lives[after] = Life(nbytes, first[var], last.get(after, first[after]))
+        in_arena = [var for var in lives if var not in outputs]
+        offsets, self.top = allocate([lives[var] for var in in_arena])
+        places = {var: self.builder.arena(offset) for var, offset in zip(in_arena, offsets)}
+        for var in temporaries:
+            ref = places.get(end[var]) or self.arrays[end[var]].ref
+            self.arrays[var] = Array.of(ref, var.type)
+
+    def lifetimes(self) -> tuple[dict[Var, int], dict[Var, int]]:
+        """The steps that write each Var in memory, and that read it last."""
+        last: dict[Var, int] = {}
+        first: dict[Var, int] = {}
+        for number, step in enumerate(self.segment.steps):
+            for x in self.lowering.reads(step):
+                last[x] = number
+        outputs = set(self.segment.outputs)
+        for number, step in enumerate(self.segment.steps):
+            for eqn in step.equations if isinstance(step, Group) else [step.equation]:
+                for var in eqn.outputs:
+                    if var in outputs or var in last or not isinstance(step, Group):
+                        first[var] = number
+        return first, last
 
     def scratch(self, type: Type) -> Array:
         """Memory above all planned buffers, for the inside of one step."""
@@ -136,9 +149,10 @@ class SegmentLayout:
         ]
         first, second = by_chunks(nest, chunks)
         both = [*arrays, *parts]
+        at_first, at_last = ([both[i] for i in used_buffers(part)] for part in (first, second))
         return [
-            NestWork(prune(first), [both[i] for i in used_buffers(first)], label, cost, grain, self.status),
-            NestWork(prune(second), [both[i] for i in used_buffers(second)], label, 0.5, status=self.status),
+            NestWork(prune(first), at_first, label, cost, grain, self.status),
+            NestWork(prune(second), at_last, label, 0.5, status=self.status),
         ]
 
     def build(self, kernels: dict[Any, Any]) -> None:
