@@ -1,4 +1,4 @@
-"""What `lucid` offers of the compiler, without importing it: the imports happen in the first call."""
+"""What `lucid` offers of the compiler without importing it: imports happen in the first call."""
 
 from __future__ import annotations
 

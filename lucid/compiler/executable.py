@@ -53,7 +53,9 @@ class Executable:
             self.given = given if given != list(range(len(graph.inputs))) else None
 
     def plans(self) -> list[Plan]:
-        return [part.plan for part in self.parts if isinstance(part, Segment) and part.plan is not None]
+        return [
+            part.plan for part in self.parts if isinstance(part, Segment) and part.plan is not None
+        ]
 
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         if self.plan is not None:
@@ -78,7 +80,7 @@ class Executable:
         return [np.asarray(self.read(x, env)) for x in self.graph.outputs]
 
     def explain(self, inputs: Sequence[np.ndarray]) -> None:
-        """Raise the error that a kernel noted: the interpreter finds it again, with all its facts."""
+        """Raise the error that a kernel noted: the interpreter finds it again, with its facts."""
         env: dict[Any, Any] = dict(zip(self.graph.inputs, inputs))
         before = local.source
         try:

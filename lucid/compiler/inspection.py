@@ -1,4 +1,4 @@
-"""What a compiled program is made of, for people: its stages as text, its kernels, its instructions and where time goes."""
+"""What a compiled program is made of, for people: stages, kernels, instructions, and times."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ def planned_text(graph: Graph) -> str:
             lines.append(f"numpy   {part.op!r}")
             continue
         layout = next(layouts)
-        lines.append(f"plan    {len(part.inputs)} in, {len(part.outputs)} out, arena {layout.top} bytes")
+        lines.append(
+            f"plan    {len(part.inputs)} in, {len(part.outputs)} out, arena {layout.top} bytes"
+        )
         lines += [f"    {getattr(work, 'label', type(work).__name__)}" for work in layout.work]
     return "\n".join(lines)
 
@@ -150,9 +152,9 @@ class Profile:
 def profile() -> Iterator[Profile]:
     """Time every instruction of the compiled programs that run inside the block.
 
-        with lucid.profile() as p:
-            step(x, y)
-        print(p)
+    with lucid.profile() as p:
+        step(x, y)
+    print(p)
     """
     from lucid.compiler import executable
 

@@ -1,8 +1,9 @@
 """jit: a function that is recorded on its first call and runs natively on later ones.
 
-The recording is a real run, so Python's `if` and `while` work in it; every value that Python looked at
-becomes a guard, and where a guard fails on a later call another path is recorded. Tensors that the function
-closed over are inputs; those it wrote to in place, and gradients it left in `.grad`, are written back.
+The recording is a real run, so Python's `if` and `while` work in it; every value that Python looked
+at becomes a guard, and where a guard fails on a later call another path is recorded. Tensors that
+the function closed over are inputs; those it wrote to in place, and gradients it left in `.grad`,
+are written back.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class RecompileWarning(UserWarning):
 
 
 class Path:
-    """One recorded run, compiled: what it reads, what it gives, what it writes and what must hold for it."""
+    """One recorded run, compiled: what it reads, gives and writes, and what must hold for it."""
 
     def __init__(
         self, jitted: Jitted, recorder: Recorder, inputs: Sequence[Any], result: Any, in_tree: Any
@@ -65,7 +66,8 @@ class Path:
         names = [*jitted.names, *[f"c{i}" for i in range(len(captured))]]
         self.graph = section.graph(jitted.name, names)
         self.constants = [
-            recorder.constants.get(section.slots[slot], section.slots[slot].saved) for slot in section.captured
+            recorder.constants.get(section.slots[slot], section.slots[slot].saved)
+            for slot in section.captured
         ]
         self.n_outputs = len(outputs)
         self.n_state = len(self.written) + sum(self.gives_grad)
@@ -129,12 +131,18 @@ class Path:
 class Jitted:
     """A function made by `jit`."""
 
-    def __init__(self, f: Callable[..., Any], static_argnums: Any = (), donate_argnums: Any = ()) -> None:
+    def __init__(
+        self, f: Callable[..., Any], static_argnums: Any = (), donate_argnums: Any = ()
+    ) -> None:
         functools.update_wrapper(self, f)
         self.function = f
         self.name = function_name(f)
-        self.static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-        self.donated = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
+        self.static = (
+            (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+        )
+        self.donated = (
+            (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
+        )
         self.paths: dict[Any, list[Path]] = {}
         self.names: list[str] = []
         self.reasons: list[str] = []
@@ -164,14 +172,20 @@ class Jitted:
         return self.record(key, args, kwargs, tensors, tree, tracked)
 
     def dynamic(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(None if i in self.static else x for i, x in enumerate(args)) if self.static else args
+        return (
+            tuple(None if i in self.static else x for i, x in enumerate(args))
+            if self.static
+            else args
+        )
 
     def key(self, args: tuple[Any, ...], tree: Any, tensors: Sequence[Any]) -> Any:
         types = tuple([(x.value.dtype, x.value.shape) for x in tensors])
         fixed = tuple(args[i] for i in self.static if i < len(args))
         return (tree, types, fixed, local.grad)
 
-    def run(self, path: Path, tensors: Sequence[Any], values: Sequence[Any], tracked: bool) -> tuple[Any] | None:
+    def run(
+        self, path: Path, tensors: Sequence[Any], values: Sequence[Any], tracked: bool
+    ) -> tuple[Any] | None:
         """The result of a recorded path, None where it does not hold for these values."""
         extra = path.arrays()
         if extra is None or not path.fits(extra, len(values)):
@@ -188,8 +202,8 @@ class Jitted:
         broken = path.broken(outputs[m:])
         if broken is not None:
             self.reasons.append(
-                f"{self.name}: {broken.what} at {broken.source} was {short(broken.expected)} and is "
-                f"{short(outputs[m + path.guards.index(broken)])} now"
+                f"{self.name}: {broken.what} at {broken.source} was {short(broken.expected)} and "
+                f"is {short(outputs[m + path.guards.index(broken)])} now"
             )
             return None
         path.commit(outputs[n:m])
@@ -204,14 +218,16 @@ class Jitted:
             if len(known) >= MOST_PATHS:
                 self.given_up = True
                 warnings.warn(
-                    f"{self.name} has taken {MOST_PATHS} paths for one kind of arguments and is interpreted "
-                    f"from now on; the last reason: {self.why_recompiled()}",
+                    f"{self.name} has taken {MOST_PATHS} paths for one kind of arguments and is "
+                    f"interpreted from now on; the last reason: {self.why_recompiled()}",
                     RecompileWarning,
                     stacklevel=3,
                 )
                 return self.function(*args, **kwargs)
             if self.paths and not known and len(self.paths) > 1:
-                self.reasons.append(f"{self.name}: called with {', '.join(str(x.type) for x in tensors)}")
+                self.reasons.append(
+                    f"{self.name}: called with {', '.join(str(x.type) for x in tensors)}"
+                )
             path, first = self.trace(args, kwargs, tensors, tree)
             known.insert(0, path)
         if tracked:
@@ -241,13 +257,15 @@ class Jitted:
 
     def why_recompiled(self) -> str:
         """In one line, why the function was last recorded again."""
-        return self.reasons[-1] if self.reasons else f"{self.name}: it was not recorded more than once"
+        return (
+            self.reasons[-1] if self.reasons else f"{self.name}: it was not recorded more than once"
+        )
 
     def graph(self, *args: Any, stage: str = "traced", **kwargs: Any) -> Graph | str:
         """The Graph of the function for these arguments after a stage of the compiler.
 
-        Stages: traced (differentiated is the same: a recorded run has its derivatives in it), decomposed,
-        simplified, shared, settled; and as text fused and planned.
+        Stages: traced (differentiated is the same: a recorded run has its derivatives in it),
+        decomposed, simplified, shared, settled; and as text fused and planned.
         """
         from lucid.compiler.inspection import stage_of
 
@@ -301,5 +319,3 @@ def jit(f: Any = None, *, static_argnums: Any = (), donate_argnums: Any = ()) ->
     if f is None:
         return functools.partial(jit, static_argnums=static_argnums, donate_argnums=donate_argnums)
     return Jitted(f, static_argnums, donate_argnums)
-
-

@@ -1,4 +1,4 @@
-"""Groups of equations -> Nests: which values a kernel loads, computes and stores, and what it costs."""
+"""Groups of equations -> Nests: what a kernel loads, computes and stores, and what it costs."""
 
 from __future__ import annotations
 
@@ -73,19 +73,32 @@ def reduces_once(nest: Nest) -> bool:
 
 
 def by_chunks(nest: Nest, chunks: int) -> tuple[Nest, Nest]:
-    """A nest that reduces everything, as one that leaves a partial result for each chunk and one that joins them.
+    """A nest that reduces everything, as one with a partial result a chunk and one that joins them.
 
     Both have a buffer more for each reduction: its partial results.
     """
     reductions = [v for v, value in enumerate(nest.values) if value.op == "reduce"]
     axes = len(nest.sizes)
-    whole = [s for s in nest.stores if nest.structure.stage[s.value] == 0 and any(nest.buffers[s.buffer].strides)]
+    whole = [
+        s
+        for s in nest.stores
+        if nest.structure.stage[s.value] == 0 and any(nest.buffers[s.buffer].strides)
+    ]
     extra = [Buffer(nest.values[v].dtype, (0,) * axes) for v in reductions]
     partial = [Store(len(nest.buffers) + k, v) for k, v in enumerate(reductions)]
-    first = Nest(nest.sizes, nest.reduced, (*nest.buffers, *extra), nest.values, (*whole, *partial), nest.places)
+    first = Nest(
+        nest.sizes,
+        nest.reduced,
+        (*nest.buffers, *extra),
+        nest.values,
+        (*whole, *partial),
+        nest.places,
+    )
     place = {v: k for k, v in enumerate(reductions)}
     shift = len(reductions)
-    values = [Value("load", (), nest.values[v].dtype, len(nest.buffers) + k) for v, k in place.items()]
+    values = [
+        Value("load", (), nest.values[v].dtype, len(nest.buffers) + k) for v, k in place.items()
+    ]
     for v, value in enumerate(nest.values):
         args = (place[v],) if v in place else tuple(a + shift for a in value.args)
         values.append(value._replace(args=args))
@@ -108,7 +121,7 @@ def cost_of(nest: Nest) -> float:
 
 
 def extent_of(nest: Nest) -> tuple[int, float]:
-    """How far a kernel's loop over [lo, hi) goes, and how many points of the domain one unit of it is."""
+    """How far a kernel's loop over [lo, hi) goes, and how many points of the domain a unit is."""
     mode = nest.structure.mode
     kept = [n for n, r in zip(nest.sizes, nest.reduced) if not r]
     if mode == "map":
@@ -147,7 +160,9 @@ class NestBuilder:
         reduced = group.reduced or frozenset()
         flags = tuple(axis in reduced for axis in range(len(group.sizes)))
         places = tuple(self.places.values())
-        nest = Nest(group.sizes, flags, tuple(self.buffers), tuple(self.values), tuple(stores), places)
+        nest = Nest(
+            group.sizes, flags, tuple(self.buffers), tuple(self.values), tuple(stores), places
+        )
         nest = simplify_axes(self.hold_columns(nest))
         if not nest.sizes:
             flat = tuple(Buffer(b.dtype, (0,)) for b in nest.buffers)
@@ -257,7 +272,7 @@ class NestBuilder:
 def read_axes(
     op: Any, ndim: int, index_ndim: int, points: Sequence[int | None]
 ) -> tuple[Sequence[int], list[int | None]]:
-    """Which axes of an operand are indexed, and the axes of the domain that the others run along."""
+    """Which axes of an operand are indexed, and the domain's axes that the others run along."""
     if isinstance(op, TakeAlong):
         return (op.axis,), [None if i == op.axis else points[i] for i in range(ndim)]
     after = iter(points[index_ndim:])

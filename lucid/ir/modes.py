@@ -1,4 +1,4 @@
-"""The modes of a thread, all in one place: is gradient recorded, which equation is being replayed."""
+"""The modes of a thread, all in one place: is gradient recorded, which equation is replayed."""
 
 from __future__ import annotations
 

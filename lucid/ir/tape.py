@@ -223,7 +223,7 @@ def leaf(type: Type, trace: Trace, flags: int = TRACE) -> Any:
 
 
 def fresh(x: Traced, flags: int = GRAD | TRACE) -> Any:
-    """A new input of a transform with the value of `x`, still linked to `x` where that is tracked."""
+    """A new input of a transform with the value of `x`, linked to `x` where that is tracked."""
     if is_recording() or (x.node is not None and x.node.flags):
         origin = noted(node_of(x), x)
         if x.value is not None:
@@ -277,7 +277,7 @@ class StopGradient(Primitive):
 
 
 class Overwritten(Primitive):
-    """The value of `new` with the derivative of `x`: a tensor after a write that was not recorded."""
+    """The value of `new` with the derivative of `x`: after a write that was not recorded."""
 
     saves = ""
 
@@ -303,7 +303,7 @@ OVERWRITTEN = Overwritten()
 
 
 def bind(op: Primitive, *xs: Any) -> Any:
-    """Apply `op` to tensors and Literals: compute it where all values are known, record it where tracked."""
+    """Apply `op` to tensors and Literals: compute where values are known, record where tracked."""
     flags = 0
     if not xs and local.staging is not None:
         return _bind_abstract(op, xs)
@@ -336,7 +336,7 @@ def bind(op: Primitive, *xs: Any) -> Any:
 
 
 def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
-    """`bind` for the commonest case, two tensors with values: the same steps, unrolled for speed."""
+    """`bind` for the commonest case, two tensors with values: the same steps, unrolled."""
     try:
         value = op.eval(x.value, y.value)
     except Exception as error:
@@ -386,7 +386,7 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
 
 
 def bind_one(op: Primitive, x: Any) -> Any:
-    """`bind` for one tensor with a value and an operation that makes no view, unrolled for speed."""
+    """`bind` for one tensor with a value and an operation that makes no view, unrolled."""
     try:
         value = op.eval(x.value)
     except Exception as error:
@@ -408,7 +408,7 @@ def bind_one(op: Primitive, x: Any) -> Any:
 
 
 def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, reflected: bool) -> Any:
-    """`bind` for a tensor with a value and a literal, given as a 0-d array too, which NumPy is faster with."""
+    """`bind` for a tensor with a value and a literal, also given as a 0-d array for NumPy's sake."""
     try:
         value = op.eval(array, x.value) if reflected else op.eval(x.value, array)
     except Exception as error:
@@ -439,7 +439,7 @@ def _is_current(x: Any) -> bool:
 
 
 def _record_one(op: Primitive, x: Any, inputs: tuple[Any, ...], value: np.ndarray) -> Node | None:
-    """`record` where `x` is the only tensor, nothing shares its memory and no transform is watching."""
+    """`record` where `x` is the only tensor, shares no memory and no transform is watching."""
     if not (op.carries or (op.differentiable and value.dtype.kind in "fc")):
         return None
     if op.saves_x:  # type: ignore[attr-defined]
@@ -522,7 +522,7 @@ def node_of(x: Traced) -> Node:
 
 
 def synchronise(x: Traced) -> Node:
-    """The Node of a tensor that shares memory, renewed where another one has written to it since."""
+    """The Node of a tensor that shares memory, renewed where another has written to it since."""
     storage = x.storage
     now = (storage, storage.version)
     node = x.node
@@ -537,7 +537,7 @@ def synchronise(x: Traced) -> Node:
 
 
 def renewed(node: Node, value: Any, stamp: Any = None) -> Node:
-    """The Node of a tensor after a write that was not recorded: the same leaf, or the same history."""
+    """The Node of a tensor after a write that was not recorded: the same leaf or history."""
     if node.op is None:
         new = Node(None, (), node.flags, value, node.type)
         new.cell = node.cell
@@ -577,7 +577,7 @@ def _link_view(out: Traced, op: Primitive, x: Traced) -> None:
 
 
 def link(out: Traced, op: Primitive, x: Traced) -> None:
-    """Note that `out` is the view `op` of `x`; severed if detached, or made without the gradient of x."""
+    """Note that `out` is the view `op` of `x`; severed if no gradient passes from one to the other."""
     storage = storage_of(x)
     node = out.node
     severed = op is STOP_GRADIENT

@@ -1,4 +1,4 @@
-"""Kinds of primitives: each derives its rules from the one formula that a primitive of the kind gives.
+"""Kinds of primitives: each derives its rules from the one formula that a primitive gives.
 
     Elementwise   partials(y, *xs)       one partial derivative an operand; operands broadcast
     Linear        adjoint(ct, x, *rest)  linear in the first operand
@@ -195,11 +195,11 @@ class Bilinear(Primitive, abstract=True):
     saves = "x"
 
     def left(self, ct: Any, x: Any, y: Any) -> Any:
-        """The cotangent of the first operand, which may use the second and the type of the first."""
+        """The cotangent of the first operand, from the second and the type of the first."""
         raise NotImplementedError(f"{self.name} has no left adjoint")
 
     def right(self, ct: Any, x: Any, y: Any) -> Any:
-        """The cotangent of the second operand, which may use the first and the type of the second."""
+        """The cotangent of the second operand, from the first and the type of the second."""
         raise NotImplementedError(f"{self.name} has no right adjoint")
 
     def jvp(self, ts: tuple[Any, ...], out: Any, x: Any, y: Any) -> Any:

@@ -332,7 +332,9 @@ def reshape(x: Any, *shape: Any) -> Any:
     try:
         op = reshape_op(x.shape, *shape)
     except TypeError:  # what cannot be hashed is no size
-        raise ShapeError(f"reshape: {shape} is not a shape: sizes are integers{at_line()}") from None
+        raise ShapeError(
+            f"reshape: {shape} is not a shape: sizes are integers{at_line()}"
+        ) from None
     return bind(op, x)
 
 

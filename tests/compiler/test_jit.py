@@ -1,4 +1,4 @@
-"""jit: one recorded run, repeated natively; state written back; values that Python read are guards."""
+"""jit: one recorded run, repeated natively; state is written back, values read are guards."""
 
 import numpy as np
 import pytest
