@@ -1,4 +1,4 @@
-"""lower: the steps of a settled Graph -> plans, with NumPy in between for what has no native code."""
+"""lower: the steps of a settled Graph -> plans, with NumPy between for what has no native code."""
 
 from __future__ import annotations
 

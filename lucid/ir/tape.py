@@ -408,7 +408,7 @@ def bind_one(op: Primitive, x: Any) -> Any:
 
 
 def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, reflected: bool) -> Any:
-    """`bind` for a tensor with a value and a literal, also given as a 0-d array for NumPy's sake."""
+    """`bind` for a tensor with a value and a literal, which NumPy takes as a 0-d array."""
     try:
         value = op.eval(array, x.value) if reflected else op.eval(x.value, array)
     except Exception as error:
@@ -577,7 +577,7 @@ def _link_view(out: Traced, op: Primitive, x: Traced) -> None:
 
 
 def link(out: Traced, op: Primitive, x: Traced) -> None:
-    """Note that `out` is the view `op` of `x`; severed if no gradient passes from one to the other."""
+    """Note that `out` is the view `op` of `x`; severed if no gradient passes between them."""
     storage = storage_of(x)
     node = out.node
     severed = op is STOP_GRADIENT
