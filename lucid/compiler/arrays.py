@@ -13,6 +13,7 @@ import numpy as np
 
 from lucid.compiler.instructions import Ref
 from lucid.ir.types import SHORT_NAMES, Type
+from lucid.ops.complexes import Imag, Real
 from lucid.ops.movement import Broadcast, Flip, Reshape, Slice, Transpose
 
 
@@ -69,6 +70,10 @@ class Array:
                 for n, stride, axis in zip(self.shape, self.strides, axes):
                     strides[axis] = stride if n == shape[axis] else 0
                 return Array(self.ref, Type(dtype, shape), tuple(strides), self.offset)
+            case Real() | Imag():
+                part = Type(np.empty(0, dtype).real.dtype, self.shape)
+                first = 2 * self.offset + isinstance(op, Imag)
+                return Array(self.ref, part, tuple(2 * s for s in self.strides), first)
             case Flip(axes):
                 strides = tuple(-s if i in axes else s for i, s in enumerate(self.strides))
                 offset = sum((self.shape[i] - 1) * self.strides[i] for i in axes)

@@ -99,7 +99,8 @@ def written_out(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
         source, outs = w.source, w.inline(eqn.op.forward, eqn.inputs[:count])  # type: ignore[attr-defined]
         w.source = source
         return outs
-    if any(SHORT_NAMES[x.type.dtype] not in LLVM for x in eqn.inputs):
+    known = all(SHORT_NAMES[x.type.dtype] in LLVM for x in eqn.inputs)
+    if not known and (op is not Einsum or eqn.inputs[0].type.dtype.kind != "c"):
         return None
     if op in EMPTY and any(x.type.size == 0 for x in eqn.inputs):
         return [w.full(eqn.outputs[0].type, EMPTY[op])]
@@ -142,7 +143,7 @@ def contraction(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
 def small_product(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
     """matmul of what BLAS does not know: x[..., m, 1, k] * y[..., 1, n, k], summed over k."""
     x, y = eqn.inputs
-    if x.type.dtype.kind == "f":
+    if x.type.dtype.kind in "fc":
         return None
     if x.type.ndim > 1:
         x = w.make(Reshape((*x.type.shape[:-1], 1, x.type.shape[-1])), x)

@@ -18,6 +18,7 @@ from lucid.compiler.scalar_code import LLVM, supported
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.types import SHORT_NAMES, Type
 from lucid.ops.arithmetic import Cast
+from lucid.ops.complexes import Imag, Real
 from lucid.ops.copying import Copy
 from lucid.ops.creation import Full, Iota
 from lucid.ops.extrema import Max, Min
@@ -26,7 +27,7 @@ from lucid.ops.kinds import Elementwise
 from lucid.ops.movement import Broadcast, Flip, Reshape, Slice, Transpose
 from lucid.ops.reduction import AllTrue, AnyTrue, Prod, Sum
 
-VIEWS = (Broadcast, Flip, Reshape, Slice, Transpose)
+VIEWS = (Broadcast, Flip, Imag, Real, Reshape, Slice, Transpose)
 INDEXED = (Gather, TakeAlong)  # the first operand is read at indices, from memory
 REDUCTIONS: dict[type, str] = {
     Sum: "sum", Prod: "prod", Max: "max", Min: "min", AnyTrue: "any", AllTrue: "all",

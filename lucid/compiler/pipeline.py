@@ -6,13 +6,14 @@ import os
 
 from lucid.compiler.decompose import decompose
 from lucid.compiler.lower import Executable, Lowering
+from lucid.compiler.pairs import pair
 from lucid.compiler.settle import settle
 from lucid.compiler.share import share
 from lucid.compiler.simplify import simplify
 from lucid.ir.graph import Graph
 from lucid.ir.verify import verify
 
-STAGES = {"decomposed": decompose, "simplified": simplify, "shared": share, "settled": settle}
+STAGES = {"decomposed": decompose, "paired": pair, "simplified": simplify, "shared": share, "settled": settle}
 
 
 def stages(graph: Graph) -> dict[str, Graph]:

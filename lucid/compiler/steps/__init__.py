@@ -11,11 +11,21 @@ from lucid.compiler.steps.indexing import (
     ScatterAddStep,
     ScatterSetStep,
 )
-from lucid.compiler.steps.joining import ConcatenateStep, PadStep, SliceSetStep
+from lucid.compiler.steps.joining import (
+    ComplexStep,
+    ConcatenateStep,
+    CopyStep,
+    FullStep,
+    PadStep,
+    SliceSetStep,
+)
 from lucid.compiler.steps.ordering import SortStep
 from lucid.compiler.steps.random import RandomBitsStep
 from lucid.compiler.steps.scanning import RunningExtremumStep, ScanStep
+from lucid.ops.complexes import Complex
 from lucid.ops.contraction import Matmul
+from lucid.ops.copying import Copy
+from lucid.ops.creation import Full
 from lucid.ops.cumulative import Cummax, Cummin, Cumprod, Cumsum, LogCumSumExp, Recurrence
 from lucid.ops.indexing import PutAlong, ScatterAdd
 from lucid.ops.movement import Concatenate, Pad
@@ -25,11 +35,14 @@ from lucid.ops.writing import LastWrite, ScatterSet, SliceSet
 
 STEPS: dict[type, Any] = {
     Argsort: SortStep,
+    Complex: ComplexStep,
     Concatenate: ConcatenateStep,
+    Copy: CopyStep,
     Cummax: RunningExtremumStep,
     Cummin: RunningExtremumStep,
     Cumprod: ScanStep,
     Cumsum: ScanStep,
+    Full: FullStep,
     LastWrite: LastWriteStep,
     LogCumSumExp: ScanStep,
     Matmul: MatmulStep,

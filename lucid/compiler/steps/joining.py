@@ -1,4 +1,4 @@
-"""Concatenate, pad and slice_set: their operands are copied to where they stand in the result."""
+"""concatenate, pad, slice_set, complex: operands are copied to where they stand in the result."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 from lucid.compiler.arrays import Array
 from lucid.compiler.scalar_code import LLVM
-from lucid.compiler.steps.building import copy, fill, label_of
+from lucid.compiler.steps.building import NestWriter, copy, fill, label_of
 from lucid.compiler.work import NestWork
-from lucid.ir.graph import Equation
+from lucid.ir.graph import Equation, Literal, Var
 from lucid.ir.types import SHORT_NAMES
+from lucid.ops.complexes import Imag, Real
 from lucid.ops.movement import Slice, pad_plan
 
 
@@ -89,3 +90,53 @@ class SliceSetStep:
         out, label = layout.array(eqn.outputs[0]), label_of(eqn)
         region = part(out, op.starts, op.limits, op.strides)  # type: ignore[attr-defined]
         return [*copy(layout, x, out, label), *copy(layout, updates, region, label)]
+
+
+PARTS = (Real(), Imag())
+
+
+class ComplexStep:
+    """Real and imaginary parts, side by side."""
+
+    @staticmethod
+    def accepts(eqn: Equation) -> bool:
+        return all(SHORT_NAMES[x.type.dtype] in ("f32", "f64") for x in eqn.inputs)
+
+    @staticmethod
+    def lower(layout: Any, eqn: Equation) -> list[NestWork]:
+        out, label = layout.array(eqn.outputs[0]), label_of(eqn)
+        work: list[NestWork] = []
+        for x, part_of in zip(eqn.inputs, PARTS):
+            writer = NestWriter(out.shape)
+            axes = range(len(out.shape) - x.type.ndim, len(out.shape))
+            writer.store(writer.operand(layout, x, axes), out.view(part_of))
+            work += writer.work(label)
+        return work
+
+
+class CopyStep:
+    """A copy of complex numbers, part by part; those of real ones are fused."""
+
+    @staticmethod
+    def accepts(eqn: Equation) -> bool:
+        return eqn.inputs[0].type.dtype.kind == "c" and isinstance(eqn.inputs[0], Var)
+
+    @staticmethod
+    def lower(layout: Any, eqn: Equation) -> list[NestWork]:
+        x, out = layout.array(eqn.inputs[0]), layout.array(eqn.outputs[0])
+        both = [(x.view(part_of), out.view(part_of)) for part_of in PARTS]
+        return [work for a, b in both for work in copy(layout, a, b, label_of(eqn))]
+
+
+class FullStep:
+    """One complex number everywhere; real ones are fused."""
+
+    @staticmethod
+    def accepts(eqn: Equation) -> bool:
+        return eqn.inputs[0].type.dtype.kind == "c" and isinstance(eqn.inputs[0], Literal)
+
+    @staticmethod
+    def lower(layout: Any, eqn: Equation) -> list[NestWork]:
+        out, value = layout.array(eqn.outputs[0]), complex(eqn.inputs[0].value)  # type: ignore[union-attr]
+        both = zip((value.real, value.imag), PARTS)
+        return [work for x, part_of in both for work in fill(x, out.view(part_of), label_of(eqn))]

@@ -1,0 +1,119 @@
+"""Complex arithmetic on pairs of real numbers: text in, text out, and NumPy's values."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from lucid.compiler.executable import Segment
+from lucid.compiler.pairs import pair
+from lucid.compiler.pipeline import compile_graph
+from lucid.ir import evaluate, parse, verify
+from lucid.ops.arithmetic import Abs, Add, Cast, Div, Mul
+from lucid.ops.complexes import Conj
+from lucid.ops.contraction import Einsum, Matmul
+from lucid.ops.kinds import Scale
+from lucid.ops.logic import Eq, Isfinite, Isinf, Isnan, Ne
+from lucid.ops.reduction import AllTrue, AnyTrue, Sum
+from tests.compiler.steps import compiled
+
+
+def text_of(text: str) -> str:
+    return str(verify(pair(parse(text))).stripped())
+
+
+def test_a_product_is_written_with_its_parts():
+    text = """graph f(x: c64[3], y: c64[3]):
+    %0: c64[3] = mul x y
+    %1: f32[3] = real %0
+    return %1"""
+    assert text_of(text) == str(
+        parse("""graph f(x: c64[3], y: c64[3]):
+    %0: f32[3] = real x
+    %1: f32[3] = imag x
+    %2: f32[3] = real y
+    %3: f32[3] = imag y
+    %4: f32[3] = mul %0 %2
+    %5: f32[3] = mul %1 %3
+    %6: f32[3] = sub %4 %5
+    return %6""")
+    )
+
+
+def test_what_has_no_rule_takes_whole_values():
+    text = """graph f(x: c64[3]):
+    %0: c64[3] = neg x
+    %1: c64[3] = exp %0
+    %2: c64[3] = conj %1
+    return %2"""
+    found = parse(text_of(text))
+    assert [eqn.op.name for eqn in found.equations] == [
+        "real", "imag", "neg", "neg", "complex", "exp", "real", "imag", "neg", "complex",
+    ]  # fmt: skip
+
+
+def test_real_programs_stay_as_they_are():
+    graph = parse("graph f(x: f32[3]):\n    %0: f32[3] = neg x\n    return %0")
+    assert pair(graph) is graph
+
+
+EDGES = [0.0, -0.0, 1.0, -2.5, 1e30, 1e-30, np.inf, -np.inf, np.nan]
+
+
+def edges() -> tuple[np.ndarray, np.ndarray]:
+    numbers = np.array([complex(a, b) for a, b in itertools.product(EDGES, EDGES)])
+    x, y = np.meshgrid(numbers, numbers)
+    return x.copy(), y.copy()
+
+
+def agree(op, *arrays) -> None:
+    got = compiled(op, *arrays)(arrays)[0]
+    with np.errstate(all="ignore"):
+        want = np.asarray(op.eval(*arrays))
+    assert got.dtype == want.dtype and got.shape == want.shape
+    np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("op", [Add(), Mul(), Div(), Scale(), Eq(), Ne()])
+def test_pairs_of_remarkable_numbers(op):
+    agree(op, *edges())
+
+
+@pytest.mark.parametrize(
+    "op", [Abs(), Conj(), Isnan(), Isinf(), Isfinite(), Cast("bool"), Cast("f32")]
+)
+def test_remarkable_numbers(op):
+    agree(op, edges()[0][0].copy())
+
+
+def random(*shape: int) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    return rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+
+
+def test_sums_products_and_truth():
+    x, y = random(4, 5), random(5, 3)
+    agree(Matmul(), x, y)
+    agree(Einsum("ab,bc,cd->ad"), x, y, random(3, 2))
+    agree(Sum((0,)), x)
+    agree(Sum((0,)), random(0, 3))
+    agree(AnyTrue((0, 1)), np.zeros((3, 3), complex))
+    agree(AllTrue((1,)), x)
+    agree(Cast("c128"), x.real.copy())
+
+
+def test_a_program_on_complex_numbers_is_one_plan():
+    text = """graph f(x: c64[8], y: c64[8]):
+    %0: c64[8] = mul x y
+    %1: c64[8] = add %0 1j:c64
+    %2: f32[8] = abs %1
+    %3: c64[8] = transpose[permutation=(0,)] x
+    return %1, %2, %3"""
+    graph = parse(text)
+    executable = compile_graph(graph)
+    assert all(isinstance(part, Segment) for part in executable.parts)
+    arrays = [random(8).astype("complex64"), random(8).astype("complex64")[::-1].copy()]
+    for got, want in zip(executable(arrays), evaluate(graph, *arrays)):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
