@@ -1,7 +1,7 @@
-"""Functional transforms in JAX's manner: grad, vjp, jvp, jacobians, hessian, vmap, to any depth and order.
+"""Functional transforms in JAX's manner: grad, vjp, jvp, jacobians, vmap, to any depth and order.
 
-Each runs the function on fresh inputs, cuts the Graph of what it did, transforms that, and replays the
-result where an outer transform is watching. Arguments and results are pytrees.
+Each runs the function on fresh inputs, cuts the Graph of what it did, transforms that, and replays
+the result where an outer transform is watching. Arguments and results are pytrees.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Run:
         return zeros_like(x, self.tracing)
 
     def release(self, tree: Any) -> Any:
-        """Results as the caller may keep them: off this run's tape, on that of whoever watches outside."""
+        """Results as the caller may keep them: off this run's tape, on that of outer watchers."""
         leaves, structure = flatten(tree)
         return unflatten(structure, [self.released(x) for x in leaves])
 
@@ -94,7 +94,8 @@ class Run:
             if x.value is None:
                 return x
             out = wrap(x.value)
-            out.storage = storage_of(x)  # a write to it is a write to what a pullback may have saved
+            # a write to it is a write to what a pullback may have saved
+            out.storage = storage_of(x)
             return out
         if not self.outer & TRACE:
             x.node.flags &= ~TRACE
@@ -120,7 +121,8 @@ def differentiable(x: Any, what: str) -> Any:
     x = as_tensor(x)
     if not is_differentiable(x.dtype):
         raise DTypeError(
-            f"{what}: an argument of dtype {x.dtype} has no derivative; pass floats, or leave it out "
+            f"{what}: an argument of dtype {x.dtype} has no derivative; pass floats, "
+            "or leave it out "
             f"of argnums{at_line()}"
         )
     return x
@@ -153,7 +155,8 @@ def scalar_seed(run: Run) -> list[Any]:
     if len(run.outputs) != 1 or run.outputs[0].shape != ():
         types = ", ".join(str(y.type) for y in run.outputs)
         raise ShapeError(
-            f"{run.what}: the function must return one scalar, not {types or 'nothing'}; sum() it, or use "
+            f"{run.what}: the function must return one scalar, not {types or 'nothing'}; "
+            "sum() it, or use "
             f"vjp or jacrev{at_line()}"
         )
     dtype = run.outputs[0].dtype
@@ -235,7 +238,7 @@ def seeds_like(tree: Any, outputs: Sequence[Any], what: str, strict: bool = True
 
 
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """(output, vjp_fn): the value of `f`, and the function from cotangents of the output to those of `primals`.
+    """(output, vjp_fn): the value of `f`, and the map from cotangents of it to those of `primals`.
 
     Without primals it is curried: `vjp(f)(*primals)`. vjp_fn gives a tuple, a cotangent each;
     with has_aux the result is (output, vjp_fn, aux).
@@ -289,7 +292,7 @@ def jvp(
 
 
 def linearize(f: Callable[..., Any], *primals: Any) -> Any:
-    """(output, jvp_fn): the value of `f`, and its derivative at `primals` as a linear function of tangents.
+    """(output, jvp_fn): the value of `f`, and its derivative at `primals`, linear in tangents.
 
     >>> import lucid
     >>> out, push = lucid.func.linearize(lambda x: x * x, lucid.tensor([1.0, 3.0]))
@@ -311,7 +314,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> Any:
 
 
 def batched_derivative(mode: str, run: Run, seeds: Sequence[Any], n: int) -> list[Any]:
-    """The pullback or pushforward of `n` seeds at once, each in axis 0 of its tensor (None: zero)."""
+    """The pullback or pushforward of `n` seeds at once, in axis 0 of their tensors (None: zero)."""
     prepared = prepare(mode, run.cut, [s is not None for s in seeds])
     nodes = prepared.nodes(run.cut)
     values = [None if node.saved is None else residual(node) for node in nodes]
@@ -473,7 +476,7 @@ def hessian(
 
 
 def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
-    """The Hessian of a scalar function times `tangents`, without the Hessian: forward over reverse mode.
+    """The Hessian of a scalar function times `tangents`, without the Hessian itself.
 
     >>> import lucid
     >>> x, v = lucid.tensor([1.0, 2.0]), lucid.tensor([1.0, 1.0])

@@ -1,4 +1,4 @@
-"""vmap: a function of one example made a function of many, by batching its Graph. No loop over examples."""
+"""vmap: a function of one example made one of many, by batching its Graph, without a loop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Map:
     """A running vmap, or one chunk of it, and the inputs of its function.
 
     rows    which examples it maps over
-    keys    the keys drawn in the first chunk, which the others draw again; None where that is an error
+    keys    keys drawn in the first chunk, which the others draw again; None: that is an error
     """
 
     def __init__(self, what: str, rows: range, keys: Keys | None) -> None:
@@ -43,7 +43,7 @@ class Map:
         return len(self.rows)
 
     def input(self, tensor: Any) -> Any:
-        """What stands inside the function for one example of `tensor`, whose axis 0 runs over examples."""
+        """What stands inside the function for one example of `tensor`, which has them in axis 0."""
         flags = TRACE | (tensor.node.flags & GRAD if tensor.node is not None else 0)
         inside = leaf(Type(tensor.dtype, tensor.shape[1:]), self.trace, flags)
         self.inputs.append(inside)
@@ -52,7 +52,7 @@ class Map:
 
 
 class Keys:
-    """The random keys that a vmap of `n` examples draws: each `shared` by all, or split between them."""
+    """The keys that a vmap of `n` examples draws, each `shared` by all or split between them."""
 
     def __init__(self, n: int, shared: bool) -> None:
         self.n = n
@@ -61,11 +61,12 @@ class Keys:
 
 
 def draw_key(draw: Callable[[], Any]) -> Any:
-    """The key that `draw` gives, as the running vmaps want it: refused, shared, or one an example."""
+    """The key that `draw` gives, as the running vmaps want it: refused, shared, or one for each."""
     for mapped in local.maps:
         if mapped.keys is None:
             raise LucidError(
-                f"{mapped.trace.what}: a random number is drawn inside it; pass randomness='same' to "
+                f"{mapped.trace.what}: a random number is drawn inside it; "
+                "pass randomness='same' to "
                 f"draw one for all examples, or 'different' to draw one for each{at_line()}"
             )
     return _draw(draw, local.maps)
@@ -96,14 +97,15 @@ def vmap(
     in_axes: Any = None,
     out_axes: Any = None,
 ) -> Callable[..., Any]:
-    """`f` over a batch: axis `in_dims` of the arguments runs over examples, `out_dims` of the results.
+    """`f` over a batch: examples are in axis `in_dims` of arguments, `out_dims` of results.
 
-    in_dims, out_dims   an int, None (shared by all examples), or a pytree of them; `in_axes`/`out_axes` too
-    randomness          what random numbers inside do: "error", "same" or "different" for each example
+    in_dims, out_dims   an int, None (shared by all), or a pytree of them; also in_axes, out_axes
+    randomness          of numbers drawn inside: "error", "same" or "different" for each example
     chunk_size          how many examples at once
 
     >>> import lucid
-    >>> lucid.func.vmap(lambda x, y: (x * y).sum(), in_dims=(0, None))(lucid.ones(3, 2), lucid.ones(2))
+    >>> dot = lucid.func.vmap(lambda x, y: (x * y).sum(), in_dims=(0, None))
+    >>> dot(lucid.ones(3, 2), lucid.ones(2))
     Tensor([2., 2., 2.])
     """
     dims_in = in_dims if in_axes is None else in_axes

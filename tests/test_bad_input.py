@@ -51,7 +51,9 @@ def test_shapes_that_do_not_fit():
     refused(lambda: X.reshape(4), ShapeError, "reshape", "6 elements do not fill shape (4,)")
     refused(lambda: X.reshape(-1, -1), ShapeError, "reshape", "at most one size may be -1")
     refused(lambda: X.expand(7, 7), ShapeError, "broadcast", "(2, 3)", "(7, 7)")
-    refused(lambda: lucid.cat([X, lucid.ones(3, 4)]), ShapeError, "concatenate", "(2, 3) and (3, 4)")
+    refused(
+        lambda: lucid.cat([X, lucid.ones(3, 4)]), ShapeError, "concatenate", "(2, 3) and (3, 4)"
+    )
     refused(lambda: lucid.stack([X, V]), ShapeError, "stack", "(2, 3) and (3,)")
     refused(lambda: lucid.einsum("ij,jk->ik", X, X), ShapeError, "einsum", "3 in operand 0 and 2")
     refused(lambda: lucid.where(X > 0, lucid.ones(5), X), ShapeError, "where", "(5,)")
@@ -92,7 +94,9 @@ def test_dtypes_that_are_not_taken():
     refused(lambda: lucid.zeros(2, dtype="object"), DTypeError, "object is not supported")
     refused(lambda: I.requires_grad_(), DTypeError, "int64 has no gradient")
     refused(lambda: lucid.tensor([True]) - lucid.tensor([True]), DTypeError, "sub", "booleans")
-    refused(lambda: lucid.tensor([1], dtype="int8") + 1000, DTypeError, "1000 does not fit into int8")
+    refused(
+        lambda: lucid.tensor([1], dtype="int8") + 1000, DTypeError, "1000 does not fit into int8"
+    )
     refused(lambda: lucid.set_default_dtype("int64"), DTypeError, "not a floating dtype")
 
 
@@ -129,7 +133,9 @@ def test_writes_that_do_not_fit():
     refused(lambda: y.__setitem__(9, 1.0), IndexingError, "index 9")
     refused(lambda: y.add_(lucid.ones(4, 2, 3)), ShapeError, "add_", "(4, 2, 3)", "(2, 3)")
     refused(lambda: lucid.arange(3).mul_(1.5), DTypeError, "mul_", "float32", "int64")
-    refused(lambda: lucid.ones(2).expand(3, 2).fill_(1.0), GraphError, "fill_", "read-only", "clone()")
+    refused(
+        lambda: lucid.ones(2).expand(3, 2).fill_(1.0), GraphError, "fill_", "read-only", "clone()"
+    )
 
 
 # Differentiation
@@ -178,7 +184,14 @@ def test_saved_value_that_was_changed_in_place():
 
 
 def test_functions_that_cannot_be_differentiated():
-    refused(lambda: F.grad(lambda x: x)(V), ShapeError, "grad of lambda", "one scalar", "f32[3]", "sum()")
+    refused(
+        lambda: F.grad(lambda x: x)(V),
+        ShapeError,
+        "grad of lambda",
+        "one scalar",
+        "f32[3]",
+        "sum()",
+    )
     refused(lambda: F.grad(lambda x: x.sum())(I), DTypeError, "int64 has no derivative", "argnums")
     refused(lambda: F.grad(lambda x: x.sum())(3), DTypeError, "int64 has no derivative")
     refused(lambda: F.grad(lambda x: x, argnums=3)(1.0), LucidError, "argnums 3", "1 positional")
@@ -195,7 +208,9 @@ def test_values_asked_for_inside_vmap():
     refused(lambda: F.vmap(lambda x: float(x))(V), TracedValueError, "item()", "vmap of lambda")
     refused(lambda: F.vmap(lambda x: x.numpy())(X), TracedValueError, "numpy()", "f32[3]")
     refused(lambda: F.vmap(lambda x: x[x > 0])(X), TracedValueError, "boolean indexing", "vmap")
-    refused(lambda: F.vmap(lambda x: lucid.zeros(int(x.sum())))(X), TracedValueError, "vmap of lambda")
+    refused(
+        lambda: F.vmap(lambda x: lucid.zeros(int(x.sum())))(X), TracedValueError, "vmap of lambda"
+    )
 
 
 def test_values_that_leaked():
@@ -222,7 +237,9 @@ def test_errors_inside_transforms_name_the_line_inside():
 
     line = f.__code__.co_firstlineno + 1
     for transformed in (F.grad(f), F.vmap(f), F.jacrev(f), F.vmap(F.grad(f)), lucid.ir.trace(f)):
-        with pytest.raises(ShapeError, match=rf"inner sizes 3 and 5 .*\[test_bad_input.py:{line}\]"):
+        with pytest.raises(
+            ShapeError, match=rf"inner sizes 3 and 5 .*\[test_bad_input.py:{line}\]"
+        ):
             transformed(X)
 
 
@@ -258,9 +275,11 @@ SKIPPED = {
     "backward", "set_grad_enabled", "no_grad", "enable_grad", "inference_mode", "set_num_threads",
 }  # fmt: skip
 POOL = [
-    None, "a", -5, 3, 10**30, 1.5, float("nan"), 2j, True, object(), (), [], {}, [[1], [1, 2]], (0, 0), (9, -9),
+    None, "a", -5, 3, 10**30, 1.5, float("nan"), 2j, True, object(), (), [], {}, [[1], [1, 2]],
+    (0, 0), (9, -9),
     lambda x: x, slice(None), np.array([object()]), np.zeros(2, "U3"), X, V, I, lucid.tensor(2.0),
-    lucid.zeros(0, 2), lucid.tensor([True, False]), lucid.tensor([1j]), lucid.ones(2, 2, 2), [X, V], "i8",
+    lucid.zeros(0, 2), lucid.tensor([True, False]), lucid.tensor([1j]),
+    lucid.ones(2, 2, 2), [X, V], "i8",
 ]  # fmt: skip
 
 
@@ -313,7 +332,9 @@ def test_wrong_arguments_get_an_error_of_our_own(name, f, recwarn):
         kwargs = {"dim": 99} if rng.random() < 0.1 else {}
         found = complaint(f, args, kwargs)
         if found:
-            shown = ", ".join([shortened(x) for x in args] + [f"{k}={v}" for k, v in kwargs.items()])
+            shown = ", ".join(
+                [shortened(x) for x in args] + [f"{k}={v}" for k, v in kwargs.items()]
+            )
             complaints.append(f"{name}({shown}): {found}")
     assert not complaints, "\n" + "\n".join(complaints)
 

@@ -1,4 +1,4 @@
-"""Reverse mode in PyTorch's manner: backward, grad, custom Functions, hooks, modes and numerical checks."""
+"""Reverse mode in PyTorch's manner: backward, grad, Functions, hooks, modes, numerical checks."""
 
 from lucid.autograd.engine import backward, grad
 from lucid.autograd.function import Function, FunctionCtx, once_differentiable

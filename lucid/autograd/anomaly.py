@@ -1,4 +1,4 @@
-"""Anomaly mode: when a gradient has a nan, find the equation that made the first one and name its line."""
+"""Anomaly mode: find the equation that made the first nan of a gradient, and name its line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def explain_nan(cut: Cut, seeds: Sequence[Any], grads: Sequence[Any]) -> None:
     first = first_nan(prepared.derivative.graph, [*arrays, *chosen, *prepared.derivative.constants])
     if first is not None:
         raise GraphError(
-            f"backward: a nan was born in the backward pass of the operation at {first.source}, in {first.op!r}"
+            f"backward: a nan was born in the backward pass of the operation at {first.source}, in "
+            f"{first.op!r}"
         )
     raise GraphError(
         "backward: a gradient has a nan that was already in the inputs or in grad_outputs"

@@ -1,4 +1,4 @@
-"""backward and grad: cut the tape between roots and leaves, pull the seeds back, hand out the gradients."""
+"""backward and grad: cut the tape between roots and leaves, pull seeds back, hand out gradients."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def grad(
     create_graph: bool = False,
     materialize_grads: bool = False,
 ) -> Any:
-    """The gradients of `outputs` with respect to `inputs`; `.grad` of every tensor is left as it was.
+    """The gradients of `outputs` with respect to `inputs`; every `.grad` is left as it was.
 
     A bare tensor input gives a bare gradient, a list or tuple gives a tuple.
 
@@ -99,7 +99,8 @@ def grad(
     if len(live) < len(roots) and not (allow_unused or materialize_grads):
         raise GraphError(
             "grad: an output does not require a gradient: it was not computed from a tensor with "
-            f"requires_grad=True, or under no_grad(); allow_unused=True gives None for it{at_line()}"
+            "requires_grad=True, or under no_grad(); "
+            f"allow_unused=True gives None for it{at_line()}"
         )
     starts = [target_node(x) for x in targets]
     results: list[Any] = [None] * len(targets)
@@ -277,7 +278,8 @@ def root_node(root: Any) -> Node:
 def target_node(x: Any) -> Node:
     if not tracked(x):
         raise GraphError(
-            f"grad: an input of type {getattr(x, 'type', type(x).__name__)} does not require a gradient; "
+            f"grad: an input of type {getattr(x, 'type', type(x).__name__)} does not "
+            "require a gradient; "
             f"make it a leaf with requires_grad_(){at_line()}"
         )
     return node_of(x)

@@ -1,8 +1,8 @@
 """Function: an operation with a backward of the user's own.
 
-In an eager graph `forward` runs once and `backward` is called, with values, when gradients pass. Inside a
-transform both are traced and become one `custom_vjp` equation, which has every rule; a backward that
-cannot be traced (it reads values) is still called as it is where values are known.
+In an eager graph `forward` runs once and `backward` is called, with values, when gradients pass.
+Inside a transform both are traced and become one `custom_vjp` equation, which has every rule; a
+backward that cannot be traced (it reads values) is still called as it is where values are known.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class FunctionCtx:
         for x in tensors:
             if x is not None and not isinstance(x, Traced):
                 raise DTypeError(
-                    f"save_for_backward: a {type(x).__name__} is not a tensor; set it as an attribute "
+                    f"save_for_backward: a {type(x).__name__} is not a tensor; "
+                    "set it as an attribute "
                     f"of ctx instead{at_line()}"
                 )
         self._saved = tensors
@@ -73,7 +74,7 @@ class FunctionCtx:
         """Accepted for PyTorch's sake; tensors that are changed in place are found without it."""
 
     def set_materialize_grads(self, value: bool) -> None:
-        """With False `backward` receives None instead of zeros for an output that has no gradient."""
+        """With False `backward` receives None, not zeros, for an output without a gradient."""
         self._materialize = bool(value)
 
 
@@ -152,7 +153,8 @@ def gradients_of(cls: Any, result: Any, n_args: int) -> list[Any]:
         grads.pop()
     if len(grads) != n_args:
         raise GraphError(
-            f"{cls.__name__}.backward returned {len(grads)} gradients for {n_args} arguments of forward; "
+            f"{cls.__name__}.backward returned {len(grads)} gradients for {n_args} arguments "
+            "of forward; "
             f"return one for each, None where there is none{at_line()}"
         )
     return grads
@@ -163,7 +165,8 @@ def checked_gradient(cls: Any, g: Any, type: Type) -> Any:
     if g.shape != type.shape:
         if g.ndim:
             raise ShapeError(
-                f"{cls.__name__}.backward returned a gradient of shape {g.shape} for an argument of "
+                f"{cls.__name__}.backward returned a gradient of shape {g.shape} "
+                "for an argument of "
                 f"shape {type.shape}{at_line()}"
             )
         g = g.expand(type.shape)
@@ -225,7 +228,8 @@ class FunctionCall(Primitive):
 
     def _opaque(self, what: str) -> GraphError:
         return GraphError(
-            f"{self.call.cls.__name__}: this call cannot be {what}, because its backward reads values "
+            f"{self.call.cls.__name__}: this call cannot be {what}, "
+            "because its backward reads values "
             f"and so could not be traced; write it with tensor operations{at_line()}"
         )
 
@@ -391,7 +395,7 @@ def trace_backward(
     n_args: int,
     positions: Sequence[int],
 ) -> tuple[Any, tuple[int, ...]]:
-    """The Cut of `backward` from (saved, cotangents), and which tensor arguments it gives gradients for."""
+    """The Cut of `backward` from (saved, cotangents), and the arguments it gives gradients for."""
     trace = Trace(f"{cls.__name__}.backward", next(_depth))
     stand_ins = [leaf(x.type, trace) for x in saved]
     remaining = iter(stand_ins)

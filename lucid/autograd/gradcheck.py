@@ -1,4 +1,4 @@
-"""gradcheck: analytical derivatives against central differences, in float64 whatever the inputs' dtype."""
+"""gradcheck: derivatives against central differences, in float64 whatever the inputs' dtype."""
 
 from __future__ import annotations
 
@@ -35,11 +35,13 @@ def gradcheck(
 ) -> bool:
     """True where the derivatives of `func` agree with central differences at `inputs`.
 
-    Every floating tensor among the inputs that requires a gradient is checked (every floating tensor, if
-    none does); everything else is passed through. Outputs may be tensors of any shape, or pytrees of them.
+    Every floating tensor among the inputs that requires a gradient is checked (every floating
+    tensor, if none does); everything else is passed through. Outputs may be tensors of any shape,
+    or pytrees of them.
 
     >>> import lucid
-    >>> lucid.autograd.gradcheck(lambda x: (x * x).sum(), lucid.tensor([1.0, 2.0], requires_grad=True))
+    >>> x = lucid.tensor([1.0, 2.0], requires_grad=True)
+    >>> lucid.autograd.gradcheck(lambda x: (x * x).sum(), x)
     True
     """
     try:
@@ -138,7 +140,7 @@ def check(
 
 
 def pulled(y: Any, targets: Sequence[Any]) -> list[np.ndarray]:
-    """The transposed Jacobian of `y`, a column an element: for complex outputs those of 1 and of i."""
+    """The transposed Jacobian of `y`, a column an element; for complex `y` those of 1 and of i."""
     parts = [1.0] if y.dtype.kind == "f" else [1.0, 1.0j]
     columns: list[list[np.ndarray]] = [[] for _ in targets]
     for part in parts:
@@ -165,7 +167,7 @@ def realified(value: np.ndarray) -> np.ndarray:
 
 
 def differences(func: Callable[..., Any], args: Any, x: Any, output: int, eps: float) -> np.ndarray:
-    """The transposed Jacobian by central differences, changing the memory of `x` and putting it back."""
+    """The transposed Jacobian by differences, changing the memory of `x` and putting it back."""
     flat = x.value.reshape(-1)
     rows = []
     steps = [eps] if x.dtype.kind == "f" else [eps, eps * 1j]
@@ -195,7 +197,8 @@ def compare(
         return
     worst = np.unravel_index(np.argmax(np.abs(a - n)), a.shape) if a.shape == n.shape else ()
     raise GradcheckError(
-        f"gradcheck: the {mode} derivative of output {output} for input {position} differs from central "
+        f"gradcheck: the {mode} derivative of output {output} for input {position} "
+        "differs from central "
         f"differences: {a[worst] if worst else a.shape} against {n[worst] if worst else n.shape}"
         f"{f' at element {tuple(map(int, worst))}' if worst else ''}{at_line()}"
     )

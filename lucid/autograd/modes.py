@@ -1,4 +1,4 @@
-"""no_grad, enable_grad, set_grad_enabled, inference_mode, detect_anomaly: context managers and decorators, a thread each."""
+"""no_grad and its kin: modes of a thread, as context managers and decorators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Mode:
-    """Sets modes of the thread inside a `with` block or a decorated function, and puts them back."""
+    """Sets modes of the thread in a `with` block or a decorated function, and puts them back."""
 
     def __init__(self, **modes: Any) -> None:
         self.modes = modes
@@ -127,5 +127,5 @@ def is_inference_mode_enabled() -> bool:
 
 
 def detect_anomaly(mode: bool = True) -> Any:
-    """Make `backward` look for nan and raise an error that names the line where the first one was born."""
+    """Make `backward` look for nan and raise an error that names the line where it was born."""
     return Mode(anomaly=mode)

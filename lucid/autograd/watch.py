@@ -130,7 +130,7 @@ def has_watchers(cut: Cut, keep: bool) -> bool:
 
 
 def prepare_watched(cut: Cut, seeded: Sequence[bool], keep: bool) -> Prepared:
-    """The pullback of a Cut with hooks called on the way; `keep` says whether `.grad` is written."""
+    """The pullback of a Cut with hooks called on the way; `keep`: whether `.grad` is written."""
     graph, vars = cut.build()
     renamed: dict[Any, Var] = {}
     targets = {vars[slot]: node for slot, node in watched(cut, keep).items()}
@@ -141,7 +141,9 @@ def prepare_watched(cut: Cut, seeded: Sequence[bool], keep: bool) -> Prepared:
         for var in eqn.outputs:
             if var in targets:
                 renamed[var] = Var(var.type)
-                equations.append(Equation(Watch(targets[var], keep), (var,), (renamed[var],), eqn.source))
+                equations.append(
+                    Equation(Watch(targets[var], keep), (var,), (renamed[var],), eqn.source)
+                )
     outputs = tuple(renamed.get(x, x) for x in graph.outputs)
     marked = Graph(graph.name, graph.inputs, tuple(equations), outputs)
     wrt = [vars[slot] for slot in cut.inputs]

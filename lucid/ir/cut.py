@@ -1,8 +1,8 @@
-"""cut: the part of the tape between some inputs and some outputs, with a structural key; as a Graph on demand.
+"""cut: the part of the tape between inputs and outputs, with a structural key; a Graph on demand.
 
-Enter tensors, leave a Cut: `slots` numbers the Nodes (inputs, captured constants, results), `key` is equal
-for equal structures, `graph()` builds the Graph. Finding the key takes one walk and builds no Graph,
-so a structure that was seen before goes straight to its cached program.
+Enter tensors, leave a Cut: `slots` numbers the Nodes (inputs, captured constants, results), `key`
+is equal for equal structures, `graph()` builds the Graph. Finding the key takes one walk and builds
+no Graph, so a structure that was seen before goes straight to its cached program.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Cut:
         return other
 
     def build(self, name: str = "graph", names: Iterable[str] = ()) -> tuple[Graph, list[Var]]:
-        """The Graph, whose inputs are the inputs and then what is captured, and the Var of every slot."""
+        """The Graph, with what is captured as its last inputs, and the Var of every slot."""
         vars: list[Any] = [None] * len(self.slots)
         made = {row[2] for row in self.rows}
         given = [slot for slot in dict.fromkeys(self.inputs) if slot not in made]
@@ -118,7 +118,7 @@ def type_key(node: Node) -> Hashable:
 
 
 def cut(inputs: Iterable[Any], outputs: Iterable[Any]) -> Cut:
-    """What computed the tensors `outputs` from the tensors `inputs`; everything else is captured."""
+    """What computed the tensors `outputs` from the tensors `inputs`; all else is captured."""
     starts = [node_of(x) for x in inputs]
     ends = [y if isinstance(y, Literal) else node_of(y) for y in outputs]
     return cut_nodes(starts, ends)
@@ -149,7 +149,7 @@ def is_constant(node: Node) -> bool:
 
 
 def ancestors(ends: list[Any], floor: int = 0) -> list[Node]:
-    """Every equation's Node from which `ends` were computed, no older than `floor`, oldest first."""
+    """The equations from which `ends` were computed, none older than `floor`, oldest first."""
     stack = [node for node in ends if node.__class__ is Node]
     seen = set()
     found = []

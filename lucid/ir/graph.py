@@ -74,7 +74,7 @@ Atom = Union[Var, Literal]
 class Equation(NamedTuple):
     """`outputs = op inputs`, and the line of the user's program that asked for it.
 
-    A named tuple because it is the cheapest thing to make that does not change; equal only to itself.
+    A named tuple, because that is cheap to make and does not change; equal only to itself.
     """
 
     op: Primitive
@@ -89,7 +89,7 @@ class Equation(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A function of arrays: named inputs, equations in order, outputs. Prints as text and parses back.
+    """A function of arrays: named inputs, equations in order, outputs. Prints and parses back.
 
     >>> import lucid
     >>> print(lucid.ir.trace(lambda x: lucid.sin(x) * 2.0)(lucid.ones(3)).stripped())
@@ -135,7 +135,7 @@ class Graph:
 
     @staticmethod
     def between(inputs: Any, outputs: Any, name: str = "graph") -> Graph:
-        """The Graph that computed the tensors `outputs` from the tensors `inputs`, read off the tape."""
+        """The Graph that computed tensors `outputs` from tensors `inputs`, read off the tape."""
         from lucid.ir.cut import cut
 
         return cut(inputs, outputs).graph(name)

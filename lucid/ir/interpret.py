@@ -1,4 +1,4 @@
-"""interpret: run a Graph with NumPy. Programs are prepared once: a list of (eval, inputs, outputs)."""
+"""interpret: run a Graph with NumPy, as a Program: a list of (eval, inputs, outputs)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Program:
 
 
 class Hot:
-    """When a Runner stops interpreting: `compile` makes a native program of a Graph after `threshold` runs."""
+    """When a Runner stops interpreting: after `threshold` runs `compile` makes a native program."""
 
     threshold = 16
     compile: Callable[[Graph], Callable[[Sequence[Any]], list[Any]]] | None = None

@@ -1,8 +1,8 @@
 """Primitive: the contract of an operation. One class holds all of an operation's rules.
 
-A primitive is a frozen dataclass whose fields are its parameters, so equality, hash, repr and `match`
-come from the language. Instances are interned: `Sum(axes=(0,)) is Sum(axes=(0,))`; those that belong to
-one call (`once`) are not, so that nothing keeps what they hold.
+A primitive is a frozen dataclass whose fields are its parameters, so equality, hash, repr and
+`match` come from the language. Instances are interned: `Sum(axes=(0,)) is Sum(axes=(0,))`; those
+that belong to one call (`once`) are not, so that nothing keeps what they hold.
 
 Rules receive and return tensors; inside a transform these have types but no values. `None` is the
 zero tangent and the zero cotangent.
@@ -68,7 +68,8 @@ class Primitive(_Parameters):
     """An operation on arrays.
 
     Subclasses give `infer`, `eval`, `jvp`, `vjp` and `batch`, or take them from a kind
-    (`lucid.ops.kinds`). An operation through which no derivative flows sets `differentiable = False`.
+    (`lucid.ops.kinds`). An operation through which no derivative flows sets
+    `differentiable = False`.
     """
 
     name: ClassVar[str]
@@ -120,7 +121,7 @@ class Primitive(_Parameters):
         raise NotImplementedError(f"{self.name} has no vjp rule")
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Tensors) -> Tensors:
-        """The result for `n` examples at once: batched inputs and all results have them in axis 0."""
+        """The result for `n` examples at once, in axis 0 of batched inputs and of all results."""
         raise NotImplementedError(f"{self.name} has no batch rule")
 
     def params(self) -> dict[str, Any]:

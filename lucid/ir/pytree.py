@@ -1,4 +1,4 @@
-"""Pytrees: nested tuples, lists, dicts, namedtuples and dataclasses of tensors, flattened and put back."""
+"""Pytrees: nested tuples, lists, dicts, namedtuples and dataclasses, flattened and put back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where in the user's program an equation came from: kept as (code, offset), turned into a line when asked."""
+"""Where in the user's program an equation came from: (code, offset), a line only when asked."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def _line(code: CodeType, offset: int) -> int:
 @lru_cache(maxsize=4096)
 def is_internal(filename: str) -> bool:
     """True for Lucid's own files; tests and examples outside the package are the user's."""
-    return filename.startswith(PACKAGE) or filename.startswith("<frozen")
+    return filename.startswith((PACKAGE, "<frozen"))
 
 
 class InternalFiles(dict[str, bool]):
-    """filename -> is it Lucid's own? A dict that learns, because it is asked at every recorded operation."""
+    """filename -> is it Lucid's own? A dict that learns: every recorded operation asks it."""
 
     def __missing__(self, filename: str) -> bool:
         self[filename] = found = is_internal(filename)

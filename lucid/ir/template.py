@@ -1,8 +1,9 @@
 """Templates: recognise a tape that was cut before, by following it once instead of cutting it anew.
 
-A training step leaves the same tape every time. The Cut of an earlier step is kept as a template under
-the line of code that made the root; the next tape is compared with it edge by edge, and where it is the same
-the Cut is taken over with the new Nodes. A tape that differs anywhere is cut in the ordinary way.
+A training step leaves the same tape every time. The Cut of an earlier step is kept as a template
+under the line of code that made the root; the next tape is compared with it edge by edge, and where
+it is the same the Cut is taken over with the new Nodes. A tape that differs anywhere is cut in the
+ordinary way.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _templates: OrderedDict[Any, list[Template]] = OrderedDict()
 class Template:
     """What a tape must look like to have the structure of `cut`.
 
-    steps    for each equation, newest first: its slot, its op, its inputs as (position, slot), its Literals
+    steps    for each equation, newest first: slot, op, inputs as (position, slot), Literals
     leaves   (slot, flags, dtype, shape) of inputs and captured values
     """
 
@@ -69,13 +70,17 @@ class Template:
                     return None
         for slot, flags, dtype, shape in self.leaves:
             node = slots[slot]
-            if node.__class__ is not Node or node.flags & GRAD != flags or (flags and node.op is not None):
+            if (
+                node.__class__ is not Node
+                or node.flags & GRAD != flags
+                or (flags and node.op is not None)
+            ):
                 return None
             known = node.saved if node.type is None else node.type
             if known is None or known.dtype != dtype or known.shape != shape:
                 return None
-        if len(set(slots)) != len(slots):  # one Node in two places: its gradient would come in parts
-            return None
+        if len(set(slots)) != len(slots):
+            return None  # one Node in two places: its gradient would come in parts
         return self.cut.taken_over(slots)
 
 
@@ -102,12 +107,17 @@ def find_cut(ends: list[Node]) -> Cut:
 
 
 def describable(cut: Cut) -> bool:
-    """Can the structure be compared edge by edge? Not with renamed inputs or several outputs an equation."""
+    """Can it be compared edge by edge? Not with renamed inputs or several outputs an equation."""
     if len(cut.rows) > LONGEST or any(slot.__class__ is not int for slot in cut.outputs):
         return False
     for op, refs, slot, group, _ in cut.rows:
         inputs = cut.slots[slot].inputs
         nodes = [x for x in inputs if x.__class__ is Node]
-        if op.once or slot != group or any(x.op is ALIAS for x in nodes) or len(refs) != len(inputs):
+        if (
+            op.once
+            or slot != group
+            or any(x.op is ALIAS for x in nodes)
+            or len(refs) != len(inputs)
+        ):
             return False
     return True

@@ -1,4 +1,4 @@
-"""trace: a Python function -> Graph, by running it. replay: the one walk over a Graph that transforms share."""
+"""trace: a Python function -> Graph, by running it. replay: the walk that transforms share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def replay(
     inputs: Sequence[Any],
     apply: Callable[[Equation, Sequence[Any]], Sequence[Any]] = bind_equation,
 ) -> list[Any]:
-    """Walk a Graph: `apply` gets each equation with what stands for its inputs, and gives the outputs.
+    """Walk a Graph: `apply` gets each equation and what stands for its inputs, and gives outputs.
 
     New equations carry the source lines of those they come from.
     """
@@ -49,7 +49,7 @@ def replay(
 
 
 def trace(f: Callable[..., Any]) -> Callable[..., Graph]:
-    """The Graph of a function for these arguments: tensors, arrays, numbers, or Types (no values then).
+    """The Graph of a function for these arguments: tensors, arrays, numbers, or Types alone.
 
     >>> import lucid
     >>> print(lucid.ir.trace(lambda x, y: x @ y)(lucid.ones(2, 3), lucid.ones(3)).stripped())
@@ -87,7 +87,7 @@ def function_name(f: Any) -> str:
 
 
 def input_names(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    """A name for every leaf of the arguments: the parameter's, with a number where it holds several."""
+    """A name for every leaf of the arguments: the parameter's, numbered where it holds several."""
     try:
         bound = inspect.signature(f).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):

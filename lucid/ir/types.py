@@ -1,4 +1,4 @@
-"""Types: what is known of a value before it is computed, a dtype and a shape, written `f32[32,10]`."""
+"""Types: a dtype and a shape, what is known of a value before it is there: `f32[32,10]`."""
 
 from __future__ import annotations
 

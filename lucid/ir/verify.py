@@ -1,4 +1,4 @@
-"""verify: a Graph, checked. Every Var is defined once and before its use, and every type is what `infer` gives."""
+"""verify: a Graph, checked: Vars are defined once and before use, types are what `infer` gives."""
 
 from __future__ import annotations
 

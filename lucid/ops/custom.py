@@ -1,8 +1,8 @@
 """CustomVjp: a Graph whose derivative is another Graph, given by the user.
 
-The forward Graph returns outputs and then what is saved; the backward Graph takes what was saved and
-the cotangents of the outputs. Forward mode is the transpose of the backward Graph, which is linear in
-its cotangents; batching batches both Graphs.
+The forward Graph returns outputs and then what is saved; the backward Graph takes what was saved
+and the cotangents of the outputs. Forward mode is the transpose of the backward Graph, which is
+linear in its cotangents; batching batches both Graphs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CustomVjp(Primitive):
     """Operands: `n_in` arguments, then what the forward and the backward Graph captured.
 
     forward     (arguments, captured) -> (outputs, saved)
-    backward    (saved, cotangents of the outputs, captured) -> cotangents of the arguments in `returns`
+    backward    (saved, cotangents of the outputs, captured) -> cotangents of arguments in `returns`
     """
 
     forward: Graph

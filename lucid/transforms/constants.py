@@ -28,7 +28,7 @@ def zeros_like(x: Any, tracing: Any = False) -> Any:
 
 
 def unit_rows(like: Any, offset: int, start: int, stop: int, tracing: Any = False) -> Any:
-    """Rows `start` to `stop` of an identity matrix: its columns from `offset` on, in the shape of `like`."""
+    """Rows `start` to `stop` of an identity matrix: columns from `offset` on, shaped as `like`."""
     size = math.prod(like.shape)
     shape = (stop - start, *like.shape)
     if tracing and size == 1 and stop - start == 1:

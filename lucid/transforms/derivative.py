@@ -1,4 +1,4 @@
-"""Derivative: what jvp and vjp make of a Graph: another Graph, from residuals and seeds to derivatives.
+"""Derivative: what jvp and vjp make of a Graph: one from residuals and seeds to derivatives.
 
 Residuals are the values of the original Graph that the derivative reads; seeds are tangents of its
 inputs or cotangents of its outputs. None stands for a derivative that is zero throughout.
@@ -56,7 +56,7 @@ class Builder:
         return self.constants[id(array)][0]
 
     def apply(self, rule: Rule, given: list[Any], source: Any) -> list[Any]:
-        """Write a rule's equations for these operands, results and seeds; what it gives, None: zero."""
+        """Write a rule's equations for operands, results and seeds; what it gives (None: zero)."""
         env = given
         if rule.constants:
             env += [self.constant(array) for array in rule.constants]

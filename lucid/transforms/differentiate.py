@@ -1,8 +1,8 @@
 """Pullback and pushforward of what stands on the tape, through programs cached by structure.
 
-The first time a structure is met its Graph is cut, differentiated and prepared; afterwards one look-up
-finds the program. Where an outer transform (or `create_graph`) is watching, the derivative's Graph is
-replayed through `bind` instead, so that it is itself on the tape.
+The first time a structure is met its Graph is cut, differentiated and prepared; afterwards one
+look-up finds the program. Where an outer transform (or `create_graph`) is watching, the
+derivative's Graph is replayed through `bind` instead, so that it is itself on the tape.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from lucid.transforms.jvp import jvp
 from lucid.transforms.vjp import vjp
 
 CACHE_SIZE = 512
+VERIFIED_EQUATIONS = 20_000  # a longer Graph is copied from the same rules, and each was checked
 CACHED_EQUATIONS = 300_000  # of all programs together: one of them holds about a kilobyte
 
 
@@ -41,7 +42,9 @@ class Prepared:
 
     def __init__(self, derivative: Derivative, graph: Graph, vars: list[Var]) -> None:
         self.derivative = derivative
-        self.program = Runner(verify(derivative.graph))
+        if len(derivative.graph.equations) <= VERIFIED_EQUATIONS:
+            verify(derivative.graph)
+        self.program = Runner(derivative.graph)
         self.types: list[Type] = [var.type for var in vars]
         self.size = len(derivative.graph.equations) + len(vars)
         place: dict[Any, tuple[int, int]] = {var: (slot, -1) for slot, var in enumerate(vars)}
@@ -77,7 +80,7 @@ class Prepared:
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Many small objects are made and all of them stay: a collector that looks through them only costs time."""
+    """The objects made here all stay: a collector that looks through them only costs time."""
     running = gc.isenabled()
     gc.disable()
     try:

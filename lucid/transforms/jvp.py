@@ -12,7 +12,7 @@ from lucid.transforms.rule import rule_for
 
 
 def jvp(graph: Graph, wrt: Sequence[Var], seeded: Sequence[bool] | None = None) -> Derivative:
-    """The pushforward of a Graph: seeds are tangents of the Vars `wrt`, results those of its outputs."""
+    """The pushforward of a Graph: from tangents of the Vars `wrt` to those of its outputs."""
     seeded = seeded if seeded is not None else [True] * len(wrt)
     seeds = [
         Var(var.type) if there and is_differentiable(var.type.dtype) else None

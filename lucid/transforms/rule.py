@@ -1,8 +1,8 @@
 """Rule: the derivative of one equation as a few equations, remembered by operation and types.
 
 A primitive's jvp or vjp is run once on tensors without values; what it wrote on the tape becomes a
-list of steps. Differentiating a Graph then copies steps, so a long program costs little more than its
-distinct equations.
+list of steps. Differentiating a Graph then copies steps, so a long program costs little more than
+its distinct equations.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from lucid.ir.cut import cut
 from lucid.ir.graph import Equation, Literal, Var
 from lucid.ir.modes import local
 from lucid.ir.tape import Trace, infer, leaf
+from lucid.ir.verify import verify
 
 _LIMIT = 20_000
 
@@ -23,8 +24,8 @@ _LIMIT = 20_000
 class Rule:
     """Steps (op, references, result types) over an environment of values.
 
-    The environment begins with the equation's operands, its results, the seeds and the constants; each
-    step adds its results to it. A reference is a position, or a Literal.
+    The environment begins with the equation's operands, its results, the seeds and the constants;
+    each step adds its results to it. A reference is a position, or a Literal.
 
     results    the position of every derivative, None where it is zero
     """
@@ -36,7 +37,7 @@ class Rule:
             (i, x) for i, x in enumerate(given) if x is not None and x.__class__ is not Literal
         ]
         section = cut([x for _, x in there], [d for d in derivatives if d is not None])
-        graph, _ = section.build()
+        graph = verify(section.graph())
         n_given = len(there)
         position: dict[Any, int] = {var: i for (i, _), var in zip(there, graph.inputs)}
         self.constants: list[np.ndarray] = [section.slots[slot].saved for slot in section.captured]

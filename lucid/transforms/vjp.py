@@ -1,4 +1,4 @@
-"""vjp: Graph -> Derivative, backwards: from cotangents of the outputs to cotangents of chosen Vars."""
+"""vjp: Graph -> Derivative, backwards: from cotangents of the outputs to those of chosen Vars."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lucid.transforms.rule import rule_for
 
 
 def vjp(graph: Graph, wrt: Sequence[Var], seeded: Sequence[bool] | None = None) -> Derivative:
-    """The pullback of a Graph: seeds are cotangents of its outputs, results those of the Vars `wrt`.
+    """The pullback of a Graph: from cotangents of its outputs to those of the Vars `wrt`.
 
     `seeded` says which outputs have a cotangent at all.
     """
@@ -47,7 +47,7 @@ def depends_on(graph: Graph, wrt: Sequence[Var]) -> set[Any]:
 
 def pull(builder: Builder, eqn: Equation, active: set[Any], cotangents: dict[Any, Var]) -> None:
     """Add the cotangents of an equation's inputs to those already there."""
-    op, inputs, outputs, source = eqn
+    _, inputs, outputs, source = eqn
     cts = [cotangents.get(var) for var in outputs]
     seeded = tuple([ct is not None for ct in cts])
     if True not in seeded:

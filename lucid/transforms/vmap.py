@@ -1,4 +1,4 @@
-"""vmap: a Graph over a leading batch axis. A value is either batched (axis 0) or shared by all examples."""
+"""vmap: a Graph over a leading batch axis. A value is batched (axis 0) or shared by examples."""
 
 from __future__ import annotations
 

@@ -229,7 +229,9 @@ def test_gradient_with_respect_to_an_intermediate_result_and_its_leaf():
 
 def test_unused_input_is_an_error_none_or_zeros():
     x, y = leaf(1.0), leaf(2.0, 3.0)
-    with pytest.raises(GraphError, match=r"input 1 of type f64\[2\] was not used.*allow_unused=True"):
+    with pytest.raises(
+        GraphError, match=r"input 1 of type f64\[2\] was not used.*allow_unused=True"
+    ):
         grad(x * 2, [x, y])
     assert grad(x * 2, [x, y], allow_unused=True)[1] is None
     equal(grad(x * 2, [x, y], materialize_grads=True)[1], [0.0, 0.0])

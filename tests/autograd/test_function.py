@@ -43,7 +43,7 @@ class Exp(Function):
 
 
 class Scaled(Function):
-    """x · y · factor, with an attribute, a keyword and an unequal number of tensors and arguments."""
+    """x · y · factor: an attribute, a keyword, and an argument that is no tensor."""
 
     @staticmethod
     def forward(ctx, x, factor, y, *, shift=0.0):
@@ -183,7 +183,9 @@ def test_outputs_marked_non_differentiable_carry_no_gradient():
     assert y.requires_grad and not order.requires_grad and not mask.requires_grad
     (y * lucid.tensor([1.0, 10.0, 100.0])).sum().backward()
     equal(x.grad, [100.0, 1.0, 10.0])
-    equal(func_grad(lambda x: (SortOf.apply(x)[0] * SortOf.apply(x)[2]).sum())(x.detach()), [1, 1, 0])
+    equal(
+        func_grad(lambda x: (SortOf.apply(x)[0] * SortOf.apply(x)[2]).sum())(x.detach()), [1, 1, 0]
+    )
 
 
 def test_backward_may_return_a_bare_tensor_a_tuple_or_trailing_nones():
@@ -280,7 +282,7 @@ def test_backward_that_reads_values_works_eagerly_and_under_func_grad():
         Reads.apply(x).sum().backward()
         equal(x.grad, [factor, factor])
         equal(func_grad(lambda x: Reads.apply(x).sum())(double([sign, sign])), [factor, factor])
-        out, pull = vjp(lambda x: Reads.apply(x), double([sign, sign]))
+        _, pull = vjp(lambda x: Reads.apply(x), double([sign, sign]))
         equal(pull(double([1.0, 2.0]))[0], [factor, 2 * factor])
 
 
@@ -327,7 +329,10 @@ def test_create_graph_to_order_four():
 FUNCTIONS = {
     "exp": (lambda x: Exp.apply(x), lambda x: lucid.exp(x)),
     "scaled": (lambda x: Scaled.apply(x, 3.0, x), lambda x: 3.0 * x * x),
-    "several": (lambda x: SinCos.apply(x)[0] * SinCos.apply(x)[1], lambda x: lucid.sin(x) * lucid.cos(x)),
+    "several": (
+        lambda x: SinCos.apply(x)[0] * SinCos.apply(x)[1],
+        lambda x: lucid.sin(x) * lucid.cos(x),
+    ),
     "captured": (
         lambda x: Scaled.apply(x, 2.0, lucid.tanh(x)) + Exp.apply(x.sum()),
         lambda x: 2.0 * x * lucid.tanh(x) + lucid.exp(x.sum()),
@@ -342,13 +347,17 @@ TRANSFORMS = {
     "jacrev": jacrev,
     "jacfwd": jacfwd,
     "hessian": lambda f: hessian(lambda x: f(x).sum()),
-    "vmap of grad": lambda f: lambda x: vmap(func_grad(lambda x: f(x).sum()))(lucid.stack([x, 2.0 * x])),
+    "vmap of grad": lambda f: (
+        lambda x: vmap(func_grad(lambda x: f(x).sum()))(lucid.stack([x, 2.0 * x]))
+    ),
     "grad of vmap": lambda f: func_grad(lambda x: vmap(f)(lucid.stack([x, 2.0 * x])).sum()),
     "vmap of jvp": lambda f: lambda x: vmap(lambda v: jvp(f, (x,), (v,))[1])(double(np.eye(2))),
     "jacfwd of jacfwd": lambda f: jacfwd(jacfwd(f)),
     "jacrev of jacfwd": lambda f: jacrev(jacfwd(f)),
     "third order": lambda f: jacfwd(jacrev(jacrev(lambda x: f(x).sum()))),
-    "vmap of hessian": lambda f: lambda x: vmap(hessian(lambda x: f(x).sum()))(lucid.stack([x, 2.0 * x])),
+    "vmap of hessian": lambda f: (
+        lambda x: vmap(hessian(lambda x: f(x).sum()))(lucid.stack([x, 2.0 * x]))
+    ),
     "vmap of vmap": lambda f: lambda x: vmap(vmap(f))(lucid.stack([lucid.stack([x, 2.0 * x])] * 2)),
 }
 
@@ -359,7 +368,9 @@ def test_function_behaves_like_the_operations_it_stands_for(name, transform):
     custom, plain = FUNCTIONS[name]
     x = double([0.3, -0.7])
     expected = TRANSFORMS[transform](plain)(x).numpy()
-    np.testing.assert_allclose(TRANSFORMS[transform](custom)(x).numpy(), expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        TRANSFORMS[transform](custom)(x).numpy(), expected, rtol=1e-10, atol=1e-12
+    )
 
 
 def test_backward_of_the_user_and_not_of_the_operations_is_used():

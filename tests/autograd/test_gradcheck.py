@@ -49,7 +49,9 @@ def test_right_derivatives_pass():
 
 
 def test_wrong_derivative_is_found_and_described():
-    with pytest.raises(GradcheckError, match="output 0 for input 0 differs from central differences"):
+    with pytest.raises(
+        GradcheckError, match="output 0 for input 0 differs from central differences"
+    ):
         gradcheck(WrongCube.apply, leaf(1.0, -2.0))
     assert gradcheck(WrongCube.apply, leaf(1.0, -2.0), raise_exception=False) is False
 
@@ -112,4 +114,6 @@ def test_nothing_to_check_is_an_error():
 
 def test_seeds_of_gradgradcheck_may_be_given():
     assert gradgradcheck(lambda x: x**3, leaf(1.0, 2.0), lucid.tensor([1.0, -1.0]))
-    assert gradgradcheck(lambda x: (x**2, x**3), leaf(1.0, 2.0), [1.0 * lucid.ones(2), lucid.ones(2)])
+    assert gradgradcheck(
+        lambda x: (x**2, x**3), leaf(1.0, 2.0), [1.0 * lucid.ones(2), lucid.ones(2)]
+    )

@@ -1,4 +1,6 @@
-"""Chains of 200,000 operations: backward without recursion, in linear time, and freed without overflow."""
+"""Chains of 200,000 operations: backward without recursion, in linear time, and freed without
+overflow.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""no_grad, enable_grad, set_grad_enabled, inference_mode, detect_anomaly: blocks, decorators, threads."""
+"""no_grad, enable_grad, set_grad_enabled, inference_mode, detect_anomaly: blocks, decorators,
+threads.
+"""
 
 from __future__ import annotations
 
@@ -199,7 +201,9 @@ def test_anomaly_names_the_forward_line_where_a_nan_was_born():
     x = leaf(-1.0, 4.0)
     y = lucid.sqrt(x)  # born here
     z = (y * 2.0).sum()
-    with pytest.raises(GraphError, match=rf"forward.* sqrt at test_modes.py:{line_of('# born here')}\b"):
+    with pytest.raises(
+        GraphError, match=rf"forward.* sqrt at test_modes.py:{line_of('# born here')}\b"
+    ):
         with detect_anomaly():
             z.backward()
 
@@ -237,5 +241,8 @@ def test_nan_without_anomaly_mode_flows():
 
 def test_anomaly_tells_a_nan_in_the_seed_from_others():
     x = leaf(1.0)
-    with detect_anomaly(), pytest.raises(GraphError, match="already in the inputs or in grad_outputs"):
+    with (
+        detect_anomaly(),
+        pytest.raises(GraphError, match="already in the inputs or in grad_outputs"),
+    ):
         (x * 2.0).backward(np.array([np.nan]))

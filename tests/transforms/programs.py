@@ -55,7 +55,7 @@ class Program:
         return [rng.uniform(-1.5, 1.5, shape) for _, shape in self.inputs]
 
     def without(self, i: int) -> Program | None:
-        """The program without statement `i`, whose value is replaced by one it was computed from."""
+        """The program without statement `i`: its value is replaced by one it came from."""
         gone = self.statements[i]
         for other in gone.uses or ("",):
             kept = []
@@ -111,36 +111,37 @@ UNARY = (
     "lucid.sigmoid({x})", "lucid.sqrt({x} * {x} + 1.0)", "lucid.log({x} * {x} + 0.5)", "-{x}",
     "{x} ** 3", "{x} ** 2 - 1", "lucid.abs({x})", "1.0 / ({x} * {x} + 1.0)", "lucid.erf({x})",
     "lucid.atan({x})", "lucid.clamp({x}, -0.9, 1.1)", "lucid.where({x} > 0, {x}, 0.3 * {x})",
-    "lucid.relu({x} - 0.2)", "lucid.log1p({x} * {x})", "lucid.expm1({x} * 0.5)", "lucid.sinh({x} * 0.5)",
-    "({x} > 0.1).to('float64') * {x}", "lucid.floor({x}) + {x}", "(1.5 - {x}) * 0.5",
-    "({x} * lucid.exp(1j * {x})).real", "lucid.abs({x} + 2j * lucid.sin({x}))",
-    "{x}.to('complex128').imag + {x}", "{x}.clone() * 2",
-    "2.0 ** {x}", "lucid.square({x})",
+    "lucid.relu({x} - 0.2)", "lucid.log1p({x} * {x})", "lucid.expm1({x} * 0.5)",
+    "lucid.sinh({x} * 0.5)", "({x} > 0.1).to('float64') * {x}", "lucid.floor({x}) + {x}",
+    "(1.5 - {x}) * 0.5", "({x} * lucid.exp(1j * {x})).real", "lucid.abs({x} + 2j * lucid.sin({x}))",
+    "{x}.to('complex128').imag + {x}", "{x}.clone() * 2", "2.0 ** {x}", "lucid.square({x})",
 )  # fmt: skip
 BINARY = (
     "{x} + {y}", "{x} - 2 * {y}", "{x} * {y}", "{x} / ({y} * {y} + 1.0)", "lucid.maximum({x}, {y})",
-    "lucid.minimum({x} * 2.0, {y})", "lucid.atan2({x}, {y} * {y} + 1.0)", "lucid.where({x} > {y}, {x}, {y} * {y})",
-    "({x} * {x} + 0.5) ** {y}", "lucid.hypot({x}, {y} + 3.0)", "lucid.where({y} < 0, {x} * {y}, 1.0)",
+    "lucid.minimum({x} * 2.0, {y})", "lucid.atan2({x}, {y} * {y} + 1.0)",
+    "lucid.where({x} > {y}, {x}, {y} * {y})", "({x} * {x} + 0.5) ** {y}",
+    "lucid.hypot({x}, {y} + 3.0)", "lucid.where({y} < 0, {x} * {y}, 1.0)",
 )  # fmt: skip
 REDUCTIONS = (
-    "{x}.sum({d})", "{x}.mean({d}, keepdim=True)", "{x}.prod({d})", "{x}.max({d})[0]", "lucid.amin({x}, {d})",
-    "lucid.logsumexp({x}, {d})", "{x}.sum({d}, keepdim=True)", "({x} * {x} + 0.1).sum({d}).sqrt()",
-    "lucid.var({x}, {d}, correction=0)",
+    "{x}.sum({d})", "{x}.mean({d}, keepdim=True)", "{x}.prod({d})", "{x}.max({d})[0]",
+    "lucid.amin({x}, {d})", "lucid.logsumexp({x}, {d})", "{x}.sum({d}, keepdim=True)",
+    "({x} * {x} + 0.1).sum({d}).sqrt()", "lucid.var({x}, {d}, correction=0)",
 )  # fmt: skip
 ALONG = (
     "{x}.cumsum({d})", "{x}.cumprod({d})", "lucid.softmax({x}, {d})", "lucid.sort({x}, {d})[0]",
     "lucid.flip({x}, [{d}])", "lucid.log_softmax({x}, {d})", "lucid.cummax({x}, {d})[0]",
     "lucid.roll({x}, 1, {d})", "lucid.cat([{x}, {x} * 2.0], {d})", "lucid.stack([{x}, -{x}], {d})",
-    "{x}.unsqueeze({d})", "lucid.topk({x}, 1, {d})[0]", "lucid.take_along_dim({x}, {x}.argsort({d}), {d})",
-    "lucid.diff({x}, dim={d})",
+    "{x}.unsqueeze({d})", "lucid.topk({x}, 1, {d})[0]",
+    "lucid.take_along_dim({x}, {x}.argsort({d}), {d})", "lucid.diff({x}, dim={d})",
 )  # fmt: skip
 SHAPES = (
-    "{x}.reshape(-1)", "{x}.T if {x}.ndim == 2 else {x}", "{x}[None]", "{x}[..., None] * {x}[..., None]",
-    "{x}.expand(2, *{x}.shape)", "{x}.sum()", "{x}.mean() + {x}", "{x}.reshape(-1, 1) * {x}.reshape(-1)[:3]",
+    "{x}.reshape(-1)", "{x}.T if {x}.ndim == 2 else {x}", "{x}[None]",
+    "{x}[..., None] * {x}[..., None]", "{x}.expand(2, *{x}.shape)", "{x}.sum()", "{x}.mean() + {x}",
+    "{x}.reshape(-1, 1) * {x}.reshape(-1)[:3]",
 )  # fmt: skip
 INDEXING = (
-    "{x}[0]", "{x}[-1:]", "{x}[::2]", "{x}[::-1]", "{x}[[0, -1, 0]]", "{x}[..., :2]", "{x}[..., [0, 0]]",
-    "{x}[np.array([0, -1])] * 2.0", "{x}[1:]", "{x}[..., -1, None]",
+    "{x}[0]", "{x}[-1:]", "{x}[::2]", "{x}[::-1]", "{x}[[0, -1, 0]]", "{x}[..., :2]",
+    "{x}[..., [0, 0]]", "{x}[np.array([0, -1])] * 2.0", "{x}[1:]", "{x}[..., -1, None]",
 )  # fmt: skip
 PRODUCTS = (
     "{x} @ {x}.T", "lucid.einsum('ij,kj->ik', {x}, {x})", "{x}.T @ lucid.tanh({x})",
@@ -150,19 +151,23 @@ IN_PLACE = (
     "{t} = {x}.clone()\n{t}[0] = {x}[-1] * 2.0",
     "{t} = {x} * 1.0\n{t} += {x}\n{t} *= 0.5",
     "{t} = {x}.clone()\n{t}[..., 0] *= {x}[..., -1]",
-    "{t} = lucid.zeros({x}.shape, dtype='float64')\n{t}[:1] = lucid.sin({x}[:1])\n{t}[1:] -= {x}[1:]",
+    "{t} = lucid.zeros({x}.shape, dtype='float64')\n{t}[:1] = lucid.sin({x}[:1])\n{t}[1:] -= "
+    "{x}[1:]",
     "{t} = {x}.clone()\n{t}.mul_({x}).add_(1.0)",
     "{t} = {x}.clone()\n{t}[{t} > 0.5] = 0.25",
     "{t} = {x}.clone()\nview = {t}[1:]\nview *= 3.0",
 )
 CONTROL = (
     "{t} = {x} * 2.0 if float({x}.sum()) > 0 else {x} + 1.0",
-    "{t} = {x}\nfor _ in range(1 + int(abs({x}.sum().item())) % 3):\n    {t} = lucid.sin({t}) + {x}",
+    "{t} = {x}\nfor _ in range(1 + int(abs({x}.sum().item())) % 3):\n    {t} = lucid.sin({t}) + "
+    "{x}",
     "{t} = {x}\nwhile float(abs({t}).sum()) > 1.0:\n    {t} = {t} * 0.5",
 )
 
 
-def candidate(rng: np.random.Generator, values: dict[str, Any], target: str) -> tuple[str, tuple[str, ...], bool]:
+def candidate(
+    rng: np.random.Generator, values: dict[str, Any], target: str
+) -> tuple[str, tuple[str, ...], bool]:
     """A statement's text, what it uses and whether it reads values. It may not run."""
     names = list(values)
     x = str(rng.choice(names[-4:] if rng.random() < 0.7 else names))

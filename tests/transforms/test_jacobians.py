@@ -87,7 +87,9 @@ def test_keyword_arguments_pass_through():
 
 
 def test_unused_arguments_give_zeros():
-    first, second = grad(lambda x, y: (x * 2).sum(), argnums=(0, 1))(double([1.0]), double([1.0, 2.0]))
+    first, second = grad(lambda x, y: (x * 2).sum(), argnums=(0, 1))(
+        double([1.0]), double([1.0, 2.0])
+    )
     equal(first, [2.0])
     equal(second, [0.0, 0.0])
     equal(grad(lambda x: double(3.0))(double([1.0, 2.0])), [0.0, 0.0])
@@ -173,7 +175,9 @@ class Model:
 
 
 def model() -> Model:
-    return Model([Layer(double(array(3)), double(0.5)), Layer(double(array(3)), None)], {"s": double(2.0)})
+    return Model(
+        [Layer(double(array(3)), double(0.5)), Layer(double(array(3)), None)], {"s": double(2.0)}
+    )
 
 
 def predict(model, x):

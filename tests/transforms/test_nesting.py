@@ -1,4 +1,6 @@
-"""Transforms inside transforms: perturbation confusion, captured variables, words that mean the same."""
+"""Transforms inside transforms: perturbation confusion, captured variables, words that mean the
+same.
+"""
 
 from __future__ import annotations
 
@@ -128,7 +130,9 @@ def test_pullback_made_outside_is_used_inside_another_transform():
     _, pull = vjp(lambda y: y * y, double([1.0, 3.0]))
     inside = grad(lambda u: (pull(u)[0] ** 2).sum())(double([1.0, 1.0]))
     np.testing.assert_allclose(inside.numpy(), [8.0, 72.0])
-    np.testing.assert_allclose(vmap(lambda u: pull(u)[0])(double(np.eye(2))).numpy(), np.diag([2, 6]))
+    np.testing.assert_allclose(
+        vmap(lambda u: pull(u)[0])(double(np.eye(2))).numpy(), np.diag([2, 6])
+    )
 
 
 def test_vmap_inside_grad_inside_vmap_keeps_both_batches_apart():

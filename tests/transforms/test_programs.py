@@ -88,7 +88,9 @@ def second_derivatives_agree(program: Program) -> None:
     numbers = tuple(range(len(arrays)))
 
     def slope(*xs):
-        return sum(((g * d).sum() for g, d in zip(grad(f, numbers)(*xs), tensors(u))), lucid.zeros(()))
+        return sum(
+            ((g * d).sum() for g, d in zip(grad(f, numbers)(*xs), tensors(u))), lucid.zeros(())
+        )
 
     forward = float(jvp(slope, tuple(tensors(arrays)), tuple(tensors(v)))[1])
     reverse = dot([g.numpy() for g in grad(slope, numbers)(*tensors(arrays))], v)
@@ -170,11 +172,24 @@ def test_random_program(seed):
 def test_programs_are_the_same_every_time_and_cover_the_operations():
     assert make(7).text() == make(7).text()
     text = "\n".join(make(seed).text() for seed in range(300))
-    for word in ("@", "[::-1]", "sort", "cumprod", ".clone()", "while", "1j", "where", "+= ", "max("):
+    for word in (
+        "@",
+        "[::-1]",
+        "sort",
+        "cumprod",
+        ".clone()",
+        "while",
+        "1j",
+        "where",
+        "+= ",
+        "max(",
+    ):
         assert word in text, word
 
 
 def test_failing_program_is_shrunk_to_the_statement_that_fails():
-    program = next(p for p in map(make, range(300)) if "cumprod" in p.text() and len(p.statements) > 5)
+    program = next(
+        p for p in map(make, range(300)) if "cumprod" in p.text() and len(p.statements) > 5
+    )
     small = shrink(program, lambda p: "cumprod" in p.text())
     assert len(small.statements) == 1 and "cumprod" in small.text() and runs(small)

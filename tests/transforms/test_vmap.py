@@ -1,4 +1,4 @@
-"""vmap: batching without a loop, over pytrees and any axis, nested, in chunks, with random numbers."""
+"""vmap: batching without a loop, over pytrees and any axis, nested, in chunks, with randomness."""
 
 from __future__ import annotations
 
@@ -96,7 +96,9 @@ def test_dims_are_pytrees_that_match_the_arguments():
 
 def test_one_dim_stands_for_a_whole_subtree():
     tree = {"x": double(array(2, 3)), "y": [double(array(2)), double(array(2, 1))]}
-    actual = vmap(lambda t, c: t["x"].sum() * t["y"][0] + t["y"][1][0] + c, in_dims=(0, None))(tree, 1.0)
+    actual = vmap(lambda t, c: t["x"].sum() * t["y"][0] + t["y"][1][0] + c, in_dims=(0, None))(
+        tree, 1.0
+    )
     equal(actual, array(2, 3).sum(1) * array(2) + array(2, 1)[:, 0] + 1)
 
 
@@ -118,7 +120,10 @@ def test_namedtuples_and_dataclasses_go_in_and_come_out():
 
 def test_out_dims_are_a_pytree_that_matches_the_results():
     x = array(4, 3)
-    f = vmap(lambda x: (x * 2.0, {"s": x.sum(), "c": double(array(2))}), out_dims=(1, {"s": 0, "c": None}))
+    f = vmap(
+        lambda x: (x * 2.0, {"s": x.sum(), "c": double(array(2))}),
+        out_dims=(1, {"s": 0, "c": None}),
+    )
     first, rest = f(double(x))
     equal(first, 2 * x.T)
     equal(rest["s"], x.sum(1))

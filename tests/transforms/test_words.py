@@ -1,4 +1,5 @@
-"""Every word of up to three letters over {grad, jvp, vjp, vmap, jacfwd, jacrev}, on functions of every kind.
+"""Every word of up to three letters over {grad, jvp, vjp, vmap, jacfwd, jacrev}, on functions of
+every kind.
 
 A letter turns a function of a vector into another one, with fixed tangents and cotangents. The
 expected values come from NumPy: the same function written there, differentiated by a five-point
