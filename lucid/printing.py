@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.ops.promote import complex_of, get_default_dtype
+from lucid.ops.promote import get_default_dtype
 
 _PLAIN = (np.dtype("bool"), np.dtype("int64"))
 
@@ -20,11 +20,10 @@ def tensor_repr(x: Any) -> str:
         return f"Tensor(<{x.type} in {x.node.trace.what}>)"
     prefix = "Tensor("
     body = np.array2string(x.value, separator=", ", prefix=prefix)
-    floating = get_default_dtype()
     notes = []
     if x.value.size == 0 or x.value.size > np.get_printoptions()["threshold"]:
         notes.append(f"shape={x.shape}")
-    if x.dtype not in (*_PLAIN, floating, complex_of(floating)) or x.value.size == 0:
+    if x.dtype not in (*_PLAIN, get_default_dtype()) or x.value.size == 0:
         notes.append(f"dtype={x.dtype}")
     if x.requires_grad:
         notes.append("requires_grad=True" if x.is_leaf else f"op={x.node.op.name}")

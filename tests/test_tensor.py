@@ -241,7 +241,7 @@ def test_clone_passes_gradients_and_detach_does_not():
         (lambda: lucid.tensor([[1, 2], [3, 4]]), "Tensor([[1, 2],\n        [3, 4]])"),
         (lambda: lucid.tensor(3.0), "Tensor(3.)"),
         (lambda: lucid.tensor([True]), "Tensor([ True])"),
-        (lambda: lucid.tensor([1 + 2j]), "Tensor([1.+2.j])"),
+        (lambda: lucid.tensor([1 + 2j]), "Tensor([1.+2.j], dtype=complex64)"),
         (lambda: lucid.zeros(0, 3), "Tensor([], shape=(0, 3), dtype=float32)"),
         (lambda: lucid.tensor([1.0], dtype="float64"), "Tensor([1.], dtype=float64)"),
         (lambda: lucid.tensor([1], dtype="int8"), "Tensor([1], dtype=int8)"),
