@@ -221,7 +221,7 @@ def seeds_like(tree: Any, outputs: Sequence[Any], what: str, strict: bool = True
     leaves = flatten(tree)[0]
     if len(leaves) != len(outputs):
         raise ShapeError(f"{what}: {len(leaves)} arrays were given for {len(outputs)}{at_line()}")
-    seeds = []
+    seeds: list[Any] = []
     for given, like in zip(leaves, outputs):
         if not is_differentiable(like.dtype):
             seeds.append(None)

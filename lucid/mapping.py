@@ -75,7 +75,9 @@ def draw_key(draw: Callable[[], Any]) -> Any:
 def _draw(draw: Callable[[], Any], maps: tuple[Map, ...]) -> Any:
     if not maps:
         return draw()
-    mapped, keys = maps[-1], maps[-1].keys
+    mapped: Map = maps[-1]
+    keys = mapped.keys
+    assert keys is not None  # draw_key has refused it
     if mapped.drawn == len(keys.drawn):
         keys.drawn.append(_draw(draw, maps[:-1]))
     key = keys.drawn[mapped.drawn]
@@ -224,7 +226,7 @@ def joined(parts: Sequence[Batched]) -> Batched:
 
 def place(what: str, y: Batched, dim: Any, n: int) -> Any:
     """A result with its examples in axis `dim`."""
-    x = y.tensor if isinstance(y.tensor, Traced) else as_tensor(y.tensor.array)
+    x: Any = y.tensor if isinstance(y.tensor, Traced) else as_tensor(y.tensor.array)
     if dim is None:
         if y.batched:
             raise AxisError(

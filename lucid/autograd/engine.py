@@ -148,7 +148,7 @@ def run(
 
     `keep` says whether results that retain their gradient receive it.
     """
-    record = create_graph or any([cut.slots[slot].flags & TRACE for slot in cut.outputs])
+    record = create_graph or any([cut.slots[slot].flags & TRACE for slot in cut.outputs])  # type: ignore[index]
     seeded = [True] * len(seeds)
     before = local.grad
     local.grad = True

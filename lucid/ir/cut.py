@@ -55,7 +55,9 @@ class Cut:
         given = len(slots)
         first_of: dict[int, int] = {}
         for node in equations:
-            refs = tuple([x.key if x.__class__ is Literal else slot(x) for x in node.inputs])
+            refs: tuple[Any, ...] = tuple(
+                [x.key if x.__class__ is Literal else slot(x) for x in node.inputs]
+            )
             if node.op is ALIAS:
                 slot_of[node] = refs[0]
             else:
@@ -103,9 +105,9 @@ class Cut:
                 outputs_of[group] = tuple([Var(t) for t in types])
                 equations.append(Equation(op, inputs, outputs_of[group], as_source(node.source)))
             vars[slot] = outputs_of[group][index]
-        inputs = tuple([vars[slot] for slot in (*given, *self.captured)])
-        outputs = tuple([end if isinstance(end, Literal) else vars[end] for end in self.outputs])
-        return Graph(name, inputs, tuple(equations), outputs), vars
+        starts = tuple([vars[slot] for slot in (*given, *self.captured)])
+        ends = tuple([end if isinstance(end, Literal) else vars[end] for end in self.outputs])
+        return Graph(name, starts, tuple(equations), ends), vars
 
     def graph(self, name: str = "graph", names: Iterable[str] = ()) -> Graph:
         return self.build(name, names)[0]

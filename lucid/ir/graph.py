@@ -82,9 +82,14 @@ class Equation(NamedTuple):
     outputs: tuple[Var, ...]
     source: Source | None = None
 
-    __eq__ = object.__eq__
-    __ne__ = object.__ne__
-    __hash__ = object.__hash__  # type: ignore[assignment]
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
 
 @dataclass(frozen=True, eq=False)

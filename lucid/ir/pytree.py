@@ -34,8 +34,8 @@ def register_dataclass(cls: type) -> None:
     def children(value: Any) -> tuple[tuple[Any, ...], None, tuple[str, ...]]:
         return tuple(getattr(value, name) for name in names), None, tuple(names)
 
-    def rebuild(_: None, values: Any) -> Any:
-        out = object.__new__(cls)
+    def rebuild(_: Any, values: Any) -> Any:
+        out: Any = object.__new__(cls)
         for name, value in zip(names, values):
             object.__setattr__(out, name, value)
         return out

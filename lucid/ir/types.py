@@ -49,6 +49,7 @@ class Type(metaclass=_Interning):
     __lucid_leaf__: ClassVar[bool] = True  # in a tree of arguments it stands for a tensor
     dtype: np.dtype
     shape: Shape
+    _hash: int
 
     def __init__(self, dtype: np.dtype, shape: Shape) -> None:
         write = object.__setattr__
