@@ -22,7 +22,7 @@ from lucid.ops.complexes import Imag, Real
 from lucid.ops.copying import Copy
 from lucid.ops.creation import Full, Iota
 from lucid.ops.extrema import Max, Min
-from lucid.ops.indexing import Gather, TakeAlong
+from lucid.ops.indexing import Gather, PutAlong, TakeAlong
 from lucid.ops.kinds import Elementwise
 from lucid.ops.movement import Broadcast, Flip, Reshape, Slice, Transpose
 from lucid.ops.reduction import AllTrue, AnyTrue, Prod, Sum
@@ -102,6 +102,10 @@ def fusible(eqn: Equation) -> bool:
     if isinstance(eqn.op, INDEXED):
         types = [x.type for x in eqn.inputs]
         return all(SHORT_NAMES[t.dtype] in LLVM for t in types) and types[0].size > 0
+    if isinstance(eqn.op, PutAlong):  # one element a row: where the index is that of the point
+        values, indices = (x.type for x in eqn.inputs)
+        known = out in LLVM and SHORT_NAMES[indices.dtype] in LLVM
+        return known and values.shape[eqn.op.axis] == 1 and eqn.outputs[0].type.size > 0
     name = scalar_name(eqn.op)
     if not name:
         return False
@@ -115,6 +119,11 @@ def aligned(eqn: Equation, ndim: int) -> list[tuple[Any, int]]:
     return [(x, ndim - x.type.ndim) for x in eqn.inputs]
 
 
+def is_number(eqn: Equation) -> bool:
+    """Is the result one number everywhere, written in the Graph?"""
+    return isinstance(eqn.op, Full) and isinstance(eqn.inputs[0], Literal)
+
+
 class Fuser:
     """One run of `fuse` over a Graph."""
 
@@ -126,13 +135,28 @@ class Fuser:
         self.merged: dict[Group, Group] = {}
 
     def run(self) -> list[Step]:
-        for eqn in self.graph.equations:
+        fits = [not isinstance(eqn.op, VIEWS) and fusible(eqn) for eqn in self.graph.equations]
+        stored = self.stored(fits)
+        for eqn, fit in zip(self.graph.equations, fits):
+            out = eqn.outputs[0]
             if isinstance(eqn.op, VIEWS):
-                self.readings[eqn.outputs[0]] = self.view(eqn)
-            elif not fusible(eqn) or not self.join(eqn):
+                self.readings[out] = self.view(eqn)
+            elif fit and is_number(eqn) and out not in stored:
+                self.readings[out] = Reading(eqn.inputs[0], (None,) * out.type.ndim, False)
+            elif not fit or not self.join(eqn):
                 self.alone(eqn)
         alive = [s for s in self.steps if s not in self.merged]
         return sorted(alive, key=lambda step: step.level)
+
+    def stored(self, fits: Sequence[bool]) -> set[Any]:
+        """What must lie in memory: for an output, a view, or an equation that is no part of a loop."""
+        out: set[Any] = set(self.graph.outputs)
+        for eqn, fit in zip(self.graph.equations, fits):
+            if not fit or isinstance(eqn.op, Full):
+                out.update(eqn.inputs)
+            elif isinstance(eqn.op, INDEXED):
+                out.add(eqn.inputs[0])
+        return out
 
     # Reading
 

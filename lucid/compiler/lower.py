@@ -9,7 +9,7 @@ from lucid.compiler.executable import Executable, Segment
 from lucid.compiler.fuse import VIEWS, Group, Step, fuse
 from lucid.compiler.kernels import kernels_of
 from lucid.compiler.segment import STEPS, SegmentLayout
-from lucid.ir.graph import Equation, Graph, Var
+from lucid.ir.graph import Equation, Graph, Literal, Var
 
 
 def is_native(step: Step) -> bool:
@@ -45,10 +45,15 @@ class Lowering:
             x = self.producer[x].inputs[0]  # type: ignore[assignment]
         return x
 
+    def is_number(self, x: Var) -> bool:
+        """Is `x` one number everywhere, which kernels hold themselves?"""
+        return x in self.readings and isinstance(self.readings[x].base, Literal)
+
     def reads(self, step: Step) -> list[Var]:
         """The bases of what a step reads from outside itself."""
         equations = step.equations if isinstance(step, Group) else [step.equation]
-        found = [self.base(x) for eqn in equations for x in eqn.inputs if isinstance(x, Var)]
+        operands = [x for eqn in equations for x in eqn.inputs if isinstance(x, Var)]
+        found = [self.base(x) for x in operands if not self.is_number(x)]
         return list(dict.fromkeys(x for x in found if self.step_of.get(x) is not step))
 
     def segments(self) -> list[Segment | Equation]:

@@ -16,7 +16,7 @@ from lucid.compiler.nest import Buffer, Nest, Place, Store, Structure, Value, si
 from lucid.ir.graph import Equation, Literal, Var
 from lucid.ir.types import SHORT_NAMES, Type
 from lucid.ops.creation import Full, Iota
-from lucid.ops.indexing import TakeAlong
+from lucid.ops.indexing import PutAlong, TakeAlong
 
 COSTS = {
     "load": 0.1, "const": 0.0, "reduce": 0.1, "iota": 0.05, "place": 0.2, "at": 0.4, "scan": 1.0,
@@ -240,6 +240,8 @@ class NestBuilder:
             )
         if isinstance(eqn.op, INDEXED):
             return self.indexed(eqn, points)
+        if isinstance(eqn.op, PutAlong):
+            return self.put(eqn, points)
         args = tuple(self.operand(x, points) for x in eqn.inputs)
         if isinstance(eqn.op, Full):
             return args[0]
@@ -261,12 +263,27 @@ class NestBuilder:
         places = []
         for axis, index in zip(axes, indices):
             given = self.operand(index, points[: index.type.ndim])
-            key = (given, array.shape[axis], array.strides[axis])
-            self.places.setdefault(key, Place(*key[1:], code))
-            number = list(self.places).index(key)
-            places.append(self.add(Value("place", (given,), "i64", number)))
+            places.append(self.place(given, Place(array.shape[axis], array.strides[axis], code)))
         buffer = self.buffer(array, coords)
         return self.add(Value("at", tuple(places), array.dtype, buffer))
+
+    def place(self, index: int, place: Place) -> int:
+        """How far an index leads."""
+        key = (index, place.size, place.stride)
+        self.places.setdefault(key, place)
+        return self.add(Value("place", (index,), "i64", list(self.places).index(key)))
+
+    def put(self, eqn: Equation, points: Sequence[int | None]) -> int:
+        """put_along of one element a row: it stands where the index is that of the point, else 0."""
+        op, dtype = eqn.op, SHORT_NAMES[eqn.outputs[0].type.dtype]
+        value, index = (self.operand(x, points) for x in eqn.inputs)
+        place = self.place(index, Place(op.size, 1, self.layout.check(eqn)))  # type: ignore[attr-defined]
+        axis = points[op.axis]  # type: ignore[attr-defined]
+        here = Value("const", (), "i64", 0) if axis is None else Value("iota", (), "i64", axis)
+        found = self.add(Value("eq", (self.add(here), place), "bool"))
+        zero = self.add(Value("const", (), dtype, 0))
+        added = self.add(Value("add", (zero, value), dtype))
+        return self.add(Value("where", (found, added, zero), dtype))
 
 
 def read_axes(

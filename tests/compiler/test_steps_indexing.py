@@ -129,6 +129,35 @@ def test_values_are_put_along_an_axis(dtype, axis):
     check(PutAlong(axis, 3), values, indices(3, *values.shape))
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_one_value_is_put_in_every_row(axis):
+    shape = [1 if i == axis else n for i, n in enumerate((4, 5, 6))]
+    for dtype in FEW:
+        check(PutAlong(axis, 3), numbers(dtype, *shape), indices(3, *shape))
+    check(PutAlong(axis, 1), -np.zeros(shape), indices(1, *shape))
+    executable = compiled(PutAlong(axis, 3), numbers("float32", *shape), indices(3, *shape))
+    with pytest.raises(IndexingError, match=f"put_along: index 3 is out of range for axis {axis}"):
+        executable([numbers("float32", *shape), np.full(shape, 3)])
+
+
+def test_the_gradient_of_a_cross_entropy_is_one_kernel():
+    text = """graph f(x: f32[9,5], i: i64[9,1]):
+    %0: f32[9]   = logsumexp[axes=(1,)] x
+    %1: f32[9,5] = broadcast[shape=(9,5), axes=(0,)] %0
+    %2: f32[9,5] = sub x %1
+    %3: f32[9,5] = exp %2
+    %4: f32[9,1] = full[shape=(9,1), dtype='f32'] -1.0
+    %5: f32[9,5] = put_along[axis=1, size=5] %4 i
+    %6: f32[9,5] = add %3 %5
+    return %6"""
+    graph = parse(text.replace("-1.0", "-1.0:f32"))
+    steps, _ = fuse(stages(graph)["settled"])
+    assert len(steps) == 1
+    arrays = [numbers("float32", 9, 5), indices(5, 9, 1)]
+    got, want = compile_graph(graph)(arrays)[0], evaluate(graph, *arrays)[0]
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
 def test_nothing_is_written_where_there_are_no_updates():
     none = np.zeros(0, "int64")
     check(ScatterAdd((3, 2), (0,)), np.zeros((0, 2), "float32"), none)
