@@ -153,12 +153,17 @@ def main() -> None:
         for workload in chosen:
             print(f"\r{workload.name:40}", end="", file=sys.stderr, flush=True)
             results[workload.name] = measure(workload, options, Path(name), log)
+            save(results, options.json)
         if not options.only or "programs" in options.only:
             results["programs"] = programs.measure(sys.executable, name)
     print("\r" + " " * 40 + "\r", end="", file=sys.stderr)
     print(report(chosen, options.systems, results, options.statistic))
-    if options.json:
-        Path(options.json).write_text(json.dumps(results, indent=1), encoding="utf-8")
+    save(results, options.json)
+
+
+def save(results: dict[str, Any], file: str | None) -> None:
+    if file:
+        Path(file).write_text(json.dumps(results, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -100,9 +100,11 @@ def torch(loss: Loss, start: Arrays, batch: Arrays, rate: float = 0.1) -> Made:
     def step() -> None:
         nonlocal value
         value = loss(params, *data)
-        grads = torch.autograd.grad(value, params)
+        value.backward()
         with torch.no_grad():
-            torch._foreach_add_(params, grads, alpha=-rate)
+            for p in params:
+                p -= rate * p.grad
+                p.grad = None
 
     return step, lambda: moved(value.detach(), [p.detach() for p in params], start)
 
