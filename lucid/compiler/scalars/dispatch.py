@@ -5,7 +5,9 @@ The only module here that imports Numba.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite import ir
@@ -15,16 +17,16 @@ from numba.extending import intrinsic
 
 from . import bitcode, symbol, table
 
-_TYPES = {"f4": types.float32, "f8": types.float64}
+_TYPES: dict[str, Any] = {"f4": types.float32, "f8": types.float64}
 
 
 @cache
-def dispatcher(name: str, dtype: str):
+def dispatcher(name: str, dtype: str) -> Callable[..., Any]:
     """The `@njit` function of one scalar at one precision; arguments are cast to it."""
     type = _TYPES[dtype]
     arity = table[name].arity
 
-    def generate(context, builder, signature, arguments):
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         library = context.codegen().create_library(symbol(name, dtype))
         # External, or linking into an empty library would drop it as unused.
         text = bitcode(name, dtype).replace("define linkonce_odr hidden", "define", 1)
@@ -38,22 +40,30 @@ def dispatcher(name: str, dtype: str):
         )
         return builder.call(function, arguments)
 
-    if arity == 1:
-
-        @intrinsic
-        def call(context, x):
-            return type(type), generate
-
-        def scalar(x):
-            return call(x)
-    else:
-
-        @intrinsic
-        def call(context, x, y):
-            return type(type, type), generate
-
-        def scalar(x, y):
-            return call(x, y)
-
+    scalar = _unary(type, generate) if arity == 1 else _binary(type, generate)
     scalar.__name__ = scalar.__qualname__ = symbol(name, dtype)
     return njit(error_model="numpy", forceinline=True)(scalar)
+
+
+def _unary(type: Any, generate: Callable[..., Any]) -> Callable[..., Any]:
+    def typed(context: Any, x: Any) -> Any:
+        return type(type), generate
+
+    call: Any = intrinsic(typed)
+
+    def scalar(x: Any) -> Any:
+        return call(x)
+
+    return scalar
+
+
+def _binary(type: Any, generate: Callable[..., Any]) -> Callable[..., Any]:
+    def typed(context: Any, x: Any, y: Any) -> Any:
+        return type(type, type), generate
+
+    call: Any = intrinsic(typed)
+
+    def scalar(x: Any, y: Any) -> Any:
+        return call(x, y)
+
+    return scalar

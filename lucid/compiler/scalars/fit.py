@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-import mpmath as mp
+import mpmath as mp  # type: ignore[import-untyped]
 import numpy as np
 
 Function = Callable[[mp.mpf], mp.mpf]
@@ -120,6 +120,24 @@ def erfinv_ratio(w: mp.mpf) -> mp.mpf:
     return mp.erfinv(x) / x if w > 1e-25 else mp.sqrt(mp.pi) / 2
 
 
+def erfinv_tail(center: mp.mpf) -> Function:
+    """`erfinv_ratio` as a function of t = sqrt(w) - center."""
+    return lambda t: erfinv_ratio((t + center) ** 2)
+
+
+def erfinv_middle(center: mp.mpf, start: float) -> tuple[Function, Function]:
+    """(erfinv_ratio(w) - start) / w as a function of t = w - center, and its weight."""
+    return (
+        lambda t: (erfinv_ratio(t + center) - start) / (t + center),
+        lambda t: (t + center) / erfinv_ratio(t + center),
+    )
+
+
+def reciprocal(function: Function) -> Function:
+    """The weight that makes the error of a fit to `function` relative."""
+    return lambda t: 1 / function(t)
+
+
 def fits() -> Iterator[Fit]:
     ln2, root2 = mp.log(2), mp.sqrt(2)
     one = mp.mpf(1)
@@ -179,13 +197,13 @@ def special_fits() -> Iterator[Fit]:
         weight = lambda t: mp.erfc(t) / mp.erf(t)  # noqa: E731
         yield Fit("log_erfc", dtype, log, low, high, terms, weight)
 
-        def erfcx(q):
+        def erfcx(q: mp.mpf) -> mp.mpf:
             x = 4 * (1 + q) / (1 - q)
             return mp.exp(x**2) * mp.erfc(x) * (x + 4) / 8
 
         low, high, terms, exact = scaled[dtype]
-        ends = [(x - 4) / (x + 4) for x in (low, high)]
-        yield Fit("erfc", dtype, erfcx, *ends, terms, lambda q: 1 / erfcx(q), exact)
+        low, high = ((x - 4) / (x + 4) for x in (low, high))
+        yield Fit("erfc", dtype, erfcx, low, high, terms, lambda q: 1 / erfcx(q), exact)
 
     for dtype, least, most, center, terms in (
         ("f4", 5, mp.mpf("16.8"), "3.25", 11),
@@ -193,13 +211,12 @@ def special_fits() -> Iterator[Fit]:
         ("f8", 16, 37, "5", 19),
     ):
         c = mp.mpf(center)
-        ratio = lambda t, c=c: erfinv_ratio((t + c) ** 2)  # noqa: E731
+        ratio = erfinv_tail(c)
         low, high = mp.sqrt(least) - c, mp.sqrt(most) - c
-        yield Fit("erfinv_tail", dtype, ratio, low, high, terms, lambda t, f=ratio: 1 / f(t))
+        yield Fit("erfinv_tail", dtype, ratio, low, high, terms, reciprocal(ratio))
     for dtype, terms, c in (("f4", 9, mp.mpf("2.5")), ("f8", 23, mp.mpf("3.125"))):
         start = float(np.dtype(dtype).type(float(mp.sqrt(mp.pi) / 2)))
-        ratio = lambda t, c=c, s=start: (erfinv_ratio(t + c) - s) / (t + c)  # noqa: E731
-        weight = lambda t, c=c: (t + c) / erfinv_ratio(t + c)  # noqa: E731
+        ratio, weight = erfinv_middle(c, start)
         yield Fit("erfinv", dtype, ratio, -c * mp.mpf("0.999"), c * mp.mpf("1.001"), terms, weight)
 
     sinpi = near_zero(lambda z: mp.sin(mp.pi * mp.sqrt(z)) / mp.sqrt(z), lambda z: mp.pi)
@@ -210,26 +227,26 @@ def special_fits() -> Iterator[Fit]:
     zero = mp.findroot(mp.digamma, 1.4616)
     middle = lambda t: mp.digamma(t + 1.5) / (t + 1.5 - zero)  # noqa: E731
 
-    def stirling(z):
+    def stirling(z: mp.mpf) -> mp.mpf:
         x = 1 / mp.sqrt(z)
         series = mp.loggamma(x) - (x - 0.5) * mp.log(x) + x - mp.log(2 * mp.pi) / 2
         return series * x if z > 1e-12 else one / 12
 
-    def psi_tail(z):
+    def psi_tail(z: mp.mpf) -> mp.mpf:
         x = 1 / mp.sqrt(z)
         return (mp.log(x) - 1 / (2 * x) - mp.digamma(x)) / z if z > 1e-14 else one / 12
 
     counts = {"f4": (5, 8, 2, 11, 3), "f8": (9, 17, 6, 22, 6)}
-    for dtype, terms in counts.items():
+    for dtype, sizes in counts.items():
         half = one / 2
-        yield Fit("sinpi", dtype, sinpi, 0 * one, one / 4, terms[0], lambda z: 1 / sinpi(z), 1)
+        yield Fit("sinpi", dtype, sinpi, 0 * one, one / 4, sizes[0], lambda z: 1 / sinpi(z), 1)
         weight = lambda d: abs(d / (d * lgamma(d) + slope))  # noqa: E731
-        yield Fit("lgamma", dtype, lgamma, -half, half, terms[1], weight)
+        yield Fit("lgamma", dtype, lgamma, -half, half, sizes[1], weight)
         yield Fit(
-            "stirling", dtype, stirling, 0 * one, one / 64, terms[2], lambda z: mp.sqrt(z) / 8
+            "stirling", dtype, stirling, 0 * one, one / 64, sizes[2], lambda z: mp.sqrt(z) / 8
         )
-        yield Fit("digamma", dtype, middle, -half, half, terms[3], lambda t: 1 / middle(t))
-        yield Fit("digamma_tail", dtype, psi_tail, 0 * one, one / 64, terms[4], lambda z: z / 2)
+        yield Fit("digamma", dtype, middle, -half, half, sizes[3], lambda t: 1 / middle(t))
+        yield Fit("digamma_tail", dtype, psi_tail, 0 * one, one / 64, sizes[4], lambda z: z / 2)
 
 
 def main() -> None:

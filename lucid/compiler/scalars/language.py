@@ -78,7 +78,7 @@ _TWIN = {"f4": "i4", "f8": "i8", "i4": "f4", "i8": "f8"}
 class Code:
     """The instructions written so far, and the intrinsics they call."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.lines: list[str] = []
         self.declarations: set[str] = set()
         self.attachments: dict[str, str] = {}
@@ -114,7 +114,7 @@ class Value:
 
     __slots__ = ("code", "name", "type")
 
-    def __init__(self, code: Code, type: str, name: str):
+    def __init__(self, code: Code, type: str, name: str) -> None:
         self.code, self.type, self.name = code, type, name
 
     @property
@@ -132,7 +132,14 @@ class Value:
             raise TypeError(f"scalar mixes {self.type} with {other.type}: convert one of them")
         return other.name
 
-    def _binary(self, floating, integer, other, swap=False, result=None) -> Value:
+    def _binary(
+        self,
+        floating: str | None,
+        integer: str | None,
+        other: Value | Number,
+        swap: bool = False,
+        result: str | None = None,
+    ) -> Value:
         a, b = self.name, self._operand(other)
         if swap:
             a, b = b, a
@@ -141,86 +148,87 @@ class Value:
             raise TypeError(f"scalar: no such operation on {self.type}")
         return self.code.write(result or self.type, f"{operation} {_LLVM[self.type]} {a}, {b}")
 
-    def __add__(self, other):
+    def __add__(self, other: Value | Number) -> Value:
         return self._binary("fadd", "add", other)
 
-    def __radd__(self, other):
+    def __radd__(self, other: Value | Number) -> Value:
         return self._binary("fadd", "add", other, swap=True)
 
-    def __sub__(self, other):
+    def __sub__(self, other: Value | Number) -> Value:
         return self._binary("fsub", "sub", other)
 
-    def __rsub__(self, other):
+    def __rsub__(self, other: Value | Number) -> Value:
         return self._binary("fsub", "sub", other, swap=True)
 
-    def __mul__(self, other):
+    def __mul__(self, other: Value | Number) -> Value:
         return self._binary("fmul", "mul", other)
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other):
+    def __truediv__(self, other: Value | Number) -> Value:
         return self._binary("fdiv", None, other)
 
-    def __rtruediv__(self, other):
+    def __rtruediv__(self, other: Value | Number) -> Value:
         return self._binary("fdiv", None, other, swap=True)
 
-    def __neg__(self):
+    def __neg__(self) -> Value:
         if self.type not in FORMATS:
             return 0 - self
         return self.code.write(self.type, f"fneg {_LLVM[self.type]} {self.name}")
 
-    def __abs__(self):
+    def __abs__(self) -> Value:
         return self.code.call(f"llvm.fabs.{self.format.suffix}", self.type, self.name)
 
-    def __and__(self, other):
+    def __and__(self, other: Value | Number) -> Value:
         return self._binary(None, "and", other)
 
-    def __or__(self, other):
+    def __or__(self, other: Value | Number) -> Value:
         return self._binary(None, "or", other)
 
-    def __xor__(self, other):
+    def __xor__(self, other: Value | Number) -> Value:
         return self._binary(None, "xor", other)
 
-    def __invert__(self):
+    def __invert__(self) -> Value:
         return self._binary(None, "xor", -1 if self.type != "b1" else True)
 
-    def __lshift__(self, other):
+    def __lshift__(self, other: Value | Number) -> Value:
         return self._binary(None, "shl", other)
 
-    def __rshift__(self, other):
+    def __rshift__(self, other: Value | Number) -> Value:
         """The logical shift: zeros come in from the left (AVX2 has no arithmetic one for i8)."""
         return self._binary(None, "lshr", other)
 
-    def __lt__(self, other):
+    def __lt__(self, other: Value | Number) -> Value:
         return self._binary("fcmp olt", "icmp slt", other, result="b1")
 
-    def __le__(self, other):
+    def __le__(self, other: Value | Number) -> Value:
         return self._binary("fcmp ole", "icmp sle", other, result="b1")
 
-    def __gt__(self, other):
+    def __gt__(self, other: Value | Number) -> Value:
         return self._binary("fcmp ogt", "icmp sgt", other, result="b1")
 
-    def __ge__(self, other):
+    def __ge__(self, other: Value | Number) -> Value:
         return self._binary("fcmp oge", "icmp sge", other, result="b1")
 
-    def __eq__(self, other):
+    def __eq__(self, other: Value | Number) -> Value:
         return self._binary("fcmp oeq", "icmp eq", other, result="b1")
 
-    def __ne__(self, other):
+    def __ne__(self, other: Value | Number) -> Value:
         return self._binary("fcmp une", "icmp ne", other, result="b1")
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         raise TypeError("scalar: a value has no truth while it is compiled: use select(c, a, b)")
 
 
 def select(condition: Value, a: Value | Number, b: Value | Number) -> Value:
     """`a` where the condition holds, else `b`; both are computed."""
     like = a if isinstance(a, Value) else b
+    assert isinstance(like, Value), "one of the two says what the type is"
     llvm = _LLVM[like.type]
-    a, b = like._operand(a), like._operand(b)
-    return like.code.write(like.type, f"select i1 {condition.name}, {llvm} {a}, {llvm} {b}")
+    yes, no = like._operand(a), like._operand(b)
+    return like.code.write(like.type, f"select i1 {condition.name}, {llvm} {yes}, {llvm} {no}")
 
 
 def _unary(intrinsic: str) -> Callable[[Value], Value]:

@@ -78,7 +78,9 @@ def log(x: Value) -> Value:
     return _edges(x, fma(k, high, f + fma(k, low, log_curve(f))))
 
 
-def _log_base(x: Value, scale_high: float, scale_low: float, two_high: float, two_low: float):
+def _log_base(
+    x: Value, scale_high: float, scale_low: float, two_high: float, two_low: float
+) -> Value:
     k, m = split_exponent(x)
     f = m - 1
     rest = fma(f, scale_low, log_curve(f) * scale_high)

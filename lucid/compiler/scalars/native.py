@@ -10,6 +10,7 @@ import ctypes
 from collections.abc import Callable, Iterable
 
 import llvmlite.binding as llvm
+import numpy as np
 
 from . import bitcode, symbol, table
 
@@ -55,7 +56,7 @@ def loop_text(name: str, dtype: str) -> str:
 class Loops:
     """Compiled loops over some scalars; holds the machine code that its functions run."""
 
-    def __init__(self, keys: Iterable[tuple[str, str]], cpu: str | None = None):
+    def __init__(self, keys: Iterable[tuple[str, str]], cpu: str | None = None) -> None:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         keys = list(keys)
@@ -84,7 +85,9 @@ class Loops:
         self._engine.finalize_object()
         self._functions = {key: self._function(*key) for key in keys}
 
-    def raw(self, name: str, dtype: str, out, *arrays) -> tuple[Callable, tuple[int, ...]]:
+    def raw(
+        self, name: str, dtype: str, out: np.ndarray, *arrays: np.ndarray
+    ) -> tuple[Callable, tuple[int, ...]]:
         """The native function of a loop, and its arguments for these arrays."""
         assert all(a.flags.c_contiguous and a.dtype == dtype for a in (out, *arrays))
         pointers = (out.ctypes.data, *(a.ctypes.data for a in arrays), out.size)
@@ -102,7 +105,7 @@ class Loops:
     def __getitem__(self, key: tuple[str, str]) -> Callable:
         """`loops["exp", "f4"](out, x)`: fills out, and returns it."""
 
-        def function(out, *arrays):
+        def function(out: np.ndarray, *arrays: np.ndarray) -> np.ndarray:
             native, pointers = self.raw(*key, out, *arrays)
             native(*pointers)
             return out

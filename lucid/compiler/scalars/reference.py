@@ -6,7 +6,7 @@ import numpy as np
 import scipy.special
 
 
-def _rsqrt(x):
+def _rsqrt(x: np.ndarray) -> np.ndarray:
     return 1 / np.sqrt(x)
 
 
