@@ -24,7 +24,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from lucid.compiler import kernel
 from lucid.compiler.instructions import Ref
 from lucid.compiler.kernel import Kernel
 from lucid.compiler.plan import Builder
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 UNPACKED = 10**6  # the most multiplications that OpenBLAS does without packing
 PACKED = 2**27  # from here on packing pays
@@ -199,7 +202,7 @@ def fortran(
     builder.call(_caller(len(args)), table, batch, cost, label=label or name)
 
 
-def scalar(builder: Builder, value: object, dtype: object = np.int32) -> int:
+def scalar(builder: Builder, value: object, dtype: DTypeLike = np.int32) -> int:
     """The address of a constant: a Fortran integer, or a number of another dtype."""
     return builder.constant(np.array(value, dtype))
 

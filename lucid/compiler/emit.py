@@ -173,7 +173,8 @@ class Emitter(Places):
                 env[v] = self.place(v, env)
             elif value.op == "at":
                 places = [env[a] for a in value.args]
-                env[v] = self.load(self.pointer(bases[value.param], value.dtype, places), value.dtype)
+                address = self.pointer(bases[value.param], value.dtype, places)
+                env[v] = self.load(address, value.dtype)
             elif value.op == "scan":
                 env[v] = self.scan(v, env, bases)
             else:
@@ -318,7 +319,8 @@ class Emitter(Places):
         return [
             (k, s.stage[store.value])
             for k, store in enumerate(s.stores)
-            if any(s.depends[v] & inside for v in needs([store])) or any(classes[k][a] for a in axes)
+            if any(s.depends[v] & inside for v in needs([store]))
+            or any(classes[k][a] for a in axes)
         ]
 
     def rows(

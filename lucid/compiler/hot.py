@@ -1,6 +1,7 @@
-"""Hot graphs: a derivative whose structure comes again and again is compiled, once, and runs natively from then on.
+"""Hot graphs: a derivative whose structure comes again and again is compiled, once.
 
-`LUCID_JIT=0` leaves everything to NumPy; `LUCID_JIT_THRESHOLD` (16) is the number of runs that makes a graph hot.
+From then on it runs natively. `LUCID_JIT=0` leaves everything to NumPy; `LUCID_JIT_THRESHOLD` (16)
+is the number of runs that makes a graph hot.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ def compile_hot(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
     try:
         return compile_graph(graph)
     except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
         warnings.warn(
-            f"a hot graph could not be compiled and stays interpreted: {type(error).__name__}: {error}",
+            f"a hot graph could not be compiled and stays interpreted: {reason}",
             CompileWarning,
             stacklevel=2,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -90,12 +91,12 @@ class Loop:
         return Ref(cell)
 
     @property
-    def body(self):
+    def body(self) -> AbstractContextManager[Block]:
         """Context in which the builder's instructions belong to the body."""
         return self.builder.block(self.body_block)
 
     @property
-    def test(self):
+    def test(self) -> AbstractContextManager[Block]:
         """Context in which the builder's instructions compute the predicate before each step."""
         return self.builder.block(self.test_block)
 

@@ -60,13 +60,16 @@ class Request(NamedTuple):
 def load_all(requests: Sequence[Request]) -> list[dict[str, Kernel]]:
     """As `load` for each request, but what the cache does not have is compiled in parallel."""
     found = [_find(request) for request in requests]
-    missing = [i for i, library in enumerate(found) if library is None]
-    texts = [_texts(requests[i].source) for i in missing]  # emitted by this thread
-    for i, code in zip(missing, _compile_all(texts), strict=True):
-        found[i] = _store(requests[i], code)
+    missing = [request for request, library in zip(requests, found) if library is None]
+    texts = [_texts(request.source) for request in missing]  # emitted by this thread
+    codes = iter(_compile_all(texts))
+    libraries = [
+        _store(request, next(codes)) if library is None else library
+        for request, library in zip(requests, found, strict=True)
+    ]
     return [
         {name: Kernel(name, library[name], library) for name in request.names}
-        for request, library in zip(requests, found, strict=True)
+        for request, library in zip(requests, libraries, strict=True)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Kernels by structure: those seen before come from memory or disk, new ones are compiled together."""
+"""Kernels by structure: known ones come from memory or disk, new ones are compiled together."""
 
 from __future__ import annotations
 
@@ -42,13 +42,19 @@ def kernels_of(sources: Iterable[Structure | TextKernel]) -> dict[Any, Kernel]:
     with _lock:
         wanted = {source.key: source for source in sources}
         missing = [source for key, source in wanted.items() if key not in _known]
-        requests = [Request((s.name,), s.text, s.text.encode()) for s in missing if isinstance(s, TextKernel)]
+        requests = [
+            Request((s.name,), s.text, s.text.encode())
+            for s in missing
+            if isinstance(s, TextKernel)
+        ]
         nests = {name_of(s): s for s in missing if isinstance(s, Structure)}
         if nests:
             requests.append(nest_request(nests))
         for loaded in load_all(requests):
             for name, kernel in loaded.items():
-                source = nests.get(name) or next(s for s in missing if isinstance(s, TextKernel) and s.name == name)
+                source = nests.get(name) or next(
+                    s for s in missing if isinstance(s, TextKernel) and s.name == name
+                )
                 _known[source.key] = kernel
         found = {key: _known[key] for key in wanted}
         for key in wanted:

@@ -128,14 +128,14 @@ class _Patches:
     """The words that hold addresses, sorted by what changes them: arena, arguments, each loop."""
 
     def __init__(self, words: list[int | Ref], cells: _Cells) -> None:
-        groups: dict[object, list[int]] = {"arena": [], "arguments": []}
+        groups: dict[Loop | str, list[int]] = {"arena": [], "arguments": []}
         for i, word in enumerate(words):
             if isinstance(word, Ref):
                 number = cells[word.cell]
                 group = word.cell.loop or ("arguments" if number else "arena")
                 groups.setdefault(group, []).extend((i, number, word.offset))
         self.words: list[int] = []
-        self.range: dict[object, tuple[int, int]] = {}
+        self.range: dict[Loop | str, tuple[int, int]] = {}
         for group, entries in groups.items():
             begin = len(self.words) // 3
             self.words += entries

@@ -14,7 +14,7 @@ import mmap
 import os
 import struct
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 _PROT_READ_WRITE, _PROT_READ_EXEC = 3, 5
@@ -85,7 +85,7 @@ class _Pages:
             raise LoadError(f"no memory for {size} bytes of code")
         self.address = address
 
-    def __del__(self, finalizing=sys.is_finalizing) -> None:
+    def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         # At exit a daemon thread may still be inside: the process gives the pages back anyway.
         if self.address and not finalizing():
             _libc().munmap(self.address, self.size)
@@ -95,7 +95,8 @@ class _Pages:
 def _libc() -> ctypes.CDLL:
     libc = ctypes.PyDLL(None)  # system calls of a microsecond: not worth releasing the GIL
     libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+    flags = (ctypes.c_int, ctypes.c_int, ctypes.c_int)
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *flags, ctypes.c_long]
     libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
     libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     return libc
@@ -132,13 +133,13 @@ class _ElfObject:
         start = table.offset + at
         return self.image[start : self.image.index(b"\0", start)].decode()
 
-    def _symbols(self, table: _Section):
+    def _symbols(self, table: _Section) -> Iterator[tuple[str, int, int, int]]:
         names = self.sections[table.link]
         for at in range(table.offset, table.offset + table.size, 24):
             name, info, _, section, value, _ = struct.unpack_from("<IBBHQQ", self.image, at)
             yield self._string(names, name), info, section, value
 
-    def _relocations(self, table: _Section):
+    def _relocations(self, table: _Section) -> Iterator[tuple[int, int, int, int]]:
         for at in range(table.offset, table.offset + table.size, 24):
             offset, info, addend = struct.unpack_from("<QQq", self.image, at)
             yield offset, info >> 32, info & 0xFFFFFFFF, addend

@@ -1,12 +1,12 @@
-"""A Nest: the loops of one fused kernel, as data. What enters is a group of equations, what leaves is code.
+"""A Nest: the loops of one fused kernel, as data, between a group of equations and its code.
 
 The domain is a box of axes; some of them are reduced. A value is a number at each point of the
 domain, computed from loads, constants, scalar operations and reductions over the reduced axes:
 
     values[3] = Value("mul", (1, 2), "f32")
 
-A kernel depends on the structure alone (which axes are reduced, which strides are 0 or 1, the values);
-sizes, strides and addresses are arguments, so a new batch size needs no new kernel.
+A kernel depends on the structure alone (which axes are reduced, which strides are 0 or 1, the
+values); sizes, strides and addresses are arguments, so a new batch size needs no new kernel.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Value(NamedTuple):
     """One number at each point: `op` of other values.
 
     op "load" reads buffer `param`, "const" is the number `param`, "iota" is the index along axis
-    `param`, "reduce" combines its argument over the reduced axes by `param`. "place" is how far an index
-    leads by the Place of number `param`, "at" reads buffer `param` at the sum of such places, and "scan" is
-    a running result along the reduced axes. The rest are scalar operations.
+    `param`, "reduce" combines its argument over the reduced axes by `param`. "place" is how far an
+    index leads by the Place of number `param`, "at" reads buffer `param` at the sum of such places,
+    and "scan" is a running result along the reduced axes. The rest are scalar operations.
     """
 
     op: str
@@ -36,14 +36,14 @@ class Value(NamedTuple):
 
 
 class Buffer(NamedTuple):
-    """An array: its dtype, and how many elements apart its elements are along each axis of the domain."""
+    """An array: its dtype, and its strides, in elements, along the axes of the domain."""
 
     dtype: str
     strides: tuple[int, ...]
 
 
 class Store(NamedTuple):
-    """A value written to a buffer: moved on by the places `at`, and added to what is there if `adds`."""
+    """A value for a buffer, moved on by the places `at`; added to what is there if `adds`."""
 
     buffer: int
     value: int
@@ -52,7 +52,7 @@ class Store(NamedTuple):
 
 
 class Place(NamedTuple):
-    """An axis that is indexed: its size, the elements from one index to the next, the code of an error."""
+    """An axis that is indexed: its size, its stride in elements, the code of an error."""
 
     size: int
     stride: int
@@ -60,7 +60,7 @@ class Place(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """A running result: how it goes on, whether without its own element, and the buffer of its state.
+    """A running result: how it goes on, whether without its own element, the buffer of its state.
 
     Where the last axis is reduced the state is a local variable, and there is no buffer (-1).
     """
@@ -166,7 +166,7 @@ class Structure:
 
     @property
     def mode(self) -> str:
-        """ "map" without reduction, "rows" where the last axis is reduced, "columns" where it is kept."""
+        """ "map" without reduction, "rows" if the last axis is reduced, "columns" if it is kept."""
         if not any(self.reduced):
             return "map"
         return "rows" if self.reduced[-1] else "columns"

@@ -36,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -56,6 +57,9 @@ from lucid.compiler.instructions import (
 )
 from lucid.compiler.kernel import Kernel
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
 RELEASE_NS = 5_000  # cheaper plans keep the GIL: taking it back would cost as much
 
 
@@ -72,13 +76,13 @@ class Builder:
         self.kept: list[object] = []
         self.work = 0.0
 
-    def input(self, dtype: object, shape: Sequence[int], writeable: bool = False) -> Ref:
+    def input(self, dtype: DTypeLike, shape: Sequence[int], writeable: bool = False) -> Ref:
         """The next positional argument; writeable if some instruction writes into it."""
         cell = Cell()
         self.inputs.append(Input(cell, np.dtype(dtype), tuple(shape), writeable))
         return Ref(cell)
 
-    def output(self, dtype: object, shape: Sequence[int], into: Ref | None = None) -> Ref:
+    def output(self, dtype: DTypeLike, shape: Sequence[int], into: Ref | None = None) -> Ref:
         """The next result: a new array, or the input `into` itself, which is overwritten."""
         cell, alias = Cell(), -1
         if into is not None:
@@ -200,9 +204,12 @@ class Plan:
 
     def profile(self, on: bool = True) -> None:
         """Count the calls and nanoseconds of each instruction from now on, or stop."""
-        self._timers = np.zeros((len(self.labels), 2), np.int64) if on else self._timers
-        self._code[layout.TIMERS] = self._timers.ctypes.data if on else 0
+        if not on:
+            self._code[layout.TIMERS] = 0
+            return
+        self._timers = np.zeros((len(self.labels), 2), np.int64)
         self._code.kept.append(self._timers)  # a running call may still write to it
+        self._code[layout.TIMERS] = self._timers.ctypes.data
 
     def timings(self) -> list[tuple[str, int, int]]:
         """For each instruction its label, the number of its runs and their nanoseconds."""

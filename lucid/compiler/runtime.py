@@ -16,9 +16,10 @@ import signal
 import string
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
+from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
 from lucid.compiler import kernel
 from lucid.compiler.loader import Library
@@ -60,7 +61,7 @@ class Runtime:
         self.set_spins = _setter(library["lucid_set_spins"])
 
 
-def _setter(address: int) -> ctypes._CFuncPtr:
+def _setter(address: int) -> Callable[[int], None]:
     return ctypes.PYFUNCTYPE(None, ctypes.c_int64)(address)
 
 
@@ -132,6 +133,6 @@ def _numpy_addresses() -> dict[str, int]:
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype = ctypes.c_void_p
     get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    table = get_pointer(np._core._multiarray_umath._ARRAY_API, None)
+    table = get_pointer(_multiarray_umath._ARRAY_API, None)
     entries = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))
     return {"lucid_array_type": entries[2] or 0, "lucid_new_array": entries[94] or 0}
