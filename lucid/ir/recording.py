@@ -1,8 +1,8 @@
 """Recorder: watches one real run of a function, so that the run can be repeated without Python.
 
-While it is active every operation is put on the tape. The recorder notes which tensors from outside were
-read (they become inputs), which were written (they become outputs that are written back), which gradients
-changed, and which values Python looked at (they become guards).
+While it is active every operation is put on the tape. The recorder notes which tensors from outside
+were read (they become inputs), which were written (they become outputs that are written back),
+which gradients changed, and which values Python looked at (they become guards).
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class Recorder:
     def born(self, value: np.ndarray) -> Node:
         """The Node of a tensor made from an array during the run: a constant of it.
 
-        An array that is the value of a recorded tensor is no constant: the new tensor is that one, detached.
+        An array that is the value of a recorded tensor is no constant: the new tensor is that one,
+        detached.
         """
         known = self.values.get(id(value))
         if known is not None:

@@ -1,4 +1,4 @@
-"""rewrite: one walk over a Graph that lets a rule replace equations. Passes of the compiler are rules."""
+"""rewrite: a walk over a Graph in which a rule replaces equations, as the compiler's passes do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lucid.ir.tape import infer
 
 
 class Rewriter:
-    """The Graph that is being written: `make` adds an equation, `producer` finds the one that made a Var."""
+    """The Graph being written: `make` adds an equation, `producer` finds that of a Var."""
 
     def __init__(self) -> None:
         self.equations: list[Equation] = []
@@ -40,20 +40,25 @@ Rule = Callable[[Rewriter, Equation], Atom | None]
 
 
 def rewrite(graph: Graph, rule: Rule) -> Graph:
-    """`rule(rewriter, equation)` gives what stands for the equation's result instead, or None to keep it."""
+    """The Graph with the result of `rule(rewriter, equation)` for that of each equation.
+
+    Where the rule gives None the equation stays.
+    """
     writer = Rewriter()
     known: dict[Var, Atom] = {}
     for eqn in graph.equations:
-        inputs = tuple([known.get(x, x) if x.__class__ is Var else x for x in eqn.inputs])  # type: ignore[call-overload]
+        inputs = tuple([known.get(x, x) if x.__class__ is Var else x for x in eqn.inputs])
         writer.source = eqn.source
         current = Equation(eqn.op, inputs, eqn.outputs, eqn.source)
         found = rule(writer, current)
         if found is None:
             writer.add(current)
         else:
-            assert found.type == eqn.outputs[0].type, f"{eqn.op!r}: {eqn.outputs[0].type} became {found.type}"
+            assert found.type == eqn.outputs[0].type, (
+                f"{eqn.op!r}: {eqn.outputs[0].type} became {found.type}"
+            )
             known[eqn.outputs[0]] = found
-    outputs = tuple([known.get(x, x) if x.__class__ is Var else x for x in graph.outputs])  # type: ignore[call-overload]
+    outputs = tuple([known.get(x, x) if x.__class__ is Var else x for x in graph.outputs])
     return remove_dead(Graph(graph.name, graph.inputs, tuple(writer.equations), outputs))
 
 

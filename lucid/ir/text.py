@@ -183,9 +183,8 @@ def _equation(line: str, scope: dict[str, Var], graphs: dict[str, Graph], number
     context = vars_used[0].type.dtype if vars_used else None
     inputs = tuple(_atom(w, scope, context, number) for w in words)
     outputs = _declare(left.strip(), scope, number)
-    return Equation(
-        op, inputs, outputs, WrittenSource(comment.strip()) if comment.strip() else None
-    )  # type: ignore[arg-type]
+    source = WrittenSource(comment.strip()) if comment.strip() else None
+    return Equation(op, inputs, outputs, source)  # type: ignore[arg-type]
 
 
 def _split_op(text: str, graphs: dict[str, Graph], number: int) -> tuple[str, dict[str, Any], str]:
@@ -203,7 +202,7 @@ def _split_op(text: str, graphs: dict[str, Graph], number: int) -> tuple[str, di
         params = {k.arg: _resolve(ast.literal_eval(k.value), graphs) for k in call.keywords}  # type: ignore[attr-defined]
     except (SyntaxError, ValueError, KeyError):
         raise ParseError(f"line {number}: parameters {rest[: end + 1]} do not parse") from None
-    return name.group(), params, rest[end + 1 :]  # type: ignore[return-value]
+    return name.group(), params, rest[end + 1 :]
 
 
 def _resolve(value: Any, graphs: dict[str, Graph]) -> Any:

@@ -1,7 +1,7 @@
 """From what users pass to what primitives take: tensors and Literals of one dtype.
 
-The rules are PyTorch's: kinds are ordered bool < integer < floating < complex; a tensor with axes outranks
-a 0-d tensor, which outranks a Python scalar, unless the lesser one is of a higher kind.
+The rules are PyTorch's: kinds are ordered bool < integer < floating < complex; a tensor with axes
+outranks a 0-d tensor, which outranks a Python scalar, unless the lesser one is of a higher kind.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def result_type(*xs: Any) -> np.dtype:
             rank, dtype = 0, x
         else:
             x = x if isinstance(x, (Traced, Literal)) else as_tensor(x)
-            rank, dtype = (0 if x.ndim else 1), x.dtype
+            rank, dtype = (0 if x.shape else 1), x.dtype
         known = ranked[rank]
         ranked[rank] = dtype if known is None else _promote_dtypes(known, dtype)
     result: np.dtype | None = None
@@ -222,7 +222,10 @@ def operand(x: Any) -> Any:
 
 
 def promote(*xs: Any, floating: bool = False) -> list[Any]:
-    """The operands as tensors and Literals of one dtype; `floating` raises integers to the default float."""
+    """The operands as tensors and Literals of one dtype.
+
+    `floating` raises integers to the default floating dtype.
+    """
     xs = tuple([operand(x) for x in xs])
     dtype = result_type(*xs)
     if floating and dtype.kind not in "fc":

@@ -1,4 +1,4 @@
-"""A Case: one primitive with its parameters, inputs to try it on, and what NumPy or SciPy says it gives."""
+"""A Case: a primitive with parameters, inputs to try it on, and what NumPy or SciPy gives there."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from lucid.ir import Primitive
 
 @dataclass(frozen=True)
 class Arg:
-    """How to make one input: a kind of numbers, a shape, a range. `make(rng, dtype)` gives the array.
+    """How to make one input: kind of numbers, shape, range. `make(rng, dtype)` gives the array.
 
-    kind    "real" (floating, of the dtype under test), "complex", "int", "bool", "index" (int64 below `high`)
+    kind    "real" (floating, of the dtype under test), "complex", "int", "bool",
+            "index" (int64 below `high`)
     """
 
     kind: str
@@ -72,12 +73,12 @@ def index(*shape: int, high: int) -> Arg:
 
 @dataclass(frozen=True)
 class Case:
-    """`op` applied to `args` equals `expected(*arrays)`, which comes from NumPy, SciPy or a formula.
+    """`op` applied to `args` equals `expected(*arrays)`, from NumPy, SciPy or a formula.
 
     smooth     False where the derivative is not to be compared with finite differences
                (piecewise constant results, or kinks that the inputs may hit)
-    rtol       {"float64": ..., "float32": ...} where the usual tolerance is not right, with the reason
-               in a comment beside it
+    rtol       {"float64": ..., "float32": ...} where the usual tolerance is not right, with the
+               reason in a comment beside it
     """
 
     op: Primitive
