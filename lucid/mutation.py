@@ -11,6 +11,7 @@ and changes its value alone, as in PyTorch: `overwritten` stands for that on the
 
 from __future__ import annotations
 
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -18,26 +19,17 @@ import numpy as np
 from lucid.errors import DTypeError, GraphError, LucidError, ShapeError
 from lucid.ir.modes import local
 from lucid.ir.source import at_line, caller
-from lucid.ir.tape import (
-    ALIAS,
-    GRAD,
-    OVERWRITTEN,
-    STOP_GRADIENT,
-    TRACE,
-    Mutated,
-    Node,
-    bind,
-    is_recording,
-    renewed,
-    synchronise,
-    wrap,
-)
+from lucid.ir.bind import bind
+from lucid.ir.markers import ALIAS, OVERWRITTEN, STOP_GRADIENT
+from lucid.ir.sharing import renewed, synchronise
+from lucid.ir.tape import GRAD, Mutated, Node, TRACE, is_recording, wrap
 from lucid.ops.conditional import where
 from lucid.ops.movement import Slice
 from lucid.ops.promote import cast
 from lucid.ops.writing import SliceSet
 
 RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+ALONE = 3  # references to a Node that only its tensor has, seen from a function that looks at it
 
 
 def assign(x: Any, new: Any, what: str) -> Any:
@@ -158,6 +150,10 @@ def read_only(what: str) -> GraphError:
 def touch(x: Any) -> None:
     """Leave word that the memory of `x` was written; what the tape says of `x` stays."""
     node = x.node
+    if x.storage is None and node is not None and node.op is None and node.cell is not None:
+        if getrefcount(node) == ALONE:  # no graph has it, so none can need the old value
+            x.writes = getattr(x, "writes", 0) + 1
+            return
     saved = node is not None and node.saved is not None
     leave_word(x)
     if x.node is None:

@@ -23,7 +23,9 @@ from lucid.ir.graph import Graph
 from lucid.ir.modes import local
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.recording import Guard, Recorder
-from lucid.ir.tape import GRAD, TRACE, Node, Traced, bind, node_of, noted, wrap
+from lucid.ir.bind import bind
+from lucid.ir.sharing import node_of
+from lucid.ir.tape import GRAD, Node, TRACE, Traced, noted, wrap
 from lucid.ir.tracing import function_name, input_names
 from lucid.ir.types import Type
 from lucid.ops.call import Call

@@ -5,6 +5,7 @@ import pytest
 
 import lucid
 from lucid.compiler.jit import jit
+from lucid.errors import MutationError
 from lucid.func import grad, vmap
 
 
@@ -119,6 +120,26 @@ def test_state_is_written_once_a_call():
     for k in range(1, 6):
         assert step(lucid.ones(1)).tolist() == [2.0 * k]
         assert count.tolist() == [float(k)]
+
+
+def test_a_graph_notices_that_a_jitted_step_has_changed_a_parameter():
+    w = lucid.ones(2, requires_grad=True)
+
+    @jit
+    def step(x):
+        with lucid.no_grad():
+            w.add_(x)
+
+    for _ in range(3):
+        step(lucid.ones(2))
+        y = (w * w).sum()
+        step(lucid.ones(2))
+        with pytest.raises(MutationError):
+            y.backward()
+        del y
+        version = w._version
+        step(lucid.ones(2))
+        assert w._version == version + 1
 
 
 def test_a_gradient_can_be_cleared_after_the_update_it_was_for():
