@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lucid.errors import DTypeError, LucidError, ShapeError
+from lucid.ir.binding import fresh
 from lucid.ir.cut import Cut, cut
 from lucid.ir.modes import local
 from lucid.ir.pytree import flatten, unflatten
+from lucid.ir.sharing import storage_of
 from lucid.ir.source import at_line
-from lucid.ir.tape import TRACE, Traced, fresh, is_recording, residual, storage_of, wrap
+from lucid.ir.tape import TRACE, Traced, is_recording, residual, wrap
 from lucid.ir.tracing import function_name
 from lucid.ir.types import is_differentiable
 from lucid.mapping import vmap

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ShapeError
+from lucid.ir.binding import bind
 from lucid.ir.modes import local
+from lucid.ir.sharing import node_of
 from lucid.ir.source import at_line, caller
-from lucid.ir.tape import Node, Traced, bind, is_recording, node_of, noted, wrap
+from lucid.ir.tape import Node, Traced, is_recording, noted, wrap
 from lucid.mutation import RANK, assign, check_writable, flags_of, is_recorded, touch
 from lucid.ops import (
     arithmetic,

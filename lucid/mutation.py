@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError, GraphError, LucidError, ShapeError
-from lucid.ir.modes import local
-from lucid.ir.source import at_line, caller
-from lucid.ir.bind import bind
+from lucid.ir.binding import bind
 from lucid.ir.markers import ALIAS, OVERWRITTEN, STOP_GRADIENT
+from lucid.ir.modes import local
 from lucid.ir.sharing import renewed, synchronise
-from lucid.ir.tape import GRAD, Mutated, Node, TRACE, is_recording, wrap
+from lucid.ir.source import at_line, caller
+from lucid.ir.tape import GRAD, TRACE, Mutated, Node, is_recording, wrap
 from lucid.ops.conditional import where
 from lucid.ops.movement import Slice
 from lucid.ops.promote import cast

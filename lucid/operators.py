@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lucid.ir.tape import Traced, bind_one, bind_pair, bind_scalar
+from lucid.ir.binding import bind_one, bind_pair, bind_scalar
+from lucid.ir.tape import Traced
 from lucid.ops import arithmetic, logic, power, rounding
 from lucid.ops.apply import scalar
 from lucid.ops.kinds import Elementwise

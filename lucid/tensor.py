@@ -11,24 +11,14 @@ import numpy as np
 
 from lucid import numpy_interop
 from lucid.errors import DTypeError, GraphError, ShapeError
+from lucid.ir.binding import bind, set_class
 from lucid.ir.cut import ancestors, cut_nodes
 from lucid.ir.graph import Graph
+from lucid.ir.markers import STOP_GRADIENT
 from lucid.ir.modes import local
+from lucid.ir.sharing import link, node_of, renewed
 from lucid.ir.source import at_line, caller
-from lucid.ir.tape import (
-    GRAD,
-    STOP_GRADIENT,
-    TRACE,
-    Node,
-    bind,
-    is_recording,
-    link,
-    node_of,
-    renewed,
-    set_class,
-    unknown_value,
-    wrap,
-)
+from lucid.ir.tape import GRAD, TRACE, Node, is_recording, unknown_value, wrap
 from lucid.ir.types import is_differentiable
 from lucid.methods import Methods
 from lucid.operators import Operators

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lucid.ir.tape import bind
+from lucid.ir.binding import bind
 from lucid.ir.types import Type
 from lucid.ops.kinds import Elementwise, Linear
 from tests import laws

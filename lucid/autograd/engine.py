@@ -12,8 +12,9 @@ from lucid.autograd.watch import has_watchers, prepare_watched, run_hooks
 from lucid.errors import GraphError, ShapeError
 from lucid.ir.cut import Cut, cut_nodes
 from lucid.ir.modes import local
+from lucid.ir.sharing import node_of
 from lucid.ir.source import at_line
-from lucid.ir.tape import FREED, GRAD, TRACE, Node, is_recording, node_of, node_type, wrap
+from lucid.ir.tape import FREED, GRAD, TRACE, Node, is_recording, node_type, wrap
 from lucid.ir.template import find_cut
 from lucid.ir.types import Type
 from lucid.ops.promote import as_tensor, cast

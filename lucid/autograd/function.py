@@ -16,24 +16,13 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError, GraphError, ShapeError, TracedValueError
+from lucid.ir.binding import bind, fresh
 from lucid.ir.cut import cut
 from lucid.ir.modes import local
 from lucid.ir.primitive import Primitive
+from lucid.ir.sharing import node_of
 from lucid.ir.source import at_line, caller
-from lucid.ir.tape import (
-    GRAD,
-    TRACE,
-    Node,
-    Trace,
-    Traced,
-    bind,
-    fresh,
-    leaf,
-    node_of,
-    residual,
-    wrap,
-)
-from lucid.ir.tape import _serials as serials
+from lucid.ir.tape import GRAD, TRACE, Node, Trace, Traced, leaf, next_serial, residual, wrap
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.custom import CustomVjp
 from lucid.ops.promote import as_tensor, cast
@@ -301,7 +290,7 @@ def eager_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int) -> Any:
         node = node_of(args[position])
         node.saved = args[position].value
         inputs.append(node)
-    serial, source = next(serials), caller()
+    serial, source = next_serial(), caller()
     constant = {id(y) for y in ctx._not_differentiable}
     for i, (inner, y) in enumerate(zip(outputs, results)):
         wanted = id(inner) not in constant and is_differentiable(y.dtype)

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ShapeError
+from lucid.ir.binding import bind
 from lucid.ir.cut import Cut
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.modes import local
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
-from lucid.ir.tape import bind, wrap
+from lucid.ir.tape import wrap
 from lucid.ir.types import Type
 from lucid.ops.promote import as_tensor, cast
 from lucid.transforms.differentiate import Prepared

@@ -18,14 +18,14 @@ import numpy as np
 
 from lucid.compiler.hot import compile_hot
 from lucid.compiler.short_way import BROKEN, ShortWay, is_tracked
+from lucid.ir.binding import bind
 from lucid.ir.cut import cut_nodes
 from lucid.ir.graph import Graph
 from lucid.ir.modes import local
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.recording import Guard, Recorder
-from lucid.ir.bind import bind
 from lucid.ir.sharing import node_of
-from lucid.ir.tape import GRAD, Node, TRACE, Traced, noted, wrap
+from lucid.ir.tape import GRAD, TRACE, Node, Traced, noted, wrap
 from lucid.ir.tracing import function_name, input_names
 from lucid.ir.types import Type
 from lucid.ops.call import Call

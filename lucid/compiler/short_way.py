@@ -106,7 +106,7 @@ def is_tracked(x: Any) -> bool:
 
 def plain_tensors(arrays: Sequence[np.ndarray]) -> list[Any]:
     """`wrap` for many arrays while nothing is recorded."""
-    new, cls, out = object.__new__, tape._class, []
+    new, cls, out = object.__new__, tape.tensor_class, []
     for array in arrays:
         x = new(cls)
         x.value = array

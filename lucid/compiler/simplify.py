@@ -13,8 +13,8 @@ import numpy as np
 
 from lucid.compiler.fuse import scalar_name
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
+from lucid.ir.markers import Alias, Overwritten, StopGradient
 from lucid.ir.rewrite import Rewriter, rewrite
-from lucid.ir.tape import Alias, Overwritten, StopGradient
 from lucid.ir.types import SHORT_NAMES, Type, is_differentiable
 from lucid.ops.arithmetic import Abs, Add, Cast, Div, Mul, Neg, Sub
 from lucid.ops.conditional import Where

@@ -1,9 +1,10 @@
 """The IR: types, Graphs, the tape that eager operations write, and the text form."""
 
+from lucid.ir.binding import bind
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.interpret import Program, evaluate
 from lucid.ir.primitive import REGISTRY, Primitive
-from lucid.ir.tape import Node, bind
+from lucid.ir.tape import Node
 from lucid.ir.text import parse, to_text
 from lucid.ir.tracing import replay, trace
 from lucid.ir.types import Type

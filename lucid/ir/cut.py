@@ -12,7 +12,9 @@ from operator import attrgetter
 from typing import Any
 
 from lucid.ir.graph import Equation, Graph, Literal, Var
-from lucid.ir.tape import ALIAS, FREED, GRAD, Node, as_source, freed, infer, node_of, node_type
+from lucid.ir.markers import ALIAS
+from lucid.ir.sharing import node_of
+from lucid.ir.tape import FREED, GRAD, Node, as_source, freed, infer, node_type
 
 _by_serial = attrgetter("serial")
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from lucid.ir.markers import STOP_GRADIENT
 from lucid.ir.modes import local
-from lucid.ir.tape import GRAD, STOP_GRADIENT, Node, next_serial, recording
+from lucid.ir.tape import GRAD, Node, next_serial, recording
 
 
 class Guard:

@@ -13,7 +13,8 @@ from typing import Any
 
 from lucid.ir.cut import Cut, cut_to_leaves
 from lucid.ir.graph import Literal
-from lucid.ir.tape import ALIAS, GRAD, Node
+from lucid.ir.markers import ALIAS
+from lucid.ir.tape import GRAD, Node
 
 KEPT = 512
 ALTERNATIVES = 4

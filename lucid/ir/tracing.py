@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lucid.ir.binding import bind, fresh, record_constant
 from lucid.ir.cut import cut
 from lucid.ir.graph import Equation, Graph, Literal
 from lucid.ir.modes import local
 from lucid.ir.pytree import flatten, unflatten
-from lucid.ir.tape import GRAD, TRACE, Trace, Traced, bind, fresh, is_traced, leaf, record_constant
+from lucid.ir.tape import GRAD, TRACE, Trace, Traced, is_traced, leaf
 from lucid.ir.types import Type, is_differentiable
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError
+from lucid.ir.binding import bind, bind_one, bind_pair, bind_scalar
 from lucid.ir.graph import Literal
 from lucid.ir.source import at_line
-from lucid.ir.tape import Traced, bind, bind_one, bind_pair, bind_scalar, infer
+from lucid.ir.tape import Traced, infer
 from lucid.ops.kinds import Elementwise
 from lucid.ops.promote import as_tensor, cast, get_default_dtype, literal, promote
 

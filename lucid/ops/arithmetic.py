@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError
+from lucid.ir.binding import bind
 from lucid.ir.source import at_line
-from lucid.ir.tape import bind
 from lucid.ir.types import DTYPES, Type, is_differentiable
 from lucid.ops.apply import binary, floating_binary, unary
 from lucid.ops.kinds import SCALE, Elementwise, Linear

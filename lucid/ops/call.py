@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from lucid.ir.binding import bind
 from lucid.ir.graph import Graph
 from lucid.ir.interpret import Hot, Program
 from lucid.ir.primitive import Primitive
-from lucid.ir.tape import bind
 from lucid.ir.types import Type
 from lucid.ops.custom import apply
 

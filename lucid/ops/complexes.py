@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from lucid.ir.binding import bind
 from lucid.ir.graph import Literal
-from lucid.ir.tape import bind, wrap
+from lucid.ir.tape import wrap
 from lucid.ops.apply import refuse, unary
 from lucid.ops.conditional import where
 from lucid.ops.kinds import Elementwise, sum_to

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError
+from lucid.ir.binding import bind
 from lucid.ir.graph import Literal
 from lucid.ir.source import at_line
-from lucid.ir.tape import bind
 from lucid.ir.types import Type
 from lucid.ops.apply import binary, operands, refuse, unary
 from lucid.ops.kinds import Elementwise, numbers, sum_to

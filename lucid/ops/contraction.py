@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
+from lucid.ir.binding import bind, bind_pair
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
-from lucid.ir.tape import Traced, bind, bind_pair
+from lucid.ir.tape import Traced
 from lucid.ir.types import Type, broadcast_shapes
 from lucid.ops.contracting import contract
 from lucid.ops.kinds import Bilinear, align, conjugate, sum_to

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.ir.tape import bind
+from lucid.ir.binding import bind
 from lucid.ir.types import Type
 from lucid.ops.kinds import Linear
 from lucid.ops.promote import as_tensor

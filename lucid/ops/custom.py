@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from lucid.ir.binding import bind
 from lucid.ir.graph import Graph, Literal
 from lucid.ir.interpret import Program
 from lucid.ir.modes import local
 from lucid.ir.primitive import Primitive
-from lucid.ir.tape import bind, wrap
+from lucid.ir.tape import wrap
 from lucid.ir.tracing import replay
 from lucid.ir.types import Type, is_differentiable
 

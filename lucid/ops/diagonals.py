@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import AxisError, ShapeError
+from lucid.ir.binding import bind
 from lucid.ir.source import at_line
-from lucid.ir.tape import bind, wrap
+from lucid.ir.tape import wrap
 from lucid.ops.arguments import explained
 from lucid.ops.axes import axis_of
 from lucid.ops.conditional import where

@@ -8,9 +8,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from lucid.errors import ArgumentError, AxisError, ShapeError
+from lucid.ir.binding import bind
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
-from lucid.ir.tape import Traced, bind
+from lucid.ir.tape import Traced
 from lucid.ir.types import Type
 from lucid.ops.axes import axis_of, without
 from lucid.ops.kinds import SCALE, Constant

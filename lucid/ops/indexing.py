@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import AxisError, DTypeError, IndexingError, ShapeError
+from lucid.ir.binding import bind
 from lucid.ir.source import at_line
-from lucid.ir.tape import bind, wrap
+from lucid.ir.tape import wrap
 from lucid.ir.types import Type
 from lucid.ops.kinds import Linear
 from lucid.ops.movement import Transpose, both_batched, repeat_in_front, replaced

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ShapeError
+from lucid.ir.binding import bind
 from lucid.ir.source import at_line
-from lucid.ir.tape import Traced, bind, wrap
+from lucid.ir.tape import Traced, wrap
 from lucid.ops.arguments import explained
 from lucid.ops.axes import axis_of, either, shape_of
 from lucid.ops.creation import full

@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
+from lucid.ir.binding import bind
 from lucid.ir.graph import Literal
 from lucid.ir.primitive import Primitive
-from lucid.ir.tape import bind
 from lucid.ir.types import SHORT_NAMES, Type, broadcast_shapes
 from lucid.ops.quiet import quiet
 

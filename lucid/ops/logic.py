@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lucid.ir.tape import Traced, bind
+from lucid.ir.binding import bind
+from lucid.ir.tape import Traced
 from lucid.ops.apply import binary, scalar, unary
 from lucid.ops.kinds import Elementwise
 from lucid.ops.promote import as_tensor, cast, operand

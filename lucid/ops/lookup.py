@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.errors import DTypeError, IndexingError, ShapeError
+from lucid.ir.binding import bind
 from lucid.ir.source import at_line
-from lucid.ir.tape import bind
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.arguments import explained
 from lucid.ops.axes import axis_of, either

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import AxisError, DTypeError, ShapeError
+from lucid.ir.binding import bind
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
-from lucid.ir.tape import bind
 from lucid.ir.types import Type
 from lucid.ops.axes import axis_of, resolve_shape, shape_of, without
 from lucid.ops.kinds import Linear

@@ -7,8 +7,8 @@ from string import ascii_letters
 from typing import Any
 
 from lucid.errors import ShapeError
+from lucid.ir.binding import bind
 from lucid.ir.source import at_line
-from lucid.ir.tape import bind
 from lucid.ops.arguments import explained
 from lucid.ops.axes import axis_of
 from lucid.ops.contraction import MATMUL, bind_einsum

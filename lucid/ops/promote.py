@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
+from lucid.ir.binding import bind
 from lucid.ir.graph import Literal
 from lucid.ir.source import at_line
-from lucid.ir.tape import Traced, bind, wrap
+from lucid.ir.tape import Traced, wrap
 from lucid.ir.types import SHORT_NAMES, dtype_of
 
 _BOOL, _INT = np.dtype("bool"), np.dtype("int64")

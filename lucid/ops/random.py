@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
+from lucid.ir.binding import bind
 from lucid.ir.source import at_line
-from lucid.ir.tape import Traced, bind, wrap
+from lucid.ir.tape import Traced, wrap
 from lucid.ir.types import Type, dtype_of
 from lucid.ops.axes import shape_of
 from lucid.ops.kinds import Constant

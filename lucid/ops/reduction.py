@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lucid.errors import ArgumentError, AxisError, DTypeError
+from lucid.ir.binding import bind, bind_one
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
-from lucid.ir.tape import Traced, bind, bind_one, infer
+from lucid.ir.tape import Traced, infer
 from lucid.ir.types import Type
 from lucid.ops.axes import axes_of, with_ones, without
 from lucid.ops.kinds import Constant, Linear, conjugate, times

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lucid.errors import DTypeError
+from lucid.ir.binding import bind
 from lucid.ir.primitive import Primitive
-from lucid.ir.tape import bind
 from lucid.ir.types import Type
 from lucid.ops.axes import with_ones
 from lucid.ops.indexing import PutAlong, TakeAlong

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from lucid.errors import AxisError, ShapeError
+from lucid.ir.binding import bind
 from lucid.ir.source import at_line
-from lucid.ir.tape import bind
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.arguments import explained
 from lucid.ops.axes import axes_of, axis_of, either, resolve_shape, shape_of

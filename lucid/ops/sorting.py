@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ShapeError
-from lucid.ir.tape import bind, infer
+from lucid.ir.binding import bind
+from lucid.ir.tape import infer
 from lucid.ir.types import Type
 from lucid.ops.axes import axis_of
 from lucid.ops.kinds import Constant

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
+from lucid.ir.binding import bind
 from lucid.ir.source import at_line
-from lucid.ir.tape import bind
 from lucid.ops.apply import refuse
 from lucid.ops.arguments import explained
 from lucid.ops.axes import axis_of, with_ones

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lucid.errors import DTypeError, IndexingError, LucidError, ShapeError
+from lucid.ir.binding import bind
 from lucid.ir.source import at_line
-from lucid.ir.tape import TRACE, Traced, bind, wrap
+from lucid.ir.tape import TRACE, Traced, wrap
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.axes import without
 from lucid.ops.conditional import where

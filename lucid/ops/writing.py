@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
+from lucid.ir.binding import bind
 from lucid.ir.graph import Literal
 from lucid.ir.primitive import Primitive
-from lucid.ir.tape import bind
 from lucid.ir.types import Type
 from lucid.ops.conditional import where
 from lucid.ops.indexing import (

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from lucid.ir.tape import record_constant, wrap
+from lucid.ir.binding import record_constant
+from lucid.ir.tape import wrap
 from lucid.ir.types import SHORT_NAMES, Shape
 from lucid.ops.creation import Full, Iota
 from lucid.ops.promote import cast, literal

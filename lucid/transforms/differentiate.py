@@ -14,10 +14,11 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
+from lucid.ir.binding import sibling
 from lucid.ir.cut import Cut
 from lucid.ir.graph import Graph, Literal, Var
 from lucid.ir.interpret import Runner
-from lucid.ir.tape import Node, residual, sibling, wrap
+from lucid.ir.tape import Node, residual, wrap
 from lucid.ir.tracing import replay
 from lucid.ir.types import Type
 from lucid.ir.verify import verify

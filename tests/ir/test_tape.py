@@ -12,9 +12,11 @@ import pytest
 import lucid
 from lucid.errors import LeakError, ShapeError, TracedValueError
 from lucid.ir import Graph, Literal, evaluate, parse, trace
+from lucid.ir.binding import bind
 from lucid.ir.cut import cut
 from lucid.ir.modes import local
-from lucid.ir.tape import TRACE, Trace, bind, leaf, node_of
+from lucid.ir.sharing import node_of
+from lucid.ir.tape import TRACE, Trace, leaf
 from lucid.ir.types import Type
 from lucid.ops.arithmetic import ADD, MUL
 from lucid.ops.reduction import Sum
