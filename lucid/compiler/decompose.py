@@ -19,7 +19,7 @@ from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.primitive import Primitive
 from lucid.ir.rewrite import Rewriter, remove_dead
 from lucid.ir.tape import infer
-from lucid.ir.types import SHORT_NAMES, Type
+from lucid.ir.types import DTYPES, SHORT_NAMES, Type
 from lucid.ops.arithmetic import Add, Cast, Div, Mul, Sub
 from lucid.ops.conditional import Where
 from lucid.ops.contraction import Einsum, Matmul
@@ -129,9 +129,12 @@ def index_of(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
     chosen = w.make(Eq(), x, w.spread(extreme, x, (axis,)))
     if x.type.dtype.kind == "f":
         chosen = w.make(BitwiseOr(), chosen, w.make(Ne(), x, x))
-    places = w.make(Iota(x.type.shape, axis, SHORT_NAMES[out.dtype]))
-    found = w.make(Where(), chosen, places, Literal(x.type.shape[axis], out.dtype))
-    return [w.make(Min((axis,)), found)]
+    n = x.type.shape[axis]
+    dtype = "i32" if n < 2**31 else "i64"  # the smaller, the more of them in a vector
+    places = w.make(Iota(x.type.shape, axis, dtype))
+    found = w.make(Where(), chosen, places, Literal(n, DTYPES[dtype]))
+    least = w.make(Min((axis,)), found)
+    return [least if least.type == out else w.make(Cast(SHORT_NAMES[out.dtype]), least)]
 
 
 def contraction(w: Decomposer, eqn: Equation) -> Sequence[Atom]:

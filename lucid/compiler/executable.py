@@ -68,10 +68,10 @@ class Executable:
         for part in self.parts:
             if isinstance(part, Segment):
                 assert part.plan is not None
-                results = part.plan(*[env[x] for x in part.inputs])
-                if part.checks and results[-1]:
+                given = list(part.plan(*[env[x] for x in part.inputs]))
+                if part.checks and given[-1]:
                     self.explain(inputs)
-                env.update(zip(part.outputs, results))
+                env.update(zip(part.outputs, given))
             else:
                 with np.errstate(all="ignore"):
                     out = part.op.eval(*[self.read(x, env) for x in part.inputs])

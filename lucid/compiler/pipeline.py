@@ -13,7 +13,13 @@ from lucid.compiler.simplify import simplify
 from lucid.ir.graph import Graph
 from lucid.ir.verify import verify
 
-STAGES = {"decomposed": decompose, "paired": pair, "simplified": simplify, "shared": share, "settled": settle}
+STAGES = {
+    "decomposed": decompose,
+    "paired": pair,
+    "simplified": simplify,
+    "shared": share,
+    "settled": settle,
+}
 
 
 def stages(graph: Graph) -> dict[str, Graph]:

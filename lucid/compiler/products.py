@@ -83,8 +83,8 @@ def add_product(builder: Builder, x: Array, y: Array, out: Array, label: str) ->
     )
     for place in itertools.product(*[range(axis.size) for axis in others]):
         at = [sum(i * axis.strides[j] for i, axis in zip(place, others)) for j in range(3)]
-        addresses = [replace(a, offset=a.offset + o).address for a, o in zip((x, y, out), at)]
-        blas.gemm(builder, product, *addresses, label)
+        a, b, c = (replace(v, offset=v.offset + o).address for v, o in zip((x, y, out), at))
+        blas.gemm(builder, product, a, b, c, label)
 
 
 def scaled(strides: tuple[int, int, int], size: int) -> tuple[int, int, int]:

@@ -45,11 +45,12 @@ def test_argmax_of_integers_is_the_least_index_of_the_maximum():
         %0: i32[] = max[axes=(0,)] x
         %1: i32[4] = broadcast[shape=(4,), axes=()] %0
         %2: bool[4] = eq x %1
-        %3: i64[4] = iota[shape=(4,), axis=0, dtype='i64']
-        %4: i64[4] = where %2 %3 4:i64
-        %5: i64[] = min[axes=(0,)] %4
+        %3: i32[4] = iota[shape=(4,), axis=0, dtype='i32']
+        %4: i32[4] = where %2 %3 4:i32
+        %5: i32[] = min[axes=(0,)] %4
+        %6: i64[] = cast[dtype='i64'] %5
         """,
-        "%5",
+        "%6",
     )
 
 

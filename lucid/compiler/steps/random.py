@@ -178,4 +178,5 @@ class RandomBitsStep:
                 array = dense
             given.append(array)
         size = math.prod(eqn.op.shape)  # type: ignore[attr-defined]
-        return [*work, RandomWork(*given, out, size, label)]
+        keys, counters = given
+        return [*work, RandomWork(keys, counters, out, size, label)]
