@@ -1,4 +1,4 @@
-"""Array: where a value lies in memory while a plan is laid out: an address, a shape, strides in elements.
+"""Array: where a value lies in memory while a plan is laid out: address, shape and strides.
 
 Operations that only rename indices are applied to it without touching an element.
 """
@@ -66,10 +66,10 @@ class Array:
                     self.offset,
                 )
             case Broadcast(shape, axes):
-                strides = [0] * len(shape)
+                apart = [0] * len(shape)
                 for n, stride, axis in zip(self.shape, self.strides, axes):
-                    strides[axis] = stride if n == shape[axis] else 0
-                return Array(self.ref, Type(dtype, shape), tuple(strides), self.offset)
+                    apart[axis] = stride if n == shape[axis] else 0
+                return Array(self.ref, Type(dtype, shape), tuple(apart), self.offset)
             case Real() | Imag():
                 part = Type(np.empty(0, dtype).real.dtype, self.shape)
                 first = 2 * self.offset + isinstance(op, Imag)

@@ -1,10 +1,12 @@
-"""fuse: the equations of a Graph -> steps, in order. A step is a group of equations for one kernel, or one equation alone.
+"""fuse: the equations of a Graph -> steps in order: groups for one kernel, or one equation alone.
 
-Elementwise equations and reductions are grouped over one domain. Operations that only rename indices
-(transpose, broadcast, reshape by ones) are no step at all: they are part of how a value is read.
+Elementwise equations and reductions are grouped over one domain. Operations that only rename
+indices (transpose, broadcast, reshape by ones) are no step at all: they are part of how a value is
+read.
 
-Every step has a level, greater than that of all steps it reads from. An equation joins the group of an
-operand if everything else it reads has a lower level: then no cycle can arise, and fusing is linear.
+Every step has a level, greater than that of all steps it reads from. An equation joins the group of
+an operand if everything else it reads has a lower level: then no cycle can arise, and fusing is
+linear.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ Step = Group | Alone
 
 @dataclass(frozen=True)
 class Reading:
-    """How a Var is read from another: axis by axis, None where it is repeated. `plain`: nothing else happens."""
+    """How a Var is read from another: axis by axis, None where repeated; `plain`: and no more."""
 
     base: Any
     axes: tuple[int | None, ...]
@@ -149,7 +151,7 @@ class Fuser:
         return sorted(alive, key=lambda step: step.level)
 
     def stored(self, fits: Sequence[bool]) -> set[Any]:
-        """What must lie in memory: for an output, a view, or an equation that is no part of a loop."""
+        """What must lie in memory: for an output, a view, or an equation outside of loops."""
         out: set[Any] = set(self.graph.outputs)
         for eqn, fit in zip(self.graph.equations, fits):
             if not fit or isinstance(eqn.op, Full):
@@ -356,7 +358,7 @@ class Fuser:
     def check_reduction(
         self, group: Group, eqn: Equation, coords: tuple[int | None, ...], peers: Sequence[Any]
     ) -> bool:
-        """One set of reduced axes a group, and no second pass over what is too large to read twice."""
+        """One set of reduced axes a group, and no second pass over what is too large for it."""
         reduced = group.reduced
         for peer in peers:
             reduced = reduced or peer.reduced

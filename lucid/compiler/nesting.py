@@ -274,7 +274,7 @@ class NestBuilder:
         return self.add(Value("place", (index,), "i64", list(self.places).index(key)))
 
     def put(self, eqn: Equation, points: Sequence[int | None]) -> int:
-        """put_along of one element a row: it stands where the index is that of the point, else 0."""
+        """put_along of one element a row: there where the index is that of the point, else 0."""
         op, dtype = eqn.op, SHORT_NAMES[eqn.outputs[0].type.dtype]
         value, index = (self.operand(x, points) for x in eqn.inputs)
         place = self.place(index, Place(op.size, 1, self.layout.check(eqn)))  # type: ignore[attr-defined]

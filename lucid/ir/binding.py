@@ -1,4 +1,4 @@
-"""bind: the one way to apply an operation. It computes where values are known and records where tracked.
+"""bind: the one way to apply an operation. It computes what is known and records what is tracked.
 
 `bind_pair`, `bind_one` and `bind_scalar` are the same steps for the commonest operands, unrolled,
 because recording an addition of ten elements must not cost more than computing it.
@@ -310,6 +310,7 @@ def sibling(node: Node, index: int) -> Node:
         other.saved, storage = node.outs[index]
         other.stamp = (storage, 0)
     else:
+        assert node.op is not None
         other.type = infer(node.op, tuple([x.type for x in node.inputs]))[index]
     return other
 

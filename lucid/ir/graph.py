@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from lucid.ir.types import Type
 if TYPE_CHECKING:
     from lucid.ir.primitive import Primitive
 
-Scalar = Union[bool, int, float, complex]
+Scalar = bool | int | float | complex
 
 
 class Var:
@@ -68,7 +68,7 @@ class Literal:
         return f"Literal({self.value!r}: {self.type})"
 
 
-Atom = Union[Var, Literal]
+Atom = Var | Literal
 
 
 class Equation(NamedTuple):

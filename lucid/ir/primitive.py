@@ -11,6 +11,7 @@ zero tangent and the zero cotangent.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 from typing import Any, ClassVar, dataclass_transform
 
@@ -88,7 +89,7 @@ class Primitive(_Parameters):
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        own = cls.__dict__.get("__annotations__", {})
+        own = inspect.get_annotations(cls)
         if any(not str(kind).startswith("ClassVar") for kind in own.values()):
             dataclasses.dataclass(frozen=True, repr=False)(cls)  # 0.7 ms: only where it has fields
             cls.__hash__ = _remembered(cls.__hash__)  # type: ignore[method-assign]

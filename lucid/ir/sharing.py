@@ -1,4 +1,4 @@
-"""Shared memory: tensors that are views of one another, and how a write to one is seen by the tape."""
+"""Shared memory: tensors that are views of one another, and how the tape sees a write to one."""
 
 from __future__ import annotations
 
