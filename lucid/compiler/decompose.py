@@ -4,7 +4,7 @@
     argmax, argmin  the least index at which the extreme element stands
     einsum          transposes, reshapes, products and sums of two operands at a time
     matmul          of integers: products and sums; of nothing: zeros
-    custom_vjp      its forward Graph
+    call            its Graph; custom_vjp its forward Graph
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from lucid.ir.rewrite import Rewriter, remove_dead
 from lucid.ir.tape import infer
 from lucid.ir.types import DTYPES, SHORT_NAMES, Type
 from lucid.ops.arithmetic import Add, Cast, Div, Mul, Sub
+from lucid.ops.call import Call
 from lucid.ops.conditional import Where
 from lucid.ops.contraction import Einsum, Matmul
 from lucid.ops.creation import Full, Iota
@@ -94,9 +95,9 @@ def literal(value: Any, type: Type) -> Literal:
 def written_out(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
     """What stands for the results of an equation, None where it stays as it is."""
     op = type(eqn.op)
-    if op is CustomVjp:
-        count = len(eqn.op.forward.inputs)  # type: ignore[attr-defined]
-        source, outs = w.source, w.inline(eqn.op.forward, eqn.inputs[:count])  # type: ignore[attr-defined]
+    if isinstance(eqn.op, (Call, CustomVjp)):
+        inner = eqn.op.graph if isinstance(eqn.op, Call) else eqn.op.forward
+        source, outs = w.source, w.inline(inner, eqn.inputs[: len(inner.inputs)])
         w.source = source
         return outs
     known = all(SHORT_NAMES[x.type.dtype] in LLVM for x in eqn.inputs)

@@ -7,6 +7,8 @@ import pytest
 
 from lucid.compiler.decompose import decompose
 from lucid.ir import evaluate, parse, verify
+from lucid.ir.graph import Equation, Graph, Var
+from lucid.ops.call import Call
 
 
 def decomposed(text: str) -> str:
@@ -115,3 +117,20 @@ def test_an_einsum_written_out_has_its_value(equation, dtype):
     parts = verify(decompose(whole))
     assert not any(eqn.op.name == "einsum" for eqn in parts.equations)
     np.testing.assert_array_equal(evaluate(parts, *arrays)[0], evaluate(whole, *arrays)[0])
+
+
+def test_a_called_graph_is_written_out_each_time_with_vars_of_its_own():
+    inner = parse(graph("a: f32[2]", "%0: f32[2] = sin a\n%1: f32[2] = mul %0 %0", "%1"))
+    x, y, z = (Var(inner.inputs[0].type, name) for name in ("x", "", ""))
+    calls = (Equation(Call(inner), (x,), (y,)), Equation(Call(inner), (y,), (z,)))
+    text = str(verify(decompose(Graph("f", (x,), calls, (z,)))))
+    assert text == graph(
+        "x: f32[2]",
+        """
+        %0: f32[2] = sin x
+        %1: f32[2] = mul %0 %0
+        %2: f32[2] = sin %1
+        %3: f32[2] = mul %2 %2
+        """,
+        "%3",
+    )
