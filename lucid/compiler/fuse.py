@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lucid.compiler import scalars
 from lucid.compiler.scalar_code import LLVM, supported
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.types import SHORT_NAMES, Type
@@ -36,6 +37,13 @@ REDUCTIONS: dict[type, str] = {
 }  # fmt: skip
 LONG_ROW = 1 << 16  # elements of a row that is still read twice rather than stored
 FEW_ROWS = 8
+SMALL = 4096  # elements of a domain that may be gone over twice whatever its shape
+MOST_LOOPS = 6  # over one row, in each of which what was not stored is computed again
+HEAVY = 20  # the weight of a function such as exp, where an addition has 1
+MOST_WEIGHT = 600  # of a kernel: longer ones compile for seconds and run no faster
+
+
+Coords = tuple[int | None, ...]
 
 
 @dataclass(eq=False)
@@ -46,15 +54,18 @@ class Group:
     reduced    axes that its reductions take away; None before there is one
     coords     for each Var computed here, the axis of the domain that each of its axes runs along
     points     the same for the points at which its equation is computed: before a reduction
+    loops      the loop over the reduced axes in which each Var is known: the reductions before it
+    weight     how long the code is, about
     """
 
     sizes: tuple[int, ...]
     level: int
     reduced: frozenset[int] | None = None
     equations: list[Equation] = field(default_factory=list)
-    coords: dict[Var, tuple[int | None, ...]] = field(default_factory=dict)
-    points: dict[Var, tuple[int | None, ...]] = field(default_factory=dict)
-    after: set[Var] = field(default_factory=set)  # Vars that depend on a reduction of the group
+    coords: dict[Var, Coords] = field(default_factory=dict)
+    points: dict[Var, Coords] = field(default_factory=dict)
+    loops: dict[Var, int] = field(default_factory=dict)
+    weight: int = 0
 
 
 @dataclass(eq=False)
@@ -148,6 +159,10 @@ class Fuser:
             elif not fit or not self.join(eqn):
                 self.alone(eqn)
         alive = [s for s in self.steps if s not in self.merged]
+        place = {eqn: number for number, eqn in enumerate(self.graph.equations)}
+        for step in alive:
+            if isinstance(step, Group):
+                step.equations.sort(key=place.__getitem__)
         return sorted(alive, key=lambda step: step.level)
 
     def stored(self, fits: Sequence[bool]) -> set[Any]:
@@ -192,6 +207,10 @@ class Fuser:
                 )
         return Reading(inner.base, (), False)
 
+    def base(self, x: Any) -> Any:
+        """What `x` is a view of, and otherwise itself."""
+        return self.readings[x].base if x in self.readings else x
+
     def level_of(self, x: Any) -> int:
         step = self.find(x)
         return 0 if step is None else step.level
@@ -203,7 +222,9 @@ class Fuser:
         base = self.reading(x).base
         step = self.step_of.get(base)
         while step in self.merged:
-            step = self.merged[step]  # type: ignore[index]
+            known = self.merged[step]  # type: ignore[index]
+            self.merged[step] = self.merged.get(known, known)  # type: ignore[index]
+            step = known
         return step
 
     # Steps
@@ -239,7 +260,7 @@ class Fuser:
         peers = [s for s in others.values() if s.level >= group.level]
         if any(not isinstance(s, Group) or s.level > group.level for s in peers):
             return False
-        if isinstance(eqn.op, INDEXED) and self.find(eqn.inputs[0]) in (group, *peers):
+        if any(self.find(x) in (group, *peers) for x in self.read_from_memory(eqn)):
             return False
         coords = self.place(group, eqn)
         if coords is None:
@@ -250,29 +271,44 @@ class Fuser:
             if renaming is None:
                 return False
             renamings.append((peer, renaming))
-        if not self.check_reduction(group, eqn, coords, [p for p, _ in renamings]):
+        if not self.may_reduce(group, eqn, coords, peers):
             return False
+        weights = [weight_of(eqn), group.weight, *[peer.weight for peer, _ in renamings]]  # type: ignore[union-attr]
+        if sum(weights) > MOST_WEIGHT:
+            return not group.equations and self.add(group, eqn, coords)
         for peer, renaming in renamings:
-            self.merge(group, peer, renaming)  # type: ignore[arg-type]
-        self.add(group, eqn, coords)
-        return True
+            group, coords = self.merge(group, peer, renaming, coords)  # type: ignore[arg-type]
+        return self.add(group, eqn, coords)
 
-    def add(self, group: Group, eqn: Equation, coords: tuple[int | None, ...]) -> None:
+    def read_from_memory(self, eqn: Equation) -> list[Any]:
+        """Operands that an equation does not read point by point: from views, or at indices."""
+        out = [x for x in eqn.inputs if isinstance(x, Var) and not self.reading(x).plain]
+        return [eqn.inputs[0], *out] if isinstance(eqn.op, INDEXED) else out
+
+    def add(self, group: Group, eqn: Equation, coords: Coords) -> bool:
         out = eqn.outputs[0]
         group.points[out] = coords
+        group.loops[out] = max([group.loops.get(self.base(x), 0) for x in eqn.inputs], default=0)
+        gone = self.taken_away(eqn, coords)
+        if gone:
+            group.reduced = gone
+            group.loops[out] += 1
         if type(eqn.op) in REDUCTIONS:
-            gone = frozenset(a for a in (coords[i] for i in eqn.op.axes) if a is not None)  # type: ignore[attr-defined]
-            group.reduced = gone if gone else group.reduced
             coords = tuple(a for i, a in enumerate(coords) if i not in eqn.op.axes)  # type: ignore[attr-defined]
-            if gone:
-                group.after.add(out)
-        if any(isinstance(x, Var) and self.reading(x).base in group.after for x in eqn.inputs):
-            group.after.add(out)
+        group.weight += weight_of(eqn)
         group.equations.append(eqn)
         group.coords[out] = coords
         self.step_of[out] = group
+        return True
 
-    def place(self, group: Group, eqn: Equation) -> tuple[int | None, ...] | None:
+    @staticmethod
+    def taken_away(eqn: Equation, coords: Coords) -> frozenset[int]:
+        """The axes of the domain that an equation reduces."""
+        if type(eqn.op) not in REDUCTIONS:
+            return frozenset()
+        return frozenset(a for a in (coords[i] for i in eqn.op.axes) if a is not None)  # type: ignore[attr-defined]
+
+    def place(self, group: Group, eqn: Equation) -> Coords | None:
         """The axes of the domain that the equation's points (before a reduction) run along."""
         shape = (
             eqn.inputs[0].type.shape if type(eqn.op) in REDUCTIONS else eqn.outputs[0].type.shape
@@ -308,7 +344,7 @@ class Fuser:
         return tuple(coords) if len(set(named)) == len(named) else None
 
     def renaming(
-        self, group: Group, peer: Group, eqn: Equation, coords: tuple[int | None, ...]
+        self, group: Group, peer: Group, eqn: Equation, coords: Coords
     ) -> dict[int, int] | None:
         """Axes of another group's domain as axes of this one's, where they can be one group."""
         if sorted(peer.sizes) != sorted(group.sizes):
@@ -339,47 +375,58 @@ class Fuser:
                 names[a] = a if a in free else free[0]
         if any(peer.sizes[a] != group.sizes[b] for a, b in names.items()):
             return None
+        if len(set(names.values())) != len(names):
+            return None
         if peer.reduced is not None and group.reduced is not None:
             if frozenset(names[a] for a in peer.reduced) != group.reduced:
                 return None
         return names
 
-    def merge(self, group: Group, peer: Group, names: dict[int, int]) -> None:
+    def merge(
+        self, group: Group, peer: Group, names: dict[int, int], coords: Coords
+    ) -> tuple[Group, Coords]:
+        """The larger of two groups with what was in the other, and `coords` in its axes."""
+        if len(peer.equations) > len(group.equations):
+            names = {b: a for a, b in names.items()}
+            group, peer, coords = peer, group, renamed(coords, names)
         if peer.reduced is not None:
             group.reduced = frozenset(names[a] for a in peer.reduced)
-        for var, coords in peer.coords.items():
-            group.coords[var] = tuple(None if a is None else names[a] for a in coords)
-        for var, coords in peer.points.items():
-            group.points[var] = tuple(None if a is None else names[a] for a in coords)
-        group.equations = peer.equations + group.equations
-        group.after |= peer.after
+        group.coords.update({var: renamed(c, names) for var, c in peer.coords.items()})
+        group.points.update({var: renamed(c, names) for var, c in peer.points.items()})
+        group.equations += peer.equations
+        group.loops.update(peer.loops)
+        group.weight += peer.weight
         self.merged[peer] = group
+        return group, coords
 
-    def check_reduction(
-        self, group: Group, eqn: Equation, coords: tuple[int | None, ...], peers: Sequence[Any]
-    ) -> bool:
+    def may_reduce(self, group: Group, eqn: Equation, coords: Coords, peers: Sequence[Any]) -> bool:
         """One set of reduced axes a group, and no second pass over what is too large for it."""
-        reduced = group.reduced
-        for peer in peers:
-            reduced = reduced or peer.reduced
-        size = math.prod(group.sizes)
-        if type(eqn.op) in REDUCTIONS:
-            gone = frozenset(a for a in (coords[i] for i in eqn.op.axes) if a is not None)  # type: ignore[attr-defined]
-            if gone and reduced is not None and gone != reduced:
-                return False
+        reduced = next((g.reduced for g in (group, *peers) if g.reduced), None)
+        gone = self.taken_away(eqn, coords)
+        if gone and reduced is not None and gone != reduced:
+            return False
+        if gone:
             last = max((a for a, n in enumerate(group.sizes) if n != 1), default=None)
-            if gone and last not in gone and last not in coords:
+            if last not in gone and last not in coords:
                 return False
-            reduced = reduced or gone
-        if not reduced:
+        reduced = reduced or gone
+        if not any(a in reduced for a in coords):
             return True
-        late = group.after.union(*[p.after for p in peers])
-        uses_late = any(isinstance(x, Var) and self.reading(x).base in late for x in eqn.inputs)
-        inside = any(a in reduced for a in coords)
-        if not (uses_late and inside):
+        before = [g.loops.get(self.base(x), 0) for x in eqn.inputs for g in (group, *peers)]
+        loop = max(before, default=0)
+        if loop == 0:
             return True
-        row = math.prod(group.sizes[a] for a in reduced)
-        return size <= 4096 or (row <= LONG_ROW and size // max(row, 1) >= FEW_ROWS)
+        size, row = math.prod(group.sizes), math.prod(group.sizes[a] for a in reduced)
+        fits = size <= SMALL or (row <= LONG_ROW and size // max(row, 1) >= FEW_ROWS)
+        return fits and loop < MOST_LOOPS
+
+
+def weight_of(eqn: Equation) -> int:
+    return HEAVY if scalar_name(eqn.op) in scalars.table else 1
+
+
+def renamed(coords: Coords, names: dict[int, int]) -> Coords:
+    return tuple([None if a is None else names[a] for a in coords])
 
 
 def fuse(graph: Graph) -> tuple[list[Step], dict[Var, Reading]]:

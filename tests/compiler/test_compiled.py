@@ -164,3 +164,24 @@ def test_a_second_pass_over_what_is_reduced_is_not_split(rng):
     job = Job("normalised", graph, [x])
     (executable,) = compile_jobs([job])
     assert not difference(job, executable([x]), evaluate(graph, x))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda z: z + z.flip(0),
+        lambda z: z + z[0],
+        lambda z: z[1:] * z[:-1],
+        lambda z: z + z.reshape(2, 8).T.reshape(4, 4),
+        lambda z: z + z.T + z.sum(0) + z.sum(1),
+        lambda z: (z + z.sum(0)[:, None]).sum(1) + (z * z.T).sum(0),
+        lambda z: z[::2] + z[1::2].flip(1),
+        lambda z: (z - z.flip(1).sum(1, keepdims=True)) * z.max(),
+    ],
+)
+def test_a_value_read_at_another_place_is_read_from_memory(f, rng):
+    x = rng.standard_normal((4, 4)).astype("float32")
+    graph = lucid.ir.trace(lambda x: f(lucid.exp(x)))(lucid.tensor(x))
+    job = Job("views", graph, [x])
+    (executable,) = compile_jobs([job])
+    assert not difference(job, executable([x]), evaluate(graph, x))
