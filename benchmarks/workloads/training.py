@@ -70,7 +70,7 @@ def lucid_inplace(
         nonlocal value
         value = run(*data)
 
-    return step, lambda: moved(value.detach(), [p.detach() for p in params], start)
+    return step, lambda: moved(value.numpy(), [p.numpy() for p in params], start)
 
 
 def lucid_eager(loss: Loss, start: Arrays, batch: Arrays, rate: float = 0.1) -> Made:
