@@ -1,0 +1,207 @@
+"""Hot graphs: a backward() that comes again is compiled after some runs, and gives what it gave."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lucid
+from lucid.compiler import hot, pipeline
+from lucid.ir.interpret import Hot, Program, Runner
+
+ROOT = Path(lucid.__file__).parent.parent
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """A threshold of three runs, and the Graphs that were compiled."""
+    graphs = []
+
+    def note(graph):
+        graphs.append(graph)
+        return hot.compile_hot(graph)
+
+    monkeypatch.setattr(Hot, "threshold", 3)
+    monkeypatch.setattr(Hot, "compile", staticmethod(note))
+    return graphs
+
+
+def a_graph(n: int = 7):
+    return lucid.ir.parse(f"""graph f(x: f32[{n}]):
+    %0: f32[{n}] = exp x
+    %1: f32[{n}] = mul %0 2.0
+    return %1""")
+
+
+def test_a_runner_interprets_first_and_compiles_at_the_threshold(compiled):
+    runner, x = Runner(a_graph()), np.ones(7, "float32")
+    results = []
+    for run in range(1, 6):
+        results.append(runner([x])[0])
+        assert len(compiled) == (run >= 3)
+        assert isinstance(runner.program, Program) == (run < 3)
+    for result in results:
+        np.testing.assert_allclose(result, 2 * np.exp(x), rtol=1e-6)
+
+
+def step(w, x, seed: int):
+    """One training step as eager users write it; seeds give other numbers in the same structure."""
+    a = lucid.tensor(np.random.default_rng(seed).standard_normal((4, 6)), dtype=lucid.float32)
+    h = lucid.tanh(a @ w + x)
+    loss = (lucid.softmax(h, 1) * h).sum()
+    loss.backward()
+    grads = w.grad.numpy().copy(), x.grad.numpy().copy()
+    w.grad = x.grad = None
+    return grads
+
+
+def leaves():
+    rng = np.random.default_rng(0)
+    return [
+        lucid.tensor(rng.standard_normal(shape).astype("float32"), requires_grad=True)
+        for shape in ((6, 5), (5,))
+    ]
+
+
+def test_a_backward_that_comes_again_is_compiled_and_agrees(compiled, monkeypatch):
+    w, x = leaves()
+    hot_grads = [step(w, x, seed) for seed in range(8)]
+    assert len(compiled) == 1, "one structure is compiled once"
+    monkeypatch.setattr(Hot, "compile", None)
+    for seed, grads in enumerate(hot_grads):
+        for got, want in zip(grads, step(*leaves(), seed)):
+            np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
+
+
+def test_another_structure_starts_cold(compiled):
+    w, x = leaves()
+    for seed in range(4):
+        step(w, x, seed)
+    before = len(compiled)
+    for _ in range(2):
+        (w * w).sum().backward()
+        w.grad = None
+    assert len(compiled) == before
+
+
+def test_a_failure_to_compile_warns_once_and_interprets(monkeypatch):
+    monkeypatch.setattr(Hot, "threshold", 2)
+    monkeypatch.setattr(Hot, "compile", staticmethod(hot.compile_hot))
+
+    def broken(graph):
+        raise RuntimeError("no such instruction")
+
+    monkeypatch.setattr(pipeline, "compile_graph", broken)
+    runner, x = Runner(a_graph()), np.ones(7, "float32")
+    runner([x])
+    with pytest.warns(hot.CompileWarning, match="RuntimeError: no such instruction"):
+        result = runner([x])[0]
+    np.testing.assert_allclose(result, 2 * np.exp(x), rtol=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        runner([x])
+
+
+def test_install_reads_the_environment(monkeypatch):
+    monkeypatch.setattr(Hot, "compile", None)
+    monkeypatch.setattr(Hot, "threshold", 16)
+    monkeypatch.setenv("LUCID_JIT", "0")
+    hot.install()
+    assert Hot.compile is None
+    monkeypatch.setenv("LUCID_JIT", "1")
+    monkeypatch.setenv("LUCID_JIT_THRESHOLD", "5")
+    hot.install()
+    assert Hot.compile is not None and Hot.threshold == 5
+
+
+PROGRAM = """
+import sys
+import lucid
+w = lucid.ones(3, requires_grad=True)
+for _ in range(6):
+    (lucid.exp(w) * w).sum().backward()
+    w.grad = None
+print("lucid.compiler.pipeline" in sys.modules, "llvmlite.binding" in sys.modules)
+"""
+
+
+def run(program: str, tmp_path, **environment: str) -> str:
+    settings = {"PYTHONPATH": str(ROOT), "LUCID_CACHE_DIR": str(tmp_path / "cache"), **environment}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_the_environment_turns_it_off(tmp_path):
+    assert run(PROGRAM, tmp_path, LUCID_JIT="0", LUCID_JIT_THRESHOLD="2") == "False False"
+
+
+def test_a_threshold_in_the_environment_turns_it_on_early(tmp_path):
+    assert run(PROGRAM, tmp_path, LUCID_JIT_THRESHOLD="2") == "True True"
+    assert run(PROGRAM, tmp_path, LUCID_JIT_THRESHOLD="2") == "True False", "from a warm cache"
+
+
+def test_nothing_is_compiled_below_the_threshold(tmp_path):
+    assert run(PROGRAM, tmp_path, LUCID_JIT_THRESHOLD="100") == "False False"
+
+
+def test_importing_lucid_loads_no_compiler(tmp_path):
+    program = "import lucid, sys; print([m for m in sys.modules if m.startswith('lucid.compiler')])"
+    loaded = run(program, tmp_path)
+    assert "pipeline" not in loaded and "codegen" not in loaded and "llvmlite" not in loaded
+
+
+def test_eight_threads_share_a_hot_graph(compiled):
+    runner = Runner(a_graph(1000))
+    wrong: list[str] = []
+    start = threading.Barrier(8)
+
+    def work(number: int) -> None:
+        x = np.full(1000, number, "float32")
+        start.wait()
+        for _ in range(50):
+            got = runner([x])[0]
+            if not np.allclose(got, 2 * np.exp(x), rtol=1e-6):
+                wrong.append(f"thread {number}: {got[:3]}")
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert not isinstance(runner.program, Program)
+
+
+def test_eight_threads_run_backward_of_one_structure(compiled):
+    want = [step(*leaves(), seed) for seed in range(8)]
+    got: dict[int, list] = {}
+    start = threading.Barrier(8)
+
+    def work(number: int) -> None:
+        w, x = leaves()
+        start.wait()
+        got[number] = [step(w, x, number) for _ in range(20)]
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == 8
+    for number, results in got.items():
+        for result in results:
+            for a, b in zip(result, want[number]):
+                np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
