@@ -191,16 +191,15 @@ from lucid.ops.shaping import (
     unflatten,
     unsqueeze,
 )
+from lucid.ops.softmax import log_softmax, softmax
 from lucid.ops.sorting import argsort, sort, topk
 from lucid.ops.special_functions import digamma, erf, erfc, erfinv, gammaln, lgamma, polygamma, psi
 from lucid.ops.statistics import (
-    log_softmax,
     mean,
     median,
     nanmean,
     nansum,
     norm,
-    softmax,
     std,
     std_mean,
     var,

@@ -39,6 +39,7 @@ from lucid.ops import (
 )
 from lucid.ops.axes import axis_of
 from lucid.ops.promote import array_of, cast
+from lucid.ops.softmax import log_softmax, softmax
 
 
 class Elements(Traced):
@@ -271,8 +272,8 @@ class Summaries(Traced):
     var = statistics.var
     std = statistics.std
     norm = statistics.norm
-    softmax = statistics.softmax
-    log_softmax = statistics.log_softmax
+    softmax = softmax
+    log_softmax = log_softmax
     nansum = statistics.nansum
     nanmean = statistics.nanmean
     median = statistics.median

@@ -1,6 +1,6 @@
 """decompose: Graph -> Graph in which operations made of others are written out, so that they fuse.
 
-    logsumexp       max, sub, exp, sum, log
+    logsumexp       max, sub, exp, sum, log; softmax and log_softmax likewise
     argmax, argmin  the least index at which the extreme element stands
     einsum          transposes, reshapes, products and sums of two operands at a time
     matmul          of integers: products and sums; of nothing: zeros
@@ -33,6 +33,7 @@ from lucid.ops.logic import BitwiseOr, Eq, Isfinite, Isinf, Isnan, Ne
 from lucid.ops.movement import Broadcast, Reshape, Transpose
 from lucid.ops.reduction import AllTrue, AnyTrue, LogSumExp, Prod, Sum
 from lucid.ops.rounding import Ceil, Floor, Round, Trunc
+from lucid.ops.softmax import LogSoftmax, Softmax
 
 EMPTY: dict[type, Any] = {
     Sum: 0, Prod: 1, AnyTrue: False, AllTrue: True, Matmul: 0, Einsum: 0, LogSumExp: -math.inf,
@@ -122,6 +123,19 @@ def log_of_sum(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
     return [w.make(Add(), w.make(Log(), w.make(Sum(axes), powers)), top)]
 
 
+def normalised(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
+    """s = x - max(x); softmax is exp(s) / sum(exp(s)), log_softmax is s - log(sum(exp(s)))."""
+    (x,), axes = eqn.inputs, eqn.op.axes  # type: ignore[attr-defined]
+    if x.type.size == 0:
+        return [x]
+    below = w.make(Sub(), x, w.spread(w.make(Max(axes), x), x, axes))
+    powers = w.make(Exp(), below)
+    total = w.make(Sum(axes), powers)
+    if isinstance(eqn.op, Softmax):
+        return [w.make(Div(), powers, w.spread(total, x, axes))]
+    return [w.make(Sub(), below, w.spread(w.make(Log(), total), x, axes))]
+
+
 def index_of(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
     """The least index of an element that equals the extreme one, or is nan."""
     (x,), axis = eqn.inputs, eqn.op.axis  # type: ignore[attr-defined]
@@ -191,6 +205,7 @@ def tested(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
 RULES: dict[type, Any] = {
     Floor: whole, Ceil: whole, Trunc: whole, Round: rounded,
     Isnan: tested, Isinf: tested, Isfinite: tested,
-    LogSumExp: log_of_sum, Argmax: index_of, Argmin: index_of, Einsum: contraction,
+    LogSumExp: log_of_sum, Softmax: normalised, LogSoftmax: normalised,
+    Argmax: index_of, Argmin: index_of, Einsum: contraction,
     Matmul: small_product,
 }  # fmt: skip

@@ -13,7 +13,7 @@ from lucid.ops.arguments import explained
 from lucid.ops.axes import axis_of, with_ones
 from lucid.ops.extrema import amax, amin
 from lucid.ops.promote import as_tensor, cast, to_floating
-from lucid.ops.reduction import Sum, kept, logsumexp, reduced_axes, sum
+from lucid.ops.reduction import Sum, kept, reduced_axes, sum
 from lucid.ops.selection import Selected, pick
 from lucid.ops.sorting import Sort
 
@@ -229,42 +229,6 @@ def p_norm(x: Any, p: float, axes: tuple[int, ...]) -> Any:
     total = bind(Sum(axes), powers)
     edge = (total == 0) | (total == math.inf)
     return where(edge, total ** (1 / p), where(edge, 1.0, total) ** (1 / p))
-
-
-def softmax(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
-    """`exp(x) / sum(exp(x))` along `dim`, computed without overflow.
-
-    >>> import lucid
-    >>> lucid.softmax(lucid.tensor([1.0, 1.0]), dim=0)
-    Tensor([0.5, 0.5])
-    """
-    x, axes = softmax_operands("softmax", x, dim, axis, dtype)
-    powers = below_the_largest(x, axes).exp()
-    return powers / sum(powers, axis=axes, keepdims=True)
-
-
-def log_softmax(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
-    """`log(softmax(x))` along `dim`: `x - logsumexp(x)`, exact also where x is far from 0."""
-    x, axes = softmax_operands("log_softmax", x, dim, axis, dtype)
-    x = below_the_largest(x, axes)
-    return x - logsumexp(x, axis=axes, keepdims=True)
-
-
-def below_the_largest(x: Any, axes: tuple[int, ...]) -> Any:
-    """`x` less its largest element over `axes`, a shift that softmax and its derivative ignore."""
-    return x if 0 in x.shape else x - amax(x, axis=axes, keepdims=True).detach()
-
-
-def softmax_operands(
-    name: str, x: Any, dim: Any, axis: Any, dtype: Any
-) -> tuple[Any, tuple[int, ...]]:
-    """The operand and its axis (none for a number, whose softmax is 1)."""
-    x = to_floating(x) if dtype is None else cast(as_tensor(x), dtype)
-    if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: operand of dtype {x.dtype}; it takes floating dtypes{at_line()}")
-    if dim is None and axis is None:
-        raise ArgumentError(f"{name}: give the axis that sums to 1, as dim (or axis){at_line()}")
-    return x, reduced_axes(name, x.ndim, dim, axis)
 
 
 def nansum(

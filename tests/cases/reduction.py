@@ -5,6 +5,7 @@ from scipy import special
 
 from lucid.ops.extrema import Argmax, Argmin, Max, Min
 from lucid.ops.reduction import AllTrue, AnyTrue, LogSumExp, Prod, Sum
+from lucid.ops.softmax import LogSoftmax, Softmax
 from tests.cases.case import Case, boolean, complex_, integer, real
 
 
@@ -78,6 +79,15 @@ TRUTH = [
 ]
 
 LOGSUMEXP = [
+    Case(Softmax((1,)), (real(3, 4),), lambda x: special.softmax(x, 1)),
+    Case(Softmax((0,)), (real(5, low=-60, high=60),), special.softmax),
+    Case(Softmax((0, 2)), (real(2, 3, 4),), lambda x: special.softmax(x, (0, 2))),
+    Case(Softmax(()), (real(),), lambda x: np.ones((), x.dtype)),
+    Case(Softmax((1,)), (real(2, 0),), lambda x: x, "empty"),
+    Case(LogSoftmax((1,)), (real(3, 4),), lambda x: special.log_softmax(x, 1)),
+    Case(LogSoftmax((0,)), (real(5, low=-60, high=60),), special.log_softmax),
+    Case(LogSoftmax((1, 2)), (real(2, 3, 4),), lambda x: special.log_softmax(x, (1, 2))),
+    Case(LogSoftmax((1,)), (real(2, 0),), lambda x: x, "empty"),
     Case(LogSumExp(()), (real(),), lambda x: x),
     Case(LogSumExp((0,)), (real(5),), special.logsumexp),
     Case(LogSumExp((1,)), (real(2, 3, 4),), reducing(special.logsumexp, 1)),

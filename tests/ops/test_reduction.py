@@ -11,14 +11,13 @@ from lucid.errors import AxisError, DTypeError, ShapeError
 from lucid.ops.extrema import amax, amin, aminmax, argmax, argmin, max, min
 from lucid.ops.promote import set_default_dtype
 from lucid.ops.reduction import all, any, count_nonzero, logsumexp, prod, sum
+from lucid.ops.softmax import log_softmax, softmax
 from lucid.ops.statistics import (
-    log_softmax,
     mean,
     median,
     nanmean,
     nansum,
     norm,
-    softmax,
     std,
     std_mean,
     var,

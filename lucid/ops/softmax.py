@@ -1,0 +1,105 @@
+"""softmax and log_softmax: weights that sum to 1, computed in three passes without overflow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ArgumentError, DTypeError
+from lucid.ir.binding import bind
+from lucid.ir.primitive import Primitive
+from lucid.ir.source import at_line
+from lucid.ir.types import Type
+from lucid.ops.exponential import exp
+from lucid.ops.kinds import times
+from lucid.ops.promote import as_tensor, cast, to_floating
+from lucid.ops.quiet import quiet
+from lucid.ops.reduction import Sum, after_examples, reduced_axes, spread
+
+
+class Normalised(Primitive, abstract=True):
+    """A function of rows over `axes` with a result of the operand's shape."""
+
+    axes: tuple[int, ...]
+    saves = "y"
+
+    def infer(self, x: Type) -> Type:
+        if x.dtype.kind != "f":
+            facts = f"operand of dtype {x.dtype}; it takes floating dtypes"
+            raise DTypeError(f"{self.name}: {facts}")
+        return x
+
+    def total(self, x: Any) -> Any:
+        """The sum over the axes, repeated along them."""
+        return spread(bind(Sum(self.axes), x), x, self.axes)
+
+    def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
+        return bind(type(self)(after_examples(self.axes)), x)
+
+
+def _shifted(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """`x` less its largest element in each row."""
+    return np.asarray(x - np.maximum.reduce(x, axes, keepdims=True))
+
+
+class Softmax(Normalised):
+    """`y = exp(x) / sum(exp(x))`. Its Jacobian, diag(y) - y yᵀ, is its own adjoint."""
+
+    @quiet
+    def eval(self, x: np.ndarray) -> np.ndarray:
+        if x.size == 0:
+            return x.copy()
+        y = _shifted(x, self.axes)
+        np.exp(y, out=y)
+        y /= np.add.reduce(y, self.axes, keepdims=True)
+        return y
+
+    def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
+        return times(ts[0] - self.total(times(ts[0], y)), y)
+
+    def vjp(self, ct: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        return (times(ct - self.total(times(ct, y)), y),)
+
+
+class LogSoftmax(Normalised):
+    """`y = x - log(sum(exp(x)))`, exact also where x is far from 0."""
+
+    @quiet
+    def eval(self, x: np.ndarray) -> np.ndarray:
+        if x.size == 0:
+            return x.copy()
+        y = _shifted(x, self.axes)
+        y -= np.log(np.add.reduce(np.exp(y), self.axes, keepdims=True))
+        return y
+
+    def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
+        return ts[0] - self.total(times(ts[0], exp(y)))
+
+    def vjp(self, ct: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        return (ct - times(self.total(ct), exp(y)),)
+
+
+def softmax(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
+    """`exp(x) / sum(exp(x))` along `dim`, computed without overflow.
+
+    >>> import lucid
+    >>> lucid.softmax(lucid.tensor([1.0, 1.0]), dim=0)
+    Tensor([0.5, 0.5])
+    """
+    return _normalise(Softmax, x, dim, axis, dtype)
+
+
+def log_softmax(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
+    """`log(softmax(x))` along `dim`: `x - logsumexp(x)`, exact also where x is far from 0."""
+    return _normalise(LogSoftmax, x, dim, axis, dtype)
+
+
+def _normalise(op: type[Normalised], x: Any, dim: Any, axis: Any, dtype: Any) -> Any:
+    x = to_floating(x) if dtype is None else cast(as_tensor(x), dtype)
+    if dim is None and axis is None:
+        raise ArgumentError(f"{op.name}: give the axis that sums to 1, as dim (or axis){at_line()}")
+    if x.dtype.kind == "c":
+        facts = f"operand of dtype {x.dtype}; it takes floating dtypes"
+        raise DTypeError(f"{op.name}: {facts}{at_line()}")
+    return bind(op(reduced_axes(op.name, x.ndim, dim, axis)), x)
