@@ -12,7 +12,7 @@ linear.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -158,6 +158,7 @@ class Fuser:
                 self.readings[out] = Reading(eqn.inputs[0], (None,) * out.type.ndim, False)
             elif not fit or not self.join(eqn):
                 self.alone(eqn)
+        self.join_siblings()
         alive = [s for s in self.steps if s not in self.merged]
         place = {eqn: number for number, eqn in enumerate(self.graph.equations)}
         for step in alive:
@@ -219,8 +220,7 @@ class Fuser:
         """The step that computes what `x` is read from."""
         if isinstance(x, Literal):
             return None
-        base = self.reading(x).base
-        step = self.step_of.get(base)
+        step = self.step_of.get(self.base(x))
         while step in self.merged:
             known = self.merged[step]  # type: ignore[index]
             self.merged[step] = self.merged.get(known, known)  # type: ignore[index]
@@ -399,6 +399,35 @@ class Fuser:
         self.merged[peer] = group
         return group, coords
 
+    def join_siblings(self) -> None:
+        """Make one of two groups that read the same large array at the same points.
+
+        Groups of one level do not depend on each other, so any two of them may become one.
+        """
+        readers: dict[Any, Group] = {}
+        for step in self.steps:
+            if not isinstance(step, Group) or step in self.merged:
+                continue
+            group = step
+            for read in self.large_reads(step):
+                other = readers.get((step.level, step.sizes, read))
+                while other in self.merged:
+                    other = self.merged[other]  # type: ignore[index]
+                if other is not None and other is not group and compatible(group, other):
+                    names = {axis: axis for axis in range(len(step.sizes))}
+                    group, _ = self.merge(other, group, names, ())
+            for read in self.large_reads(step):
+                readers[step.level, step.sizes, read] = group
+
+    def large_reads(self, group: Group) -> Iterator[Any]:
+        """Arrays as large as the domain that a group reads from outside, and along which axes."""
+        size = math.prod(group.sizes)
+        for eqn in group.equations:
+            points = group.points[eqn.outputs[0]]
+            for x, first in aligned(eqn, len(points)):
+                if isinstance(x, Var) and x.type.size == size and self.base(x) not in group.coords:
+                    yield x, points[first:]
+
     def may_reduce(self, group: Group, eqn: Equation, coords: Coords, peers: Sequence[Any]) -> bool:
         """One set of reduced axes a group, and no second pass over what is too large for it."""
         reduced = next((g.reduced for g in (group, *peers) if g.reduced), None)
@@ -423,6 +452,12 @@ class Fuser:
 
 def weight_of(eqn: Equation) -> int:
     return HEAVY if scalar_name(eqn.op) in scalars.table else 1
+
+
+def compatible(a: Group, b: Group) -> bool:
+    """May two groups over one domain be one kernel?"""
+    one_reduction = a.reduced is None or b.reduced is None or a.reduced == b.reduced
+    return one_reduction and a.weight + b.weight <= MOST_WEIGHT
 
 
 def renamed(coords: Coords, names: dict[int, int]) -> Coords:

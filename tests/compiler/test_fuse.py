@@ -208,10 +208,10 @@ def test_every_equation_is_in_one_step_and_after_what_it_reads():
     def f(x, w):
         for i in range(6):
             x = lucid.softmax(x @ w, i % 2) + x.T.sum(0, keepdims=True)
-            x = x + x.flip(0) * lucid.exp(x).mean()
+            x = x + x.flip(0) * lucid.tanh(x).mean()
         return x
 
-    graph = settled(f, lucid.ones(8, 8), lucid.ones(8, 8))
+    graph = settled(f, lucid.ones(8, 8), lucid.zeros(8, 8))
     steps, readings = fuse(graph)
     done = set(graph.inputs)
     seen = []
