@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lucid.compiler.fuse import VIEWS, Alone, Group, Step, fuse
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.text import to_text
@@ -51,9 +53,9 @@ class _Writer:
                     self.readers.setdefault(self.base(x), set()).add(number)
         self.number = {step: number for number, step in enumerate(steps)}
 
-    def base(self, x: object) -> object:
+    def base(self, x: Any) -> Any:
         while x in self.views:
-            x = self.views[x].inputs[0]  # type: ignore[index]
+            x = self.views[x].inputs[0]
         return x
 
     def step(self, step: Step) -> list[str]:

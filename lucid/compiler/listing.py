@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -277,7 +277,7 @@ class Lister:
                         self.line(f"{holder.get(v) or self.state(v)} = {self.start(v)}")
             step = self.step(found, stores, holder)
             known = {v: text for v, text in holder.items() if v not in found}
-            self.around(axes, lambda w=wanted, s=step, k=known: self.row(last, k, w, s))
+            self.around(axes, partial(self.row, last, known, wanted, step))
         full = self.full_stores(axes)
         rest = [s for s in self.nest.stores if s not in full and held.get(s.value) != s.buffer]
         if rest:
