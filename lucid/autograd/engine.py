@@ -169,8 +169,12 @@ def run(
 
 
 def free(cut: Cut, types: Sequence[Type]) -> None:
-    """Drop the equations and saved values of a Cut; a later backward through them is an error."""
-    leaves = tuple([cut.slots[slot] for slot in cut.inputs])
+    """Drop the equations and saved values of a Cut; a later backward through them is an error.
+
+    What a freed Node remembers of its leaves are their cells, so that it keeps no value alive.
+    """
+    starts = [cut.slots[slot] for slot in cut.inputs]
+    leaves = tuple([node if node.cell is None else node.cell for node in starts])
     for row in cut.rows:
         slot = row[2]
         node = cut.slots[slot]

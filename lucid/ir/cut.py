@@ -130,7 +130,8 @@ def cut(inputs: Iterable[Any], outputs: Iterable[Any]) -> Cut:
 
 def cut_nodes(starts: list[Node], ends: list[Any]) -> Cut:
     """`cut` for Nodes: equations that depend on `starts` and reach `ends`."""
-    active = set(starts)
+    active: set[Any] = set(starts)
+    active.update([node.cell for node in starts if node.cell is not None])  # see `free`
     equations = []
     for node in ancestors(ends, min((node.serial for node in starts), default=0)):
         for x in node.inputs:

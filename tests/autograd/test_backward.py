@@ -445,3 +445,24 @@ def test_backward_is_a_method_of_the_module_too():
     x = leaf(2.0)
     autograd.backward(x * x)
     equal(x.grad, [4.0])
+
+
+def test_a_freed_graph_is_known_to_lead_to_a_leaf_that_was_written_since():
+    x = lucid.tensor([1.0, 2.0], requires_grad=True)
+    h = x * x
+    h.sum().backward()
+    with lucid.no_grad():
+        x.sub_(0.1)
+    with pytest.raises(GraphError, match="freed"):
+        grad((h * 3).sum() + x.sum(), x)
+    other = lucid.ones(2, requires_grad=True)
+    assert grad((h + other).sum(), other).tolist() == [1.0, 1.0]
+
+
+def test_a_loss_that_is_kept_keeps_no_parameter_alive():
+    x = lucid.tensor([1.0, 2.0], requires_grad=True)
+    loss = (x * x).sum()
+    loss.backward()
+    leaf = weakref.ref(x.node)
+    del x
+    assert leaf() is None and loss.item() == 5.0
