@@ -12,6 +12,7 @@ import numpy as np
 from lucid.compiler import scalars
 from lucid.compiler.arrays import Array, dense
 from lucid.compiler.fuse import INDEXED, REDUCTIONS, Group, Reading, scalar_name
+from lucid.compiler.keeping import keep_costly
 from lucid.compiler.nest import Buffer, Nest, Place, Store, Structure, Value, simplify_axes
 from lucid.ir.graph import Equation, Literal, Var
 from lucid.ir.types import SHORT_NAMES, Type
@@ -167,6 +168,7 @@ class NestBuilder:
         if not nest.sizes:
             flat = tuple(Buffer(b.dtype, (0,)) for b in nest.buffers)
             nest = Nest((1,), (False,), flat, nest.values, nest.stores, nest.places)
+        nest = keep_costly(nest, [array.address for array in self.arrays])
         return nest, self.arrays
 
     def hold_columns(self, nest: Nest) -> Nest:

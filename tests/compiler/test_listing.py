@@ -108,15 +108,17 @@ def kernel(b0, b1, n0=4, n1=3):
         for i1 in range(n1):
             v0 = b0[i0, i1]
             v1 = maximum(v1, v0)
-        v4 = f32(0)
+        v5 = f32(0)
         for i1 in range(n1):
             v0 = b0[i0, i1]
-            v3 = exp(v0 - v1)
-            v4 = v4 + v3
+            v2 = v0 - v1
+            v3 = exp(v2)
+            v5 = v5 + v3
+            b1[i0, i1] = v3
         for i1 in range(n1):
-            v0 = b0[i0, i1]
-            v3 = exp(v0 - v1)
-            b1[i0, i1] = v3 / v4"""
+            v4 = b1[i0, i1]
+            v6 = v4 / v5
+            b1[i0, i1] = v6"""
     )
 
 
