@@ -257,7 +257,7 @@ def unknown_value(x: Traced, what: str) -> LucidError:
         return leaked(trace)
     return TracedValueError(
         f"{what} needs the value of {x.type}, but inside {trace.what} there is none; "
-        f"use where() or lucid.func.cond() instead of branching on it{at_line()}"
+        f"compute both sides and choose with where() instead{at_line()}"
     )
 
 
