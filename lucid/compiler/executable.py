@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.compiler.fuse import Step
+from lucid.compiler.groups import Step
 from lucid.compiler.plan import Plan
 from lucid.errors import IndexingError
 from lucid.ir.graph import Equation, Graph, Literal, Var

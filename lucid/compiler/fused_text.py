@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lucid.compiler.fuse import VIEWS, Alone, Group, Step, fuse
+from lucid.compiler.fuse import fuse
+from lucid.compiler.groups import VIEWS, Alone, Group, Step
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.text import to_text
 

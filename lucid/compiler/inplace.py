@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lucid.compiler.fuse import REDUCTIONS, Group, Reading, Step, aligned
+from lucid.compiler.groups import REDUCTIONS, Group, Reading, Step, aligned
 from lucid.ir.graph import Equation, Var
 
 Places = tuple[int | None, ...]

@@ -61,7 +61,7 @@ def buffer_views(nest: Nest) -> list[tuple[str, tuple[int, ...], tuple[int, ...]
 @cache
 def names() -> dict[str, Any]:
     """What a listing may call: dtypes, the primitives on numbers, and `place`."""
-    from lucid.compiler.fuse import scalar_name
+    from lucid.compiler.groups import scalar_name
     from lucid.ir.primitive import REGISTRY
     from lucid.ops.kinds import Elementwise
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from lucid.compiler.executable import Executable, Segment
-from lucid.compiler.fuse import VIEWS, Group, Step, fuse
+from lucid.compiler.fuse import fuse
+from lucid.compiler.groups import VIEWS, Group, Step
 from lucid.compiler.kernels import kernels_of
 from lucid.compiler.segment import STEPS, SegmentLayout
 from lucid.ir.graph import Equation, Graph, Literal, Var

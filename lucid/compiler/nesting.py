@@ -11,7 +11,7 @@ import numpy as np
 
 from lucid.compiler import scalars
 from lucid.compiler.arrays import Array, dense
-from lucid.compiler.fuse import INDEXED, REDUCTIONS, Group, Reading, scalar_name
+from lucid.compiler.groups import INDEXED, REDUCTIONS, Group, Reading, scalar_name
 from lucid.compiler.keeping import keep_costly
 from lucid.compiler.nest import Buffer, Nest, Place, Store, Structure, Value, simplify_axes
 from lucid.ir.graph import Equation, Literal, Var

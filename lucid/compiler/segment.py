@@ -15,7 +15,7 @@ import numpy as np
 
 from lucid.compiler.arrays import Array
 from lucid.compiler.executable import Segment
-from lucid.compiler.fuse import Group
+from lucid.compiler.groups import Group
 from lucid.compiler.inplace import overwritten
 from lucid.compiler.instructions import INLINE_NS, chunk_length
 from lucid.compiler.memory import Life, allocate

@@ -7,7 +7,7 @@ has rows or columns of adjacent elements, and every output is computed into memo
 from __future__ import annotations
 
 from lucid.compiler.arrays import Array
-from lucid.compiler.fuse import VIEWS
+from lucid.compiler.groups import VIEWS
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.types import SHORT_NAMES
 from lucid.ops.contraction import Matmul

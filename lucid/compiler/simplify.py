@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from lucid.compiler.fuse import scalar_name
+from lucid.compiler.groups import scalar_name
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.markers import Alias, Overwritten, StopGradient
 from lucid.ir.rewrite import Rewriter, rewrite

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import tests.cases
-from lucid.compiler.fuse import REDUCTIONS, VIEWS
+from lucid.compiler.groups import REDUCTIONS, VIEWS
 from lucid.compiler.kernels import kernels_of
 from lucid.compiler.lower import Executable, Lowering
 from lucid.compiler.pipeline import stages

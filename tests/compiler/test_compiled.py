@@ -12,7 +12,7 @@ import pytest
 
 import lucid
 from lucid.compiler import cache, codegen, kernels
-from lucid.compiler.fuse import REDUCTIONS
+from lucid.compiler.groups import REDUCTIONS
 from lucid.ir import evaluate, parse
 from lucid.ops.kinds import Elementwise
 from tests.compiler import agreement

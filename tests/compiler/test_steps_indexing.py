@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lucid.compiler.fuse import Group, fuse
+from lucid.compiler.fuse import fuse
+from lucid.compiler.groups import Group
 from lucid.compiler.pipeline import compile_graph, stages
 from lucid.errors import IndexingError
 from lucid.ir import evaluate, parse
