@@ -167,13 +167,15 @@ def test_is_rewritten(name):
 EDGES = np.array([0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 1e38, 1e-45], "float32")
 
 
-@pytest.mark.parametrize("name", SOUND)
+SHAPED = ("f32[2,3,", "f32[2,1", "(2,3", "f32[2]", "f32[3,2]")  # the shape is part of the rule
+ANY_SHAPE = [name for name, (body, _) in SOUND.items() if not any(s in body for s in SHAPED)]
+
+
+@pytest.mark.parametrize("name", ANY_SHAPE)
 def test_what_is_rewritten_keeps_its_value_at_the_edges(name):
     """inf, nan and zeros of either sign; only the sign of scale's zeros is open."""
     head = "x: f32[9,9], y: f32[9,9], n: i32[4], b: bool[9,9]"
     body = SOUND[name][0]
-    if any(part in body for part in ("f32[2,3,", "f32[2,1", "(2,3", "f32[2]", "f32[3,2]")):
-        pytest.skip("the shape is part of the rule")
     graph = parse(text_of(body.replace("[2,3]", "[9,9]"), head))
     x, y = np.repeat(EDGES[:, None], 9, 1), np.repeat(EDGES[None], 9, 0)
     inputs = [x, y, np.array([-(2**31), -1, 0, 2**31 - 1], "int32"), np.eye(9) > 0]
