@@ -16,7 +16,7 @@ from lucid.ir.binding import fresh
 from lucid.ir.cut import Cut, cut
 from lucid.ir.modes import local
 from lucid.ir.pytree import flatten, unflatten
-from lucid.ir.sharing import storage_of
+from lucid.ir.sharing import storage_of, tensor_of
 from lucid.ir.source import at_line
 from lucid.ir.tape import TRACE, Traced, is_recording, residual, wrap
 from lucid.ir.tracing import function_name
@@ -319,11 +319,8 @@ def batched_derivative(mode: str, run: Run, seeds: Sequence[Any], n: int) -> lis
     """The pullback or pushforward of `n` seeds at once, in axis 0 of their tensors (None: zero)."""
     prepared = prepare(mode, run.cut, [s is not None for s in seeds])
     nodes = prepared.nodes(run.cut)
-    values = [None if node.saved is None else residual(node) for node in nodes]
-    inputs = [
-        Batched(wrap(value, node if run.record else None), False)
-        for value, node in zip(values, nodes)
-    ]
+    known = [tensor_of(node) if run.record else wrap(residual(node)) for node in nodes]
+    inputs = [Batched(x, False) for x in known]
     inputs += [Batched(seeds[i], True) for i in prepared.derivative.seeds]
     inputs += [Batched(wrap(array), False) for array in prepared.derivative.constants]
     outs = vmap_graph(prepared.derivative.graph, n, inputs)

@@ -10,8 +10,9 @@ from lucid.errors import AxisError, LucidError, ShapeError
 from lucid.ir.cut import cut
 from lucid.ir.modes import local
 from lucid.ir.pytree import broadcast_prefix, flatten, unflatten
+from lucid.ir.sharing import tensor_of
 from lucid.ir.source import at_line
-from lucid.ir.tape import GRAD, TRACE, Trace, Traced, leaf, residual, wrap
+from lucid.ir.tape import GRAD, TRACE, Trace, Traced, leaf
 from lucid.ir.tracing import function_name
 from lucid.ir.types import Type
 from lucid.ops.axes import axis_of
@@ -167,8 +168,7 @@ def run(
     section = cut(mapped.inputs, traced)
     mapped.trace.active = False
     captured = [section.slots[slot] for slot in section.captured]
-    known = [None if node.saved is None else residual(node) for node in captured]
-    values = [*mapped.values, *[Batched(wrap(v, node), False) for v, node in zip(known, captured)]]
+    values = [*mapped.values, *[Batched(tensor_of(node), False) for node in captured]]
     results = iter(vmap_graph(section.graph(function_name(f)), mapped.n, values))
     return [next(results) if y.value is None else Batched(y, False) for y in outputs], out_tree
 

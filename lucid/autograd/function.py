@@ -20,9 +20,9 @@ from lucid.ir.binding import bind, fresh
 from lucid.ir.cut import cut
 from lucid.ir.modes import local
 from lucid.ir.primitive import Primitive
-from lucid.ir.sharing import node_of
+from lucid.ir.sharing import node_of, tensor_of
 from lucid.ir.source import at_line, caller
-from lucid.ir.tape import GRAD, TRACE, Node, Trace, Traced, leaf, next_serial, residual, wrap
+from lucid.ir.tape import GRAD, TRACE, Node, Trace, Traced, leaf, next_serial, wrap
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.custom import CustomVjp
 from lucid.ops.promote import as_tensor, cast
@@ -331,7 +331,7 @@ def unpacker(
         out = []
         for kind, what in plan:
             if kind == "argument":
-                out.append(wrap(residual(what), what))
+                out.append(tensor_of(what))
             elif kind == "output":
                 out.append(wrap(values[what], nodes[what]()))
             else:
@@ -366,7 +366,7 @@ def traced_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int) -> Any:
         if any(args[i].value is None for i in positions):
             raise
         return eager_call(cls, args, kwargs, flags)
-    captured = [wrap(c.slots[s].saved, c.slots[s]) for c in (forward, backward) for s in c.captured]
+    captured = [tensor_of(c.slots[s]) for c in (forward, backward) for s in c.captured]
     op = CustomVjp(
         forward.graph("forward"), backward.graph("backward"), len(positions), len(outputs), returns
     )

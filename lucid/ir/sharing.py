@@ -9,7 +9,7 @@ import numpy as np
 from lucid.ir.markers import OVERWRITTEN, STOP_GRADIENT
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import caller
-from lucid.ir.tape import GRAD, Node, Storage, Traced
+from lucid.ir.tape import GRAD, Node, Storage, Traced, residual, wrap
 
 
 def node_of(x: Traced) -> Node:
@@ -19,6 +19,14 @@ def node_of(x: Traced) -> Node:
     if x.node is None:
         x.node = Node(None, (), 0, x.value)
     return x.node
+
+
+def tensor_of(node: Node) -> Any:
+    """A tensor with the saved value of a Node (none where it has none), in the memory it shares."""
+    out = wrap(None if node.saved is None else residual(node), node)
+    if node.stamp is not None and out.value is not None:
+        out.storage = node.stamp[0]
+    return out
 
 
 def synchronise(x: Traced) -> Node:

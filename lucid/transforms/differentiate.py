@@ -18,6 +18,7 @@ from lucid.ir.binding import sibling
 from lucid.ir.cut import Cut
 from lucid.ir.graph import Graph, Literal, Var
 from lucid.ir.interpret import Runner
+from lucid.ir.sharing import tensor_of
 from lucid.ir.tape import Node, residual, wrap
 from lucid.ir.tracing import replay
 from lucid.ir.types import Type
@@ -67,7 +68,7 @@ class Prepared:
         nodes = self.nodes(cut)
         chosen = [seeds[i] for i in self.derivative.seeds]
         if record or any(seed.value is None for seed in chosen):
-            tensors = [wrap(None if node.saved is None else residual(node), node) for node in nodes]
+            tensors = [tensor_of(node) for node in nodes]
             constants = [wrap(array) for array in self.derivative.constants]
             outputs = replay(self.derivative.graph, [*tensors, *chosen, *constants])
         else:

@@ -318,3 +318,26 @@ def test_unused_arguments_and_constant_outputs_are_zeros_in_the_graph():
     np.testing.assert_array_equal(outs[1], np.zeros(3))
     tangent = lambda x: jvp(lambda y: lucid.ones(2), (x,), (x,))[1]  # noqa: E731
     assert len(lucid.ir.trace(tangent)(lucid.ones(3)).inputs) == 1
+
+
+def test_the_graph_of_a_gradient_for_one_argument_takes_the_others_as_inputs():
+    def f(x, w):
+        return ((x @ w) ** 2).sum()
+
+    for transform in (grad, jacrev, jacfwd):
+        graph = lucid.ir.trace(transform(f, argnums=1))(double(np.ones((2, 3))), double(np.ones(3)))
+        assert [var.name for var in graph.inputs] == ["x", "w"]
+
+
+def test_a_mixed_second_derivative_reaches_an_operand_whose_transpose_was_read():
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((2, 3)), rng.standard_normal(3)
+
+    def inner(x, w):
+        return ((x @ w) ** 2).sum()
+
+    mixed = grad(lambda x: grad(inner, argnums=1)(x, double(w)).sum())(double(x))
+    # d/dx of sum(2 xᵀ x w) = 2 (x w 1ᵀ + x 1 wᵀ)
+    ones = np.ones(3)
+    expected = 2 * (np.outer(x @ w, ones) + np.outer(x @ ones, w))
+    np.testing.assert_allclose(np.asarray(mixed), expected)
