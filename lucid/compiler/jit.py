@@ -311,6 +311,13 @@ def short(value: np.ndarray) -> str:
 def jit(f: Any = None, *, static_argnums: Any = (), donate_argnums: Any = ()) -> Any:
     """Compile a function: recorded on its first call, one native call afterwards.
 
+    static_argnums    arguments that are no arrays; each value of theirs is a program of its own
+    donate_argnums    arguments whose memory may be reused; a hint that is not taken up yet
+
+    What the function closes over is read anew at every call, what it changes in place is written
+    back. A value that Python looks at inside is compared at every call, and another path is
+    recorded where it differs.
+
     >>> import lucid
     >>> @lucid.jit
     ... def f(x):
