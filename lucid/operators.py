@@ -7,7 +7,7 @@ from typing import Any
 
 from lucid.ir.binding import bind_one, bind_pair, bind_scalar
 from lucid.ir.tape import Traced
-from lucid.ops import arithmetic, logic, power, rounding
+from lucid.ops import arithmetic, contraction, logic, power, rounding
 from lucid.ops.apply import scalar
 from lucid.ops.kinds import Elementwise
 
@@ -67,12 +67,6 @@ def _operand(x: Any) -> bool:
     return isinstance(x, (Traced, int, float, complex, list, tuple)) or hasattr(x, "__array__")
 
 
-def _matmul(x: Any, y: Any) -> Any:
-    from lucid.ops.contraction import matmul
-
-    return matmul(x, y)
-
-
 class Operators(Traced):
     """The operators of Tensor."""
 
@@ -113,10 +107,10 @@ class Operators(Traced):
     __hash__ = object.__hash__
 
     def __matmul__(self, other: Any) -> Any:
-        return _matmul(self, other) if _operand(other) else NotImplemented
+        return contraction.matmul(self, other) if _operand(other) else NotImplemented
 
     def __rmatmul__(self, other: Any) -> Any:
-        return _matmul(other, self) if _operand(other) else NotImplemented
+        return contraction.matmul(other, self) if _operand(other) else NotImplemented
 
     def __divmod__(self, other: Any) -> Any:
         return (self // other, self % other) if _operand(other) else NotImplemented

@@ -227,9 +227,9 @@ def apply_leaf_hooks(node: Node, g: Any) -> Any:
 
 
 def cell_of(node: Node) -> Any:
-    from lucid.tensor import GradCell
-
     if node.cell is None:
+        from lucid.tensor import GradCell
+
         node.cell = GradCell()
     return node.cell
 
