@@ -15,6 +15,7 @@ from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.markers import ALIAS
 from lucid.ir.sharing import node_of
 from lucid.ir.tape import FREED, GRAD, Node, as_source, freed, infer, node_type
+from lucid.ir.verify import verify
 
 _by_serial = attrgetter("serial")
 
@@ -112,7 +113,8 @@ class Cut:
         return Graph(name, starts, tuple(equations), ends), vars
 
     def graph(self, name: str = "graph", names: Iterable[str] = ()) -> Graph:
-        return self.build(name, names)[0]
+        """The Graph alone, verified."""
+        return verify(self.build(name, names)[0])
 
 
 def type_key(node: Node) -> Hashable:
