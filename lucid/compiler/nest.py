@@ -6,8 +6,8 @@ domain, computed from loads, constants, scalar operations and reductions over th
     values[3] = Value("mul", (1, 2), "f32")
 
 A kernel depends on the structure alone (which axes are reduced, which strides are 0 or 1, the
-values); sizes, strides and addresses are arguments, so a new batch size needs no new kernel, unless a
-literal of the program holds it, as the divisor of a mean does.
+values); sizes, strides and addresses are arguments, so a new batch size needs no new kernel, unless
+a literal of the program holds it, as the divisor of a mean does.
 """
 
 from __future__ import annotations
