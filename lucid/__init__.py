@@ -1,6 +1,8 @@
 """Lucid: eager tensors, JAX-style transforms and a compiler, over one small IR made to be read."""
 
+import importlib as _importlib
 import math as _math
+from typing import Any as _Any
 
 import numpy as _np
 
@@ -277,6 +279,19 @@ newaxis = None
 
 compile = jit
 _hot.install()
+
+_LATER = {"distributions", "fft", "linalg", "nn", "optim", "special", "utils"}
+
+
+def __getattr__(name: str) -> _Any:
+    """The parts of the package that `import lucid` leaves until they are first used."""
+    if name in _LATER:
+        return _importlib.import_module(f"lucid.{name}")
+    raise AttributeError(f"module 'lucid' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
 
 __all__ = [
     "Generator",
