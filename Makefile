@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench parity clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python examples/tour.py
@@ -19,6 +19,17 @@ lint: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed
 	@$(BIN)/python benchmarks/run.py
+
+# The table of names beside PyTorch's own operations, in an environment of its own.
+parity: $(VENV)-parity/.installed
+	@$(VENV)-parity/bin/python -m tests.table.parity
+
+$(VENV)-parity/.installed: pyproject.toml
+	@echo "installing lucid and PyTorch into $(VENV)-parity"
+	@$(PYTHON) -m venv $(VENV)-parity
+	@$(VENV)-parity/bin/python -m pip --disable-pip-version-check --quiet install torch==2.13.0
+	@$(VENV)-parity/bin/python -m pip --disable-pip-version-check --quiet install --editable ".[test]"
+	@touch $@
 
 $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
@@ -34,5 +45,5 @@ $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.installed
 
 clean:
-	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build dist
+	@rm -rf $(VENV) $(VENV)-parity .pytest_cache .mypy_cache .ruff_cache build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
