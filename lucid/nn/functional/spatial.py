@@ -1,0 +1,54 @@
+"""Arguments of functions over spatial axes: numbers for each axis, inputs with and without images.
+
+Such functions take (N, C, *spatial) or, without images, (C, *spatial).
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from lucid.errors import ArgumentError, DTypeError, ShapeError
+from lucid.ir.source import at_line
+from lucid.ops.promote import as_tensor
+
+Sizes = tuple[int, ...]
+
+
+def numbers(name: str, what: str, value: Any, axes: int, least: int = 0) -> Sizes:
+    """One integer for all axes, or one for each, as a tuple."""
+    given = list(value) if isinstance(value, (tuple, list)) else [value]
+    try:
+        found = tuple(operator.index(n) for n in given)
+    except TypeError:
+        facts = f"{what} {value!r} is not an integer or one for each of {axes} axes"
+        raise ArgumentError(f"{name}: {facts}{at_line()}") from None
+    found = found * axes if len(found) == 1 else found
+    if len(found) != axes or any(isinstance(n, bool) for n in given):
+        raise ShapeError(f"{name}: {what} {value!r} for {axes} axes; give 1 or {axes} integers{at_line()}")
+    if min(found, default=least) < least:
+        raise ShapeError(f"{name}: {what} {value!r}; it is at least {least}{at_line()}")
+    return found
+
+
+def with_images(name: str, x: Any, axes: int) -> tuple[Any, bool]:
+    """The input as (N, C, *spatial), and whether it had the axis of images."""
+    x = as_tensor(x)
+    if x.ndim == axes + 2:
+        return x, True
+    if x.ndim != axes + 1:
+        facts = f"an input of shape {x.shape}; it is (N, C, ...) or (C, ...) with {axes} further axes"
+        raise ShapeError(f"{name}: {facts}{at_line()}")
+    return x.reshape(1, *x.shape), False
+
+
+def without_images(y: Any, had: bool) -> Any:
+    return y if had else y.reshape(y.shape[1:])
+
+
+def floating(name: str, x: Any) -> Any:
+    """A floating tensor, as windows of integers have no average."""
+    x = as_tensor(x)
+    if x.dtype.kind not in "fc":
+        raise DTypeError(f"{name}: an input of dtype {x.dtype}; cast it to a floating one{at_line()}")
+    return x
