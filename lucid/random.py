@@ -1,7 +1,8 @@
 """Random numbers from a state: PyTorch's functions, with keys drawn from a Generator.
 
 A Generator is a seed and a count; its next key is the seed's key with the count folded in. So every
-stream is determined by the seed and the number of draws before, on every machine.
+stream is determined by the seed and the number of draws before, on every machine. Both stand in one
+tensor: a jitted function that draws reads it and writes it back, like any other state.
 """
 
 from __future__ import annotations
@@ -13,18 +14,24 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ShapeError
+from lucid.ir.binding import bind
+from lucid.ir.modes import local
 from lucid.ir.source import at_line
-from lucid.ir.tape import wrap
+from lucid.ir.tape import is_recording, wrap
 from lucid.ir.types import dtype_of
 from lucid.mapping import draw_key
+from lucid.mutation import assign
 from lucid.ops import random as pure
 from lucid.ops.arguments import explained
 from lucid.ops.axes import shape_of
+from lucid.ops.conditional import where
+from lucid.ops.copying import COPY
+from lucid.ops.exponential import log, log1p
 from lucid.ops.promote import as_tensor, cast
 from lucid.ops.random import (
-    bernoulli as keyed_bernoulli,
-)
-from lucid.ops.random import (
+    FOLD,
+    UINT32,
+    RandomBits,
     fold_in,
     key,
     permutation,
@@ -33,8 +40,13 @@ from lucid.ops.random import (
     uniform,
 )
 from lucid.ops.random import (
+    bernoulli as keyed_bernoulli,
+)
+from lucid.ops.random import (
     normal as keyed_normal,
 )
+from lucid.ops.sorting import argsort
+from lucid.tensor import Tensor
 
 __all__ = [
     "Generator",
@@ -76,49 +88,83 @@ class Generator:
     """
 
     def __init__(self, seed: int = 0) -> None:
-        self._lock = threading.Lock()
-        self.manual_seed(seed)
+        self._lock = threading.RLock()
+        self._state = Tensor(words_of(seed))
 
     def manual_seed(self, seed: int) -> Generator:
         """Start again from a seed."""
-        with self._lock:
-            self._seed, self._count = int(seed) % (1 << 64), 0
-        return self
+        return self._become(bind(COPY, wrap(words_of(seed))))
 
     def initial_seed(self) -> int:
         """The seed that the stream started from."""
-        return self._seed
+        low, high = self._state[:2].tolist()
+        return low | high << 32
 
     def seed(self) -> int:
         """Start again from a seed taken from the operating system, and return it."""
         self.manual_seed(int.from_bytes(os.urandom(8), "little"))
-        return self._seed
+        return self.initial_seed()
 
     def get_state(self) -> Any:
-        """The seed and the count of draws, as a tensor."""
+        """The seed and the count of draws, as a tensor of four words."""
         with self._lock:
-            return wrap(np.array([self._seed, self._count], np.uint64))
+            return bind(COPY, self._state)
 
     def set_state(self, state: Any) -> None:
         """Go on from a state that `get_state` gave."""
-        values = as_tensor(state).array("set_state").tolist()
-        if len(values) != 2:
-            raise ShapeError(f"set_state: a state is two integers, not {values}{at_line()}")
+        state = as_tensor(state)
+        if state.dtype != UINT32 or state.shape != (4,):
+            facts = f"a state is u32[4], as get_state gives, not {state.type}"
+            raise ShapeError(f"set_state: {facts}{at_line()}")
+        self._become(bind(COPY, state))
+
+    def _become(self, state: Any) -> Generator:
         with self._lock:
-            self._seed, self._count = values
+            if is_recording():
+                local.recorder.hold(self._lock)
+            assign(self._state, state, "set_state")
+        return self
 
     def next_key(self) -> Any:
         """A key that this stream has not given before; inside vmap as its `randomness` says."""
-        return draw_key(self._draw)
+        return draw_key(self._draw) if local.maps else self._draw()
 
     def _draw(self) -> Any:
+        state = self._state
         with self._lock:
-            seed, count = self._seed, self._count
-            self._count += 1
-        base = key(seed)
-        if count >> 32:
-            base = fold_in(base, count >> 32)
-        return fold_in(base, count)
+            if is_recording():
+                local.recorder.hold(self._lock)
+                drawn = bind(KEY, state[:2], state[2:])
+                assign(state, after_draw(state), "draw")
+                return drawn
+            words = state.value
+            drawn = KEY.eval(words[:2], words[2:])
+            count = words.item(2) + 1
+            words[2] = count & 0xFFFFFFFF
+            if count >> 32:
+                words[3] = (words.item(3) + 256) & 0xFFFFFFFF
+        return wrap(drawn)
+
+
+KEY = RandomBits((2,))
+ONE_MORE = np.array([0, 0, 1, 0], UINT32)
+AND_CARRY = np.array([0, 0, 1, 256], UINT32)
+
+
+def words_of(seed: int) -> np.ndarray:
+    """The state of a new stream: the seed, and the counter of its first key.
+
+    The count stands in the lower word of the counter and the upper 24 bits of the other, above the
+    number that separates folding into a key from drawing.
+    """
+    seed = int(seed) % (1 << 64)
+    return np.array([seed & 0xFFFFFFFF, seed >> 32, 0, FOLD], UINT32)
+
+
+def after_draw(state: Any) -> Any:
+    """The state with one more draw counted."""
+    full = state[2:3].expand(4) == 0xFFFFFFFF
+    return state + where(full, wrap(AND_CARRY), wrap(ONE_MORE))
 
 
 default_generator = Generator()
@@ -250,17 +296,22 @@ def multinomial(
     Gumbel's trick: the greatest of log p + noise is a fair draw, and the k greatest are k draws
     without replacement.
     """
-    weights = as_tensor(p).array("multinomial")
-    if (weights < 0).any() or (weights.sum(-1) <= 0).any():
-        raise ShapeError(f"multinomial: probabilities are not negative, not all 0{at_line()}")
-    if not replacement and num_samples > (weights > 0).sum(-1).min():
-        facts = f"{num_samples} samples without replacement of fewer that are possible"
-        raise ShapeError(f"multinomial: {facts}{at_line()}")
+    weights = cast(as_tensor(p).detach(), "float64")
+    if weights.value is not None:
+        check_weights(weights, num_samples, replacement)
     rows = (num_samples,) if replacement else ()
     unit = rand(*weights.shape[:-1], *rows, weights.shape[-1], generator=generator, dtype="float64")
-    with np.errstate(divide="ignore"):
-        scores = np.log(weights)[..., None, :] if replacement else np.log(weights)
-        scores = scores - np.log(1e-300 - np.log1p(-unit.value))
+    scores = log(weights.unsqueeze(-2) if replacement else weights)
+    scores = scores - log(1e-300 - log1p(-unit))
     if replacement:
-        return wrap(scores.argmax(-1))
-    return wrap(np.argsort(-scores, axis=-1, kind="stable")[..., :num_samples].copy())
+        return scores.argmax(-1)
+    return argsort(-scores, -1, stable=True)[..., :num_samples].clone()
+
+
+def check_weights(weights: Any, num_samples: int, replacement: bool) -> None:
+    """Refuse weights from which nothing, or not enough, can be drawn."""
+    if bool((weights < 0).any()) or bool((weights.sum(-1) <= 0).any()):
+        raise ShapeError(f"multinomial: probabilities are not negative, not all 0{at_line()}")
+    if not replacement and bool(((weights > 0).sum(-1) < num_samples).any()):
+        facts = f"{num_samples} samples without replacement of fewer that are possible"
+        raise ShapeError(f"multinomial: {facts}{at_line()}")

@@ -13,6 +13,7 @@ from typing import Any
 
 from lucid.ir.graph import Graph
 from lucid.ir.interpret import Hot, Program
+from lucid.ops.random import Native
 
 
 class CompileWarning(RuntimeWarning):
@@ -35,9 +36,20 @@ def compile_hot(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
         return Program(graph)
 
 
+def load_cipher() -> Any:
+    """The native cipher for random numbers, None where it cannot be had."""
+    try:
+        from lucid.compiler.drawing import Words
+
+        return Words()
+    except Exception:
+        return None
+
+
 def install() -> None:
     """Let hot graphs be compiled, unless LUCID_JIT=0."""
     if os.environ.get("LUCID_JIT", "1").strip() == "0":
         return
     Hot.threshold = int(os.environ.get("LUCID_JIT_THRESHOLD", "16"))
     Hot.compile = compile_hot
+    Native.load = load_cipher

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import RLock
 from typing import Any
 
 import numpy as np
 
 from lucid.compiler.hot import compile_hot
+from lucid.compiler.known import fold_known
 from lucid.compiler.short_way import BROKEN, ShortWay, is_tracked
 from lucid.ir.binding import bind
 from lucid.ir.cut import cut_nodes
@@ -36,6 +37,23 @@ MOST_PATHS = 16
 
 class RecompileWarning(UserWarning):
     """A jitted function has taken so many paths that it is interpreted from now on."""
+
+
+class Locks:
+    """Locks that are taken together, always in the same order; usually there are none."""
+
+    __slots__ = ("locks",)
+
+    def __init__(self, locks: Iterable[Any]) -> None:
+        self.locks = sorted(locks, key=id)
+
+    def __enter__(self) -> None:
+        for lock in self.locks:
+            lock.acquire()
+
+    def __exit__(self, *_: Any) -> None:
+        for lock in reversed(self.locks):
+            lock.release()
 
 
 class Path:
@@ -60,17 +78,20 @@ class Path:
         self.had_grad = [before is not None for _, before in recorder.cells.values()]
         self.gives_grad = [cell.grad is not None for cell in self.cells]
         self.guards: list[Guard] = recorder.guards
+        self.locks = Locks(recorder.locks.values())
         ends = [node_of(y) for y in outputs]
         ends += [node_of(x) for x in self.written]
         ends += [node_of(cell.grad) for cell in self.cells if cell.grad is not None]
         ends += [guard.node for guard in self.guards]
-        section = cut_nodes([x.node for x in inputs] + captured, ends)
+        made = list(recorder.constants)
+        section = cut_nodes([x.node for x in inputs] + captured + made, ends)
         names = [*jitted.names, *[f"c{i}" for i in range(len(captured))]]
-        self.graph = section.graph(jitted.name, names)
-        self.constants = [
-            recorder.constants.get(section.slots[slot], section.slots[slot].saved)
-            for slot in section.captured
-        ]
+        graph = section.graph(jitted.name, names)
+        last = [*made, *[section.slots[slot] for slot in section.captured]]
+        known = zip(graph.inputs[len(graph.inputs) - len(last) :], last)
+        self.graph, self.constants = fold_known(
+            graph, {var: recorder.constants.get(node, node.saved) for var, node in known}
+        )
         self.n_outputs = len(outputs)
         self.n_state = len(self.written) + sum(self.gives_grad)
         self.grad = local.grad
@@ -78,6 +99,14 @@ class Path:
         args_tree, kwargs_tree = in_tree.children()
         plain = not (jitted.static or kwargs_tree.num_children)
         self.short_way = ShortWay.of(self, args_tree) if plain else None
+
+        self.is_pure = not self.cells and all(x.dtype.kind in "biu" for x in self.written)
+
+    def operand(self, source: Any) -> Any:
+        """A captured tensor as an operand on the tape: a copy where the path writes to it."""
+        if not isinstance(source, Traced):
+            return source.grad
+        return wrap(source.value.copy()) if any(x is source for x in self.written) else source
 
     def arrays(self) -> list[np.ndarray] | None:
         """What the path reads beside the arguments, None where it is not there."""
@@ -164,10 +193,8 @@ class Jitted:
             return self.function(*args, **kwargs)
         key = self.key(args, tree, tensors)
         tracked = any(x.node is not None and x.node.flags for x in tensors)
-        values = [x.value for x in tensors]
-        paths = self.paths.get(key, ())
-        for path in paths:
-            found = self.run(path, tensors, values, tracked)
+        for path in self.paths.get(key, ()):
+            found = self.run(path, args, kwargs, tensors, tracked)
             if found is not None:
                 self.last = path if path.short_way is not None else None
                 return found[0]
@@ -186,20 +213,33 @@ class Jitted:
         return (tree, types, fixed, local.grad)
 
     def run(
-        self, path: Path, tensors: Sequence[Any], values: Sequence[Any], tracked: bool
+        self, path: Path, args: Any, kwargs: Any, tensors: Sequence[Any], tracked: bool
     ) -> tuple[Any] | None:
-        """The result of a recorded path, None where it does not hold for these values."""
+        """The result of a recorded path, None where it does not hold for these values.
+
+        Where a derivative is wanted, a path that leaves no gradients and writes no floats is one
+        operation on the tape; any other is not repeated, and Python runs the function.
+        """
+        with path.locks:
+            return self.run_alone(path, args, kwargs, tensors, tracked)
+
+    def run_alone(
+        self, path: Path, args: Any, kwargs: Any, tensors: Sequence[Any], tracked: bool
+    ) -> tuple[Any] | None:
+        values = [x.value for x in tensors]
         extra = path.arrays()
         if extra is None or not path.fits(extra, len(values)):
             return None
         watched = tracked or (local.grad and any(is_tracked(x) for x in path.sources))
-        if watched and not path.n_state and not path.guards:
-            captured = [x if isinstance(x, Traced) else x.grad for x in path.sources]
+        outs: Sequence[Any] = ()
+        if watched and path.is_pure:
+            captured = [path.operand(x) for x in path.sources]
             outs = bind(Call(path.graph), *tensors, *captured, *[wrap(c) for c in path.constants])
-            return (path.result(outs),)
-        if tracked:
-            return None
-        outputs = path.program([*values, *extra])
+            outputs = [y.value for y in outs]
+        elif tracked:
+            return (self.function(*args, **kwargs),)
+        else:
+            outputs = path.program([*values, *extra])
         n, m = path.n_outputs, path.n_outputs + path.n_state
         broken = path.broken(outputs[m:])
         if broken is not None:
@@ -209,7 +249,7 @@ class Jitted:
             )
             return None
         path.commit(outputs[n:m])
-        return (path.result([wrap(y) for y in outputs[:n]]),)
+        return (path.result(outs[:n] or [wrap(y) for y in outputs[:n]]),)
 
     def record(
         self, key: Any, args: Any, kwargs: Any, tensors: Sequence[Any], tree: Any, tracked: bool
@@ -230,17 +270,19 @@ class Jitted:
                 self.reasons.append(
                     f"{self.name}: called with {', '.join(str(x.type) for x in tensors)}"
                 )
-            path, first = self.trace(args, kwargs, tensors, tree)
+            path, first = self.trace(args, kwargs, tensors, tree, tracked)
             known.insert(0, path)
-        if tracked:
-            found = self.run(path, tensors, [x.value for x in tensors], tracked)
+        if tracked:  # what was recorded is off the tape: it was taken back, and is done again
+            found = self.run(path, args, kwargs, tensors, tracked)
             return self.function(*args, **kwargs) if found is None else found[0]
         return first
 
-    def trace(self, args: Any, kwargs: Any, tensors: Sequence[Any], tree: Any) -> tuple[Path, Any]:
+    def trace(
+        self, args: Any, kwargs: Any, tensors: Sequence[Any], tree: Any, reversible: bool
+    ) -> tuple[Path, Any]:
         """The path that the function takes on these arguments, and its result."""
         self.names = input_names(self.function, args, kwargs) if not self.static else []
-        with Recorder() as recorder:
+        with Recorder(reversible) as recorder:
             inputs = []
             for x in tensors:
                 node = Node(None, (), TRACE | (GRAD if is_tracked(x) else 0), x.value)
@@ -254,6 +296,8 @@ class Jitted:
                     noted(node_of(y), y)
             path = Path(self, recorder, inputs, result, tree)
         settle_state(recorder)
+        if reversible:
+            recorder.take_back()
         leaves = [wrap(y.value) for y in flatten(result)[0] if isinstance(y, Traced)]
         return path, path.result(leaves)
 

@@ -31,7 +31,9 @@ class Code(np.ndarray):
     kept: list[object]
 
     def __del__(self) -> None:
-        if hasattr(self, "kept") and not sys.is_finalizing():
+        if sys is None or sys.is_finalizing():  # type: ignore[redundant-expr]
+            return  # at the end of the process even modules are gone
+        if hasattr(self, "kept"):
             runtime.native().free_frames(self.ctypes.data)
 
 

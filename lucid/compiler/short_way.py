@@ -51,6 +51,13 @@ class ShortWay:
 
     def __call__(self, path: Any, args: Sequence[Any]) -> Any:
         """(result,), None where the long way must decide, BROKEN where a guard does not hold."""
+        if not path.locks.locks:
+            return self.alone(path, args)
+        with path.locks:
+            return self.alone(path, args)
+
+    def alone(self, path: Any, args: Sequence[Any]) -> Any:
+        """The call itself, while no other thread changes the state it needs for itself."""
         values = self.arguments(args)
         if values is None:
             return None

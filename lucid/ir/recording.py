@@ -34,13 +34,17 @@ class Recorder:
     captured     Node -> tensor from outside that was read
     constants    Node -> array that was made during the run
     written      id -> (tensor from outside that was written, its Node before)
+    before       id -> its value before, where the run is to be taken back
     cells        id -> (cell, its gradient before)
     guards       values that Python looked at
     values       id -> (Node, array) of every value seen
+    attributes   (id, name) -> (object, name, value) of Python state that decided what was run
+    locks        held while a run is repeated: of state that several threads may change at once
     """
 
-    def __init__(self) -> None:
+    def __init__(self, reversible: bool = False) -> None:
         self.start = next_serial()
+        self.before: dict[int, np.ndarray] | None = {} if reversible else None
         self.inputs: set[Node] = set()
         self.captured: dict[Node, Any] = {}
         self.constants: dict[Node, np.ndarray] = {}
@@ -49,6 +53,8 @@ class Recorder:
         self.grads: dict[int, Any] = {}
         self.guards: list[Guard] = []
         self.values: dict[int, tuple[Node, np.ndarray]] = {}
+        self.attributes: dict[tuple[int, str], tuple[Any, str, Any]] = {}
+        self.locks: dict[int, Any] = {}
 
     def __enter__(self) -> Recorder:
         self.outer = local.recorder
@@ -97,6 +103,8 @@ class Recorder:
         """The tensor `x` is about to be written."""
         if id(x) not in self.written and self.is_outside(x.node):
             self.written[id(x)] = (x, x.node)
+            if self.before is not None and x.value is not None:
+                self.before[id(x)] = x.value.copy()
 
     def touched(self, cell: Any) -> None:
         """The gradient in `cell` is read or about to change."""
@@ -104,6 +112,25 @@ class Recorder:
             self.cells[id(cell)] = (cell, cell.grad)
             if cell.grad is not None:
                 self.grads[id(cell.grad)] = cell
+
+    def take_back(self) -> None:
+        """Give all that the run has written the value it had before."""
+        assert self.before is not None
+        for x, _ in self.written.values():
+            if id(x) in self.before:
+                x.value[...] = self.before[id(x)]
+        for cell, grad in self.cells.values():
+            cell.grad = grad
+
+    def hold(self, lock: Any) -> None:
+        """Whoever repeats this run must hold `lock`."""
+        self.locks[id(lock)] = lock
+
+    def depends(self, owner: Any, name: str) -> None:
+        """What is run depends on an attribute of a Python object: a mode of it, say."""
+        key = (id(owner), name)
+        if key not in self.attributes:
+            self.attributes[key] = (owner, name, owner.__dict__[name])
 
     def looked(self, x: Any, what: str, source: Any) -> None:
         """Python looks at the value of `x`."""

@@ -155,10 +155,18 @@ def _stack(rows: Any, dtype: Any) -> Any:
 
 def cast(x: Any, dtype: Any) -> Any:
     """`x` with another dtype, recorded; `x` itself where it has that dtype already."""
+    before = x.dtype
+    if dtype is before:
+        return x
+    dtype = wanted_dtype(dtype)
+    return x if before == dtype else bind(_cast_to(dtype), x)
+
+
+@lru_cache
+def _cast_to(dtype: np.dtype) -> Any:
     from lucid.ops.arithmetic import Cast
 
-    dtype = wanted_dtype(dtype)
-    return x if x.dtype == dtype else bind(Cast(SHORT_NAMES[dtype]), x)
+    return Cast(SHORT_NAMES[dtype])
 
 
 @lru_cache(maxsize=4096)

@@ -8,14 +8,17 @@ the counter's high word separates drawing numbers from splitting a key and from 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
+from lucid.ir import tape
 from lucid.ir.binding import bind
+from lucid.ir.modes import local
 from lucid.ir.source import at_line
-from lucid.ir.tape import Traced, wrap
+from lucid.ir.tape import Traced, is_recording, wrap
 from lucid.ir.types import Type, dtype_of
 from lucid.ops.axes import shape_of
 from lucid.ops.kinds import Constant
@@ -27,7 +30,10 @@ from lucid.ops.subscript import getitem
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 PARITY = np.uint32(0x1BD11BDA)
 UINT32 = np.dtype("uint32")
+FLOAT32 = np.dtype("float32")
 DRAW, SPLIT, FOLD = 0, 1, 2
+FIRST = [np.array([0, purpose], UINT32) for purpose in (DRAW, SPLIT, FOLD)]  # counters
+LOADING = 10_000
 
 
 class RandomBits(Constant):
@@ -49,9 +55,12 @@ class RandomBits(Constant):
 
     def eval(self, key: np.ndarray, counter: np.ndarray) -> np.ndarray:
         size = math.prod(self.shape)
+        words = native_words(key, counter, size)
+        if words is not None:
+            return words.reshape(key.shape[:-1] + self.shape)
         if size <= 2 and key.ndim == 1:
-            words = encrypt_block(*key.tolist(), *counter.tolist())
-            return np.array(words[:size], UINT32).reshape(self.shape)
+            block = encrypt_block(*key.tolist(), *counter.tolist())
+            return np.array(block[:size], UINT32).reshape(self.shape)
         x0 = counter[..., :1] + np.arange((size + 1) // 2, dtype=UINT32)
         x1 = np.broadcast_to(counter[..., 1:], x0.shape).copy()
         encrypt(key[..., :1], key[..., 1:], x0, x1)
@@ -60,6 +69,26 @@ class RandomBits(Constant):
 
     def batch(self, n: int, batched: tuple[bool, ...], key: Any, counter: Any) -> Any:
         return bind(self, *both_batched(n, batched, key, counter))
+
+
+class Native:
+    """The cipher as native code, once enough was drawn: `load` gives `words`, or None for NumPy."""
+
+    load: Callable[[], Any] | None = None
+    words: Any = None
+    patience = 16 * LOADING  # words that NumPy is still to draw, a call counting as many more
+
+
+def native_words(key: np.ndarray, counter: np.ndarray, size: int) -> np.ndarray | None:
+    """`size` words for every key from native code, None where NumPy must draw them."""
+    if Native.words is None:
+        load = Native.load
+        Native.patience -= size + LOADING
+        if Native.patience > 0 or load is None:
+            return None
+        Native.load = None
+        Native.words = load()
+    return None if Native.words is None else Native.words(key, counter, size)
 
 
 def encrypt(key0: np.ndarray, key1: np.ndarray, x0: np.ndarray, x1: np.ndarray) -> None:
@@ -129,7 +158,7 @@ def as_key(key: Any) -> Any:
 
 
 def _bits(key: Any, shape: tuple[int, ...], purpose: int) -> Any:
-    return bind(RandomBits(shape), as_key(key), wrap(np.array([0, purpose], UINT32)))
+    return bind(RandomBits(shape), as_key(key), wrap(FIRST[purpose]))
 
 
 def random_bits(key: Any, shape: Any = (), bits: int = 32) -> Any:
@@ -150,12 +179,26 @@ def _halves(key: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     return getitem(pairs, 0), getitem(pairs, 1)
 
 
+def _words(key: Any, shape: tuple[int, ...]) -> Any:
+    """Random words: an ndarray where nobody watches, which is quicker to compute with."""
+    if key.__class__ is not tape.tensor_class or key.node is not None or key.value is None:
+        return _bits(key, shape, DRAW)
+    if is_recording() or local.staging is not None:
+        return _bits(key, shape, DRAW)
+    return RandomBits(shape).eval(as_key(key).value, FIRST[DRAW])
+
+
 def _integers(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> tuple[Any, int]:
     """Whole numbers below 2**precision, exact in a floating dtype, and that precision."""
     if dtype == np.float64:
-        high, low = _halves(key, shape)
-        return cast(high >> 5, dtype) * 67108864.0 + cast(low >> 6, dtype), 53
-    return cast(_bits(key, shape, DRAW) >> 8, "float32"), 24
+        words = _words(key, (2, *shape))
+        return (words[0] >> 5).astype(dtype) * 67108864.0 + (words[1] >> 6).astype(dtype), 53
+    return (_words(key, shape) >> 8).astype(FLOAT32), 24
+
+
+def _tensor(x: Any, dtype: np.dtype) -> Any:
+    """Numbers as a tensor of a dtype."""
+    return cast(x if isinstance(x, Traced) else wrap(np.asarray(x)), dtype)
 
 
 def _floating(name: str, dtype: Any) -> np.dtype:
@@ -175,7 +218,7 @@ def uniform(key: Any, shape: Any = (), low: Any = 0.0, high: Any = 1.0, dtype: A
     """
     dtype = _floating("uniform", dtype)
     numbers, precision = _integers(key, shape_of("uniform", (shape,)), dtype)
-    unit = cast(numbers * 2.0**-precision, dtype)
+    unit = _tensor(numbers * 2.0**-precision, dtype)
     plain = not isinstance(low, Traced) and not isinstance(high, Traced)
     return unit if plain and low == 0 and high == 1 else unit * (high - low) + low
 
@@ -187,7 +230,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     dtype = _floating("normal", dtype)
     numbers, precision = _integers(key, shape_of("normal", (shape,)), dtype)
     symmetric = numbers * 2.0 ** (1 - precision) + (2.0**-precision - 1.0)
-    return cast(erfinv(symmetric) * math.sqrt(2.0), dtype)
+    return cast(erfinv(_tensor(symmetric, symmetric.dtype)) * math.sqrt(2.0), dtype)
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
