@@ -16,7 +16,7 @@ from lucid.compiler.nest import GENERAL, Store, Structure, Value
 from lucid.compiler.places import Places
 from lucid.compiler.scalar_code import LLVM, STORED, ScalarWriter, constant
 
-VERSION = 4
+VERSION = 5
 
 INF = float("inf")
 _LIMITS = {
@@ -167,6 +167,8 @@ class Emitter(Places):
                 env[v] = self.load(bases[value.param], value.dtype)
             elif value.op == "const":
                 env[v] = constant(value.param, value.dtype)
+            elif value.op == "number":
+                env[v] = f"%c{value.param}"
             elif value.op == "iota":
                 env[v] = self.scalar.cast(index[value.param], "i64", value.dtype)
             elif value.op == "place":
@@ -261,6 +263,9 @@ class Emitter(Places):
                 if kind == GENERAL:
                     self.stride_names[i, axis] = f"%s{i}_{axis}"
                     word("i64", f"%s{i}_{axis}")
+        numbers = [value for value in s.values if value.op == "number"]
+        for value in sorted(numbers, key=lambda value: value.param):
+            word(LLVM[value.dtype], f"%c{value.param}")
         if s.mode == "rows" and all(s.reduced):
             word("i64", "%grain")
         if s.places:

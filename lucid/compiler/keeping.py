@@ -11,12 +11,13 @@ in the loop that adds them, and reads them back in the loop that divides:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from lucid.compiler import scalars
 from lucid.compiler.nest import Nest, Store, Value
 
-LEAVES = ("load", "const", "iota", "reduce")
+LEAVES = ("load", "const", "number", "iota", "reduce")
 
 
 def keep_costly(nest: Nest, addresses: Sequence[Any]) -> Nest:
@@ -127,4 +128,4 @@ def rebuilt(nest: Nest, v: int, buffer: int) -> Nest:
     stores = [store._replace(value=place[store.value]) for store in nest.stores]
     if not any(store.buffer == buffer and store.value == place[v] for store in stores):
         stores.insert(0, Store(buffer, place[v]))
-    return Nest(nest.sizes, nest.reduced, nest.buffers, tuple(values), tuple(stores), nest.places)
+    return replace(nest, values=tuple(values), stores=tuple(stores))

@@ -111,7 +111,10 @@ class Lister:
             self.around(kept[:-1], lambda: self.columns(reduced, kept[-1]))
         sizes = [f"n{axis}={n}" for axis, n in enumerate(self.nest.sizes)]
         buffers = [f"b{i}" for i in range(len(self.nest.buffers))]
-        return "\n".join([f"def kernel({', '.join([*buffers, *sizes])}):", *self.lines])
+        lifted = {v.param: v.dtype for v in self.nest.values if v.op == "number"}
+        numbers = [f"c{k}={number(x, lifted[k])}" for k, x in enumerate(self.nest.numbers)]
+        given = ", ".join([*buffers, *sizes, *numbers])
+        return "\n".join([f"def kernel({given}):", *self.lines])
 
     # Lines
 
@@ -159,6 +162,8 @@ class Lister:
             return f"place({args[0]}, {self.nest.places[value.param].size})"
         if value.op == "const":
             return number(value.param, value.dtype)
+        if value.op == "number":
+            return f"c{value.param}"
         if value.op == "iota":
             return f"{value.dtype}(i{value.param})"
         if value.op == "cast":

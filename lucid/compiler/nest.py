@@ -6,28 +6,35 @@ domain, computed from loads, constants, scalar operations and reductions over th
     values[3] = Value("mul", (1, 2), "f32")
 
 A kernel depends on the structure alone (which axes are reduced, which strides are 0 or 1, the
-values); sizes, strides and addresses are arguments, so a new batch size needs no new kernel, unless
-a literal of the program holds it, as the divisor of a mean does.
+values). Sizes, strides, addresses and the numbers of the program are arguments (`lift_numbers`), so
+that a new batch size, whose mean divides by another number, and a new learning rate need no new
+kernel.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from lucid.ir.types import DTYPES
+
+CODED = ("pow", "floor_divide", "remainder", "fmod", "left_shift", "right_shift")  # by constants
 GENERAL = 2  # the class of a stride that is neither 0 nor 1
 
 
 class Value(NamedTuple):
     """One number at each point: `op` of other values.
 
-    op "load" reads buffer `param`, "const" is the number `param`, "iota" is the index along axis
-    `param`, "reduce" combines its argument over the reduced axes by `param`. "place" is how far an
-    index leads by the Place of number `param`, "at" reads buffer `param` at the sum of such places,
-    and "scan" is a running result along the reduced axes. The rest are scalar operations.
+    op "load" reads buffer `param`, "const" is the number `param`, "number" the argument `param` of
+    the kernel, "iota" the index along axis `param`, "reduce" combines its argument over the reduced
+    axes by `param`. "place" is how far an index leads by the Place of number `param`, "at" reads
+    buffer `param` at the sum of such places, and "scan" is a running result along the reduced axes.
+    The rest are scalar operations.
     """
 
     op: str
@@ -81,6 +88,7 @@ class Nest:
     values: tuple[Value, ...]
     stores: tuple[Store, ...]
     places: tuple[Place, ...] = ()
+    numbers: tuple[Any, ...] = ()
 
     @cached_property
     def structure(self) -> Structure:
@@ -103,14 +111,16 @@ class Nest:
         return math.prod(self.sizes)
 
     def arguments(self) -> list[int]:
-        """What a kernel is told after the addresses of its buffers: sizes, then general strides."""
+        """What a kernel is told after the addresses: sizes, general strides, numbers."""
         strides = [
             stride
             for buffer, (_, classes) in zip(self.buffers, self.structure.buffers)
             for stride, c in zip(buffer.strides, classes)
             if c == GENERAL
         ]
-        return [*self.sizes, *strides]
+        lifted = {v.param: v.dtype for v in self.values if v.op == "number"}
+        numbers = [word_of(x, lifted[k]) for k, x in enumerate(self.numbers)]
+        return [*self.sizes, *strides, *numbers]
 
 
 @dataclass(frozen=True)
@@ -178,6 +188,33 @@ def _exact(value: Value) -> Hashable:
     return (value.op, value.args, value.dtype, repr(value.param))
 
 
+def word_of(value: Any, dtype: str) -> int:
+    """A number in the low bytes of a word of 64 bits."""
+    with np.errstate(over="ignore"):
+        found = np.array(value).astype(DTYPES[dtype])
+    return int.from_bytes(found.tobytes().ljust(8, b"\0"), "little", signed=True)
+
+
+def lift_numbers(nest: Nest) -> Nest:
+    """Constants become arguments, but for those on which the code depends."""
+    inline = {a for value in nest.values if value.op in CODED for a in value.args}
+    inline |= {
+        v.args[1] for v in nest.values if v.op == "div" and nest.values[v.args[1]].param == 2
+    }
+    values, numbers = list(nest.values), list(nest.numbers)
+    for v, value in enumerate(values):
+        if value.op == "const" and v not in inline and is_lifted(value):
+            values[v] = value._replace(op="number", param=len(numbers))
+            numbers.append(value.param)
+    return replace(nest, values=tuple(values), numbers=tuple(numbers))
+
+
+def is_lifted(constant: Value) -> bool:
+    """Is a constant more than a truth value, 0, 1, -1, inf or nan?"""
+    x = constant.param
+    return constant.dtype != "bool" and x not in (0, 1, -1) and abs(x) < math.inf
+
+
 def simplify_axes(nest: Nest) -> Nest:
     """Leave out axes of size 1 and join neighbours that all buffers cross as if they were one."""
     axes = [i for i, n in enumerate(nest.sizes) if n != 1 or _counted(nest, i)]
@@ -198,6 +235,7 @@ def simplify_axes(nest: Nest) -> Nest:
         values,
         nest.stores,
         nest.places,
+        nest.numbers,
     )
 
 

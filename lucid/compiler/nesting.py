@@ -13,14 +13,25 @@ from lucid.compiler import scalars
 from lucid.compiler.arrays import Array, dense
 from lucid.compiler.groups import INDEXED, REDUCTIONS, Group, Reading, scalar_name
 from lucid.compiler.keeping import keep_costly
-from lucid.compiler.nest import Buffer, Nest, Place, Store, Structure, Value, simplify_axes
+from lucid.compiler.nest import (
+    Buffer,
+    Nest,
+    Place,
+    Store,
+    Structure,
+    Value,
+    is_lifted,
+    lift_numbers,
+    simplify_axes,
+)
 from lucid.ir.graph import Equation, Literal, Var
 from lucid.ir.types import SHORT_NAMES, Type
 from lucid.ops.creation import Full, Iota
 from lucid.ops.indexing import PutAlong, TakeAlong
 
 COSTS = {
-    "load": 0.1, "const": 0.0, "reduce": 0.1, "iota": 0.05, "place": 0.2, "at": 0.4, "scan": 1.0,
+    "load": 0.1, "const": 0.0, "number": 0.0, "reduce": 0.1, "iota": 0.05, "place": 0.2, "at": 0.4,
+    "scan": 1.0,
 }  # fmt: skip
 EXPENSIVE = 0.6  # ns for a function such as exp
 CHEAP = 0.06
@@ -52,16 +63,20 @@ def prune(nest: Nest) -> Nest:
     buffer_at = {b: i for i, b in enumerate(buffers)}
     value_at = {v: i for i, v in enumerate(values)}
     kept = []
+    numbers: list[Any] = []
     for v in values:
         value = nest.values[v]
         param = buffer_at[value.param] if value.op in ("load", "at") else value.param
+        if value.op == "number":
+            param = len(numbers)
+            numbers.append(nest.numbers[value.param])
         kept.append(Value(value.op, tuple(value_at[a] for a in value.args), value.dtype, param))
     stores = tuple(
         Store(buffer_at[s.buffer], value_at[s.value], tuple(value_at[a] for a in s.at), s.adds)
         for s in nest.stores
     )
     chosen = tuple(nest.buffers[b] for b in buffers)
-    return Nest(nest.sizes, nest.reduced, chosen, tuple(kept), stores, nest.places)
+    return Nest(nest.sizes, nest.reduced, chosen, tuple(kept), stores, nest.places, tuple(numbers))
 
 
 def reduces_once(nest: Nest) -> bool:
@@ -94,6 +109,7 @@ def by_chunks(nest: Nest, chunks: int) -> tuple[Nest, Nest]:
         nest.values,
         (*whole, *partial),
         nest.places,
+        nest.numbers,
     )
     place = {v: k for k, v in enumerate(reductions)}
     shift = len(reductions)
@@ -105,7 +121,10 @@ def by_chunks(nest: Nest, chunks: int) -> tuple[Nest, Nest]:
         values.append(value._replace(args=args))
     buffers = [Buffer(b.dtype, (0,)) for b in nest.buffers] + [Buffer(b.dtype, (1,)) for b in extra]
     stores = tuple(Store(s.buffer, s.value + shift) for s in nest.stores if s not in whole)
-    return first, Nest((chunks,), (True,), tuple(buffers), tuple(values), stores, nest.places)
+    second = Nest(
+        (chunks,), (True,), tuple(buffers), tuple(values), stores, nest.places, nest.numbers
+    )
+    return first, second
 
 
 def cost_of(nest: Nest) -> float:
@@ -167,9 +186,9 @@ class NestBuilder:
         nest = simplify_axes(self.hold_columns(nest))
         if not nest.sizes:
             flat = tuple(Buffer(b.dtype, (0,)) for b in nest.buffers)
-            nest = Nest((1,), (False,), flat, nest.values, nest.stores, nest.places)
+            nest = replace(nest, sizes=(1,), reduced=(False,), buffers=flat)
         nest = keep_costly(nest, [array.address for array in self.arrays])
-        return nest, self.arrays
+        return lift_numbers(nest), self.arrays
 
     def hold_columns(self, nest: Nest) -> Nest:
         """In a column kernel every reduction has memory: give those that are not stored some."""
@@ -208,12 +227,12 @@ class NestBuilder:
 
     def operand(self, x: Any, points: Sequence[int | None]) -> int:
         if isinstance(x, Literal):
-            return self.add(Value("const", (), SHORT_NAMES[x.dtype], x.value))
+            return self.literal(x)
         base = (self.readings.get(x) or Reading(x, ())).base
         if base in self.value_of:
             return self.value_of[base]
         if isinstance(base, Literal):
-            return self.add(Value("const", (), SHORT_NAMES[base.dtype], base.value))
+            return self.literal(base)
         array = self.layout.array(x)
         coords = [
             None if array.shape[j] == 1 else points[j + len(points) - len(array.shape)]
@@ -230,6 +249,14 @@ class NestBuilder:
             self.number[key] = len(self.values)
             self.values.append(Value("load", (), array.dtype, len(self.buffers) - 1))
         return self.number[key]
+
+    def literal(self, x: Literal) -> int:
+        """A number of the program; two that are equal by chance of the sizes stay two."""
+        value = Value("const", (), SHORT_NAMES[x.dtype], x.value)
+        if not is_lifted(value):
+            return self.add(value)
+        self.values.append(value)
+        return len(self.values) - 1
 
     def equation(self, eqn: Equation) -> int:
         out = eqn.outputs[0]

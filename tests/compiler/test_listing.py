@@ -131,12 +131,12 @@ def test_the_listing_of_a_sum_of_columns():
     assert (
         listing(nest)
         == """\
-def kernel(b0, b1, n0=4, n1=3):
+def kernel(b0, b1, n0=4, n1=3, c0=f32(2.0)):
     for i1 in range(n1):
         b1[i1] = f32(0)
     for i0 in range(n0):
         for i1 in range(n1):
-            b1[i1] = b1[i1] + (b0[i0, i1] * f32(2.0))"""
+            b1[i1] = b1[i1] + (b0[i0, i1] * c0)"""
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from lucid.compiler.arrays import Array
-from lucid.compiler.nest import Buffer, Nest, Place, Store, Value, simplify_axes
+from lucid.compiler.nest import Buffer, Nest, Place, Store, Value, lift_numbers, simplify_axes
 from lucid.compiler.nesting import cost_of
 from lucid.compiler.work import NestWork
 from lucid.ir.graph import Equation, Literal
@@ -76,11 +77,11 @@ class NestWriter:
             tuple(self.stores),
             tuple(self.places),
         )
-        nest = simplify_axes(nest)
+        nest = lift_numbers(simplify_axes(nest))
         if nest.sizes:
             return nest
         flat = tuple(Buffer(b.dtype, (0,)) for b in nest.buffers)
-        return Nest((1,), (False,), flat, nest.values, nest.stores, nest.places)
+        return replace(nest, sizes=(1,), reduced=(False,), buffers=flat)
 
     def work(self, label: str, layout: Any = None) -> list[NestWork]:
         """The kernel, unless there is nothing to do."""
