@@ -4,6 +4,8 @@ Every class is also the built-in that a NumPy or PyTorch user would catch, so `e
 and `except RuntimeError` go on working.
 """
 
+import numpy.linalg
+
 
 class LucidError(Exception):
     """The base of every error that Lucid raises."""
@@ -37,12 +39,20 @@ class MutationError(LucidError, RuntimeError):
     """A value that a graph still needs was changed in place."""
 
 
+class LinAlgError(LucidError, numpy.linalg.LinAlgError, RuntimeError):
+    """A matrix is singular, not positive definite, or has no such derivative."""
+
+
 class TracedValueError(LucidError, TypeError):
     """Python asked for the value of something that has none (inside vmap or an abstract trace)."""
 
 
 class LeakError(LucidError, RuntimeError):
     """A traced value was used after the transform that made it had ended."""
+
+
+class ModuleError(LucidError, RuntimeError):
+    """A Module is built or used wrongly, or a state does not fit it."""
 
 
 class ParseError(LucidError, ValueError):

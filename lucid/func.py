@@ -49,7 +49,8 @@ class Run:
     ) -> None:
         self.what = what
         given, self.in_tree = flatten(tuple(primals))
-        self.primals = [differentiable(x, what) for x in given]
+        self.primals = [as_tensor(x) for x in given]
+        check_differentiable(primals, what)
         self.inputs = [fresh(x) for x in self.primals]
         before = local.grad
         local.grad = True
@@ -119,15 +120,15 @@ class Run:
         return [self.zeros(y) if t is None else self.released(t) for y, t in zip(self.outputs, ts)]
 
 
-def differentiable(x: Any, what: str) -> Any:
-    x = as_tensor(x)
-    if not is_differentiable(x.dtype):
-        raise DTypeError(
-            f"{what}: an argument of dtype {x.dtype} has no derivative; pass floats, "
-            "or leave it out "
-            f"of argnums{at_line()}"
-        )
-    return x
+def check_differentiable(primals: Sequence[Any], what: str) -> None:
+    """Refuse an argument without a derivative; integers beside floats in a pytree are constants."""
+    for argument in primals:
+        dtypes = [as_tensor(x).dtype for x in flatten(argument)[0]]
+        if dtypes and not any(map(is_differentiable, dtypes)):
+            raise DTypeError(
+                f"{what}: an argument of dtype {dtypes[0]} has no derivative; pass floats, "
+                f"or leave it out of argnums{at_line()}"
+            )
 
 
 def choose(

@@ -17,8 +17,8 @@ def tensor_repr(x: Any) -> str:
     Inside vmap and abstract traces, where there are no numbers: the type and the transform.
     """
     if x.value is None:
-        return f"Tensor(<{x.type} in {x.node.trace.what}>)"
-    prefix = "Tensor("
+        return f"{type(x).__name__}(<{x.type} in {x.node.trace.what}>)"
+    prefix = f"{type(x).__name__}("
     body = np.array2string(x.value, separator=", ", prefix=prefix)
     notes = []
     if x.value.size == 0 or x.value.size > np.get_printoptions()["threshold"]:

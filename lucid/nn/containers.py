@@ -1,0 +1,253 @@
+"""Containers: modules and parameters in sequence, in lists and in dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from lucid.errors import IndexingError, ModuleError
+from lucid.ir.source import at_line
+from lucid.nn.module import Module
+from lucid.nn.parameter import Parameter
+
+
+class Numbered(Module):
+    """What all containers with numbered members share; `_place` says where the members stand."""
+
+    _place = "_modules"
+
+    def _members(self) -> dict[str, Any]:
+        return self.__dict__[self._place]
+
+    def _key(self, index: int) -> str:
+        n = len(self)
+        if not isinstance(index, int) or not -n <= index < n:
+            raise IndexingError(
+                f"{type(self).__name__}: index {index!r} is out of range for {n}{at_line()}"
+            )
+        return str(index % n)
+
+    def _renumber(self, members: Iterable[Any]) -> None:
+        kept = list(members)
+        self._members().clear()
+        for i, member in enumerate(kept):
+            setattr(self, str(i), member)
+
+    def __len__(self) -> int:
+        return len(self._members())
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(list(self._members().values()))
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self._some(list(self)[index])
+        return self._members()[self._key(index)]
+
+    def _some(self, members: list[Any]) -> Any:
+        made: Any = type(self)
+        return made(members)
+
+    def __setitem__(self, index: int, member: Any) -> None:
+        setattr(self, self._key(index), member)
+
+    def __delitem__(self, index: Any) -> None:
+        kept = list(self)
+        del kept[index if isinstance(index, slice) else int(self._key(index))]
+        self._renumber(kept)
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not name.isdigit()]
+
+    def append(self, member: Any) -> Any:
+        """Add a member at the end."""
+        setattr(self, str(len(self)), member)
+        return self
+
+    def extend(self, members: Iterable[Any]) -> Any:
+        """Add members at the end."""
+        for member in list(members):
+            self.append(member)
+        return self
+
+    def insert(self, index: int, member: Any) -> None:
+        """Add a member before the one at `index`."""
+        kept = list(self)
+        kept.insert(index, member)
+        self._renumber(kept)
+
+    def pop(self, index: int = -1) -> Any:
+        """Take a member out."""
+        member = self[index]
+        del self[index]
+        return member
+
+    def __iadd__(self, members: Iterable[Any]) -> Any:
+        return self.extend(members)
+
+    def __add__(self, other: Iterable[Any]) -> Any:
+        return self._some([*self, *other])
+
+
+def a_module(owner: Module, member: Any) -> Any:
+    if member is not None and not isinstance(member, Module):
+        raise ModuleError(
+            f"{type(owner).__name__}: a {type(member).__name__} is not a Module{at_line()}"
+        )
+    return member
+
+
+class Sequential(Numbered):
+    """Modules one after the other, each on the result of the one before.
+
+    >>> import lucid
+    >>> nn = lucid.nn
+    >>> nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))(lucid.ones(3, 2)).shape
+    (3, 1)
+    """
+
+    def __init__(self, *modules: Any) -> None:
+        super().__init__()
+        if len(modules) == 1 and isinstance(modules[0], Mapping):
+            for name, module in modules[0].items():
+                self.register_module(name, a_module(self, module))
+        else:
+            self.extend(modules)
+
+    def append(self, member: Any) -> Any:
+        """Add a module at the end."""
+        self.register_module(str(len(self)), a_module(self, member))
+        return self
+
+    def _key(self, index: int) -> str:
+        return list(self._modules)[int(super()._key(index))]
+
+    def _some(self, members: list[Any]) -> Any:
+        return type(self)(*members)
+
+    def forward(self, x: Any) -> Any:
+        for module in self._modules.values():
+            x = module(x)
+        return x
+
+
+class ModuleList(Numbered):
+    """Modules in a list."""
+
+    def __init__(self, modules: Iterable[Any] = ()) -> None:
+        super().__init__()
+        self.extend(modules or ())
+
+    def append(self, member: Any) -> Any:
+        """Add a module at the end."""
+        self.register_module(str(len(self)), a_module(self, member))
+        return self
+
+
+class ParameterList(Numbered):
+    """Parameters in a list; other tensors that are added become parameters."""
+
+    _place = "_parameters"
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        super().__init__()
+        self.extend(values or ())
+
+    def append(self, member: Any) -> Any:
+        """Add a parameter at the end."""
+        setattr(self, str(len(self)), a_parameter(member))
+        return self
+
+    def extra_repr(self) -> str:
+        return "\n".join(f"({i}): {describe(p)}" for i, p in enumerate(self))
+
+
+class Named(Module):
+    """What dictionaries of members share."""
+
+    _place = "_modules"
+
+    def _members(self) -> dict[str, Any]:
+        return self.__dict__[self._place]
+
+    def __len__(self) -> int:
+        return len(self._members())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._members()))
+
+    def __contains__(self, name: Any) -> bool:
+        return name in self._members()
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._members():
+            raise ModuleError(f"{type(self).__name__} has no {name!r}{at_line()}")
+        return self._members()[name]
+
+    def __delitem__(self, name: str) -> None:
+        self.pop(name)
+
+    def keys(self) -> Iterable[str]:
+        """The names."""
+        return self._members().keys()
+
+    def values(self) -> Iterable[Any]:
+        """The members."""
+        return self._members().values()
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """The names with the members."""
+        return self._members().items()
+
+    def pop(self, name: str) -> Any:
+        """Take a member out."""
+        member = self[name]
+        del self._members()[name]
+        return member
+
+    def clear(self) -> None:
+        """Take all members out."""
+        self._members().clear()
+
+    def update(self, members: Any) -> None:
+        """Add the members of a dictionary, or pairs."""
+        for name, member in dict(members).items():
+            self[name] = member
+
+    def __setitem__(self, name: str, member: Any) -> None:
+        raise NotImplementedError
+
+
+class ModuleDict(Named):
+    """Modules by name."""
+
+    def __init__(self, modules: Any = ()) -> None:
+        super().__init__()
+        self.update(modules or ())
+
+    def __setitem__(self, name: str, member: Any) -> None:
+        self.register_module(name, a_module(self, member))
+
+
+class ParameterDict(Named):
+    """Parameters by name; other tensors that are added become parameters."""
+
+    _place = "_parameters"
+
+    def __init__(self, parameters: Any = ()) -> None:
+        super().__init__()
+        self.update(parameters or ())
+
+    def __setitem__(self, name: str, member: Any) -> None:
+        self.register_parameter(name, a_parameter(member))
+
+    def extra_repr(self) -> str:
+        return "\n".join(f"({name}): {describe(p)}" for name, p in self.items())
+
+
+def a_parameter(value: Any) -> Any:
+    return value if value is None or isinstance(value, Parameter) else Parameter(value)
+
+
+def describe(p: Any) -> str:
+    return f"Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape)) or '1'}]"

@@ -1,0 +1,442 @@
+"""Module: a function with parameters, buffers and modules inside.
+
+What is assigned to an attribute is registered by its kind. A Module is also a pytree
+(structure.py), so it goes through `grad`, `vmap` and `jit` whole.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from lucid.autograd import no_grad
+from lucid.errors import DTypeError, ModuleError
+from lucid.ir.modes import local
+from lucid.ir.source import at_line
+from lucid.ir.tape import is_recording
+from lucid.ir.types import dtype_of, is_differentiable
+from lucid.nn import hooks, structure
+from lucid.nn.parameter import Buffer, Parameter
+from lucid.ops.promote import as_tensor
+from lucid.tensor import HookHandle, Tensor
+
+M = TypeVar("M", bound="Module")
+REGISTERED = ("_parameters", "_buffers", "_modules")
+
+
+class Incompatible(NamedTuple):
+    """The names in which a state and a Module differ."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+class Module:
+    """The base of all layers and networks: write `__init__` and `forward`.
+
+    >>> import lucid
+    >>> class Scale(lucid.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.factor = lucid.nn.Parameter(lucid.tensor(3.0))
+    ...     def forward(self, x):
+    ...         return self.factor * x
+    >>> Scale()(lucid.tensor([1.0, 2.0])).detach()
+    Tensor([3., 6.])
+    """
+
+    _parameters: dict[str, Any]
+    _buffers: dict[str, Any]
+    _modules: dict[str, Any]
+
+    def __init__(self) -> None:
+        for name in REGISTERED:
+            object.__setattr__(self, name, {})
+        object.__setattr__(self, "_transient", set())
+        object.__setattr__(self, "_hooks", hooks.Hooks())
+        object.__setattr__(self, "_training", True)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        structure.register(cls)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module computes; every subclass has its own."""
+        raise ModuleError(f"{type(self).__name__} has no forward(){at_line()}")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._hooks.any:
+            return hooks.call(self, args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    # Attributes
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        inside = self.__dict__
+        if "_modules" not in inside:
+            if isinstance(value, (Parameter, Module, Buffer)):
+                raise ModuleError(
+                    f"{type(self).__name__}: call super().__init__() before {name!r} is "
+                    f"assigned{at_line()}"
+                )
+            return object.__setattr__(self, name, value)
+        for kind, place in ((Parameter, "_parameters"), (Buffer, "_buffers"), (Module, "_modules")):
+            if isinstance(value, kind):
+                self._forget(name)
+                inside[place][name] = value
+                if isinstance(value, Buffer) and not value.persistent:
+                    self._transient.add(name)
+                return None
+        for place in REGISTERED:
+            if name in inside[place]:
+                check_replacement(self, place, name, value)
+                inside[place][name] = value
+                return None
+        return object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        for place in REGISTERED:
+            found = self.__dict__.get(place)
+            if found is not None and name in found:
+                return found[name]
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        if not self._forget(name):
+            object.__delattr__(self, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(n for p in REGISTERED for n in self.__dict__[p])})
+
+    def _forget(self, name: str) -> bool:
+        """Take a name out of wherever it is registered."""
+        self._transient.discard(name)
+        found = [self.__dict__[place].pop(name, structure) for place in REGISTERED]
+        found.append(self.__dict__.pop(name, structure))
+        return any(x is not structure for x in found)
+
+    @property
+    def training(self) -> bool:
+        """True in training, False in evaluation; `train()` and `eval()` switch it."""
+        if is_recording():
+            local.recorder.depends(self, "_training")
+        return self.__dict__["_training"]
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        object.__setattr__(self, "_training", bool(mode))
+
+    def register_parameter(self, name: str, param: Any) -> None:
+        """Add a parameter, or None in the place of one."""
+        self._check_name(name, "register_parameter")
+        if param is not None and not isinstance(param, Parameter):
+            raise ModuleError(
+                f"register_parameter: {name!r} is a {type(param).__name__}, not a "
+                f"Parameter{at_line()}"
+            )
+        self._parameters[name] = param
+
+    def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
+        """Add state that is no parameter; `persistent` says whether `state_dict` has it."""
+        self._check_name(name, "register_buffer")
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise ModuleError(
+                f"register_buffer: {name!r} is a {type(tensor).__name__}, not a Tensor{at_line()}"
+            )
+        self._buffers[name] = tensor
+        if not persistent:
+            self._transient.add(name)
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Add a module by name."""
+        self._check_name(name, "register_module")
+        if module is not None and not isinstance(module, Module):
+            raise ModuleError(
+                f"register_module: {name!r} is a {type(module).__name__}, not a Module{at_line()}"
+            )
+        self._modules[name] = module
+
+    add_module = register_module
+
+    def _check_name(self, name: str, what: str) -> None:
+        if "_modules" not in self.__dict__:
+            raise ModuleError(f"{what}: call super().__init__() first{at_line()}")
+        if not isinstance(name, str) or not name or "." in name:
+            raise ModuleError(
+                f"{what}: {name!r} is no name: not empty, without a dot{at_line()}"
+            )
+        if hasattr(self, name) and not any(name in self.__dict__[p] for p in REGISTERED):
+            raise ModuleError(f"{what}: {type(self).__name__} already has {name!r}{at_line()}")
+
+    # What is inside
+
+    def named_modules(
+        self, memo: set[int] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """This module and all inside, with their names."""
+        memo = set() if memo is None else memo
+        if id(self) in memo:
+            return
+        if remove_duplicate:
+            memo.add(id(self))
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                path = f"{prefix}.{name}" if prefix else name
+                yield from module.named_modules(memo, path, remove_duplicate)
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all inside."""
+        return (module for _, module in self.named_modules())
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules directly inside, with their names."""
+        seen: set[int] = set()
+        for name, module in self._modules.items():
+            if module is not None and id(module) not in seen:
+                seen.add(id(module))
+                yield name, module
+
+    def children(self) -> Iterator[Module]:
+        """The modules directly inside."""
+        return (module for _, module in self.named_children())
+
+    def _named(
+        self, place: str, prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        modules = (
+            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+            if recurse
+            else [(prefix, self)]
+        )
+        for path, module in modules:
+            for name, x in module.__dict__[place].items():
+                if x is None or id(x) in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(id(x))
+                yield (f"{path}.{name}" if path else name), x
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
+        """The parameters with their names; one that is shared comes once."""
+        return self._named("_parameters", prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Any]:
+        """The parameters."""
+        return (x for _, x in self.named_parameters(recurse=recurse))
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
+        """The buffers with their names."""
+        return self._named("_buffers", prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Any]:
+        """The buffers."""
+        return (x for _, x in self.named_buffers(recurse=recurse))
+
+    def get_submodule(self, target: str) -> Module:
+        """The module inside with a name such as `"layers.0.attention"`; `""` is this one."""
+        module: Any = self
+        for part in target.split(".") if target else ():
+            module = module._modules.get(part) if isinstance(module, Module) else None
+            if module is None:
+                raise ModuleError(
+                    f"get_submodule: {type(self).__name__} has no module {target!r}{at_line()}"
+                )
+        return module
+
+    def get_parameter(self, target: str) -> Any:
+        """The parameter with this name."""
+        return self._get("_parameters", target, "parameter")
+
+    def get_buffer(self, target: str) -> Any:
+        """The buffer with this name."""
+        return self._get("_buffers", target, "buffer")
+
+    def _get(self, place: str, target: str, kind: str) -> Any:
+        path, _, name = target.rpartition(".")
+        found = self.get_submodule(path).__dict__[place].get(name)
+        if found is None:
+            raise ModuleError(f"{type(self).__name__} has no {kind} {target!r}{at_line()}")
+        return found
+
+    # Its state
+
+    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
+        """All parameters and persistent buffers by name, detached but in the same memory."""
+        state: dict[str, Any] = OrderedDict()
+        for path, module in self.named_modules(prefix=prefix.rstrip("."), remove_duplicate=False):
+            for name, x in [*module._parameters.items(), *module._buffers.items()]:
+                if x is not None and name not in module._transient:
+                    state[f"{path}.{name}" if path else name] = x if keep_vars else x.detach()
+        return state
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> Incompatible:
+        """Take over the values of a `state_dict`, all of them or, after an error, none.
+
+        strict    refuse a state that lacks a name or has one too many
+        assign    take the tensors themselves instead of copying their values
+        """
+        mine = self.state_dict(keep_vars=True)
+        missing = [name for name in mine if name not in state_dict]
+        unexpected = [name for name in state_dict if name not in mine]
+        wrong = [
+            f"{name} has shape {as_tensor(state_dict[name]).shape}, not {x.shape}"
+            for name, x in mine.items()
+            if name in state_dict and as_tensor(state_dict[name]).shape != x.shape
+        ]
+        if strict:
+            wrong += [f"missing: {', '.join(missing)}"] if missing else []
+            wrong += [f"unexpected: {', '.join(unexpected)}"] if unexpected else []
+        if wrong:
+            raise ModuleError(
+                f"load_state_dict: {type(self).__name__}: {'; '.join(wrong)}{at_line()}"
+            )
+        with no_grad():
+            for name, x in mine.items():
+                if name in state_dict:
+                    self._load(name, x, as_tensor(state_dict[name]), assign)
+        return Incompatible(missing, unexpected)
+
+    def _load(self, target: str, x: Any, value: Any, assign: bool) -> None:
+        if not assign:
+            x.copy_(value)
+            return
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if name in module._parameters:
+            value = Parameter(value, x.requires_grad)
+        setattr(module, name, value)
+
+    # What is done to all that is inside
+
+    def train(self: M, mode: bool = True) -> M:
+        """Switch this module and all inside to training."""
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self: M) -> M:
+        """Switch this module and all inside to evaluation."""
+        return self.train(False)
+
+    def requires_grad_(self: M, requires_grad: bool = True) -> M:
+        """Ask, or stop asking, for the gradients of all parameters."""
+        for p in self.parameters():
+            p.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters (or fill them with zeros)."""
+        for p in self.parameters():
+            p.zero_grad(set_to_none)
+
+    def apply(self: M, fn: Callable[[Module], Any]) -> M:
+        """Call `fn` on every module inside, children first, and on this one."""
+        for child in self.children():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    def to(self: M, *args: Any, dtype: Any = None, **options: Any) -> M:
+        """Convert floating parameters and buffers to a dtype, in place."""
+        for arg in args:
+            if isinstance(arg, Tensor):
+                dtype = arg.dtype
+            elif not (isinstance(arg, str) and arg == "cpu") and not isinstance(arg, bool):
+                dtype = arg
+        return self if dtype is None else self._convert(dtype_of(dtype))
+
+    def _convert(self: M, dtype: Any) -> M:
+        if not is_differentiable(dtype):
+            raise DTypeError(f"to: a module has floating parameters, not {dtype}{at_line()}")
+        for module in self.modules():
+            for name, p in module._parameters.items():
+                if p is not None and is_differentiable(p.dtype) and p.dtype != dtype:
+                    module._parameters[name] = converted = Parameter(
+                        p.detach().to(dtype), p.requires_grad
+                    )
+                    if p.grad is not None:
+                        converted.grad = p.grad.detach().to(dtype)
+            for name, b in module._buffers.items():
+                if b is not None and is_differentiable(b.dtype):
+                    module._buffers[name] = b.to(dtype)
+        return self
+
+    def float(self: M) -> M:
+        """Convert floating parameters and buffers to float32."""
+        return self.to("float32")
+
+    def double(self: M) -> M:
+        """Convert floating parameters and buffers to float64."""
+        return self.to("float64")
+
+    def half(self: M) -> M:
+        """Convert floating parameters and buffers to float16."""
+        return self.to("float16")
+
+    def cpu(self: M) -> M:
+        """This module: there is only the CPU."""
+        return self
+
+    # Hooks
+
+    def register_forward_pre_hook(
+        self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> HookHandle:
+        """Call `hook(module, args)` before forward; what it returns replaces the arguments."""
+        return self._hooks.add("before", hook, prepend, with_kwargs)
+
+    def register_forward_hook(
+        self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> HookHandle:
+        """Call `hook(module, args, output)` after forward; what it returns replaces the output."""
+        return self._hooks.add("after", hook, prepend, with_kwargs)
+
+    def register_full_backward_pre_hook(self, hook: Any, prepend: bool = False) -> HookHandle:
+        """Call `hook(module, grad_output)` in backward; what it returns replaces the gradients."""
+        return self._hooks.add("backward_before", hook, prepend)
+
+    def register_full_backward_hook(self, hook: Any, prepend: bool = False) -> HookHandle:
+        """Call `hook(module, grad_input, grad_output)` in backward; a result replaces the first."""
+        return self._hooks.add("backward_after", hook, prepend)
+
+    # How it looks
+
+    def extra_repr(self) -> str:
+        """What stands in the parentheses of this module's repr."""
+        return ""
+
+    def __repr__(self) -> str:
+        inside = [f"({name}): {module!r}" for name, module in self._modules.items()]
+        extra = self.extra_repr()
+        if not inside:
+            return f"{type(self).__name__}({extra})"
+        lines = [*([extra] if extra else []), *inside]
+        body = "\n".join(lines).replace("\n", "\n  ")
+        return f"{type(self).__name__}(\n  {body}\n)"
+
+
+def check_replacement(module: Module, place: str, name: str, value: Any) -> None:
+    """A registered name keeps its kind; tensors of a transform may stand for parameters."""
+    if value is None:
+        return
+    fits = isinstance(value, Module) if place == "_modules" else isinstance(value, Tensor)
+    if place == "_parameters" and fits and not isinstance(value, Parameter):
+        fits = not isinstance(module._parameters[name], Parameter)
+    if not fits:
+        kind = {"_parameters": "Parameter", "_buffers": "Tensor", "_modules": "Module"}[place]
+        raise ModuleError(
+            f"{type(module).__name__}.{name} is registered as a {kind} and cannot become a "
+            f"{type(value).__name__}; del it first{at_line()}"
+        )
+
+
+structure.register(Module)

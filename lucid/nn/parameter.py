@@ -1,0 +1,67 @@
+"""Parameter and Buffer: tensors that a Module registers when they are assigned to it."""
+
+from __future__ import annotations
+
+from sys import getrefcount
+from typing import Any
+
+from lucid.ir.markers import STOP_GRADIENT
+from lucid.ir.sharing import link
+from lucid.ops.promote import as_tensor
+from lucid.tensor import Tensor
+
+
+class References:
+    """How many references an argument has that nobody but its call holds."""
+
+    def __init__(self, data: Any) -> None:
+        self.count = getrefcount(data)
+
+
+TEMPORARY = References(object()).count
+
+
+class Parameter(Tensor):
+    """A tensor that is a parameter of the Module it is assigned to, in the memory of `data`.
+
+    >>> import lucid
+    >>> lucid.nn.Parameter(lucid.ones(2))
+    Parameter([1., 1.], requires_grad=True)
+    """
+
+    __slots__ = ()
+
+    def __init__(self, data: Any = (), requires_grad: bool = True) -> None:
+        lie_in_memory_of(self, data, getrefcount(data) > TEMPORARY)
+        if requires_grad:
+            self.requires_grad_(True)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
+        made = memo[id(self)] = Parameter(self.detach().clone(), self.requires_grad)
+        if self.grad is not None:
+            made.grad = self.grad.detach().clone()
+        return made
+
+
+class Buffer(Tensor):
+    """A tensor that is state, but no parameter, of the Module it is assigned to."""
+
+    __slots__ = ("persistent",)
+
+    def __init__(self, data: Any = (), *, persistent: bool = True) -> None:
+        lie_in_memory_of(self, data, getrefcount(data) > TEMPORARY)
+        self.persistent = persistent
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
+        made = memo[id(self)] = Buffer(self.detach().clone(), persistent=self.persistent)
+        return made
+
+
+def lie_in_memory_of(x: Tensor, data: Any, is_shared: bool) -> None:
+    """Let a new tensor have the memory of `data`; a write to one that others hold is seen there."""
+    source = as_tensor(data)
+    x.value, x.node, x.storage, x.origin = source.value, None, None, None
+    if source.node is not None and source.node.flags:
+        x.node = source.detach().node
+    if is_shared or source.storage is not None:
+        link(x, STOP_GRADIENT, source)
