@@ -280,7 +280,7 @@ newaxis = None
 compile = jit
 _hot.install()
 
-_LATER = {"distributions", "fft", "linalg", "nn", "optim", "special", "utils"}
+_LATER = {"fft", "linalg", "nn", "special"}
 
 
 def __getattr__(name: str) -> _Any:
