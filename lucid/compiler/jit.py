@@ -79,6 +79,7 @@ class Path:
         self.gives_grad = [cell.grad is not None for cell in self.cells]
         self.guards: list[Guard] = recorder.guards
         self.locks = Locks(recorder.locks.values())
+        self.attributes = list(recorder.attributes.values())
         ends = [node_of(y) for y in outputs]
         ends += [node_of(x) for x in self.written]
         ends += [node_of(cell.grad) for cell in self.cells if cell.grad is not None]
@@ -112,6 +113,9 @@ class Path:
         """What the path reads beside the arguments, None where it is not there."""
         for cell, had in zip(self.cells, self.had_grad):
             if (cell.grad is not None) != had:
+                return None
+        for owner, name, value in self.attributes:
+            if owner.__dict__.get(name) is not value:
                 return None
         out = []
         for source in self.sources:
