@@ -1,0 +1,249 @@
+"""Adam and its kin: steps scaled by running moments of the gradient."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from lucid.ir.tape import wrap
+from lucid.ops.conditional import maximum, where
+from lucid.ops.creation import zeros_like
+from lucid.ops.exponential import sqrt
+from lucid.optim.optimizer import Optimizer, State
+
+
+def counter() -> Any:
+    """The number of updates so far, as state."""
+    return wrap(np.zeros((), np.float64))
+
+
+def moments(g: Any, s: State, h: SimpleNamespace) -> tuple[Any, Any, Any]:
+    """The count of this update, and the running means of the gradient and of its square."""
+    beta1, beta2 = h.betas
+    mean = s["exp_avg"] + (1 - beta1) * (g - s["exp_avg"])
+    square = beta2 * s["exp_avg_sq"] + (1 - beta2) * (g * g.conj()).real
+    return s["step"] + 1, mean, square
+
+
+def start(p: Any) -> State:
+    return {"step": counter(), "exp_avg": zeros_like(p), "exp_avg_sq": zeros_like(p.real)}
+
+
+class Adam(Optimizer):
+    """Adam: p = p - lr m̂ / (√v̂ + eps), with m and v the running means of g and g².
+
+    >>> import lucid
+    >>> w = lucid.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = lucid.optim.Adam([w], lr=0.5)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    Tensor([0.5, 1.5])
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            {
+                "lr": float(lr),
+                "betas": tuple(map(float, betas)),
+                "eps": float(eps),
+                "weight_decay": float(weight_decay),
+                "amsgrad": amsgrad,
+                "maximize": maximize,
+                "decoupled_weight_decay": decoupled_weight_decay,
+            },
+        )
+
+    @staticmethod
+    def init(p: Any, h: SimpleNamespace) -> State:
+        state = start(p)
+        return {**state, "max_exp_avg_sq": zeros_like(p.real)} if h.amsgrad else state
+
+    @staticmethod
+    def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
+        if h.weight_decay is not None:
+            if h.decoupled_weight_decay:
+                p = p * (1 - h.lr * h.weight_decay)
+            else:
+                g = g + h.weight_decay * p
+        step, mean, square = moments(g, s, h)
+        new = {"step": step, "exp_avg": mean, "exp_avg_sq": square}
+        if h.amsgrad:
+            square = new["max_exp_avg_sq"] = maximum(s["max_exp_avg_sq"], square)
+        beta1, beta2 = h.betas
+        denominator = sqrt(square) / sqrt(1 - beta2**step) + h.eps
+        return p - h.lr / (1 - beta1**step) * (mean / denominator), new
+
+
+class AdamW(Adam):
+    """Adam with weight decay apart from the gradient: p shrinks by lr · weight_decay."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params, lr, betas, eps, weight_decay, amsgrad,
+            maximize=maximize, decoupled_weight_decay=True,
+        )  # fmt: skip
+
+
+class NAdam(Optimizer):
+    """Adam with Nesterov's momentum, whose strength grows as in Dozat's schedule."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            {
+                "lr": float(lr),
+                "betas": tuple(map(float, betas)),
+                "eps": float(eps),
+                "weight_decay": float(weight_decay),
+                "momentum_decay": float(momentum_decay),
+                "decoupled_weight_decay": decoupled_weight_decay,
+                "maximize": maximize,
+            },
+        )
+
+    @staticmethod
+    def init(p: Any, h: SimpleNamespace) -> State:
+        return {**start(p), "mu_product": wrap(np.ones((), np.float64))}
+
+    @staticmethod
+    def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
+        if h.weight_decay is not None:
+            if h.decoupled_weight_decay:
+                p = p * (1 - h.lr * h.weight_decay)
+            else:
+                g = g + h.weight_decay * p
+        step, mean, square = moments(g, s, h)
+        beta1, beta2 = h.betas
+        now = beta1 * (1 - 0.5 * 0.96 ** (step * h.momentum_decay))
+        later = beta1 * (1 - 0.5 * 0.96 ** ((step + 1) * h.momentum_decay))
+        product = s["mu_product"] * now
+        denominator = sqrt(square / (1 - beta2**step)) + h.eps
+        p = p - h.lr * (1 - now) / (1 - product) * (g / denominator)
+        p = p - h.lr * later / (1 - product * later) * (mean / denominator)
+        return p, {"step": step, "exp_avg": mean, "exp_avg_sq": square, "mu_product": product}
+
+
+class RAdam(Optimizer):
+    """Adam that starts as plain momentum, until the second moment can be trusted."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        decoupled_weight_decay: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            {
+                "lr": float(lr),
+                "betas": tuple(map(float, betas)),
+                "eps": float(eps),
+                "weight_decay": float(weight_decay),
+                "decoupled_weight_decay": decoupled_weight_decay,
+                "maximize": maximize,
+            },
+        )
+
+    @staticmethod
+    def init(p: Any, h: SimpleNamespace) -> State:
+        return start(p)
+
+    @staticmethod
+    def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
+        if h.weight_decay is not None:
+            if h.decoupled_weight_decay:
+                p = p * (1 - h.lr * h.weight_decay)
+            else:
+                g = g + h.weight_decay * p
+        step, mean, square = moments(g, s, h)
+        beta1, beta2 = h.betas
+        most = 2 / (1 - beta2) - 1
+        length = most - 2 * step * beta2**step / (1 - beta2**step)
+        trusted = length > 5.0
+        safe = where(trusted, length, 6.0)
+        ratio = ((safe - 4) * (safe - 2) * most) / ((most - 4) * (most - 2) * safe)
+        scale = sqrt(1 - beta2**step) / (sqrt(square) + h.eps) * sqrt(ratio)
+        corrected = mean / (1 - beta1**step)
+        p = p - h.lr * corrected * where(trusted, scale, 1.0)
+        return p, {"step": step, "exp_avg": mean, "exp_avg_sq": square}
+
+
+class Adamax(Optimizer):
+    """Adam with the greatest gradient of the past instead of the mean square."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            {
+                "lr": float(lr),
+                "betas": tuple(map(float, betas)),
+                "eps": float(eps),
+                "weight_decay": float(weight_decay),
+                "maximize": maximize,
+            },
+        )
+
+    @staticmethod
+    def init(p: Any, h: SimpleNamespace) -> State:
+        return {"step": counter(), "exp_avg": zeros_like(p), "exp_inf": zeros_like(p.real)}
+
+    @staticmethod
+    def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
+        if h.weight_decay is not None:
+            g = g + h.weight_decay * p
+        beta1, beta2 = h.betas
+        step = s["step"] + 1
+        mean = s["exp_avg"] + (1 - beta1) * (g - s["exp_avg"])
+        greatest = maximum(beta2 * s["exp_inf"], g.abs() + h.eps)
+        new = {"step": step, "exp_avg": mean, "exp_inf": greatest}
+        return p - h.lr / (1 - beta1**step) * (mean / greatest), new
