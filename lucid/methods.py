@@ -10,26 +10,39 @@ import numpy as np
 from lucid.in_place import InPlace
 from lucid.ir.tape import Traced, wrap
 from lucid.ops import (
+    adding_products,
     arithmetic,
+    arranging,
+    blending,
     closeness,
+    combining,
     complexes,
     conditional,
     contraction,
     copying,
+    counting,
+    covariance,
     creation,
     cumulative,
     diagonals,
+    digits,
+    distances,
     exponential,
     extrema,
     indexing,
     joining,
+    logarithms,
     logic,
     lookup,
     movement,
     power,
+    predicates,
     products,
+    quantiles,
     reduction,
+    replacing,
     rounding,
+    searching,
     shaping,
     sorting,
     special_functions,
@@ -113,6 +126,27 @@ class Elements(Traced):
     maximum = conditional.maximum
     minimum = conditional.minimum
     nan_to_num = closeness.nan_to_num
+    clamp_min = blending.clamp_min
+    clamp_max = blending.clamp_max
+    addcmul = blending.addcmul
+    addcdiv = blending.addcdiv
+    lerp = blending.lerp
+    rsub = blending.rsub
+    fmax = blending.fmax
+    fmin = blending.fmin
+    heaviside = blending.heaviside
+    isreal = blending.isreal
+    fill = blending.fill
+    logaddexp2 = logarithms.logaddexp2
+    xlogy = logarithms.xlogy
+    logit = logarithms.logit
+    sinc = logarithms.sinc
+    frexp = digits.frexp
+    ldexp = digits.ldexp
+    nextafter = digits.nextafter
+    signbit = digits.signbit
+    gcd = digits.gcd
+    lcm = digits.lcm
 
     conj = conjugate = complexes.conj
     angle = complexes.angle
@@ -182,6 +216,14 @@ class Arrangement(Traced):
     chunk = joining.chunk
     tensor_split = joining.tensor_split
     roll = joining.roll
+    hsplit = arranging.hsplit
+    vsplit = arranging.vsplit
+    dsplit = arranging.dsplit
+    split_with_sizes = arranging.split_with_sizes
+    narrow_copy = arranging.narrow_copy
+    diagflat = arranging.diagflat
+    unfold = arranging.unfold
+    adjoint = arranging.adjoint
 
     diagonal = diagonals.diagonal
     diag = diagonals.diag
@@ -205,7 +247,18 @@ class Arrangement(Traced):
     masked_fill = lookup.masked_fill
     nonzero = indexing.nonzero
     argwhere = lookup.argwhere
+    nonzero_static = searching.nonzero_static
     diff = lookup.diff
+    scatter_reduce = combining.scatter_reduce
+    index_reduce = combining.index_reduce
+    index_put = replacing.index_put
+    put = replacing.put
+    masked_scatter = replacing.masked_scatter
+    select_scatter = replacing.select_scatter
+    slice_scatter = replacing.slice_scatter
+    diagonal_scatter = replacing.diagonal_scatter
+    unique = searching.unique
+    unique_consecutive = searching.unique_consecutive
 
     clone = copying.clone
     contiguous = copying.contiguous
@@ -277,6 +330,19 @@ class Summaries(Traced):
     nansum = statistics.nansum
     nanmean = statistics.nanmean
     median = statistics.median
+    nanmedian = quantiles.nanmedian
+    mode = quantiles.mode
+    kthvalue = quantiles.kthvalue
+    msort = quantiles.msort
+    quantile = quantiles.quantile
+    nanquantile = quantiles.nanquantile
+    cov = covariance.cov
+    corrcoef = covariance.corrcoef
+    bincount = counting.bincount
+    histc = counting.histc
+    histogram = counting.histogram
+    dist = distances.dist
+    renorm = distances.renorm
     cumsum = cumulative.cumsum
     cumprod = cumulative.cumprod
     cummax = cumulative.cummax
@@ -296,6 +362,12 @@ class Summaries(Traced):
     outer = ger = products.outer
     tensordot = products.tensordot
     kron = products.kron
+    addmm = adding_products.addmm
+    addmv = adding_products.addmv
+    addr = adding_products.addr
+    addbmm = adding_products.addbmm
+    baddbmm = adding_products.baddbmm
+    cross = adding_products.cross
 
 
 class Attributes(Traced):
@@ -332,10 +404,7 @@ class Attributes(Traced):
         """Bytes that one element takes."""
         return self.dtype.itemsize
 
-    def numel(self) -> int:
-        """The number of elements."""
-        return math.prod(self.shape)
-
+    numel = predicates.numel
     nelement = numel
 
     def size(self, dim: Any = None) -> Any:
@@ -352,13 +421,16 @@ class Attributes(Traced):
         """True where the elements stand in row-major order in memory."""
         return self.value is None or self.value.flags.c_contiguous
 
-    def is_floating_point(self) -> bool:
-        """True for floating dtypes."""
-        return self.dtype.kind == "f"
-
-    def is_complex(self) -> bool:
-        """True for complex dtypes."""
-        return self.dtype.kind == "c"
+    is_floating_point = predicates.is_floating_point
+    is_complex = predicates.is_complex
+    is_signed = predicates.is_signed
+    is_same_size = predicates.is_same_size
+    is_nonzero = predicates.is_nonzero
+    is_conj = predicates.is_conj
+    is_neg = predicates.is_neg
+    is_inference = predicates.is_inference
+    resolve_conj = predicates.resolve_conj
+    resolve_neg = predicates.resolve_neg
 
     def data_ptr(self) -> int:
         """The address of the first element."""
@@ -410,6 +482,18 @@ class Casts(Traced):
     def double(self) -> Any:
         """This tensor as float64."""
         return cast(self, "float64")
+
+    def cfloat(self) -> Any:
+        """This tensor as complex64."""
+        return cast(self, "complex64")
+
+    def cdouble(self) -> Any:
+        """This tensor as complex128."""
+        return cast(self, "complex128")
+
+    def char(self) -> Any:
+        """This tensor as int8."""
+        return cast(self, "int8")
 
     def short(self) -> Any:
         """This tensor as int16."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lucid.errors import DTypeError, IndexingError, ShapeError
+from lucid.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
@@ -75,16 +75,35 @@ def gather(x: Any, dim: int, index: Any) -> Any:
     return bind(TakeAlong(axis), corner("gather", x, index.shape, axis, "the tensor"), index)
 
 
-def scatter(x: Any, dim: int, index: Any, src: Any) -> Any:
-    """`x` with `y[i, index[i, j]] = src[i, j]` for dim 1; of repeated indices the last counts."""
+@explained
+def scatter(
+    x: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None
+) -> Any:
+    """`x` with `y[i, index[i, j]] = src[i, j]` for dim 1; of repeated indices the last counts.
+
+    `src` may be one number (also as `value`). With `reduce` "add" or "multiply" it is combined with
+    what is there instead.
+    """
     x, index = as_tensor(x), index_tensor("scatter", index)
     axis = axis_of("scatter", dim, x.ndim)
     corner("scatter", x, index.shape, axis, "the tensor")
-    src = cast(as_tensor(src), x.dtype)
+    src = cast(as_tensor(either("scatter", ("src", src), ("value", value))), x.dtype)
+    if reduce is not None:
+        return _scatter_combined(x, axis, index, src, reduce)
     if src.ndim:
         src = corner("scatter", src, index.shape, -1, "src")
     indices = [index if i == axis else positions(index, i) for i in range(x.ndim)]
     return bind(ScatterSet(tuple(range(x.ndim))), x, src, *indices)
+
+
+def _scatter_combined(x: Any, axis: int, index: Any, src: Any, reduce: Any) -> Any:
+    from lucid.ops.combining import scatter_reduce
+
+    if reduce not in ("add", "multiply"):
+        facts = f"reduce={reduce!r}; it is 'add' or 'multiply'"
+        raise ArgumentError(f"scatter: {facts}, see scatter_reduce for more{at_line()}")
+    src = src if src.ndim else broadcast_to(src, index.shape)
+    return scatter_reduce(x, axis, index, src, "sum" if reduce == "add" else "prod")
 
 
 def positions(index: Any, axis: int) -> Any:
@@ -202,14 +221,31 @@ def argwhere(x: Any) -> Any:
 
 
 @explained
-def diff(x: Any, n: int = 1, dim: Any = None, *, axis: Any = None) -> Any:
-    """Differences between neighbours along an axis, taken n times."""
+def diff(
+    x: Any,
+    n: int = 1,
+    dim: Any = None,
+    prepend: Any = None,
+    append: Any = None,
+    *,
+    axis: Any = None,
+) -> Any:
+    """Differences between neighbours along an axis, taken n times, with values put at its ends.
+
+    >>> import lucid
+    >>> lucid.diff(lucid.tensor([1, 4, 9]), prepend=lucid.tensor([0]))
+    Tensor([1, 3, 5])
+    """
     x = as_tensor(x)
     if not x.ndim:
         raise ShapeError(f"diff: a 0-d tensor has no neighbours{at_line()}")
     at = axis_of("diff", either("diff", ("dim", dim), ("axis", axis), -1), x.ndim)
+    if prepend is not None or append is not None:
+        from lucid.ops.joining import cat
+
+        x = cat([as_tensor(part) for part in (prepend, x, append) if part is not None], at)
     for _ in range(min(n, x.shape[at] + 1)):
         size = x.shape[at]
-        last = slice_axis(x, at, min(1, size), size)
-        x = last - slice_axis(x, at, 0, max(size - 1, 0))
+        last, first = slice_axis(x, at, min(1, size), size), slice_axis(x, at, 0, max(size - 1, 0))
+        x = last ^ first if x.dtype.kind == "b" else last - first
     return x

@@ -10,6 +10,7 @@ from typing import Any
 from lucid.errors import AxisError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.source import at_line
+from lucid.ir.tape import Traced
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.arguments import explained
 from lucid.ops.axes import axes_of, axis_of, either, resolve_shape, shape_of
@@ -230,16 +231,31 @@ def view_as(x: Any, other: Any) -> Any:
 reshape_as = view_as
 
 
-def atleast_1d(x: Any) -> Any:
-    """`x`, with one axis where it has none."""
-    x = as_tensor(x)
-    return x if x.ndim else bind(Reshape((1,)), x)
+def atleast_1d(*tensors: Any) -> Any:
+    """`x`, with one axis where it has none; of several tensors a tuple."""
+    return each(tensors, lambda x: x if x.ndim else bind(Reshape((1,)), x))
 
 
-def atleast_2d(x: Any) -> Any:
-    """`x`, as a row where it has fewer than two axes."""
-    x = as_tensor(x)
-    return x if x.ndim > 1 else bind(Reshape((1, math.prod(x.shape))), x)
+def atleast_2d(*tensors: Any) -> Any:
+    """`x`, as a row where it has fewer than two axes; of several tensors a tuple."""
+    return each(tensors, lambda x: x if x.ndim > 1 else bind(Reshape((1, math.prod(x.shape))), x))
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """`x` with three axes or more: new ones behind a matrix, around a vector."""
+    return each(tensors, lambda x: x if x.ndim > 2 else expand_dims(atleast_2d(x), 2))
+
+
+def each(tensors: tuple[Any, ...], function: Any) -> Any:
+    """A function of one tensor, or of each of several."""
+    if not tensors:
+        raise ShapeError(f"atleast: give at least one tensor{at_line()}")
+    if len(tensors) == 1:
+        given = tensors[0]
+        if not (isinstance(given, (list, tuple)) and all(isinstance(x, Traced) for x in given)):
+            return function(as_tensor(given))
+        tensors = tuple(given)
+    return tuple([function(as_tensor(x)) for x in tensors])
 
 
 def flip(x: Any, *dims: Any, axis: Any = None) -> Any:

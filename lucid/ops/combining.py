@@ -1,0 +1,214 @@
+"""Combining at indices: every element of a tensor with all that are sent to its place.
+
+scatter_reduce and index_reduce. Sums and means are made of `put_along`; the rest is a primitive.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ArgumentError, DTypeError, ShapeError
+from lucid.ir.binding import bind
+from lucid.ir.primitive import Primitive
+from lucid.ir.source import at_line
+from lucid.ir.types import Type
+from lucid.ops.arguments import explained
+from lucid.ops.axes import axis_of
+from lucid.ops.conditional import where
+from lucid.ops.indexing import (
+    PutAlong,
+    TakeAlong,
+    along,
+    check_along,
+    check_indices,
+    wrapped,
+)
+from lucid.ops.kinds import conjugate, times
+from lucid.ops.lookup import corner, index_tensor
+from lucid.ops.movement import both_batched, replaced
+from lucid.ops.promote import as_tensor, cast
+from lucid.ops.quiet import quiet
+from lucid.ops.rounding import floor_divide
+from lucid.ops.shaping import movedim
+from lucid.ops.writing import SliceSet
+
+UFUNCS: dict[str, np.ufunc] = {"max": np.maximum, "min": np.minimum, "prod": np.multiply}
+
+
+class CombineAlong(Primitive):
+    """`x` with `x[i, index[i, j]]` combined with `values[i, j]` for all j, for axis 1: `how` is
+    "max", "min" or "prod".
+
+    Elements that tie for an extremum share the derivative; that of a product is the product of the
+    others, of which zeros are counted apart.
+    """
+
+    axis: int
+    how: str
+    saves = "xy"
+
+    def infer(self, x: Type, values: Type, indices: Type) -> Type:
+        check_indices(self.name, indices)
+        if x.dtype != values.dtype:
+            raise DTypeError(f"{self.name}: values of {values.dtype} for a tensor of {x.dtype}")
+        if x.dtype.kind == "c" and self.how != "prod":
+            raise DTypeError(f"{self.name}: {x.dtype} numbers have no order")
+        if values.shape != indices.shape:
+            raise ShapeError(f"{self.name}: values of {values.shape} at indices of {indices.shape}")
+        check_along(self.name, self.axis, x.shape, indices.shape)
+        return x
+
+    @quiet
+    def eval(self, x: np.ndarray, values: np.ndarray, indices: np.ndarray) -> np.ndarray:
+        out = np.array(x)
+        places = wrapped(self.name, indices, x.shape[self.axis], self.axis)
+        UFUNCS[self.how].at(out, along(places, self.axis), values)
+        return out
+
+    def jvp(self, ts: tuple[Any, ...], y: Any, x: Any, values: Any, indices: Any) -> Any:
+        own, sent = self.shares(y, x, values, indices)
+        total = None if ts[0] is None else times(ts[0], own)
+        if ts[1] is not None:
+            added = self.put(times(ts[1], sent), x, indices)
+            total = added if total is None else total + added
+        return total
+
+    def vjp(self, ct: Any, y: Any, x: Any, values: Any, indices: Any) -> tuple[Any, ...]:
+        own, sent = self.shares(y, x, values, indices)
+        taken = self.take(ct, indices)
+        return times(ct, conjugate(own)), times(taken, conjugate(sent)), None
+
+    def shares(self, y: Any, x: Any, values: Any, indices: Any) -> tuple[Any, Any]:
+        """The partial derivatives for the elements of `x`, and for the values sent to them."""
+        if self.how == "prod":
+            return self.products_of_others(x, values, indices)
+        there = self.take(y, indices)
+        own = cast((x == y) | (x != x), x.dtype)
+        sent = cast((values == there) | (values != values), x.dtype)
+        count = own + self.put(sent, x, indices)
+        return own / count, sent / self.take(count, indices)
+
+    def products_of_others(self, x: Any, values: Any, indices: Any) -> tuple[Any, Any]:
+        own, sent = x == 0, values == 0
+        x, values = where(own, 1, x), where(sent, 1, values)
+        product = bind(self, x, values, indices)
+        counted = [cast(part, x.dtype) for part in (own, sent)]
+        zeros = counted[0] + self.put(counted[1], x, indices)
+        others = where(zeros == counted[0], product / x, 0)
+        alone = self.take(zeros, indices) == counted[1]
+        return others, where(alone, self.take(product, indices) / values, 0)
+
+    def put(self, values: Any, x: Any, indices: Any) -> Any:
+        return bind(PutAlong(self.axis, x.shape[self.axis]), values, indices)
+
+    def take(self, x: Any, indices: Any) -> Any:
+        return bind(TakeAlong(self.axis), x, indices)
+
+    def batch(self, n: int, batched: tuple[bool, ...], x: Any, values: Any, indices: Any) -> Any:
+        operands = both_batched(n, batched, x, values, indices)
+        return bind(CombineAlong(self.axis + 1, self.how), *operands)
+
+
+REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+
+
+@explained
+def scatter_reduce(
+    x: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    """`x` with `y[i, index[i, j]]` reduced with `src[i, j]` for all j, for dim 1.
+
+    `reduce` is "sum", "prod", "mean", "amax" or "amin". Without `include_self` the elements of x
+    that something is sent to do not count themselves.
+
+    >>> import lucid
+    >>> index = lucid.tensor([0, 0, 1])
+    >>> lucid.scatter_reduce(lucid.zeros(2), 0, index, lucid.tensor([1.0, 5.0, 2.0]), "amax")
+    Tensor([5., 2.])
+    """
+    x, index = as_tensor(x), index_tensor("scatter_reduce", index)
+    if reduce not in REDUCTIONS:
+        known = ", ".join(REDUCTIONS)
+        raise ArgumentError(f"scatter_reduce: reduce={reduce!r}; it is one of {known}{at_line()}")
+    axis = axis_of("scatter_reduce", dim, x.ndim)
+    if not x.ndim:
+        src = cast(as_tensor(src), x.dtype).reshape(-1)
+        return combined(x.reshape(1), 0, index.reshape(-1), src, reduce, include_self).reshape(())
+    corner("scatter_reduce", x, index.shape, axis, "the tensor")
+    src = corner("scatter_reduce", cast(as_tensor(src), x.dtype), index.shape, -1, "src")
+    sizes = replaced(index.shape, axis, x.shape[axis])
+    part = corner("scatter_reduce", x, index.shape, axis, "the tensor")
+    y = combined(part, axis, index, src, reduce, include_self)
+    if x.shape == sizes:
+        return y
+    return bind(SliceSet((0,) * x.ndim, sizes, (1,) * x.ndim), x, y)
+
+
+def combined(x: Any, axis: int, index: Any, src: Any, reduce: str, include_self: bool) -> Any:
+    n = x.shape[axis]
+    if not include_self:
+        hits = bind(PutAlong(axis, n), ones_of(src, "int64"), index)
+        x = where(hits > 0, identity(reduce, x.dtype), x)
+    if reduce in ("sum", "mean"):
+        total = x + bind(PutAlong(axis, n), src, index)
+        if reduce == "sum":
+            return total
+        count = bind(PutAlong(axis, n), ones_of(src, "int64"), index)
+        count = count + 1 if include_self else where(count == 0, 1, count)
+        if x.dtype.kind in "fc":
+            return total / cast(count, x.dtype)
+        return floor_divide(total, cast(count, x.dtype))
+    how = {"amax": "max", "amin": "min", "prod": "prod"}[reduce]
+    return bind(CombineAlong(axis, how), x, src, index)
+
+
+def ones_of(x: Any, dtype: str) -> Any:
+    from lucid.ops.creation import ones
+
+    return ones(x.shape, dtype=dtype)
+
+
+def identity(reduce: str, dtype: np.dtype) -> Any:
+    """What leaves every element as it is."""
+    if reduce in ("sum", "mean"):
+        return 0
+    if reduce == "prod":
+        return 1
+    if dtype.kind == "f":
+        return -np.inf if reduce == "amax" else np.inf
+    if dtype.kind == "b":
+        return reduce == "amin"
+    limits = np.iinfo(dtype)
+    return int(limits.min if reduce == "amax" else limits.max)
+
+
+@explained
+def index_reduce(
+    x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    """`x` with the slices that the index names reduced with those of `source`.
+
+    `reduce` is "prod", "mean", "amax" or "amin"; see `scatter_reduce`.
+
+    >>> import lucid
+    >>> lucid.index_reduce(lucid.ones(2), 0, [1, 1], lucid.tensor([3.0, 4.0]), "prod")
+    Tensor([ 1., 12.])
+    """
+    x, index = as_tensor(x), index_tensor("index_reduce", index)
+    if reduce not in REDUCTIONS or reduce == "sum":
+        known = ", ".join(REDUCTIONS).replace("sum, ", "")
+        raise ArgumentError(f"index_reduce: reduce={reduce!r}; it is one of {known}{at_line()}")
+    axis = axis_of("index_reduce", dim, x.ndim)
+    source = cast(as_tensor(source), x.dtype)
+    wanted = replaced(x.shape, axis, index.shape[0] if index.ndim else 1)
+    if source.shape != wanted or index.ndim > 1:
+        facts = f"source of shape {source.shape}; {wanted} fits the index"
+        raise ShapeError(f"index_reduce: {facts}{at_line()}")
+    if not x.ndim:
+        found = combined(x.reshape(1), 0, index.reshape(1), source.reshape(1), reduce, include_self)
+        return found.reshape(())
+    ones = [1] * (source.ndim - 1)
+    spread = movedim(index.reshape(-1, *ones), 0, axis).expand(source.shape)
+    return combined(x, axis, spread, source, reduce, include_self)

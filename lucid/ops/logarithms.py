@@ -1,0 +1,100 @@
+"""Logarithms of sums and products, and quotients that have a limit at 0: made of other functions.
+
+xlogy, logaddexp2, logit and sinc: each is exact where the plain formula is 0 / 0, 0 * inf or loses
+its digits.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lucid.ir.binding import bind
+from lucid.ops.apply import floating_binary, refuse
+from lucid.ops.arguments import explained
+from lucid.ops.blending import common_floating
+from lucid.ops.conditional import clamp, where
+from lucid.ops.exponential import LN2, LOG, log1p, sigmoid
+from lucid.ops.kinds import Elementwise
+from lucid.ops.promote import as_tensor, to_floating
+from lucid.ops.quiet import quiet
+from lucid.ops.trigonometric import sin
+
+
+class Logaddexp2(Elementwise):
+    """log2(2**a + 2**b) without overflow."""
+
+    numpy = quiet(np.logaddexp2)
+    accepts, saves = "f", "x"
+
+    def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
+        return sigmoid((a - b) * LN2), sigmoid((b - a) * LN2)
+
+
+LOGADDEXP2 = Logaddexp2()
+
+
+@explained
+def logaddexp2(x: Any, other: Any) -> Any:
+    """log2(2**x + 2**other), elementwise and without overflow.
+
+    >>> import lucid
+    >>> lucid.logaddexp2(lucid.tensor([1000.0]), lucid.tensor([1000.0]))
+    Tensor([1001.])
+    """
+    return floating_binary(LOGADDEXP2, x, other)
+
+
+@explained
+def xlogy(x: Any, other: Any) -> Any:
+    """x * log(other), elementwise, which is 0 where x is 0 whatever its logarithm is.
+
+    >>> import lucid
+    >>> lucid.xlogy(lucid.tensor([0.0, 2.0]), lucid.tensor([0.0, 1.0]))
+    Tensor([0., 0.])
+    """
+    x, other = common_floating("xlogy", as_tensor(x), as_tensor(other))
+    nothing = (x == 0) & (other == other)
+    return where(nothing, 0.0, x * bind(LOG, other))
+
+
+@explained
+def logit(x: Any, eps: Any = None) -> Any:
+    """log(x / (1 - x)), elementwise, the inverse of sigmoid; `x` is first held in [eps, 1 - eps].
+
+    >>> import lucid
+    >>> lucid.logit(lucid.tensor([0.0, 0.5]), eps=0.5)
+    Tensor([0., 0.])
+    """
+    x = to_floating(x)
+    if x.dtype.kind == "c":
+        raise refuse("logit", x.dtype, "it takes floating dtypes")
+    if eps is not None:
+        x = clamp(x, eps, 1 - eps)
+    return bind(LOG, x) - log1p(-x)
+
+
+# sin(u) / u = 1 - u²/3! + u⁴/5! - ...: with |u| < 0.6 the last term is below 2**-53
+SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(8)]
+NEAR = 0.6 / math.pi
+
+
+@explained
+def sinc(x: Any) -> Any:
+    """sin(pi x) / (pi x), elementwise, and 1 at 0, with the derivatives that it has there.
+
+    >>> import lucid
+    >>> lucid.sinc(lucid.tensor([0.0, 0.5]))
+    Tensor([1.        , 0.63661975])
+    """
+    x = to_floating(x)
+    near = abs(x) < NEAR
+    square = where(near, x, 0.0) * math.pi
+    square = square * square
+    series = square * SINC[-1]
+    for coefficient in SINC[-2:0:-1]:
+        series = (series + coefficient) * square
+    u = where(near, 1.0, x) * math.pi
+    return where(near, series + SINC[0], sin(u) / u)

@@ -1,0 +1,160 @@
+"""Parts of a tensor replaced, as functions: index_put, put, masked_scatter, select_scatter, ..."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import DTypeError, ShapeError
+from lucid.ir.binding import bind
+from lucid.ir.source import at_line
+from lucid.ir.tape import wrap
+from lucid.ops.arguments import explained
+from lucid.ops.axes import axis_of
+from lucid.ops.conditional import maximum, where
+from lucid.ops.cumulative import Cumsum
+from lucid.ops.diagonals import two_axes
+from lucid.ops.indexing import Gather, ScatterAdd
+from lucid.ops.lookup import index_tensor
+from lucid.ops.movement import broadcast_to
+from lucid.ops.promote import as_tensor, cast
+from lucid.ops.shaping import movedim, ravel
+from lucid.ops.subscript import getitem, setitem
+from lucid.ops.writing import ScatterSet
+
+
+@explained
+def index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """`x` with `x[indices] = values`; where `accumulate`, all values are added to what is there.
+
+    >>> import lucid
+    >>> places = (lucid.tensor([0, 0]),)
+    >>> lucid.index_put(lucid.zeros(2), places, lucid.tensor([1.0, 2.0]), accumulate=True)
+    Tensor([3., 0.])
+    """
+    x = as_tensor(x)
+    if not isinstance(indices, (tuple, list)):
+        raise ShapeError(f"index_put: indices are a tuple of tensors, one for an axis{at_line()}")
+    index = tuple(slice(None) if i is None else i for i in indices)
+    if not accumulate:
+        return setitem(x, index, values)
+    number = wrap(np.arange(math.prod(x.shape)).reshape(x.shape))
+    places = getitem(number, index)
+    values = broadcast_to(same_dtype("index_put", values, x), places.shape)
+    return added(x, places, values)
+
+
+def added(x: Any, places: Any, values: Any) -> Any:
+    """`x` with values added at positions in row-major order."""
+    op = ScatterAdd((math.prod(x.shape),), (0,))
+    return x + bind(op, ravel(values), ravel(places)).reshape(x.shape)
+
+
+def same_dtype(name: str, values: Any, x: Any) -> Any:
+    values = as_tensor(values)
+    if values.dtype.kind == "c" and x.dtype.kind != "c":
+        facts = f"complex values for a tensor of dtype {x.dtype}"
+        raise DTypeError(f"{name}: {facts}; take .real first{at_line()}")
+    return cast(values, x.dtype)
+
+
+@explained
+def put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    """`x` with elements replaced at positions in row-major order, or added to where `accumulate`.
+
+    >>> import lucid
+    >>> lucid.put(lucid.zeros(2, 2), lucid.tensor([3, 0]), lucid.tensor([1.0, 2.0]))
+    Tensor([[2., 0.],
+            [0., 1.]])
+    """
+    x, index = as_tensor(x), index_tensor("put", index)
+    source = same_dtype("put", source, x)
+    if math.prod(source.shape) != math.prod(index.shape):
+        facts = f"{math.prod(source.shape)} elements for {math.prod(index.shape)} places"
+        raise ShapeError(f"put: {facts}{at_line()}")
+    if accumulate:
+        return added(x, index, source)
+    return bind(ScatterSet((0,)), ravel(x), ravel(source), ravel(index)).reshape(x.shape)
+
+
+@explained
+def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
+    """`x` with the elements where `mask` holds replaced by those of `source`, in order.
+
+    >>> import lucid
+    >>> mask = lucid.tensor([True, False, True])
+    >>> lucid.masked_scatter(lucid.zeros(3), mask, lucid.tensor([1.0, 2.0]))
+    Tensor([1., 0., 2.])
+    """
+    x, mask = as_tensor(x), as_tensor(mask)
+    if mask.dtype.kind != "b":
+        raise DTypeError(f"masked_scatter: a mask of dtype {mask.dtype}; it is bool{at_line()}")
+    source = as_tensor(source)
+    if source.dtype != x.dtype:
+        facts = f"source of {source.dtype} for a tensor of {x.dtype}"
+        raise DTypeError(f"masked_scatter: {facts}; cast one first{at_line()}")
+    mask = broadcast_to(mask, x.shape)
+    flat, source = ravel(mask), ravel(source)
+    if not source.shape[0]:
+        source = source.new_zeros(1)
+    number = bind(Cumsum(0), cast(flat, "int64"))
+    chosen = bind(Gather((0,)), source, where(flat, maximum(number - 1, 0), 0))
+    return where(mask, chosen.reshape(x.shape), x)
+
+
+@explained
+def select_scatter(x: Any, src: Any, dim: int, index: int) -> Any:
+    """`x` with the slice at one index along `dim` replaced by `src`."""
+    x, src = as_tensor(x), as_tensor(src)
+    axis = axis_of("select_scatter", dim, x.ndim)
+    return replace_part("select_scatter", x, (*[slice(None)] * axis, int(index)), src)
+
+
+@explained
+def slice_scatter(
+    x: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Any:
+    """`x` with the slices `start:end:step` along `dim` replaced by `src`.
+
+    >>> import lucid
+    >>> lucid.slice_scatter(lucid.zeros(4), lucid.ones(2), 0, 1, 3)
+    Tensor([0., 1., 1., 0.])
+    """
+    x, src = as_tensor(x), as_tensor(src)
+    axis = axis_of("slice_scatter", dim, x.ndim)
+    if step < 1:
+        raise ShapeError(f"slice_scatter: the step {step} is not positive{at_line()}")
+    return replace_part("slice_scatter", x, (*[slice(None)] * axis, slice(start, end, step)), src)
+
+
+def replace_part(name: str, x: Any, index: tuple[Any, ...], src: Any) -> Any:
+    wanted = np.broadcast_to(np.zeros(()), x.shape)[index].shape
+    if src.shape != wanted:
+        raise ShapeError(f"{name}: src of shape {src.shape} for a part of {wanted}{at_line()}")
+    return setitem(x, index, same_dtype(name, src, x))
+
+
+@explained
+def diagonal_scatter(x: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """`x` with the diagonals of the matrices in two axes replaced by the last axis of `src`.
+
+    >>> import lucid
+    >>> lucid.diagonal_scatter(lucid.zeros(2, 2), lucid.tensor([1.0, 2.0]))
+    Tensor([[1., 0.],
+            [0., 2.]])
+    """
+    x, src = as_tensor(x), as_tensor(src)
+    a, b = two_axes("diagonal_scatter", x, dim1, dim2)
+    matrices = movedim(x, (a, b), (-2, -1))
+    rows, columns = matrices.shape[-2:]
+    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    numbers = np.arange(count)
+    wanted = (*matrices.shape[:-2], count)
+    if src.shape != wanted:
+        facts = f"src of shape {src.shape} for diagonals of {wanted}"
+        raise ShapeError(f"diagonal_scatter: {facts}{at_line()}")
+    places = (Ellipsis, wrap(numbers + max(-offset, 0)), wrap(numbers + max(offset, 0)))
+    written = setitem(matrices, places, same_dtype("diagonal_scatter", src, x))
+    return movedim(written, (-2, -1), (a, b))
