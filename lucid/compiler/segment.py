@@ -1,14 +1,14 @@
 """A segment of a program: where its values lie in memory, and the work that becomes its plan.
 
-A step other than a group of elementwise equations finds its instructions in STEPS: an object with
-`accepts(eqn)` (is there code for these types?) and `lower(layout, eqn)`, which gives work. Work has
+A step other than a group of elementwise equations finds its instructions by `step_of`: an object
+with `accepts(eqn)` (is there code for these types?) and `lower(layout, eqn)`, which gives work, with
 `kernels()`, what must be compiled for it, and `add(builder, kernels)`, which adds instructions.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from lucid.compiler.arrays import Array
 from lucid.compiler.executable import Segment
 from lucid.compiler.groups import Group
-from lucid.compiler.inplace import overwritten
+from lucid.compiler.inplace import overwritten, written_into
 from lucid.compiler.instructions import INLINE_NS, chunk_length
 from lucid.compiler.memory import Life, allocate
 from lucid.compiler.nest import Nest
@@ -30,7 +30,7 @@ from lucid.compiler.nesting import (
     used_buffers,
 )
 from lucid.compiler.plan import Builder
-from lucid.compiler.steps import STEPS
+from lucid.compiler.steps import step_of
 from lucid.compiler.steps.building import fill
 from lucid.compiler.work import NestWork
 from lucid.ir.graph import Equation, Var
@@ -47,6 +47,7 @@ class SegmentLayout:
         self.arrays: dict[Var, Array] = {}
         self.work: list[Any] = []
         self.status: Array | None = None
+        self.workspaces: dict[str, tuple[int, int]] = {}
         for var in segment.inputs:
             self.arrays[var] = Array.of(
                 self.builder.input(var.type.dtype, var.type.shape), var.type
@@ -56,7 +57,7 @@ class SegmentLayout:
             if isinstance(step, Group):
                 self.lower_group(step)
             else:
-                self.work += STEPS[type(step.equation.op)].lower(self, step.equation)
+                self.work += step_of(step.equation.op).lower(self, step.equation)
         if self.status is not None:
             self.work = [*fill(0, self.status, "status"), *self.work]
 
@@ -66,13 +67,13 @@ class SegmentLayout:
         """A place for every value that one step leaves for another: an output, or in the arena."""
         first, last = self.lifetimes()
         outputs = set(self.segment.outputs)
-        for var in self.segment.outputs:
-            self.arrays[var] = Array.of(
-                self.builder.output(var.type.dtype, var.type.shape), var.type
-            )
         temporaries = [var for var in first if var not in outputs]
         steps, readings = self.segment.steps, self.lowering.readings
-        over = overwritten(steps, readings, last, set(first), set(temporaries))
+        reserved = {
+            x: y for y, x in self.lowering.into.items() if y in outputs and x in self.arrays
+        }
+        over = overwritten(steps, readings, last, set(first), set(temporaries), reserved)
+        self.place_outputs(written_into(reserved, over, first, last))
         end = {x: y for y, x in over.items()}  # becomes the last Var written in the same place
         lives: dict[Var, Life] = {}
         for var in reversed(temporaries):
@@ -86,6 +87,14 @@ class SegmentLayout:
         for var in temporaries:
             ref = places.get(end[var]) or self.arrays[end[var]].ref
             self.arrays[var] = Array.of(ref, var.type)
+
+    def place_outputs(self, into: Mapping[Var, Var]) -> None:
+        """New memory for every output, or that of the input which it replaces."""
+        for var in self.segment.outputs:
+            given = self.arrays[into[var]].ref if var in into else None
+            made = self.builder.output(var.type.dtype, var.type.shape, given)
+            self.arrays[var] = Array.of(given or made, var.type)
+        self.segment.into = dict(into)
 
     def lifetimes(self) -> tuple[dict[Var, int], dict[Var, int]]:
         """The steps that write each Var in memory, and that read it last."""
@@ -106,6 +115,16 @@ class SegmentLayout:
         """Memory above all planned buffers, for the inside of one step."""
         offset = self.top
         self.top += -(-max(type.size * type.dtype.itemsize, 1) // 64) * 64
+        return Array.of(self.builder.arena(offset), type)
+
+    def workspace(self, role: str, type: Type) -> Array:
+        """Memory for the inside of one step, which other steps use for the same after it."""
+        nbytes = type.size * type.dtype.itemsize
+        offset, room = self.workspaces.get(role, (0, -1))
+        if nbytes > room:
+            offset = self.top
+            self.scratch(type)
+            self.workspaces[role] = offset, nbytes
         return Array.of(self.builder.arena(offset), type)
 
     def check(self, eqn: Equation) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.compiler.products import MatmulStep
+from lucid.compiler.steps.foreign import ForeignStep
+from lucid.compiler.steps.convolving import ConvolutionStep, ConvolutionTransposeStep
 from lucid.compiler.steps.indexing import (
     LastWriteStep,
     PutAlongStep,
@@ -24,10 +26,12 @@ from lucid.compiler.steps.random import RandomBitsStep
 from lucid.compiler.steps.scanning import RunningExtremumStep, ScanStep
 from lucid.ops.complexes import Complex
 from lucid.ops.contraction import Matmul
+from lucid.ops.convolution import Convolution, ConvolutionTranspose
 from lucid.ops.copying import Copy
 from lucid.ops.creation import Full
 from lucid.ops.cumulative import Cummax, Cummin, Cumprod, Cumsum, LogCumSumExp, Recurrence
 from lucid.ops.indexing import PutAlong, ScatterAdd
+from lucid.ops.kinds import Elementwise
 from lucid.ops.movement import Concatenate, Pad
 from lucid.ops.random import RandomBits
 from lucid.ops.sorting import Argsort, Sort, TopK
@@ -37,6 +41,8 @@ STEPS: dict[type, Any] = {
     Argsort: SortStep,
     Complex: ComplexStep,
     Concatenate: ConcatenateStep,
+    Convolution: ConvolutionStep,
+    ConvolutionTranspose: ConvolutionTransposeStep,
     Copy: CopyStep,
     Cummax: RunningExtremumStep,
     Cummin: RunningExtremumStep,
@@ -56,3 +62,8 @@ STEPS: dict[type, Any] = {
     Sort: SortStep,
     TopK: SortStep,
 }
+
+
+def step_of(op: Any) -> Any:
+    """What lowers an operation that stands alone, None where nothing does."""
+    return STEPS.get(type(op)) or (ForeignStep if isinstance(op, Elementwise) else None)
