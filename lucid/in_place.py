@@ -18,17 +18,24 @@ from lucid.ir.source import at_line, caller
 from lucid.ir.tape import Node, Traced, is_recording, noted, wrap
 from lucid.mutation import RANK, assign, check_writable, flags_of, is_recorded, touch
 from lucid.ops import (
+    adding_products,
     arithmetic,
+    blending,
     closeness,
+    combining,
     complexes,
     conditional,
     contraction,
     cumulative,
     diagonals,
+    digits,
+    distances,
     exponential,
+    logarithms,
     logic,
     lookup,
     power,
+    replacing,
     rounding,
     special_functions,
     trigonometric,
@@ -218,6 +225,21 @@ def masked_fill_(x: Any, mask: Any, value: Any) -> Any:
     return assign(x, new, "masked_fill_")
 
 
+def fill_diagonal_(x: Any, fill_value: Any, wrap: bool = False) -> Any:
+    """Overwrite the main diagonal of `x` with one number; tall matrices repeat it where `wrap`."""
+    if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
+        facts = f"a tensor of shape {x.shape}; it is a matrix, or all sizes are the same"
+        raise ShapeError(f"fill_diagonal_: {facts}{at_line()}")
+    least = min(x.shape)
+    if x.ndim > 2 or not wrap:
+        x[(np.arange(least),) * x.ndim] = fill_value
+        return x
+    rows, columns = x.shape
+    places = np.arange(0, rows * columns, columns + 1)
+    x[places // max(columns, 1), places % max(columns, 1)] = fill_value
+    return x
+
+
 class InPlace(Traced):
     """The same functions with the result stored in the tensor itself."""
 
@@ -227,6 +249,7 @@ class InPlace(Traced):
     fill_ = fill_
     zero_ = zero_
     masked_fill_ = masked_fill_
+    fill_diagonal_ = fill_diagonal_
 
     add_ = in_place(arithmetic.add, np.add)
     sub_ = subtract_ = in_place(arithmetic.subtract, np.subtract, "sub_")
@@ -250,6 +273,7 @@ class InPlace(Traced):
     pow_ = in_place(power.pow, np.power)
     square_ = in_place(power.square, np.square)
     reciprocal_ = in_place(power.reciprocal)
+    float_power_ = in_place(power.float_power)
 
     exp_ = in_place(exponential.exp, np.exp)
     exp2_ = in_place(exponential.exp2)
@@ -288,15 +312,28 @@ class InPlace(Traced):
 
     relu_ = in_place(conditional.relu)
     clamp_ = clip_ = in_place(conditional.clamp)
+    clamp_min_ = in_place(blending.clamp_min)
+    clamp_max_ = in_place(blending.clamp_max)
+    addcmul_ = in_place(blending.addcmul)
+    addcdiv_ = in_place(blending.addcdiv)
+    lerp_ = in_place(blending.lerp)
+    heaviside_ = in_place(blending.heaviside)
+    xlogy_ = in_place(logarithms.xlogy)
+    logit_ = in_place(logarithms.logit)
+    sinc_ = in_place(logarithms.sinc)
+    ldexp_ = in_place(digits.ldexp)
+    nextafter_ = in_place(digits.nextafter)
+    gcd_ = in_place(digits.gcd)
+    lcm_ = in_place(digits.lcm)
     nan_to_num_ = in_place(closeness.nan_to_num)
     conj_ = in_place(complexes.conj)
 
     eq_ = in_place(logic.eq)
-    ne_ = in_place(logic.ne)
-    lt_ = in_place(logic.lt)
-    le_ = in_place(logic.le)
-    gt_ = in_place(logic.gt)
-    ge_ = in_place(logic.ge)
+    ne_ = not_equal_ = in_place(logic.ne)
+    lt_ = less_ = in_place(logic.lt)
+    le_ = less_equal_ = in_place(logic.le)
+    gt_ = greater_ = in_place(logic.gt)
+    ge_ = greater_equal_ = in_place(logic.ge)
     logical_and_ = in_place(logic.logical_and)
     logical_or_ = in_place(logic.logical_or)
     logical_xor_ = in_place(logic.logical_xor)
@@ -317,6 +354,18 @@ class InPlace(Traced):
     index_add_ = in_place(lookup.index_add)
     index_copy_ = in_place(lookup.index_copy)
     index_fill_ = in_place(lookup.index_fill)
+    index_put_ = in_place(replacing.index_put)
+    index_reduce_ = in_place(combining.index_reduce)
+    scatter_reduce_ = in_place(combining.scatter_reduce)
+    masked_scatter_ = in_place(replacing.masked_scatter)
+    put_ = in_place(replacing.put)
+    renorm_ = in_place(distances.renorm)
+
+    addmm_ = in_place(adding_products.addmm)
+    addmv_ = in_place(adding_products.addmv)
+    addr_ = in_place(adding_products.addr)
+    addbmm_ = in_place(adding_products.addbmm)
+    baddbmm_ = in_place(adding_products.baddbmm)
 
     __iadd__ = add_
     __isub__ = sub_

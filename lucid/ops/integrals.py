@@ -136,14 +136,15 @@ def edge(part: Any, gaps: Any, step: Any, n: int, at: int, first: bool, order: i
     """The slope at one end, from two or three points."""
     places = [0, 1, 2] if first else [n - 1, n - 2, n - 3]
     values = [part(i, i + 1) for i in places[: order + 1]]
-    ends = [0, 1] if first else [n - 2, n - 3]
-    near, far = (
-        (step if gaps is None else slice_axis(gaps, at, i, i + 1)) if order == 2 or k == 0 else None
-        for k, i in enumerate(ends)
-    )
     sign = 1 if first else -1
+
+    def gap(i: int) -> Any:
+        return step if gaps is None else slice_axis(gaps, at, i, i + 1)
+
+    near = gap(0 if first else n - 2)
     if order == 1:
         return sign * (values[1] - values[0]) / near
+    far = gap(1 if first else n - 3)
     a = -(2 * near + far) / (near * (near + far))
     b = (near + far) / (near * far)
     c = -near / (far * (near + far))
