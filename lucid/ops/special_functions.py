@@ -6,16 +6,19 @@ SciPy computes them, and is imported when the first one is evaluated.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from lucid.errors import DTypeError
+from lucid.errors import ArgumentError, DTypeError
 from lucid.ir.source import at_line
 from lucid.ops.apply import floating
+from lucid.ops.arguments import explained
 from lucid.ops.exponential import exp
 from lucid.ops.kinds import Elementwise
+from lucid.ops.promote import to_floating
 from lucid.ops.quiet import quiet
 
 TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
@@ -99,7 +102,13 @@ def _polygamma(n: int, x: np.ndarray) -> Any:
     from scipy.special import zeta
 
     wide = np.asarray(x, "float64")
-    return ((-1.0) ** (n + 1) * math.gamma(n + 1) * zeta(n + 1.0, wide)).astype(x.dtype)
+    return (polygamma_factor(n) * zeta(n + 1.0, wide)).astype(x.dtype)
+
+
+def polygamma_factor(n: int) -> float:
+    """What zeta(n + 1, x) is multiplied by to give polygamma(n, x)."""
+    size = math.gamma(n + 1) if n < 170 else math.inf
+    return size if n % 2 else -size
 
 
 ERF, ERFC, ERFINV, LGAMMA, DIGAMMA = Erf(), Erfc(), Erfinv(), Lgamma(), Digamma()
@@ -142,4 +151,20 @@ def polygamma(n: int, x: Any) -> Any:
     return floating(Polygamma(n), x) if n else digamma(x)
 
 
-gammaln, psi = lgamma, digamma
+@explained
+def mvlgamma(x: Any, p: int) -> Any:
+    """The logarithm of the multivariate gamma function of dimension `p`, elementwise.
+
+    It is p (p - 1) / 4 log(pi) plus the sum of lgamma(x - i / 2) for i < p, where x > (p - 1) / 2.
+    """
+    p = operator.index(p)
+    if p < 1:
+        raise ArgumentError(f"mvlgamma: the dimension p is {p}; it must be at least 1{at_line()}")
+    x = to_floating(x)
+    total = lgamma(x)
+    for i in range(1, p):
+        total = total + lgamma(x - i / 2)
+    return total + p * (p - 1) / 4 * math.log(math.pi)
+
+
+gammaln, psi, multigammaln = lgamma, digamma, mvlgamma

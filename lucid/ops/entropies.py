@@ -1,0 +1,59 @@
+"""entr and xlog1py: products with a logarithm that are 0 where the other factor is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lucid.ops.apply import floating, floating_binary
+from lucid.ops.conditional import where
+from lucid.ops.exponential import log, log1p
+from lucid.ops.from_scipy import FromScipy
+
+
+class Entr(FromScipy):
+    """-x log(x): 0 at 0, -inf below."""
+
+    function, saves = "entr", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (-log(x) - 1.0,)
+
+
+class Xlog1py(FromScipy):
+    """x log(1 + y): 0 where x is, unless y is nan."""
+
+    function, saves = "xlog1py", "x"
+
+    def partials(self, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+        in_x = None if isinstance(x, float) else _logarithm(x, y)
+        return in_x, None if isinstance(y, float) else x / (y + 1.0)
+
+
+def _logarithm(x: Any, y: Any) -> Any:
+    """log(1 + y), and 0 where xlog1py is 0 in spite of it."""
+    if isinstance(y, float):
+        y = x * 0.0 + y
+    return where((x == 0) & (y <= -1), 0.0, log1p(y))
+
+
+ENTR, XLOG1PY = Entr(), Xlog1py()
+
+
+def entr(x: Any) -> Any:
+    """-x log(x), elementwise: 0 at 0 and -inf below.
+
+    >>> import lucid
+    >>> lucid.special.entr(lucid.tensor([0.0, 1.0, -1.0]))
+    Tensor([  0.,   0., -inf])
+    """
+    return floating(ENTR, x)
+
+
+def xlog1py(x: Any, other: Any) -> Any:
+    """x log(1 + other), elementwise, which is 0 where x is 0 whatever its logarithm is.
+
+    >>> import lucid
+    >>> lucid.special.xlog1py(lucid.tensor([0.0, 2.0]), lucid.tensor([-1.0, 0.0]))
+    Tensor([0., 0.])
+    """
+    return floating_binary(XLOG1PY, x, other)

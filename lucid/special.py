@@ -1,0 +1,99 @@
+"""lucid.special: functions of mathematical physics, statistics and information theory, elementwise.
+
+Names and arguments are those of torch.special. Every function is differentiable to any order in
+each of its operands (gammainc and zeta in both), also compiled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lucid.ops.bessel import (
+    airy_ai,
+    bessel_j0,
+    bessel_j1,
+    bessel_y0,
+    bessel_y1,
+    i0,
+    i0e,
+    i1,
+    i1e,
+    modified_bessel_i0,
+    modified_bessel_i1,
+    modified_bessel_k0,
+    modified_bessel_k1,
+    scaled_modified_bessel_k0,
+    scaled_modified_bessel_k1,
+)
+from lucid.ops.entropies import entr, xlog1py
+from lucid.ops.exponential import exp2, expit, expm1, log1p
+from lucid.ops.incomplete_gamma import gammainc, gammaincc
+from lucid.ops.logarithms import logit, sinc, xlogy
+from lucid.ops.normal import erfcx, log_ndtr, ndtr, ndtri
+from lucid.ops.promote import to_floating
+from lucid.ops.reduction import logsumexp
+from lucid.ops.rounding import round
+from lucid.ops.softmax import log_softmax, softmax
+from lucid.ops.special_functions import (
+    digamma,
+    erf,
+    erfc,
+    erfinv,
+    gammaln,
+    multigammaln,
+    polygamma,
+    psi,
+)
+from lucid.ops.zeta import zeta
+
+__all__ = [
+    "airy_ai",
+    "bessel_j0",
+    "bessel_j1",
+    "bessel_y0",
+    "bessel_y1",
+    "digamma",
+    "entr",
+    "erf",
+    "erfc",
+    "erfcx",
+    "erfinv",
+    "exp2",
+    "expit",
+    "expm1",
+    "gammainc",
+    "gammaincc",
+    "gammaln",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "log1p",
+    "log_ndtr",
+    "log_softmax",
+    "logit",
+    "logsumexp",
+    "modified_bessel_i0",
+    "modified_bessel_i1",
+    "modified_bessel_k0",
+    "modified_bessel_k1",
+    "multigammaln",
+    "ndtr",
+    "ndtri",
+    "polygamma",
+    "psi",
+    "round",
+    "scaled_modified_bessel_k0",
+    "scaled_modified_bessel_k1",
+    "sinc",
+    "softmax",
+    "spherical_bessel_j0",
+    "xlog1py",
+    "xlogy",
+    "zeta",
+]
+
+
+def spherical_bessel_j0(x: Any) -> Any:
+    """sin(x) / x, elementwise, and 1 at 0: the spherical Bessel function of order 0."""
+    return sinc(to_floating(x) * 0.3183098861837907)

@@ -1,0 +1,57 @@
+"""Cases of special functions: Bessel, Airy, normal distribution, incomplete gamma, zeta."""
+
+import numpy as np
+import scipy.special as sp
+
+from lucid.ops import bessel as b
+from lucid.ops import entropies as e
+from lucid.ops import incomplete_gamma as g
+from lucid.ops import normal as n
+from lucid.ops import zeta as z
+from tests.cases.case import Case, real
+
+
+def unary(op, expected, *args):
+    return [Case(op, (arg,), expected) for arg in args]
+
+
+positive, near_one = real(2, 3, low=0.3, high=6.0), real(2, 3, low=0.1, high=0.9)
+around, scalar, empty = real(2, 3, low=-6.0, high=6.0, avoid=0.2), real(avoid=0.2), real(0, 2)
+
+CASES = [
+    *unary(b.I_0, lambda x: sp.i0(x), around, scalar, empty),
+    *unary(b.I_1, lambda x: sp.i1(x), around, scalar),
+    *unary(b.BesselI(2), lambda x: sp.iv(2, x), around, empty),
+    *unary(b.BesselI(3), lambda x: sp.iv(3, x), around),
+    *unary(b.I_0E, lambda x: sp.i0e(x), around, scalar),
+    *unary(b.I_1E, lambda x: sp.i1e(x), around, scalar),
+    *unary(b.ScaledBesselI(2), lambda x: sp.ive(2, x), around),
+    *unary(b.ScaledBesselI(3), lambda x: sp.ive(3, x), around),
+    *unary(b.J_0, lambda x: sp.j0(x), around, scalar, empty),
+    *unary(b.J_1, lambda x: sp.j1(x), around, scalar),
+    *unary(b.BesselJ(2), lambda x: sp.jv(2, x), around),
+    *unary(b.BesselJ(3), lambda x: sp.jv(3, x), around),
+    *unary(b.Y_0, lambda x: sp.y0(x), positive),
+    *unary(b.Y_1, lambda x: sp.y1(x), positive),
+    *unary(b.K_0, lambda x: sp.k0(x), positive),
+    *unary(b.K_1, lambda x: sp.k1(x), positive),
+    *unary(b.K_0E, lambda x: sp.k0e(x), positive),
+    *unary(b.K_1E, lambda x: sp.k1e(x), positive),
+    *unary(b.AIRY_AI, lambda x: sp.airy(x)[0], around, scalar, empty),
+    *unary(b.AIRY_SLOPE, lambda x: sp.airy(x)[1], around),
+    *unary(n.ERFCX, lambda x: sp.erfcx(x), real(2, 3), real(4, low=2.0, high=20.0), empty),
+    *unary(n.NDTR, lambda x: sp.ndtr(x), around, scalar),
+    *unary(n.LOG_NDTR, lambda x: sp.log_ndtr(x), around, real(4, low=-40.0, high=-5.0)),
+    *unary(n.NDTRI, lambda x: sp.ndtri(x), near_one),
+    *unary(e.ENTR, lambda x: sp.entr(x), near_one, empty),
+    Case(e.XLOG1PY, (real(2, 3), near_one), lambda x, y: x * np.log1p(y)),
+    Case(e.XLOG1PY, (real(2, 1), near_one), lambda x, y: x * np.log1p(y)),
+    Case(g.GAMMAINC, (positive, positive), lambda a, x: sp.gammainc(a, x)),
+    Case(g.GAMMAINC, (positive, near_one), lambda a, x: sp.gammainc(a, x)),
+    Case(g.GAMMAINC, (real(3, low=1.0, high=9.0), positive), lambda a, x: sp.gammainc(a, x)),
+    Case(g.GAMMAINC, (real(2, 0), real(0)), lambda a, x: sp.gammainc(a, x), label="empty"),
+    Case(g.GAMMAINCC, (positive, positive), lambda a, x: sp.gammaincc(a, x)),
+    Case(g.GAMMAINCC, (near_one, positive), lambda a, x: sp.gammaincc(a, x)),
+    Case(z.ZETA, (real(2, 3, low=1.5, high=9.0), positive), lambda x, q: sp.zeta(x, q)),
+    Case(z.ZETA, (real(2, 1, low=1.5, high=9.0), positive), lambda x, q: sp.zeta(x, q)),
+]
