@@ -9,7 +9,8 @@ from lucid.compiler.executable import Executable, Segment
 from lucid.compiler.fuse import fuse
 from lucid.compiler.groups import VIEWS, Group, Step
 from lucid.compiler.kernels import kernels_of
-from lucid.compiler.segment import STEPS, SegmentLayout
+from lucid.compiler.segment import SegmentLayout
+from lucid.compiler.steps import step_of
 from lucid.ir.graph import Equation, Graph, Literal, Var
 
 
@@ -17,7 +18,7 @@ def is_native(step: Step) -> bool:
     """Has the step instructions of its own?"""
     if isinstance(step, Group):
         return True
-    native = STEPS.get(type(step.equation.op))
+    native = step_of(step.equation.op)
     return native is not None and native.accepts(step.equation)
 
 
