@@ -53,6 +53,7 @@ from lucid.ops.arranging import (
     view_as_real,
     vsplit,
 )
+from lucid.ops.bessel import i0
 from lucid.ops.blending import (
     addcdiv,
     addcmul,
@@ -117,6 +118,7 @@ from lucid.ops.exponential import (
     sqrt,
 )
 from lucid.ops.extrema import amax, amin, aminmax, argmax, argmin, max, min
+from lucid.ops.incomplete_gamma import igamma, igammac
 from lucid.ops.indexing import nonzero
 from lucid.ops.integrals import cumulative_trapezoid, gradient, trapezoid, trapz
 from lucid.ops.joining import (
@@ -268,7 +270,17 @@ from lucid.ops.shaping import (
 )
 from lucid.ops.softmax import log_softmax, softmax
 from lucid.ops.sorting import argsort, sort, topk
-from lucid.ops.special_functions import digamma, erf, erfc, erfinv, gammaln, lgamma, polygamma, psi
+from lucid.ops.special_functions import (
+    digamma,
+    erf,
+    erfc,
+    erfinv,
+    gammaln,
+    lgamma,
+    mvlgamma,
+    polygamma,
+    psi,
+)
 from lucid.ops.statistics import (
     mean,
     median,
@@ -555,6 +567,9 @@ __all__ = [
     "hsplit",
     "hstack",
     "hypot",
+    "i0",
+    "igamma",
+    "igammac",
     "imag",
     "index_add",
     "index_copy",
@@ -644,6 +659,7 @@ __all__ = [
     "multinomial",
     "multiply",
     "mv",
+    "mvlgamma",
     "nan",
     "nan_to_num",
     "nanmean",

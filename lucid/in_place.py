@@ -20,6 +20,7 @@ from lucid.mutation import RANK, assign, check_writable, flags_of, is_recorded, 
 from lucid.ops import (
     adding_products,
     arithmetic,
+    bessel,
     blending,
     closeness,
     combining,
@@ -31,6 +32,7 @@ from lucid.ops import (
     digits,
     distances,
     exponential,
+    incomplete_gamma,
     logarithms,
     logic,
     lookup,
@@ -309,6 +311,10 @@ class InPlace(Traced):
     erfinv_ = in_place(special_functions.erfinv)
     lgamma_ = in_place(special_functions.lgamma)
     digamma_ = in_place(special_functions.digamma)
+    mvlgamma_ = in_place(special_functions.mvlgamma)
+    i0_ = in_place(bessel.i0)
+    igamma_ = in_place(incomplete_gamma.igamma)
+    igammac_ = in_place(incomplete_gamma.igammac)
 
     relu_ = in_place(conditional.relu)
     clamp_ = clip_ = in_place(conditional.clamp)

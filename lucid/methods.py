@@ -13,6 +13,7 @@ from lucid.ops import (
     adding_products,
     arithmetic,
     arranging,
+    bessel,
     blending,
     closeness,
     combining,
@@ -29,6 +30,7 @@ from lucid.ops import (
     distances,
     exponential,
     extrema,
+    incomplete_gamma,
     indexing,
     joining,
     logarithms,
@@ -120,6 +122,15 @@ class Elements(Traced):
     erfinv = special_functions.erfinv
     lgamma = special_functions.lgamma
     digamma = special_functions.digamma
+    mvlgamma = special_functions.mvlgamma
+    i0 = bessel.i0
+
+    def polygamma(self, n: int) -> Any:
+        """The derivative of digamma of order `n`, elementwise."""
+        return special_functions.polygamma(n, self)
+
+    igamma = incomplete_gamma.igamma
+    igammac = incomplete_gamma.igammac
 
     relu = conditional.relu
     clamp = clip = conditional.clamp
