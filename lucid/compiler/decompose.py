@@ -1,6 +1,6 @@
 """decompose: Graph -> Graph in which operations made of others are written out, so that they fuse.
 
-    logsumexp       max, sub, exp, sum, log; softmax and log_softmax likewise
+    logsumexp       max, sub, exp, sum, log; softmax, log_softmax and log_softmax_at likewise
     argmax, argmin  the least index at which the extreme element stands
     einsum          transposes, reshapes, products and sums of two operands at a time
     matmul          of integers: products and sums; of nothing: zeros
@@ -33,7 +33,9 @@ from lucid.ops.logic import BitwiseOr, Eq, Isfinite, Isinf, Isnan, Ne
 from lucid.ops.movement import Broadcast, Reshape, Transpose
 from lucid.ops.reduction import AllTrue, AnyTrue, LogSumExp, Prod, Sum
 from lucid.ops.rounding import Ceil, Floor, Round, Trunc
-from lucid.ops.softmax import LogSoftmax, Softmax
+from lucid.ops.softmax import LogSoftmax, LogSoftmaxAt, Softmax
+from lucid.ops.special_functions import Polygamma, polygamma_factor
+from lucid.ops.zeta import Zeta
 
 EMPTY: dict[type, Any] = {
     Sum: 0, Prod: 1, AnyTrue: False, AllTrue: True, Matmul: 0, Einsum: 0, LogSumExp: -math.inf,
@@ -136,6 +138,18 @@ def normalised(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
     return [w.make(Sub(), below, w.spread(w.make(Log(), total), x, axes))]
 
 
+def normalised_at(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
+    """x[i] - max(x) - log(sum(exp(x - max(x)))): no row of results is written."""
+    x, indices = eqn.inputs
+    out, axes = eqn.outputs[0], (eqn.op.axis,)  # type: ignore[attr-defined]
+    if out.type.size == 0:
+        return [w.full(out.type, 0)]
+    top = w.make(Max(axes), x)
+    total = w.make(Sum(axes), w.make(Exp(), w.make(Sub(), x, w.spread(top, x, axes))))
+    chosen = w.make(Sub(), w.make(TakeAlong(axes[0]), x, indices), w.spread(top, out, axes))
+    return [w.make(Sub(), chosen, w.spread(w.make(Log(), total), out, axes))]
+
+
 def index_of(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
     """The least index of an element that equals the extreme one, or is nan."""
     (x,), axis = eqn.inputs, eqn.op.axis  # type: ignore[attr-defined]
@@ -202,10 +216,22 @@ def tested(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
     return [w.full(eqn.outputs[0].type, isinstance(eqn.op, Isfinite))]
 
 
+def by_zeta(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
+    """polygamma(n, x) = (-1)**(n + 1) n! zeta(n + 1, x), in float64."""
+    (x,), n = eqn.inputs, eqn.op.n  # type: ignore[attr-defined]
+    wide = x if isinstance(x, Literal) or x.type.dtype == DTYPES["f64"] else w.make(Cast("f64"), x)
+    wide = literal(wide.value, Type(DTYPES["f64"], ())) if isinstance(wide, Literal) else wide
+    number, factor = (literal(v, Type(DTYPES["f64"], ())) for v in (n + 1, polygamma_factor(n)))
+    y = w.make(Mul(), w.make(Zeta(), number, wide), factor)
+    return [y if y.type.dtype == x.type.dtype else w.make(Cast(SHORT_NAMES[x.type.dtype]), y)]
+
+
 RULES: dict[type, Any] = {
+    Polygamma: by_zeta,
     Floor: whole, Ceil: whole, Trunc: whole, Round: rounded,
     Isnan: tested, Isinf: tested, Isfinite: tested,
     LogSumExp: log_of_sum, Softmax: normalised, LogSoftmax: normalised,
+    LogSoftmaxAt: normalised_at,
     Argmax: index_of, Argmin: index_of, Einsum: contraction,
     Matmul: small_product,
 }  # fmt: skip

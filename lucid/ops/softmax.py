@@ -12,7 +12,9 @@ from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.exponential import exp
+from lucid.ops.indexing import PutAlong, TakeAlong, along, check_along, check_indices, wrapped
 from lucid.ops.kinds import times
+from lucid.ops.movement import both_batched
 from lucid.ops.promote import as_tensor, cast, to_floating
 from lucid.ops.quiet import quiet
 from lucid.ops.reduction import Sum, after_examples, reduced_axes, spread
@@ -78,6 +80,47 @@ class LogSoftmax(Normalised):
 
     def vjp(self, ct: Any, y: Any, x: Any) -> tuple[Any, ...]:
         return (ct - times(self.total(ct), exp(y)),)
+
+
+class LogSoftmaxAt(Primitive):
+    """`log_softmax(x)` read along `axis` at indices, without the rest of it: cross entropy.
+
+    The derivative is one-hot less softmax(x), which is computed again where it is needed.
+    """
+
+    axis: int
+    saves = "x"
+
+    def infer(self, x: Type, indices: Type) -> Type:
+        if x.dtype.kind != "f":
+            facts = f"operand of dtype {x.dtype}; it takes floating dtypes"
+            raise DTypeError(f"{self.name}: {facts}")
+        check_indices(self.name, indices)
+        check_along(self.name, self.axis, x.shape, indices.shape)
+        return Type(x.dtype, indices.shape)
+
+    @quiet
+    def eval(self, x: np.ndarray, indices: np.ndarray) -> np.ndarray:
+        indices = wrapped(self.name, indices, x.shape[self.axis], self.axis)
+        if not indices.size:
+            return np.zeros(indices.shape, x.dtype)
+        y = _shifted(x, (self.axis,))
+        chosen = y[along(indices, self.axis)]
+        np.exp(y, out=y)
+        chosen -= np.log(np.add.reduce(y, self.axis, keepdims=True))
+        return chosen
+
+    def jvp(self, ts: tuple[Any, ...], y: Any, x: Any, indices: Any) -> Any:
+        mean = bind(Sum((self.axis,)), times(ts[0], bind(Softmax((self.axis,)), x)))
+        return bind(TakeAlong(self.axis), ts[0], indices) - spread(mean, y, (self.axis,))
+
+    def vjp(self, ct: Any, y: Any, x: Any, indices: Any) -> tuple[Any, ...]:
+        at = bind(PutAlong(self.axis, x.shape[self.axis]), ct, indices)
+        total = spread(bind(Sum((self.axis,)), ct), x, (self.axis,))
+        return at - times(total, bind(Softmax((self.axis,)), x)), None
+
+    def batch(self, n: int, batched: tuple[bool, ...], x: Any, indices: Any) -> Any:
+        return bind(LogSoftmaxAt(self.axis + 1), *both_batched(n, batched, x, indices))
 
 
 def softmax(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:

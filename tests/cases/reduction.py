@@ -5,8 +5,8 @@ from scipy import special
 
 from lucid.ops.extrema import Argmax, Argmin, Max, Min
 from lucid.ops.reduction import AllTrue, AnyTrue, LogSumExp, Prod, Sum
-from lucid.ops.softmax import LogSoftmax, Softmax
-from tests.cases.case import Case, boolean, complex_, integer, real
+from lucid.ops.softmax import LogSoftmax, LogSoftmaxAt, Softmax
+from tests.cases.case import Case, boolean, complex_, index, integer, real
 
 
 def reducing(numpy, axes, **options):
@@ -88,6 +88,17 @@ LOGSUMEXP = [
     Case(LogSoftmax((0,)), (real(5, low=-60, high=60),), special.log_softmax),
     Case(LogSoftmax((1, 2)), (real(2, 3, 4),), lambda x: special.log_softmax(x, (1, 2))),
     Case(LogSoftmax((1,)), (real(2, 0),), lambda x: x, "empty"),
+    Case(
+        LogSoftmaxAt(1),
+        (real(3, 4), index(3, 1, high=4)),
+        lambda x, i: np.take_along_axis(special.log_softmax(x, 1), i, 1),
+    ),
+    Case(
+        LogSoftmaxAt(0),
+        (real(5, 2, low=-60, high=60), index(3, 2, high=5)),
+        lambda x, i: np.take_along_axis(special.log_softmax(x, 0), i, 0),
+    ),
+    Case(LogSoftmaxAt(1), (real(0, 4), index(0, 1, high=4)), lambda x, i: x[:, :1], "empty"),
     Case(LogSumExp(()), (real(),), lambda x: x),
     Case(LogSumExp((0,)), (real(5),), special.logsumexp),
     Case(LogSumExp((1,)), (real(2, 3, 4),), reducing(special.logsumexp, 1)),

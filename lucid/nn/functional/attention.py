@@ -1,0 +1,108 @@
+"""Attention: values mixed with weights that queries give to keys."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lucid.errors import ArgumentError, DTypeError, ShapeError
+from lucid.ir.source import at_line
+from lucid.ir.types import broadcast_shapes
+from lucid.nn.functional.arguments import number, reals
+from lucid.nn.functional.dropout import chance, dropped
+from lucid.ops.arguments import explained
+from lucid.ops.conditional import where
+from lucid.ops.creation import arange
+from lucid.ops.extrema import amax
+from lucid.ops.promote import as_tensor, cast
+from lucid.ops.softmax import softmax
+
+NAME = "scaled_dot_product_attention"
+
+
+@explained
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: Any = None,
+    enable_gqa: bool = False,
+) -> Any:
+    """softmax(query keyᵀ scale + mask) value, over the last two axes (position, feature).
+
+    `attn_mask` is boolean (True takes part) or is added to the scores; `is_causal` lets a query see
+    the keys up to its own position. A query that sees nothing gives 0. The scale is
+    1/sqrt(features) unless given. With `enable_gqa`, heads (axis -3) of queries share the fewer
+    heads of keys.
+
+    >>> import lucid
+    >>> q = k = lucid.tensor([[10.0, 0.0], [0.0, 10.0]])
+    >>> lucid.nn.functional.scaled_dot_product_attention(q, k, lucid.tensor([[1.0], [2.0]]))
+    Tensor([[1.],
+            [2.]])
+    """
+    q, k, v = reals(NAME, query, key, value)
+    check(q, k, v, enable_gqa)
+    dropout_p = chance(NAME, dropout_p)
+    factor = 1 / math.sqrt(max(q.shape[-1], 1)) if scale is None else number(NAME, scale, "scale")
+    queries, keys = q.shape[-2], k.shape[-2]
+    groups = q.shape[-3] // max(k.shape[-3], 1) if enable_gqa else 1
+    if groups > 1:  # all queries that share a key stand one below the other
+        q = q.reshape(*q.shape[:-3], k.shape[-3], groups * queries, q.shape[-1])
+    scores = (q @ k.mT) * factor
+    wide = (*scores.shape[:-3], -1, queries, keys) if groups > 1 else scores.shape
+    weights = attend(scores.reshape(wide), attn_mask, is_causal)
+    if dropout_p:
+        weights = dropped(weights, dropout_p, weights.shape)
+    if groups == 1:
+        return weights @ v
+    mixed = weights.reshape(*weights.shape[:-3], v.shape[-3], groups * queries, keys) @ v
+    return mixed.reshape(*mixed.shape[:-3], -1, queries, v.shape[-1])
+
+
+def attend(scores: Any, mask: Any, is_causal: Any) -> Any:
+    """The weights of the keys for every query, 0 where it sees none."""
+    if is_causal:
+        if mask is not None:
+            raise ArgumentError(f"{NAME}: give attn_mask or is_causal, not both{at_line()}")
+        queries, keys = scores.shape[-2:]
+        return softmax(where(arange(queries)[:, None] >= arange(keys), scores, -math.inf), -1)
+    if mask is None:
+        return softmax(scores, -1) if scores.shape[-1] else scores
+    mask = as_tensor(mask)
+    if mask.dtype.kind not in "bf":
+        facts = f"attn_mask of dtype {mask.dtype}; it is boolean, or floating and added"
+        raise DTypeError(f"{NAME}: {facts}{at_line()}")
+    try:
+        fits = broadcast_shapes(mask.shape, scores.shape)[-2:] == scores.shape[-2:]
+    except ShapeError:
+        fits = False
+    if not fits:
+        facts = f"attn_mask of shape {mask.shape} for scores of shape {scores.shape}"
+        raise ShapeError(f"{NAME}: {facts}: they broadcast{at_line()}")
+    if mask.dtype.kind == "b":
+        scores = where(mask, scores, -math.inf)
+    else:
+        scores = scores + cast(mask, scores.dtype)
+    if not scores.shape[-1]:
+        return scores
+    blind = amax(scores.detach(), -1, True) == -math.inf
+    return where(blind, 0.0, softmax(scores, -1))
+
+
+def check(q: Any, k: Any, v: Any, enable_gqa: Any) -> None:
+    shapes = f"query {q.shape}, key {k.shape}, value {v.shape}"
+    if min(q.ndim, k.ndim, v.ndim) < 2:
+        raise ShapeError(f"{NAME}: {shapes}: each is (..., position, feature){at_line()}")
+    if q.shape[-1] != k.shape[-1]:
+        raise ShapeError(f"{NAME}: {shapes}: query and key differ in the last axis{at_line()}")
+    if k.shape[-2] != v.shape[-2]:
+        raise ShapeError(f"{NAME}: {shapes}: key and value differ in axis -2{at_line()}")
+    if enable_gqa:
+        heads = [x.shape[-3] if x.ndim > 2 else 0 for x in (q, k, v)]
+        if not heads[0] or not heads[1] or heads[1] != heads[2] or heads[0] % heads[1]:
+            facts = "queries have a multiple of the heads (axis -3) that keys and values have"
+            raise ShapeError(f"{NAME}: {shapes}: {facts}{at_line()}")

@@ -1,0 +1,66 @@
+"""Distances and similarities of vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ShapeError
+from lucid.ir.binding import bind
+from lucid.ir.source import at_line
+from lucid.ir.tape import wrap
+from lucid.nn.functional.arguments import number, real, reals
+from lucid.ops.arguments import explained
+from lucid.ops.axes import axis_of
+from lucid.ops.conditional import clamp
+from lucid.ops.indexing import Gather
+from lucid.ops.shaping import broadcast_tensors
+from lucid.ops.statistics import norm
+
+
+@explained
+def cosine_similarity(
+    x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8, *, axis: Any = None
+) -> Any:
+    """x1·x2 / (|x1| |x2|) along `dim`, with norms of at least `eps`.
+
+    >>> import lucid
+    >>> lucid.nn.functional.cosine_similarity(
+    ...     lucid.tensor([3.0, 4.0]), lucid.tensor([4.0, 3.0]), dim=0)
+    Tensor(0.96)
+    """
+    x, y = broadcast_tensors(*reals("cosine_similarity", x1, x2))
+    at = axis_of("cosine_similarity", dim if axis is None else axis, x.ndim)
+    least = number("cosine_similarity", eps, "eps")
+    a, b = (clamp(norm(v, 2, axis=at, keepdim=True), least) for v in (x, y))
+    return ((x / a) * (y / b)).sum(axis=at)
+
+
+@explained
+def pairwise_distance(
+    x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Any:
+    """The p-norm of x1 - x2 + eps along the last axis."""
+    x, y = reals("pairwise_distance", x1, x2)
+    number("pairwise_distance", p, "p")
+    gap = x - y + number("pairwise_distance", eps, "eps")
+    return norm(gap, p, -1, keepdim)
+
+
+@explained
+def pdist(input: Any, p: float = 2.0) -> Any:
+    """The p-norms of the differences of every two rows, for pairs (0, 1), (0, 2), ..., (1, 2), ...
+
+    >>> import lucid
+    >>> lucid.nn.functional.pdist(lucid.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
+    Tensor([5.       , 1.       , 4.2426405])
+    """
+    x = real("pdist", input)
+    if x.ndim != 2:
+        raise ShapeError(f"pdist: input of shape {x.shape}; it is a matrix{at_line()}")
+    if not number("pdist", p, "p") >= 0:
+        raise ShapeError(f"pdist: p={p}; it is not negative{at_line()}")
+    first, second = (wrap(i) for i in np.triu_indices(x.shape[0], 1))
+    gap = bind(Gather((0,)), x, first) - bind(Gather((0,)), x, second)
+    return norm(gap, p, 1)

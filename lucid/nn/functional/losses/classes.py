@@ -1,0 +1,197 @@
+"""Losses of classes: the negative log-likelihood and cross entropy, of indices or probabilities.
+
+Classes are axis 1, or axis 0 of a vector. Cross entropy of indices reads the log-softmax at the
+target alone, so neither the others nor a one-hot array are ever written.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from lucid.errors import ArgumentError, IndexingError, ShapeError
+from lucid.ir.binding import bind
+from lucid.ir.source import at_line
+from lucid.nn.functional.arguments import (
+    integers,
+    known_array,
+    number,
+    real,
+    reals,
+    reduced,
+    reduction_of,
+    whole,
+)
+from lucid.ops.arguments import explained
+from lucid.ops.conditional import where
+from lucid.ops.indexing import Gather, TakeAlong
+from lucid.ops.kinds import times
+from lucid.ops.promote import as_tensor, cast
+from lucid.ops.softmax import LogSoftmaxAt, log_softmax
+
+
+class Targets(NamedTuple):
+    """Class indices made ready.
+
+    kept       where the target is not to be ignored; None where all count
+    indices    the classes, with an axis of size 1 for them; 0 where ignored
+    weights    the weight of each target, 0 where ignored; None where all are 1
+    """
+
+    axis: int
+    kept: Any
+    indices: Any
+    weights: Any
+
+    def masked(self, loss: Any) -> Any:
+        """0 for what is ignored, whatever it holds."""
+        return loss if self.kept is None else where(self.kept, loss, 0.0)
+
+    def reduced(self, loss: Any, reduction: str) -> Any:
+        """The loss of every target reduced; its mean is over the weights."""
+        if reduction != "mean" or self.weights is None:
+            return reduced(loss, reduction)
+        return loss.sum() / self.weights.sum()
+
+
+def class_axis(name: str, x: Any, target: Any) -> int:
+    """The axis of classes, where the target fits the input."""
+    axis = 1 if x.ndim > 1 else 0
+    if not x.ndim or target.shape != x.shape[:axis] + x.shape[axis + 1 :]:
+        facts = f"input of shape {x.shape} and target of shape {target.shape}"
+        remedy = "classes are axis 1 of the input (axis 0 of a vector), and the target lacks it"
+        raise ShapeError(f"{name}: {facts}; {remedy}{at_line()}")
+    return axis
+
+
+def check_classes(name: str, target: Any, classes: int, ignored: Any = None) -> bool:
+    """Refuse targets out of range; True where it is known that none is to be ignored."""
+    known = known_array(target)
+    if known is None:
+        return False
+    if not known.size or 0 <= known.min() <= known.max() < classes:
+        return ignored is None or not 0 <= ignored < classes
+    wrong = known[(known < 0) | (known >= classes)]
+    wrong = wrong[wrong != ignored] if ignored is not None else wrong
+    if wrong.size:
+        facts = f"a target of {wrong[0]}; there are {classes} classes"
+        raise IndexingError(f"{name}: {facts}, from 0 to {classes - 1}{at_line()}")
+    return False
+
+
+def targets_of(name: str, x: Any, target: Any, weight: Any, ignore_index: Any) -> Targets:
+    axis = class_axis(name, x, target)
+    ignored, classes = whole(name, ignore_index, "ignore_index", -(2**63)), x.shape[axis]
+    kept = None
+    if not check_classes(name, target, classes, ignored):
+        kept = target != ignored
+        target = where(kept, target, 0)
+    ones = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    weights = weights_of(name, x, weight, target)
+    if kept is not None:
+        weights = cast(kept, x.dtype) if weights is None else where(kept, weights, 0.0)
+    return Targets(axis, kept, target.reshape(ones), weights)
+
+
+def weights_of(name: str, x: Any, weight: Any, target: Any) -> Any:
+    """The weight of every target's class."""
+    if weight is None:
+        return None
+    return bind(Gather((0,)), weight_vector(name, x, weight), target)
+
+
+def weight_vector(name: str, x: Any, weight: Any) -> Any:
+    weight = real(name, weight)
+    classes = x.shape[1 if x.ndim > 1 else 0]
+    if weight.shape != (classes,):
+        facts = f"weight of shape {weight.shape} for {classes} classes"
+        raise ShapeError(f"{name}: {facts}{at_line()}")
+    return weight
+
+
+@explained
+def nll_loss(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """-x[t] for log-probabilities x and class indices t; the mean is weighted by class.
+
+    >>> import lucid
+    >>> lucid.nn.functional.nll_loss(lucid.tensor([[-1.0, -2.0]]), lucid.tensor([1]))
+    Tensor(2.)
+    """
+    name = "nll_loss"
+    reduction = reduction_of(name, reduction, size_average, reduce)
+    x, t = real(name, input), integers(name, target)
+    found = targets_of(name, x, t, weight, ignore_index)
+    loss = -bind(TakeAlong(found.axis), x, found.indices).reshape(t.shape)
+    if weight is not None:
+        loss = loss * found.weights
+    return found.reduced(found.masked(loss), reduction)
+
+
+@explained
+def cross_entropy(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Any:
+    """The negative log of softmax(x) at the class t, or its mean under probabilities t.
+
+    Integer targets are classes; those equal to `ignore_index` do not count. Floating targets have
+    the shape of the input. `label_smoothing` mixes the target with the uniform distribution.
+
+    >>> import lucid
+    >>> lucid.nn.functional.cross_entropy(lucid.tensor([[0.0, 0.0]]), lucid.tensor([1]))
+    Tensor(0.6931472)
+    """
+    name, smooth = "cross_entropy", number("cross_entropy", label_smoothing, "label_smoothing")
+    reduction = reduction_of(name, reduction, size_average, reduce)
+    if not 0 <= smooth <= 1:
+        facts = f"label_smoothing={smooth}; it lies between 0 and 1"
+        raise ArgumentError(f"{name}: {facts}{at_line()}")
+    x, t = real(name, input), as_tensor(target)
+    if t.dtype.kind == "f":
+        return of_probabilities(name, x, t, weight, reduction, smooth)
+    found = targets_of(name, x, integers(name, t), weight, ignore_index)
+    loss = -bind(LogSoftmaxAt(found.axis), x, found.indices).reshape(t.shape)
+    if weight is not None:
+        loss = loss * found.weights
+    if smooth:
+        loss = (1 - smooth) * loss + smooth * spread_loss(name, x, weight, found.axis)
+    return found.reduced(found.masked(loss), reduction)
+
+
+def spread_loss(name: str, x: Any, weight: Any, axis: int) -> Any:
+    """The cross entropy with the uniform distribution, of every target."""
+    scores = log_softmax(x, axis)
+    if weight is not None:
+        vector = weight_vector(name, x, weight)
+        scores = scores * vector.reshape(-1, *[1] * (x.ndim - axis - 1))
+    return -scores.mean(axis)
+
+
+def of_probabilities(
+    name: str, x: Any, t: Any, weight: Any, reduction: str, smooth: float
+) -> Any:
+    """-sum(t w log_softmax(x)) over classes; the mean is over the targets, whatever the weights."""
+    if t.shape != x.shape or not x.ndim:
+        facts = f"input of shape {x.shape} and probabilities of shape {t.shape}"
+        raise ShapeError(f"{name}: {facts}; they are equal (classes are integers){at_line()}")
+    x, t = reals(name, x, t)
+    axis = 1 if x.ndim > 1 else 0
+    if smooth:
+        t = t * (1 - smooth) + smooth / max(x.shape[axis], 1)
+    if weight is not None:
+        vector = weight_vector(name, x, weight)
+        t = t * vector.reshape(-1, *[1] * (x.ndim - axis - 1))
+    return reduced(-times(t, log_softmax(x, axis)).sum(axis=axis), reduction)

@@ -1,0 +1,264 @@
+"""Losses with margins: what is right has to be ahead of what is wrong by some distance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lucid.errors import ArgumentError, ShapeError
+from lucid.ir.binding import bind
+from lucid.ir.source import at_line
+from lucid.nn.functional.arguments import (
+    integers,
+    known_array,
+    number,
+    real,
+    reals,
+    reduced,
+    reduction_of,
+    same_shape,
+)
+from lucid.nn.functional.distances import pairwise_distance
+from lucid.nn.functional.losses.classes import check_classes
+from lucid.nn.functional.losses.probabilities import of_logits
+from lucid.ops.arguments import explained
+from lucid.ops.conditional import clamp, minimum, where
+from lucid.ops.creation import arange
+from lucid.ops.cumulative import cumsum
+from lucid.ops.exponential import logaddexp, rsqrt
+from lucid.ops.indexing import Gather, TakeAlong
+from lucid.ops.promote import as_tensor, cast
+
+
+@explained
+def soft_margin_loss(
+    input: Any,
+    target: Any,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """log(1 + exp(-t x)) for targets 1 and -1, without overflow."""
+    name = "soft_margin_loss"
+    reduction = reduction_of(name, reduction, size_average, reduce)
+    x, t = reals(name, input, target)
+    return reduced(logaddexp(-t * x, 0.0), reduction)
+
+
+@explained
+def hinge_embedding_loss(
+    input: Any,
+    target: Any,
+    margin: float = 1.0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """x where the target is 1, max(0, margin - x) where it is -1."""
+    name = "hinge_embedding_loss"
+    reduction = reduction_of(name, reduction, size_average, reduce)
+    x, t = real(name, input), as_tensor(target)
+    far = clamp(number(name, margin, "margin") - x, 0.0)
+    return reduced(where(t != 1, far, 0.0) + where(t != -1, x, 0.0), reduction)
+
+
+@explained
+def margin_ranking_loss(
+    input1: Any,
+    input2: Any,
+    target: Any,
+    margin: float = 0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """max(0, margin - t (x1 - x2)): t is 1 where x1 is to rank higher, -1 where x2 is."""
+    name = "margin_ranking_loss"
+    reduction = reduction_of(name, reduction, size_average, reduce)
+    x, y, t = reals(name, input1, input2, target)
+    return reduced(clamp(number(name, margin, "margin") - t * (x - y), 0.0), reduction)
+
+
+@explained
+def multi_margin_loss(
+    input: Any,
+    target: Any,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Any = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """The mean over classes i of max(0, margin - x[t] + x[i])**p, where i is not the target."""
+    name = "multi_margin_loss"
+    reduction = reduction_of(name, reduction, size_average, reduce)
+    if p not in (1, 2):
+        raise ArgumentError(f"{name}: p={p}; it is 1 or 2{at_line()}")
+    x, t = real(name, input), integers(name, target)
+    if x.ndim not in (1, 2) or (t.shape != x.shape[:-1] and t.shape != (1,)):
+        facts = f"input of shape {x.shape} and target of shape {t.shape}"
+        raise ShapeError(f"{name}: {facts}: a row of classes for each target{at_line()}")
+    classes = x.shape[-1]
+    check_classes(name, t, classes)
+    t = t.reshape(*x.shape[:-1], 1)
+    short = clamp(number(name, margin, "margin") - bind(TakeAlong(x.ndim - 1), x, t) + x, 0.0)
+    short = short if p == 1 else short * short
+    if weight is not None:
+        short = short * bind(Gather((0,)), class_weight(name, weight, classes), t)
+    loss = where(arange(classes) == t, 0.0, short).sum(axis=-1) / classes
+    return reduced(loss, reduction)
+
+
+def class_weight(name: str, weight: Any, classes: int) -> Any:
+    weight = real(name, weight)
+    if weight.shape != (classes,):
+        facts = f"weight of shape {weight.shape} for {classes} classes"
+        raise ShapeError(f"{name}: {facts}{at_line()}")
+    return weight
+
+
+@explained
+def multilabel_margin_loss(
+    input: Any,
+    target: Any,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """max(0, 1 - x[t] + x[i]) / classes, summed over targets t and classes i that are none.
+
+    The targets of a row are those before its first negative number.
+    """
+    name = "multilabel_margin_loss"
+    reduction = reduction_of(name, reduction, size_average, reduce)
+    x, t = real(name, input), integers(name, target)
+    same_shape(name, "input and target", x, t)
+    if x.ndim not in (1, 2):
+        raise ShapeError(f"{name}: input of shape {x.shape}; a row, or rows{at_line()}")
+    classes = x.shape[-1]
+    known = known_array(t)
+    if known is not None and known.size and known.max() >= classes:
+        facts = f"a target of {known.max()} for {classes} classes"
+        raise ArgumentError(f"{name}: {facts}{at_line()}")
+    is_label = cumsum(cast(t < 0, "int64"), -1) == 0
+    labels = where(is_label, t, 0)
+    taken = (is_label[..., None] & (labels[..., None] == arange(classes))).any(-2)
+    ahead = bind(TakeAlong(x.ndim - 1), x, labels)
+    short = clamp(1 - ahead[..., :, None] + x[..., None, :], 0.0)
+    counts = is_label[..., :, None] & ~taken[..., None, :]
+    return reduced(where(counts, short, 0.0).sum(axis=(-2, -1)) / max(classes, 1), reduction)
+
+
+@explained
+def multilabel_soft_margin_loss(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """The mean over classes (the last axis) of the binary cross entropy of logits."""
+    name = "multilabel_soft_margin_loss"
+    reduction = reduction_of(name, reduction, size_average, reduce)
+    x, t = reals(name, input, target)
+    loss = of_logits(x, t)
+    if weight is not None:
+        loss = loss * real(name, weight)
+    return reduced(loss.mean(-1) if loss.ndim else loss, reduction)
+
+
+@explained
+def cosine_embedding_loss(
+    input1: Any,
+    input2: Any,
+    target: Any,
+    margin: float = 0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """1 - cos(x1, x2) where the target is 1, max(0, cos(x1, x2) - margin) where it is -1."""
+    name = "cosine_embedding_loss"
+    reduction = reduction_of(name, reduction, size_average, reduce)
+    x, y = reals(name, input1, input2)
+    t = as_tensor(target)
+    if x.ndim not in (1, 2) or y.ndim != x.ndim or t.ndim != x.ndim - 1:
+        facts = f"inputs of shapes {x.shape} and {y.shape} and target of shape {t.shape}"
+        raise ShapeError(f"{name}: {facts}: vectors and a number, or rows of them{at_line()}")
+    tiny = 1e-12
+    sizes = ((x * x).sum(axis=-1) + tiny) * ((y * y).sum(axis=-1) + tiny)
+    cosine = (x * y).sum(axis=-1) * rsqrt(sizes)
+    apart = clamp(cosine - number(name, margin, "margin"), 0.0)
+    return reduced(where(t == 1, 1 - cosine, where(t == -1, apart, 0.0)), reduction)
+
+
+@explained
+def triplet_margin_loss(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """max(0, margin + |a - p| - |a - n|), for p-norms along the last axis.
+
+    `swap` takes |p - n| where that is the smaller distance to the negative.
+    """
+    name = "triplet_margin_loss"
+    reduction = reduction_of(name, reduction, size_average, reduce)
+    if not number(name, margin, "margin") > 0:
+        raise ArgumentError(f"{name}: margin={margin}; it is positive{at_line()}")
+    a, b, c = reals(name, anchor, positive, negative)
+
+    def distance(x: Any, y: Any) -> Any:
+        return pairwise_distance(x, y, p, eps)
+
+    return triplet(name, a, b, c, distance, margin, swap, reduction)
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    *,
+    distance_function: Callable[[Any, Any], Any] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Any:
+    """`triplet_margin_loss` with a distance of one's own."""
+    name = "triplet_margin_with_distance_loss"
+    reduction = reduction_of(name, reduction)
+    if not number(name, margin, "margin") > 0:
+        raise ArgumentError(f"{name}: margin={margin}; it is positive{at_line()}")
+    a, b, c = reals(name, anchor, positive, negative)
+    if distance_function is not None and not callable(distance_function):
+        raise ArgumentError(f"{name}: distance_function={distance_function!r}{at_line()}")
+    distance = pairwise_distance if distance_function is None else distance_function
+    return triplet(name, a, b, c, distance, margin, swap, reduction)
+
+
+def triplet(
+    name: str,
+    a: Any,
+    b: Any,
+    c: Any,
+    distance: Callable[[Any, Any], Any],
+    margin: float,
+    swap: Any,
+    reduction: str,
+) -> Any:
+    if not a.ndim == b.ndim == c.ndim:
+        facts = f"anchor {a.shape}, positive {b.shape} and negative {c.shape}"
+        raise ShapeError(f"{name}: {facts}: as many axes{at_line()}")
+    near, far = distance(a, b), distance(a, c)
+    if swap:
+        far = minimum(far, distance(b, c))
+    return reduced(clamp(margin + near - far, 0.0), reduction)

@@ -1,0 +1,169 @@
+"""Losses of numbers: how far predictions are from targets, element by element."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lucid.errors import ArgumentError, ShapeError
+from lucid.ir.source import at_line
+from lucid.nn.functional.arguments import (
+    known_array,
+    number,
+    real,
+    reals,
+    reduced,
+    reduction_of,
+    same_shape,
+)
+from lucid.ops.arguments import explained
+from lucid.ops.arithmetic import abs
+from lucid.ops.conditional import where
+from lucid.ops.exponential import exp, log
+
+
+def weighted(name: str, loss: Any, weight: Any, reduction: str) -> Any:
+    """A loss reduced; its mean is weighted, where there is a weight."""
+    if weight is None:
+        return reduced(loss, reduction)
+    weight = real(name, weight)
+    same_shape(name, "input and weight", loss, weight)
+    loss = loss * weight
+    return loss.sum() / weight.sum() if reduction == "mean" else reduced(loss, reduction)
+
+
+@explained
+def mse_loss(
+    input: Any,
+    target: Any,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Any = None,
+) -> Any:
+    """(x - t)², and its mean.
+
+    >>> import lucid
+    >>> lucid.nn.functional.mse_loss(lucid.tensor([1.0, 2.0]), lucid.tensor([3.0, 2.0]))
+    Tensor(2.)
+    """
+    reduction = reduction_of("mse_loss", reduction, size_average, reduce)
+    x, t = reals("mse_loss", input, target)
+    gap = x - t
+    return weighted("mse_loss", gap * gap, weight, reduction)
+
+
+@explained
+def l1_loss(
+    input: Any,
+    target: Any,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Any = None,
+) -> Any:
+    """|x - t|, and its mean; the derivative is 0 where they are equal."""
+    reduction = reduction_of("l1_loss", reduction, size_average, reduce)
+    x, t = reals("l1_loss", input, target)
+    return weighted("l1_loss", abs(x - t), weight, reduction)
+
+
+@explained
+def smooth_l1_loss(
+    input: Any,
+    target: Any,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Any:
+    """d² / (2 beta) where d = |x - t| is below beta, d - beta/2 elsewhere."""
+    name, beta = "smooth_l1_loss", number("smooth_l1_loss", beta, "beta")
+    reduction = reduction_of(name, reduction, size_average, reduce)
+    if not beta >= 0:
+        raise ArgumentError(f"{name}: beta={beta}; it is not negative{at_line()}")
+    x, t = reals(name, input, target)
+    gap = x - t
+    size = abs(gap)
+    if beta == 0:
+        return reduced(size, reduction)
+    return reduced(where(size < beta, gap * gap * (0.5 / beta), size - 0.5 * beta), reduction)
+
+
+@explained
+def huber_loss(
+    input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
+) -> Any:
+    """d²/2 where d = |x - t| is at most delta, delta (d - delta/2) elsewhere."""
+    name, delta = "huber_loss", number("huber_loss", delta, "delta")
+    reduction = reduction_of(name, reduction)
+    if not delta > 0:
+        raise ArgumentError(f"{name}: delta={delta}; it is positive{at_line()}")
+    x, t = reals(name, input, target)
+    gap = x - t
+    size = abs(gap)
+    loss = where(size <= delta, 0.5 * (gap * gap), delta * (size - 0.5 * delta))
+    return weighted(name, loss, weight, reduction)
+
+
+@explained
+def poisson_nll_loss(
+    input: Any,
+    target: Any,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: Any = None,
+    eps: float = 1e-8,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """The negative log-likelihood of counts: eˣ - t x, or x - t log(x + eps) for rates themselves.
+
+    `full` adds Stirling's approximation of log(t!) where t is above 1.
+    """
+    name = "poisson_nll_loss"
+    reduction = reduction_of(name, reduction, size_average, reduce)
+    x, t = reals(name, input, target)
+    loss = exp(x) - t * x if log_input else x - t * log(x + number(name, eps, "eps"))
+    if full:
+        many = where(t > 1, t, 1.0)
+        stirling = many * log(many) - many + 0.5 * log(2 * math.pi * many)
+        loss = loss + where(t > 1, stirling, 0.0)
+    return reduced(loss, reduction)
+
+
+@explained
+def gaussian_nll_loss(
+    input: Any,
+    target: Any,
+    var: Any,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Any:
+    """(log v + (x - t)² / v) / 2 for a variance v = max(var, eps); `full` adds log(2π) / 2.
+
+    `var` has the shape of the input, 1 for its last axis, or lacks that axis. Its gradient is that
+    of v, also below eps.
+    """
+    name, eps = "gaussian_nll_loss", number("gaussian_nll_loss", eps, "eps")
+    reduction = reduction_of(name, reduction)
+    x, t = reals(name, input, target)
+    var = variance(name, x, var)
+    v = where(var < eps, eps + (var - var.detach()), var)
+    gap = x - t
+    loss = 0.5 * (log(v) + gap * gap / v)
+    return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
+
+
+def variance(name: str, x: Any, var: Any) -> Any:
+    x, var = reals(name, x, var)
+    known = known_array(var)
+    if known is not None and (known < 0).any():
+        raise ArgumentError(f"{name}: var has negative elements{at_line()}")
+    if not var.ndim or var.shape in (x.shape, (*x.shape[:-1], 1)):
+        return var
+    if var.shape == x.shape[:-1]:
+        return var[..., None]
+    facts = f"var of shape {var.shape} for input of shape {x.shape}"
+    raise ShapeError(f"{name}: {facts}: of its shape, or 1 in the last axis{at_line()}")
