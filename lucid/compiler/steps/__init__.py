@@ -7,6 +7,7 @@ from typing import Any
 from lucid.compiler.products import MatmulStep
 from lucid.compiler.steps.foreign import ForeignStep
 from lucid.compiler.steps.convolving import ConvolutionStep, ConvolutionTransposeStep
+from lucid.compiler.steps.correlating import ConvolutionWeightStep
 from lucid.compiler.steps.indexing import (
     LastWriteStep,
     PutAlongStep,
@@ -26,7 +27,7 @@ from lucid.compiler.steps.random import RandomBitsStep
 from lucid.compiler.steps.scanning import RunningExtremumStep, ScanStep
 from lucid.ops.complexes import Complex
 from lucid.ops.contraction import Matmul
-from lucid.ops.convolution import Convolution, ConvolutionTranspose
+from lucid.ops.convolution import Convolution, ConvolutionTranspose, ConvolutionWeight
 from lucid.ops.copying import Copy
 from lucid.ops.creation import Full
 from lucid.ops.cumulative import Cummax, Cummin, Cumprod, Cumsum, LogCumSumExp, Recurrence
@@ -43,6 +44,7 @@ STEPS: dict[type, Any] = {
     Concatenate: ConcatenateStep,
     Convolution: ConvolutionStep,
     ConvolutionTranspose: ConvolutionTransposeStep,
+    ConvolutionWeight: ConvolutionWeightStep,
     Copy: CopyStep,
     Cummax: RunningExtremumStep,
     Cummin: RunningExtremumStep,

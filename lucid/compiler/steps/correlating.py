@@ -1,0 +1,316 @@
+"""The gradient of a convolution's weights: tiles of the input times tiles of the cotangent.
+
+For some images at a time both tiles are copied into local memory, the cotangent with zeros where
+another tile has its places, so that an element of the result is one long product of vectors. A
+kernel holds `rows` x `columns` of them in registers. Images and tiles are dealt out to a few
+chunks, by sizes alone; each leaves a result of its own, and a second kernel adds these up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from lucid.compiler.arrays import Array
+from lucid.compiler.kernels import TextKernel
+from lucid.compiler.plan import Builder
+from lucid.compiler.steps.building import NestWriter, label_of
+from lucid.compiler.steps.convolving import (
+    COPY_NS,
+    FLOPS_PER_NS,
+    grouped,
+    kinds,
+    known,
+    multiply_add,
+    registers,
+    scratch,
+    spatial,
+    table,
+    work_of,
+)
+from lucid.compiler.steps.loops import Int, Loops, Pointer, Variable
+from lucid.compiler.steps.windows import (
+    LANES,
+    LOCAL_BYTES,
+    WORDS,
+    Windows,
+    copy_tile,
+    fill_row,
+    copy_row,
+    forward_axis,
+    shared_words,
+    starts,
+)
+from lucid.ir.graph import Equation
+from lucid.ir.types import Type
+
+LENGTH = 128  # vectors of a product, at least, where there are so many
+PARTS_BYTES = 1 << 23
+CHUNKS = 8
+
+CORRELATE_WORDS = (
+    *WORDS, "y", "yn", "yg", "ym", "y0", "y1", "y2", "out", "part_bytes", "chunks", "steps",
+    "steps_each", "images", "images_each", "image_bytes", "results", "results_each", "result_parts",
+    "rows", "row_table", "vectors", "vector_table", "y_local", "y_row_bytes",
+)  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def correlate_kernel(dtype: str, rows: int, columns: int) -> TextKernel:
+    """Units are chunks of images and tiles, of parts of the results of groups."""
+    name = f"correlate_{dtype}_{rows}_{columns}"
+    code = Loops(name)
+    a = shared_words(code, CORRELATE_WORDS)
+    chunk_of_units = code.lo // a["grain"]
+    local = code.pointer(WORDS.index("local")).at(chunk_of_units * a["chunk_bytes"])
+    with code.loop(code.lo, code.hi) as unit:
+        chunk, part = unit % a["chunks"], unit // a["chunks"]
+        m0, g = part % a["result_parts"] * a["results_each"], part // a["result_parts"]
+        count = (a["results"] - m0).min(a["results_each"])
+        per_group = a["results"] * a["rows"] * kinds(dtype)[1]
+        out = code.pointer(CORRELATE_WORDS.index("out")).at(chunk * a["part_bytes"] + g * per_group)
+        begin = chunk * a["steps_each"]
+        with code.loop(begin, (begin + a["steps_each"]).min(a["steps"])) as step:
+            tiles = a["n0"] * a["n1"] * a["n2"]
+            image = step // tiles * a["images_each"]
+            here = (a["images"] - image).min(a["images_each"])
+            gather(code, a, dtype, local, step % tiles, image, here, g, m0, count)
+            vectors = here * a["vectors"]
+            is_first = step.is_("eq", begin)
+            with code.loop(0, count, rows) as m, code.loop(0, a["rows"], columns) as k:
+                sums = multiply(code, a, dtype, rows, columns, local, m, k, vectors)
+                add_up(code, a, dtype, sums, out, m0, count, m, k, is_first)
+    return TextKernel(name, code.text())
+
+
+def gather(
+    code: Loops,
+    a: dict[str, Int],
+    dtype: str,
+    local: Pointer,
+    tile: Int,
+    image: Int,
+    here: Int,
+    g: Int,
+    m0: Int,
+    count: Int,
+) -> None:
+    """The tiles of some images, of both operands."""
+    source, y = code.pointer(WORDS.index("source")), code.pointer(CORRELATE_WORDS.index("y"))
+    element, item, _ = kinds(dtype)
+    first = starts(code, a, tile)
+    numbers = [tile // (a["n2"] * a["n1"]), tile // a["n2"] % a["n1"], tile % a["n2"]]
+    skipped = [number * a[f"t{i}"] - first[i] for i, number in enumerate(numbers)]
+    with code.loop(0, here) as b:
+        begin = source.at((image + b) * a["sn"] + g * a["sg"])
+        copy_tile(code, a, dtype, begin, local.at(b * a["image_bytes"]), first, "0.0")
+    row_bytes = (a["t2"] + (LANES[dtype] - 1)) // LANES[dtype] * (LANES[dtype] * item)
+    held = local.at(a["y_local"])
+    with code.loop(0, count) as m, code.loop(0, here) as b:
+        place = held.at(m * a["y_row_bytes"] + b * a["t0"] * a["t1"] * row_bytes)
+        plane = y.at((image + b) * a["yn"] + g * a["yg"] + (m0 + m) * a["ym"])
+        with code.loop(0, a["t0"]) as i, code.loop(0, a["t1"]) as j:
+            row = place.at((i * a["t1"] + j) * row_bytes)
+            counts = code.write(
+                f"and i1 {i.is_('sge', skipped[0])}, {j.is_('sge', skipped[1])}"
+            )
+            low = code.chosen(counts, skipped[2], a["t2"])
+            at = (first[0] + i) * a["y0"] + (first[1] + j) * a["y1"] + (first[2] + low) * a["y2"]
+            fill_row(code, element, item, row, code.int(0), low, "0.0")
+            there = y_words(a, code)
+            copy_row(code, there, dtype, plane.at(at), row.at(low * item), a["t2"] - low)
+            fill_row(code, element, item, row, a["t2"], row_bytes // item, "0.0")
+
+
+def y_words(a: dict[str, Int], code: Loops) -> dict[str, Int]:
+    """What `copy_row` asks for: elements that are y2 apart."""
+    return {"step2": code.int(1), "s2": a["y2"]}
+
+
+def multiply(
+    code: Loops,
+    a: dict[str, Int],
+    dtype: str,
+    rows: int,
+    columns: int,
+    local: Pointer,
+    m: Int,
+    k: Int,
+    vectors: Int,
+) -> list[list[Variable]]:
+    """Products of rows of the cotangent with rows of the windows."""
+    _, item, vector = kinds(dtype)
+    offsets, places = table(code, a, "row_table"), table(code, a, "vector_table")
+    held = local.at(a["y_local"])
+    ys = [held.at((m + i) * a["y_row_bytes"]) for i in range(rows)]
+    xs = [local.at(code.load_int(offsets.at((k + j) * 8))) for j in range(columns)]
+    sums = [[Variable(code, vector) for _ in range(columns)] for _ in range(rows)]
+    for row in sums:
+        for each in row:
+            each.set("zeroinitializer")
+    with code.loop(0, vectors) as v:
+        at = code.load_int(places.at(v * 8))
+        left = [code.load(vector, y.at(v * (LANES[dtype] * item)), item) for y in ys]
+        for j, x in enumerate(xs):
+            right = code.load(vector, x.at(at), item)
+            for i in range(rows):
+                total = sums[i][j]
+                total.set(multiply_add(code, vector, left[i], right, total.get()))
+    return sums
+
+
+def add_up(
+    code: Loops,
+    a: dict[str, Int],
+    dtype: str,
+    sums: list[list[Variable]],
+    out: Pointer,
+    m0: Int,
+    count: Int,
+    m: Int,
+    k: Int,
+    is_first: str,
+) -> None:
+    element, item, vector = kinds(dtype)
+    name = f"llvm.vector.reduce.fadd.v{LANES[dtype]}{dtype}"
+    code.declarations[f"declare {element} @{name}({element}, {vector})"] = None
+    for i, row in enumerate(sums):
+        with code.when((m + i).is_("slt", count)):
+            begin = out.at((m0 + m + i) * a["rows"] * item)
+            for j, total in enumerate(row):
+                with code.when((k + j).is_("slt", a["rows"])):
+                    place = begin.at((k + j) * item)
+                    zero = f"{element} -0.0, {vector} {total.get()}"
+                    value = code.write(f"call reassoc {element} @{name}({zero})")
+                    before = code.load(element, place, item)
+                    added = code.write(f"fadd {element} {before}, {value}")
+                    chosen = f"select i1 {is_first}, {element} {value}, {element} {added}"
+                    code.store(element, code.write(chosen), place, item)
+
+
+@dataclass(eq=False)
+class CorrelateWork:
+    """All products, added up by chunks into `parts` (chunks, ...)."""
+
+    windows: Windows
+    y: Array
+    parts: Array
+    results: int
+    results_each: int
+    images_each: int
+    chunks: int
+    local: Array
+    grain: int
+    block: tuple[int, int]
+    label: str
+
+    @property
+    def kernel(self) -> TextKernel:
+        return correlate_kernel(self.windows.dtype, *self.block)
+
+    def kernels(self) -> Sequence[Any]:
+        return (self.kernel,)
+
+    def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
+        w, columns = self.windows, self.block[1]
+        offsets = w.rows
+        table = np.concatenate([offsets, np.repeat(offsets[-1:], -len(offsets) % columns)])
+        places = np.array([at for at, _ in w.vectors((0, 0, 0))])
+        image_bytes = w.channels * w.channel_bytes
+        several = (np.arange(self.images_each)[:, None] * image_bytes + places).reshape(-1)
+        steps = math.ceil(w.images / self.images_each) * w.tiles
+        values = w.words(builder, self.local, self.grain)
+        apart = [stride * w.item for stride in grouped(self.y, w.groups)]
+        parts = math.ceil(self.results / self.results_each)
+        values |= {
+            "y": self.y.address, **dict(zip(("yn", "yg", "ym", "y0", "y1", "y2"), apart)),
+            "out": self.parts.address, "part_bytes": self.parts.type.size // self.chunks * w.item,
+            "chunks": self.chunks, "steps": steps, "steps_each": math.ceil(steps / self.chunks),
+            "images": w.images, "images_each": self.images_each, "image_bytes": image_bytes,
+            "results": self.results, "results_each": self.results_each, "result_parts": parts,
+            "rows": len(offsets), "row_table": builder.constant(table), "vectors": len(places),
+            "vector_table": builder.constant(several),
+            "y_local": y_place(w, self.images_each),
+            "y_row_bytes": y_row_bytes(w, self.images_each),
+        }  # fmt: skip
+        args = [values[name] for name in CORRELATE_WORDS]
+        extent = w.groups * parts * self.chunks
+        products = len(several) * w.lanes * len(offsets) * self.results_each
+        local = self.images_each * w.local_bytes / w.item
+        each = 2.0 * products / FLOPS_PER_NS[w.dtype] + COPY_NS * local
+        cost = each * math.ceil(steps / self.chunks)
+        builder.call(kernels[self.kernel.key], args, extent, cost, self.grain, label=self.label)
+
+
+def y_place(w: Windows, images: int) -> int:
+    """Where the cotangent's tiles begin in local memory."""
+    return -(-(images * w.channels * w.channel_bytes + 64) // 64) * 64
+
+
+def y_row_bytes(w: Windows, images: int) -> int:
+    return images * len(w.vectors((0, 0, 0))) * w.lanes * w.item
+
+
+def block_of(results: int, rows: int) -> tuple[int, int]:
+    """Rows and columns of the block in registers, with as little as possible done for nothing."""
+    most, found = registers(), []
+    for i in range(1, min(results, 6) + 1):
+        for j in range(1, min(rows, most // i, 12) + 1):
+            done = -(-results // i) * i * (-(-rows // j) * j)
+            idle = max(1.0, 8 / (i * j))
+            found.append((done * max(idle, 0.75 + (1 / i + 1 / j) / 2), -i * j, i, j))
+    return min(found)[2:]
+
+
+def sum_parts(parts: Array, out: Array, label: str) -> list[Any]:
+    """The sum of the chunks' results."""
+    n = out.type.size
+    flat = Array(out.ref, Type(out.type.dtype, (n,)), (1,), out.offset)
+    writer = NestWriter((parts.shape[0], n), [0])
+    total = writer.value("reduce", out.dtype, writer.load(parts), param="sum")
+    writer.store(total, flat, [1])
+    return writer.work(label)
+
+
+class ConvolutionWeightStep:
+    accepts = staticmethod(known)
+
+    @staticmethod
+    def lower(layout: Any, eqn: Equation) -> list[Any]:
+        op: Any = eqn.op
+        x, y = (layout.array(v) for v in eqn.inputs)
+        out, g = layout.array(eqn.outputs[0]), op.groups
+        axes = tuple(
+            forward_axis(*each)
+            for each in zip(
+                spatial(x.shape[2:], 1), spatial(y.shape[2:], 1), spatial(op.size, 1),
+                spatial(op.stride, 1), spatial(op.padding, 0), spatial(op.dilation, 1),
+            )
+        )  # fmt: skip
+        m, c = y.shape[1] // g, x.shape[1] // g
+        ns = work_of(x.dtype, y.type.size * c * math.prod(op.size))
+        w = Windows(x, grouped(x, g), x.shape[0], g, c, axes, ns, whole_rows=True)  # type: ignore[arg-type]
+        length = len(w.vectors((0, 0, 0)))
+        images = min(w.images, math.ceil(LENGTH / length), max(1, LOCAL_BYTES // w.local_bytes))
+        images = max(1, min(images, w.images * w.tiles // CHUNKS))
+        steps = math.ceil(w.images / images) * w.tiles
+        nbytes = out.type.size * w.item
+        chunks = max(1, min(CHUNKS, steps, PARTS_BYTES // nbytes)) if ns > 20_000 else 1
+        chunks = math.ceil(steps / math.ceil(steps / chunks))
+        each = max(8, 2 * LOCAL_BYTES // y_row_bytes(w, images))
+        each = math.ceil(m / math.ceil(m / each))
+        block = block_of(each, c * math.prod(op.size))
+        extent = g * math.ceil(m / each) * chunks
+        rows = -(-each // block[0]) * block[0]
+        room = y_place(w, images) + rows * y_row_bytes(w, images)
+        local, grain = scratch(layout, room, extent)
+        kind = Type(out.type.dtype, (chunks, out.type.size))
+        parts = layout.workspace("parts", kind) if chunks > 1 else Array(out.ref, kind, (0, 1), out.offset)
+        label = label_of(eqn)
+        work = CorrelateWork(w, y, parts, m, each, images, chunks, local, grain, block, label)
+        return [work, *(sum_parts(parts, out, label) if chunks > 1 else [])]
