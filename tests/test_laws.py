@@ -43,6 +43,10 @@ WITHOUT_CASE = {
 # Primitives whose derivative is by definition not the slope of their value, with the reason.
 NOT_THE_SLOPE = {
     "overwritten": "the value after a write that was not recorded, with the derivative before it",
+    "lu_solve": "the derivative with respect to the matrix, whose factors are given",
+    "known_det": "a value that is given, with its derivative with respect to the matrix",
+    "known_slogdet": "a value that is given, with its derivative with respect to the matrix",
+    "known_pinv": "a value that is given, with its derivative with respect to the matrix",
 }
 
 

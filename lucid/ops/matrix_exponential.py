@@ -1,0 +1,55 @@
+"""The exponential of a matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import LinAlgError
+from lucid.ir.binding import bind
+from lucid.ir.source import at_line
+from lucid.ir.types import Type
+from lucid.ops.contraction import adjoint_matrix
+from lucid.ops.joining import cat
+from lucid.ops.matrices import Matrixwise, check_matrix, in_single
+
+
+class MatrixExp(Matrixwise):
+    """The exponential of a matrix, by scaling, Padé's approximation and squaring.
+
+    Its derivative in the direction t is the upper right block of exp([[a, t], [0, a]]).
+    """
+
+    saves = "x"
+
+    def infer(self, a: Type) -> Type:
+        check_matrix("matrix_exp", a)
+        return a
+
+    @in_single
+    def eval(self, a: np.ndarray) -> np.ndarray:
+        from scipy.linalg import expm
+
+        if not a.size:
+            return a.copy()
+        if not np.isfinite(a).all():
+            return np.full_like(a, np.nan)
+        try:
+            with np.errstate(all="ignore"):
+                return expm(a).astype(a.dtype, copy=False)
+        except ValueError as error:
+            raise LinAlgError(f"matrix_exp: {error}{at_line()}") from None
+
+    def jvp(self, ts: tuple[Any, ...], y: Any, a: Any) -> Any:
+        return direction(a, ts[0])
+
+    def vjp(self, ct: Any, y: Any, a: Any) -> tuple[Any]:
+        return (direction(adjoint_matrix(a), ct),)
+
+
+def direction(a: Any, t: Any) -> Any:
+    """The derivative of the exponential at `a` in the direction `t`."""
+    n = a.shape[-1]
+    above, below = cat([a, t], -1), cat([0 * t, a], -1)
+    return bind(MatrixExp(), cat([above, below], -2))[..., :n, n:]
