@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lucid.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
 from lucid.errors import DTypeError, LucidError, ShapeError
 from lucid.ir.binding import fresh
 from lucid.ir.cut import Cut, cut
@@ -29,8 +30,9 @@ from lucid.transforms.vmap import Batched
 from lucid.transforms.vmap import vmap as vmap_graph
 
 __all__ = [
-    "grad", "grad_and_value", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "linearize",
-    "value_and_grad", "vjp", "vmap",
+    "associative_scan", "cond", "fori_loop", "grad", "grad_and_value", "hessian", "hvp", "jacfwd",
+    "jacobian", "jacrev", "jvp", "linearize", "map", "scan", "switch", "value_and_grad", "vjp",
+    "vmap", "while_loop",
 ]  # fmt: skip
 
 ArgNums = int | Sequence[int]
@@ -124,7 +126,7 @@ def check_differentiable(primals: Sequence[Any], what: str) -> None:
     """Refuse an argument without a derivative; integers beside floats in a pytree are constants."""
     for argument in primals:
         dtypes = [as_tensor(x).dtype for x in flatten(argument)[0]]
-        if dtypes and not any(map(is_differentiable, dtypes)):
+        if dtypes and not any(is_differentiable(dtype) for dtype in dtypes):
             raise DTypeError(
                 f"{what}: an argument of dtype {dtypes[0]} has no derivative; pass floats, "
                 f"or leave it out of argnums{at_line()}"

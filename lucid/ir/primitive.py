@@ -125,6 +125,13 @@ class Primitive(_Parameters):
         """The result for `n` examples at once, in axis 0 of batched inputs and of all results."""
         raise NotImplementedError(f"{self.name} has no batch rule")
 
+    def trimmed(self, n: int, used: Any) -> tuple[Primitive, list[int], list[int]] | None:
+        """Without outputs that nobody reads: the operation, its operands (of `n`) and outputs.
+
+        None where nothing can be left out.
+        """
+        return None
+
     def params(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
@@ -68,6 +68,19 @@ def remove_dead(graph: Graph) -> Graph:
     kept = []
     for eqn in reversed(graph.equations):
         if any([var in wanted for var in eqn.outputs]):
+            eqn = trimmed(eqn, wanted)
             kept.append(eqn)
             wanted.update(x for x in eqn.inputs if not isinstance(x, Literal))
     return Graph(graph.name, graph.inputs, tuple(reversed(kept)), graph.outputs)
+
+
+def trimmed(eqn: Equation, wanted: Collection[Any]) -> Equation:
+    """The equation without outputs that are not wanted, where its operation can leave them out."""
+    if type(eqn.op).trimmed is Primitive.trimmed:
+        return eqn
+    found = eqn.op.trimmed(len(eqn.inputs), [var in wanted for var in eqn.outputs])
+    if found is None:
+        return eqn
+    op, operands, outputs = found
+    inputs = tuple([eqn.inputs[i] for i in operands])
+    return Equation(op, inputs, tuple([eqn.outputs[i] for i in outputs]), eqn.source)

@@ -41,14 +41,15 @@ def noted(node: Node, x: Any) -> Node:
 
 
 class Trace:
-    """A running transform without values; `active` ends with it."""
+    """A running transform without values; `active` ends with it, and `ended` may say why."""
 
-    __slots__ = ("active", "depth", "what")
+    __slots__ = ("active", "depth", "ended", "what")
 
     def __init__(self, what: str, depth: int = 0) -> None:
         self.what = what
         self.depth = depth
         self.active = True
+        self.ended = ""
 
 
 class Freed:
@@ -244,6 +245,8 @@ def located(error: LucidError) -> LucidError:
 
 
 def leaked(trace: Trace) -> LeakError:
+    if trace.ended:
+        return LeakError(f"{trace.ended}{at_line()}")
     return LeakError(
         f"a traced value is used after the {trace.what} that made it has ended; "
         f"return it from the function instead of storing it outside{at_line()}"
@@ -257,7 +260,8 @@ def unknown_value(x: Traced, what: str) -> LucidError:
         return leaked(trace)
     return TracedValueError(
         f"{what} needs the value of {x.type}, but inside {trace.what} there is none; "
-        f"compute both sides and choose with where() instead{at_line()}"
+        f"choose with func.cond, loop with func.while_loop, or compute both sides and take "
+        f"where() of them{at_line()}"
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from lucid.ir.graph import Equation, Graph, Var
+from lucid.ir.rewrite import trimmed
 from lucid.ir.types import Type
 from lucid.ops.promote import get_default_dtype
 from lucid.transforms.rule import Rule
@@ -73,6 +74,7 @@ class Builder:
         equations = []
         for eqn in reversed(self.equations):
             if not needed.isdisjoint(eqn.outputs):
+                eqn = trimmed(eqn, needed)
                 needed.update(eqn.inputs)
                 equations.append(eqn)
         equations.reverse()
