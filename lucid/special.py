@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lucid.ops.apply import refuse
 from lucid.ops.bessel import (
     airy_ai,
     bessel_j0,
@@ -28,7 +29,7 @@ from lucid.ops.bessel import (
 from lucid.ops.entropies import entr, xlog1py
 from lucid.ops.exponential import exp2, expit, expm1, log1p
 from lucid.ops.incomplete_gamma import gammainc, gammaincc
-from lucid.ops.logarithms import logit, sinc, xlogy
+from lucid.ops.logarithms import logit, sinc, sine_over, xlogy
 from lucid.ops.normal import erfcx, log_ndtr, ndtr, ndtri
 from lucid.ops.promote import to_floating
 from lucid.ops.reduction import logsumexp
@@ -96,4 +97,7 @@ __all__ = [
 
 def spherical_bessel_j0(x: Any) -> Any:
     """sin(x) / x, elementwise, and 1 at 0: the spherical Bessel function of order 0."""
-    return sinc(to_floating(x) * 0.3183098861837907)
+    x = to_floating(x)
+    if x.dtype.kind == "c":
+        raise refuse("spherical_bessel_j0", x.dtype, "it takes floating dtypes")
+    return sine_over(x)

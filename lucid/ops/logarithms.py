@@ -78,7 +78,7 @@ def logit(x: Any, eps: Any = None) -> Any:
 
 # sin(u) / u = 1 - u²/3! + u⁴/5! - ...: with |u| < 0.6 the last term is below 2**-53
 SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(8)]
-NEAR = 0.6 / math.pi
+NEAR = 0.6
 
 
 @explained
@@ -89,12 +89,16 @@ def sinc(x: Any) -> Any:
     >>> lucid.sinc(lucid.tensor([0.0, 0.5]))
     Tensor([1.        , 0.63661975])
     """
-    x = to_floating(x)
-    near = abs(x) < NEAR
-    square = where(near, x, 0.0) * math.pi
+    return sine_over(to_floating(x) * math.pi)
+
+
+def sine_over(u: Any) -> Any:
+    """sin(u) / u, and 1 at 0."""
+    near = abs(u) < NEAR
+    square = where(near, u, 0.0)
     square = square * square
     series = square * SINC[-1]
     for coefficient in SINC[-2:0:-1]:
         series = (series + coefficient) * square
-    u = where(near, 1.0, x) * math.pi
+    u = where(near, 1.0, u)
     return where(near, series + SINC[0], sin(u) / u)

@@ -1,0 +1,146 @@
+"""Rows of lucid.special, and of the same functions where they stand at the top level."""
+
+import mpmath
+import numpy as np
+import scipy.special as sp
+
+from lucid.errors import ArgumentError, DTypeError, ShapeError
+from tests.cases.case import complex_, integer, real
+from tests.table.row import Row, bad, call
+
+anywhere = real(2, 3, low=-4.0, high=4.0, avoid=0.1)
+positive = real(2, 3, low=0.4, high=5.0)
+inside = real(2, 3, low=0.1, high=0.9)
+
+
+def unary(name, expected, arg=anywhere, whole=1, **options):
+    """A function of real numbers alone; at `whole` it is exact in float32."""
+    return Row(
+        name,
+        expected,
+        [
+            call(arg),
+            call(real(low=0.4, high=0.9)),
+            call(real(0, 2)),
+            call(integer(3, low=whole, high=whole + 1), label="integers").but(
+                expected=lambda x: np.float32(expected(x.astype(float))), smooth=False
+            ),
+        ],
+        refused=[
+            bad(DTypeError, ("complex128", "floating"), complex_(2)),
+            bad(DTypeError, "not numeric", "text"),
+        ],
+        **options,
+    )
+
+
+def multigammaln(x, p):
+    return p * (p - 1) / 4 * np.log(np.pi) + sum(sp.gammaln(x - i / 2) for i in range(p))
+
+
+def exact(function):
+    """A function of mpmath, for every element."""
+    return lambda *xs: np.vectorize(lambda *v: float(function(*v)), otypes=[float])(*xs)
+
+
+def scaled_k(order):
+    return exact(lambda x: mpmath.exp(x) * mpmath.besselk(order, x))
+
+
+ROWS = [
+    unary("special.airy_ai", exact(mpmath.airyai)),
+    unary("special.bessel_j0", exact(mpmath.j0)),
+    unary("special.bessel_j1", exact(mpmath.j1)),
+    unary("special.bessel_y0", exact(lambda x: mpmath.bessely(0, x)), positive),
+    unary("special.bessel_y1", exact(lambda x: mpmath.bessely(1, x)), positive),
+    unary("special.i0e", exact(lambda x: mpmath.exp(-abs(x)) * mpmath.besseli(0, x))),
+    unary("special.i1", exact(lambda x: mpmath.besseli(1, x))),
+    unary("special.i1e", exact(lambda x: mpmath.exp(-abs(x)) * mpmath.besseli(1, x))),
+    unary("special.modified_bessel_k0", exact(lambda x: mpmath.besselk(0, x)), positive),
+    unary("special.modified_bessel_k1", exact(lambda x: mpmath.besselk(1, x)), positive),
+    unary("special.scaled_modified_bessel_k0", scaled_k(0), positive),
+    unary("special.scaled_modified_bessel_k1", scaled_k(1), positive),
+    unary("special.spherical_bessel_j0", exact(mpmath.sinc), whole=0),
+    unary("special.entr", lambda x: -x * np.log(x), inside),
+    unary("special.erfcx", exact(lambda x: mpmath.exp(x**2) * mpmath.erfc(x))),
+    unary("special.log_ndtr", exact(lambda x: mpmath.log(mpmath.ncdf(x)))),
+    unary("special.ndtr", exact(mpmath.ncdf)),
+    unary("special.ndtri", lambda x: np.sqrt(2) * sp.erfinv(2 * x - 1), inside),
+    unary("i0", exact(lambda x: mpmath.besseli(0, x))),
+    Row(
+        "special.xlog1py",
+        lambda x, y: x * np.log1p(y),
+        [
+            call(real(3), inside),
+            call(real(2, 1), real(4, low=0.1, high=2.0)),
+            call(real(), 0.5),
+            call(2.0, real(3, low=0.1, high=2.0)),
+            call(real(0), real(2, 1)),
+        ],
+        refused=[
+            bad(ShapeError, "sizes 3 and 2", real(3), real(2)),
+            bad(DTypeError, "complex128", complex_(2), real(2)),
+        ],
+    ),
+    Row(
+        "special.zeta",
+        exact(mpmath.zeta),
+        [
+            call(real(2, 3, low=1.5, high=6.0), positive),
+            call(real(2, 1, low=1.5, high=6.0), positive),
+            call(real(low=1.5, high=6.0), 1.0),
+            call(3.0, positive),
+            call(real(0, low=2.0, high=3.0), 1.0),
+        ],
+        refused=[
+            bad(ShapeError, "sizes 3 and 2", real(3), real(2)),
+            bad(DTypeError, "complex128", complex_(2), real(2)),
+        ],
+    ),
+    Row(
+        "igamma",
+        exact(lambda a, x: mpmath.gammainc(a, 0, x, regularized=True)),
+        [
+            call(positive, positive),
+            call(positive, inside),
+            call(inside, positive),
+            call(real(2, 1, low=1.0, high=30.0), real(3, low=1.0, high=30.0)),
+            call(2.5, positive),
+            call(positive, 1.5),
+            call(real(0), real(2, 1)),
+        ],
+        refused=[
+            bad(ShapeError, "sizes 3 and 2", real(3), real(2)),
+            bad(DTypeError, "complex128", complex_(2), real(2)),
+        ],
+        differs="it has a derivative in its first operand",
+    ),
+    Row(
+        "igammac",
+        exact(lambda a, x: mpmath.gammainc(a, x, regularized=True)),
+        [
+            call(positive, positive),
+            call(inside, positive),
+            call(real(2, 1, low=1.0, high=30.0), real(3, low=1.0, high=30.0)),
+            call(2.5, positive),
+            call(real(), 1.5).but(expected=lambda a, x: sp.gammaincc(a, x), smooth=False),
+        ],
+        refused=[bad(ShapeError, "sizes 3 and 2", real(3), real(2))],
+        differs="it has a derivative in its first operand",
+    ),
+    Row(
+        "mvlgamma",
+        multigammaln,
+        [
+            call(positive, 1),
+            call(real(2, 3, low=1.5, high=5.0), 3),
+            call(real(low=1.5, high=5.0), p=2),
+            call(real(0), 2),
+        ],
+        refused=[
+            bad(ArgumentError, "at least 1", real(2), 0),
+            bad(ArgumentError, "mvlgamma", real(2), 1.5),
+            bad(DTypeError, "complex128", complex_(2), 1),
+        ],
+    ),
+]
