@@ -138,3 +138,18 @@ class Recorder:
         if node is None or node in self.constants:
             return
         self.guards.append(Guard(node, np.array(x.value), what, source))
+
+
+class Unrecorded:
+    """A block whose operations belong to no recorded run: what it makes was there before."""
+
+    def __enter__(self) -> None:
+        self.recorder = local.recorder
+        if self.recorder is not None:
+            local.recorder = None
+            recording[0] -= 1
+
+    def __exit__(self, *_: Any) -> None:
+        if self.recorder is not None:
+            local.recorder = self.recorder
+            recording[0] += 1

@@ -36,11 +36,11 @@ class Adam(Optimizer):
 
     >>> import lucid
     >>> w = lucid.tensor([1.0, 2.0], requires_grad=True)
-    >>> optimizer = lucid.optim.Adam([w], lr=0.5)
+    >>> optimizer = lucid.optim.Adam([w], lr=0.25)
     >>> (w * w).sum().backward()
     >>> optimizer.step()
     >>> w.detach()
-    Tensor([0.5, 1.5])
+    Tensor([0.75, 1.75])
     """
 
     def __init__(

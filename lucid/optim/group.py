@@ -44,6 +44,9 @@ class Group(MutableMapping[str, Any]):
     def __delitem__(self, name: str) -> None:
         del self._settings[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._settings
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._settings)
 
@@ -69,6 +72,10 @@ class Group(MutableMapping[str, Any]):
         if name not in self._optional or not isinstance(value, Tensor):
             return True
         return value.node is not None or bool(value.value)
+
+    def tensor(self, name: str) -> Any:
+        """A floating setting as the tensor it lives in."""
+        return self._settings[name]
 
     def hyper(self) -> SimpleNamespace:
         """The settings as an update reads them: tensors, flags, and None for an optional 0."""

@@ -1,8 +1,8 @@
 """Optimizer: an update rule, written as pure functions of one parameter, applied to all of them.
 
-A rule is a subclass with `init` (the state of a parameter) and `update` (its new value and state). The
-same two are the pure functions of `optim.functional`; `step()` runs them for all parameters in one
-compiled call that writes in place.
+A rule is a subclass with `init` (the state of a parameter) and `update` (its new value and state).
+The same two are the pure functions of `optim.functional`; `step()` runs them for all parameters in
+one compiled call that writes in place.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 from lucid.autograd import enable_grad, no_grad
 from lucid.compiler.jit import jit
 from lucid.errors import ArgumentError
+from lucid.ir.recording import Unrecorded
 from lucid.ir.source import at_line
-from lucid.ir.tape import is_recording
+from lucid.ir.tape import is_recording, wrap
 from lucid.mutation import assign
 from lucid.ops.promote import as_tensor
 from lucid.optim.group import Group
@@ -28,12 +29,14 @@ class Optimizer:
     """The base of all optimizers; a subclass is a rule.
 
     optional    settings that `update` gets as None where they are 0
+    signed      settings that may be negative
     """
 
     optional: tuple[str, ...] = ("weight_decay",)
+    signed: tuple[str, ...] = ("ns_coefficients",)
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
-        check_settings(type(self).__name__, defaults)
+        check_settings(type(self), defaults)
         self.defaults = dict(defaults)
         self.state: dict[Any, State] = {}
         self.param_groups: list[Group] = []
@@ -43,7 +46,7 @@ class Optimizer:
         given = list(params) if not isinstance(params, Tensor) else [params]
         if not given:
             raise ArgumentError(f"{type(self).__name__}: no parameters were given{at_line()}")
-        groups = given if isinstance(given[0], dict) else [{"params": given}]
+        groups: Any = given if isinstance(given[0], dict) else [{"params": given}]
         for group in groups:
             self.add_param_group(group)
 
@@ -78,7 +81,7 @@ class Optimizer:
                 f"there are {', '.join(self.defaults)}{at_line()}"
             )
         settings = {**self.defaults, **param_group, "params": params}
-        check_settings(type(self).__name__, settings)
+        check_settings(type(self), settings)
         if names is not None:
             settings["param_names"] = names
         self.param_groups.append(Group(settings, self.optional))
@@ -109,12 +112,13 @@ class Optimizer:
     def _prepare(self) -> None:
         """Give a state to every parameter that has a gradient and none yet."""
         for group in self.param_groups:
-            h = None
-            for p in group["params"]:
-                if p not in self.state and p.grad is not None:
-                    h = group.hyper() if h is None else h
-                    with no_grad():
-                        self.state[p] = type(self).init(p.detach(), h)
+            new = [p for p in group["params"] if p not in self.state and p.grad is not None]
+            if not new:
+                continue
+            with Unrecorded(), no_grad():
+                h = group.hyper()
+                for p in new:
+                    self.state[p] = type(self).init(wrap(p.value), h)
 
     def _update(self) -> None:
         with no_grad():
@@ -208,12 +212,14 @@ def check_parameter(name: str, p: Any, held: set[int]) -> None:
         raise ArgumentError(f"{name}: a parameter of shape {p.shape} comes twice{at_line()}")
 
 
-def check_settings(name: str, settings: dict[str, Any]) -> None:
+def check_settings(rule: type[Optimizer], settings: dict[str, Any]) -> None:
     """Numbers are not negative, and rates of decay are below 1."""
     for key, value in settings.items():
+        if key in rule.signed:
+            continue
         parts = value if isinstance(value, (tuple, list)) and key == "betas" else [value]
         for part in parts:
             if isinstance(part, bool) or not isinstance(part, (int, float)):
                 continue
             if part < 0 or part != part or (key in ("betas", "rho") and part >= 1):
-                raise ArgumentError(f"{name}: {key} cannot be {value}{at_line()}")
+                raise ArgumentError(f"{rule.__name__}: {key} cannot be {value}{at_line()}")

@@ -1,0 +1,113 @@
+"""The update rules as pure functions over pytrees: `init(params)`, `update(grads, state, params)`.
+
+>>> import lucid
+>>> from lucid.optim import functional
+>>> rule = functional.sgd(lr=0.1)
+>>> params = {"w": lucid.tensor([1.0, 2.0])}
+>>> state = rule.init(params)
+>>> grads = lucid.func.grad(lambda p: (p["w"] ** 2).sum())(params)
+>>> params, state = rule.update(grads, state, params)
+>>> params["w"]
+Tensor([0.8, 1.6])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from lucid.errors import ArgumentError
+from lucid.ir.pytree import flatten, unflatten
+from lucid.ir.source import at_line
+from lucid.ir.types import is_differentiable
+from lucid.ops.promote import as_tensor, cast
+from lucid.optim import adam as _adam
+from lucid.optim import adaptive as _adaptive
+from lucid.optim import sgd as _sgd
+from lucid.optim import signs as _signs
+from lucid.optim.group import Group
+from lucid.optim.optimizer import Optimizer
+
+__all__ = [
+    "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "lion", "muon", "nadam", "radam",
+    "rmsprop", "sgd",
+]  # fmt: skip
+
+
+class Rule:
+    """An update rule with its settings."""
+
+    def __init__(self, rule: type[Optimizer], settings: dict[str, Any]) -> None:
+        self.rule = rule
+        self.settings = settings
+
+    def hyper(self, changed: dict[str, Any]) -> SimpleNamespace:
+        unknown = set(changed) - set(self.settings)
+        if unknown:
+            raise ArgumentError(
+                f"{self.rule.__name__}: no setting is named {', '.join(sorted(unknown))}{at_line()}"
+            )
+        zero = [
+            name for name in self.rule.optional
+            if isinstance(self.settings.get(name), float) and not self.settings[name]
+        ]  # fmt: skip
+        return SimpleNamespace(**{**self.settings, **dict.fromkeys(zero), **changed})
+
+    def init(self, params: Any) -> Any:
+        """The state of all parameters: a dictionary for every leaf."""
+        h = self.hyper({})
+        return [
+            self.rule.init(x, h) if is_differentiable(x.dtype) else {}
+            for x in map(as_tensor, flatten(params)[0])
+        ]
+
+    def update(self, grads: Any, state: Any, params: Any, **changed: Any) -> tuple[Any, Any]:
+        """(new params, new state); a setting such as `lr=...` may be another for this update."""
+        h = self.hyper(changed)
+        leaves, tree = flatten(params)
+        slopes = flatten(grads)[0]
+        if not len(leaves) == len(slopes) == len(state):
+            raise ArgumentError(
+                f"{self.rule.__name__}: {len(slopes)} gradients and {len(state)} states for "
+                f"{len(leaves)} parameters{at_line()}"
+            )
+        pairs = [
+            self.update_one(as_tensor(p), as_tensor(g), s, h)
+            for p, g, s in zip(leaves, slopes, state)
+        ]
+        return unflatten(tree, [p for p, _ in pairs]), [s for _, s in pairs]
+
+    def update_one(self, p: Any, g: Any, s: Any, h: SimpleNamespace) -> tuple[Any, Any]:
+        if not is_differentiable(p.dtype):
+            return p, s
+        new, changed = self.rule.update(p, -g if getattr(h, "maximize", False) else g, s, h)
+        kept = {name: cast(changed.get(name, old), old.dtype) for name, old in s.items()}
+        return cast(new, p.dtype), kept
+
+
+def pure(rule: type[Optimizer]) -> Callable[..., Rule]:
+    """The function that makes the pure form of a rule from its settings."""
+
+    def make(*args: Any, **settings: Any) -> Rule:
+        one = as_tensor(0.0).expand(1, 1).clone()
+        group: Group = rule([one], *args, **settings).param_groups[0]  # type: ignore[call-arg]
+        return Rule(rule, {name: value for name, value in group.items() if name != "params"})
+
+    make.__name__ = rule.__name__.lower()
+    make.__doc__ = f"The pure form of `{rule.__name__}`, with the same settings."
+    return make
+
+
+sgd = pure(_sgd.SGD)
+adam = pure(_adam.Adam)
+adamw = pure(_adam.AdamW)
+nadam = pure(_adam.NAdam)
+radam = pure(_adam.RAdam)
+adamax = pure(_adam.Adamax)
+rmsprop = pure(_adaptive.RMSprop)
+adagrad = pure(_adaptive.Adagrad)
+adadelta = pure(_adaptive.Adadelta)
+adafactor = pure(_adaptive.Adafactor)
+lion = pure(_signs.Lion)
+muon = pure(_signs.Muon)

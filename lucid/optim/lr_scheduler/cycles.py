@@ -1,0 +1,195 @@
+"""Schedules that raise and lower the rate, and the momentum against it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lucid.autograd import no_grad
+from lucid.errors import ArgumentError
+from lucid.ir.source import at_line
+from lucid.ops.conditional import clamp
+from lucid.ops.exponential import exp
+from lucid.ops.rounding import floor
+from lucid.ops.trigonometric import cos
+from lucid.optim.lr_scheduler.base import LRScheduler, check_outside, choose, per_group
+from lucid.optim.optimizer import Optimizer
+
+
+class MomentumCycle(LRScheduler):
+    """What cycles of rate and momentum share: which setting is the momentum."""
+
+    cycle_momentum: bool
+
+    def momentum_of(self, optimizer: Optimizer) -> str:
+        name = type(self).__name__
+        if "betas" in optimizer.defaults:
+            return "betas"
+        if "momentum" in optimizer.defaults:
+            return "momentum"
+        raise ArgumentError(
+            f"{name}: {type(optimizer).__name__} has no momentum; give cycle_momentum=False"
+            f"{at_line()}"
+        )
+
+    def step(self, epoch: Any = None) -> None:
+        """Advance by one, and set the rates and momenta of all groups."""
+        super().step(epoch)
+        if not self.cycle_momentum:
+            return
+        with no_grad():
+            name = self.momentum_of(self.optimizer)
+            for i, group in enumerate(self.optimizer.param_groups):
+                value = self.momentum(self._count, i)
+                rest = group.tensor(name)
+                group[name] = (value, *rest[1:]) if name == "betas" else value
+
+    def momentum(self, t: Any, i: int) -> Any:
+        raise NotImplementedError
+
+
+class CyclicLR(MomentumCycle):
+    """The rate up and down between two bounds, with an amplitude that may shrink."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        base_lr: Any,
+        max_lr: Any,
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Any = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: Any = 0.8,
+        max_momentum: Any = 0.9,
+        last_epoch: int = -1,
+    ) -> None:
+        groups = optimizer.param_groups
+        if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
+            raise ArgumentError(
+                f"CyclicLR: mode is triangular, triangular2 or exp_range, not {mode!r}{at_line()}"
+            )
+        self.lows = per_group("CyclicLR", base_lr, groups)
+        self.max_lrs = per_group("CyclicLR", max_lr, groups)
+        down = step_size_up if step_size_down is None else step_size_down
+        self.total_size = float(step_size_up + down)
+        self.step_ratio = step_size_up / self.total_size
+        self.mode, self.gamma, self.scale_fn, self.scale_mode = mode, gamma, scale_fn, scale_mode
+        self.cycle_momentum = cycle_momentum
+        if last_epoch == -1:
+            for group, low in zip(groups, self.lows):
+                group["lr"] = float(low)
+        self.base_momentums = per_group("CyclicLR", base_momentum, groups)
+        self.max_momentums = per_group("CyclicLR", max_momentum, groups)
+        if cycle_momentum:
+            self.momentum_of(optimizer)
+        super().__init__(optimizer, last_epoch)
+
+    def height(self, t: Any) -> tuple[Any, Any]:
+        """Where in its cycle the rate is, from 0 to 1, and the amplitude of this cycle."""
+        cycle = floor(1 + t / self.total_size)
+        x = 1.0 + t / self.total_size - cycle
+        up, down = x / self.step_ratio, (x - 1) / (self.step_ratio - 1)
+        height = choose(x <= self.step_ratio, up, down)
+        return height, self.amplitude(t, cycle)
+
+    def amplitude(self, t: Any, cycle: Any) -> Any:
+        if self.scale_fn is not None:
+            check_outside("CyclicLR")
+            return self.scale_fn((cycle if self.scale_mode == "cycle" else t).item())
+        if self.mode == "triangular":
+            return 1.0
+        if self.mode == "triangular2":
+            return 2.0 ** (1 - cycle)
+        return exp(t * math.log(self.gamma)) if self.gamma > 0 else 0.0
+
+    def rate(self, t: Any, rate: Any, i: int) -> Any:
+        height, amplitude = self.height(t)
+        return self.lows[i] + (self.max_lrs[i] - self.lows[i]) * height * amplitude
+
+    def momentum(self, t: Any, i: int) -> Any:
+        height, amplitude = self.height(t)
+        low, high = self.base_momentums[i], self.max_momentums[i]
+        return high - (high - low) * height * amplitude
+
+
+class OneCycleLR(MomentumCycle):
+    """One rise to `max_lr` and a fall far below the start, over all steps of a training."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        max_lr: Any,
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: Any = 0.85,
+        max_momentum: Any = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
+        if total_steps is None:
+            if epochs is None or steps_per_epoch is None:
+                raise ArgumentError(
+                    f"OneCycleLR: give total_steps, or epochs and steps_per_epoch{at_line()}"
+                )
+            total_steps = epochs * steps_per_epoch
+        if total_steps <= 0 or not 0 <= pct_start <= 1:
+            raise ArgumentError(
+                f"OneCycleLR: total_steps is positive and pct_start in [0, 1], not {total_steps} "
+                f"and {pct_start}{at_line()}"
+            )
+        if anneal_strategy not in ("cos", "linear"):
+            raise ArgumentError(
+                f"OneCycleLR: anneal_strategy is cos or linear, not {anneal_strategy!r}{at_line()}"
+            )
+        groups = optimizer.param_groups
+        self.total_steps, self.anneal_strategy = total_steps, anneal_strategy
+        self.cycle_momentum = cycle_momentum
+        tops = per_group("OneCycleLR", max_lr, groups)
+        starts = [top / div_factor for top in tops]
+        ends = [start / final_div_factor for start in starts]
+        low, high = (per_group("OneCycleLR", m, groups) for m in (base_momentum, max_momentum))
+        first, last = float(pct_start * total_steps) - 1, float(total_steps - 1)
+        if three_phase:
+            second = float(2 * pct_start * total_steps) - 2
+            self.phases = [
+                (first, starts, tops, high, low),
+                (second, tops, starts, low, high),
+                (last, starts, ends, high, high),
+            ]
+        else:
+            self.phases = [(first, starts, tops, high, low), (last, tops, ends, low, high)]
+        if cycle_momentum:
+            self.momentum_of(optimizer)
+        if last_epoch == -1:
+            for group, start in zip(groups, starts):
+                group["initial_lr"] = start
+        super().__init__(optimizer, last_epoch)
+
+    def between(self, t: Any, values: list[tuple[float, float, float]]) -> Any:
+        """The value at step `t`, from (end of phase, value at its start, value at its end)."""
+        begin, result = 0.0, None
+        for end, low, high in values:
+            part = clamp((t - begin) / (end - begin), 0.0, 1.0)
+            if self.anneal_strategy == "cos":
+                value = high + (low - high) / 2.0 * (1 + cos(math.pi * part))
+            else:
+                value = low + (high - low) * part
+            result = value if result is None else choose(t > begin, value, result)
+            begin = end
+        return result
+
+    def rate(self, t: Any, rate: Any, i: int) -> Any:
+        return self.between(t, [(p[0], p[1][i], p[2][i]) for p in self.phases])
+
+    def momentum(self, t: Any, i: int) -> Any:
+        return self.between(t, [(p[0], p[3][i], p[4][i]) for p in self.phases])

@@ -1,0 +1,159 @@
+"""Schedules that multiply the rate by a factor at every step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from lucid.errors import ArgumentError
+from lucid.ir.source import at_line
+from lucid.ops.conditional import clamp
+from lucid.optim.lr_scheduler.base import LRScheduler, check_outside, choose, per_group
+from lucid.optim.optimizer import Optimizer
+
+
+class LambdaLR(LRScheduler):
+    """The initial rate times a function of the number of steps."""
+
+    def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
+        self.lr_lambdas = per_group("LambdaLR", lr_lambda, optimizer.param_groups)
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, t: Any, rate: Any, i: int) -> Any:
+        check_outside("LambdaLR")
+        return self.base_lrs[i] * self.lr_lambdas[i](self.last_epoch)
+
+
+class MultiplicativeLR(LRScheduler):
+    """The rate times a function of the number of steps, at every step."""
+
+    def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
+        self.lr_lambdas = per_group("MultiplicativeLR", lr_lambda, optimizer.param_groups)
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, t: Any, rate: Any, i: int) -> Any:
+        check_outside("MultiplicativeLR")
+        count = self.last_epoch
+        return rate * self.lr_lambdas[i](count) if count > 0 else rate
+
+
+class StepLR(LRScheduler):
+    """The rate times gamma after every `step_size` steps.
+
+    >>> import lucid
+    >>> w = lucid.ones(2, requires_grad=True)
+    >>> optimizer = lucid.optim.SGD([w], lr=1.0)
+    >>> schedule = lucid.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+    >>> rates = []
+    >>> for _ in range(5):
+    ...     rates.append(optimizer.param_groups[0]["lr"])
+    ...     schedule.step()
+    >>> rates
+    [1.0, 1.0, 0.5, 0.5, 0.25]
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
+        self.step_size, self.gamma = step_size, gamma
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, t: Any, rate: Any, i: int) -> Any:
+        return rate * choose((t > 0) & (t % self.step_size == 0), self.gamma, 1.0)
+
+
+class MultiStepLR(LRScheduler):
+    """The rate times gamma at every milestone."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        milestones: Iterable[int],
+        gamma: float = 0.1,
+        last_epoch: int = -1,
+    ) -> None:
+        self.milestones, self.gamma = sorted(milestones), gamma
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, t: Any, rate: Any, i: int) -> Any:
+        for milestone, times in Counter(self.milestones).items():
+            rate = rate * choose(t == milestone, self.gamma**times, 1.0)
+        return rate
+
+
+class ConstantLR(LRScheduler):
+    """The rate times `factor` for the first `total_iters` steps."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        factor: float = 1.0 / 3,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
+        if not 0 < factor <= 1:
+            raise ArgumentError(f"ConstantLR: factor is in (0, 1], not {factor}{at_line()}")
+        self.factor, self.total_iters = factor, total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, t: Any, rate: Any, i: int) -> Any:
+        rate = rate * choose(t == 0, self.factor, 1.0)
+        return rate * choose(t == self.total_iters, 1.0 / self.factor, 1.0)
+
+
+class LinearLR(LRScheduler):
+    """The rate times a factor that goes in a line from `start_factor` to `end_factor`."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
+        if not 0 < start_factor <= 1 or not 0 <= end_factor <= 1:
+            raise ArgumentError(
+                f"LinearLR: factors are in (0, 1], not {start_factor} and {end_factor}{at_line()}"
+            )
+        self.start_factor, self.end_factor = start_factor, end_factor
+        self.total_iters = total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, t: Any, rate: Any, i: int) -> Any:
+        slope = self.end_factor - self.start_factor
+        before = self.total_iters * self.start_factor + (t - 1) * slope
+        later = choose(t > self.total_iters, 1.0, 1.0 + slope / before)
+        return rate * choose(t == 0, self.start_factor, later)
+
+
+class ExponentialLR(LRScheduler):
+    """The rate times gamma at every step."""
+
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, t: Any, rate: Any, i: int) -> Any:
+        return rate * choose(t > 0, self.gamma, 1.0)
+
+
+class PolynomialLR(LRScheduler):
+    """The rate falls to 0 as (1 - t / total_iters)^power."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        total_iters: int = 5,
+        power: float = 1.0,
+        last_epoch: int = -1,
+    ) -> None:
+        self.total_iters, self.power = total_iters, power
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, t: Any, rate: Any, i: int) -> Any:
+        inside = (t > 0) & (t <= self.total_iters)
+        now = clamp(1.0 - t / self.total_iters, min=0.0)
+        before = choose(inside, 1.0 - (t - 1) / self.total_iters, 1.0)
+        return rate * choose(inside, (now / before) ** self.power, 1.0)

@@ -1,0 +1,123 @@
+"""Rules whose steps have the same size in all directions: Lion (signs) and Muon (rotations)."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from lucid.errors import ArgumentError
+from lucid.ir.source import at_line
+from lucid.ops.conditional import clamp
+from lucid.ops.creation import zeros_like
+from lucid.ops.exponential import sqrt
+from lucid.ops.rounding import sign
+from lucid.optim.optimizer import Optimizer, State
+
+
+class Lion(Optimizer):
+    """The sign of a running mean of the gradient."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-4,
+        betas: tuple[float, float] = (0.9, 0.99),
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            {
+                "lr": float(lr),
+                "betas": tuple(map(float, betas)),
+                "weight_decay": float(weight_decay),
+                "maximize": maximize,
+            },
+        )
+
+    @staticmethod
+    def init(p: Any, h: SimpleNamespace) -> State:
+        return {"exp_avg": zeros_like(p)}
+
+    @staticmethod
+    def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
+        beta1, beta2 = h.betas
+        if h.weight_decay is not None:
+            p = p * (1 - h.lr * h.weight_decay)
+        step = sign(beta1 * s["exp_avg"] + (1 - beta1) * g)
+        return p - h.lr * step, {"exp_avg": beta2 * s["exp_avg"] + (1 - beta2) * g}
+
+
+class Muon(Optimizer):
+    """Momentum made orthogonal by Newton-Schulz iterations, for the matrices of a network.
+
+    adjust_lr_fn    "original" scales the step by √max(1, rows/columns), "match_rms_adamw" by
+                    0.2 √max(rows, columns)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.7750, 2.0315),
+        eps: float = 1e-7,
+        ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:
+        if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
+            raise ArgumentError(
+                f"Muon: adjust_lr_fn is 'original' or 'match_rms_adamw', not "
+                f"{adjust_lr_fn!r}{at_line()}"
+            )
+        super().__init__(
+            params,
+            {
+                "lr": float(lr),
+                "weight_decay": float(weight_decay),
+                "momentum": float(momentum),
+                "nesterov": nesterov,
+                "ns_coefficients": tuple(map(float, ns_coefficients)),
+                "eps": float(eps),
+                "ns_steps": int(ns_steps),
+                "adjust_lr_fn": adjust_lr_fn,
+            },
+        )
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.ndim != 2:
+                    raise ArgumentError(
+                        f"Muon: a parameter of shape {p.shape} is no matrix; give the others to "
+                        f"AdamW{at_line()}"
+                    )
+
+    @staticmethod
+    def init(p: Any, h: SimpleNamespace) -> State:
+        return {"momentum_buffer": zeros_like(p)}
+
+    @staticmethod
+    def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
+        buffer = s["momentum_buffer"] + (1 - h.momentum) * (g - s["momentum_buffer"])
+        step = g + h.momentum * (buffer - g) if h.nesterov else buffer
+        rows, columns = p.shape
+        rate = h.lr * max(1.0, rows / columns) ** 0.5
+        if h.adjust_lr_fn == "match_rms_adamw":
+            rate = h.lr * 0.2 * max(rows, columns) ** 0.5
+        if h.weight_decay is not None:
+            p = p * (1 - h.lr * h.weight_decay)
+        return p - rate * orthogonal(step, h), {"momentum_buffer": buffer}
+
+
+def orthogonal(x: Any, h: SimpleNamespace) -> Any:
+    """Newton-Schulz: all singular values of a matrix brought near 1."""
+    a, b, c = h.ns_coefficients
+    flip = x.shape[0] > x.shape[1]
+    x = x.T if flip else x
+    x = x / clamp(sqrt((x * x).sum()), min=1e-7 if h.eps is None else h.eps)
+    for _ in range(h.ns_steps):
+        gram = x @ x.T
+        x = a * x + (b * gram + c * (gram @ gram)) @ x
+    return x.T if flip else x
