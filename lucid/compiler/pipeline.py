@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from lucid.compiler.bodies import everywhere
 from lucid.compiler.decompose import decompose
 from lucid.compiler.lower import Executable, Lowering
 from lucid.compiler.pairs import pair
@@ -26,7 +27,7 @@ def stages(graph: Graph) -> dict[str, Graph]:
     """The Graph after every stage, by name."""
     out = {"traced": graph}
     for name, run in STAGES.items():
-        graph = verify(run(graph))
+        graph = verify(everywhere(run)(graph))
         out[name] = graph
     return out
 

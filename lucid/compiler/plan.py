@@ -137,15 +137,16 @@ class Builder:
         predicate: Ref | None = None,
         counter: Ref | None = None,
         label: str = "",
+        loop: Loop | None = None,
     ) -> Loop:
         """Repeat a body `trips` times, or while the bool at `predicate` is true.
 
         The predicate is computed by `loop.test` before each step; the step's number is written as
-        int64 to `counter`.
+        int64 to `counter`. A `loop` whose carries are already known may be given.
         """
         if trips is None and predicate is None:
             raise ValueError("loop: neither trips nor a predicate: it would not end")
-        loop = Loop(self)
+        loop = loop or Loop(self)
         count = self._table([counter]) if counter is not None else -1
         asked = self._table([predicate]) if predicate is not None else -1
         words = [LOOP, count, asked, -1 if trips is None else trips]

@@ -40,6 +40,8 @@ from lucid.ir.types import Type
 class SegmentLayout:
     """A segment's memory and instructions."""
 
+    base = 0  # where its part of the arena begins
+
     def __init__(self, lowering: Any, segment: Segment) -> None:
         self.lowering = lowering
         self.segment = segment
@@ -53,13 +55,16 @@ class SegmentLayout:
                 self.builder.input(var.type.dtype, var.type.shape), var.type
             )
         self.plan_memory()
-        for step in segment.steps:
+        self.lower_steps()
+        if self.status is not None:
+            self.work = [*fill(0, self.status, "status"), *self.work]
+
+    def lower_steps(self) -> None:
+        for step in self.segment.steps:
             if isinstance(step, Group):
                 self.lower_group(step)
             else:
                 self.work += step_of(step.equation.op).lower(self, step.equation)
-        if self.status is not None:
-            self.work = [*fill(0, self.status, "status"), *self.work]
 
     # Memory
 
@@ -82,8 +87,11 @@ class SegmentLayout:
             nbytes = var.type.size * var.type.dtype.itemsize
             lives[after] = Life(nbytes, first[var], last.get(after, first[after]))
         in_arena = [var for var in lives if var not in outputs]
-        offsets, self.top = allocate([lives[var] for var in in_arena])
-        places = {var: self.builder.arena(offset) for var, offset in zip(in_arena, offsets)}
+        offsets, top = allocate([lives[var] for var in in_arena])
+        self.top = self.base + top
+        places = {
+            var: self.builder.arena(self.base + offset) for var, offset in zip(in_arena, offsets)
+        }
         for var in temporaries:
             ref = places.get(end[var]) or self.arrays[end[var]].ref
             self.arrays[var] = Array.of(ref, var.type)

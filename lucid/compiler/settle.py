@@ -7,6 +7,7 @@ has rows or columns of adjacent elements, and every output is computed into memo
 from __future__ import annotations
 
 from lucid.compiler.arrays import Array
+from lucid.compiler.bodies import CONTROL
 from lucid.compiler.groups import VIEWS
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.types import SHORT_NAMES
@@ -46,6 +47,8 @@ class Settler:
         inputs = eqn.inputs
         if isinstance(eqn.op, Matmul):
             inputs = tuple([self.readable(x, eqn) for x in inputs])
+        elif isinstance(eqn.op, CONTROL):
+            inputs = tuple([self.in_order(x, eqn) for x in inputs])
         self.equations.append(Equation(eqn.op, inputs, eqn.outputs, eqn.source))
         for var in eqn.outputs:
             self.layouts[var] = Array.of(None, var.type)
@@ -65,6 +68,14 @@ class Settler:
         if isinstance(x, Literal) or has_adjacent_rows(self.layouts[x]):
             return x
         return self.copied(x, eqn)
+
+    def in_order(self, x: Atom, eqn: Equation) -> Atom:
+        """An operand of a branch or a loop, whose body takes memory in order."""
+        if isinstance(x, Literal):
+            out = Var(x.type)
+            self.compute(Equation(Full((), SHORT_NAMES[x.dtype]), (x,), (out,), eqn.source))
+            return out
+        return x if self.layouts[x].is_dense else self.copied(x, eqn)
 
     def copied(self, x: Var, eqn: Equation | None) -> Var:
         out = Var(x.type)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.compiler.products import MatmulStep
+from lucid.compiler.steps.control import LoopStep, SwitchStep, WhileStep
 from lucid.compiler.steps.foreign import ForeignStep
 from lucid.compiler.steps.convolving import ConvolutionStep, ConvolutionTransposeStep
 from lucid.compiler.steps.correlating import ConvolutionWeightStep
@@ -27,6 +28,9 @@ from lucid.compiler.steps.random import RandomBitsStep
 from lucid.compiler.steps.scanning import RunningExtremumStep, ScanStep
 from lucid.ops.complexes import Complex
 from lucid.ops.contraction import Matmul
+from lucid.ops.control.loops import While
+from lucid.ops.control.scan import Scan
+from lucid.ops.control.switch import Switch
 from lucid.ops.convolution import Convolution, ConvolutionTranspose, ConvolutionWeight
 from lucid.ops.copying import Copy
 from lucid.ops.creation import Full
@@ -58,11 +62,14 @@ STEPS: dict[type, Any] = {
     PutAlong: PutAlongStep,
     RandomBits: RandomBitsStep,
     Recurrence: ScanStep,
+    Scan: LoopStep,
     ScatterAdd: ScatterAddStep,
     ScatterSet: ScatterSetStep,
     SliceSet: SliceSetStep,
     Sort: SortStep,
+    Switch: SwitchStep,
     TopK: SortStep,
+    While: WhileStep,
 }
 
 
