@@ -9,7 +9,7 @@ import numpy as np
 
 from lucid.ir.binding import bind
 from lucid.ir.tape import Traced
-from lucid.ops.apply import binary, scalar, unary
+from lucid.ops.apply import binary, refuse, scalar, unary
 from lucid.ops.kinds import Elementwise
 from lucid.ops.promote import as_tensor, cast, operand
 
@@ -180,12 +180,19 @@ def isfinite(x: Any) -> Any:
 
 def isposinf(x: Any) -> Any:
     """True where x is inf, elementwise."""
-    return eq(x, math.inf)
+    return eq(_ordered("isposinf", x), math.inf)
 
 
 def isneginf(x: Any) -> Any:
     """True where x is -inf, elementwise."""
-    return eq(x, -math.inf)
+    return eq(_ordered("isneginf", x), -math.inf)
+
+
+def _ordered(name: str, x: Any) -> Any:
+    x = as_tensor(x)
+    if x.dtype.kind == "c":
+        raise refuse(name, x.dtype, "complex infinities have no sign")
+    return x
 
 
 def _truth(x: Any) -> Any:

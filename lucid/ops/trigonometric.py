@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.ops.apply import floating, floating_binary
+from lucid.ops.apply import floating, floating_binary, refuse
 from lucid.ops.conditional import where
 from lucid.ops.exponential import rsqrt
 from lucid.ops.kinds import Elementwise
@@ -234,12 +234,19 @@ def atanh(x: Any) -> Any:
 
 def deg2rad(x: Any) -> Any:
     """Degrees as radians, elementwise."""
-    return to_floating(x) * (math.pi / 180)
+    return _real_angle("deg2rad", x) * (math.pi / 180)
 
 
 def rad2deg(x: Any) -> Any:
     """Radians as degrees, elementwise."""
-    return to_floating(x) * (180 / math.pi)
+    return _real_angle("rad2deg", x) * (180 / math.pi)
+
+
+def _real_angle(name: str, x: Any) -> Any:
+    x = to_floating(x)
+    if x.dtype.kind == "c":
+        raise refuse(name, x.dtype, "angles are real numbers")
+    return x
 
 
 arcsin, arccos, arctan, arctan2 = asin, acos, atan, atan2
