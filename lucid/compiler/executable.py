@@ -25,6 +25,7 @@ class Segment:
     outputs: list[Var] = field(default_factory=list)
     checks: list[Equation] = field(default_factory=list)  # what the plan's last output tells of
     plan: Plan | None = None
+    into: dict[Var, Var] = field(default_factory=dict)  # outputs in the memory of inputs
 
 
 LIVE: weakref.WeakSet[Executable] = weakref.WeakSet()
@@ -44,6 +45,7 @@ class Executable:
             watcher(self)
         self.producer = producer
         self.plan: Plan | None = None
+        self.overwritten: list[int] = []  # inputs in whose memory the plan leaves outputs
         if len(self.parts) == 1 and isinstance(self.parts[0], Segment):
             part = self.parts[0]
             same = list(part.outputs) == list(graph.outputs)
@@ -51,6 +53,7 @@ class Executable:
             self.plan = part.plan if same else None
             self.checks = bool(part.checks)
             self.given = given if given != list(range(len(graph.inputs))) else None
+            self.overwritten = [graph.inputs.index(x) for x in part.into.values()]
 
     def plans(self) -> list[Plan]:
         return [
@@ -60,7 +63,8 @@ class Executable:
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         if self.plan is not None:
             chosen = inputs if self.given is None else [inputs[i] for i in self.given]
-            results = list(self.plan(*chosen))
+            found = self.plan.run(*chosen)
+            results = list(self.plan(*self.copied(chosen)) if found is None else found)
             if self.checks and results.pop():
                 self.explain(inputs)
             return results
@@ -78,6 +82,12 @@ class Executable:
                 outs = out if isinstance(out, tuple) else (out,)
                 env.update((var, np.asarray(y)) for var, y in zip(part.outputs, outs))
         return [np.asarray(self.read(x, env)) for x in self.graph.outputs]
+
+    def copied(self, given: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The arguments of the plan, with copies of those that it overwrites."""
+        places = [i if self.given is None else self.given[i] for i in range(len(given))]
+        copies = {i for i, place in enumerate(places) if place in self.overwritten}
+        return [np.array(x, order="C") if i in copies else x for i, x in enumerate(given)]
 
     def explain(self, inputs: Sequence[np.ndarray]) -> None:
         """Raise the error that a kernel noted: the interpreter finds it again, with its facts."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lucid.ir.graph import Graph
@@ -20,12 +20,14 @@ class CompileWarning(RuntimeWarning):
     """A hot graph could not be compiled and stays interpreted."""
 
 
-def compile_hot(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
+def compile_hot(
+    graph: Graph, into: Mapping[int, int] | None = None
+) -> Callable[[Sequence[Any]], list[Any]]:
     """The native program of a Graph; its interpreter, with a warning, where compiling fails."""
     from lucid.compiler.pipeline import compile_graph
 
     try:
-        return compile_graph(graph)
+        return compile_graph(graph, into)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         warnings.warn(

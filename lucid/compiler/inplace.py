@@ -3,6 +3,9 @@
 A kernel may write y where x lies if it reads x only at the point where it writes y, and not after
 that: x has the shape and the size of element of y and runs along the same axes of the domain, every
 point is written once, and no loop over the domain after the one that stores y needs x.
+
+An operation that replaces a part of x (`buffer[i] = v`) writes only that part, if x is not read any
+more and the new part is not taken from it.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import Any
 
 from lucid.compiler.groups import REDUCTIONS, Group, Reading, Step, aligned
 from lucid.ir.graph import Equation, Var
+from lucid.ops.writing import ScatterSet, SliceSet
 
 Places = tuple[int | None, ...]
 
@@ -22,22 +26,63 @@ def overwritten(
     last: Mapping[Var, int],
     stored: set[Var],
     free: set[Var],
+    reserved: Mapping[Var, Var],
 ) -> dict[Var, Var]:
     """For results y the operand x in whose place they are to be written; each x serves one y.
 
     `last` is the step that reads a Var last, `stored` are the Vars that steps leave in memory,
-    `free` those whose memory may be written over.
+    `free` those whose memory may be written over, `reserved` those where only one result may.
     """
     out: dict[Var, Var] = {}
     for number, step in enumerate(steps):
         if not isinstance(step, Group):
+            x, y = replaced(step.equation, readings)
+            if x is not None and last.get(x) == number and (x in free or reserved.get(x) is y):
+                out[y] = x
             continue
         inside = InsideGroup(step, readings)
-        dying = [x for x in inside.places if x in free and last.get(x) == number]
-        if dying:
+        dying = [x for x in inside.places if last.get(x) == number]
+        waiting = [x for x in dying if x in free]
+        wanted = {reserved[x]: x for x in dying if x in reserved}
+        if waiting or wanted:
             inside.count_loops(stored)
-            out.update(inside.pairs(dying, stored))
+            out.update(inside.pairs(waiting, wanted, stored))
     return out
+
+
+def written_into(
+    reserved: Mapping[Var, Var],
+    over: dict[Var, Var],
+    first: Mapping[Var, int],
+    last: Mapping[Var, int],
+) -> dict[Var, Var]:
+    """The outputs y that are computed in the memory of the input x that is reserved for them.
+
+    Either y is written over x, or x is read for the last time before anything is written there.
+    """
+    out = {}
+    for x, y in reserved.items():
+        if over.get(y) is not x:
+            start, var = first[y], y
+            while var in over:
+                var = over[var]
+                start = min(start, first.get(var, -1))
+            if last.get(x, -1) >= start and last.get(x, -1) < first[y]:
+                del over[y]
+            elif last.get(x, -1) >= start:
+                continue
+        out[y] = x
+    return out
+
+
+def replaced(eqn: Equation, readings: Mapping[Var, Reading]) -> tuple[Var | None, Var]:
+    """The operand of which an equation replaces a part, if nothing else it reads lies there."""
+    y = eqn.outputs[0]
+    if not isinstance(eqn.op, (SliceSet, ScatterSet)) or not isinstance(eqn.inputs[0], Var):
+        return None, y
+    x = eqn.inputs[0]
+    bases = [readings[i].base if i in readings else i for i in eqn.inputs if isinstance(i, Var)]
+    return (x if bases.count(x) == 1 and bases[0] is x else None), y
 
 
 class InsideGroup:
@@ -105,13 +150,13 @@ class InsideGroup:
         """A result that the reduced axes leave is written after all loops over them."""
         return self.loop[y] if not self.reduced or self.axes(y) & self.reduced else self.end
 
-    def pairs(self, dying: Sequence[Var], stored: set[Var]) -> dict[Var, Var]:
-        """Results with the operand that each is written over."""
+    def pairs(
+        self, dying: Sequence[Var], wanted: Mapping[Var, Var], stored: set[Var]
+    ) -> dict[Var, Var]:
+        """Results with the operand that each is written over; `wanted` has those chosen before."""
         waiting: dict[Any, list[Var]] = {}
         for x in dying:
-            if len(self.places[x]) == 1:
-                (places,) = self.places[x]
-                waiting.setdefault((x.type.shape, x.type.dtype.itemsize, places), []).append(x)
+            waiting.setdefault(self.description(x), []).append(x)
         out = {}
         for eqn in self.group.equations:
             y = eqn.outputs[0]
@@ -119,10 +164,20 @@ class InsideGroup:
                 continue
             coords = zip(self.group.coords[y], y.type.shape)
             places = tuple([None if n == 1 else a for a, n in coords])
-            candidates = waiting.get((y.type.shape, y.type.dtype.itemsize, places), [])
+            same = (y.type.shape, y.type.dtype.itemsize, places)
+            candidates = waiting.get(same, [])
+            if y in wanted and self.description(wanted[y]) == same:
+                candidates = [wanted[y]]
             if candidates and self.needed[candidates[-1]] <= self.loop_of_store(y):
                 out[y] = candidates.pop()
         return out
+
+    def description(self, x: Var) -> Any:
+        """What a result must be like to take the place of an operand; None: none can be."""
+        if len(self.places[x]) != 1:
+            return None
+        (places,) = self.places[x]
+        return x.type.shape, x.type.dtype.itemsize, places
 
     def is_written_once(self, eqn: Equation) -> bool:
         """Is every element of the result written once, when it is finished?"""

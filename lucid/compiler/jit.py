@@ -11,11 +11,13 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from threading import RLock
 from typing import Any
 
 import numpy as np
 
+from lucid.compiler.donation import give_up, invalidate, overlap, set_apart
 from lucid.compiler.hot import compile_hot
 from lucid.compiler.known import fold_known
 from lucid.compiler.short_way import BROKEN, ShortWay, is_tracked
@@ -96,12 +98,37 @@ class Path:
         self.n_outputs = len(outputs)
         self.n_state = len(self.written) + sum(self.gives_grad)
         self.grad = local.grad
-        self.program = compile_hot(self.graph)
+        self.name = jitted.name
+        self.donated = jitted.donated_leaves(in_tree)
+        into = {} if self.guards else self.places_of_outputs(len(inputs))
+        self.program = compile_hot(self.graph, into)
+        self.overwritten: list[int] = getattr(self.program, "overwritten", [])
         args_tree, kwargs_tree = in_tree.children()
         plain = not (jitted.static or kwargs_tree.num_children)
         self.short_way = ShortWay.of(self, args_tree) if plain else None
 
         self.is_pure = not self.cells and all(x.dtype.kind in "biu" for x in self.written)
+
+    def places_of_outputs(self, n_args: int) -> dict[int, int]:
+        """Which outputs may take the memory of which inputs: written state, donated arguments."""
+        into = {}
+        place = {id(x): n_args + i for i, x in enumerate(self.sources)}
+        for i, x in enumerate(self.written):
+            if id(x) in place:
+                into[self.n_outputs + i] = place[id(x)]
+        free = list(self.donated)
+        for i, y in enumerate(self.graph.outputs[: self.n_outputs]):
+            found = next((k for k in free if self.graph.inputs[k].type == y.type), None)
+            if found is not None:
+                into[i] = found
+                free.remove(found)
+        return into
+
+    def run(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The outputs; what the program overwrites is given to it as a copy if others see it."""
+        if self.overwritten:
+            values = set_apart(values, self.overwritten)
+        return self.program(values)
 
     def operand(self, source: Any) -> Any:
         """A captured tensor as an operand on the tape: a copy where the path writes to it."""
@@ -148,7 +175,9 @@ class Path:
 
         rest = iter(values)
         for x in self.written:
-            x.value[...] = next(rest)
+            value = next(rest)
+            if value is not x.value:
+                x.value[...] = value
             touch(x)
         for cell, gives in zip(self.cells, self.gives_grad):
             cell.grad = wrap(next(rest)) if gives else None
@@ -204,6 +233,14 @@ class Jitted:
                 return found[0]
         return self.record(key, args, kwargs, tensors, tree, tracked)
 
+    def donated_leaves(self, in_tree: Any) -> list[int]:
+        """The leaves of the arguments that are given up."""
+        args_tree, _ = in_tree.children()
+        counts = [child.num_leaves for child in args_tree.children()]
+        chosen = {i % len(counts) for i in self.donated if -len(counts) <= i < len(counts)}
+        ends = list(accumulate(counts))
+        return [k for i in sorted(chosen) for k in range(ends[i] - counts[i], ends[i])]
+
     def dynamic(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return (
             tuple(None if i in self.static else x for i, x in enumerate(args))
@@ -234,6 +271,8 @@ class Jitted:
         extra = path.arrays()
         if extra is None or not path.fits(extra, len(values)):
             return None
+        if path.written and overlap(values, [x.value for x in path.written]):
+            return (self.function(*args, **kwargs),)  # a write changes the argument too
         watched = tracked or (local.grad and any(is_tracked(x) for x in path.sources))
         outs: Sequence[Any] = ()
         if watched and path.is_pure:
@@ -243,7 +282,9 @@ class Jitted:
         elif tracked:
             return (self.function(*args, **kwargs),)
         else:
-            outputs = path.program([*values, *extra])
+            give_up(tensors, values, path.donated)
+            values += extra
+            outputs = path.run(values)
         n, m = path.n_outputs, path.n_outputs + path.n_state
         broken = path.broken(outputs[m:])
         if broken is not None:
@@ -253,6 +294,8 @@ class Jitted:
             )
             return None
         path.commit(outputs[n:m])
+        if not watched:
+            invalidate(tensors, path.donated, self.name)
         return (path.result(outs[:n] or [wrap(y) for y in outputs[:n]]),)
 
     def record(
@@ -279,6 +322,7 @@ class Jitted:
         if tracked:  # what was recorded is off the tape: it was taken back, and is done again
             found = self.run(path, args, kwargs, tensors, tracked)
             return self.function(*args, **kwargs) if found is None else found[0]
+        invalidate(tensors, path.donated, self.name)
         return first
 
     def trace(
@@ -360,7 +404,7 @@ def jit(f: Any = None, *, static_argnums: Any = (), donate_argnums: Any = ()) ->
     """Compile a function: recorded on its first call, one native call afterwards.
 
     static_argnums    arguments that are no arrays; each value of theirs is a program of its own
-    donate_argnums    arguments whose memory may be reused; a hint that is not taken up yet
+    donate_argnums    arguments whose memory the results may take; they cannot be used afterwards
 
     What the function closes over is read anew at every call, what it changes in place is written
     back. A value that Python looks at inside is compared at every call, and another path is

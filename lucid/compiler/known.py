@@ -26,7 +26,7 @@ def fold_known(graph: Graph, known: dict[Var, np.ndarray]) -> tuple[Graph, list[
             rest.append(eqn)
             continue
         with np.errstate(all="ignore"):
-            out = eqn.op.eval(*given)
+            out = eqn.op.eval(*given)  # type: ignore[arg-type]
         for var, value in zip(eqn.outputs, out if isinstance(out, tuple) else (out,)):
             values[var] = np.asarray(value)
             worked_out[var] = eqn

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lucid.compiler.executable import Executable, Segment
@@ -25,8 +25,11 @@ def is_native(step: Step) -> bool:
 class Lowering:
     """One settled Graph on its way to an Executable."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, into: Mapping[int, int] | None = None) -> None:
+        """`into` says which outputs may be computed in the memory of which inputs."""
         self.graph = graph
+        pairs = [(graph.outputs[y], graph.inputs[x]) for y, x in (into or {}).items()]
+        self.into: dict[Any, Var] = {y: x for y, x in pairs if y.type == x.type}
         self.steps, self.readings = fuse(graph)
         self.producer: dict[Var, Equation] = {
             v: eqn for eqn in graph.equations for v in eqn.outputs
@@ -94,9 +97,14 @@ class Lowering:
     def lay_out(self) -> None:
         """Decide on memory and instructions, but compile nothing yet."""
         self.parts = self.segments()
+        if len(self.parts) > 1:
+            self.into = {}  # another part may still read the input
         self.layouts = [
             SegmentLayout(self, part) for part in self.parts if isinstance(part, Segment)
         ]
+        if self.into and any(layout.segment.checks for layout in self.layouts):
+            self.into = {}  # an error is found after the run, which must have changed nothing
+            self.lay_out()
 
     def structures(self) -> list[Any]:
         """What the kernels of the program depend on."""

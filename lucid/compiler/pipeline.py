@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from lucid.compiler.bodies import everywhere
 from lucid.compiler.decompose import decompose
@@ -11,6 +12,7 @@ from lucid.compiler.pairs import pair
 from lucid.compiler.settle import settle
 from lucid.compiler.share import share
 from lucid.compiler.simplify import simplify
+from lucid.compiler.sink import sink
 from lucid.ir.graph import Graph
 from lucid.ir.verify import verify
 
@@ -19,6 +21,7 @@ STAGES = {
     "paired": pair,
     "simplified": simplify,
     "shared": share,
+    "sunk": sink,
     "settled": settle,
 }
 
@@ -32,13 +35,16 @@ def stages(graph: Graph) -> dict[str, Graph]:
     return out
 
 
-def compile_graph(graph: Graph) -> Executable:
-    """The Executable of a Graph. LUCID_DUMP=folder writes its stages and kernels there."""
+def compile_graph(graph: Graph, into: Mapping[int, int] | None = None) -> Executable:
+    """The Executable of a Graph. LUCID_DUMP=folder writes its stages and kernels there.
+
+    `into` names outputs that may be computed in the memory of inputs, which are lost by that.
+    """
     folder = os.environ.get("LUCID_DUMP")
     if folder:
         from lucid.compiler.inspection import dump
 
         dump(graph, folder)
-    lowering = Lowering(stages(graph)["settled"])
+    lowering = Lowering(stages(graph)["settled"], into)
     lowering.lay_out()
     return lowering.finish()

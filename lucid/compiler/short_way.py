@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from lucid.compiler.donation import give_up, invalidate, own_memory
 from lucid.ir import tape
 from lucid.ir.tape import Traced
 
@@ -33,8 +34,11 @@ class ShortWay:
     @staticmethod
     def of(path: Any, tree: Any) -> ShortWay | None:
         """The short way of a path for such arguments; None where its program is not one plan."""
-        plan = getattr(path.program, "plan", None)
-        return None if plan is None else ShortWay(path, tree)
+        if getattr(path.program, "plan", None) is None:
+            return None
+        if path.donated:
+            return DonatingWay(path, tree)
+        return LockedWay(path, tree) if path.locks.locks else ShortWay(path, tree)
 
     def __init__(self, path: Any, tree: Any) -> None:
         self.run = path.program.plan.run
@@ -51,13 +55,6 @@ class ShortWay:
 
     def __call__(self, path: Any, args: Sequence[Any]) -> Any:
         """(result,), None where the long way must decide, BROKEN where a guard does not hold."""
-        if not path.locks.locks:
-            return self.alone(path, args)
-        with path.locks:
-            return self.alone(path, args)
-
-    def alone(self, path: Any, args: Sequence[Any]) -> Any:
-        """The call itself, while no other thread changes the state it needs for itself."""
         values = self.arguments(args)
         if values is None:
             return None
@@ -72,6 +69,8 @@ class ShortWay:
             x = values[i]
             if x is None or x.shape != shape or x.dtype != dtype:
                 return None
+        if (path.written or path.overwritten) and not own_memory(values):
+            return None
         given = self.given
         outputs = self.run(*(values if given is None else [values[i] for i in given]))
         if outputs is None or (self.checks and outputs[-1]):
@@ -104,6 +103,41 @@ class ShortWay:
                 values.append(x)
             else:
                 return None
+        return values
+
+
+class LockedWay(ShortWay):
+    """The short way of a path with state that other threads may change."""
+
+    __slots__ = ()
+
+    def __call__(self, path: Any, args: Sequence[Any]) -> Any:
+        with path.locks:
+            return super().__call__(path, args)
+
+
+class DonatingWay(LockedWay):
+    """The short way of a path to which arguments are given up."""
+
+    __slots__ = ("donated",)
+
+    def __init__(self, path: Any, tree: Any) -> None:
+        super().__init__(path, tree)
+        self.donated: list[int] = path.donated
+
+    def __call__(self, path: Any, args: Sequence[Any]) -> Any:
+        found = super().__call__(path, args)
+        if found is not None and found is not BROKEN:
+            invalidate(self.leaves(args), self.donated, path.name)
+        return found
+
+    def leaves(self, args: Sequence[Any]) -> Sequence[Any]:
+        return args if self.tree is None else self.tree.flatten_up_to(args)
+
+    def arguments(self, args: Sequence[Any]) -> list[Any] | None:
+        values = super().arguments(args)
+        if values is not None:
+            give_up(self.leaves(args), values, self.donated)
         return values
 
 

@@ -10,7 +10,7 @@ from lucid.compiler.arrays import Array
 from lucid.compiler.nest import Buffer, Nest, Place, Store, Value, lift_numbers, simplify_axes
 from lucid.compiler.nesting import cost_of
 from lucid.compiler.work import NestWork
-from lucid.ir.graph import Equation, Literal
+from lucid.ir.graph import Equation, Literal, Var
 from lucid.ir.types import SHORT_NAMES
 
 Axes = Sequence[int | None]
@@ -98,6 +98,8 @@ def label_of(eqn: Equation) -> str:
 
 def copy(layout: Any, source: Any, target: Array, label: str) -> list[NestWork]:
     """Write a Var (of the target's shape, or 0-d), an Array or a Literal into an array."""
+    if isinstance(source, Var) and layout.array(source) == target:
+        return []  # it is written over
     writer = NestWriter(target.shape)
     if isinstance(source, Array):
         value = writer.load(source)
