@@ -77,6 +77,9 @@ def convolve_kernel(dtype: str, rows: int, columns: int, dense: bool) -> TextKer
     source, out = code.pointer(WORDS.index("source")), code.pointer(CONVOLVE_WORDS.index("out"))
     chunk = code.lo // a["grain"]
     local = code.pointer(WORDS.index("local")).at(chunk * a["chunk_bytes"])
+    places, offsets = table(code, a, "vector_table"), table(code, a, "row_table")
+    multiply(code, dtype, rows, columns)
+    sums = code.space(f"[{rows * columns} x {kinds(dtype)[2]}]")
     with code.loop(code.lo, code.hi) as unit:
         tiles = a["n0"] * a["n1"] * a["n2"]
         first, image = starts(code, a, unit % tiles), unit // tiles
@@ -90,8 +93,10 @@ def convolve_kernel(dtype: str, rows: int, columns: int, dense: bool) -> TextKer
             g * a["blocks"] * a["block_bytes"]
         )
         with code.loop(0, a["vectors"], columns) as v, code.loop(0, a["blocks"]) as block:
-            sums = multiply(code, a, dtype, rows, columns, weights.at(block * a["block_bytes"]), local, v)
-            write_out(code, a, dtype, sums, dense, out.at(target), v, block * rows)
+            given = [weights.at(block * a["block_bytes"]), local, places.at(v * 16), offsets]
+            passed = ", ".join(f"ptr {p.name}" for p in [*given, sums])
+            code.line(f"call void @multiply({passed}, i64 {a['rows'].name})")
+            write_out(code, a, dtype, sums, (rows, columns), dense, out.at(target), v, block * rows)
     return TextKernel(name, code.text())
 
 
@@ -100,32 +105,29 @@ def kinds(dtype: str) -> tuple[str, int, str]:
     return element, item, f"<{LANES[dtype]} x {element}>"
 
 
-def multiply(
-    code: Loops,
-    a: dict[str, Int],
-    dtype: str,
-    rows: int,
-    columns: int,
-    weights: Pointer,
-    local: Pointer,
-    v: Int,
-) -> list[list[Variable]]:
+def multiply(code: Loops, dtype: str, rows: int, columns: int) -> None:
     """The sums of products of a block of weights with some vectors of places."""
     _, item, vector = kinds(dtype)
-    places = table(code, a, "vector_table")
-    begins = [local.at(code.load_int(places.at((v + j) * 16))) for j in range(columns)]
-    sums = [[Variable(code, vector) for _ in range(columns)] for _ in range(rows)]
+    names = ("weights", "local", "places", "offsets", "sums")
+    inner = code.inner("multiply", ", ".join(f"ptr noalias %{n}" for n in names) + ", i64 %n")
+    weights, local, places, offsets, out = (Pointer(inner, f"%{n}") for n in names)
+    begins = [local.at(inner.load_int(places.at(j * 16))) for j in range(columns)]
+    sums = [[Variable(inner, vector) for _ in range(columns)] for _ in range(rows)]
     for each in itertools.chain.from_iterable(sums):
         each.set("zeroinitializer")
-    offsets = table(code, a, "row_table")
-    with code.loop(0, a["rows"]) as k:
-        offset = code.load_int(offsets.at(k * 8))
-        xs = [code.load(vector, begin.at(offset), item) for begin in begins]
+    with inner.loop(0, Int(inner, "%n")) as k:
+        offset = inner.load_int(offsets.at(k * 8))
+        xs = [inner.load(vector, begin.at(offset), item) for begin in begins]
         for i, row in enumerate(sums):
-            w = splat(code, dtype, weights.at(k * (rows * item)).at(i * item))
+            w = splat(inner, dtype, weights.at(k * (rows * item)).at(i * item))
             for x, total in zip(xs, row):
-                total.set(multiply_add(code, vector, w, x, total.get()))
-    return sums
+                total.set(multiply_add(inner, vector, w, x, total.get()))
+    keep(inner, vector, sums, out)
+
+
+def keep(inner: Loops, vector: str, sums: list[list[Variable]], out: Pointer) -> None:
+    for i, total in enumerate(itertools.chain.from_iterable(sums)):
+        inner.store(vector, total.get(), out.at(32 * i), 32)
 
 
 def table(code: Loops, a: dict[str, Int], name: str) -> Pointer:
@@ -149,7 +151,8 @@ def write_out(
     code: Loops,
     a: dict[str, Int],
     dtype: str,
-    sums: list[list[Variable]],
+    sums: Pointer,
+    block: tuple[int, int],
     dense: bool,
     out: Pointer,
     v: Int,
@@ -157,16 +160,17 @@ def write_out(
 ) -> None:
     element, item, vector = kinds(dtype)
     places = table(code, a, "vector_table")
-    targets = [code.load_int(places.at((v + j) * 16 + 8)) for j in range(len(sums[0]))]
-    for i, row in enumerate(sums):
+    targets = [code.load_int(places.at((v + j) * 16 + 8)) for j in range(block[1])]
+    for i in range(block[0]):
         with code.when((m + i).is_("slt", a["results"])):
             begin = out.at((m + i) * a["om"])
-            for total, target in zip(row, targets):
+            for j, target in enumerate(targets):
+                total = sums.at(32 * (i * block[1] + j))
                 if dense:
-                    code.store(vector, total.get(), begin.at(target), item)
+                    code.store(vector, code.load(vector, total, 32), begin.at(target), item)
                     continue
                 with code.loop(0, a["lanes"]) as lane:
-                    one = code.write(f"extractelement {vector} {total.get()}, i64 {lane.name}")
+                    one = code.load(element, total.at(lane * item), item)
                     code.store(element, one, begin.at(target + lane * a["o2"]), item)
 
 

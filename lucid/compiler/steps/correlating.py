@@ -24,6 +24,7 @@ from lucid.compiler.steps.convolving import (
     COPY_NS,
     FLOPS_PER_NS,
     grouped,
+    keep,
     kinds,
     known,
     multiply_add,
@@ -68,6 +69,9 @@ def correlate_kernel(dtype: str, rows: int, columns: int) -> TextKernel:
     a = shared_words(code, CORRELATE_WORDS)
     chunk_of_units = code.lo // a["grain"]
     local = code.pointer(WORDS.index("local")).at(chunk_of_units * a["chunk_bytes"])
+    multiply(code, dtype, rows, columns)
+    places, offsets = table(code, a, "vector_table"), table(code, a, "row_table")
+    sums = code.space(f"[{rows * columns} x {kinds(dtype)[2]}]")
     with code.loop(code.lo, code.hi) as unit:
         chunk, part = unit % a["chunks"], unit // a["chunks"]
         m0, g = part % a["result_parts"] * a["results_each"], part // a["result_parts"]
@@ -83,8 +87,10 @@ def correlate_kernel(dtype: str, rows: int, columns: int) -> TextKernel:
             vectors = here * a["vectors"]
             is_first = step.is_("eq", begin)
             with code.loop(0, count, rows) as m, code.loop(0, a["rows"], columns) as k:
-                sums = multiply(code, a, dtype, rows, columns, local, m, k, vectors)
-                add_up(code, a, dtype, sums, out, m0, count, m, k, is_first)
+                y = local.at(a["y_local"] + m * a["y_row_bytes"])
+                passed = ", ".join(f"ptr {p.name}" for p in [y, local, places, offsets.at(k * 8), sums])
+                code.line(f"call void @multiply({passed}, i64 {vectors.name}, i64 {a['y_row_bytes'].name})")
+                add_up(code, a, dtype, (rows, columns), sums, out, m0, count, m, k, is_first)
     return TextKernel(name, code.text())
 
 
@@ -132,43 +138,36 @@ def y_words(a: dict[str, Int], code: Loops) -> dict[str, Int]:
     return {"step2": code.int(1), "s2": a["y2"]}
 
 
-def multiply(
-    code: Loops,
-    a: dict[str, Int],
-    dtype: str,
-    rows: int,
-    columns: int,
-    local: Pointer,
-    m: Int,
-    k: Int,
-    vectors: Int,
-) -> list[list[Variable]]:
+def multiply(code: Loops, dtype: str, rows: int, columns: int) -> None:
     """Products of rows of the cotangent with rows of the windows."""
     _, item, vector = kinds(dtype)
-    offsets, places = table(code, a, "row_table"), table(code, a, "vector_table")
-    held = local.at(a["y_local"])
-    ys = [held.at((m + i) * a["y_row_bytes"]) for i in range(rows)]
-    xs = [local.at(code.load_int(offsets.at((k + j) * 8))) for j in range(columns)]
-    sums = [[Variable(code, vector) for _ in range(columns)] for _ in range(rows)]
+    names = ("y", "local", "places", "offsets", "sums")
+    parameters = [*[f"ptr noalias %{n}" for n in names], "i64 %n", "i64 %row_bytes"]
+    inner = code.inner("multiply", ", ".join(parameters))
+    y, local, places, offsets, out = (Pointer(inner, f"%{n}") for n in names)
+    ys = [y.at(Int(inner, "%row_bytes") * i) for i in range(rows)]
+    xs = [local.at(inner.load_int(offsets.at(j * 8))) for j in range(columns)]
+    sums = [[Variable(inner, vector) for _ in range(columns)] for _ in range(rows)]
     for row in sums:
         for each in row:
             each.set("zeroinitializer")
-    with code.loop(0, vectors) as v:
-        at = code.load_int(places.at(v * 8))
-        left = [code.load(vector, y.at(v * (LANES[dtype] * item)), item) for y in ys]
+    with inner.loop(0, Int(inner, "%n")) as v:
+        at = inner.load_int(places.at(v * 8))
+        left = [inner.load(vector, row.at(v * (LANES[dtype] * item)), item) for row in ys]
         for j, x in enumerate(xs):
-            right = code.load(vector, x.at(at), item)
+            right = inner.load(vector, x.at(at), item)
             for i in range(rows):
                 total = sums[i][j]
-                total.set(multiply_add(code, vector, left[i], right, total.get()))
-    return sums
+                total.set(multiply_add(inner, vector, left[i], right, total.get()))
+    keep(inner, vector, sums, out)
 
 
 def add_up(
     code: Loops,
     a: dict[str, Int],
     dtype: str,
-    sums: list[list[Variable]],
+    block: tuple[int, int],
+    sums: Pointer,
     out: Pointer,
     m0: Int,
     count: Int,
@@ -179,13 +178,14 @@ def add_up(
     element, item, vector = kinds(dtype)
     name = f"llvm.vector.reduce.fadd.v{LANES[dtype]}{dtype}"
     code.declarations[f"declare {element} @{name}({element}, {vector})"] = None
-    for i, row in enumerate(sums):
+    for i in range(block[0]):
         with code.when((m + i).is_("slt", count)):
             begin = out.at((m0 + m + i) * a["rows"] * item)
-            for j, total in enumerate(row):
+            for j in range(block[1]):
                 with code.when((k + j).is_("slt", a["rows"])):
                     place = begin.at((k + j) * item)
-                    zero = f"{element} -0.0, {vector} {total.get()}"
+                    total = code.load(vector, sums.at(32 * (i * block[1] + j)), 32)
+                    zero = f"{element} -0.0, {vector} {total}"
                     value = code.write(f"call reassoc {element} @{name}({zero})")
                     before = code.load(element, place, item)
                     added = code.write(f"fadd {element} {before}, {value}")

@@ -86,10 +86,15 @@ class Variable:
 
 
 class Loops:
-    """The text of one kernel `void name(ptr args, i64 lo, i64 hi)`."""
+    """The text of one kernel `void name(ptr args, i64 lo, i64 hi)`.
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    `inner` is a function of its own that the kernel calls: what it holds in registers need not
+    share them with what goes on around it.
+    """
+
+    def __init__(self, name: str, parameters: str = "") -> None:
+        self.name, self.parameters = name, parameters
+        self.functions: list[Loops] = []
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.declarations: dict[str, None] = {}
@@ -168,10 +173,27 @@ class Loops:
         self.count += 1
         return self.count
 
+    def inner(self, name: str, parameters: str) -> Loops:
+        """A function with parameters such as `ptr %x, i64 %n`."""
+        self.functions.append(Loops(name, parameters))
+        return self.functions[-1]
+
+    def space(self, type: str) -> Pointer:
+        """Memory for one value of an LLVM type, to be shared with an inner function."""
+        return Pointer(self, Variable(self, type).place)
+
+    def body(self) -> str:
+        if self.parameters:
+            kind = f"internal void @{self.name}({self.parameters}) nounwind noinline"
+        else:
+            kind = f"void @{self.name}(ptr noalias %args, i64 %lo, i64 %hi) nounwind"
+        head = f"define {kind} {{\nentry:"
+        return "\n".join([head, *self.allocas, *self.lines, "  ret void", "}"])
+
     def text(self) -> str:
-        head = f"define void @{self.name}(ptr noalias %args, i64 %lo, i64 %hi) nounwind {{\nentry:"
-        body = [head, *self.allocas, *self.lines, "  ret void", "}"]
-        return "\n".join([*body, *self.declarations, "!0 = !{}", ""])
+        parts = [self, *self.functions]
+        declared = dict.fromkeys(line for part in parts for line in part.declarations)
+        return "\n".join([*[part.body() for part in parts], *declared, "!0 = !{}", ""])
 
 
 def split(args: str) -> list[str]:
