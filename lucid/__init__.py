@@ -373,17 +373,23 @@ compile = jit
 _hot.install()
 
 _LATER = {"fft", "linalg", "nn", "optim", "special"}
+_LINALG = {
+    "chain_matmul", "cholesky_solve", "det", "inverse", "logdet", "matrix_exp", "matrix_power",
+    "pinverse", "slogdet",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> _Any:
     """The parts of the package that `import lucid` leaves until they are first used."""
     if name in _LATER:
         return _importlib.import_module(f"lucid.{name}")
+    if name in _LINALG:
+        return getattr(_importlib.import_module("lucid.linalg"), name)
     raise AttributeError(f"module 'lucid' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *_LATER, *_LINALG})
 
 __all__ = [
     "Generator",
@@ -461,6 +467,7 @@ __all__ = [
     "ceil",
     "cfloat",
     "chain_matmul",
+    "cholesky_solve",
     "chunk",
     "clamp",
     "clamp_max",
@@ -491,6 +498,7 @@ __all__ = [
     "cumulative_trapezoid",
     "deg2rad",
     "degrees",
+    "det",
     "detach",
     "diag",
     "diag_embed",
@@ -586,6 +594,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "inverse",
     "invert",
     "ir",
     "is_complex",
@@ -628,6 +637,7 @@ __all__ = [
     "logaddexp",
     "logaddexp2",
     "logcumsumexp",
+    "logdet",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -642,6 +652,8 @@ __all__ = [
     "masked_scatter",
     "masked_select",
     "matmul",
+    "matrix_exp",
+    "matrix_power",
     "max",
     "maximum",
     "mean",
@@ -687,6 +699,7 @@ __all__ = [
     "pdist",
     "permute",
     "pi",
+    "pinverse",
     "polar",
     "polygamma",
     "positive",
@@ -746,6 +759,7 @@ __all__ = [
     "sinc",
     "sinh",
     "slice_scatter",
+    "slogdet",
     "softmax",
     "sort",
     "split",

@@ -57,6 +57,18 @@ from lucid.ops.promote import array_of, cast
 from lucid.ops.softmax import log_softmax, softmax
 
 
+def from_linalg(name: str) -> Any:
+    """A method that is a function of `lucid.linalg`, which is imported when it is first called."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        from lucid import linalg
+
+        return getattr(linalg, name)(self, *args, **kwargs)
+
+    method.__name__, method.__doc__ = name, f"`lucid.linalg.{name}` of this tensor."
+    return method
+
+
 class Elements(Traced):
     """Functions of every element by itself."""
 
@@ -373,6 +385,16 @@ class Summaries(Traced):
     outer = ger = products.outer
     tensordot = products.tensordot
     kron = products.kron
+
+    cholesky = from_linalg("cholesky")
+    cholesky_solve = from_linalg("cholesky_solve")
+    det = from_linalg("det")
+    inverse = from_linalg("inv")
+    logdet = from_linalg("logdet")
+    matrix_exp = from_linalg("matrix_exp")
+    matrix_power = from_linalg("matrix_power")
+    pinverse = from_linalg("pinv")
+    slogdet = from_linalg("slogdet")
     addmm = adding_products.addmm
     addmv = adding_products.addmv
     addr = adding_products.addr

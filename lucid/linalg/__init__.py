@@ -1,0 +1,79 @@
+"""Linear algebra: factorisations, systems of equations, eigenvalues, norms, with PyTorch's names.
+
+Everything works on the last two axes, for all axes before them at once. Where a matrix is singular
+or not positive definite, LinAlgError names the matrix of the batch and what is wrong with it.
+"""
+
+from lucid.errors import LinAlgError
+from lucid.linalg.determinants import det, logdet, slogdet
+from lucid.linalg.factoring import cholesky, cholesky_ex, lu, lu_factor, lu_factor_ex, qr
+from lucid.linalg.norms import cond, matrix_norm, norm, vector_norm
+from lucid.linalg.products import chain_matmul as chain_matmul
+from lucid.linalg.products import (
+    cross,
+    diagonal,
+    matrix_exp,
+    matrix_power,
+    multi_dot,
+    vander,
+    vecdot,
+)
+from lucid.linalg.solving import (
+    cholesky_solve,
+    inv,
+    inv_ex,
+    lstsq,
+    lu_solve,
+    solve,
+    solve_ex,
+    solve_triangular,
+    tensorinv,
+    tensorsolve,
+)
+from lucid.linalg.spectra import eig, eigh, eigvals, eigvalsh, matrix_rank, pinv, svd, svdvals
+from lucid.ops.contraction import matmul
+
+inverse, pinverse = inv, pinv
+
+__all__ = [
+    "LinAlgError",
+    "cholesky",
+    "cholesky_ex",
+    "cholesky_solve",
+    "cond",
+    "cross",
+    "det",
+    "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inv",
+    "inv_ex",
+    "logdet",
+    "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_factor_ex",
+    "lu_solve",
+    "matmul",
+    "matrix_exp",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "multi_dot",
+    "norm",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "solve_ex",
+    "solve_triangular",
+    "svd",
+    "svdvals",
+    "tensorinv",
+    "tensorsolve",
+    "vander",
+    "vecdot",
+    "vector_norm",
+]

@@ -1,0 +1,134 @@
+"""Norms of vectors and matrices, and the condition number."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lucid.errors import ArgumentError, AxisError, ShapeError
+from lucid.ir.source import at_line
+from lucid.linalg.arguments import matrix
+from lucid.linalg.solving import inv
+from lucid.linalg.spectra import svdvals
+from lucid.ops.arguments import explained
+from lucid.ops.axes import axis_of, either
+from lucid.ops.extrema import amax, amin
+from lucid.ops.promote import cast, to_floating
+from lucid.ops.reduction import kept, reduced_axes
+from lucid.ops.shaping import movedim
+from lucid.ops.statistics import order_of, p_norm
+
+ORDERS = ("fro", "nuc", math.inf, -math.inf, 1, -1, 2, -2)
+
+
+def typed(x: Any, dtype: Any) -> Any:
+    return to_floating(x) if dtype is None else cast(to_floating(x), dtype)
+
+
+@explained
+def vector_norm(
+    x: Any,
+    ord: Any = 2,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    axis: Any = None,
+    keepdims: Any = None,
+) -> Any:
+    """The norm `sum(|x|**ord) ** (1/ord)` of the elements over `dim`, all of them by default.
+
+    >>> import lucid
+    >>> lucid.linalg.vector_norm(lucid.tensor([[3.0, 4.0], [0.0, 0.0]]), dim=1)
+    Tensor([5., 0.])
+    """
+    x = typed(x, dtype)
+    axes = reduced_axes("vector_norm", x.ndim, dim, axis)
+    y = p_norm(x, order_of("vector_norm", ord), axes)
+    keep = keepdim if keepdims is None else keepdims
+    return kept(y, x, axes) if keep else y
+
+
+@explained
+def matrix_norm(
+    A: Any,
+    ord: Any = "fro",
+    dim: Any = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    axis: Any = None,
+    keepdims: Any = None,
+) -> Any:
+    """A norm of matrices: "fro", "nuc", or a number among inf, -inf, 1, -1, 2, -2.
+
+    >>> import lucid
+    >>> lucid.linalg.matrix_norm(lucid.tensor([[1.0, -2.0], [3.0, 4.0]]), ord=1)
+    Tensor(6.)
+    """
+    A = typed(A, dtype)
+    rows, columns = two_axes(A, dim if axis is None else axis)
+    keep = keepdim if keepdims is None else keepdims
+    if isinstance(ord, bool) or ord not in ORDERS:
+        raise ArgumentError(f"matrix_norm: ord={ord!r}; it is one of {ORDERS}{at_line()}")
+    y = norm_of(A, ord, rows, columns)
+    return kept(y, A, tuple(sorted((rows, columns)))) if keep else y
+
+
+def norm_of(A: Any, ord: Any, rows: int, columns: int) -> Any:
+    if ord == "fro":
+        return p_norm(A, 2.0, tuple(sorted((rows, columns))))
+    if ord in ("nuc", 2, -2):
+        values = svdvals(movedim(A, (rows, columns), (-2, -1)))
+        extreme = amax if ord == 2 else amin
+        return values.sum(dim=-1) if ord == "nuc" else extreme(values, dim=-1)
+    over, along = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    sums = A.abs().sum(dim=over)
+    return (amax if ord > 0 else amin)(sums, dim=along - (along > over))
+
+
+def two_axes(A: Any, dim: Any) -> tuple[int, int]:
+    if not isinstance(dim, (tuple, list)) or len(dim) != 2:
+        raise AxisError(f"matrix_norm: dim={dim!r}; it is two axes{at_line()}")
+    if A.ndim < 2:
+        raise ShapeError(f"matrix_norm: {A.shape} is not a matrix{at_line()}")
+    rows, columns = (axis_of("matrix_norm", d, A.ndim) for d in dim)
+    if rows == columns:
+        raise AxisError(f"matrix_norm: axis {rows} twice; a matrix has two axes{at_line()}")
+    return rows, columns
+
+
+@explained
+def norm(
+    A: Any,
+    ord: Any = None,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    axis: Any = None,
+    keepdims: Any = None,
+) -> Any:
+    """The 2-norm of all elements, or a vector's or a matrix's norm, as `ord` and `dim` say."""
+    A = typed(A, dtype)
+    dim = either("norm", ("dim", dim), ("axis", axis))
+    keep = keepdim if keepdims is None else keepdims
+    given = (dim,) if isinstance(dim, int) else dim
+    if ord is None:
+        return vector_norm(A, 2, given, keep)
+    if isinstance(ord, str) or (A.ndim == 2 if given is None else len(given) == 2):
+        return matrix_norm(A, ord, (-2, -1) if given is None else given, keep)
+    if given is None and A.ndim != 1:
+        raise ShapeError(f"norm: ord={ord!r} of {A.shape}: it has 1 or 2 axes{at_line()}")
+    return vector_norm(A, ord, given, keep)
+
+
+@explained
+def cond(A: Any, p: Any = None) -> Any:
+    """The condition number: the largest singular value by the smallest, or ‖A‖ ‖A⁻¹‖ for p."""
+    if p is None or p in (2, -2):
+        values = svdvals(matrix("cond", A, square=False))
+        high, low = amax(values, dim=-1), amin(values, dim=-1)
+        return low / high if p == -2 else high / low
+    A = matrix("cond", A)
+    return matrix_norm(A, p) * matrix_norm(inv(A), p)

@@ -1,0 +1,189 @@
+"""Powers, exponentials and products of matrices."""
+
+from __future__ import annotations
+
+import operator
+from itertools import pairwise
+from typing import Any
+
+from lucid.errors import ArgumentError, ShapeError
+from lucid.ir.binding import bind
+from lucid.ir.source import at_line
+from lucid.ir.types import broadcast_shapes
+from lucid.linalg.arguments import checked, matrix
+from lucid.linalg.solving import inv
+from lucid.ops import diagonals
+from lucid.ops.arguments import explained
+from lucid.ops.axes import axis_of
+from lucid.ops.complexes import conj
+from lucid.ops.contraction import product
+from lucid.ops.creation import ones_like
+from lucid.ops.cumulative import cumprod
+from lucid.ops.joining import cat, stack
+from lucid.ops.known import identity
+from lucid.ops.matrix_exponential import MatrixExp
+from lucid.ops.promote import as_tensor, promote
+from lucid.ops.shaping import unbind
+
+
+@explained
+def matrix_power(A: Any, n: int) -> Any:
+    """The product of n times A; of its inverse where n is negative.
+
+    >>> import lucid
+    >>> lucid.linalg.matrix_power(lucid.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
+    Tensor([[1., 3.],
+            [0., 1.]])
+    """
+    A, n = as_tensor(A), operator.index(n)
+    if A.dtype.kind in "fc":
+        checked("matrix_power", A)
+    elif A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+        raise ShapeError(f"matrix_power: {A.shape}: the matrix must be square{at_line()}")
+    if n < 0:
+        A, n = inv(A), -n
+    power, square = None, A
+    while n:
+        if n & 1:
+            power = square if power is None else product(power, square)
+        n >>= 1
+        square = product(square, square) if n else square
+    return identity(A) if power is None else power
+
+
+@explained
+def matrix_exp(A: Any) -> Any:
+    """The exponential of a square matrix, the sum of all Aᵏ/k!.
+
+    >>> import lucid
+    >>> lucid.linalg.matrix_exp(lucid.zeros(2, 2))
+    Tensor([[1., 0.],
+            [0., 1.]])
+    """
+    return bind(MatrixExp(), matrix("matrix_exp", A))
+
+
+@explained
+def multi_dot(tensors: Any) -> Any:
+    """The product of matrices in the order that takes the fewest multiplications.
+
+    The first and the last may be vectors.
+    """
+    xs = [as_tensor(x) for x in tensors]
+    if len(xs) < 2:
+        raise ArgumentError(f"multi_dot: {len(xs)} operands; it takes two or more{at_line()}")
+    for i, x in enumerate(xs):
+        if x.ndim != 2 and not (x.ndim == 1 and i in (0, len(xs) - 1)):
+            raise ShapeError(f"multi_dot: operand {i} of {x.shape} is not a matrix{at_line()}")
+    xs = promote(*xs)
+    first, last = xs[0].ndim == 1, xs[-1].ndim == 1
+    xs[0] = xs[0].reshape(1, -1) if first else xs[0]
+    xs[-1] = xs[-1].reshape(-1, 1) if last else xs[-1]
+    for i, (a, b) in enumerate(pairwise(xs)):
+        if a.shape[1] != b.shape[0]:
+            facts = f"inner sizes {a.shape[1]} and {b.shape[0]} of operands {i} and {i + 1} differ"
+            raise ShapeError(f"multi_dot: {facts}{at_line()}")
+    y = multiplied(xs, best_splits([x.shape[0] for x in xs] + [xs[-1].shape[1]]), 0, len(xs) - 1)
+    return y.reshape(([] if first else [y.shape[0]]) + ([] if last else [y.shape[1]]))
+
+
+def best_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """For every run of operands, where it is split, so that the fewest products are made."""
+    n = len(sizes) - 1
+    cost = {(i, i): 0 for i in range(n)}
+    split: dict[tuple[int, int], int] = {}
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            options = [
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                for k in range(i, j)
+            ]
+            cost[i, j], split[i, j] = min(options)
+    return split
+
+
+def multiplied(xs: list[Any], split: dict[tuple[int, int], int], i: int, j: int) -> Any:
+    if i == j:
+        return xs[i]
+    k = split[i, j]
+    return product(multiplied(xs, split, i, k), multiplied(xs, split, k + 1, j))
+
+
+@explained
+def chain_matmul(*matrices: Any) -> Any:
+    """The product of matrices in the order that takes the fewest multiplications."""
+    if len(matrices) == 1:
+        return as_tensor(matrices[0])
+    return multi_dot(matrices)
+
+
+@explained
+def vander(x: Any, *, N: Any = None) -> Any:
+    """Vandermonde's matrices: the powers x⁰, x¹, ..., xᴺ⁻¹ of each number in a row.
+
+    >>> import lucid
+    >>> lucid.linalg.vander(lucid.tensor([2.0, 3.0]), N=3)
+    Tensor([[1., 2., 4.],
+            [1., 3., 9.]])
+    """
+    x = as_tensor(x)
+    if not x.ndim:
+        raise ShapeError(f"vander: a 0-d tensor; it takes at least one axis{at_line()}")
+    columns = x.shape[-1] if N is None else operator.index(N)
+    if columns < (0 if N is None else 1):
+        raise ArgumentError(f"vander: N={columns}; it is at least 1{at_line()}")
+    if columns == 0:
+        return x.reshape(*x.shape, 1)[..., :0]
+    x = x.reshape(*x.shape, 1)
+    if columns == 1:
+        return ones_like(x)
+    repeated = x.expand(*x.shape[:-1], columns - 1)
+    return cumprod(cat([ones_like(x), repeated], -1), -1)
+
+
+@explained
+def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
+    """The sum of conj(x) · y along `dim`; the other axes broadcast.
+
+    >>> import lucid
+    >>> lucid.linalg.vecdot(lucid.ones(2, 3), lucid.tensor([1.0, 2.0, 3.0]))
+    Tensor([6., 6.])
+    """
+    x, y = promote(as_tensor(x), as_tensor(y))
+    shape = shared_shape("vecdot", x, y)
+    number = axis_of("vecdot", dim, len(shape))
+    return (conj(x) * y).expand(shape).sum(dim=number)
+
+
+@explained
+def cross(x: Any, y: Any, *, dim: int = -1) -> Any:
+    """The cross product of vectors of three numbers along `dim`; the other axes broadcast.
+
+    >>> import lucid
+    >>> lucid.linalg.cross(lucid.tensor([1.0, 0.0, 0.0]), lucid.tensor([0.0, 1.0, 0.0]))
+    Tensor([0., 0., 1.])
+    """
+    x, y = promote(as_tensor(x), as_tensor(y))
+    shape = shared_shape("cross", x, y)
+    number = axis_of("cross", dim, len(shape))
+    if x.ndim != y.ndim or not shape or x.shape[number] != 3 or y.shape[number] != 3:
+        facts = f"{x.shape} and {y.shape} along axis {dim}"
+        raise ShapeError(f"cross: {facts}: vectors have three numbers{at_line()}")
+    (a0, a1, a2), (b0, b1, b2) = unbind(x, number), unbind(y, number)
+    return stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], number)
+
+
+def shared_shape(name: str, x: Any, y: Any) -> tuple[int, ...]:
+    try:
+        return broadcast_shapes(x.shape, y.shape)
+    except ShapeError as error:
+        raise ShapeError(f"{name}: {error}{at_line()}") from None
+
+
+@explained
+def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    """The diagonals of matrices, as the last axis of the result."""
+    return diagonals.diagonal(A, offset, dim1, dim2)
+
+

@@ -1,0 +1,252 @@
+"""Systems of linear equations, inverses, least squares."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lucid.errors import ArgumentError, ShapeError
+from lucid.ir.binding import bind
+from lucid.ir.source import at_line
+from lucid.ir.tape import wrap
+from lucid.linalg.arguments import (
+    expanded,
+    is_vector,
+    matrices,
+    matrix,
+    outer_shape,
+    rows_agree,
+)
+from lucid.linalg.spectra import cutoff, pseudo_inverse, svd
+from lucid.ops.arguments import explained
+from lucid.ops.axes import axis_of
+from lucid.ops.contraction import adjoint_matrix, product
+from lucid.ops.factorisations import LuFactor, Permutation, rows_of, transposed
+from lucid.ops.indexing import PutAlong, TakeAlong
+from lucid.ops.known import identity
+from lucid.ops.movement import Reshape
+from lucid.ops.promote import as_tensor, promote
+from lucid.ops.shaping import movedim
+from lucid.ops.statistics import square
+from lucid.ops.triangular import LuSolve, TriangularSolve
+
+
+class SolveEx(NamedTuple):
+    result: Any
+    info: Any
+
+
+class InvEx(NamedTuple):
+    inverse: Any
+    info: Any
+
+
+class Lstsq(NamedTuple):
+    solution: Any
+    residuals: Any
+    rank: Any
+    singular_values: Any
+
+
+def solved(name: str, A: Any, B: Any, left: bool, check: bool) -> tuple[Any, Any]:
+    """A⁻¹ B (or B A⁻¹) and the info of the factorisation."""
+    A, B = matrices(name, A, B)
+    vector = is_vector(A, B)
+    if vector and not left:
+        raise ShapeError(f"{name}: left=False, with a vector; give it a second axis{at_line()}")
+    b = B.reshape(*B.shape, 1) if vector else B if left else transposed_of(name, B)
+    a = A if left else transposed(A)
+    rows_agree(name, a, b)
+    packed, pivots, info = bind(LuFactor(), a)
+    outer = outer_shape(name, a, b)
+    op = LuSolve(False, check)
+    if a.ndim == 2 and b.ndim > 2:
+        flat = bind(Reshape((math.prod(outer), *b.shape[-2:])), b)
+        x = op.batch(flat.shape[0], (False, False, False, True), a, packed, pivots, flat)
+        x = bind(Reshape(b.shape), x)
+    else:
+        factors = expanded(a, outer), expanded(packed, outer), expanded(pivots, outer, 1)
+        x = bind(op, *factors, expanded(b, outer))
+    if vector:
+        return bind(Reshape(x.shape[:-1]), x), info
+    return x if left else transposed(x), info
+
+
+def transposed_of(name: str, B: Any) -> Any:
+    if B.ndim < 2:
+        raise ShapeError(f"{name}: {B.shape} is not a matrix{at_line()}")
+    return transposed(B)
+
+
+@explained
+def solve(A: Any, B: Any, *, left: bool = True) -> Any:
+    """The X with A X = B, or X A = B where `left` is False; batches broadcast.
+
+    B is a matrix, or one vector for each matrix. A singular matrix raises LinAlgError.
+
+    >>> import lucid
+    >>> lucid.linalg.solve(lucid.tensor([[2.0, 0.0], [0.0, 4.0]]), lucid.tensor([2.0, 2.0]))
+    Tensor([1. , 0.5])
+    """
+    return solved("solve", A, B, bool(left), True)[0]
+
+
+@explained
+def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> SolveEx:
+    """`solve` that does not raise: `info` is the number of the pivot that is zero, or 0."""
+    return SolveEx(*solved("solve_ex", A, B, bool(left), bool(check_errors)))
+
+
+@explained
+def inv(A: Any) -> Any:
+    """The inverse of a square matrix; a singular one raises LinAlgError.
+
+    >>> import lucid
+    >>> lucid.linalg.inv(lucid.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    Tensor([[0.5 , 0.  ],
+            [0.  , 0.25]])
+    """
+    return inverted("inv", A, True)[0]
+
+
+@explained
+def inv_ex(A: Any, *, check_errors: bool = False) -> InvEx:
+    """`inv` that does not raise: `info` is the number of the pivot that is zero, or 0."""
+    return InvEx(*inverted("inv_ex", A, bool(check_errors)))
+
+
+def inverted(name: str, A: Any, check: bool) -> tuple[Any, Any]:
+    A = matrix(name, A)
+    packed, pivots, info = bind(LuFactor(), A)
+    return bind(LuSolve(False, check), A, packed, pivots, identity(A)), info
+
+
+@explained
+def solve_triangular(
+    A: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Any:
+    """The X with A X = B (or X A = B) for a triangular matrix, of which one triangle is read.
+
+    A zero on the diagonal gives inf or nan.
+    """
+    A, B = matrices("solve_triangular", A, B)
+    b = B if left else transposed_of("solve_triangular", B)
+    a = A if left else transposed(A)
+    x = triangular("solve_triangular", a, b, bool(upper) == bool(left), bool(unitriangular))
+    return x if left else transposed(x)
+
+
+def triangular(
+    name: str, a: Any, b: Any, upper: bool, unit: bool = False, adjoint: bool = False
+) -> Any:
+    rows_agree(name, a, b)
+    outer = outer_shape(name, a, b)
+    op = TriangularSolve(upper, unit, adjoint)
+    return bind(op, expanded(a, outer), expanded(b, outer))
+
+
+@explained
+def cholesky_solve(B: Any, L: Any, upper: bool = False) -> Any:
+    """The X with A X = B, from the factor L (or Lᴴ if `upper`) that `cholesky` gives for A."""
+    L, B = matrices("cholesky_solve", L, B)
+    half_way = triangular("cholesky_solve", L, B, bool(upper), adjoint=bool(upper))
+    return triangular("cholesky_solve", L, half_way, bool(upper), adjoint=not upper)
+
+
+@explained
+def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:
+    """The X with A X = B (X A = B where not `left`), from the `lu_factor` of A, or that of Aᴴ."""
+    name = "lu_solve"
+    LU, B = matrices(name, LU, B)
+    pivots = as_tensor(pivots)
+    if pivots.dtype.kind not in "iu" or pivots.shape != LU.shape[:-1]:
+        raise ShapeError(
+            f"{name}: pivots {pivots.type} for a matrix of {LU.shape}; "
+            f"they are what lu_factor gives{at_line()}"
+        )
+    if not left:
+        x = lu_solve(LU, pivots, adjoint_matrix(transposed_of(name, transposed(B))),
+                     adjoint=not adjoint)  # fmt: skip
+        return adjoint_matrix(x)
+    rows_agree(name, LU, B)
+    outer = outer_shape(name, LU, B)
+    lu, b = expanded(LU, outer), expanded(B, outer)
+    order = rows_of(bind(Permutation(lu.shape[-1]), expanded(pivots, outer, 1)), b)
+    if not adjoint:
+        b = bind(TakeAlong(b.ndim - 2), b, order)
+        b = triangular(name, lu, b, False, True)
+        return triangular(name, lu, b, True)
+    b = triangular(name, lu, b, True, adjoint=True)
+    b = triangular(name, lu, b, False, True, adjoint=True)
+    return bind(PutAlong(b.ndim - 2, b.shape[-2]), b, order)
+
+
+DRIVERS = (None, "gels", "gelsy", "gelsd", "gelss")
+
+
+@explained
+def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: Any = None) -> Lstsq:
+    """The X of least norm that minimises ‖A X - B‖, with residuals, rank and singular values.
+
+    It goes by the pseudo-inverse, whatever the driver. The residuals ‖A X - B‖² of each column are
+    given where A has more rows than columns.
+    """
+    if driver not in DRIVERS:
+        names = ", ".join(map(repr, DRIVERS[1:]))
+        raise ArgumentError(f"lstsq: driver={driver!r}; it is one of {names}{at_line()}")
+    A, B = promote(as_tensor(A), as_tensor(B), floating=True)
+    A = matrix("lstsq", A, square=False)
+    vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
+    b = B.reshape(*B.shape, 1) if vector else B
+    m, n = A.shape[-2:]
+    if b.ndim < 2 or b.shape[-2] != m:
+        raise ShapeError(
+            f"lstsq: a matrix of {A.shape} and a right-hand side of {B.shape}: "
+            f"the numbers of rows differ{at_line()}"
+        )
+    outer_shape("lstsq", A, b)
+    parts = svd(A.detach(), full_matrices=False)
+    limit = cutoff(parts.S, A.shape, None, rcond)
+    x = product(pseudo_inverse(A, parts, limit), b)
+    none = wrap(np.zeros(0, parts.S.dtype))
+    residuals = square(product(A, x) - b).sum(dim=-2) if m > n else none
+    rank = (parts.S > limit).sum(dim=-1)
+    values = parts.S if driver in ("gelsd", "gelss") else none
+    if vector:
+        x = bind(Reshape(x.shape[:-1]), x)
+    return Lstsq(x, residuals, rank, values)
+
+
+@explained
+def tensorinv(A: Any, ind: int = 2) -> Any:
+    """The inverse of `tensordot(A, ., ind)`: the first `ind` axes count as rows, the others as
+    columns.
+    """
+    A = as_tensor(A)
+    ind = int(ind)
+    if not 0 < ind < A.ndim or math.prod(A.shape[:ind]) != math.prod(A.shape[ind:]):
+        raise ShapeError(
+            f"tensorinv: ind={ind} splits {A.shape} into axes of different sizes{at_line()}"
+        )
+    n = math.prod(A.shape[:ind])
+    return inv(A.reshape(n, n)).reshape(*A.shape[ind:], *A.shape[:ind])
+
+
+@explained
+def tensorsolve(A: Any, B: Any, dims: Any = None) -> Any:
+    """The X with `tensordot(A, X, X.ndim) = B`; the axes `dims` of A are moved to its end first."""
+    A, B = promote(as_tensor(A), as_tensor(B), floating=True)
+    if dims is not None:
+        moved = [axis_of("tensorsolve", d, A.ndim) for d in dims]
+        A = movedim(A, moved, range(A.ndim - len(moved), A.ndim))
+    shape, n = A.shape[B.ndim :], math.prod(B.shape)
+    if math.prod(shape) != n or math.prod(A.shape[: B.ndim]) != n:
+        raise ShapeError(
+            f"tensorsolve: {A.shape} and {B.shape}: the matrix that they give is not square"
+            f"{at_line()}"
+        )
+    return solve(A.reshape(n, n), B.reshape(n)).reshape(shape)
+
+
