@@ -374,8 +374,8 @@ _hot.install()
 
 _LATER = {"fft", "linalg", "nn", "optim", "special"}
 _LINALG = {
-    "chain_matmul", "cholesky_solve", "det", "inverse", "logdet", "matrix_exp", "matrix_power",
-    "pinverse", "slogdet",
+    "cholesky_solve", "det", "inverse", "logdet", "matrix_exp", "matrix_power", "pinverse",
+    "slogdet",
 }  # fmt: skip
 
 

@@ -8,7 +8,6 @@ from lucid.errors import LinAlgError
 from lucid.linalg.determinants import det, logdet, slogdet
 from lucid.linalg.factoring import cholesky, cholesky_ex, lu, lu_factor, lu_factor_ex, qr
 from lucid.linalg.norms import cond, matrix_norm, norm, vector_norm
-from lucid.linalg.products import chain_matmul as chain_matmul
 from lucid.linalg.products import (
     cross,
     diagonal,

@@ -9,21 +9,20 @@ from typing import Any
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.source import at_line
-from lucid.ir.types import broadcast_shapes
 from lucid.linalg.arguments import checked, matrix
 from lucid.linalg.solving import inv
-from lucid.ops import diagonals
+from lucid.ops import adding_products, diagonals
+from lucid.ops.adding_products import chain_matmul
 from lucid.ops.arguments import explained
 from lucid.ops.axes import axis_of
 from lucid.ops.complexes import conj
 from lucid.ops.contraction import product
 from lucid.ops.creation import ones_like
 from lucid.ops.cumulative import cumprod
-from lucid.ops.joining import cat, stack
+from lucid.ops.joining import cat
 from lucid.ops.known import identity
 from lucid.ops.matrix_exponential import MatrixExp
 from lucid.ops.promote import as_tensor, promote
-from lucid.ops.shaping import unbind
 
 
 @explained
@@ -83,39 +82,8 @@ def multi_dot(tensors: Any) -> Any:
         if a.shape[1] != b.shape[0]:
             facts = f"inner sizes {a.shape[1]} and {b.shape[0]} of operands {i} and {i + 1} differ"
             raise ShapeError(f"multi_dot: {facts}{at_line()}")
-    y = multiplied(xs, best_splits([x.shape[0] for x in xs] + [xs[-1].shape[1]]), 0, len(xs) - 1)
+    y = chain_matmul(xs)
     return y.reshape(([] if first else [y.shape[0]]) + ([] if last else [y.shape[1]]))
-
-
-def best_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """For every run of operands, where it is split, so that the fewest products are made."""
-    n = len(sizes) - 1
-    cost = {(i, i): 0 for i in range(n)}
-    split: dict[tuple[int, int], int] = {}
-    for length in range(1, n):
-        for i in range(n - length):
-            j = i + length
-            options = [
-                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
-                for k in range(i, j)
-            ]
-            cost[i, j], split[i, j] = min(options)
-    return split
-
-
-def multiplied(xs: list[Any], split: dict[tuple[int, int], int], i: int, j: int) -> Any:
-    if i == j:
-        return xs[i]
-    k = split[i, j]
-    return product(multiplied(xs, split, i, k), multiplied(xs, split, k + 1, j))
-
-
-@explained
-def chain_matmul(*matrices: Any) -> Any:
-    """The product of matrices in the order that takes the fewest multiplications."""
-    if len(matrices) == 1:
-        return as_tensor(matrices[0])
-    return multi_dot(matrices)
 
 
 @explained
@@ -151,9 +119,8 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
     Tensor([6., 6.])
     """
     x, y = promote(as_tensor(x), as_tensor(y))
-    shape = shared_shape("vecdot", x, y)
-    number = axis_of("vecdot", dim, len(shape))
-    return (conj(x) * y).expand(shape).sum(dim=number)
+    total = conj(x) * y
+    return total.sum(dim=axis_of("vecdot", dim, total.ndim))
 
 
 @explained
@@ -164,21 +131,10 @@ def cross(x: Any, y: Any, *, dim: int = -1) -> Any:
     >>> lucid.linalg.cross(lucid.tensor([1.0, 0.0, 0.0]), lucid.tensor([0.0, 1.0, 0.0]))
     Tensor([0., 0., 1.])
     """
-    x, y = promote(as_tensor(x), as_tensor(y))
-    shape = shared_shape("cross", x, y)
-    number = axis_of("cross", dim, len(shape))
-    if x.ndim != y.ndim or not shape or x.shape[number] != 3 or y.shape[number] != 3:
-        facts = f"{x.shape} and {y.shape} along axis {dim}"
-        raise ShapeError(f"cross: {facts}: vectors have three numbers{at_line()}")
-    (a0, a1, a2), (b0, b1, b2) = unbind(x, number), unbind(y, number)
-    return stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], number)
-
-
-def shared_shape(name: str, x: Any, y: Any) -> tuple[int, ...]:
-    try:
-        return broadcast_shapes(x.shape, y.shape)
-    except ShapeError as error:
-        raise ShapeError(f"{name}: {error}{at_line()}") from None
+    x, y = as_tensor(x), as_tensor(y)
+    if x.ndim != y.ndim:
+        raise ShapeError(f"cross: {x.shape} and {y.shape} have different numbers of axes{at_line()}")
+    return adding_products.cross(x, y, dim)
 
 
 @explained
