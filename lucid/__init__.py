@@ -344,6 +344,7 @@ from lucid.random import (
     seed,
     set_rng_state,
 )
+from lucid.saving import load, save
 from lucid.tensor import Tensor, tensor
 
 __version__ = "0.1.0"
@@ -629,6 +630,7 @@ __all__ = [
     "less_equal",
     "lgamma",
     "linspace",
+    "load",
     "log",
     "log1p",
     "log2",
@@ -739,6 +741,7 @@ __all__ = [
     "row_stack",
     "rsqrt",
     "rsub",
+    "save",
     "scatter",
     "scatter_add",
     "scatter_reduce",

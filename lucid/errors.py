@@ -55,6 +55,10 @@ class ModuleError(LucidError, RuntimeError):
     """A Module is built or used wrongly, or a state does not fit it."""
 
 
+class FileFormatError(LucidError, ValueError):
+    """A file is damaged, or not of the format it should have."""
+
+
 class ParseError(LucidError, ValueError):
     """A text is not a Graph."""
 

@@ -1,0 +1,65 @@
+"""A file that is replaced whole: written beside it under another name, synced, and renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+_numbers = count()
+
+
+def write_atomically(path: Any, write: Callable[[Any], None]) -> None:
+    """Let `write` fill a new file and put it in the place of `path`."""
+    target = Path(os.path.realpath(path))
+    remove_leftovers(target)
+    draft = target.with_name(f".{target.name}.{os.getpid()}.{next(_numbers)}.draft")
+    try:
+        with open(draft, "xb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            draft.chmod(target.stat().st_mode & 0o777)
+        os.replace(draft, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
+    sync_folder(target.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Let the renaming survive a loss of power, where the system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def remove_leftovers(target: Path) -> None:
+    """Remove drafts of this file that killed processes have left."""
+    for draft in target.parent.glob(f".{glob_escaped(target.name)}.*.*.draft"):
+        owner = draft.name.split(".")[-3]
+        if owner.isdigit() and not is_running(int(owner)):
+            with contextlib.suppress(OSError):
+                draft.unlink()
+
+
+def glob_escaped(name: str) -> str:
+    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

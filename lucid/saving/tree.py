@@ -1,0 +1,131 @@
+"""Nested values taken apart into arrays by name and a text, and put together again.
+
+The text is JSON. A node of it is a pair: ["tensor", name], ["dict", [[key, node], ...]],
+["list", [...]], ["tuple", [...]], or ["value", x] for None, booleans, numbers and strings.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ArgumentError, FileFormatError
+from lucid.ir.source import at_line
+from lucid.ir.tape import wrap
+from lucid.tensor import Tensor
+
+REMEDIES = {
+    "Module": "save its state_dict()",
+    "Optimizer": "save its state_dict()",
+    "LRScheduler": "save its state_dict()",
+    "Generator": "save its get_state()",
+}
+
+
+def taken_apart(obj: Any) -> tuple[dict[str, np.ndarray], str]:
+    """The arrays in a nested value by name, and the text that says where they stand."""
+    arrays: dict[str, np.ndarray] = {}
+    try:
+        node = described(obj, "", arrays)
+    except RecursionError:
+        raise ArgumentError(f"save: the value is nested too deeply{at_line()}") from None
+    return arrays, json.dumps(node, separators=(",", ":"))
+
+
+def described(x: Any, path: str, arrays: dict[str, np.ndarray]) -> list[Any]:
+    if isinstance(x, (Tensor, np.ndarray, np.generic)):
+        return tensor_node(x, path, arrays)
+    if isinstance(x, dict):
+        return ["dict", [[a_key(key, path), described(v, below(path, key), arrays)]
+                         for key, v in x.items()]]  # fmt: skip
+    if isinstance(x, (list, tuple)):
+        kind = "tuple" if isinstance(x, tuple) else "list"
+        return [kind, [described(v, below(path, i), arrays) for i, v in enumerate(x)]]
+    if isinstance(x, float) and not isinstance(x, bool):
+        return ["value", float(x)] if x == x and abs(x) != np.inf else ["float", repr(float(x))]
+    if x is None or isinstance(x, (bool, int, str)):
+        return ["value", x]
+    if isinstance(x, complex):
+        return ["complex", [repr(x.real), repr(x.imag)]]
+    raise cannot_save(x, path)
+
+
+def cannot_save(x: Any, path: str) -> ArgumentError:
+    names = [cls.__name__ for cls in type(x).__mro__]
+    remedy = next((REMEDIES[name] for name in names if name in REMEDIES), None)
+    where = f" at {path}" if path else ""
+    allowed = "tensors, numbers, strings, None, and dictionaries, lists and tuples of them"
+    hint = remedy or f"there may be {allowed}"
+    return ArgumentError(f"save: a {type(x).__name__}{where} cannot be saved; {hint}{at_line()}")
+
+
+def below(path: str, key: Any) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+def a_key(key: Any, path: str) -> Any:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, int) and not isinstance(key, bool):
+        return [key]
+    raise ArgumentError(
+        f"save: the key {key!r}{f' at {path}' if path else ''} is no string and no "
+        f"integer{at_line()}"
+    )
+
+
+def tensor_node(x: Any, path: str, arrays: dict[str, np.ndarray]) -> list[Any]:
+    array = x.array("save") if isinstance(x, Tensor) else np.asarray(x)
+    kind = "tensor"
+    if array.dtype.kind == "c":
+        kind = "complex tensor"
+        pair = np.empty((*array.shape, 2), array.real.dtype)
+        pair[..., 0], pair[..., 1] = array.real, array.imag
+        array = pair
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise ArgumentError(
+            f"save: an array of dtype {array.dtype} at {path or 'the top'} cannot be "
+            f"saved{at_line()}"
+        )
+    name = path or "tensor"
+    while name in arrays or name == "__metadata__":
+        name += "_"
+    arrays[name] = array
+    return [kind, name]
+
+
+def put_together(arrays: dict[str, np.ndarray], structure: str | None) -> Any:
+    """The nested value again; a dictionary of tensors where there is no text about it."""
+    if structure is None:
+        return {name: wrap(array) for name, array in arrays.items()}
+    try:
+        return built(json.loads(structure), arrays)
+    except FileFormatError:
+        raise
+    except (ValueError, TypeError, KeyError, IndexError, RecursionError):
+        raise FileFormatError("the text about its structure is damaged") from None
+
+
+def built(node: Any, arrays: dict[str, np.ndarray]) -> Any:
+    kind, x = node
+    match kind:
+        case "tensor":
+            return wrap(arrays[x])
+        case "complex tensor":
+            pair = arrays[x]
+            return wrap(np.ascontiguousarray(pair[..., 0] + 1j * pair[..., 1].astype(pair.dtype)))
+        case "dict":
+            return {key[0] if isinstance(key, list) else key: built(v, arrays) for key, v in x}
+        case "list":
+            return [built(v, arrays) for v in x]
+        case "tuple":
+            return tuple(built(v, arrays) for v in x)
+        case "float":
+            return float(x)
+        case "complex":
+            return complex(float(x[0]), float(x[1]))
+        case "value" if x is None or isinstance(x, (bool, int, float, str)):
+            return x
+    raise FileFormatError(f"the text about its structure names a {kind!r}")
