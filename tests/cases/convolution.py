@@ -12,8 +12,7 @@ def products(op, kernel, places, size):
     for q in np.ndindex(*places):
         for k in np.ndindex(*kernel):
             at = [
-                s * i + d * j - p
-                for i, j, s, d, p in zip(q, k, op.stride, op.dilation, op.padding)
+                s * i + d * j - p for i, j, s, d, p in zip(q, k, op.stride, op.dilation, op.padding)
             ]
             if all(0 <= i < n for i, n in zip(at, size)):
                 yield q, k, tuple(at)

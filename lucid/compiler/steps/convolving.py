@@ -20,7 +20,7 @@ import numpy as np
 from lucid.compiler.arrays import Array
 from lucid.compiler.kernels import TextKernel
 from lucid.compiler.plan import Builder
-from lucid.compiler.steps.building import NestWriter, copy, fill, label_of
+from lucid.compiler.steps.building import copy, fill, label_of
 from lucid.compiler.steps.loops import Int, Loops, Pointer, Variable
 from lucid.compiler.steps.windows import (
     CHUNKS,
@@ -35,7 +35,6 @@ from lucid.compiler.steps.windows import (
 )
 from lucid.ir.graph import Equation
 from lucid.ir.types import SHORT_NAMES, Type
-from lucid.ops.convolution import Form
 
 Three = tuple[int, int, int]
 FLOPS_PER_NS = {"f32": 60.0, "f64": 30.0}
@@ -237,11 +236,18 @@ def scratch(layout: Any, nbytes: int, extent: int) -> tuple[Array, int]:
     """Memory for each part of a step that may run at once, and the length of the parts."""
     grain = math.ceil(extent / min(extent, CHUNKS))
     room = -(-nbytes // 64) * 64
-    return layout.workspace("tile", Type(np.dtype("uint8"), (math.ceil(extent / grain), room))), grain
+    return layout.workspace(
+        "tile", Type(np.dtype("uint8"), (math.ceil(extent / grain), room))
+    ), grain
 
 
 def packed(
-    layout: Any, weights: Array, shape: tuple[int, ...], strides: tuple[int, ...], rows: int, label: str
+    layout: Any,
+    weights: Array,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    rows: int,
+    label: str,
 ) -> tuple[Array, list[Any]]:
     """Weights (G, M, C, three axes) as (G, blocks, C, three axes, rows), zeros in the last block."""
     g, m, *rest = shape
@@ -253,7 +259,9 @@ def packed(
             kind = Type(weights.type.dtype, (g, count, *rest, height))
             apart = (strides[0], strides[1] * rows, *strides[2:], strides[1])
             given = Array(weights.ref, kind, apart, weights.offset + first * rows * strides[1])
-            there = Array(target.ref, kind, target.strides, target.offset + first * target.strides[1])
+            there = Array(
+                target.ref, kind, target.strides, target.offset + first * target.strides[1]
+            )
             work += copy(layout, given, there, label)
     return target, work
 

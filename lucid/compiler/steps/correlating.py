@@ -40,9 +40,9 @@ from lucid.compiler.steps.windows import (
     LOCAL_BYTES,
     WORDS,
     Windows,
+    copy_row,
     copy_tile,
     fill_row,
-    copy_row,
     forward_axis,
     shared_words,
     starts,
@@ -88,8 +88,12 @@ def correlate_kernel(dtype: str, rows: int, columns: int) -> TextKernel:
             is_first = step.is_("eq", begin)
             with code.loop(0, count, rows) as m, code.loop(0, a["rows"], columns) as k:
                 y = local.at(a["y_local"] + m * a["y_row_bytes"])
-                passed = ", ".join(f"ptr {p.name}" for p in [y, local, places, offsets.at(k * 8), sums])
-                code.line(f"call void @multiply({passed}, i64 {vectors.name}, i64 {a['y_row_bytes'].name})")
+                passed = ", ".join(
+                    f"ptr {p.name}" for p in [y, local, places, offsets.at(k * 8), sums]
+                )
+                code.line(
+                    f"call void @multiply({passed}, i64 {vectors.name}, i64 {a['y_row_bytes'].name})"
+                )
                 add_up(code, a, dtype, (rows, columns), sums, out, m0, count, m, k, is_first)
     return TextKernel(name, code.text())
 
@@ -122,9 +126,7 @@ def gather(
         plane = y.at((image + b) * a["yn"] + g * a["yg"] + (m0 + m) * a["ym"])
         with code.loop(0, a["t0"]) as i, code.loop(0, a["t1"]) as j:
             row = place.at((i * a["t1"] + j) * row_bytes)
-            counts = code.write(
-                f"and i1 {i.is_('sge', skipped[0])}, {j.is_('sge', skipped[1])}"
-            )
+            counts = code.write(f"and i1 {i.is_('sge', skipped[0])}, {j.is_('sge', skipped[1])}")
             low = code.chosen(counts, skipped[2], a["t2"])
             at = (first[0] + i) * a["y0"] + (first[1] + j) * a["y1"] + (first[2] + low) * a["y2"]
             fill_row(code, element, item, row, code.int(0), low, "0.0")
@@ -310,7 +312,11 @@ class ConvolutionWeightStep:
         room = y_place(w, images) + rows * y_row_bytes(w, images)
         local, grain = scratch(layout, room, extent)
         kind = Type(out.type.dtype, (chunks, out.type.size))
-        parts = layout.workspace("parts", kind) if chunks > 1 else Array(out.ref, kind, (0, 1), out.offset)
+        parts = (
+            layout.workspace("parts", kind)
+            if chunks > 1
+            else Array(out.ref, kind, (0, 1), out.offset)
+        )
         label = label_of(eqn)
         work = CorrelateWork(w, y, parts, m, each, images, chunks, local, grain, block, label)
         return [work, *(sum_parts(parts, out, label) if chunks > 1 else [])]

@@ -208,13 +208,21 @@ def starts(code: Loops, a: dict[str, Int], tile: Int) -> list[Int]:
 
 
 def copy_tile(
-    code: Loops, a: dict[str, Int], dtype: str, source: Pointer, local: Pointer, first: list[Int], fill: str
+    code: Loops,
+    a: dict[str, Int],
+    dtype: str,
+    source: Pointer,
+    local: Pointer,
+    first: list[Int],
+    fill: str,
 ) -> None:
     """What a tile reads of an image's group, into local memory; `fill` stands for padding."""
     element, item = ("float", 4) if dtype == "f32" else ("double", 8)
     row_bytes = a["l2"] * item
     with code.loop(0, a["channels"]) as c, code.loop(0, a["phases"]) as phase:
-        entry = Pointer(code, code.write(f"inttoptr i64 {a['phase_table'].name} to ptr")).at(phase * 40)
+        entry = Pointer(code, code.write(f"inttoptr i64 {a['phase_table'].name} to ptr")).at(
+            phase * 40
+        )
         residues = [code.load_int(entry.at(8 * i)) for i in range(3)]
         begin = (code.load_int(entry.at(24)) - first[2]).max(0).min(a["l2"])
         end = (code.load_int(entry.at(32)) - first[2]).max(begin).min(a["l2"])
@@ -229,16 +237,27 @@ def copy_tile(
                 row = local.at((plane + i * a["l1"] + j) * row_bytes)
                 moved = c * a["sc"] + at0 * a["s0"] + at1 * a["s1"] + column * a["s2"]
                 fill_row(code, element, item, row, code.int(0), low, fill)
-                copy_row(code, a, dtype, source.at(code.chosen(inside, moved, 0)), row.at(low * item), high - low)
+                copy_row(
+                    code,
+                    a,
+                    dtype,
+                    source.at(code.chosen(inside, moved, 0)),
+                    row.at(low * item),
+                    high - low,
+                )
                 fill_row(code, element, item, row, high, a["l2"], fill)
 
 
-def fill_row(code: Loops, element: str, item: int, row: Pointer, start: Int, stop: Int, fill: str) -> None:
+def fill_row(
+    code: Loops, element: str, item: int, row: Pointer, start: Int, stop: Int, fill: str
+) -> None:
     with code.loop(start, stop) as k:
         code.store(element, fill, row.at(k * item), item)
 
 
-def copy_row(code: Loops, a: dict[str, Int], dtype: str, source: Pointer, row: Pointer, count: Int) -> None:
+def copy_row(
+    code: Loops, a: dict[str, Int], dtype: str, source: Pointer, row: Pointer, count: Int
+) -> None:
     """`count` elements that are `step` apart: whole vectors where they are adjacent."""
     element, item = ("float", 4) if dtype == "f32" else ("double", 8)
     lanes = LANES[dtype]
@@ -249,7 +268,9 @@ def copy_row(code: Loops, a: dict[str, Int], dtype: str, source: Pointer, row: P
         last = count - lanes
         with code.loop(0, last, lanes) as k:
             code.store(vector, code.load(vector, source.at(k * item), item), row.at(k * item), item)
-        code.store(vector, code.load(vector, source.at(last * item), item), row.at(last * item), item)
+        code.store(
+            vector, code.load(vector, source.at(last * item), item), row.at(last * item), item
+        )
     rest = code.chosen(adjacent, 0, count)
     with code.loop(0, rest) as k:
         code.store(element, code.load(element, source.at(k * apart), item), row.at(k * item), item)

@@ -1,4 +1,4 @@
-"""Convolutions and transposed convolutions over one, two and three axes, with PyTorch's arguments."""
+"""Convolutions and their adjoints over one, two and three axes, with PyTorch's arguments."""
 
 from __future__ import annotations
 
@@ -184,7 +184,8 @@ def checked_weight(name: str, w: Any, x: Any, axes: int, groups: Any) -> Any:
     if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
         raise ArgumentError(f"{name}: groups is {groups!r}; it is a positive integer{at_line()}")
     if w.ndim != axes + 2:
-        raise ShapeError(f"{name}: weights of shape {w.shape}; they have {axes + 2} axes{at_line()}")
+        facts = f"weights of shape {w.shape}; they have {axes + 2} axes"
+        raise ShapeError(f"{name}: {facts}{at_line()}")
     if w.dtype != x.dtype:
         facts = f"an input of {x.dtype} and weights of {w.dtype}"
         raise DTypeError(f"{name}: {facts}; cast one of them{at_line()}")

@@ -9,7 +9,10 @@ import operator
 from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
+from lucid.ir.binding import bind
 from lucid.ir.source import at_line
+from lucid.ops.convolution import Convolution
+from lucid.ops.creation import ones
 from lucid.ops.promote import as_tensor
 
 Sizes = tuple[int, ...]
@@ -25,7 +28,8 @@ def numbers(name: str, what: str, value: Any, axes: int, least: int = 0) -> Size
         raise ArgumentError(f"{name}: {facts}{at_line()}") from None
     found = found * axes if len(found) == 1 else found
     if len(found) != axes or any(isinstance(n, bool) for n in given):
-        raise ShapeError(f"{name}: {what} {value!r} for {axes} axes; give 1 or {axes} integers{at_line()}")
+        facts = f"{what} {value!r} for {axes} axes; give 1 or {axes} integers"
+        raise ShapeError(f"{name}: {facts}{at_line()}")
     if min(found, default=least) < least:
         raise ShapeError(f"{name}: {what} {value!r}; it is at least {least}{at_line()}")
     return found
@@ -37,7 +41,7 @@ def with_images(name: str, x: Any, axes: int) -> tuple[Any, bool]:
     if x.ndim == axes + 2:
         return x, True
     if x.ndim != axes + 1:
-        facts = f"an input of shape {x.shape}; it is (N, C, ...) or (C, ...) with {axes} further axes"
+        facts = f"an input of shape {x.shape}; it has {axes} axes after (N, C) or (C,)"
         raise ShapeError(f"{name}: {facts}{at_line()}")
     return x.reshape(1, *x.shape), False
 
@@ -50,5 +54,14 @@ def floating(name: str, x: Any) -> Any:
     """A floating tensor, as windows of integers have no average."""
     x = as_tensor(x)
     if x.dtype.kind not in "fc":
-        raise DTypeError(f"{name}: an input of dtype {x.dtype}; cast it to a floating one{at_line()}")
+        facts = f"an input of dtype {x.dtype}; cast it to a floating one"
+        raise DTypeError(f"{name}: {facts}{at_line()}")
     return x
+
+
+def window_sums(x: Any, size: Sizes, window: Sizes, stride: Sizes, padding: Sizes) -> Any:
+    """The sum of every window of each channel: a convolution with ones."""
+    planes = x.reshape(x.shape[0] * x.shape[1], 1, *x.shape[2:])
+    weight = ones(1, 1, *window, dtype=x.dtype)
+    total = bind(Convolution(size, stride, padding, (1,) * len(size)), planes, weight)
+    return total.reshape(*x.shape[:2], *size)
