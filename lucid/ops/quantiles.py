@@ -199,7 +199,7 @@ def quantiles(name: str, x: Any, q: Any, dim: Any, keep: Any, way: str, skips_na
 
 
 def levels(name: str, q: Any, x: Any) -> Any:
-    q = cast(as_tensor(q), x.dtype) if isinstance(q, (int, float)) else as_tensor(q)
+    q = as_tensor(q, x.dtype) if isinstance(q, (int, float)) else as_tensor(q)
     if q.ndim > 1:
         raise ShapeError(f"{name}: q of shape {q.shape}; it is a number or a vector{at_line()}")
     if q.dtype != x.dtype:
