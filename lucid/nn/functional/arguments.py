@@ -28,13 +28,14 @@ def real(name: str, x: Any) -> Any:
 
 
 def reals(name: str, *xs: Any) -> list[Any]:
-    """Tensors of one real floating dtype."""
-    tensors = [real(name, x) for x in xs]
-    dtype = tensors[0].dtype
-    if all([x.dtype is dtype for x in tensors]):
-        return tensors
-    wide = result_type(*tensors)
-    return [cast(x, wide) for x in tensors]
+    """Tensors of one real floating dtype; Python numbers take that of the tensors."""
+    found = [real(name, x) for x in xs if not isinstance(x, (bool, int, float))]
+    dtype = result_type(*found) if found else get_default_dtype()
+    rest = iter(found)
+    return [
+        as_tensor(x, dtype) if isinstance(x, (bool, int, float)) else cast(next(rest), dtype)
+        for x in xs
+    ]
 
 
 def integers(name: str, x: Any, what: str = "target") -> Any:
