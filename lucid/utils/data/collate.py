@@ -1,0 +1,74 @@
+"""Collating: examples of one structure become a batch of that structure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ShapeError
+from lucid.ir.source import at_line
+from lucid.ir.tape import wrap
+from lucid.ops.joining import stack
+from lucid.ops.promote import as_tensor
+from lucid.tensor import Tensor, tensor
+
+
+def default_collate(batch: Sequence[Any]) -> Any:
+    """Tensors, arrays and numbers are stacked; tuples, lists and dictionaries are gone into.
+
+    >>> import lucid
+    >>> lucid.utils.data.default_collate([(1.0, "a"), (2.0, "b")])
+    [Tensor([1., 2.], dtype=float64), ('a', 'b')]
+    """
+    first = batch[0]
+    if isinstance(first, Tensor):
+        if all(x.node is None for x in batch):
+            return wrap(stacked([x.value for x in batch]))
+        return stack(list(batch))
+    if isinstance(first, (np.ndarray, np.generic)):
+        return as_tensor(stacked([np.asarray(x) for x in batch]))
+    if isinstance(first, float):
+        return tensor(list(batch), dtype="float64")
+    if isinstance(first, (bool, int)):
+        return tensor(list(batch))
+    if isinstance(first, str | bytes):
+        return tuple(batch)
+    if isinstance(first, Mapping):
+        return {key: default_collate([x[key] for x in batch]) for key in first}
+    if isinstance(first, (tuple, list)):
+        if len({len(x) for x in batch}) != 1:
+            raise ShapeError(
+                f"collate: examples have {sorted({len(x) for x in batch})} parts; give a "
+                f"collate_fn{at_line()}"
+            )
+        parts = [default_collate(part) for part in zip(*batch)]
+        if hasattr(first, "_fields"):
+            return type(first)(*parts)
+        return parts
+    return list(batch)
+
+
+def stacked(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    shapes = {x.shape for x in arrays}
+    if len(shapes) != 1:
+        found = " and ".join(map(str, sorted(shapes)[:2]))
+        raise ShapeError(
+            f"collate: examples of shapes {found} cannot be stacked; give a collate_fn that pads "
+            f"them{at_line()}"
+        )
+    return np.stack(arrays)
+
+
+def default_convert(example: Any) -> Any:
+    """An example as it is, with arrays as tensors: for a loader without batches."""
+    if isinstance(example, np.ndarray):
+        return as_tensor(example)
+    if isinstance(example, Mapping):
+        return {key: default_convert(x) for key, x in example.items()}
+    if isinstance(example, tuple) and hasattr(example, "_fields"):
+        return type(example)(*map(default_convert, example))
+    if isinstance(example, (tuple, list)):
+        return type(example)(map(default_convert, example))
+    return example

@@ -1,0 +1,172 @@
+"""Datasets: examples by index, or one after the other."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Any
+
+from lucid import random
+from lucid.errors import ArgumentError, IndexingError
+from lucid.ir.source import at_line
+from lucid.ops.promote import as_tensor
+
+
+class Dataset:
+    """Examples by index: write `__getitem__` and `__len__`."""
+
+    def __getitem__(self, index: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} has no __getitem__")
+
+    def __len__(self) -> int:
+        raise TypeError(f"{type(self).__name__} has no __len__")
+
+    def __add__(self, other: Dataset) -> ConcatDataset:
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset):
+    """Examples one after the other: write `__iter__`."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError(f"{type(self).__name__} has no __iter__")
+
+    def __add__(self, other: Any) -> Any:
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset):
+    """Example i is the tuple of the i-th parts of tensors.
+
+    >>> import lucid
+    >>> data = lucid.utils.data.TensorDataset(lucid.ones(3, 2), lucid.arange(3))
+    >>> data[1]
+    (Tensor([1., 1.]), Tensor(1))
+    """
+
+    def __init__(self, *tensors: Any) -> None:
+        self.tensors = tuple(map(as_tensor, tensors))
+        sizes = {x.shape[0] if x.ndim else None for x in self.tensors}
+        if len(sizes) != 1 or None in sizes:
+            shapes = ", ".join(str(x.shape) for x in self.tensors)
+            raise ArgumentError(
+                f"TensorDataset: the tensors differ in their first size: {shapes}{at_line()}"
+            )
+
+    def __getitem__(self, index: Any) -> tuple[Any, ...]:
+        return tuple([x[index] for x in self.tensors])
+
+    def __getitems__(self, indices: Sequence[int]) -> Any:
+        """All examples of a batch at once."""
+        return Stacked(self[as_tensor(list(indices))])
+
+    def __len__(self) -> int:
+        return self.tensors[0].shape[0]
+
+
+class Stacked:
+    """A batch that is collated already."""
+
+    def __init__(self, batch: Any) -> None:
+        self.batch = batch
+
+
+class StackDataset(Dataset):
+    """Example i is the tuple, or dictionary, of the i-th examples of datasets."""
+
+    def __init__(self, *datasets: Any, **named: Any) -> None:
+        if bool(datasets) == bool(named):
+            raise ArgumentError(
+                f"StackDataset: give datasets either by position or by name{at_line()}"
+            )
+        self.datasets: Any = datasets or named
+        parts = list(datasets or named.values())
+        if len({len(part) for part in parts}) != 1:
+            raise ArgumentError(
+                f"StackDataset: the lengths differ: {[len(part) for part in parts]}{at_line()}"
+            )
+        self._length = len(parts[0])
+
+    def __getitem__(self, index: int) -> Any:
+        if isinstance(self.datasets, dict):
+            return {name: part[index] for name, part in self.datasets.items()}
+        return tuple(part[index] for part in self.datasets)
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class Subset(Dataset):
+    """The examples of a dataset at some indices."""
+
+    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+        self.dataset, self.indices = dataset, indices
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, list):
+            return self.dataset[[self.indices[i] for i in index]]
+        return self.dataset[self.indices[index]]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class ConcatDataset(Dataset):
+    """Datasets one behind the other."""
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise ArgumentError(f"ConcatDataset: no dataset was given{at_line()}")
+        if any(isinstance(part, IterableDataset) for part in self.datasets):
+            raise ArgumentError(
+                f"ConcatDataset: an IterableDataset has no indices; use ChainDataset{at_line()}"
+            )
+        self.cumulative_sizes = list(accumulate(map(len, self.datasets)))
+
+    def __getitem__(self, index: int) -> Any:
+        n = len(self)
+        if not -n <= index < n:
+            raise IndexingError(f"ConcatDataset: index {index} is out of range for {n}{at_line()}")
+        index %= n
+        part = bisect_right(self.cumulative_sizes, index)
+        return self.datasets[part][index - (self.cumulative_sizes[part - 1] if part else 0)]
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+
+class ChainDataset(IterableDataset):
+    """Iterable datasets one behind the other."""
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = list(datasets)
+
+    def __iter__(self) -> Iterator[Any]:
+        for part in self.datasets:
+            yield from part
+
+    def __len__(self) -> int:
+        return sum(map(len, self.datasets))
+
+
+def random_split(
+    dataset: Any, lengths: Sequence[float], generator: random.Generator | None = None
+) -> list[Subset]:
+    """Subsets of given sizes, or of fractions that sum to 1, which share no example."""
+    n = len(dataset)
+    if math.isclose(sum(lengths), 1) and all(0 <= x <= 1 for x in lengths):
+        sizes = [math.floor(n * x) for x in lengths]
+        for i in range(n - sum(sizes)):
+            sizes[i % len(sizes)] += 1
+    else:
+        sizes = [int(x) for x in lengths]
+    if sum(sizes) != n:
+        raise ArgumentError(
+            f"random_split: lengths {list(lengths)} do not sum to the {n} examples{at_line()}"
+        )
+    order = random.randperm(n, generator=generator).tolist()
+    ends = list(accumulate(sizes))
+    return [Subset(dataset, order[end - size : end]) for end, size in zip(ends, sizes)]

@@ -1,0 +1,154 @@
+"""DataLoader: batches of a dataset, made here or by worker processes ahead of time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from lucid import random
+from lucid.errors import ArgumentError
+from lucid.ir.source import at_line
+from lucid.utils.data.collate import default_collate, default_convert
+from lucid.utils.data.dataset import IterableDataset, Stacked
+from lucid.utils.data.samplers import BatchSampler, RandomSampler, SequentialSampler
+from lucid.utils.data.workers import Workers
+
+
+class DataLoader:
+    """An iterable of batches; every `for` goes through the dataset once.
+
+    >>> import lucid
+    >>> data = lucid.utils.data.TensorDataset(lucid.arange(5))
+    >>> for (batch,) in lucid.utils.data.DataLoader(data, batch_size=2):
+    ...     print(batch)
+    Tensor([0, 1])
+    Tensor([2, 3])
+    Tensor([4])
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool = False,
+        sampler: Any = None,
+        batch_sampler: Any = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], Any] | None = None,
+        *,
+        generator: random.Generator | None = None,
+        prefetch_factor: int = 2,
+        persistent_workers: bool = False,
+    ) -> None:
+        self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
+        self.num_workers, self.timeout = num_workers, timeout
+        self.worker_init_fn, self.generator = worker_init_fn, generator
+        self.prefetch_factor, self.persistent_workers = prefetch_factor, persistent_workers
+        self.is_iterable = isinstance(dataset, IterableDataset)
+        self._check(shuffle, sampler, batch_sampler)
+        if batch_sampler is not None:
+            self.batch_size = batch_size = None
+        if sampler is None and not self.is_iterable:
+            random_order = RandomSampler(dataset, generator=generator)
+            sampler = random_order if shuffle else SequentialSampler(dataset)
+        if batch_sampler is None and batch_size is not None and not self.is_iterable:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.sampler, self.batch_sampler = sampler, batch_sampler
+        batched = batch_sampler is not None or batch_size is not None
+        self.collate_fn = collate_fn or (default_collate if batched else default_convert)
+        self._kept: Workers | None = None
+
+    def _check(self, shuffle: bool, sampler: Any, batch_sampler: Any) -> None:
+        def refuse(facts: str) -> None:
+            raise ArgumentError(f"DataLoader: {facts}{at_line()}")
+
+        if self.num_workers < 0 or self.prefetch_factor < 1 or self.timeout < 0:
+            refuse("num_workers and timeout are not negative, and prefetch_factor is at least 1")
+        if self.is_iterable and (shuffle or sampler is not None or batch_sampler is not None):
+            refuse("an IterableDataset has its own order; shuffle inside it")
+        if sampler is not None and shuffle:
+            refuse("give shuffle or a sampler, not both")
+        if batch_sampler is not None and (
+            self.batch_size != 1 or shuffle or sampler is not None or self.drop_last
+        ):
+            refuse("batch_sampler stands for batch_size, shuffle, sampler and drop_last")
+        if self.batch_size is None and self.drop_last:
+            refuse("drop_last needs a batch_size")
+        if self.persistent_workers and not self.num_workers:
+            refuse("persistent_workers needs num_workers")
+
+    def __len__(self) -> int:
+        if self.is_iterable:
+            n = len(self.dataset)
+            if self.batch_size is None:
+                return n
+            return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+        return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
+
+    def __iter__(self) -> Iterator[Any]:
+        seed = int(random.randint(0, 2**53, (), generator=self.generator).item())
+        if not self.num_workers:
+            return self._here()
+        if self._kept is not None and self._kept.is_idle():
+            return self._kept.run(self._tasks())
+        workers = Workers(self, seed)
+        if self.persistent_workers:
+            self._kept = workers
+        return workers.run(self._tasks())
+
+    def _tasks(self) -> Iterator[Any]:
+        """What is fetched, in order: an index, a list of them, or for an iterable dataset None."""
+        if self.is_iterable:
+            while True:
+                yield None
+        yield from self.sampler if self.batch_sampler is None else self.batch_sampler
+
+    def _here(self) -> Iterator[Any]:
+        fetcher = Fetcher(self)
+        for task in self._tasks():
+            try:
+                batch = fetcher(task)
+            except EndOfData:
+                return
+            yield batch
+
+
+class EndOfData(Exception):
+    """An iterable dataset has no more examples."""
+
+
+class Fetcher:
+    """Makes the batch of a task from the dataset."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        self.dataset, self.collate = loader.dataset, loader.collate_fn
+        self.batch_size, self.drop_last = loader.batch_size, loader.drop_last
+        self.is_default = loader.collate_fn is default_collate
+        self.examples = iter(loader.dataset) if loader.is_iterable else None
+
+    def __call__(self, task: Any) -> Any:
+        if self.examples is not None:
+            return self.next_examples()
+        if not isinstance(task, (list, tuple)):
+            return self.collate(self.dataset[task])
+        if self.is_default and hasattr(self.dataset, "__getitems__"):
+            found = self.dataset.__getitems__(task)
+            return list(found.batch) if isinstance(found, Stacked) else self.collate(found)
+        return self.collate([self.dataset[i] for i in task])
+
+    def next_examples(self) -> Any:
+        if self.batch_size is None:
+            for example in self.examples:  # type: ignore[union-attr]
+                return self.collate(example)
+            raise EndOfData
+        batch: list[Any] = []
+        for example in self.examples:  # type: ignore[union-attr]
+            batch.append(example)
+            if len(batch) == self.batch_size:
+                break
+        if not batch or (self.drop_last and len(batch) < self.batch_size):
+            raise EndOfData
+        return self.collate(batch)
