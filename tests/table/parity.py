@@ -21,7 +21,9 @@ from tests.table.row import Call, Row, arrays_for, filled, parts_of, rows
 
 NUMPYS_WORDS = {"axis": "dim", "keepdims": "keepdim"}
 RTOL, SLOPE = 1e-8, 1e-7
-NO_DERIVATIVE = ("not implemented", "does not require grad", "not support", "formula for")
+NO_DERIVATIVE = (
+    "not implemented", "does not require grad", "not support", "formula for", "not differentiable",
+)  # fmt: skip
 
 
 class Absent(Exception):
@@ -46,6 +48,8 @@ def to_torch(value: Any) -> Any:
     """An argument as PyTorch takes it: dtypes, and NumPy's words for keywords."""
     if isinstance(value, np.dtype):
         return getattr(torch, value.name)
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value.copy())
     if isinstance(value, dict):
         return {NUMPYS_WORDS.get(key, key): to_torch(part) for key, part in value.items()}
     if type(value) in (tuple, list):
