@@ -161,7 +161,12 @@ PLAIN = [
     Row(
         F + "gelu",
         gelu,
-        [*SHAPES, call(X, "tanh"), call(X, approximate="none"), call(real(5, low=-20, high=20))],
+        [
+            *SHAPES,
+            call(X, approximate="tanh"),
+            call(X, approximate="none"),
+            call(real(5, low=-20, high=20)),
+        ],
         [bad(ArgumentError, "approximate='erf'", X, "erf"), refuses_complex("gelu")],
         rtol={"float32": 5e-5},  # of erfc at -14, which is 1e-44
     ),

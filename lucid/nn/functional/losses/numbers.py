@@ -94,7 +94,10 @@ def smooth_l1_loss(
 def huber_loss(
     input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
 ) -> Any:
-    """d²/2 where d = |x - t| is at most delta, delta (d - delta/2) elsewhere."""
+    """d²/2 where d = |x - t| is at most delta, delta (d - delta/2) elsewhere.
+
+    Its mean is over all elements, also with a weight, as in PyTorch.
+    """
     name, delta = "huber_loss", number("huber_loss", delta, "delta")
     reduction = reduction_of(name, reduction)
     if not delta > 0:
@@ -103,7 +106,11 @@ def huber_loss(
     gap = x - t
     size = abs(gap)
     loss = where(size <= delta, 0.5 * (gap * gap), delta * (size - 0.5 * delta))
-    return weighted(name, loss, weight, reduction)
+    if weight is not None:
+        weight = real(name, weight)
+        same_shape(name, "input and weight", loss, weight)
+        loss = loss * weight
+    return reduced(loss, reduction)
 
 
 @explained
