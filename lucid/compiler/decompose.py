@@ -5,6 +5,7 @@
     einsum          transposes, reshapes, products and sums of two operands at a time
     matmul          of integers: products and sums; of nothing: zeros
     call            its Graph; custom_vjp its forward Graph
+    known_det       the value that it is given, as do other operations that only add a derivative
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from lucid.ops.custom import CustomVjp
 from lucid.ops.exponential import Exp, Log
 from lucid.ops.extrema import Argmax, Argmin, Max, Min
 from lucid.ops.indexing import Gather, TakeAlong
+from lucid.ops.known import KnownDet, KnownPinv, KnownSlogdet
 from lucid.ops.logic import BitwiseOr, Eq, Isfinite, Isinf, Isnan, Ne
 from lucid.ops.movement import Broadcast, Reshape, Transpose
 from lucid.ops.reduction import AllTrue, AnyTrue, LogSumExp, Prod, Sum
@@ -103,6 +105,8 @@ def written_out(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
         source, outs = w.source, w.inline(inner, eqn.inputs[: len(inner.inputs)])
         w.source = source
         return outs
+    if op in (KnownDet, KnownPinv, KnownSlogdet):
+        return eqn.inputs[-len(eqn.outputs) :]
     known = all(SHORT_NAMES[x.type.dtype] in LLVM for x in eqn.inputs)
     if not known and (op is not Einsum or eqn.inputs[0].type.dtype.kind != "c"):
         return None

@@ -133,7 +133,7 @@ def cross(x: Any, y: Any, *, dim: int = -1) -> Any:
     """
     x, y = as_tensor(x), as_tensor(y)
     if x.ndim != y.ndim:
-        raise ShapeError(f"cross: {x.shape} and {y.shape} have different numbers of axes{at_line()}")
+        raise ShapeError(f"cross: {x.shape} and {y.shape}: the numbers of axes differ{at_line()}")
     return adding_products.cross(x, y, dim)
 
 

@@ -27,7 +27,7 @@ from lucid.ops.factorisations import LuFactor, Permutation, rows_of, transposed
 from lucid.ops.indexing import PutAlong, TakeAlong
 from lucid.ops.known import identity
 from lucid.ops.movement import Reshape
-from lucid.ops.promote import as_tensor, promote
+from lucid.ops.promote import as_tensor, cast, promote
 from lucid.ops.shaping import movedim
 from lucid.ops.statistics import square
 from lucid.ops.triangular import LuSolve, TriangularSolve
@@ -173,7 +173,8 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
     rows_agree(name, LU, B)
     outer = outer_shape(name, LU, B)
     lu, b = expanded(LU, outer), expanded(B, outer)
-    order = rows_of(bind(Permutation(lu.shape[-1]), expanded(pivots, outer, 1)), b)
+    swaps = expanded(cast(pivots, "int32"), outer, 1)
+    order = rows_of(bind(Permutation(lu.shape[-1]), swaps), b)
     if not adjoint:
         b = bind(TakeAlong(b.ndim - 2), b, order)
         b = triangular(name, lu, b, False, True)

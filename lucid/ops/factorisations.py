@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.errors import LinAlgError
+from lucid.errors import DTypeError, LinAlgError
 from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
@@ -193,6 +193,8 @@ class Permutation(MatrixwiseConstant):
     size: int
 
     def infer(self, pivots: Type) -> Type:
+        if pivots.dtype != INT32:
+            raise DTypeError(f"permutation: pivots of dtype {pivots.dtype}; they are int32")
         return Type(INT64, (*pivots.shape[:-1], self.size))
 
     def eval(self, pivots: np.ndarray) -> np.ndarray:
