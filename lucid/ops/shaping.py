@@ -278,6 +278,9 @@ def fliplr(x: Any) -> Any:
 
 def flipud(x: Any) -> Any:
     """`x` in reverse order along axis 0."""
+    x = as_tensor(x)
+    if not x.ndim:
+        raise ShapeError(f"flipud: a 0-d tensor has no order{at_line()}")
     return flip(x, 0)
 
 
@@ -286,6 +289,8 @@ def rot90(x: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
     """`x` turned by k quarter turns in the plane of two axes, from the first towards the second."""
     x = as_tensor(x)
     a, b = (axis_of("rot90", d, x.ndim) for d in dims)
+    if a == b:
+        raise AxisError(f"rot90: axis {a} twice; a plane has two axes{at_line()}")
     turns = k % 4
     if turns == 0:
         return flip(x, ())
@@ -297,6 +302,8 @@ def rot90(x: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
 def unbind(x: Any, dim: Any = None, *, axis: Any = None) -> tuple[Any, ...]:
     """The slices of `x` along one axis, which they lack."""
     x = as_tensor(x)
+    if not x.ndim:
+        raise ShapeError(f"unbind: a 0-d tensor has no slices{at_line()}")
     at = axis_of("unbind", either("unbind", ("dim", dim), ("axis", axis), 0), x.ndim)
     ones, before, after = (1,) * x.ndim, x.shape[:at], x.shape[at + 1 :]
     none = (0,) * len(before), (0,) * len(after)
