@@ -48,6 +48,8 @@ WORKLOADS = [
     Workload("per-sample", "gradients a sample, MLP, 256", "samples", ratio=1.0),
     Workload("hvp", "Hessian-vector, MLP 64-128-128-10", "hvp", ratio=0.6),
     Workload("rosenbrock", "Rosenbrock gradient, n 1000", "rosenbrock", ratio=0.15, tolerance=1e-9),
+    Workload("rk4", "RK4, 300 steps of 8 variables, grad", "rk4", ratio=0.5, tolerance=1e-8),
+    Workload("lstm", "LSTM 64, 1,000 steps, batch 16, grad", "lstm", ratio=0.5),
     Workload("add", "call of a + b, 10 elements", "calls", "ADD_SYSTEMS", limit=4.0),
     Workload("leaves", "call with 20 leaves", "calls", "LEAVES_SYSTEMS", limit=15.0),
 ]

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 
 from lucid.compiler.bodies import everywhere
 from lucid.compiler.decompose import decompose
+from lucid.compiler.lifting import lift
 from lucid.compiler.lower import Executable, Lowering
+from lucid.compiler.merging import merge
 from lucid.compiler.pairs import pair
 from lucid.compiler.settle import settle
 from lucid.compiler.share import share
@@ -20,6 +22,8 @@ STAGES = {
     "decomposed": decompose,
     "paired": pair,
     "simplified": simplify,
+    "merged": merge,
+    "lifted": lift,
     "shared": share,
     "sunk": sink,
     "settled": settle,
