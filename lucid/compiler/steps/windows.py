@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from lucid.compiler.arrays import Array
-from lucid.compiler.steps.loops import Int, Loops, Pointer
+from lucid.compiler.steps.loops import Int, Loops, Pointer, Variable
 
 LANES = {"f32": 8, "f64": 4}
 LOCAL_BYTES = 1 << 18
@@ -258,21 +258,35 @@ def fill_row(
 def copy_row(
     code: Loops, a: dict[str, Int], dtype: str, source: Pointer, row: Pointer, count: Int
 ) -> None:
-    """`count` elements that are `step` apart: whole vectors where they are adjacent."""
+    """`count` elements that are `step` apart: vectors where they, or every other one, are adjacent.
+
+    Every other element comes from two vectors that overlap in one: nothing is read beyond the last.
+    """
     element, item = ("float", 4) if dtype == "f32" else ("double", 8)
     lanes = LANES[dtype]
     vector = f"<{lanes} x {element}>"
     apart = a["step2"] * a["s2"]
-    adjacent = code.write(f"and i1 {apart.is_('eq', item)}, {count.is_('sge', lanes)}")
-    with code.when(adjacent):
-        last = count - lanes
-        with code.loop(0, last, lanes) as k:
-            code.store(vector, code.load(vector, source.at(k * item), item), row.at(k * item), item)
-        code.store(
-            vector, code.load(vector, source.at(last * item), item), row.at(last * item), item
-        )
-    rest = code.chosen(adjacent, 0, count)
-    with code.loop(0, rest) as k:
+    long = count.is_("sge", lanes)
+    left = Variable(code, "i64")
+    left.set(count.name)
+    chosen = [*range(0, lanes, 2), *range(lanes + 1, 2 * lanes, 2)]
+    mask = ", ".join(f"i32 {i}" for i in chosen)
+    for step in (1, 2):
+        with code.when(code.write(f"and i1 {apart.is_('eq', step * item)}, {long}")):
+
+            def move(k: Int) -> None:
+                x = code.load(vector, source.at(k * (step * item)), item)
+                if step == 2:
+                    y = code.load(vector, source.at(k * (2 * item) + (lanes - 1) * item), item)
+                    shuffle = f"shufflevector {vector} {x}, {vector} {y}, <{lanes} x i32> <{mask}>"
+                    x = code.write(shuffle)
+                code.store(vector, x, row.at(k * item), item)
+
+            with code.loop(0, count - lanes, lanes) as k:
+                move(k)
+            move(count - lanes)
+            left.set("0")
+    with code.loop(0, Int(code, left.get())) as k:
         code.store(element, code.load(element, source.at(k * apart), item), row.at(k * item), item)
 
 
