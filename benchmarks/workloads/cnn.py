@@ -29,16 +29,11 @@ def network(layer: Any, params: Any, x: Any) -> Any:
 
 def lucid(data: Any) -> Any:
     import lucid
+    import lucid.nn.functional as functional
 
     def layer(x: Any, weight: Any, bias: Any) -> Any:
-        """The convolution as a product with the 9 shifted images."""
-        n, channels, height, width = x.shape
-        x = lucid.pad(x, (1, 1, 1, 1))
-        shifted = [x[:, :, i : i + height, j : j + width] for i in range(3) for j in range(3)]
-        columns = lucid.stack(shifted, 2).reshape(n, channels * 9, height * width)
-        y = weight.reshape(-1, channels * 9) @ columns + bias[:, None]
-        y = lucid.relu(y).reshape(n, -1, height // 2, 2, width // 2, 2)
-        return y.amax((3, 5))
+        y = lucid.relu(functional.conv2d(x, weight, bias, padding=1))
+        return functional.max_pool2d(y, 2)
 
     def loss(params: Any, x: Any, y: Any) -> Any:
         return -(lucid.log_softmax(network(layer, params, x), -1) * y).sum(-1).mean()
