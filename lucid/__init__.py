@@ -379,6 +379,12 @@ _LINALG = {
     "slogdet",
 }  # fmt: skip
 
+_FUNCTIONAL = {
+    "alpha_dropout", "bilinear", "celu", "celu_", "cosine_similarity", "dropout",
+    "feature_alpha_dropout", "group_norm", "hardshrink", "layer_norm", "pairwise_distance",
+    "prelu", "rms_norm", "rrelu", "rrelu_", "selu", "selu_", "threshold", "threshold_",
+}  # fmt: skip
+
 
 def __getattr__(name: str) -> _Any:
     """The parts of the package that `import lucid` leaves until they are first used."""
@@ -386,11 +392,13 @@ def __getattr__(name: str) -> _Any:
         return _importlib.import_module(f"lucid.{name}")
     if name in _LINALG:
         return getattr(_importlib.import_module("lucid.linalg"), name)
+    if name in _FUNCTIONAL:
+        return getattr(_importlib.import_module("lucid.nn.functional"), name)
     raise AttributeError(f"module 'lucid' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER, *_LINALG})
+    return sorted({*globals(), *_LATER, *_LINALG, *_FUNCTIONAL})
 
 __all__ = [
     "Generator",
@@ -410,6 +418,7 @@ __all__ = [
     "adjoint",
     "all",
     "allclose",
+    "alpha_dropout",
     "amax",
     "amin",
     "aminmax",
@@ -442,6 +451,7 @@ __all__ = [
     "baddbmm",
     "bartlett_window",
     "bernoulli",
+    "bilinear",
     "bincount",
     "bitwise_and",
     "bitwise_left_shift",
@@ -466,6 +476,8 @@ __all__ = [
     "cdist",
     "cdouble",
     "ceil",
+    "celu",
+    "celu_",
     "cfloat",
     "chain_matmul",
     "cholesky_solve",
@@ -489,6 +501,7 @@ __all__ = [
     "corrcoef",
     "cos",
     "cosh",
+    "cosine_similarity",
     "count_nonzero",
     "cov",
     "cross",
@@ -513,6 +526,7 @@ __all__ = [
     "divide",
     "dot",
     "double",
+    "dropout",
     "dsplit",
     "dstack",
     "e",
@@ -532,6 +546,7 @@ __all__ = [
     "expit",
     "expm1",
     "eye",
+    "feature_alpha_dropout",
     "fill",
     "fix",
     "flatten",
@@ -566,10 +581,12 @@ __all__ = [
     "gradient",
     "greater",
     "greater_equal",
+    "group_norm",
     "gt",
     "half",
     "hamming_window",
     "hann_window",
+    "hardshrink",
     "heaviside",
     "histc",
     "histogram",
@@ -621,6 +638,7 @@ __all__ = [
     "kaiser_window",
     "kron",
     "kthvalue",
+    "layer_norm",
     "lcm",
     "ldexp",
     "le",
@@ -698,6 +716,7 @@ __all__ = [
     "ones_like",
     "outer",
     "pad",
+    "pairwise_distance",
     "pdist",
     "permute",
     "pi",
@@ -707,6 +726,7 @@ __all__ = [
     "positive",
     "pow",
     "power",
+    "prelu",
     "prod",
     "profile",
     "promote_types",
@@ -735,10 +755,13 @@ __all__ = [
     "resolve_neg",
     "result_type",
     "right_shift",
+    "rms_norm",
     "roll",
     "rot90",
     "round",
     "row_stack",
+    "rrelu",
+    "rrelu_",
     "rsqrt",
     "rsub",
     "save",
@@ -749,6 +772,8 @@ __all__ = [
     "seed",
     "select",
     "select_scatter",
+    "selu",
+    "selu_",
     "set_default_dtype",
     "set_grad_enabled",
     "set_num_threads",
@@ -787,6 +812,8 @@ __all__ = [
     "tensor",
     "tensor_split",
     "tensordot",
+    "threshold",
+    "threshold_",
     "tile",
     "topk",
     "trace",

@@ -32,10 +32,18 @@ def explained(function: F) -> F:
             given = [shown(x) for x in args] + [f"{name}={shown(x)}" for name, x in kwargs.items()]
             raise ArgumentError(
                 f"{function.__name__}({', '.join(given)}): {error}; "
-                f"help(lucid.{function.__name__}) says what it takes{at_line()}"
+                f"help({public_name(function)}) says what it takes{at_line()}"
             ) from error
 
     return call  # type: ignore[return-value]
+
+
+def public_name(function: Callable[..., Any]) -> str:
+    """Where users find a function: lucid.linalg.inv, lucid.sum."""
+    for space in ("nn.functional", "linalg", "special", "fft"):
+        if function.__module__.startswith(f"lucid.{space}"):
+            return f"lucid.{space}.{function.__name__}"
+    return f"lucid.{function.__name__}"
 
 
 def shown(x: Any) -> str:

@@ -2,7 +2,6 @@
 
 import numpy as np
 from scipy import special
-from scipy.spatial import distance
 
 from lucid.errors import ArgumentError, AxisError, DTypeError, IndexingError, ShapeError
 from tests.cases.case import boolean, index, integer, real
@@ -85,12 +84,6 @@ def cosine_similarity(a, b, dim=1, eps=1e-8):
     a, b = np.broadcast_arrays(a, b)
     sizes = (np.maximum(np.linalg.norm(x, axis=dim), eps) for x in (a, b))
     return (a * b).sum(dim) / np.prod(list(sizes), 0)
-
-
-def pdist(x, p=2.0):
-    if p == 0:
-        return distance.pdist(x, "hamming") * x.shape[1]
-    return distance.pdist(x, "chebyshev") if np.isinf(p) else distance.pdist(x, "minkowski", p=p)
 
 
 Q = real(2, 3, 4)
@@ -248,22 +241,6 @@ DISTANCES = [
             call(real(3, 4), real(3, 4), 2.0, 1e-3, True),
         ],
         [bad(ShapeError, "(3, 4) and (3, 5)", real(3, 4), real(3, 5))],
-    ),
-    Row(
-        F + "pdist",
-        pdist,
-        [
-            call(real(4, 3)),
-            call(real(5, 2), 1.0),
-            call(real(3, 4), p=3.0),
-            call(real(4, 3), np.inf),
-            call(real(4, 3), 0.0).but(smooth=False),
-            call(real(1, 3)).but(expected=lambda x: np.zeros(0)),
-        ],
-        [
-            bad(ShapeError, "matrix", real(3)),
-            bad(ShapeError, "not negative", real(3, 2), -1.0),
-        ],
     ),
 ]
 

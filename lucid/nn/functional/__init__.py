@@ -52,7 +52,7 @@ from lucid.nn.functional.convolution import (
     conv_transpose2d,
     conv_transpose3d,
 )
-from lucid.nn.functional.distances import cosine_similarity, pairwise_distance, pdist
+from lucid.nn.functional.distances import cosine_similarity, pairwise_distance
 from lucid.nn.functional.dropout import (
     alpha_dropout,
     dropout,
@@ -113,6 +113,7 @@ from lucid.nn.functional.pooling import (
     max_unpool2d,
     max_unpool3d,
 )
+from lucid.ops.distances import pdist
 from lucid.ops.exponential import sigmoid
 from lucid.ops.trigonometric import tanh
 

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from lucid.errors import ShapeError
-from lucid.ir.binding import bind
-from lucid.ir.source import at_line
-from lucid.ir.tape import wrap
-from lucid.nn.functional.arguments import number, real, reals
+from lucid.nn.functional.arguments import number, reals
 from lucid.ops.arguments import explained
 from lucid.ops.axes import axis_of
 from lucid.ops.conditional import clamp
-from lucid.ops.indexing import Gather
 from lucid.ops.shaping import broadcast_tensors
 from lucid.ops.statistics import norm
 
@@ -46,21 +39,3 @@ def pairwise_distance(
     number("pairwise_distance", p, "p")
     gap = x - y + number("pairwise_distance", eps, "eps")
     return norm(gap, p, -1, keepdim)
-
-
-@explained
-def pdist(input: Any, p: float = 2.0) -> Any:
-    """The p-norms of the differences of every two rows, for pairs (0, 1), (0, 2), ..., (1, 2), ...
-
-    >>> import lucid
-    >>> lucid.nn.functional.pdist(lucid.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
-    Tensor([5.       , 1.       , 4.2426405])
-    """
-    x = real("pdist", input)
-    if x.ndim != 2:
-        raise ShapeError(f"pdist: input of shape {x.shape}; it is a matrix{at_line()}")
-    if not number("pdist", p, "p") >= 0:
-        raise ShapeError(f"pdist: p={p}; it is not negative{at_line()}")
-    first, second = (wrap(i) for i in np.triu_indices(x.shape[0], 1))
-    gap = bind(Gather((0,)), x, first) - bind(Gather((0,)), x, second)
-    return norm(gap, p, 1)
