@@ -54,9 +54,7 @@ def trace_body(what: str, f: Callable[..., Any], tree: Any, types: Sequence[Type
     if not callable(f):
         raise ArgumentError(f"{what}: {f!r} is no function{at_line()}")
     trace = Trace(f"{what} of {function_name(f)}", depth=len(local.maps) + 1)
-    inputs = [
-        leaf(t, trace, TRACE | (GRAD if is_differentiable(t.dtype) else 0)) for t in types
-    ]
+    inputs = [leaf(t, trace, TRACE | (GRAD if is_differentiable(t.dtype) else 0)) for t in types]
     before = local.grad
     local.grad = True
     try:
@@ -294,9 +292,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: An
     end = scalar("fori_loop", upper, "iu", "a bound")
     dtype = end.dtype if isinstance(lower, int) else start.dtype
     start, end = cast(start, dtype), cast(end, dtype)
-    _, val = while_loop(
-        lambda c: c[0] < end, lambda c: (c[0] + 1, body_fun(*c)), (start, init_val)
-    )
+    _, val = while_loop(lambda c: c[0] < end, lambda c: (c[0] + 1, body_fun(*c)), (start, init_val))
     return val
 
 
@@ -319,9 +315,7 @@ def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any
     whole = n // batch_size
     parts = []
     if whole:
-        full = [
-            x[: whole * batch_size].reshape((whole, batch_size, *x.shape[1:])) for x in rows
-        ]
+        full = [x[: whole * batch_size].reshape((whole, batch_size, *x.shape[1:])) for x in rows]
         ys = scan(lambda _, x: (None, vmap(f)(x)), None, unflatten(tree, full))[1]
         flat, out_tree = flatten(ys)
         parts.append([y.reshape((whole * batch_size, *y.shape[2:])) for y in flat])

@@ -168,9 +168,7 @@ class Lifting:
         products = [e for e in found if e is not None and self.is_product(e)]
         stacked = {x for x, _ in (*self.xs, *self.ys)}
         sums = [
-            e
-            for e in found
-            if e is not None and isinstance(e.op, Sum) and e.inputs[0] in stacked
+            e for e in found if e is not None and isinstance(e.op, Sum) and e.inputs[0] in stacked
         ]
         if not found or len(products) + len(sums) != len(found):
             return False

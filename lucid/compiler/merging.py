@@ -158,9 +158,7 @@ def one_of_equals(eqn: Equation) -> Joined:
     results = [*[part.carries[i][3] for i in kept], *[part.ys[i][1] for i in first_y]]
     place = {i: results[k] for k, i in enumerate(kept)}
     names_out = {part.carries[i][3]: place[leader[i]] for i in leader}
-    names_out.update(
-        (out, results[len(kept) + k]) for (_, out), k in zip(part.ys, y_of)
-    )
+    names_out.update((out, results[len(kept) + k]) for (_, out), k in zip(part.ys, y_of))
     return Joined(Equation(new, given, tuple(results), eqn.source), names_out)
 
 
@@ -192,13 +190,11 @@ def shared_body(part: Side, names: dict[Any, Any]) -> Graph:
 
 def replaced(graph: Graph, old: Sequence[Equation], new: Joined) -> Graph:
     """The Graph with one equation for several, in an order in which everything is known in time."""
-    names = new.renamed
+    names: dict[Any, Any] = dict(new.renamed)
     gone = set(old)
     equations = [e for e in graph.equations if e not in gone]
-    equations = [
-        e._replace(inputs=tuple([names.get(x, x) for x in e.inputs])) for e in equations  # type: ignore[call-overload]
-    ]
-    outputs = tuple([names.get(x, x) for x in graph.outputs])  # type: ignore[call-overload]
+    equations = [e._replace(inputs=tuple([names.get(x, x) for x in e.inputs])) for e in equations]
+    outputs = tuple([names.get(x, x) for x in graph.outputs])
     place = graph.equations.index(old[-1]) - len(old) + 1
     ordered = in_order([*equations[:place], new.equation, *equations[place:]])
     return remove_dead(Graph(graph.name, graph.inputs, tuple(ordered), outputs))
@@ -217,7 +213,9 @@ def in_order(equations: Sequence[Equation]) -> list[Equation]:
                 stack.pop()
                 continue
             waiting = [
-                producer[x] for x in eqn.inputs if x in producer and producer[x] not in done  # type: ignore[index]
+                producer[x]
+                for x in eqn.inputs
+                if x in producer and producer[x] not in done  # type: ignore[index]
             ]
             if waiting:
                 stack += waiting

@@ -245,7 +245,4 @@ class WhileStep:
             for v, out in zip(op.results, eqn.outputs)
             for work in moved(layout, values[v], layout.array(out), label)
         ]
-        return [
-            LoopWork(loop, None, before, body.work, label, test.work, goes_on.address, after)
-        ]
-
+        return [LoopWork(loop, None, before, body.work, label, test.work, goes_on.address, after)]

@@ -162,9 +162,7 @@ class Batching:
             names.update(zip(eqn.outputs, new))
         goes_on = names.get(cond.outputs[0], cond.outputs[0])
         first = len(tests)
-        graph = Graph(
-            body.name, (*tests, *body.inputs), tuple(equations), (*body.outputs, goes_on)
-        )
+        graph = Graph(body.name, (*tests, *body.inputs), tuple(equations), (*body.outputs, goes_on))
         begin = first + len(loop.consts)
 
         def keep(given: Sequence[Any], results: Sequence[Any]) -> list[Any]:
@@ -182,9 +180,7 @@ class Batching:
                 if v.loop >= 0:
                     self.forced.add(v)
                     continue
-                ref = self.chain.operand(
-                    over_examples(self.n, False, self.chain.operands[v.place])
-                )
+                ref = self.chain.operand(over_examples(self.n, False, self.chain.operands[v.place]))
             out.append(ref)
         return tuple(out)
 

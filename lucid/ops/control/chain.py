@@ -98,4 +98,3 @@ def referenced(op: Any, n_operands: int) -> tuple[list[Loop], list[Value], list[
         values += [Value(i, k) for k in range(loop.n_carry)]
         stacks += [(i, k) for k in range(len(loop.body.outputs) - loop.n_carry)]
     return loops, [values[v] for v in op.tests], [values[v] for v in op.results]
-

@@ -57,9 +57,7 @@ class Scan(Primitive):
                 raise ShapeError(f"scan: a value of {x} for {self.length} steps")
         steps = [Type(x.dtype, x.shape[1:]) for x in xs]
         if self.body.in_types != (*consts, *carries, *steps):
-            raise ShapeError(
-                f"scan: operands {types} for a body that takes {self.body.in_types}"
-            )
+            raise ShapeError(f"scan: operands {types} for a body that takes {self.body.in_types}")
         out = self.body.out_types
         if out[: self.n_carry] != tuple(carries):
             raise ShapeError(f"scan: carries {tuple(carries)} become {out[: self.n_carry]}")
@@ -87,9 +85,7 @@ class Scan(Primitive):
         d, there = pushed_body(self, ts)
         c_in, k_in, x_in = self.parts(self.body.inputs)
         s_consts, s_carries, s_xs = self.parts(d.seeds)
-        t_init = [
-            (zeros(x) if t is None else t) for x, t, w in zip(carries, t_carries, there) if w
-        ]
+        t_init = [(zeros(x) if t is None else t) for x, t, w in zip(carries, t_carries, there) if w]
         writer = Writer([*self.body.equations, *d.equations])
         n = self.n_carry
         t_outs = [
@@ -119,16 +115,12 @@ class Scan(Primitive):
         d_consts, d_carries, d_xs = self.parts(d.results)
         saved = self.save(d, ys, operands)
         s_carries, s_ys = d.seeds[:n], d.seeds[n:]
-        ct_init = [
-            zeros(y) if ct is None else ct for y, ct, w in zip(ys, cts[:n], there) if w
-        ]
+        ct_init = [zeros(y) if ct is None else ct for y, ct, w in zip(ys, cts[:n], there) if w]
         constant = outside_equations(self.body, invariant(self.body, ()))
         writer = Writer([*constant, *d.equations])
         k_in = self.body.inputs[self.n_consts : self.n_consts + n]
         ct_carries = [
-            writer.zeros(x.type) if r is None else r
-            for x, r, w in zip(k_in, d_carries, there)
-            if w
+            writer.zeros(x.type) if r is None else r for x, r, w in zip(k_in, d_carries, there) if w
         ]
         totals = [Var(r.type) for r in d_consts if r is not None]
         sums = [writer.add(total, r) for total, r in zip(totals, present(d_consts))]
@@ -289,4 +281,3 @@ def invariant(body: Graph, fixed: Sequence[Var]) -> set[Any]:
 
 def outside_equations(body: Graph, known: set[Any]) -> list[Equation]:
     return [eqn for eqn in body.equations if eqn.outputs[0] in known]
-

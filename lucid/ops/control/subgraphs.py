@@ -183,4 +183,3 @@ def owned(values: Sequence[np.ndarray], given: Sequence[np.ndarray]) -> list[np.
             value = value.copy()
         out.append(value)
     return out
-

@@ -77,9 +77,7 @@ class Switch(Primitive):
         given = [*xs, *saved, *[ct for ct in cts if ct is not None]]
         return (None, *choose(parts, chosen, given))
 
-    def saving(
-        self, pulled: list[Differential]
-    ) -> tuple[Switch, list[Type], list[dict[int, Var]]]:
+    def saving(self, pulled: list[Differential]) -> tuple[Switch, list[Type], list[dict[int, Var]]]:
         """A Switch that also gives what the backward branches read.
 
         With it the types of what it gives more, and for each branch which Var stands where.
@@ -117,8 +115,10 @@ class Switch(Primitive):
         outs = batched_outputs(self.branches[0], n, batched, xs)
         last = len(self.branches) - 1
         for number, branch in enumerate(self.branches[1:], 1):
-            here = chosen if chosen.dtype.kind == "b" else (
-                chosen >= number if number == last else chosen == number
+            here = (
+                chosen
+                if chosen.dtype.kind == "b"
+                else (chosen >= number if number == last else chosen == number)
             )
             others = batched_outputs(branch, n, batched, xs)
             outs = [
