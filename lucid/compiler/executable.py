@@ -11,9 +11,11 @@ import numpy as np
 
 from lucid.compiler.groups import Step
 from lucid.compiler.plan import Plan
-from lucid.errors import IndexingError
+from lucid.errors import IndexingError, LinAlgError
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.modes import local
+from lucid.ops.matrices import Matrixwise
+from lucid.ops.refusal import Refuse
 
 
 @dataclass(eq=False)
@@ -65,8 +67,8 @@ class Executable:
             chosen = inputs if self.given is None else [inputs[i] for i in self.given]
             found = self.plan.run(*chosen)
             results = list(self.plan(*self.copied(chosen)) if found is None else found)
-            if self.checks and results.pop():
-                self.explain(inputs)
+            if self.checks and (code := results.pop()):
+                self.explain(inputs, self.parts[0].checks[int(code) - 1])  # type: ignore[union-attr]
             return results
         env: dict[Any, Any] = dict(zip(self.graph.inputs, inputs))
         for part in self.parts:
@@ -74,7 +76,7 @@ class Executable:
                 assert part.plan is not None
                 given = list(part.plan(*[env[x] for x in part.inputs]))
                 if part.checks and given[-1]:
-                    self.explain(inputs)
+                    self.explain(inputs, part.checks[int(given[-1]) - 1])
                 env.update(zip(part.outputs, given))
             else:
                 with np.errstate(all="ignore"):
@@ -89,7 +91,7 @@ class Executable:
         copies = {i for i, place in enumerate(places) if place in self.overwritten}
         return [np.array(x, order="C") if i in copies else x for i, x in enumerate(given)]
 
-    def explain(self, inputs: Sequence[np.ndarray]) -> None:
+    def explain(self, inputs: Sequence[np.ndarray], failed: Equation) -> None:
         """Raise the error that a kernel noted: the interpreter finds it again, with its facts."""
         env: dict[Any, Any] = dict(zip(self.graph.inputs, inputs))
         before = local.source
@@ -101,7 +103,10 @@ class Executable:
                 env.update(zip(eqn.outputs, out if isinstance(out, tuple) else (out,)))
         finally:
             local.source = before
-        raise IndexingError("an index was out of range while this program ran")
+        where = f"   [{failed.source}]" if failed.source else ""
+        if isinstance(failed.op, (Matrixwise, Refuse)):
+            raise LinAlgError(f"{failed.op.name}: there is no result for this matrix{where}")
+        raise IndexingError(f"{failed.op.name}: an index was out of range{where}")
 
     def read(self, x: Any, env: dict[Any, Any]) -> Any:
         if isinstance(x, Literal):
