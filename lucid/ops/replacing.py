@@ -130,7 +130,7 @@ def slice_scatter(
 
 
 def replace_part(name: str, x: Any, index: tuple[Any, ...], src: Any) -> Any:
-    wanted = np.broadcast_to(np.zeros(()), x.shape)[index].shape
+    wanted = getitem(wrap(np.broadcast_to(np.zeros(()), x.shape)), index).shape
     if src.shape != wanted:
         raise ShapeError(f"{name}: src of shape {src.shape} for a part of {wanted}{at_line()}")
     return setitem(x, index, same_dtype(name, src, x))

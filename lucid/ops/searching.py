@@ -15,7 +15,7 @@ import numpy as np
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.source import at_line
-from lucid.ir.tape import wrap
+from lucid.ir.tape import infer, wrap
 from lucid.ir.types import Type
 from lucid.ops.arguments import explained
 from lucid.ops.axes import axis_of, shape_of
@@ -103,7 +103,9 @@ def searchsorted(
 
 def place_in(rows: Any, values: Any, right: bool, narrow: bool) -> Any:
     rows, values = promote(rows, as_tensor(values))
-    found = bind(Searchsorted(bool(right)), rows.detach(), values.detach())
+    op = Searchsorted(bool(right))
+    infer(op, (rows.type, values.type))
+    found = bind(op, rows.detach(), values.detach())
     return cast(found, "int32") if narrow else found
 
 
@@ -186,7 +188,7 @@ def unique_consecutive(
     array = x.array("unique_consecutive")
     axis = None if dim is None else axis_of("unique_consecutive", dim, x.ndim)
     rows = array.reshape(-1) if axis is None else np.moveaxis(array, axis, 0)
-    changed = (rows[1:] != rows[:-1]).reshape(max(len(rows) - 1, 0), -1).any(1)
+    changed = (rows[1:] != rows[:-1]).any(axis=tuple(range(1, rows.ndim)))
     starts = np.concatenate([np.ones(min(len(rows), 1), bool), changed])
     first = np.flatnonzero(starts)
     counts = np.diff(np.append(first, len(rows)))
