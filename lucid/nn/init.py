@@ -1,0 +1,193 @@
+"""Initial values of parameters, written in place: PyTorch's `nn.init`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lucid import random
+from lucid.autograd import no_grad
+from lucid.errors import ArgumentError, ShapeError
+from lucid.ir.source import at_line
+from lucid.linalg import qr
+from lucid.ops.creation import zeros
+from lucid.ops.special_functions import erfinv
+
+GAINS = {
+    "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "conv_transpose1d": 1.0,
+    "conv_transpose2d": 1.0, "conv_transpose3d": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3,
+    "relu": math.sqrt(2.0), "selu": 0.75,
+}  # fmt: skip
+
+
+def calculate_gain(nonlinearity: str, param: Any = None) -> float:
+    """The factor by which weights before a nonlinearity are scaled.
+
+    >>> import lucid
+    >>> lucid.nn.init.calculate_gain("relu") ** 2
+    2.0000000000000004
+    """
+    if nonlinearity == "leaky_relu":
+        slope = 0.01 if param is None else param
+        return math.sqrt(2.0 / (1 + slope**2))
+    if nonlinearity not in GAINS:
+        raise ArgumentError(
+            f"calculate_gain: no gain is known for {nonlinearity!r}; "
+            f"there are leaky_relu, {', '.join(GAINS)}{at_line()}"
+        )
+    return GAINS[nonlinearity]
+
+
+def fans(tensor: Any) -> tuple[int, int]:
+    """How many inputs one output has, and how many outputs one input."""
+    if tensor.ndim < 2:
+        raise ShapeError(
+            f"init: a tensor of shape {tensor.shape} has no fan in and fan out; it needs two "
+            f"axes{at_line()}"
+        )
+    window = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * window, tensor.shape[0] * window
+
+
+def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
+    """Fill with numbers uniform in [a, b)."""
+    with no_grad():
+        drawn = random.rand(*tensor.shape, dtype=tensor.dtype, generator=generator)
+        return tensor.copy_(drawn * (b - a) + a)
+
+
+def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
+    """Fill with normally distributed numbers."""
+    with no_grad():
+        drawn = random.randn(*tensor.shape, dtype=tensor.dtype, generator=generator)
+        return tensor.copy_(drawn * std + mean)
+
+
+def trunc_normal_(
+    tensor: Any,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Any = None,
+) -> Any:
+    """Fill with normally distributed numbers that lie in [a, b]."""
+
+    def below(x: float) -> float:
+        return (1.0 + math.erf((x - mean) / std / math.sqrt(2.0))) / 2.0
+
+    low, high = 2 * below(a) - 1, 2 * below(b) - 1
+    with no_grad():
+        unit = random.rand(*tensor.shape, dtype="float64", generator=generator)
+        drawn = erfinv(unit * (high - low) + low) * (std * math.sqrt(2.0)) + mean
+        return tensor.copy_(drawn.clamp(a, b))
+
+
+def constant_(tensor: Any, val: float) -> Any:
+    """Fill with one number."""
+    with no_grad():
+        return tensor.fill_(val)
+
+
+def ones_(tensor: Any) -> Any:
+    """Fill with ones."""
+    return constant_(tensor, 1.0)
+
+
+def zeros_(tensor: Any) -> Any:
+    """Fill with zeros."""
+    return constant_(tensor, 0.0)
+
+
+def eye_(tensor: Any) -> Any:
+    """Make a matrix the identity."""
+    if tensor.ndim != 2:
+        raise ShapeError(f"eye_: a tensor of shape {tensor.shape} is no matrix{at_line()}")
+    with no_grad():
+        return tensor.copy_(np.eye(*tensor.shape, dtype=tensor.dtype))
+
+
+def dirac_(tensor: Any, groups: int = 1) -> Any:
+    """Make the weights of a convolution keep as many of its channels as they can."""
+    if tensor.ndim not in (3, 4, 5) or tensor.shape[0] % groups:
+        raise ShapeError(
+            f"dirac_: a tensor of shape {tensor.shape} is no weight of a convolution in {groups} "
+            f"groups{at_line()}"
+        )
+    value = np.zeros(tensor.shape, tensor.dtype)
+    per_group = tensor.shape[0] // groups
+    middle = tuple(n // 2 for n in tensor.shape[2:])
+    for group in range(groups):
+        for i in range(min(per_group, tensor.shape[1])):
+            value[(group * per_group + i, i, *middle)] = 1
+    with no_grad():
+        return tensor.copy_(value)
+
+
+def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
+    """Fill uniformly so that variances stay the same forwards and backwards (Glorot)."""
+    bound = gain * math.sqrt(6.0 / sum(fans(tensor)))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
+    """Fill normally so that variances stay the same forwards and backwards (Glorot)."""
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fans(tensor))), generator)
+
+
+def kaiming_scale(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
+    if mode not in ("fan_in", "fan_out"):
+        raise ArgumentError(f"kaiming: mode is fan_in or fan_out, not {mode!r}{at_line()}")
+    fan = fans(tensor)[mode == "fan_out"]
+    return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))
+
+
+def kaiming_uniform_(
+    tensor: Any,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Any:
+    """Fill uniformly so that variances stay the same through rectifiers (He)."""
+    bound = math.sqrt(3.0) * kaiming_scale(tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: Any,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Any:
+    """Fill normally so that variances stay the same through rectifiers (He)."""
+    return normal_(tensor, 0.0, kaiming_scale(tensor, a, mode, nonlinearity), generator)
+
+
+def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
+    """Fill with a random orthogonal matrix; further axes count as columns."""
+    fans(tensor)
+    rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
+    with no_grad():
+        flat = random.randn(rows, columns, generator=generator, dtype=tensor.dtype)
+        q, r = qr(flat.T if rows < columns else flat)
+        q = q * r.diagonal().sign()
+        q = q.T if rows < columns else q
+        return tensor.copy_(gain * q.reshape(tensor.shape))
+
+
+def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
+    """Fill normally, with a fraction of zeros in every column."""
+    if tensor.ndim != 2:
+        raise ShapeError(f"sparse_: a tensor of shape {tensor.shape} is no matrix{at_line()}")
+    rows, columns = tensor.shape
+    normal_(tensor, 0.0, std, generator)
+    n = math.ceil(sparsity * rows)
+    with no_grad():
+        for column in range(columns):
+            chosen = random.randperm(rows, generator=generator)[:n]
+            tensor[chosen, column] = zeros(n, dtype=tensor.dtype)
+    return tensor

@@ -1,0 +1,1 @@
+"""Layers: Modules around the functions of `nn.functional`, by theme."""

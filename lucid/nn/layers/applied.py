@@ -1,0 +1,58 @@
+"""Applied: a layer without parameters, a function with fixed settings."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from lucid.errors import ArgumentError
+from lucid.ir.source import at_line
+from lucid.nn.module import Module
+
+
+class Applied(Module):
+    """`function(*inputs, **settings)`: a subclass names the function and the defaults of settings.
+
+    settings    name -> default, in the order of the constructor's arguments; they are attributes
+    unshown     settings that the repr leaves out while they have their default
+    """
+
+    function: ClassVar[Callable[..., Any]]
+    settings: ClassVar[dict[str, Any]] = {}
+    unshown: ClassVar[tuple[str, ...]] = ("inplace", "reduction")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+        self.__dict__.update(self.bound(args, kwargs))
+
+    def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The settings with what the constructor was given."""
+        names = list(self.settings)
+        kwargs.pop("size_average", None)
+        kwargs.pop("reduce", None)
+        unknown = [name for name in kwargs if name not in names]
+        given = {**dict(zip(names, args)), **kwargs}
+        missing = [n for n in names if self.settings[n] is REQUIRED and n not in given]
+        if len(args) > len(names) or unknown or missing:
+            facts = f"takes {', '.join(names) or 'no settings'}"
+            if missing:
+                facts = f"needs {', '.join(missing)}"
+            raise ArgumentError(f"{type(self).__name__}: {facts}{at_line()}")
+        return {**self.settings, **given}
+
+    def forward(self, *inputs: Any) -> Any:
+        values = self.__dict__
+        chosen = {name: values[name] for name in self.settings}
+        return type(self).function(*inputs, **chosen)
+
+    def extra_repr(self) -> str:
+        shown = [
+            f"{name}={self.__dict__[name]!r}"
+            for name, default in self.settings.items()
+            if name not in self.unshown or self.__dict__[name] != default
+        ]
+        return ", ".join(shown)
+
+
+REQUIRED = inspect.Parameter.empty

@@ -1,0 +1,232 @@
+"""Layers that multiply by a matrix, and those that look rows up in one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import lucid.nn.functional as F
+from lucid.autograd import no_grad
+from lucid.errors import ArgumentError
+from lucid.ir.source import at_line
+from lucid.nn import init
+from lucid.nn.layers.applied import Applied
+from lucid.nn.module import Module
+from lucid.nn.parameter import Parameter
+from lucid.ops.creation import empty
+from lucid.ops.shaping import flatten, unflatten
+
+
+class Identity(Module):
+    """The input as it is; all arguments are accepted."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, x: Any) -> Any:
+        return x
+
+
+class Linear(Module):
+    """x Wᵀ + b.
+
+    >>> import lucid
+    >>> lucid.nn.Linear(3, 2)
+    Linear(in_features=3, out_features=2, bias=True)
+    """
+
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = Parameter(empty(out_features, in_features, dtype=dtype))
+        added = Parameter(empty(out_features, dtype=dtype)) if bias else None
+        self.register_parameter("bias", added)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new initial values."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            bound = 1 / math.sqrt(max(self.in_features, 1))
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, x: Any) -> Any:
+        return F.linear(x, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        sizes = f"in_features={self.in_features}, out_features={self.out_features}"
+        return f"{sizes}, bias={self.bias is not None}"
+
+
+class Bilinear(Module):
+    """x₁ᵀ A x₂ + b."""
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if in1_features <= 0:
+            raise ArgumentError(f"Bilinear: in1_features is positive{at_line()}")
+        self.in1_features, self.in2_features = in1_features, in2_features
+        self.out_features = out_features
+        self.weight = Parameter(empty(out_features, in1_features, in2_features, dtype=dtype))
+        added = Parameter(empty(out_features, dtype=dtype)) if bias else None
+        self.register_parameter("bias", added)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new initial values."""
+        bound = 1 / math.sqrt(self.in1_features)
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, x1: Any, x2: Any) -> Any:
+        return F.bilinear(x1, x2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        sizes = f"in1_features={self.in1_features}, in2_features={self.in2_features}"
+        return f"{sizes}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Table(Module):
+    """What the embeddings share: a table of rows, one of which may stand for padding."""
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, padding_idx: Any, weight: Any, dtype: Any
+    ) -> None:
+        super().__init__()
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise ArgumentError(
+                f"{type(self).__name__}: padding_idx {padding_idx} is out of range for "
+                f"{num_embeddings} rows{at_line()}"
+            )
+        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
+        if weight is None:
+            self.weight = Parameter(empty(num_embeddings, embedding_dim, dtype=dtype))
+            self.reset_parameters()
+        elif tuple(weight.shape) != (num_embeddings, embedding_dim):
+            raise ArgumentError(
+                f"{type(self).__name__}: a weight of shape {weight.shape} for {num_embeddings} "
+                f"rows of {embedding_dim}{at_line()}"
+            )
+        else:
+            self.weight = Parameter(weight)
+
+    def reset_parameters(self) -> None:
+        """Draw new initial values; the row of padding is 0."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx] = 0.0
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Any, freeze: bool = True, **options: Any) -> Any:
+        """A layer around a table that exists, which is not trained where `freeze`."""
+        made: Any = cls
+        rows, columns = embeddings.shape
+        layer = made(rows, columns, _weight=embeddings, **options)
+        layer.weight.requires_grad_(not freeze)
+        return layer
+
+    def extra_repr(self) -> str:
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+
+
+class Embedding(Table):
+    """The rows of a table at integers."""
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(num_embeddings, embedding_dim, padding_idx, _weight, dtype)
+        self.max_norm, self.norm_type = max_norm, norm_type
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
+
+    def forward(self, x: Any) -> Any:
+        return F.embedding(
+            x, self.weight, self.padding_idx, self.max_norm, self.norm_type,
+            self.scale_grad_by_freq, self.sparse,
+        )  # fmt: skip
+
+
+class EmbeddingBag(Table):
+    """Sums, means or maxima of rows of a table, a bag of them at a time."""
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Any = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(num_embeddings, embedding_dim, padding_idx, _weight, dtype)
+        self.max_norm, self.norm_type, self.mode = max_norm, norm_type, mode
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
+        self.include_last_offset = include_last_offset
+
+    def forward(self, x: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
+        return F.embedding_bag(
+            x, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
+            self.mode, self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx,
+        )  # fmt: skip
+
+
+class Flatten(Applied):
+    """The axes from `start_dim` to `end_dim` as one."""
+
+    function = flatten
+    settings = {"start_dim": 1, "end_dim": -1}
+
+
+class Unflatten(Module):
+    """One axis as several."""
+
+    def __init__(self, dim: int, unflattened_size: Any) -> None:
+        super().__init__()
+        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+
+    def forward(self, x: Any) -> Any:
+        return unflatten(x, self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+
+
+class CosineSimilarity(Applied):
+    """The cosine of the angle between vectors along an axis."""
+
+    function = F.cosine_similarity
+    settings = {"dim": 1, "eps": 1e-8}
+
+
+class PairwiseDistance(Applied):
+    """The distance between vectors, row by row."""
+
+    function = F.pairwise_distance
+    settings = {"p": 2.0, "eps": 1e-6, "keepdim": False}
