@@ -16,7 +16,7 @@ from lucid.compiler.nest import GENERAL, Store, Structure, Value
 from lucid.compiler.places import Places
 from lucid.compiler.scalar_code import LLVM, STORED, ScalarWriter, constant
 
-VERSION = 5
+VERSION = 6
 
 INF = float("inf")
 _LIMITS = {
@@ -134,6 +134,17 @@ class Emitter(Places):
         value = self.write(f"load {STORED[dtype]}, ptr {pointer}{self.access()}")
         return self.write(f"icmp ne i8 {value}, 0") if dtype == "bool" else value
 
+    def guarded(self, condition: str, pointer: str, dtype: str) -> str:
+        """What lies at an address where a condition holds, else 0: LLVM makes it a masked load."""
+        before, tag = self.block, f"g{self.number}"
+        self.line(f"br i1 {condition}, label %{tag}, label %{tag}.exit")
+        self.label(tag)
+        found = self.load(pointer, dtype)
+        self.line(f"br label %{tag}.exit")
+        self.label(f"{tag}.exit")
+        zero = constant(0, dtype)
+        return self.write(f"phi {LLVM[dtype]} [ {zero}, %{before} ], [ {found}, %{tag} ]")
+
     def store(self, pointer: str, dtype: str, value: str) -> None:
         if dtype == "bool":
             value = self.write(f"zext i1 {value} to i8")
@@ -177,6 +188,8 @@ class Emitter(Places):
                 places = [env[a] for a in value.args]
                 address = self.pointer(bases[value.param], value.dtype, places)
                 env[v] = self.load(address, value.dtype)
+            elif value.op == "guarded":
+                env[v] = self.guarded(env[value.args[0]], bases[value.param], value.dtype)
             elif value.op == "scan":
                 env[v] = self.scan(v, env, bases)
             else:

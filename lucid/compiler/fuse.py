@@ -6,7 +6,7 @@ read.
 
 Every step has a level, greater than that of all steps it reads from. An equation joins the group of
 an operand if everything else it reads has a lower level: then no cycle can arise, and fusing is
-linear.
+linear. A group of lower level that no step below reads is raised, and computed where it is needed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lucid.compiler.groups import (
-    INDEXED,
+    ELSEWHERE,
     MOST_WEIGHT,
     REDUCTIONS,
     VIEWS,
@@ -39,6 +39,7 @@ from lucid.ops.movement import Broadcast, Reshape, Transpose
 LONG_ROW = 1 << 16  # elements of a row that is still read twice rather than stored
 FEW_ROWS = 8
 SMALL = 4096  # elements of a domain that may be gone over twice whatever its shape
+MOST_READERS = 8  # of a group that is raised
 MOST_LOOPS = 6  # over one row, in each of which what was not stored is computed again
 
 
@@ -77,7 +78,7 @@ class Fuser:
         for eqn, fit in zip(self.graph.equations, fits):
             if not fit or isinstance(eqn.op, Full):
                 out.update(eqn.inputs)
-            elif isinstance(eqn.op, INDEXED):
+            elif isinstance(eqn.op, ELSEWHERE):
                 out.add(eqn.inputs[0])
         return out
 
@@ -126,6 +127,10 @@ class Fuser:
         if isinstance(x, Literal):
             return None
         step = self.step_of.get(self.base(x))
+        return None if step is None else self.root(step)
+
+    def root(self, step: Step) -> Step:
+        """The group that a step has become part of, and otherwise itself."""
         while step in self.merged:
             known = self.merged[step]  # type: ignore[index]
             self.merged[step] = self.merged.get(known, known)  # type: ignore[index]
@@ -137,8 +142,15 @@ class Fuser:
     def alone(self, eqn: Equation) -> None:
         step = Alone(eqn, 1 + max((self.level_of(x) for x in eqn.inputs), default=0))
         self.steps.append(step)
+        self.note_reader(step, eqn)
         for var in eqn.outputs:
             self.step_of[var] = step
+
+    def note_reader(self, step: Step, eqn: Equation) -> None:
+        for x in eqn.inputs:
+            read = self.find(x)
+            if isinstance(read, Group) and read is not step:
+                read.readers.add(step)
 
     def join(self, eqn: Equation) -> bool:
         """Put an equation into the group of an operand, or into a new one."""
@@ -163,9 +175,10 @@ class Fuser:
         """Add an equation to a group if it fits its domain."""
         others = {id(s): s for s in map(self.find, eqn.inputs) if s is not None and s is not group}
         peers = [s for s in others.values() if s.level >= group.level]
+        apart = {self.find(x) for x in self.read_from_memory(eqn)}
         if any(not isinstance(s, Group) or s.level > group.level for s in peers):
             return False
-        if any(self.find(x) in (group, *peers) for x in self.read_from_memory(eqn)):
+        if not apart.isdisjoint((group, *peers)):
             return False
         coords = self.place(group, eqn)
         if coords is None:
@@ -183,12 +196,31 @@ class Fuser:
             return not group.equations and self.add(group, eqn, coords)
         for peer, renaming in renamings:
             group, coords = self.merge(group, peer, renaming, coords)  # type: ignore[arg-type]
+        for other in others.values():
+            if other not in peers and other not in apart:
+                group, coords = self.raise_up(group, other, eqn, coords)
         return self.add(group, eqn, coords)
 
+    def raise_up(
+        self, group: Group, other: Step, eqn: Equation, coords: Coords
+    ) -> tuple[Group, Coords]:
+        """The group with one of lower level that `eqn` reads, where nothing between needs that."""
+        if not isinstance(other, Group) or len(other.readers) > MOST_READERS:
+            return group, coords
+        if any(self.root(reader).level <= group.level for reader in other.readers):
+            return group, coords
+        names = self.renaming(group, other, eqn, coords)
+        if names is None or (other.reduced and any(a != b for a, b in names.items())):
+            return group, coords
+        fits = weight_of(eqn) + group.weight + other.weight <= MOST_WEIGHT
+        if not fits or not self.may_reduce(group, eqn, coords, [other]):
+            return group, coords
+        return self.merge(group, other, names, coords)
+
     def read_from_memory(self, eqn: Equation) -> list[Any]:
-        """Operands that an equation does not read point by point: from views, or at indices."""
+        """Operands that an equation does not read point by point: from views, or elsewhere."""
         out = [x for x in eqn.inputs if isinstance(x, Var) and not self.reading(x).plain]
-        return [eqn.inputs[0], *out] if isinstance(eqn.op, INDEXED) else out
+        return [eqn.inputs[0], *out] if isinstance(eqn.op, ELSEWHERE) else out
 
     def add(self, group: Group, eqn: Equation, coords: Coords) -> bool:
         out = eqn.outputs[0]
@@ -202,6 +234,7 @@ class Fuser:
             coords = tuple(a for i, a in enumerate(coords) if i not in eqn.op.axes)  # type: ignore[attr-defined]
         group.weight += weight_of(eqn)
         group.equations.append(eqn)
+        self.note_reader(group, eqn)
         group.coords[out] = coords
         self.step_of[out] = group
         return True
@@ -300,7 +333,9 @@ class Fuser:
         group.points.update({var: renamed(c, names) for var, c in peer.points.items()})
         group.equations += peer.equations
         group.loops.update(peer.loops)
+        group.readers |= peer.readers
         group.weight += peer.weight
+        group.level = max(group.level, peer.level)
         self.merged[peer] = group
         return group, coords
 

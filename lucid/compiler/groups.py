@@ -16,11 +16,12 @@ from lucid.ops.creation import Full, Iota
 from lucid.ops.extrema import Max, Min
 from lucid.ops.indexing import Gather, PutAlong, TakeAlong
 from lucid.ops.kinds import Elementwise
-from lucid.ops.movement import Broadcast, Flip, Reshape, Slice, Transpose
+from lucid.ops.movement import Broadcast, Flip, Pad, Reshape, Slice, Transpose
 from lucid.ops.reduction import AllTrue, AnyTrue, Prod, Sum
 
 VIEWS = (Broadcast, Flip, Imag, Real, Reshape, Slice, Transpose)
 INDEXED = (Gather, TakeAlong)  # the first operand is read at indices, from memory
+ELSEWHERE = (*INDEXED, Pad)  # the first operand is read at other points, from memory
 REDUCTIONS: dict[type, str] = {
     Sum: "sum", Prod: "prod", Max: "max", Min: "min", AnyTrue: "any", AllTrue: "all",
 }  # fmt: skip
@@ -41,6 +42,7 @@ class Group:
     points     the same for the points at which its equation is computed: before a reduction
     loops      the loop over the reduced axes in which each Var is known: the reductions before it
     weight     how long the code is, about
+    readers    the steps that read what is computed here
     """
 
     sizes: tuple[int, ...]
@@ -51,6 +53,7 @@ class Group:
     points: dict[Var, Coords] = field(default_factory=dict)
     loops: dict[Var, int] = field(default_factory=dict)
     weight: int = 0
+    readers: set[Step] = field(default_factory=set)
 
 
 @dataclass(eq=False)
@@ -100,6 +103,12 @@ def fusible(eqn: Equation) -> bool:
     if isinstance(eqn.op, INDEXED):
         types = [x.type for x in eqn.inputs]
         return all(SHORT_NAMES[t.dtype] in LLVM for t in types) and types[0].size > 0
+    if isinstance(eqn.op, Pad):
+        shape = eqn.inputs[0].type.shape
+        left = [n + min(a, 0) + min(b, 0) for n, a, b in zip(shape, eqn.op.low, eqn.op.high)]
+        plain = isinstance(eqn.inputs[0], Var) and not any(eqn.op.interior)
+        countable = max(eqn.outputs[0].type.shape, default=0) < 2**31
+        return out in LLVM and plain and countable and min(left, default=0) > 0
     if isinstance(eqn.op, PutAlong):  # one element a row: where the index is that of the point
         values, indices = (x.type for x in eqn.inputs)
         known = out in LLVM and SHORT_NAMES[indices.dtype] in LLVM
@@ -112,7 +121,7 @@ def fusible(eqn: Equation) -> bool:
 
 def aligned(eqn: Equation, ndim: int) -> list[tuple[Any, int]]:
     """The operands that are read at the equation's points, and the axis where theirs begin."""
-    if isinstance(eqn.op, INDEXED):
+    if isinstance(eqn.op, ELSEWHERE):
         return [(x, 0) for x in eqn.inputs[1:]]
     return [(x, ndim - x.type.ndim) for x in eqn.inputs]
 

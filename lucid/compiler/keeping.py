@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import Any
 
 from lucid.compiler import scalars
-from lucid.compiler.nest import Nest, Store, Value
+from lucid.compiler.nest import READS, Nest, Store, Value
 
-LEAVES = ("load", "const", "number", "iota", "reduce")
+LEAVES = ("load", "guarded", "const", "number", "iota", "reduce")
 
 
 def keep_costly(nest: Nest, addresses: Sequence[Any]) -> Nest:
@@ -88,7 +88,7 @@ def is_safe(nest: Nest, buffer: int, loop: int, addresses: Sequence[Any]) -> boo
     place, strides = addresses[buffer], nest.buffers[buffer].strides
     needed = last_loops(nest)
     for v, value in enumerate(nest.values):
-        if value.op == "load" and value.param != buffer and addresses[value.param] == place:
+        if value.op in READS and value.param != buffer and addresses[value.param] == place:
             if needed[v] > loop or nest.buffers[value.param].strides != strides:
                 return False
     others = {store.buffer for store in nest.stores} - {buffer}

@@ -52,7 +52,8 @@ def buffer_views(nest: Nest) -> list[tuple[str, tuple[int, ...], tuple[int, ...]
     lister = Lister(nest)
     out = []
     for b, buffer in enumerate(nest.buffers):
-        axes = [(nest.sizes[a], s) for a, s in enumerate(buffer.strides) if s]
+        sizes = [n for _, n in buffer.box] or nest.sizes
+        axes = [(sizes[a], s) for a, s in enumerate(buffer.strides) if s]
         axes += [nest.places[k][:2] for k in lister.places_of(b)]
         out.append((buffer.dtype, tuple(n for n, _ in axes), tuple(s for _, s in axes)))
     return out
@@ -150,12 +151,18 @@ class Lister:
 
     def element(self, buffer: int, at: Sequence[str] = ()) -> str:
         """The element of a buffer at this point of the domain."""
-        axes = [f"i{a}" for a, s in enumerate(self.nest.buffers[buffer].strides) if s]
+        found = self.nest.buffers[buffer]
+        starts = [start for start, _ in found.box] or [0] * len(found.strides)
+        indices = [f"i{a} - {start}" if start else f"i{a}" for a, start in enumerate(starts)]
+        axes = [index for index, stride in zip(indices, found.strides) if stride]
         return f"b{buffer}[{', '.join([*axes, *at]) or '()'}]"
 
     def expression(self, value: Value, args: list[str]) -> str:
         if value.op == "load":
             return self.element(value.param)
+        if value.op == "guarded":
+            zero = number(0, value.dtype)
+            return f"({self.element(value.param)} if {bare(args[0])} else {zero})"
         if value.op == "at":
             return self.element(value.param, args)
         if value.op == "place":

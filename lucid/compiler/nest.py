@@ -14,7 +14,7 @@ kernel.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ import numpy as np
 from lucid.ir.types import DTYPES
 
 CODED = ("pow", "floor_divide", "remainder", "fmod", "left_shift", "right_shift")  # by constants
+READS = ("load", "at", "guarded")
 GENERAL = 2  # the class of a stride that is neither 0 nor 1
 
 
@@ -33,8 +34,8 @@ class Value(NamedTuple):
     op "load" reads buffer `param`, "const" is the number `param`, "number" the argument `param` of
     the kernel, "iota" the index along axis `param`, "reduce" combines its argument over the reduced
     axes by `param`. "place" is how far an index leads by the Place of number `param`, "at" reads
-    buffer `param` at the sum of such places, and "scan" is a running result along the reduced axes.
-    The rest are scalar operations.
+    buffer `param` at the sum of such places, "guarded" reads it where its argument is true and is 0
+    elsewhere, "scan" is a running result along the reduced axes. The rest are scalar operations.
     """
 
     op: str
@@ -44,10 +45,20 @@ class Value(NamedTuple):
 
 
 class Buffer(NamedTuple):
-    """An array: its dtype, and its strides, in elements, along the axes of the domain."""
+    """An array: its dtype, and its strides, in elements, along the axes of the domain.
+
+    Where it covers a part of the domain, `box` says for each axis at which index it begins and how
+    far it goes; what lies outside is never read.
+    """
 
     dtype: str
     strides: tuple[int, ...]
+    box: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def shift(self) -> int:
+        """How many elements before the array the domain begins."""
+        return sum(start * stride for (start, _), stride in zip(self.box, self.strides))
 
 
 class Store(NamedTuple):
@@ -162,7 +173,7 @@ class Structure:
     @staticmethod
     def buffer_of(value: Value) -> int:
         """The buffer that a value reads, -1 where it reads none."""
-        if value.op in ("load", "at"):
+        if value.op in READS:
             return value.param
         return value.param.buffer if value.op == "scan" else -1
 
@@ -229,14 +240,18 @@ def simplify_axes(nest: Nest) -> Nest:
     return Nest(
         tuple(math.prod(nest.sizes[a] for a in group) for group in groups),
         tuple(nest.reduced[group[0]] for group in groups),
-        tuple(
-            Buffer(b.dtype, tuple(b.strides[group[-1]] for group in groups)) for b in nest.buffers
-        ),
+        tuple(_with_axes(b, [group[-1] for group in groups]) for b in nest.buffers),
         values,
         nest.stores,
         nest.places,
         nest.numbers,
     )
+
+
+def _with_axes(buffer: Buffer, axes: Sequence[int]) -> Buffer:
+    """A buffer along some of the axes, which stand for all."""
+    box = tuple(buffer.box[a] for a in axes) if buffer.box else ()
+    return Buffer(buffer.dtype, tuple(buffer.strides[a] for a in axes), box)
 
 
 def _counted(nest: Nest, axis: int) -> bool:
@@ -247,5 +262,7 @@ def _counted(nest: Nest, axis: int) -> bool:
 
 def _joinable(nest: Nest, a: int, b: int) -> bool:
     if nest.reduced[a] != nest.reduced[b] or _counted(nest, a) or _counted(nest, b):
+        return False
+    if any(buf.box and buf.box[b] != (0, nest.sizes[b]) for buf in nest.buffers):
         return False
     return all(buf.strides[a] == buf.strides[b] * nest.sizes[b] for buf in nest.buffers)

@@ -14,6 +14,7 @@ from lucid.compiler.arrays import Array, dense
 from lucid.compiler.groups import INDEXED, REDUCTIONS, Group, Reading, scalar_name
 from lucid.compiler.keeping import keep_costly
 from lucid.compiler.nest import (
+    READS,
     Buffer,
     Nest,
     Place,
@@ -28,10 +29,11 @@ from lucid.ir.graph import Equation, Literal, Var
 from lucid.ir.types import SHORT_NAMES, Type
 from lucid.ops.creation import Full, Iota
 from lucid.ops.indexing import PutAlong, TakeAlong
+from lucid.ops.movement import Pad, Slice
 
 COSTS = {
     "load": 0.1, "const": 0.0, "number": 0.0, "reduce": 0.1, "iota": 0.05, "place": 0.2, "at": 0.4,
-    "scan": 1.0,
+    "guarded": 0.2, "scan": 1.0,
 }  # fmt: skip
 EXPENSIVE = 0.6  # ns for a function such as exp
 CHEAP = 0.06
@@ -66,7 +68,7 @@ def prune(nest: Nest) -> Nest:
     numbers: list[Any] = []
     for v in values:
         value = nest.values[v]
-        param = buffer_at[value.param] if value.op in ("load", "at") else value.param
+        param = buffer_at[value.param] if value.op in READS else value.param
         if value.op == "number":
             param = len(numbers)
             numbers.append(nest.numbers[value.param])
@@ -271,6 +273,8 @@ class NestBuilder:
             return self.indexed(eqn, points)
         if isinstance(eqn.op, PutAlong):
             return self.put(eqn, points)
+        if isinstance(eqn.op, Pad):
+            return self.padded(eqn, points)
         args = tuple(self.operand(x, points) for x in eqn.inputs)
         if isinstance(eqn.op, Full):
             return args[0]
@@ -296,6 +300,35 @@ class NestBuilder:
         buffer = self.buffer(array, coords)
         return self.add(Value("at", tuple(places), array.dtype, buffer))
 
+    def padded(self, eqn: Equation, points: Sequence[int | None]) -> int:
+        """An array around which there are zeros: read where the point lies in it."""
+        op: Any = eqn.op
+        array = uncut(self.layout.array(eqn.inputs[0]), op.low, op.high)
+        dtype, ndim = array.dtype, len(self.group.sizes)
+        box = [(0, n) for n in self.group.sizes]
+        strides, inside = [0] * ndim, []
+        for axis, low, n, apart in zip(points, op.low, array.shape, array.strides):
+            if axis is None:
+                continue
+            start, size = max(low, 0), self.group.sizes[axis]
+            strides[axis], box[axis] = apart, (start, n)
+            index = self.add(Value("iota", (), "i32", axis))
+            if start > 0:
+                inside.append(Value("ge", (index, self.integer(start)), "bool"))
+            if start + n < size:
+                inside.append(Value("lt", (index, self.integer(start + n)), "bool"))
+        self.buffers.append(Buffer(dtype, tuple(strides), tuple(box)))
+        self.arrays.append(array)
+        if not inside:
+            return self.add(Value("load", (), dtype, len(self.buffers) - 1))
+        condition = self.add(inside[0])
+        for value in inside[1:]:
+            condition = self.add(Value("bitwise_and", (condition, self.add(value)), "bool"))
+        return self.add(Value("guarded", (condition,), dtype, len(self.buffers) - 1))
+
+    def integer(self, n: int) -> int:
+        return self.literal(Literal(n, np.dtype("int32")))
+
     def place(self, index: int, place: Place) -> int:
         """How far an index leads."""
         key = (index, place.size, place.stride)
@@ -313,6 +346,15 @@ class NestBuilder:
         zero = self.add(Value("const", (), dtype, 0))
         added = self.add(Value("add", (zero, value), dtype))
         return self.add(Value("where", (found, added, zero), dtype))
+
+
+def uncut(array: Array, low: Sequence[int], high: Sequence[int]) -> Array:
+    """The part of an array that padding by negative numbers leaves."""
+    starts = tuple(max(-n, 0) for n in low)
+    limits = tuple(n - max(-k, 0) for n, k in zip(array.shape, high))
+    found = array.view(Slice(starts, limits, (1,) * len(starts)))
+    assert found is not None
+    return found
 
 
 def read_axes(

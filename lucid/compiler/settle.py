@@ -1,7 +1,8 @@
 """settle: Graph -> Graph with a copy wherever memory cannot be read as it lies.
 
 After it every view can be taken of the memory of what it shows, every operand of a matrix product
-has rows or columns of adjacent elements, and every output is computed into memory of its own.
+has rows or columns of adjacent elements, what is padded has adjacent elements, and every output is
+computed into memory of its own.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from lucid.ir.types import SHORT_NAMES
 from lucid.ops.contraction import Matmul
 from lucid.ops.copying import COPY
 from lucid.ops.creation import Full
+from lucid.ops.movement import Pad
 
 
 def settle(graph: Graph) -> Graph:
@@ -49,6 +51,8 @@ class Settler:
             inputs = tuple([self.readable(x, eqn) for x in inputs])
         elif isinstance(eqn.op, CONTROL):
             inputs = tuple([self.in_order(x, eqn) for x in inputs])
+        elif isinstance(eqn.op, Pad) and isinstance(inputs[0], Var) and inputs[0].type.ndim:
+            inputs = (self.adjacent(inputs[0], eqn),)
         self.equations.append(Equation(eqn.op, inputs, eqn.outputs, eqn.source))
         for var in eqn.outputs:
             self.layouts[var] = Array.of(None, var.type)
@@ -76,6 +80,11 @@ class Settler:
             self.compute(Equation(Full((), SHORT_NAMES[x.dtype]), (x,), (out,), eqn.source))
             return out
         return x if self.layouts[x].is_dense else self.copied(x, eqn)
+
+    def adjacent(self, x: Var, eqn: Equation) -> Var:
+        """An operand that loops read under a condition: one by one if not adjacent."""
+        longer = eqn.outputs[0].type.shape[-1] > x.type.shape[-1]
+        return self.copied(x, eqn) if longer and self.layouts[x].strides[-1] > 1 else x
 
     def copied(self, x: Var, eqn: Equation | None) -> Var:
         out = Var(x.type)

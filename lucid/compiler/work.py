@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lucid.compiler.arrays import Array
@@ -38,7 +38,11 @@ class NestWork:
         if nest.structure.mode == "rows" and all(nest.reduced):
             grain = self.grain or extent
             words.append(grain)
-        args: list[Any] = [*[array.address for array in self.arrays], *words]
+        starts = [
+            replace(array, offset=array.offset - buffer.shift) if buffer.box else array
+            for array, buffer in zip(self.arrays, nest.buffers)
+        ]
+        args: list[Any] = [*[array.address for array in starts], *words]
         if nest.places:
             assert self.status is not None
             args += [self.status.address, *[word for place in nest.places for word in place]]

@@ -1,0 +1,144 @@
+"""sink, as text: slices, pads and joins of computed values are taken of what lies in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lucid
+from lucid.compiler.fused_text import count_steps
+from lucid.compiler.pipeline import compile_graph, stages
+from lucid.compiler.sink import sink
+from lucid.ir import evaluate, parse, verify
+from tests.compiler.agreement import same_bits
+
+
+def sunk(text: str) -> str:
+    return str(verify(sink(parse(text))))
+
+
+def test_a_slice_of_a_result_is_a_result_of_slices():
+    assert (
+        sunk("""graph f(x: f32[9], y: f32[9]):
+    %0: f32[9] = mul x y
+    %1: f32[4] = slice[starts=(2,), limits=(6,), strides=(1,), drop=()] %0
+    %2: f32[]  = sum[axes=(0,)] %1
+    return %2""")
+        == """\
+graph f(x: f32[9], y: f32[9]):
+    %0: f32[4] = slice[starts=(2,), limits=(6,), strides=(1,), drop=()] x
+    %1: f32[4] = slice[starts=(2,), limits=(6,), strides=(1,), drop=()] y
+    %2: f32[4] = mul %0 %1
+    %3: f32[]  = sum[axes=(0,)] %2
+    return %3"""
+    )
+
+
+def test_a_padded_result_is_chosen_where_the_index_lies_inside():
+    assert (
+        sunk("""graph f(x: f32[4,3], y: f32[3]):
+    %0: f32[4,3] = add x y
+    %1: f32[7,3] = pad[low=(1,0), high=(2,0), interior=(0,0)] %0
+    return %1""")
+        == """\
+graph f(x: f32[4,3], y: f32[3]):
+    %0: f32[7,3]  = pad[low=(1,0), high=(2,0), interior=(0,0)] x
+    %1: f32[7,3]  = add %0 y
+    %2: i32[7,3]  = iota[shape=(7,3), axis=0, dtype='i32']
+    %3: bool[7,3] = ge %2 1
+    %4: bool[7,3] = lt %2 5
+    %5: bool[7,3] = bitwise_and %3 %4
+    %6: f32[7,3]  = where %5 %1 0.0:f32
+    return %6"""
+    )
+
+
+LEFT_ALONE = {
+    "an exponential that is needed whole as well": """graph f(x: f32[9]):
+    %0: f32[9] = exp x
+    %1: f32[8] = slice[starts=(1,), limits=(9,), strides=(1,), drop=()] %0
+    %2: f32[8] = slice[starts=(0,), limits=(8,), strides=(1,), drop=()] %0
+    %3: f32[8] = sub %1 %2
+    return %3""",
+    "a result that lies in memory anyway": """graph f(x: f32[9]):
+    %0: f32[9] = mul x x
+    %1: f32[11] = pad[low=(1,), high=(1,), interior=(0,)] %0
+    return %0, %1""",
+    "a slice that no loop reads": """graph f(x: f32[9,9]):
+    %0: f32[9,9] = mul x x
+    %1: f32[4,9] = slice[starts=(0,0), limits=(4,9), strides=(1,1), drop=()] %0
+    %2: f32[4,9] = matmul %1 x
+    return %2""",
+    "zeros between elements": """graph f(x: f32[9]):
+    %0: f32[9] = mul x x
+    %1: f32[17] = pad[low=(0,), high=(0,), interior=(1,)] %0
+    return %1""",
+}
+
+
+@pytest.mark.parametrize("name", LEFT_ALONE)
+def test_what_is_left_alone(name):
+    text = str(parse(LEFT_ALONE[name]))
+    assert sunk(text) == text
+
+
+def test_a_window_of_an_index_begins_where_the_window_does():
+    graph = parse("""graph f(x: i32[4]):
+    %0: i32[7] = iota[shape=(7,), axis=0, dtype='i32']
+    %1: i32[7] = mul %0 %0
+    %2: i32[4] = slice[starts=(2,), limits=(6,), strides=(1,), drop=()] %1
+    %3: i32[4] = add %2 x
+    return %3""")
+    x = np.arange(4, dtype="int32")
+    assert count_steps(stages(graph)["settled"]) == (1, 0)
+    assert compile_graph(graph)([x])[0].tolist() == [4, 10, 18, 28]
+
+
+def neighbours(x):
+    return ((x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2).sum()
+
+
+def smooth(x):
+    return (x[1:, 1:] * x[:-1, :-1] - x[1:, :-1]).sum()
+
+
+A, B = (
+    lucid.tensor(np.linspace(-2, 3, 35).reshape(7, 5)),
+    lucid.tensor(np.linspace(1, 2, 15).reshape(3, 5)),
+)
+PROGRAMS = {
+    "gradient of neighbours": (lucid.func.grad(neighbours), (A[:, 0] + 0,)),
+    "gradient in two axes": (lucid.func.grad(smooth), (A,)),
+    "gradient of a gradient": (
+        lucid.func.grad(lambda x: (lucid.func.grad(smooth)(x) ** 2).sum()), (A,)
+    ),
+    "joined": (lambda a, b: lucid.cat([a * 2, b + 1, a[:2]], 0) ** 2, (A, B)),
+    "rolled": (lambda a: lucid.roll(a * 3, (2, 3), (0, 1)) - a, (A,)),
+    "padded and cut": (lambda a: lucid.pad(a * a, (1, 2, -2, 3)) + 1, (A,)),
+    "padded in an axis of size 1": (lambda a: lucid.pad(a[:1] - 1, (0, 0, 2, 1)) * a[:4], (A,)),
+    "padded twice": (lambda a: lucid.pad(lucid.pad(a * 2, (1, 0)) * 3, (0, 1, 2, 2)) - 1, (A,)),
+    "a slice with an axis dropped": (lambda a: (a * 2)[3] + (a - 1)[2:5, 1].sum(), (A,)),
+    "broadcast": (lambda a: lucid.pad((a[:, :1] * 2).expand(7, 5) + 1, (1, 1)) * 2, (A,)),
+    "transposed": (lambda a: (a * 2).T[1:4] + lucid.pad(a, (0, 0, 0, -4)).sum(), (A,)),
+    "infinities outside": (lambda a: lucid.pad(1 / a[1:-1], (1, 1, 1, 1)) * 2, (A * 0 + 1,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results_are_the_same_to_the_bit(name):
+    f, args = PROGRAMS[name]
+    graph = lucid.ir.trace(f)(*args)
+    arrays = [np.asarray(x) for x in args]
+    for got, want in zip(compile_graph(graph)(arrays), evaluate(graph, *arrays)):
+        if "sum" in str(graph):
+            np.testing.assert_allclose(got, want, rtol=1e-13)
+        else:
+            assert same_bits(got, want)
+
+
+@pytest.mark.parametrize(
+    "name", ["gradient of neighbours", "gradient in two axes", "joined", "rolled"]
+)
+def test_they_are_one_kernel_without_memory_between(name):
+    f, args = PROGRAMS[name]
+    assert count_steps(stages(lucid.ir.trace(f)(*args))["settled"]) == (1, 0)
