@@ -208,7 +208,7 @@ def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: Any = None) -> Lstsq:
             f"the numbers of rows differ{at_line()}"
         )
     outer_shape("lstsq", A, b)
-    parts = svd(A.detach(), full_matrices=False)
+    parts = svd(A, full_matrices=False)
     limit = cutoff(parts.S, A.shape, None, rcond)
     x = product(pseudo_inverse(A, parts, limit), b)
     none = wrap(np.zeros(0, parts.S.dtype))
@@ -241,7 +241,7 @@ def tensorsolve(A: Any, B: Any, dims: Any = None) -> Any:
     A, B = promote(as_tensor(A), as_tensor(B), floating=True)
     if dims is not None:
         moved = [axis_of("tensorsolve", d, A.ndim) for d in dims]
-        A = movedim(A, moved, range(A.ndim - len(moved), A.ndim))
+        A = movedim(A, moved, tuple(range(A.ndim - len(moved), A.ndim)))
     shape, n = A.shape[B.ndim :], math.prod(B.shape)
     if math.prod(shape) != n or math.prod(A.shape[: B.ndim]) != n:
         raise ShapeError(

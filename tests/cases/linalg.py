@@ -20,8 +20,8 @@ from tests.cases.case import Arg, Case, complex_, integer, real
 
 @dataclass(frozen=True)
 class Matrix(Arg):
-    """A matrix of a `form`: "definite", "regular" (far from singular) or "spread" (whose
-    eigenvalues and singular values are far apart)."""
+    """A matrix of a `form`: "definite", "regular" (far from singular), "spread" (whose eigenvalues
+    and singular values are far apart) or "hermitian" (and spread)."""
 
     form: str = "regular"
 
@@ -35,6 +35,7 @@ class Matrix(Arg):
             x = x + 3 * np.eye(m, n)
         else:
             x = 0.3 * x + 2 * steps
+            x = (x + x.swapaxes(-1, -2).conj()) / 2 if self.form == "hermitian" else x
         wide = {"complex": {2: "complex64", 4: "complex64", 8: "complex128"}}
         size = np.dtype(dtype).itemsize
         return x.astype(wide["complex"][size] if self.kind == "complex" else dtype)
@@ -60,8 +61,8 @@ def each(f, a, *others):
     flat = [x.reshape(-1, *x.shape[-2:]) for x in (a, *others)]
     results = [f(*ms) for ms in zip(*flat)]
     if isinstance(results[0], tuple):
-        return tuple(np.stack(r).reshape(*outer, *np.shape(r[0])) for r in zip(*results))
-    return np.stack(results).reshape(*outer, *results[0].shape)
+        return tuple(np.stack(r).reshape((*outer, *np.shape(r[0]))) for r in zip(*results))
+    return np.stack(results).reshape((*outer, *results[0].shape))
 
 
 def cholesky(a):
@@ -162,7 +163,7 @@ CASES = [
     Case(
         Permutation(2),
         (Arg("int", (2,), 1, 3, dtype="int32"),),
-        lambda p: np.array([0, 1] if p[0] == 2 and p[1] == 1 or (p == [1, 2]).all() else [1, 0]),
+        lambda p: np.array([0, 1] if (p[0] == 2 and p[1] == 1) or (p == [1, 2]).all() else [1, 0]),
     ),
     Case(Qr(), (matrix(3, 3),), lambda a: each(np.linalg.qr, a)),
     Case(Qr(), (matrix(2, 4, 2),), lambda a: each(np.linalg.qr, a)),
