@@ -191,8 +191,9 @@ DRIVERS = (None, "gels", "gelsy", "gelsd", "gelss")
 def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: Any = None) -> Lstsq:
     """The X of least norm that minimises ‖A X - B‖, with residuals, rank and singular values.
 
-    It goes by the pseudo-inverse, whatever the driver. The residuals ‖A X - B‖² of each column are
-    given where A has more rows than columns.
+    It goes by the pseudo-inverse; the driver says, as in PyTorch, which results are given: residuals
+    ‖A X - B‖² with "gels", "gelsd" and "gelss" (and more rows than columns), the rank with all but
+    "gels", singular values with "gelsd" and "gelss". Others are empty.
     """
     if driver not in DRIVERS:
         names = ", ".join(map(repr, DRIVERS[1:]))
@@ -211,9 +212,10 @@ def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: Any = None) -> Lstsq:
     parts = svd(A, full_matrices=False)
     limit = cutoff(parts.S, A.shape, None, rcond)
     x = product(pseudo_inverse(A, parts, limit), b)
-    none = wrap(np.zeros(0, parts.S.dtype))
-    residuals = square(product(A, x) - b).sum(dim=-2) if m > n else none
-    rank = (parts.S > limit).sum(dim=-1)
+    none, driver = wrap(np.zeros(0, parts.S.dtype)), driver or "gelsy"
+    measured = m > n and driver != "gelsy"
+    residuals = square(product(A, x) - b).sum(dim=-2) if measured else none
+    rank = wrap(np.zeros(0, "int64")) if driver == "gels" else (parts.S > limit).sum(dim=-1)
     values = parts.S if driver in ("gelsd", "gelss") else none
     if vector:
         x = bind(Reshape(x.shape[:-1]), x)
