@@ -14,12 +14,13 @@ from typing import Any
 from lucid.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
 from lucid.errors import DTypeError, LucidError, ShapeError
 from lucid.ir.binding import fresh
-from lucid.ir.cut import Cut, cut
+from lucid.ir.cut import Cut
 from lucid.ir.modes import local
 from lucid.ir.pytree import flatten, unflatten
-from lucid.ir.sharing import storage_of, tensor_of
+from lucid.ir.sharing import node_of, storage_of, tensor_of
 from lucid.ir.source import at_line
 from lucid.ir.tape import TRACE, Traced, is_recording, residual, wrap
+from lucid.ir.template import find_cut
 from lucid.ir.tracing import function_name
 from lucid.ir.types import is_differentiable
 from lucid.mapping import vmap
@@ -69,7 +70,8 @@ class Run:
             result, self.aux = result
         leaves, self.out_tree = flatten(result)
         self.outputs = [as_tensor(y) for y in leaves]
-        self.cut: Cut = cut(self.inputs, self.outputs)
+        ends = [node_of(y) for y in self.outputs]
+        self.cut: Cut = find_cut(ends, [node_of(x) for x in self.inputs])
         self.outer = 0
         for node in [x.node for x in self.primals] + [self.cut.slots[s] for s in self.cut.captured]:
             if node is not None:

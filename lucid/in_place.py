@@ -15,7 +15,7 @@ from lucid.ir.binding import bind
 from lucid.ir.modes import local
 from lucid.ir.sharing import node_of
 from lucid.ir.source import at_line, caller
-from lucid.ir.tape import Node, Traced, is_recording, noted, wrap
+from lucid.ir.tape import GRAD, Node, Traced, is_recording, noted, recording, wrap
 from lucid.mutation import RANK, assign, check_writable, flags_of, is_recorded, touch
 from lucid.ops import (
     adding_products,
@@ -54,9 +54,17 @@ def in_place(
 ) -> Callable[..., Any]:
     """The in-place method of a function: `add_` of `add`; `ufunc` does it where none is tracked."""
     name = name or function.__name__ + "_"
-    fast = None if ufunc is None else quiet(_into(ufunc))
+    fast = None if ufunc is None else quiet(ufunc, into=True)
+    is_binary = ufunc is not None and ufunc.nin == 2
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_binary and len(args) == 1 and is_plain_write(self, args[0]):
+            try:
+                fast(self.value, args[0].value)  # type: ignore[misc]
+                touch(self)
+                return self
+            except Exception:
+                pass  # what is wrong, also with read-only memory, is found on the long way
         if fast is not None and not kwargs and _at_once(fast, self, args, name):
             return self
         old = before_write(self)
@@ -70,10 +78,6 @@ def in_place(
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"`{function.__name__}` in place: the result is stored in this tensor."
     return method
-
-
-def _into(ufunc: np.ufunc) -> Callable[..., Any]:
-    return lambda *xs: ufunc(*xs, out=xs[0])
 
 
 def _at_once(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], what: str) -> bool:
@@ -103,6 +107,17 @@ def _at_once(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], what: str)
         return False
     touch(x)
     return True
+
+
+def is_plain_write(x: Any, other: Any) -> bool:
+    """True where a tensor that is no view takes a value of its dtype, and nobody records it."""
+    if other.__class__ is not x.__class__ or x.origin is not None or recording[0]:
+        return False
+    if x.value is None or other.value is None or other.value.dtype is not x.value.dtype:
+        return False
+    a, b = x.node, other.node
+    flags = (0 if a is None else a.flags) | (0 if b is None else b.flags)
+    return (not flags or (flags == GRAD and not local.grad)) and not local.maps
 
 
 def before_write(x: Any) -> Any:

@@ -107,6 +107,10 @@ class Operators(Traced):
     __hash__ = object.__hash__
 
     def __matmul__(self, other: Any) -> Any:
+        if other.__class__ is self.__class__:
+            a, b = self.value, other.value
+            if a is not None and b is not None and a.dtype is b.dtype:
+                return bind_pair(contraction.MATMUL, self, other)
         return contraction.matmul(self, other) if _operand(other) else NotImplemented
 
     def __rmatmul__(self, other: Any) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,9 @@ from lucid.ir.types import Type
 from lucid.ops.promote import as_tensor, cast
 from lucid.transforms.constants import filled, zeros_like
 from lucid.transforms.differentiate import prepare
+
+
+UNHELD = 2  # references to a Node that nothing but the function that frees it has
 
 
 def backward(
@@ -64,10 +69,14 @@ def backward(
     if keep_grad:
         for row in cut.rows:
             cell_of(cut.slots[row[2]]).retain = True
-    starts = [cut.slots[slot] for slot in cut.inputs]
+    starts = leaf_nodes(cut)
     grads = run(cut, seeds, create_graph, retain_graph or create_graph, keep=True)
     given: set[int] = {id(seed.value) for seed in seeds}
+    plain = not create_graph and not is_recording()
     for node, g in zip(starts, grads):
+        if plain and g is not None and is_fresh(node.cell, g, given):
+            node.cell.grad = g
+            continue
         if g is None and inputs is None:  # reached through floor, round and the like: zero
             g = wrap(np.zeros(node_type(node).shape, node_type(node).dtype))
         if g is not None:
@@ -172,16 +181,26 @@ def free(cut: Cut, types: Sequence[Type]) -> None:
     """Drop the equations and saved values of a Cut; a later backward through them is an error.
 
     What a freed Node remembers of its leaves are their cells, so that it keeps no value alive.
+    Nodes that only later equations held are gone once those have let them go.
     """
-    starts = [cut.slots[slot] for slot in cut.inputs]
-    leaves = tuple([node if node.cell is None else node.cell for node in starts])
-    for row in cut.rows:
+    slots = cut.slots
+    leaves = tuple([node if node.cell is None else node.cell for node in leaf_nodes(cut)])
+    for row in reversed(cut.rows):
         slot = row[2]
-        node = cut.slots[slot]
+        node: Any = slots[slot]
+        slots[slot] = None  # type: ignore[call-overload]
+        if getrefcount(node) == UNHELD:
+            continue
         node.type = types[slot]
         node.op = FREED
         node.inputs = leaves
-        node.saved = node.outs = node.stamp = None
+        node.saved = None
+        if node.outs is not None or node.stamp is not None:
+            node.outs = node.stamp = None
+
+
+def leaf_nodes(cut: Cut) -> list[Node]:
+    return [cut.slots[slot] for slot in cut.inputs]
 
 
 def accumulate(node: Node, g: Any, create_graph: bool, given: set[int]) -> None:
@@ -202,6 +221,17 @@ def accumulate(node: Node, g: Any, create_graph: bool, given: set[int]) -> None:
         cell.grad.array()[...] += g.value
     for hook in list(cell.after.values()):
         hook(cell.grad)
+
+
+def is_fresh(cell: Any, g: Any, given: set[int]) -> bool:
+    """True for a gradient that a leaf without one, and without hooks, can take as it is."""
+    if cell is None or cell.grad is not None or cell.hooks or cell.after or g.node is not None:
+        return False
+    value = g.value
+    if value is None or value.base is not None or id(value) in given or not value.flags.writeable:
+        return False
+    given.add(id(value))
+    return True
 
 
 def owned(grads: Sequence[Any]) -> list[Any]:
@@ -253,6 +283,8 @@ def as_seeds(given: Any, n: int) -> list[Any]:
 def seed_for(root: Any, given: Any) -> Any:
     """The cotangent of a root: ones by default; a scalar broadcasts."""
     if given is None:
+        if root.shape == () and not root.node.flags & TRACE:
+            return wrap(one(root.dtype))
         return filled(1.0, root.shape, root.dtype, root.node.flags & TRACE)
     seed = cast(as_tensor(given), root.dtype)
     if seed.shape == root.shape:
@@ -262,6 +294,13 @@ def seed_for(root: Any, given: Any) -> Any:
     raise ShapeError(
         f"backward: a gradient of shape {seed.shape} for an output of shape {root.shape}{at_line()}"
     )
+
+
+@lru_cache
+def one(dtype: np.dtype) -> np.ndarray:
+    array = np.ones((), dtype)
+    array.flags.writeable = False
+    return array
 
 
 def tracked(root: Any) -> bool:

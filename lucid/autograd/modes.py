@@ -45,6 +45,26 @@ class Mode:
         return wrapped  # type: ignore[return-value]
 
 
+class Grad(Mode):
+    """A Mode that only says whether operations are recorded: entered at every training step."""
+
+    def __init__(self, grad: bool) -> None:
+        self.grad = grad
+        self.outer: list[bool] = []
+
+    @property
+    def modes(self) -> dict[str, Any]:  # type: ignore[override]
+        return {"grad": self.grad}
+
+    def __enter__(self) -> Mode:
+        self.outer.append(local.grad)
+        local.grad = self.grad
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        local.grad = self.outer.pop()
+
+
 def _generator(function: Any, modes: dict[str, Any]) -> Any:
     """A generator whose own code runs in the modes, and the code between its values does not."""
 
@@ -83,12 +103,12 @@ def no_grad(function: Any = None) -> Any:
     ...     print((x * 2).requires_grad)
     False
     """
-    return _maybe_decorator(Mode(grad=False), function)
+    return _maybe_decorator(Grad(False), function)
 
 
 def enable_grad(function: Any = None) -> Any:
     """Record again, inside a `no_grad` block."""
-    return _maybe_decorator(Mode(grad=True), function)
+    return _maybe_decorator(Grad(True), function)
 
 
 def inference_mode(mode: Any = True) -> Any:

@@ -17,9 +17,9 @@ class _Modes(threading.local):
     maps: tuple[Any, ...] = ()  # the running vmaps, innermost last
 
     def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        plain = self.grad and self.source is None and self.recorder is None
-        super().__setattr__("plain", plain)
+        modes = self.__dict__
+        modes[name] = value
+        modes["plain"] = self.grad and self.source is None and self.recorder is None
 
 
 local = _Modes()

@@ -10,17 +10,28 @@ import optree
 
 NAMESPACE = "lucid"
 _registered: set[type] = set()
+_leaves: set[type] = set()  # classes seen that are no trees
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
     """The leaves of a tree and its structure. None is an empty tree, as in JAX."""
     leaves, structure = optree.tree_flatten(tree, namespace=NAMESPACE)
-    new = {type(x) for x in leaves if dataclasses.is_dataclass(x) and not isinstance(x, type)}
-    if new := {cls for cls in new if cls not in _registered and not hasattr(cls, "__lucid_leaf__")}:
-        for cls in new:
+    unknown = {x.__class__ for x in leaves} - _leaves
+    if unknown:
+        trees = [cls for cls in unknown if is_tree(cls)]
+        _leaves.update(unknown.difference(trees))
+        for cls in trees:
             register_dataclass(cls)
-        return flatten(tree)
+        if trees:
+            return flatten(tree)
     return list(leaves), structure
+
+
+def is_tree(cls: type) -> bool:
+    """True for a class whose instances are to be trees of their fields, but are not yet."""
+    if not dataclasses.is_dataclass(cls) or hasattr(cls, "__lucid_leaf__"):
+        return False
+    return cls not in _registered
 
 
 def unflatten(structure: Any, leaves: Iterable[Any]) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from lucid.ir.cut import Cut, cut_to_leaves
+from lucid.ir.cut import Cut, cut_nodes, cut_to_leaves
 from lucid.ir.graph import Literal
 from lucid.ir.markers import ALIAS
 from lucid.ir.tape import GRAD, Node
@@ -47,8 +47,8 @@ class Template:
                 known = node.saved if node.type is None else node.type
                 self.leaves.append((slot, node.flags & GRAD, known.dtype, known.shape))
 
-    def match(self, ends: list[Node]) -> Cut | None:
-        """The Cut of the tape behind `ends`, if it has this structure."""
+    def match(self, ends: list[Node], starts: list[Node] | None = None) -> Cut | None:
+        """The Cut of the tape behind `ends`, from leaves or from `starts`, if it is like this."""
         slots: list[Any] = [None] * len(self.cut.slots)
         for slot, end in zip(self.cut.outputs, ends):
             slots[slot] = end  # type: ignore[index]
@@ -69,6 +69,8 @@ class Template:
                 x = inputs[position]
                 if x is not literal and (x.__class__ is not Literal or x.key != literal.key):
                     return None
+        if starts is not None and not self.begins(slots, starts):
+            return None
         for slot, flags, dtype, shape in self.leaves:
             node = slots[slot]
             if (
@@ -84,20 +86,34 @@ class Template:
             return None  # one Node in two places: its gradient would come in parts
         return self.cut.taken_over(slots)
 
+    def begins(self, slots: list[Any], starts: list[Node]) -> bool:
+        """Are the inputs that a tape has led to `starts`, and all else older, or no result?"""
+        for slot, start in zip(self.cut.inputs, starts):
+            if slots[slot] is None:
+                slots[slot] = start
+            elif slots[slot] is not start:
+                return False
+        floor = min([start.serial for start in starts], default=0)
+        for slot in self.cut.captured:
+            node = slots[slot]
+            if node.__class__ is Node and node.op is not None and node.serial >= floor:
+                return False
+        return True
 
-def find_cut(ends: list[Node]) -> Cut:
-    """`cut_to_leaves`, the short way where a template matches."""
-    source = ends[0].source
+
+def find_cut(ends: list[Node], starts: list[Node] | None = None) -> Cut:
+    """`cut_to_leaves`, or `cut_nodes` from `starts`, the short way where a template matches."""
+    source = ends[0].source if ends else None
     if source.__class__ is not tuple:
-        return cut_to_leaves(ends)
-    key = (id(source[0]), source[1], len(ends))
+        return cut_to_leaves(ends) if starts is None else cut_nodes(starts, ends)
+    key = (id(source[0]), source[1], len(ends), -1 if starts is None else len(starts))
     candidates = _templates.get(key)
     if candidates is not None:
         for template in candidates:
-            cut = template.match(ends)
+            cut = template.match(ends, starts)
             if cut is not None:
                 return cut
-    cut = cut_to_leaves(ends)
+    cut = cut_to_leaves(ends) if starts is None else cut_nodes(starts, ends)
     if describable(cut):
         candidates = _templates.setdefault(key, [])
         candidates.insert(0, Template(cut))
@@ -109,6 +125,9 @@ def find_cut(ends: list[Node]) -> Cut:
 
 def describable(cut: Cut) -> bool:
     """Can it be compared edge by edge? Not with renamed inputs or several outputs an equation."""
+    made = {row[2] for row in cut.rows}
+    if not made or not made.isdisjoint(cut.inputs):
+        return False
     if len(cut.rows) > LONGEST or any(slot.__class__ is not int for slot in cut.outputs):
         return False
     for op, refs, slot, group, _ in cut.rows:

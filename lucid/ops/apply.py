@@ -58,6 +58,10 @@ def unary(op: Elementwise, x: Any) -> Any:
 
 def floating(op: Elementwise, x: Any) -> Any:
     """`op` of a tensor; integers and booleans become the default float."""
+    if isinstance(x, Traced):
+        value = x.value
+        if value is not None and value.dtype.kind == "f" and "f" in op.accepts:
+            return bind_one(op, x)
     if not isinstance(x, Traced):
         x = as_tensor(x)
     if x.dtype.kind not in "fc":

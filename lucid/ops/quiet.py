@@ -21,13 +21,17 @@ except Exception:  # another NumPy, which keeps its error state elsewhere
     _IGNORE = None
 
 
-def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
+def quiet(function: Callable[..., Any], into: bool = False) -> Callable[..., Any]:
     """`function` with floating-point warnings ignored while it runs.
+
+    into    a ufunc writes its result over its first operand
 
     >>> import numpy as np
     >>> quiet(np.log)(np.zeros(2)).tolist()
     [-inf, -inf]
     """
+    if into:
+        return _quiet_into(function)
     if _IGNORE is None:
         return np.errstate(all="ignore")(function)
     if getattr(function, "nin", 0) == 1:
@@ -40,6 +44,20 @@ def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
         before = _set(_IGNORE)
         try:
             return function(*xs)
+        finally:
+            _reset(before)
+
+    return run
+
+
+def _quiet_into(ufunc: Any) -> Callable[..., Any]:
+    if _IGNORE is None or ufunc.nin != 2:
+        return quiet(lambda *xs: ufunc(*xs, xs[0]))
+
+    def run(x: Any, y: Any) -> Any:
+        before = _set(_IGNORE)
+        try:
+            return ufunc(x, y, x)
         finally:
             _reset(before)
 

@@ -17,7 +17,7 @@ from lucid.ops.kinds import times
 from lucid.ops.movement import both_batched
 from lucid.ops.promote import as_tensor, cast, to_floating
 from lucid.ops.quiet import quiet
-from lucid.ops.reduction import Sum, after_examples, reduced_axes, spread
+from lucid.ops.reduction import Sum, after_examples, reduced, reduced_axes, spread
 
 
 class Normalised(Primitive, abstract=True):
@@ -40,9 +40,13 @@ class Normalised(Primitive, abstract=True):
         return bind(type(self)(after_examples(self.axes)), x)
 
 
+_largest: Any = np.maximum.reduce
+_total: Any = np.add.reduce
+
+
 def _shifted(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     """`x` less its largest element in each row."""
-    return np.asarray(x - np.maximum.reduce(x, axes, keepdims=True))
+    return np.asarray(x - _largest(x, axes, None, None, True))
 
 
 class Softmax(Normalised):
@@ -54,7 +58,7 @@ class Softmax(Normalised):
             return x.copy()
         y = _shifted(x, self.axes)
         np.exp(y, out=y)
-        y /= np.add.reduce(y, self.axes, keepdims=True)
+        y /= _total(y, self.axes, None, None, True)
         return y
 
     def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
@@ -72,7 +76,7 @@ class LogSoftmax(Normalised):
         if x.size == 0:
             return x.copy()
         y = _shifted(x, self.axes)
-        y -= np.log(np.add.reduce(np.exp(y), self.axes, keepdims=True))
+        y -= np.log(_total(np.exp(y), self.axes, None, None, True))
         return y
 
     def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
@@ -145,4 +149,4 @@ def _normalise(op: type[Normalised], x: Any, dim: Any, axis: Any, dtype: Any) ->
     if x.dtype.kind == "c":
         facts = f"operand of dtype {x.dtype}; it takes floating dtypes"
         raise DTypeError(f"{op.name}: {facts}{at_line()}")
-    return bind(op(reduced_axes(op.name, x.ndim, dim, axis)), x)
+    return reduced(op(reduced_axes(op.name, len(x.shape), dim, axis)), x)

@@ -13,7 +13,7 @@ from lucid.ops.arguments import explained
 from lucid.ops.axes import axis_of, with_ones
 from lucid.ops.extrema import amax, amin
 from lucid.ops.promote import as_tensor, cast, to_floating
-from lucid.ops.reduction import Sum, kept, reduced_axes, sum
+from lucid.ops.reduction import Sum, kept, reduced, reduced_axes, sum
 from lucid.ops.selection import Selected, pick
 from lucid.ops.sorting import Sort
 
@@ -37,7 +37,7 @@ def mean(
     if x.dtype.kind not in "fc":
         raise DTypeError(f"mean: {x.dtype} cannot hold a mean; name a floating dtype{at_line()}")
     axes = reduced_axes("mean", x.ndim, dim, axis)
-    total = bind(Sum(axes), x) / float(count(x.shape, axes))
+    total = reduced(Sum(axes), x) / float(count(x.shape, axes))
     keep = keepdim if keepdims is None else keepdims
     return kept(total, x, axes) if keep else total
 

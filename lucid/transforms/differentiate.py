@@ -37,13 +37,15 @@ class Prepared:
 
     residuals    (slot, output index) of every value it reads
     types        the Type of every slot
+    complete     is no derivative zero?
     size         how many equations and slots it holds, for the cache
     """
 
-    __slots__ = ("derivative", "program", "residuals", "size", "types")
+    __slots__ = ("complete", "derivative", "program", "residuals", "size", "types")
 
     def __init__(self, derivative: Derivative, graph: Graph, vars: list[Var]) -> None:
         self.derivative = derivative
+        self.complete = all(derivative.nonzero)
         if len(derivative.graph.equations) <= VERIFIED_EQUATIONS:
             verify(derivative.graph)
         self.program = Runner(derivative.graph)
@@ -74,7 +76,8 @@ class Prepared:
         else:
             arrays = [residual(node) for node in nodes]
             given = [*arrays, *[seed.value for seed in chosen], *self.derivative.constants]
-            outputs = [wrap(y) for y in self.program(given)]
+            found = [wrap(y) for y in self.program(given)]
+            return found if self.complete else self.derivative.spread(found)
         return self.derivative.spread(
             [wrap(y.array) if isinstance(y, Literal) else y for y in outputs]
         )

@@ -14,6 +14,8 @@ import pytest
 
 import lucid
 from lucid.compiler import hot, pipeline
+from lucid.ir import template
+from lucid.ir.cut import cut_nodes
 from lucid.ir.interpret import Hot, Program, Runner
 
 ROOT = Path(lucid.__file__).parent.parent
@@ -95,7 +97,7 @@ def test_a_failure_to_compile_warns_once_and_interprets(monkeypatch):
     monkeypatch.setattr(Hot, "threshold", 2)
     monkeypatch.setattr(Hot, "compile", staticmethod(hot.compile_hot))
 
-    def broken(graph):
+    def broken(graph, into=None):
         raise RuntimeError("no such instruction")
 
     monkeypatch.setattr(pipeline, "compile_graph", broken)
@@ -205,3 +207,34 @@ def test_eight_threads_run_backward_of_one_structure(compiled):
         for result in results:
             for a, b in zip(result, want[number]):
                 np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+def test_a_gradient_function_that_comes_again_is_recognised_without_cutting(monkeypatch):
+    cuts = []
+    monkeypatch.setattr(template, "cut_nodes", lambda *xs: cuts.append(1) or cut_nodes(*xs))
+    factors = lucid.tensor([2.0, 3.0])
+    gradient = lucid.func.grad(lambda x, n: (x**n * factors).sum())
+    for k in range(1, 6):
+        x = lucid.full((2,), float(k))
+        assert gradient(x, 2).tolist() == [4.0 * k, 6.0 * k]
+    assert len(cuts) == 1
+    assert gradient(x, 3).tolist() == [150.0, 225.0], "another literal is another structure"
+    assert len(cuts) == 2
+
+
+def test_a_tape_that_leads_elsewhere_is_not_taken_for_the_same():
+    scale = {"by": lucid.tensor([1.0, 1.0])}
+
+    def f(x, y):
+        return (x * scale["by"] * y).sum()
+
+    gradient = lucid.func.grad(f, argnums=(0, 1))
+    x, y = lucid.tensor([2.0, 3.0]), lucid.tensor([5.0, 7.0])
+    for _ in range(3):
+        assert [g.tolist() for g in gradient(x, y)] == [[5, 7], [2, 3]]
+    inner = lucid.func.grad(lambda z: gradient(x * z, y)[1].sum())
+    assert inner(lucid.tensor(4.0)).item() == 5.0
+    scale["by"] = lucid.tensor([10.0, 1.0], requires_grad=True)
+    assert [g.tolist() for g in gradient(x, y)] == [[50, 7], [20, 3]]
+    twice = lucid.func.grad(lambda x: f(x, x))
+    assert twice(x).tolist() == [40.0, 6.0]
