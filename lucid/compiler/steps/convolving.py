@@ -159,18 +159,16 @@ def write_out(
 ) -> None:
     element, item, vector = kinds(dtype)
     places = table(code, a, "vector_table")
-    targets = [code.load_int(places.at((v + j) * 16 + 8)) for j in range(block[1])]
-    for i in range(block[0]):
-        with code.when((m + i).is_("slt", a["results"])):
-            begin = out.at((m + i) * a["om"])
-            for j, target in enumerate(targets):
-                total = sums.at(32 * (i * block[1] + j))
-                if dense:
-                    code.store(vector, code.load(vector, total, 32), begin.at(target), item)
-                    continue
-                with code.loop(0, a["lanes"]) as lane:
-                    one = code.load(element, total.at(lane * item), item)
-                    code.store(element, one, begin.at(target + lane * a["o2"]), item)
+    rows, columns = block
+    with code.loop(0, (a["results"] - m).min(rows)) as i, code.loop(0, columns) as j:
+        total = sums.at((i * columns + j) * 32)
+        target = out.at((m + i) * a["om"] + code.load_int(places.at((v + j) * 16 + 8)))
+        if dense:
+            code.store(vector, code.load(vector, total, 32), target, item)
+        else:
+            with code.loop(0, a["lanes"]) as lane:
+                one = code.load(element, total.at(lane * item), item)
+                code.store(element, one, target.at(lane * a["o2"]), item)
 
 
 @dataclass(eq=False)
@@ -221,7 +219,7 @@ class ConvolveWork:
 
 
 def block_of(results: int, vectors: int) -> tuple[int, int]:
-    """Rows and columns of the block that is held in registers: as little as possible for nothing."""
+    """Rows and columns of the block in registers, with as little as possible done for nothing."""
     most, found = registers(), []
     for rows in range(1, min(results, 8) + 1):
         for columns in range(1, min(most // rows, 8) + 1):
@@ -249,7 +247,7 @@ def packed(
     rows: int,
     label: str,
 ) -> tuple[Array, list[Any]]:
-    """Weights (G, M, C, three axes) as (G, blocks, C, three axes, rows), zeros in the last block."""
+    """Weights (G, M, C, three axes) as (G, blocks, C, three axes, rows)."""
     g, m, *rest = shape
     blocks, whole = math.ceil(m / rows), m // rows
     target = layout.workspace("weights", Type(weights.type.dtype, (g, blocks, *rest, rows)))
@@ -341,7 +339,7 @@ class ConvolutionStep:
 
 
 class ConvolutionTransposeStep:
-    """For each residue of the places modulo the stride a convolution with the taps that lead there."""
+    """For each residue modulo the stride a convolution with the taps that lead there."""
 
     accepts = staticmethod(known)
 

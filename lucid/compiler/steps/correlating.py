@@ -88,12 +88,10 @@ def correlate_kernel(dtype: str, rows: int, columns: int) -> TextKernel:
             is_first = step.is_("eq", begin)
             with code.loop(0, count, rows) as m, code.loop(0, a["rows"], columns) as k:
                 y = local.at(a["y_local"] + m * a["y_row_bytes"])
-                passed = ", ".join(
-                    f"ptr {p.name}" for p in [y, local, places, offsets.at(k * 8), sums]
-                )
-                code.line(
-                    f"call void @multiply({passed}, i64 {vectors.name}, i64 {a['y_row_bytes'].name})"
-                )
+                given = [y, local, places, offsets.at(k * 8), sums]
+                passed = [f"ptr {p.name}" for p in given]
+                passed += [f"i64 {vectors.name}", f"i64 {a['y_row_bytes'].name}"]
+                code.line(f"call void @multiply({', '.join(passed)})")
                 add_up(code, a, dtype, (rows, columns), sums, out, m0, count, m, k, is_first)
     return TextKernel(name, code.text())
 
@@ -130,14 +128,8 @@ def gather(
             low = code.chosen(counts, skipped[2], a["t2"])
             at = (first[0] + i) * a["y0"] + (first[1] + j) * a["y1"] + (first[2] + low) * a["y2"]
             fill_row(code, element, item, row, code.int(0), low, "0.0")
-            there = y_words(a, code)
-            copy_row(code, there, dtype, plane.at(at), row.at(low * item), a["t2"] - low)
+            copy_row(code, dtype, plane.at(at), row.at(low * item), a["t2"] - low, a["y2"])
             fill_row(code, element, item, row, a["t2"], row_bytes // item, "0.0")
-
-
-def y_words(a: dict[str, Int], code: Loops) -> dict[str, Int]:
-    """What `copy_row` asks for: elements that are y2 apart."""
-    return {"step2": code.int(1), "s2": a["y2"]}
 
 
 def multiply(code: Loops, dtype: str, rows: int, columns: int) -> None:
@@ -180,19 +172,18 @@ def add_up(
     element, item, vector = kinds(dtype)
     name = f"llvm.vector.reduce.fadd.v{LANES[dtype]}{dtype}"
     code.declarations[f"declare {element} @{name}({element}, {vector})"] = None
-    for i in range(block[0]):
-        with code.when((m + i).is_("slt", count)):
-            begin = out.at((m0 + m + i) * a["rows"] * item)
-            for j in range(block[1]):
-                with code.when((k + j).is_("slt", a["rows"])):
-                    place = begin.at((k + j) * item)
-                    total = code.load(vector, sums.at(32 * (i * block[1] + j)), 32)
-                    zero = f"{element} -0.0, {vector} {total}"
-                    value = code.write(f"call reassoc {element} @{name}({zero})")
-                    before = code.load(element, place, item)
-                    added = code.write(f"fadd {element} {before}, {value}")
-                    chosen = f"select i1 {is_first}, {element} {value}, {element} {added}"
-                    code.store(element, code.write(chosen), place, item)
+    rows, columns = block
+    with (
+        code.loop(0, (count - m).min(rows)) as i,
+        code.loop(0, (a["rows"] - k).min(columns)) as j,
+    ):
+        place = out.at(((m0 + m + i) * a["rows"] + k + j) * item)
+        total = code.load(vector, sums.at((i * columns + j) * 32), 32)
+        value = code.write(f"call reassoc {element} @{name}({element} -0.0, {vector} {total})")
+        before = code.load(element, place, item)
+        added = code.write(f"fadd {element} {before}, {value}")
+        chosen = f"select i1 {is_first}, {element} {value}, {element} {added}"
+        code.store(element, code.write(chosen), place, item)
 
 
 @dataclass(eq=False)

@@ -16,6 +16,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+# Loops stay as they are written, vectors included: that halves the time that compiling takes.
+METADATA = """!0 = !{}
+!1 = distinct !{!1, !2, !3}
+!2 = !{!"llvm.loop.vectorize.enable", i1 false}
+!3 = !{!"llvm.loop.unroll.disable"}"""
+
 
 @dataclass(frozen=True)
 class Int:
@@ -156,7 +162,7 @@ class Loops:
         self.lines.append(f"body{number}:")
         yield i
         counter.set((i + step).name)
-        self.line(f"br label %test{number}")
+        self.line(f"br label %test{number}, !llvm.loop !1")
         self.lines.append(f"end{number}:")
 
     @contextmanager
@@ -193,7 +199,7 @@ class Loops:
     def text(self) -> str:
         parts = [self, *self.functions]
         declared = dict.fromkeys(line for part in parts for line in part.declarations)
-        return "\n".join([*[part.body() for part in parts], *declared, "!0 = !{}", ""])
+        return "\n".join([*[part.body() for part in parts], *declared, METADATA, ""])
 
 
 def split(args: str) -> list[str]:

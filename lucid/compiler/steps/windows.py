@@ -218,7 +218,7 @@ def copy_tile(
 ) -> None:
     """What a tile reads of an image's group, into local memory; `fill` stands for padding."""
     element, item = ("float", 4) if dtype == "f32" else ("double", 8)
-    row_bytes = a["l2"] * item
+    row_bytes, apart = a["l2"] * item, a["step2"] * a["s2"]
     with code.loop(0, a["channels"]) as c, code.loop(0, a["phases"]) as phase:
         entry = Pointer(code, code.write(f"inttoptr i64 {a['phase_table'].name} to ptr")).at(
             phase * 40
@@ -237,14 +237,8 @@ def copy_tile(
                 row = local.at((plane + i * a["l1"] + j) * row_bytes)
                 moved = c * a["sc"] + at0 * a["s0"] + at1 * a["s1"] + column * a["s2"]
                 fill_row(code, element, item, row, code.int(0), low, fill)
-                copy_row(
-                    code,
-                    a,
-                    dtype,
-                    source.at(code.chosen(inside, moved, 0)),
-                    row.at(low * item),
-                    high - low,
-                )
+                given, there = source.at(code.chosen(inside, moved, 0)), row.at(low * item)
+                copy_row(code, dtype, given, there, high - low, apart)
                 fill_row(code, element, item, row, high, a["l2"], fill)
 
 
@@ -256,35 +250,45 @@ def fill_row(
 
 
 def copy_row(
-    code: Loops, a: dict[str, Int], dtype: str, source: Pointer, row: Pointer, count: Int
+    code: Loops, dtype: str, source: Pointer, row: Pointer, count: Int, apart: Int
 ) -> None:
-    """`count` elements that are `step` apart: vectors where they, or every other one, are adjacent.
+    """`count` elements that are `apart` bytes from each other, side by side."""
+    if not any(function.name == "copy_row" for function in code.functions):
+        write_copy_row(
+            code.inner("copy_row", "ptr %source, ptr %row, i64 %count, i64 %apart"), dtype
+        )
+    passed = f"ptr {source.name}, ptr {row.name}, i64 {count.name}, i64 {apart.name}"
+    code.line(f"call void @copy_row({passed})")
+
+
+def write_copy_row(code: Loops, dtype: str) -> None:
+    """By vectors where the elements, or every other one, are adjacent.
 
     Every other element comes from two vectors that overlap in one: nothing is read beyond the last.
     """
     element, item = ("float", 4) if dtype == "f32" else ("double", 8)
     lanes = LANES[dtype]
     vector = f"<{lanes} x {element}>"
-    apart = a["step2"] * a["s2"]
-    long = count.is_("sge", lanes)
+    source, row = Pointer(code, "%source"), Pointer(code, "%row")
+    count, apart = Int(code, "%count"), Int(code, "%apart")
+    mask = ", ".join(f"i32 {i}" for i in (*range(0, lanes, 2), *range(lanes + 1, 2 * lanes, 2)))
+
+    def move(k: Int, step: int) -> None:
+        x = code.load(vector, source.at(k * (step * item)), item)
+        if step == 2:
+            y = code.load(vector, source.at(k * (2 * item) + (lanes - 1) * item), item)
+            pair = f"{vector} {x}, {vector} {y}"
+            x = code.write(f"shufflevector {pair}, <{lanes} x i32> <{mask}>")
+        code.store(vector, x, row.at(k * item), item)
+
     left = Variable(code, "i64")
     left.set(count.name)
-    chosen = [*range(0, lanes, 2), *range(lanes + 1, 2 * lanes, 2)]
-    mask = ", ".join(f"i32 {i}" for i in chosen)
+    long = count.is_("sge", lanes)
     for step in (1, 2):
         with code.when(code.write(f"and i1 {apart.is_('eq', step * item)}, {long}")):
-
-            def move(k: Int) -> None:
-                x = code.load(vector, source.at(k * (step * item)), item)
-                if step == 2:
-                    y = code.load(vector, source.at(k * (2 * item) + (lanes - 1) * item), item)
-                    shuffle = f"shufflevector {vector} {x}, {vector} {y}, <{lanes} x i32> <{mask}>"
-                    x = code.write(shuffle)
-                code.store(vector, x, row.at(k * item), item)
-
             with code.loop(0, count - lanes, lanes) as k:
-                move(k)
-            move(count - lanes)
+                move(k, step)
+            move(count - lanes, step)
             left.set("0")
     with code.loop(0, Int(code, left.get())) as k:
         code.store(element, code.load(element, source.at(k * apart), item), row.at(k * item), item)
