@@ -1,0 +1,208 @@
+"""Images taken apart and put together: pad, unfold and fold, shuffles of pixels and channels."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ArgumentError, DTypeError, ShapeError
+from lucid.ir.binding import bind
+from lucid.ir.source import at_line
+from lucid.ir.tape import wrap
+from lucid.nn.functional.spatial import Sizes, numbers, with_images, without_images
+from lucid.ops.arguments import explained
+from lucid.ops.axes import shape_of
+from lucid.ops.indexing import ScatterAdd
+from lucid.ops.joining import pad as pad_ends
+from lucid.ops.joining import take_axis
+from lucid.ops.movement import Pad, Transpose
+from lucid.ops.promote import as_tensor
+from lucid.ops.shaping import movedim
+
+PAD_MODES = ("constant", "reflect", "replicate", "circular")
+
+
+@explained
+def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+    """`input` with elements added at its ends: pairs (before, after), the last axis first.
+
+    >>> import lucid
+    >>> lucid.nn.functional.pad(lucid.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode="reflect")
+    Tensor([[3., 2., 1., 2., 3., 2.]])
+    """
+    x = as_tensor(input)
+    if mode not in PAD_MODES:
+        raise ArgumentError(f"pad: mode is one of {', '.join(PAD_MODES)}, not {mode!r}{at_line()}")
+    widths = shape_of("pad", (pad,))
+    if len(widths) % 2 or len(widths) > 2 * x.ndim:
+        facts = f"{len(widths)} widths for a tensor of {x.ndim} axes"
+        raise ShapeError(f"pad: {facts}; give a pair for each of the last axes{at_line()}")
+    if mode == "constant":
+        sizes = x.shape[::-1]
+        for i, n in zip(range(0, len(widths), 2), sizes):
+            if n + widths[i] + widths[i + 1] < 0:
+                facts = f"widths {widths[i : i + 2]} for an axis of size {n}"
+                raise ShapeError(f"pad: {facts}{at_line()}")
+        return pad_ends(x, widths, "constant", 0 if value is None else value)
+    if value is not None and value != 0:
+        raise ArgumentError(f"pad: mode {mode!r} takes no value, {value!r} was given{at_line()}")
+    for i in range(0, len(widths), 2):
+        x = pad_axis_by(mode, x, x.ndim - 1 - i // 2, widths[i], widths[i + 1])
+    return x
+
+
+def pad_axis_by(mode: str, x: Any, axis: int, before: int, after: int) -> Any:
+    """One axis read at the places that the mode says; negative widths take away."""
+    n = x.shape[axis]
+    most = {"reflect": n - 1, "circular": n}.get(mode, max(before, after) if n else 0)
+    if max(before, after) > most or n + before + after < 0:
+        facts = f"widths {(before, after)} for an axis of size {n}"
+        raise ShapeError(f"pad: {facts} in mode {mode}; at most {max(most, 0)}{at_line()}")
+    places = np.arange(-before, n + after)
+    if mode == "replicate":
+        places = places.clip(0, max(n - 1, 0))
+    elif mode == "circular":
+        places = places % max(n, 1)
+    else:
+        places = n - 1 - abs(n - 1 - abs(places))
+    return x if not (before or after) else take_axis(x, axis, places)
+
+
+def columns(
+    name: str, size: Sizes, window: Any, dilation: Any, padding: Any, stride: Any
+) -> tuple[np.ndarray, Sizes, Sizes]:
+    """Where each element of each window stands in a padded image, its padding and its size."""
+    window = numbers(name, "kernel_size", window, 2, 1)
+    dilation = numbers(name, "dilation", dilation, 2, 1)
+    padding = numbers(name, "padding", padding, 2)
+    stride = numbers(name, "stride", stride, 2, 1)
+    whole = tuple(n + 2 * p for n, p in zip(size, padding))
+    along = []
+    for n, k, d, s in zip(whole, window, dilation, stride):
+        count = (n - (k - 1) * d - 1) // s + 1
+        if count < 1:
+            facts = f"windows of {window} do not fit into {size} with padding {padding}"
+            raise ShapeError(f"{name}: {facts}{at_line()}")
+        along.append(np.arange(k)[:, None] * d + np.arange(count) * s)
+    rows, across = along
+    places = rows[:, None, :, None] * whole[1] + across[None, :, None, :]
+    return places.reshape(math.prod(window), -1), padding, whole
+
+
+@explained
+def unfold(
+    input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Any:
+    """The windows of images (N, C, H, W) as columns: (N, C KH KW, number of windows).
+
+    >>> import lucid
+    >>> lucid.nn.functional.unfold(lucid.arange(6.0).reshape(1, 1, 2, 3), 2)
+    Tensor([[[0., 1.],
+             [1., 2.],
+             [3., 4.],
+             [4., 5.]]])
+    """
+    x, had = with_images("unfold", input, 2)
+    places, padding, whole = columns("unfold", x.shape[2:], kernel_size, dilation, padding, stride)
+    low = (0, 0, *padding)
+    x = bind(Pad(low, low, (0, 0, 0, 0)), x) if any(padding) else x
+    flat = x.reshape(*x.shape[:2], math.prod(whole))
+    y = take_axis(flat, 2, places.reshape(-1))
+    y = y.reshape(x.shape[0], x.shape[1] * places.shape[0], places.shape[1])
+    return without_images(y, had)
+
+
+@explained
+def fold(
+    input: Any,
+    output_size: Any,
+    kernel_size: Any,
+    dilation: Any = 1,
+    padding: Any = 0,
+    stride: Any = 1,
+) -> Any:
+    """The adjoint of unfold: columns (N, C KH KW, windows) added up to images (N, C, H, W).
+
+    >>> import lucid
+    >>> lucid.nn.functional.fold(lucid.ones(1, 4, 2), (2, 3), 2).reshape(2, 3)
+    Tensor([[1., 2., 1.],
+            [1., 2., 1.]])
+    """
+    x, had = with_images("fold", input, 1)
+    if x.dtype.kind == "b":
+        raise DTypeError(f"fold: booleans cannot be added up; cast them first{at_line()}")
+    size = numbers("fold", "output_size", output_size, 2, 1)
+    places, padding, whole = columns("fold", size, kernel_size, dilation, padding, stride)
+    taps, count = places.shape
+    if x.shape[1] % taps or x.shape[2] != count:
+        facts = f"columns of {x.shape[1:]} for {count} windows of {taps} elements each"
+        raise ShapeError(f"fold: {facts}{at_line()}")
+    channels = x.shape[1] // taps
+    updates = movedim(x.reshape(x.shape[0], channels, taps * count), 2, 0)
+    scatter = ScatterAdd((x.shape[0], channels, math.prod(whole)), (2,))
+    y = bind(scatter, updates, wrap(places.reshape(-1)))
+    y = y.reshape(x.shape[0], channels, *whole)
+    (a, b), (h, w) = padding, size
+    return without_images(y[:, :, a : a + h, b : b + w] if a or b else y, had)
+
+
+@explained
+def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
+    """(..., C r², H, W) as (..., C, H r, W r): channels become blocks of r x r pixels."""
+    x, r = images("pixel_shuffle", input), factor("pixel_shuffle", upscale_factor)
+    *outer, c, h, w = x.shape
+    if c % (r * r):
+        facts = f"{c} channels are not a multiple of {r * r}"
+        raise ShapeError(f"pixel_shuffle: {facts}{at_line()}")
+    x = x.reshape(*outer, c // (r * r), r, r, h, w)
+    n = len(outer)
+    y = bind(Transpose((*range(n + 1), n + 3, n + 1, n + 4, n + 2)), x)
+    return y.reshape(*outer, c // (r * r), h * r, w * r)
+
+
+@explained
+def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
+    """(..., C, H r, W r) as (..., C r², H, W): blocks of r x r pixels become channels."""
+    x, r = images("pixel_unshuffle", input), factor("pixel_unshuffle", downscale_factor)
+    *outer, c, h, w = x.shape
+    if h % r or w % r:
+        facts = f"an image of {(h, w)} is not made of blocks of {(r, r)}"
+        raise ShapeError(f"pixel_unshuffle: {facts}{at_line()}")
+    x = x.reshape(*outer, c, h // r, r, w // r, r)
+    n = len(outer)
+    y = bind(Transpose((*range(n + 1), n + 2, n + 4, n + 1, n + 3)), x)
+    return y.reshape(*outer, c * r * r, h // r, w // r)
+
+
+@explained
+def channel_shuffle(input: Any, groups: int) -> Any:
+    """Channels (N, g c, ...) in the order (N, c g, ...): one of every group after the other.
+
+    >>> import lucid
+    >>> lucid.nn.functional.channel_shuffle(lucid.arange(4.0).reshape(1, 4, 1), 2).reshape(4)
+    Tensor([0., 2., 1., 3.])
+    """
+    x, g = as_tensor(input), factor("channel_shuffle", groups, "groups")
+    if x.ndim < 3:
+        raise ShapeError(f"channel_shuffle: {x.shape} has fewer than 3 axes{at_line()}")
+    if x.shape[1] % g:
+        facts = f"{x.shape[1]} channels are not made of {g} groups"
+        raise ShapeError(f"channel_shuffle: {facts}{at_line()}")
+    apart = x.reshape(x.shape[0], g, x.shape[1] // g, *x.shape[2:])
+    y = bind(Transpose((0, 2, 1, *range(3, apart.ndim))), apart)
+    return y.reshape(x.shape)
+
+
+def images(name: str, x: Any) -> Any:
+    x = as_tensor(x)
+    if x.ndim < 3:
+        raise ShapeError(f"{name}: {x.shape} has fewer than the 3 axes (C, H, W){at_line()}")
+    return x
+
+
+def factor(name: str, value: Any, what: str = "the factor") -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ArgumentError(f"{name}: {what} is {value!r}; it is a positive integer{at_line()}")
+    return value
