@@ -22,7 +22,10 @@ from lucid.ops.kinds import Linear
 from lucid.ops.promote import cast, complex_of
 
 SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
-REAL_OF = {np.dtype("complex64"): np.dtype("float32"), np.dtype("complex128"): np.dtype("float64")}
+REAL_OF: dict[np.dtype, np.dtype] = {
+    np.dtype("complex64"): np.dtype("float32"),
+    np.dtype("complex128"): np.dtype("float64"),
+}
 
 
 class Fft(Linear):
