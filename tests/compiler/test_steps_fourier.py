@@ -1,4 +1,4 @@
-"""Compiled Fourier transforms: every kind of length, layout and direction, and how exact they are."""
+"""Compiled Fourier transforms: every kind of length, layout and direction, and their errors."""
 
 from __future__ import annotations
 
@@ -107,7 +107,8 @@ def test_roots_of_unity_are_exact_to_the_last_bit_or_the_one_before():
         k = np.arange(2 * n)
         turns = (k % n).astype(np.longdouble) / n * 2 * np.arccos(np.longdouble(-1))
         want = np.cos(turns) - 1j * np.sin(turns)
-        assert np.abs(roots(k, n) - want).max() <= 1.2e-16
+        off = roots(k, n) - want
+        assert max(np.abs(off.real).max(), np.abs(off.imag).max()) <= 2.0**-53
 
 
 def test_factors_multiply_to_the_length_and_convolutions_are_long_enough():

@@ -300,7 +300,7 @@ def lowered(
     inverse = kind == "from_half" or getattr(op, "inverse", False)
     whole = {"backward": 1 / n if inverse else 1.0, "forward": 1.0 if inverse else 1 / n}
     scale = whole.get(op.norm, 1 / math.sqrt(n))
-    dense = tuple(a.shape[axis] == 1 or a.strides[axis] == 1 for a in (x, out))
+    dense = side_by_side(x, axis), side_by_side(out, axis)
     dtype = REAL[x.type.dtype]
     blocks = [(x, out, 1)]
     if kind == "complex" and n > 1 and radices(n) is not None and axis != len(x.shape) - 1:
@@ -316,6 +316,10 @@ def lowered(
         space = layout.workspace("fourier", Type(np.dtype("uint8"), (chunks, key.workspace)))
         work.append(FourierWork(key, scale, source, target, axis, space, label))
     return work
+
+
+def side_by_side(array: Array, axis: int) -> bool:
+    return array.shape[axis] == 1 or array.strides[axis] == 1
 
 
 def by_columns(x: Array, out: Array, width: int) -> list[tuple[Array, Array, int]]:

@@ -25,7 +25,7 @@ PRIMES = (3, 5, 7, 11, 13)
 LANES = {"f32": 8, "f64": 4}
 ELEMENT = {"f32": "float", "f64": "double"}
 ITEM = {"f32": 4, "f64": 8}
-DTYPE = {"f32": np.dtype("float32"), "f64": np.dtype("float64")}
+DTYPE: dict[str, np.dtype] = {"f32": np.dtype("float32"), "f64": np.dtype("float64")}
 
 Number = tuple[str, str]  # real and imaginary part, vectors of some width
 
@@ -407,8 +407,8 @@ def stage(on: Arithmetic, table: Table, r: int, m: int, s: int, source: Any, tar
     code = on.code
     turns = []
     if m > 1:
-        p = np.arange(m)
-        turns = [table.add(roots(p * i, r * m)) for i in range(1, r)]
+        places = np.arange(m)
+        turns = [table.add(roots(places * i, r * m)) for i in range(1, r)]
 
     def butterfly(w: int, x: list[Number], turn: Callable[[int], Number]) -> list[Number]:
         y = small(on, w, x)
