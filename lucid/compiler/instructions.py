@@ -35,6 +35,12 @@ class Ref(NamedTuple):
         return Ref(self.cell, self.offset + offset)
 
 
+class Stored(NamedTuple):
+    """An address that lies in memory at `place` when the plan runs."""
+
+    place: Ref
+
+
 class Input(NamedTuple):
     cell: Cell
     dtype: np.dtype
@@ -73,8 +79,8 @@ class Loop:
     builder: Any
     body_block: Block = field(default_factory=Block)
     test_block: Block = field(default_factory=Block)
-    enter: list[tuple[Cell, Ref]] = field(default_factory=list)
-    step: list[tuple[Cell, Cell | None, int]] = field(default_factory=list)
+    enter: list[tuple[Cell, Ref | Stored]] = field(default_factory=list)
+    step: list[tuple[Cell, Cell | Stored | None, int]] = field(default_factory=list)
 
     def carry(self, current: Ref, other: Ref) -> tuple[Ref, Ref]:
         """Two buffers, one read and one written by the body, which swap after each step."""
@@ -83,11 +89,18 @@ class Loop:
         self.step.append((now, then, 0))
         return Ref(now), Ref(then)
 
-    def slide(self, start: Ref, stride: int) -> Ref:
+    def slide(self, start: Ref | Stored, stride: int) -> Ref:
         """An address that starts at `start` and moves by `stride` bytes after each step."""
         cell = Cell(self)
         self.enter.append((cell, start))
         self.step.append((cell, None, stride))
+        return Ref(cell)
+
+    def follow(self, address: Stored) -> Ref:
+        """An address that instructions leave in memory, read again before each step."""
+        cell = Cell(self)
+        self.enter.append((cell, address))
+        self.step.append((cell, address, 0))
         return Ref(cell)
 
     @property

@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 
 from lucid.compiler import runtime
-from lucid.compiler.instructions import Block, Cell, Input, Instruction, Loop, Output, Ref
+from lucid.compiler.instructions import (
+    Block,
+    Cell,
+    Input,
+    Instruction,
+    Loop,
+    Output,
+    Ref,
+    Stored,
+)
 
 SHARED_ARENA_BYTES = 1 << 18  # larger arenas are shared by all plans of the process
 TIMERS = 16  # the header's word with the address of the timers
@@ -164,12 +173,18 @@ def _words(
 
 def _enter_ops(loop: Loop, cells: _Cells) -> Iterator[int]:
     for cell, start in loop.enter:
-        yield from (cells[cell], cells[start.cell], start.offset)
+        if isinstance(start, Stored):
+            yield from (cells[cell], -2 - cells[start.place.cell], start.place.offset)
+        else:
+            yield from (cells[cell], cells[start.cell], start.offset)
 
 
 def _step_ops(loop: Loop, cells: _Cells) -> Iterator[int]:
     for cell, other, stride in loop.step:
-        yield from (cells[cell], -1 if other is None else cells[other], stride)
+        if isinstance(other, Stored):
+            yield from (cells[cell], -2 - cells[other.place.cell], other.place.offset)
+        else:
+            yield from (cells[cell], -1 if other is None else cells[other], stride)
 
 
 def _append(ops: list[int], more: Iterator[int]) -> tuple[int, int]:

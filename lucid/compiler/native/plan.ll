@@ -14,6 +14,7 @@
 ;   3 loop      1 word of the counter or -1  2 word of the predicate or -1  3 trips or -1
 ;               6, 7 body  8, 9 predicate's sequence  10, 11 ops at entry: (cell, source, offset)
 ;               12, 13 ops at each step: (cell, other, stride)  14, 15 patches
+;               A source or other of -2 - c reads the address that lies at cell c + offset.
 ;
 ; A frame belongs to one call at a time; it is what makes a Plan safe to call from many threads.
 
@@ -142,13 +143,23 @@ done:
   ret void
 }
 
+; The address that lies at cells[-2 - source] + offset.
+define internal i64 @read_address(ptr %cells, i64 %source, i64 %offset) nounwind alwaysinline {
+  %cell = sub i64 -2, %source
+  %base = call i64 @field(ptr %cells, i64 %cell)
+  %place = add i64 %base, %offset
+  %p = inttoptr i64 %place to ptr
+  %v = load i64, ptr %p
+  ret i64 %v
+}
+
 ; cells[cell] = cells[source] + offset for the operations [begin, end).
 define internal void @enter_loop(ptr %frame, ptr %ops, i64 %begin, i64 %end) nounwind {
 entry:
   %cells = call ptr @cells(ptr %frame)
   br label %next
 next:
-  %i = phi i64 [ %begin, %entry ], [ %i1, %apply ]
+  %i = phi i64 [ %begin, %entry ], [ %i1, %set ]
   %more = icmp slt i64 %i, %end
   br i1 %more, label %apply, label %done
 apply:
@@ -156,8 +167,17 @@ apply:
   %cell = call i64 @field(ptr %op, i64 0)
   %source = call i64 @field(ptr %op, i64 1)
   %offset = call i64 @field(ptr %op, i64 2)
+  %reads = icmp slt i64 %source, 0
+  br i1 %reads, label %read, label %move
+read:
+  %value1 = call i64 @read_address(ptr %cells, i64 %source, i64 %offset)
+  br label %set
+move:
   %base = call i64 @field(ptr %cells, i64 %source)
-  %value = add i64 %base, %offset
+  %value2 = add i64 %base, %offset
+  br label %set
+set:
+  %value = phi i64 [ %value1, %read ], [ %value2, %move ]
   call void @set_field(ptr %cells, i64 %cell, i64 %value)
   %i1 = add i64 %i, 3
   br label %next
@@ -165,13 +185,13 @@ done:
   ret void
 }
 
-; Swap cells (cell, other), or advance a cell by its stride where other is -1.
+; Swap cells (cell, other), advance a cell by its stride where other is -1, or read an address.
 define internal void @step_loop(ptr %frame, ptr %ops, i64 %begin, i64 %end) nounwind {
 entry:
   %cells = call ptr @cells(ptr %frame)
   br label %next
 next:
-  %i = phi i64 [ %begin, %entry ], [ %i1, %swap ], [ %i1, %advance ]
+  %i = phi i64 [ %begin, %entry ], [ %i1, %swap ], [ %i1, %advance ], [ %i1, %read ]
   %more = icmp slt i64 %i, %end
   br i1 %more, label %apply, label %done
 apply:
@@ -180,8 +200,16 @@ apply:
   %cell = call i64 @field(ptr %op, i64 0)
   %other = call i64 @field(ptr %op, i64 1)
   %value = call i64 @field(ptr %cells, i64 %cell)
-  %single = icmp slt i64 %other, 0
+  %single = icmp eq i64 %other, -1
+  %reads = icmp slt i64 %other, -1
+  br i1 %reads, label %read, label %choose
+choose:
   br i1 %single, label %advance, label %swap
+read:
+  %offset = call i64 @field(ptr %op, i64 2)
+  %address = call i64 @read_address(ptr %cells, i64 %other, i64 %offset)
+  call void @set_field(ptr %cells, i64 %cell, i64 %address)
+  br label %next
 swap:
   %value2 = call i64 @field(ptr %cells, i64 %other)
   call void @set_field(ptr %cells, i64 %cell, i64 %value2)

@@ -18,10 +18,14 @@ from lucid.compiler.arrays import Array
 from lucid.compiler.executable import Segment
 from lucid.compiler.instructions import Block, Loop
 from lucid.compiler.plan import Builder
-from lucid.compiler.steps.building import copy, label_of
+from lucid.compiler.steps.building import NestWriter, copy, fill, label_of
+from lucid.compiler.steps.stacks import Stack
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.types import Type
+from lucid.ops.complexes import Imag, Real
 from lucid.ops.control.chain import Loop as LoopOf
+
+PARTS = (Real(), Imag())
 
 
 @lru_cache(maxsize=256)
@@ -105,7 +109,7 @@ def sliding(loop: Loop, stack: Array, backwards: bool) -> Array:
 
 @dataclass(eq=False)
 class LoopWork:
-    """A loop: what comes before it, its test and its body, and what comes after it."""
+    """A loop: what comes before it, its test and its body."""
 
     loop: Loop
     trips: int | None
@@ -114,24 +118,22 @@ class LoopWork:
     label: str
     test: Sequence[Any] = ()
     predicate: Any = None
-    after: Sequence[Any] = ()
+    counter: Any = None
 
     def kernels(self) -> list[Any]:
-        every = (*self.before, *self.test, *self.body, *self.after)
+        every = (*self.before, *self.test, *self.body)
         return [kernel for work in every for kernel in work.kernels()]
 
     def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
         for work in self.before:
             work.add(builder, kernels)
-        builder.loop(self.trips, self.predicate, label=self.label, loop=self.loop)
+        builder.loop(self.trips, self.predicate, self.counter, self.label, self.loop)
         with self.loop.test:
             for work in self.test:
                 work.add(builder, kernels)
         with self.loop.body:
             for work in self.body:
                 work.add(builder, kernels)
-        for work in self.after:
-            work.add(builder, kernels)
 
 
 @dataclass(eq=False)
@@ -210,39 +212,111 @@ class LoopStep:
 
 
 class WhileStep:
-    """How `while` becomes instructions, where it is one loop that leaves no stacks."""
+    """How `while` becomes instructions: a loop for each of its loops, over stacks that grow."""
 
     @staticmethod
     def accepts(eqn: Equation) -> bool:
         op: Any = eqn.op
-        loop = LoopOf(*op.loops[0])
-        plain = len(op.loops) == 1 and len(loop.body.outputs) == loop.n_carry
-        single = all(len(init) == 1 for init in loop.inits)
-        return plain and single and is_native(loop.body) and is_native(op.cond)
+        graphs = [op.cond, *[loop[0] for loop in op.loops]]
+        return all(is_native(graph) for graph in graphs)
 
     @staticmethod
-    def lower(layout: Any, eqn: Equation) -> list[LoopWork]:
-        op: Any = eqn.op
-        numbers = LoopOf(*op.loops[0])
-        given = [layout.array(x) for x in eqn.inputs]
-        loop, label = Loop(layout.builder), label_of(eqn)
-        now, then, before = [], [], []
-        for (init,) in numbers.inits:
-            type = given[init].type
+    def lower(layout: Any, eqn: Equation) -> list[Any]:
+        return WhileLayout(layout, eqn).run()
+
+
+class WhileLayout:
+    """One While on its way to instructions.
+
+    values    where operands and last carries lie
+    stacks    what the loops so far have left
+    steps     a stack of empty rows, which counts the steps of the first loop
+    """
+
+    def __init__(self, layout: Any, eqn: Equation) -> None:
+        self.layout = layout
+        self.eqn = eqn
+        self.op: Any = eqn.op
+        self.label = label_of(eqn)
+        self.values = [layout.array(x) for x in eqn.inputs]
+        self.stacks: list[Stack] = []
+        self.work: list[Any] = []
+
+    def run(self) -> list[Any]:
+        loops = [LoopOf(*loop) for loop in self.op.loops]
+        self.counts = len(loops) > 1
+        if self.counts:
+            empty = self.layout.scratch(Type(np.dtype("int64"), (5,)))
+            self.work += fill(0, empty, self.label)
+            self.none: Any = empty.address
+            self.steps = Stack(self.layout, Type(np.dtype("bool"), (0,)))
+            self.work.append(self.steps.open(self.none))
+        for number, loop in enumerate(loops):
+            self.add(number, loop)
+        for v, out in zip(self.op.results, self.eqn.outputs):
+            place = self.layout.array(out)
+            self.work += moved(self.layout, self.values[v], place, self.label)
+        if self.counts:
+            self.work += [stack.close() for stack in (self.steps, *self.stacks)]
+        return self.work
+
+    def add(self, number: int, numbers: LoopOf) -> None:
+        layout, n = self.layout, numbers.n_carry
+        loop = Loop(layout.builder)
+        before: list[Any] = []
+        now, then = [], []
+        for init in numbers.inits:
+            type = self.values[init[0]].type
             first, second = layout.scratch(type), layout.scratch(type)
-            before += moved(layout, given[init], first, label)
+            before += summed(layout, [self.values[v] for v in init], first, self.label)
             a, b = loop.carry(first.address, second.address)
             now.append(Array.of(a, type))
             then.append(Array.of(b, type))
-        goes_on = layout.scratch(Type(np.dtype("bool"), ()))
-        test = inner(layout, op.cond, [*[given[v] for v in op.tests], *now], [goes_on])
-        layout.top = test.top
-        body = inner(layout, numbers.body, [*[given[v] for v in numbers.consts], *now], then)
+        new = [Stack(layout, y.type) for y in numbers.body.outputs[n:]]
+        rows = [self.stacks[s].sliding(loop, numbers.reverse) for s in numbers.stacks]
+        if number == 0:
+            before += [stack.open(self.none) for stack in new]
+            written = [stack.growing(loop) for stack in new]
+        else:
+            before += [stack.open(self.steps.state) for stack in new]
+            written = [stack.sliding(loop, numbers.reverse) for stack in new]
+        consts = [self.values[v] for v in numbers.consts]
+        goes_on = layout.scratch(Type(np.dtype("bool"), ())).address
+        counter, test = self.test(number, loop, now, goes_on)
+        body = inner(layout, numbers.body, [*consts, *now, *rows], [*then, *written])
         layout.top = body.top
-        values = [*given, *now]
-        after = [
-            work
-            for v, out in zip(op.results, eqn.outputs)
-            for work in moved(layout, values[v], layout.array(out), label)
-        ]
-        return [LoopWork(loop, None, before, body.work, label, test.work, goes_on.address, after)]
+        pushes = [s.push() for s in (self.steps, *new)] if number == 0 and self.counts else []
+        work = [*body.work, *pushes]
+        made = LoopWork(loop, None, before, work, self.label, test, goes_on, counter=counter)
+        self.work.append(made)
+        self.values += now
+        self.stacks += new
+
+    def test(self, number: int, loop: Loop, now: list[Array], goes_on: Any) -> Any:
+        """(where the number of the step is written, the work that says whether to go on)."""
+        if number == 0:
+            tests = [self.values[v] for v in self.op.tests]
+            answer = Array.of(goes_on, Type(np.dtype("bool"), ()))
+            test = inner(self.layout, self.op.cond, [*tests, *now], [answer])
+            self.layout.top = test.top
+            return None, test.work
+        counter = self.layout.scratch(Type(np.dtype("int64"), ())).address
+        return counter, [self.steps.more(goes_on, counter)]
+
+
+def summed(layout: Any, sources: Sequence[Array], target: Array, label: str) -> list[Any]:
+    """Work that leaves the sum of arrays in another."""
+    if len(sources) == 1:
+        return moved(layout, sources[0], target, label)
+    parts: list[list[Any]] = [[*sources, target]]
+    if target.type.dtype.kind == "c":
+        parts = [[array.view(part) for array in parts[0]] for part in PARTS]
+    work = []
+    for *given, out in parts:
+        writer = NestWriter(out.shape)
+        total = writer.load(given[0])
+        for source in given[1:]:
+            total = writer.value("add", out.dtype, total, writer.load(source))
+        writer.store(total, out)
+        work += writer.work(label)
+    return work

@@ -1,0 +1,255 @@
+"""Branches and loops compiled: one plan with the results of the interpreter, at any length."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+import lucid
+from lucid import func as F
+from lucid.compiler.bodies import bodies
+from lucid.compiler.inspection import planned_text
+from lucid.compiler.pipeline import compile_graph, stages
+from lucid.errors import IndexingError
+from lucid.ir import evaluate, parse, trace
+from tests.transforms.test_control import PAIRS, POINTS, double, loss  # noqa: F401
+
+TRANSFORMS = {
+    "value": lambda f: f,
+    "gradient": F.grad,
+    "hessian": F.hessian,
+    "second order in reverse": lambda f: F.grad(lambda x: F.grad(f)(x).sum()),
+    "gradients of examples": lambda f: lambda x: F.vmap(F.grad(f))(lucid.stack([x, -x, 2 * x])),
+}
+
+
+def same(graph, arrays, rtol=1e-11):
+    """Compiled as one plan, the Graph gives what the interpreter gives."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        program = compile_graph(graph)
+    assert program.plan is not None, planned_text(graph)
+    for got, want in zip(program(arrays), evaluate(graph, *arrays), strict=True):
+        assert got.dtype == want.dtype and got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol)
+
+
+def arrays_for(graph, seed=0):
+    rng = np.random.default_rng(seed)
+    made = []
+    for var in graph.inputs:
+        values = rng.normal(size=var.type.shape)
+        made.append(np.asarray(values).astype(var.type.dtype))
+    return made
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("f", [f for f, _ in PAIRS], ids=lambda f: f.__name__)
+def test_compiled_is_interpreted_and_one_plan(f, transform, double):  # noqa: F811
+    jitted = lucid.jit(TRANSFORMS[transform](loss(f)))
+    for x in POINTS:
+        first, again = jitted(x), jitted(x)
+        np.testing.assert_allclose(again.numpy(), first.numpy(), rtol=1e-9, atol=1e-9)
+    assert "numpy" not in str(jitted.graph(POINTS[0], stage="planned"))
+
+
+@pytest.mark.parametrize("f", [f for f, _ in PAIRS], ids=lambda f: f.__name__)
+def test_every_stage_computes_the_same_and_prints_with_its_bodies(f, double):  # noqa: F811
+    graph = trace(F.grad(loss(f)))(POINTS[0])
+    arrays = arrays_for(graph, 3)
+    want = evaluate(graph, *arrays)
+    for name, stage in stages(graph).items():
+        assert parse(str(stage)).key == stage.key, name
+        for got, expected in zip(evaluate(stage, *arrays), want, strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+KINDS = """
+graph f(c: {0}[2,3], xs: {0}[{1},2,3]):
+    %0: {0}[2,3], %1: {0}[{1},3] = scan[body=@0, n_consts=0, n_carry=1, length={1}, reverse=False] c xs
+    return %0, %1
+graph @0(c: {0}[2,3], x: {0}[2,3]):
+    %0: {0}[2,3] = {2} c x
+    %1: {0}[3]   = slice[starts=(1,0), limits=(2,3), strides=(1,1), drop=(0,)] c
+    return %0, %1
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 5])
+@pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "i32", "i64", "u8", "c64", "c128", "bool"])
+def test_carries_of_every_dtype_and_loops_of_few_steps(dtype, length):
+    op = "bitwise_xor" if dtype == "bool" else "add"
+    graph = parse(KINDS.format(dtype, length, op))
+    program = compile_graph(graph)
+    arrays = [(10 * a * a).astype(a.dtype) for a in arrays_for(graph)]
+    for got, want in zip(program(arrays), evaluate(graph, *arrays), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_a_carry_that_stands_still_and_one_that_is_swapped():
+    def f(a, b, xs):
+        return F.scan(lambda c, x: ((c[1], c[0], c[2]), c[0] + x), (a, b, a), xs)
+
+    graph = trace(f)(lucid.ones(3), lucid.zeros(3), lucid.ones(5, 3))
+    same(graph, arrays_for(graph))
+
+
+def test_operands_that_do_not_lie_in_order_are_copied():
+    def f(x, w):
+        return F.scan(lambda c, row: (c @ w.T + row, c), x[:, 0], x.T[:, ::-1])
+
+    graph = trace(f)(lucid.ones(3, 3), lucid.ones(3, 3))
+    same(graph, arrays_for(graph))
+
+
+def test_a_long_while_loop_grows_its_stacks(double):  # noqa: F811
+    def f(x):
+        start = (x, lucid.tensor(0))
+        return F.while_loop(
+            lambda c: c[1] < 5000, lambda c: (lucid.sin(c[0]) + x, c[1] + 1), start
+        )
+
+    def total(x):
+        return (f(x)[0] ** 2).sum()
+
+    x = lucid.tensor([0.3, 0.7])
+    jitted = lucid.jit(F.grad(total))
+    jitted(x)
+    got = jitted(x).numpy()
+    assert "numpy" not in str(jitted.graph(x, stage="planned"))
+    y, t = x.numpy(), np.ones(2)
+    for _ in range(5000):
+        y, t = np.sin(y) + x.numpy(), np.cos(y) * t + 1
+    np.testing.assert_allclose(got, 2 * y * t, rtol=1e-9)
+
+
+def test_a_program_may_run_many_times_and_in_threads(double):  # noqa: F811
+    from concurrent.futures import ThreadPoolExecutor
+
+    f = lucid.jit(
+        F.grad(lambda x: F.while_loop(lambda c: (c * c).sum() < 1e3, lambda c: c * x + 1, x).sum())
+    )
+    points = [lucid.tensor([1.1 + 0.01 * i, 1.3]) for i in range(40)]
+    want = [f(x).numpy() for x in points]
+    with ThreadPoolExecutor(4) as pool:
+        got = list(pool.map(lambda x: f(x).numpy(), points))
+    np.testing.assert_array_equal(got, want)
+
+
+def test_a_large_body_is_split_between_threads_inside_the_loop(threads):
+    def f(x):
+        return F.scan(lambda c, _: (lucid.sin(c) * 1.5, c.sum()), x, length=4)
+
+    graph = trace(f)(lucid.ones(200_000))
+    program = compile_graph(graph)
+    arrays = arrays_for(graph)
+    results = []
+    for n in (1, 2, 4):
+        threads(n)
+        results.append(program(arrays))
+    for other in results[1:]:
+        for a, b in zip(results[0], other):
+            np.testing.assert_array_equal(a, b)
+    for a, b in zip(results[0], evaluate(graph, *arrays)):
+        np.testing.assert_allclose(a, b, rtol=1e-9)
+
+
+def test_an_index_out_of_range_inside_a_body_is_told():
+    table = lucid.tensor([1.0, 2.0, 3.0])
+
+    def f(indices):
+        return F.scan(lambda c, i: (c + table[i], None), lucid.tensor(0.0), indices)[0]
+
+    jitted = lucid.jit(f)
+    for _ in range(3):
+        assert float(jitted(lucid.tensor([0, 2]))) == 4.0
+    with pytest.raises(IndexingError):
+        jitted(lucid.tensor([0, 3]))
+
+
+# What the passes make of loops
+
+
+def recurrent(w, u, xs):
+    def step(h, x):
+        h = lucid.tanh(x @ w + h @ u)
+        return h, h
+
+    _, hs = F.scan(step, lucid.zeros(4, 5), xs)
+    return (hs * hs).sum()
+
+
+def recurrent_graph(length):
+    args = lucid.ones(3, 5), lucid.ones(5, 5), lucid.ones(length, 4, 3)
+    return trace(F.grad(recurrent, argnums=(0, 1)))(*args)
+
+
+def test_gradient_has_one_loop_each_way():
+    names = [(e.op.name, e.op.reverse) for e in stages(recurrent_graph(7))["settled"].equations
+             if e.op.name == "scan"]  # fmt: skip
+    assert names == [("scan", False), ("scan", True)]
+
+
+def test_only_products_with_the_carry_stay_in_the_loops():
+    settled = stages(recurrent_graph(7))["settled"]
+    inside = [
+        [e.op.name for e in body.equations].count("matmul")
+        for eqn in settled.equations
+        for body in bodies(eqn)
+    ]
+    assert inside == [1, 1]
+    outside = [e for e in settled.equations if e.op.name == "matmul"]
+    assert len(outside) == 3  # x @ w before the loop, the gradients of w and u after it
+
+
+def test_what_is_compiled_does_not_depend_on_the_length():
+    def text(length):
+        plan = planned_text(recurrent_graph(length))
+        return re.sub(r"arena \d+ bytes", "", plan)
+
+    assert text(5) == text(500)
+    short, long = (len(str(stages(recurrent_graph(n))["settled"]).splitlines()) for n in (5, 500))
+    assert short == long
+
+
+def test_loops_that_need_one_another_are_not_merged():
+    def f(x):
+        a, _ = F.scan(lambda c, _: (c * 2.0, None), x, length=3)
+        b, _ = F.scan(lambda c, _: (c + 1.0, None), a, length=3)
+        return b
+
+    graph = trace(f)(lucid.ones(2))
+    merged = stages(graph)["merged"]
+    assert [e.op.name for e in merged.equations] == ["scan", "scan"]
+    same(graph, arrays_for(graph))
+
+
+def test_carries_that_only_begin_the_same_stay_apart():
+    def f(x):
+        def step(c, _):
+            return (c[0] * 2.0, c[1] * 3.0, c[0] * 2.0), None
+
+        return F.scan(step, (x, x, x), length=3)[0]
+
+    graph = trace(f)(lucid.ones(2))
+    (scan,) = [e for e in stages(graph)["merged"].equations if e.op.name == "scan"]
+    assert scan.op.n_carry == 2
+    same(graph, arrays_for(graph))
+
+
+def test_a_total_that_is_read_in_the_loop_stays_there():
+    def f(x, ys):
+        def step(c, y):
+            y = y * c[0]
+            total = c + y.T @ y
+            return total, total.sum()
+
+        return F.scan(step, x, ys)
+
+    graph = trace(f)(lucid.ones(3, 3), lucid.ones(4, 2, 3))
+    settled = stages(graph)["settled"]
+    assert all(e.op.name != "matmul" for e in settled.equations)
+    same(graph, arrays_for(graph))
