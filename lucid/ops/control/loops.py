@@ -32,6 +32,7 @@ from lucid.ops.control.scan import (
 from lucid.ops.control.subgraphs import (
     Writer,
     differentiable,
+    hot_loop,
     owned,
     program,
 )
@@ -70,6 +71,9 @@ class While(Primitive):
         return tuple([values[v] for v in self.results])
 
     def eval(self, *operands: np.ndarray) -> tuple[Any, ...]:
+        hot = hot_loop(self)
+        if hot.native is not None:
+            return tuple(hot.native(operands))
         values: list[np.ndarray] = list(operands)
         stacks: list[list[np.ndarray]] = []
         steps = 0
@@ -89,6 +93,7 @@ class While(Primitive):
                     stack.append(y)
                 i += 1
             steps = i if number == 0 else steps
+            hot.worked(self, operands, steps * (2 + len(loop.body.equations)))
             values += carries
             stacks += [stack[::-1] if loop.reverse else stack for stack in new]
         return tuple(owned([values[v] for v in self.results], operands))

@@ -26,6 +26,7 @@ from lucid.ops.control.subgraphs import (
     Writer,
     batched_graph,
     differential,
+    hot_loop,
     over_examples,
     owned,
     program,
@@ -65,6 +66,9 @@ class Scan(Primitive):
         return (*carries, *stacked)
 
     def eval(self, *operands: np.ndarray) -> tuple[Any, ...]:
+        hot = hot_loop(self)
+        if hot.native is not None:
+            return tuple(hot.native(operands))
         consts, carries, xs = self.parts(operands)
         run, n = program(self.body), self.n_carry
         types = self.body.out_types[n:]
@@ -75,6 +79,7 @@ class Scan(Primitive):
             carries = outs[:n]
             for stack, y in zip(stacks, outs[n:]):
                 stack[i] = y
+        hot.worked(self, operands, self.length * len(self.body.equations))
         return (*owned(carries, operands), *stacks)
 
     # Forward mode

@@ -15,7 +15,7 @@ import numpy as np
 from lucid.ir.binding import record_constant
 from lucid.ir.cut import cut
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
-from lucid.ir.interpret import Program
+from lucid.ir.interpret import Hot, Program
 from lucid.ir.modes import local
 from lucid.ir.tape import Trace, leaf
 from lucid.ir.types import SHORT_NAMES, Type, is_differentiable
@@ -26,6 +26,39 @@ from lucid.ops.creation import Full
 @lru_cache(maxsize=256)
 def program(graph: Graph) -> Program:
     return Program(graph)
+
+
+class HotLoop:
+    """A loop that is interpreted until it has taken about as long as compiling it would.
+
+    work      equations that were interpreted
+    native    the compiled loop, once there is one
+    """
+
+    THRESHOLD = 100_000
+
+    __slots__ = ("native", "work")
+
+    def __init__(self) -> None:
+        self.work = 0
+        self.native: Any = None
+
+    def worked(self, op: Any, operands: Sequence[np.ndarray], equations: int) -> None:
+        """Note that equations were interpreted, and compile the loop when that is enough."""
+        before, self.work = self.work, self.work + equations
+        if before < self.THRESHOLD <= self.work and Hot.compile is not None:
+            inputs = tuple([Var(Type(x.dtype, x.shape)) for x in operands])
+            types = op.infer(*[x.type for x in inputs])
+            outputs = tuple([Var(t) for t in types])
+            graph = Graph(op.name, inputs, (Equation(op, inputs, outputs),), outputs)
+            found = Hot.compile(graph)
+            if getattr(found, "plan", None) is not None:  # otherwise it would come back here
+                self.native = found
+
+
+@lru_cache(maxsize=256)
+def hot_loop(op: Any) -> HotLoop:
+    return HotLoop()
 
 
 class Differential(NamedTuple):
