@@ -62,8 +62,8 @@ def roots(k: np.ndarray, n: int) -> np.ndarray:
     k8 = np.where(left, 4 * n - k8, k8)
     steep = k8 > n
     k8 = np.where(steep, 2 * n - k8, k8)
-    angle = k8 * (np.pi / (4 * n))
-    cosine, sine = np.cos(angle), np.sin(angle)
+    angle = k8 * (np.arccos(np.longdouble(-1)) / (4 * n))
+    cosine, sine = np.cos(angle).astype(float), np.sin(angle).astype(float)
     x, y = np.where(steep, sine, cosine), np.where(steep, cosine, sine)
     return np.where(left, -x, x) - 1j * np.where(below, -y, y)
 
