@@ -2,7 +2,8 @@
 
 A docstring states each rewrite as an equation: `x` and `y` are values, `c` and `d` literals. Two
 rules leave open what the interpreter leaves open too: the sign of a zero that `scale` gives, and
-the last bit of x**2. Sums are never reordered here, and nothing is multiplied out.
+the last bit of x**2. Sums are never reordered here, and nothing is multiplied out; products of
+matrices have rules of their own.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import math
 import numpy as np
 
 from lucid.compiler.groups import scalar_name
+from lucid.compiler.product_rules import products, reshaped
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.markers import Alias, Overwritten, StopGradient
 from lucid.ir.rewrite import Rewriter, rewrite
@@ -42,7 +44,8 @@ def rule(w: Rewriter, eqn: Equation) -> Found:
         return None
     if isinstance(eqn.op, Elementwise):
         return folding(w, eqn) or literals(w, eqn) or algebra(w, eqn)
-    return identities(w, eqn) or folding(w, eqn) or movement(w, eqn) or reductions(w, eqn)
+    found = identities(w, eqn) or folding(w, eqn) or movement(w, eqn) or reductions(w, eqn)
+    return found or products(w, eqn)
 
 
 def algebra(w: Rewriter, eqn: Equation) -> Found:
@@ -260,7 +263,7 @@ def movement(w: Rewriter, eqn: Equation) -> Found:
     op: Movement
     match eqn.op, None if made is None else made.op:
         case Reshape(), Reshape():
-            return reshaped(w, x, out)
+            return reshaped(w, x, out.shape)
         case Transpose(outer), Transpose(inner):
             op = Transpose(tuple(inner[i] for i in outer))
         case Broadcast(shape, outer), Broadcast(_, inner):
@@ -268,7 +271,7 @@ def movement(w: Rewriter, eqn: Equation) -> Found:
         case Flip(outer), Flip(inner):
             op = Flip(tuple(sorted(set(outer) ^ set(inner))))
         case Broadcast(_, axes), _ if x.type.size == out.size and list(axes) == sorted(axes):
-            return reshaped(w, x, out)
+            return reshaped(w, x, out.shape)
         case _:
             return None
     source = made.inputs[0]  # type: ignore[union-attr]
@@ -287,21 +290,13 @@ def is_still(op: Movement, x: Type, out: Type) -> bool:
     return True
 
 
-def reshaped(w: Rewriter, x: Atom, out: Type) -> Atom:
-    """`x` in another shape, from before it was last reshaped."""
-    made = w.producer(x)
-    if made is not None and isinstance(made.op, Reshape):
-        x = made.inputs[0]
-    return x if x.type == out else w.make(Reshape(out.shape), x)
-
-
 def reductions(w: Rewriter, eqn: Equation) -> Found:
     """A reduction over axes of size 1 is a reshape;  max, min, any, all of (full c) = full c."""
     if not isinstance(eqn.op, (Sum, Prod, Max, Min, AnyTrue, AllTrue)):
         return None
     x, out = eqn.inputs[0], eqn.outputs[0].type
     if x.type.dtype == out.dtype and all(x.type.shape[a] == 1 for a in eqn.op.axes):
-        return reshaped(w, x, out)
+        return reshaped(w, x, out.shape)
     constant = constant_of(w, x)
     if constant is not None and x.type.size and not isinstance(eqn.op, (Sum, Prod)):
         return filled(w, out, constant)
