@@ -25,15 +25,16 @@ from lucid.ir.tracing import function_name
 from lucid.ir.types import is_differentiable
 from lucid.mapping import vmap
 from lucid.ops.promote import as_tensor, cast
+from lucid.rules import custom_jvp, custom_vjp
 from lucid.transforms.constants import filled, unit_rows, zeros_like
 from lucid.transforms.differentiate import prepare, pullback, pushforward
 from lucid.transforms.vmap import Batched
 from lucid.transforms.vmap import vmap as vmap_graph
 
 __all__ = [
-    "associative_scan", "cond", "fori_loop", "grad", "grad_and_value", "hessian", "hvp", "jacfwd",
-    "jacobian", "jacrev", "jvp", "linearize", "map", "scan", "switch", "value_and_grad", "vjp",
-    "vmap", "while_loop",
+    "associative_scan", "cond", "custom_jvp", "custom_vjp", "fori_loop", "grad", "grad_and_value",
+    "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "linearize", "map", "scan", "switch",
+    "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 
 ArgNums = int | Sequence[int]

@@ -22,7 +22,7 @@ from lucid.ir.modes import local
 from lucid.ir.primitive import Primitive
 from lucid.ir.sharing import node_of, tensor_of
 from lucid.ir.source import at_line, caller
-from lucid.ir.tape import GRAD, TRACE, Node, Trace, Traced, leaf, next_serial, wrap
+from lucid.ir.tape import GRAD, TRACE, Node, Trace, Traced, is_recording, leaf, next_serial, wrap
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.custom import CustomVjp
 from lucid.ops.promote import as_tensor, cast
@@ -116,7 +116,7 @@ class Function:
                 flags |= x.node.flags
         return (
             traced_call(cls, args, kwargs, flags)
-            if flags & TRACE
+            if flags & TRACE or is_recording()
             else eager_call(cls, args, kwargs, flags)
         )
 

@@ -4,7 +4,7 @@
     argmax, argmin  the least index at which the extreme element stands
     einsum          transposes, reshapes, products and sums of two operands at a time
     matmul          of integers: products and sums; of nothing: zeros
-    call            its Graph; custom_vjp its forward Graph
+    call            its Graph; custom_vjp and custom_jvp their forward Graph
     known_det       the value that it is given, as do other operations that only add a derivative
 """
 
@@ -26,7 +26,7 @@ from lucid.ops.call import Call
 from lucid.ops.conditional import Where
 from lucid.ops.contraction import Einsum, Matmul
 from lucid.ops.creation import Full, Iota
-from lucid.ops.custom import CustomVjp
+from lucid.ops.custom import CustomJvp, CustomVjp
 from lucid.ops.exponential import Exp, Log
 from lucid.ops.extrema import Argmax, Argmin, Max, Min
 from lucid.ops.indexing import Gather, TakeAlong
@@ -100,7 +100,7 @@ def literal(value: Any, type: Type) -> Literal:
 def written_out(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
     """What stands for the results of an equation, None where it stays as it is."""
     op = type(eqn.op)
-    if isinstance(eqn.op, (Call, CustomVjp)):
+    if isinstance(eqn.op, (Call, CustomVjp, CustomJvp)):
         inner = eqn.op.graph if isinstance(eqn.op, Call) else eqn.op.forward
         source, outs = w.source, w.inline(inner, eqn.inputs[: len(inner.inputs)])
         w.source = source

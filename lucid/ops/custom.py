@@ -1,8 +1,9 @@
-"""CustomVjp: a Graph whose derivative is another Graph, given by the user.
+"""CustomVjp and CustomJvp: a Graph whose derivative is another Graph, given by the user.
 
-The forward Graph returns outputs and then what is saved; the backward Graph takes what was saved
-and the cotangents of the outputs. Forward mode is the transpose of the backward Graph, which is
-linear in its cotangents; batching batches both Graphs.
+CustomVjp: the forward Graph returns outputs and then what is saved; the backward Graph takes what
+was saved and the cotangents of the outputs. Forward mode is the transpose of the backward Graph,
+which is linear in its cotangents; batching batches both Graphs. CustomJvp is its mirror image: a
+rule for tangents is given, and reverse mode is its transpose.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from lucid.ir.graph import Graph, Literal
 from lucid.ir.interpret import Program
 from lucid.ir.modes import local
 from lucid.ir.primitive import Primitive
+from lucid.ir.sharing import tensor_of as node_tensor
 from lucid.ir.tape import wrap
 from lucid.ir.tracing import replay
 from lucid.ir.types import Type, is_differentiable
@@ -51,10 +53,7 @@ class CustomVjp(Primitive):
 
     def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
         given = self._split(xs)[0]
-        outs = program(self.forward)(given)
-        return tuple(
-            [y.copy() if any(np.may_share_memory(y, x) for x in given) else y for y in outs]
-        )
+        return unaliased(program(self.forward)(given), given)
 
     def vjp(self, cts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
         from lucid.transforms.vjp import vjp
@@ -99,6 +98,64 @@ class CustomVjp(Primitive):
         inside = (*[True] * n_given, *batched[n_forward:])
         backward = batch_graph(self.backward, n, inside, [not batched[i] for i in self.returns])
         return bind(CustomVjp(forward, backward, self.n_in, self.n_out, self.returns), *xs)
+
+
+class CustomJvp(Primitive):
+    """A Graph whose tangents are given by a rule: `n_in` arguments, then what the Graph captured.
+
+    rule        .tangents(arguments, their tangents) gives tangents of the outputs, None for zero;
+                .batched(n, flags) is the rule over a batch. It runs when a derivative is taken, so
+                a rule may use the function that it belongs to.
+    """
+
+    forward: Graph
+    rule: Any
+    n_in: int
+
+    saves = "x"
+
+    def infer(self, *xs: Type) -> tuple[Type, ...]:
+        return self.forward.out_types
+
+    def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
+        return unaliased(program(self.forward)(list(xs)), xs)
+
+    def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        args = xs[: self.n_in]
+        if not any(t is not None for t in ts[: self.n_in]):
+            return (None,) * len(ys)
+        tangents = [
+            zeros(x) if t is None and is_differentiable(x.dtype) else t for x, t in zip(args, ts)
+        ]
+        return tuple(self.rule.tangents(args, tangents))
+
+    def vjp(self, cts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vjp import vjp
+
+        args = xs[: self.n_in]
+        moves = [i for i, x in enumerate(args) if is_differentiable(x.dtype)]
+        section, moved = self.rule.traced(args, moves)
+        given = [cts[i] for i in moved]
+        graph = section.graph("tangent")
+        transpose = vjp(graph, graph.inputs[: len(moves)], [ct is not None for ct in given])
+        captured = [node_tensor(section.slots[slot]) for slot in section.captured]
+        at = [*[zeros(args[i]) for i in moves], *captured]
+        results: list[Any] = [None] * len(xs)
+        for i, ct in zip(moves, apply(transpose, graph, at, [], given)):
+            results[i] = ct
+        return tuple(results)
+
+    def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vmap import batch_graph
+
+        forward = batch_graph(self.forward, n, batched)
+        rule = self.rule.batched(n, tuple(batched[: self.n_in]))
+        return bind(CustomJvp(forward, rule, self.n_in), *xs)
+
+
+def unaliased(outs: Sequence[Any], xs: Sequence[Any]) -> tuple[Any, ...]:
+    """Results of their own, where one is an operand itself."""
+    return tuple([y.copy() if any(np.may_share_memory(y, x) for x in xs) else y for y in outs])
 
 
 def apply(
