@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lucid.compiler.arrays import Array
-from lucid.compiler.lapack import Space, best_space, call, each, prefix
+from lucid.compiler.lapack import Operand, Space, best_space, call, each, prefix
 from lucid.compiler.steps.building import NestWriter, copy, label_of
 from lucid.compiler.steps.matrices import (
     accepts,
@@ -20,11 +20,13 @@ from lucid.compiler.steps.matrices import (
     parts,
     readable,
     turned,
+    zeros,
 )
 from lucid.ir.graph import Equation
 from lucid.ir.types import Type
 
 Work = list[Any]
+BLOCK = 64  # columns of one system that are solved together, where there are many
 
 
 class CholeskyStep:
@@ -99,10 +101,21 @@ class TriangularStep:
         work += moved(layout, eqn.inputs[1], out, label)
         (n, k), dtype = out.shape[-2:], out.type.dtype
         uplo, trans = "L" if op.upper else "U", "C" if op.adjoint else "N"
-        args = ["R", uplo, trans, "U" if op.unit else "N", k, n, number(1, dtype), a, n]
-        args += [each(out), k]
+        batch = batch_of(out)
+        blocks = blocks_of(batch, k)
+        wide = k // blocks
+        b = each(out) if blocks == 1 else Operand(out.address, wide * dtype.itemsize)
+        a = a if blocks == 1 else Operand(a.address)
+        args = ["R", uplo, trans, "U" if op.unit else "N", wide, n, number(1, dtype), a, n, b, k]
         name = prefix(dtype) + "trsm"
-        return [*work, call(layout, name, args, batch_of(out), float(n * n * k), label)]
+        return [*work, call(layout, name, args, batch * blocks, float(n * n * wide), label)]
+
+
+def blocks_of(batch: int, columns: int) -> int:
+    """Into how many parts the columns of one system go, which threads then share."""
+    if batch > 1 or columns < 2 * BLOCK:
+        return 1
+    return next((columns // size for size in range(BLOCK, 15, -1) if columns % size == 0), 1)
 
 
 def moved(layout: Any, x: Any, target: Array, label: str) -> Work:
@@ -127,12 +140,18 @@ class LuSolveStep:
         work += more
         if op.checked:
             work += singular(layout, eqn, layout.array(eqn.inputs[1]))
+        blocks = blocks_of(batch, k)
+        if blocks > 1:
+            packed, pivots = Operand(packed.address), Operand(pivots.address)
         columns = out if k == 1 else layout.scratch(Type(dtype, (*out.shape[:-2], k, n)))
         work += moved(layout, eqn.inputs[3], out if k == 1 else turned(columns), label)
         trans = "C" if op.adjoint else "N"
-        info = info_for(layout, out.shape[:-2])
-        args = [trans, n, k, packed, n, pivots, each(columns), n, each(info, 0)]
-        work.append(call(layout, prefix(dtype) + "getrs", args, batch, 2.0 * n * n * k, label))
+        info = info_for(layout, (batch * blocks,))
+        wide = k // blocks
+        part = Operand(columns.address, wide * n * dtype.itemsize)
+        args = [trans, n, wide, packed, n, pivots, part, n, each(info, 0)]
+        name, flops = prefix(dtype) + "getrs", 2.0 * n * n * wide
+        work.append(call(layout, name, args, batch * blocks, flops, label))
         return work if k == 1 else [*work, *move(turned(columns), out, label)]
 
 
@@ -175,7 +194,7 @@ class QrStep:
         flops = 2.0 * m * n * k
         work.append(call(layout, kind + "gelqf", [*args, each(info, 0)], batch, flops, label))
         if k < r.shape[-2]:
-            work += [w for part in parts(r) for w in zero_rows(part, label)]
+            work += zeros(r, label)
         work += move(leading(factors, k, n), leading(r, k, n), label, "upper")
         work += move(leading(factors, m, k), leading(q, m, k), label)
         name = kind + ("unglq" if dtype.kind == "c" else "orglq")
@@ -183,12 +202,6 @@ class QrStep:
         args = [wide, m, k, each(q), wide, each(tau, 1), Space(dtype.name, space), space]
         work.append(call(layout, name, [*args, each(info, 0)], batch, 2.0 * m * wide * k, label))
         return work
-
-
-def zero_rows(part: Array, label: str) -> Work:
-    from lucid.compiler.steps.building import fill
-
-    return fill(0, part, label)
 
 
 class RefuseStep:

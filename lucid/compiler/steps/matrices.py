@@ -12,7 +12,7 @@ from lucid.compiler.lapack import Operand, each, is_known, shared
 from lucid.compiler.steps.building import NestWriter, fill
 from lucid.compiler.work import NestWork
 from lucid.ir.graph import Equation
-from lucid.ir.types import SHORT_NAMES, Type
+from lucid.ir.types import Type
 from lucid.ops.complexes import Imag, Real
 from lucid.ops.movement import Slice, Transpose
 
@@ -114,7 +114,3 @@ def number(value: Any, dtype: np.dtype) -> np.ndarray:
 
 def zeros(target: Array, label: str) -> list[NestWork]:
     return [work for part in parts(target) for work in fill(0, part, label)]
-
-
-def name_of(x: Array) -> str:
-    return SHORT_NAMES[x.type.dtype]
