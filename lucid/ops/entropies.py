@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from lucid.ir.tape import wrap
 from lucid.ops.apply import floating, floating_binary
 from lucid.ops.conditional import where
 from lucid.ops.exponential import log, log1p
@@ -32,7 +35,7 @@ class Xlog1py(FromScipy):
 def _logarithm(x: Any, y: Any) -> Any:
     """log(1 + y), and 0 where xlog1py is 0 in spite of it."""
     if isinstance(y, float):
-        y = x * 0.0 + y
+        y = wrap(np.array(y, x.dtype))
     return where((x == 0) & (y <= -1), 0.0, log1p(y))
 
 

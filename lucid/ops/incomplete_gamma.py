@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from lucid.ir.tape import wrap
+from lucid.ir.types import broadcast_shapes
 from lucid.ops.apply import floating_binary
 from lucid.ops.conditional import maximum, minimum, where
 from lucid.ops.exponential import exp, expm1, log, log1p, sqrt
@@ -66,7 +67,8 @@ def density(a: Any, x: Any) -> Any:
 def slope_in_a(a: Any, x: Any) -> Any:
     """The derivative of gammainc in a."""
     a, x, dtype = wide(a, x)
-    a, x = a + x * 0.0, x + a * 0.0
+    shape = broadcast_shapes(a.shape, x.shape)
+    a, x = a.expand(shape), x.expand(shape)
     small = x <= 1
     near = _by_series(a, where(small, x, 0.5))
     far = _by_integral(a, where(small, 2.0, x))

@@ -6,6 +6,9 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from lucid.ir.tape import wrap
 from lucid.ops.apply import floating_binary
 from lucid.ops.exponential import exp, log
 from lucid.ops.from_scipy import FromScipy
@@ -37,7 +40,7 @@ def zeta_slope(x: Any, q: Any) -> Any:
     With w = q + N: minus the sum of log(q + k) (q + k)**-x for k < N, and the derivatives of
     w**(1 - x) / (x - 1) + w**-x / 2 + sum over j of B(2j) / (2j)! x (x + 1) ... w**(-x - 2j + 1).
     """
-    q = q + x * 0.0
+    q = wrap(np.array(q, x.dtype)) if isinstance(q, float) else q
     total = None
     for k in range(TERMS):
         logarithm = log(q + float(k))
