@@ -20,7 +20,7 @@ from lucid.ir.pytree import NAMESPACE, flatten, unflatten
 from lucid.ir.sharing import tensor_of
 from lucid.ir.source import at_line
 from lucid.ir.tape import GRAD, TRACE, Trace, leaf
-from lucid.ir.tracing import function_name
+from lucid.ir.tracing import function_name, input_names
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.control.loops import While
 from lucid.ops.control.scan import Scan
@@ -58,13 +58,14 @@ def trace_body(what: str, f: Callable[..., Any], tree: Any, types: Sequence[Type
     before = local.grad
     local.grad = True
     try:
-        leaves, out_tree = flatten(f(*unflatten(tree, inputs)))
+        args = unflatten(tree, inputs)
+        leaves, out_tree = flatten(f(*args))
         outs = [as_tensor(y) for y in leaves]
         section = cut(inputs, outs)
     finally:
         local.grad = before
         trace.active = False
-    graph = section.graph(function_name(f))
+    graph = section.graph(function_name(f), input_names(f, args, {}))
     captured = [tensor_of(section.slots[slot]) for slot in section.captured]
     return Body(graph, captured, list(graph.out_types), out_tree)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lucid.ir.graph import Equation, Graph
-from lucid.ir.primitive import Primitive
+from lucid.ir.rewrite import with_graphs
 from lucid.ops.control.loops import While
 from lucid.ops.control.scan import Scan
 from lucid.ops.control.switch import Switch
@@ -24,24 +24,13 @@ def everywhere(run: Pass) -> Pass:
             return out
         equations = tuple(
             [
-                eqn._replace(op=with_bodies(eqn.op, both)) if isinstance(eqn.op, CONTROL) else eqn
+                eqn._replace(op=with_graphs(eqn.op, both)) if isinstance(eqn.op, CONTROL) else eqn
                 for eqn in out.equations
             ]
         )
         return Graph(out.name, out.inputs, equations, out.outputs)
 
     return both
-
-
-def with_bodies(op: Primitive, run: Pass) -> Primitive:
-    """The operation with every Graph among its parameters changed by `run`."""
-
-    def changed(value: Any) -> Any:
-        if isinstance(value, Graph):
-            return run(value)
-        return tuple([changed(v) for v in value]) if isinstance(value, tuple) else value
-
-    return type(op)(*[changed(value) for value in op.params().values()])
 
 
 def bodies(eqn: Equation) -> list[Graph]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lucid.compiler.bodies import bodies
 from lucid.compiler.fuse import fuse
 from lucid.compiler.groups import VIEWS, Alone, Group, Step
 from lucid.ir.graph import Equation, Graph, Var
@@ -27,7 +28,13 @@ def fused_text(graph: Graph) -> str:
     """
     steps, _ = fuse(graph)
     writer = _Writer(graph, steps)
-    return "\n".join(line for step in steps for line in writer.step(step))
+    lines = []
+    for step in steps:
+        lines += writer.step(step)
+        for i, body in enumerate(bodies(step.equation) if isinstance(step, Alone) else []):
+            lines.append(f"  body {i}")
+            lines += ["    " + line for line in fused_text(body).splitlines()]
+    return "\n".join(lines)
 
 
 def count_steps(graph: Graph) -> tuple[int, int]:

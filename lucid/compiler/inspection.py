@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,8 +71,31 @@ def planned_text(graph: Graph) -> str:
         lines.append(
             f"plan    {len(part.inputs)} in, {len(part.outputs)} out, arena {layout.top} bytes"
         )
-        lines += [f"    {getattr(work, 'label', type(work).__name__)}" for work in layout.work]
+        lines += instructions(layout.work, "    ")
     return "\n".join(lines)
+
+
+def instructions(works: Sequence[Any], indent: str) -> list[str]:
+    """A line for each instruction; those inside of branches and loops stand below, indented."""
+    lines = []
+    for work in works:
+        lines.append(f"{indent}{getattr(work, 'label', type(work).__name__)}")
+        for name, inside in getattr(work, "blocks", lambda: ())():
+            lines.append(f"{indent}  {name}")
+            lines += instructions(inside, indent + "    ")
+    return lines
+
+
+def leaves(works: Sequence[Any]) -> Iterator[Any]:
+    """The works that hold no others."""
+    for work in works:
+        inside = getattr(work, "blocks", None)
+        if inside is None:
+            yield work
+        else:
+            yield from leaves(work.before)
+            for _, block in inside():
+                yield from leaves(block)
 
 
 def kernels_of_graph(graph: Graph) -> list[KernelText]:
@@ -82,7 +105,7 @@ def kernels_of_graph(graph: Graph) -> list[KernelText]:
 
     out, seen = [], set()
     for layout in laid_out(graph).layouts:
-        for work in layout.work:
+        for work in leaves(layout.work):
             for source in work.kernels():
                 if source.key in seen:
                     continue

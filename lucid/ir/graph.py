@@ -134,8 +134,13 @@ class Graph:
             yield from eqn.outputs
 
     def stripped(self) -> Graph:
-        """The same Graph without source lines."""
-        equations = tuple(Equation(e.op, e.inputs, e.outputs) for e in self.equations)
+        """The same Graph without source lines, nor in the Graphs it holds."""
+        from lucid.ir.rewrite import with_graphs
+
+        equations = tuple(
+            Equation(with_graphs(e.op, Graph.stripped), e.inputs, e.outputs)
+            for e in self.equations
+        )
         return Graph(self.name, self.inputs, equations, self.outputs)
 
     @staticmethod

@@ -84,3 +84,23 @@ def trimmed(eqn: Equation, wanted: Collection[Any]) -> Equation:
     op, operands, outputs = found
     inputs = tuple([eqn.inputs[i] for i in operands])
     return Equation(op, inputs, tuple([eqn.outputs[i] for i in outputs]), eqn.source)
+
+
+def with_graphs(op: Primitive, change: Callable[[Graph], Graph]) -> Primitive:
+    """The operation with every Graph among its parameters changed, itself where it has none.
+
+    It is a new instance even where an equal one is known, which may differ in source lines.
+    """
+    found = False
+
+    def changed(value: Any) -> Any:
+        nonlocal found
+        if isinstance(value, Graph):
+            found = True
+            return change(value)
+        return tuple([changed(v) for v in value]) if isinstance(value, tuple) else value
+
+    if op.once:
+        return op
+    values = [changed(value) for value in op.params().values()]
+    return type.__call__(type(op), *values) if found else op

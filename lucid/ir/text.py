@@ -123,13 +123,21 @@ def parse(text: str) -> Graph:
             if line.strip().startswith("graph ") or not sections:
                 sections.append([])
             sections[-1].append(line)
-    graphs: dict[str, Graph] = {}
-    for lines in reversed(sections):
-        graph = _parse_section(lines, graphs)
-        graphs[graph.name] = graph
     if not sections:
         raise ParseError("a Graph begins with `graph name(x: f32[3], ...):`")
-    return graph
+    return _parse_section(sections[0], _Sections(sections[1:]))
+
+
+class _Sections(dict[str, Graph]):
+    """The Graphs below the first by name, each parsed when an operation asks for it."""
+
+    def __init__(self, sections: list[list[str]]) -> None:
+        heads = [_HEAD.match(lines[0].strip()) for lines in sections]
+        self.waiting = {h.group(1): lines for h, lines in zip(heads, sections) if h is not None}
+
+    def __missing__(self, name: str) -> Graph:
+        self[name] = graph = _parse_section(self.waiting.pop(name), self)
+        return graph
 
 
 def _parse_section(lines: list[str], graphs: dict[str, Graph]) -> Graph:

@@ -120,6 +120,11 @@ class LoopWork:
     predicate: Any = None
     counter: Any = None
 
+    def blocks(self) -> list[tuple[str, Sequence[Any]]]:
+        """The parts that repeat, by name."""
+        test = [("while", self.test)] if self.test else []
+        return [*test, ("do" if self.test else f"{self.trips} times", self.body)]
+
     def kernels(self) -> list[Any]:
         every = (*self.before, *self.test, *self.body)
         return [kernel for work in every for kernel in work.kernels()]
@@ -144,6 +149,11 @@ class BranchWork:
     width: int
     branches: Sequence[Sequence[Any]]
     label: str
+    before: Sequence[Any] = ()
+
+    def blocks(self) -> list[tuple[str, Sequence[Any]]]:
+        """The branches, by name."""
+        return [(f"branch {i}", works) for i, works in enumerate(self.branches)]
 
     def kernels(self) -> list[Any]:
         return [kernel for works in self.branches for work in works for kernel in work.kernels()]

@@ -136,14 +136,17 @@ class StackWork:
 
     what: str
     args: Sequence[Any]
-    label: str = ""
+
+    @property
+    def label(self) -> str:
+        return f"stack {self.what}"
 
     def kernels(self) -> Sequence[Any]:
         return (KERNELS[self.what],)
 
     def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
         kernel = kernels[KERNELS[self.what].key]
-        builder.call(kernel, self.args, 1, COST_NS, label=self.label or f"stack {self.what}")
+        builder.call(kernel, self.args, 1, COST_NS, label=self.label)
 
 
 class Stack:
