@@ -28,7 +28,7 @@ def made(name, function, **row):
     return Row(
         name,
         shaped(function),
-        [call(2, 3), call((2, 3)), call(), call(0, 2), call(2, dtype=F64), call(3, dtype=INT32)],
+        [call(2, 3), call((2, 3)), call(()), call(0, 2), call(2, dtype=F64), call(3, dtype=INT32)],
         [
             bad(ShapeError, "not negative", 2, -1),
             bad(ShapeError, "not a shape", "ab"),
@@ -215,7 +215,7 @@ ROWS = [
         as_dtype,
         [
             call(real(2, 3)),
-            call(integer(2), F64),
+            call(integer(2), dtype=F64),
             call(boolean(3)),
             call(complex_(2)),
             call([1, 2]),
@@ -232,6 +232,7 @@ ROWS = [
             call(np.array(True)),
         ],
         [bad(DTypeError, "object", np.array([object()]))],
+        torch=lambda t, x: t.as_tensor(x),
     ),
     Row(
         "from_dlpack",

@@ -64,7 +64,13 @@ APART = {"distinct": True}
 ROWS = [
     Row("cumsum", with_numbers(cumulated), calls(*MORE), REFUSED),
     Row("cumprod", with_numbers(multiplied), calls(*MORE), REFUSED),
-    Row("logcumsumexp", with_numbers(np.logaddexp.accumulate), calls(), [*REFUSED, NO_ORDER]),
+    Row(
+        "logcumsumexp",
+        with_numbers(np.logaddexp.accumulate),
+        calls(),
+        [*REFUSED, NO_ORDER],
+        torch=lambda t, x, dim: t.logcumsumexp(x, dim) if x.numel() else x,
+    ),
     Row(
         "cummax",
         with_numbers(running(np.maximum)),

@@ -48,7 +48,7 @@ ROWS = [
     unary("floor", kept_if_whole(np.floor), takes="fi"),
     unary("ceil", kept_if_whole(np.ceil), takes="fi"),
     unary("trunc", kept_if_whole(np.trunc), takes="fi"),
-    unary("frac", lambda x: x - np.trunc(x), takes="fi", torch=lambda t, x: t.frac(x.double())),
+    unary("frac", lambda x: x - np.trunc(x)),
     unary(
         "round",
         lambda x, decimals=0: np.round(x, decimals),

@@ -56,9 +56,11 @@ def binary(
     differs: str = "",
     smooth: bool = True,
     torch: Any = "",
+    numbers_in_torch: bool = True,
     **domain: Any,
 ) -> Row:
-    """A function of two elements that broadcast; `number` is tried as a Python operand."""
+    """A function of two elements that broadcast; `number` is tried as a Python operand, which
+    PyTorch takes only where `numbers_in_torch`."""
     calls = [
         call(make(3, **domain), make(2, 3, **domain)),
         call(make(2, 1, **domain), make(1, 4, **domain)),
@@ -72,9 +74,16 @@ def binary(
         bad(ShapeError, "do not broadcast", make(3, **domain), make(2, **domain)),
         bad(DTypeError, "not numeric", make(3, **domain), "text"),
     ]
+    if not numbers_in_torch:
+        torch = of_tensors(name)
     return Row(
         name, expected, [*calls, *more], [*wrong, *refused], smooth, torch=torch, differs=differs
     )
+
+
+def of_tensors(name: str) -> Callable[..., Any]:
+    """PyTorch's function with a Python number as a tensor of the other operand's dtype."""
+    return lambda t, x, y: getattr(t, name)(x, y if t.is_tensor(y) else t.tensor(y, dtype=x.dtype))
 
 
 def reduction(

@@ -93,7 +93,7 @@ class Peer(Smooth):
         outputs, seeds = zip(*pairs)
         pulled = torch.autograd.grad(outputs, primals, seeds, allow_unused=True)
         return [
-            np.zeros_like(x) if g is None else g.resolve_conj().numpy()
+            np.zeros_like(x) if g is None else g.resolve_conj().numpy(force=True)
             for g, x in zip(pulled, self.primals)
         ]
 
@@ -101,7 +101,7 @@ class Peer(Smooth):
         primals = tuple(torch.from_numpy(x.copy()) for x in self.primals)
         seeds = tuple(torch.from_numpy(t) for t in tangents)
         _, pushed = torch.func.jvp(self.__call__, primals, seeds)
-        return [t.detach().resolve_conj().numpy() for t in pushed]
+        return [t.detach().resolve_conj().numpy(force=True) for t in pushed]
 
 
 def where_it_has_one(derivative: Callable[[], list[np.ndarray]]) -> list[np.ndarray] | None:

@@ -23,7 +23,7 @@ ROWS = [
     Row(
         "rand",
         half,
-        [call(2, 3), call((4,)), call(), call(0, 2), call(3, dtype=np.dtype("float64"))],
+        [call(2, 3), call((4,)), call(()), call(0, 2), call(3, dtype=np.dtype("float64"))],
         [bad(ShapeError, "not a shape", "ab"), bad(DTypeError, "nonsense", 2, dtype="nonsense")],
         smooth=False,
         result=within(0, 1),
@@ -31,7 +31,7 @@ ROWS = [
     Row(
         "randn",
         half,
-        [call(2, 3), call((4,)), call(), call(0, 2), call(3, dtype=np.dtype("float64"))],
+        [call(2, 3), call((4,)), call(()), call(0, 2), call(3, dtype=np.dtype("float64"))],
         [bad(ShapeError, "not a shape", "ab"), bad(DTypeError, "nonsense", 2, dtype="nonsense")],
         smooth=False,
         result=within(-9, 9),
