@@ -292,6 +292,9 @@ def public_functions() -> list[tuple[str, object]]:
     for name, f in inspect.getmembers(lucid.Tensor, callable):
         if not name.startswith("_") and name not in SKIPPED:
             found[f"Tensor.{name}"] = f
+    for space in ("fft", "special"):
+        module = getattr(lucid, space)
+        found.update({f"{space}.{name}": getattr(module, name) for name in module.__all__})
     return sorted(found.items())
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError
 from lucid.ir.source import at_line
+from lucid.ir.tape import wrap
 from lucid.ops.apply import floating
 from lucid.ops.arguments import explained
 from lucid.ops.exponential import exp
@@ -161,10 +162,8 @@ def mvlgamma(x: Any, p: int) -> Any:
     if p < 1:
         raise ArgumentError(f"mvlgamma: the dimension p is {p}; it must be at least 1{at_line()}")
     x = to_floating(x)
-    total = lgamma(x)
-    for i in range(1, p):
-        total = total + lgamma(x - i / 2)
-    return total + p * (p - 1) / 4 * math.log(math.pi)
+    steps = wrap((np.arange(p) / 2).astype(x.dtype))
+    return lgamma(x.unsqueeze(-1) - steps).sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
 
 gammaln, psi, multigammaln = lgamma, digamma, mvlgamma
