@@ -10,6 +10,7 @@ from __future__ import annotations
 from lucid.compiler.arrays import Array
 from lucid.compiler.bodies import CONTROL
 from lucid.compiler.groups import VIEWS
+from lucid.compiler.turning import turn
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.types import SHORT_NAMES
 from lucid.ops.contraction import Matmul
@@ -20,7 +21,7 @@ from lucid.ops.movement import Pad
 
 def settle(graph: Graph) -> Graph:
     """The Graph with its copies."""
-    return Settler(graph).run()
+    return Settler(turn(graph)).run()
 
 
 class Settler:

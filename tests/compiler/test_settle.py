@@ -111,3 +111,57 @@ def test_a_view_of_a_number_is_filled_in():
     %0: f32[2] = broadcast[shape=(2,), axes=()] 3.0:f32
     return %0""")
     assert "full[shape=(2,), dtype='f32'] 3.0:f32" in text
+
+
+# Products that are read transposed
+
+
+def test_a_product_whose_transpose_is_the_result_is_computed_transposed():
+    """(xᵀ y)ᵀ = yᵀ x, as in the gradient of a weight."""
+    assert (
+        settled("""graph f(x: f32[4,2], y: f32[4,3]):
+    %0: f32[2,4] = transpose[permutation=(1,0)] x
+    %1: f32[2,3] = matmul %0 y
+    %2: f32[3,2] = transpose[permutation=(1,0)] %1
+    return %2""")
+        == """graph f(x: f32[4,2], y: f32[4,3]):
+    %0: f32[3,4] = transpose[permutation=(1,0)] y
+    %1: f32[3,2] = matmul %0 x
+    return %1"""
+    )
+
+
+def test_so_is_a_stack_of_products_that_is_read_element_by_element():
+    assert (
+        settled("""graph f(x: f32[5,4,2], y: f32[5,2,3]):
+    %0: f32[5,4,3] = matmul x y
+    %1: f32[5,3,4] = transpose[permutation=(0,2,1)] %0
+    %2: f32[5,3,4] = exp %1
+    return %2""")
+        == """graph f(x: f32[5,4,2], y: f32[5,2,3]):
+    %0: f32[5,2,4] = transpose[permutation=(0,2,1)] x
+    %1: f32[5,3,2] = transpose[permutation=(0,2,1)] y
+    %2: f32[5,3,4] = matmul %1 %0
+    %3: f32[5,3,4] = exp %2
+    return %3"""
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """graph f(x: f32[4,2], y: f32[2,3], z: f32[4,5]):
+    %0: f32[4,3] = matmul x y
+    %1: f32[3,4] = transpose[permutation=(1,0)] %0
+    %2: f32[3,5] = matmul %1 z
+    return %2""",
+        """graph f(x: f32[4,2], y: f32[2,3]):
+    %0: f32[4,3] = matmul x y
+    %1: f32[3,4] = transpose[permutation=(1,0)] %0
+    %2: f32[3,4] = exp %1
+    return %0, %2""",
+    ],
+    ids=["for-a-product", "also-read-itself"],
+)
+def test_a_product_stays_where_turning_it_saves_nothing(text):
+    assert settled(text) == text
