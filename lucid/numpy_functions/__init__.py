@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.numpy_functions import contractions, elements, reductions, shapes
+from lucid.numpy_functions import contractions, elements, factorisations, reductions, shapes
 from lucid.ops import (
     closeness,
     complexes,
@@ -175,14 +175,12 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.linalg.cross: lambda x1, x2, /, *, axis=-1: contractions.cross(x1, x2, axis=axis),
     np.linalg.diagonal: shapes.last_diagonal,
     np.linalg.matmul: lambda x1, x2, /: contraction.matmul(x1, x2),
-    np.linalg.matrix_norm: contractions.matrix_norm,
-    np.linalg.matrix_power: contractions.matrix_power,
     np.linalg.matrix_transpose: lambda x, /: shaping.mT(x),
-    np.linalg.multi_dot: contractions.multi_dot,
     np.linalg.norm: contractions.norm,
     np.linalg.outer: lambda x1, x2, /: contractions.outer(x1, x2),
     np.linalg.tensordot: lambda x1, x2, /, *, axes=2: contractions.tensordot(x1, x2, axes),
     np.linalg.trace: shapes.last_trace,
     np.linalg.vecdot: lambda x1, x2, /, *, axis=-1: (complexes.conj(x1) * x2).sum(axis),
     np.linalg.vector_norm: contractions.vector_norm,
+    **factorisations.FUNCTIONS,
 }

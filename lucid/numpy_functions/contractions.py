@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,6 @@ from lucid.errors import ShapeError
 from lucid.ir.source import at_line
 from lucid.ops import (
     contraction,
-    creation,
-    extrema,
     joining,
     products,
     shaping,
@@ -86,39 +83,12 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
     x = to_floating(x)
     axes = reduced_axes("norm", x.ndim, None, axis)
-    if ord is None or ord == "fro" or len(axes) == 1 or (axis is None and x.ndim == 1):
+    if ord is None or len(axes) == 1 or (axis is None and x.ndim == 1):
         return statistics.norm(x, 2 if ord is None else ord, axis=axes, keepdims=keepdims)
-    sums = {1: (axes[0], 1), -1: (axes[0], -1), math.inf: (axes[1], 1), -math.inf: (axes[1], -1)}
-    if ord not in sums:
-        raise ShapeError(
-            f"np.linalg.norm: the matrix norm {ord!r} needs singular values{at_line()}"
-        )
-    over, sign = sums[ord]
-    extreme_of = extrema.amax if sign > 0 else extrema.amin
-    return extreme_of(x.abs().sum(over, keepdim=True), axis=axes, keepdims=keepdims)
+    from lucid.linalg import matrix_norm
+
+    return matrix_norm(x, ord, axes if axis is None else axis, keepdims)
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: Any = False, ord: Any = 2) -> Any:
     return statistics.norm(x, ord, axis=axis, keepdims=keepdims)
-
-
-def matrix_norm(x: Any, /, *, keepdims: Any = False, ord: Any = "fro") -> Any:
-    return norm(x, ord, (-2, -1), keepdims)
-
-
-def multi_dot(arrays: Any, *, out: None = None) -> Any:
-    first, *rest = arrays
-    for x in rest:
-        first = dot(first, x)
-    return first
-
-
-def matrix_power(a: Any, n: int) -> Any:
-    if n < 0:
-        raise ShapeError(f"np.linalg.matrix_power: a negative power needs the inverse{at_line()}")
-    a = as_tensor(a)
-    y = creation.eye(a.shape[-1], dtype=a.dtype).expand(a.shape)
-    for bit in bin(n)[2:]:
-        y = y @ y
-        y = y @ a if bit == "1" else y
-    return y
