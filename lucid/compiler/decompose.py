@@ -4,6 +4,7 @@
     argmax, argmin  the least index at which the extreme element stands
     einsum          transposes, reshapes, products and sums of two operands at a time
     matmul          of integers: products and sums; of nothing: zeros
+    any of float16  the same in float32, rounded (`widen`)
     call            its Graph; custom_vjp and custom_jvp their forward Graph
     known_det       the value that it is given, as do other operations that only add a derivative
 """
@@ -16,6 +17,7 @@ from typing import Any
 
 from lucid.compiler.contracting import contract
 from lucid.compiler.scalar_code import LLVM
+from lucid.compiler.widen import widened
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.primitive import Primitive
 from lucid.ir.rewrite import Rewriter, remove_dead
@@ -70,12 +72,15 @@ class Decomposer(Rewriter):
     def make(self, op: Primitive, *inputs: Atom) -> Any:
         result = infer(op, tuple([x.type for x in inputs]))
         assert isinstance(result, Type)
-        eqn = Equation(op, inputs, (Var(result),), self.source)
+        return self.written(Equation(op, inputs, (Var(result),), self.source))[0]
+
+    def written(self, eqn: Equation) -> Sequence[Atom]:
+        """The results of a new equation."""
         found = written_out(self, eqn)
         if found is not None:
-            return found[0]
+            return found
         self.add(eqn)
-        return eqn.outputs[0]
+        return eqn.outputs
 
     def full(self, type: Type, value: Any) -> Var:
         return self.make(Full(type.shape, SHORT_NAMES[type.dtype]), literal(value, type))
@@ -107,6 +112,9 @@ def written_out(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
         return outs
     if op in (KnownDet, KnownPinv, KnownSlogdet):
         return eqn.inputs[-len(eqn.outputs) :]
+    halves = widened(w, eqn)
+    if halves is not None:
+        return halves
     known = all(SHORT_NAMES[x.type.dtype] in LLVM for x in eqn.inputs)
     if not known and (op is not Einsum or eqn.inputs[0].type.dtype.kind != "c"):
         return None

@@ -2,6 +2,7 @@
 
 Arithmetic is IEEE's, with no fast-math flag, so it equals NumPy's to the bit. Functions such as exp
 are those of `scalars`. What a dtype has no code for here is left to NumPy: `supported` says so.
+A float16 is the integer of its bits, which is only moved and converted.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from lucid.compiler import integer_code, scalars
 
 LLVM = {
     "bool": "i1", "i8": "i8", "u8": "i8", "i16": "i16", "u16": "i16", "i32": "i32", "u32": "i32",
-    "i64": "i64", "u64": "i64", "f32": "float", "f64": "double",
+    "i64": "i64", "u64": "i64", "f16": "i16", "f32": "float", "f64": "double",
 }  # fmt: skip
 STORED = {**LLVM, "bool": "i8"}
 BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8}
@@ -51,6 +54,8 @@ def supported(op: str, dtype: str, operand: str) -> bool:
         return False
     if op in ("cast", "copy", "where"):
         return True
+    if "f16" in (dtype, operand):
+        return False
     floating = operand in FORMATS
     if op in COMPARE:
         return True
@@ -82,6 +87,8 @@ def constant(value: Any, dtype: str) -> str:
         if dtype == "f32":
             value = struct.unpack("f", struct.pack("f", _to_f32(float(value))))[0]
         return f"0x{struct.unpack('Q', struct.pack('d', float(value)))[0]:016X}"
+    if dtype == "f16":
+        return str(int(np.array(value).astype(np.float16).view(np.int16)))
     return str(int(value))
 
 
@@ -277,6 +284,11 @@ class ScalarWriter:
         """Conversion as NumPy's `astype` does it."""
         if source == target:
             return x
+        if source == "f16":
+            bits = self.write(f"bitcast i16 {x} to half")
+            return self.cast(self.write(f"fpext half {bits} to float"), "f32", target)
+        if target == "f16":
+            return self.halved(x, source)
         a, b = LLVM[source], LLVM[target]
         if target == "bool":
             zero = constant(0, source)
@@ -295,6 +307,26 @@ class ScalarWriter:
         if BYTES[b] < BYTES[a]:
             return self.write(f"trunc {a} {x} to {b}")
         return self.write(f"{'zext' if source[0] in 'ub' else 'sext'} {a} {x} to {b}")
+
+    def halved(self, x: str, source: str) -> str:
+        """The bits of the nearest float16; long numbers go through a float32 rounded to odd."""
+        wide = BYTES[LLVM[source]] > 2 and source != "f32"
+        if not wide:
+            single = self.cast(x, source, "f32")
+        else:
+            x = self.cast(x, source, "f64")
+            near = self.write(f"fptrunc double {x} to float")
+            back = self.write(f"fpext float {near} to double")
+            size = [self.intrinsic("llvm.fabs.f64", "double", y) for y in (back, x)]
+            above = self.write(f"fcmp ogt double {size[0]}, {size[1]}")
+            inexact = self.write(f"fcmp one double {back}, {x}")
+            bits = self.write(f"bitcast float {near} to i32")
+            less = self.write(f"select i1 {above}, i32 -1, i32 0")
+            below = self.write(f"add i32 {bits}, {less}")
+            odd = self.write(f"or i32 {below}, {self.write(f'zext i1 {inexact} to i32')}")
+            single = self.write(f"bitcast i32 {odd} to float")
+        half = self.write(f"fptrunc float {single} to half")
+        return self.write(f"bitcast half {half} to i16")
 
     def float_to_integer(self, x: str, source: str, target: str) -> str:
         """Through i64, saturating where C leaves it undefined, then cut to size."""
