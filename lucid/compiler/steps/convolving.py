@@ -275,7 +275,7 @@ def convolution(
     label: str,
 ) -> list[Any]:
     """The work of one convolution; `weights` is read as (G, M, C, three axes) of these strides."""
-    block = block_of(shape[1], len(windows.vectors((0, 0, 0))))
+    block = block_of(shape[1], windows.all_vectors)
     held, work = packed(layout, weights, shape, strides, block[0], label)
     extent = windows.images * windows.groups * windows.tiles
     local, grain = scratch(layout, windows.local_bytes, extent)

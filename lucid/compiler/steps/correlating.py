@@ -19,7 +19,7 @@ import numpy as np
 from lucid.compiler.arrays import Array
 from lucid.compiler.kernels import TextKernel
 from lucid.compiler.plan import Builder
-from lucid.compiler.steps.building import NestWriter, label_of
+from lucid.compiler.steps.building import label_of
 from lucid.compiler.steps.convolving import (
     COPY_NS,
     FLOPS_PER_NS,
@@ -52,6 +52,7 @@ from lucid.ir.types import Type
 
 LENGTH = 128  # vectors of a product, at least, where there are so many
 PARTS_BYTES = 1 << 23
+BLOCK = 32  # elements of the sum of parts at a time
 CHUNKS = 8
 
 CORRELATE_WORDS = (
@@ -260,14 +261,51 @@ def block_of(results: int, rows: int) -> tuple[int, int]:
     return min(found)[2:]
 
 
-def sum_parts(parts: Array, out: Array, label: str) -> list[Any]:
-    """The sum of the chunks' results."""
-    n = out.type.size
-    flat = Array(out.ref, Type(out.type.dtype, (n,)), (1,), out.offset)
-    writer = NestWriter((parts.shape[0], n), [0])
-    total = writer.value("reduce", out.dtype, writer.load(parts), param="sum")
-    writer.store(total, flat, [1])
-    return writer.work(label)
+@lru_cache(maxsize=2)
+def sum_kernel(dtype: str) -> TextKernel:
+    """Blocks of the chunks' results added up, in their order."""
+    name = f"sum_parts_{dtype}"
+    code = Loops(name)
+    source, out, chunks, n = code.pointer(0), code.pointer(1), code.word(2), code.word(3)
+    element, item, _ = kinds(dtype)
+    vector = f"<{BLOCK} x {element}>"
+    total, one = Variable(code, vector), Variable(code, element)
+    with code.loop(code.lo, code.hi) as block:
+        first = block * BLOCK
+        whole = (n - first).is_("sge", BLOCK)
+        with code.when(whole):
+            total.set("zeroinitializer")
+            with code.loop(0, chunks) as c:
+                x = code.load(vector, source.at((c * n + first) * item), item)
+                total.set(code.write(f"fadd {vector} {total.get()}, {x}"))
+            code.store(vector, total.get(), out.at(first * item), item)
+        with code.loop(code.chosen(whole, n, first), (first + BLOCK).min(n)) as i:
+            one.set("0.0")
+            with code.loop(0, chunks) as c:
+                x = code.load(element, source.at((c * n + i) * item), item)
+                one.set(code.write(f"fadd {element} {one.get()}, {x}"))
+            code.store(element, one.get(), out.at(i * item), item)
+    return TextKernel(name, code.text())
+
+
+@dataclass(eq=False)
+class SumWork:
+    """The sum of the chunks' results; nothing to do where there is one."""
+
+    parts: Array
+    out: Array
+    label: str
+
+    def kernels(self) -> Sequence[Any]:
+        return (sum_kernel(self.out.dtype),)
+
+    def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
+        chunks, n = self.parts.shape
+        if chunks > 1:
+            kernel = kernels[sum_kernel(self.out.dtype).key]
+            args = [self.parts.address, self.out.address, chunks, n]
+            blocks = math.ceil(n / BLOCK)
+            builder.call(kernel, args, blocks, chunks * BLOCK * 0.1, label=self.label)
 
 
 class ConvolutionWeightStep:
@@ -297,7 +335,7 @@ class ConvolutionWeightStep:
         chunks = math.ceil(steps / math.ceil(steps / chunks))
         each = max(8, 2 * LOCAL_BYTES // y_row_bytes(w, images))
         each = math.ceil(m / math.ceil(m / each))
-        block = block_of(each, c * math.prod(op.size))
+        block = block_of(m, c * math.prod(op.size))  # the same for any number of images
         extent = g * math.ceil(m / each) * chunks
         rows = -(-each // block[0]) * block[0]
         room = y_place(w, images) + rows * y_row_bytes(w, images)
@@ -310,4 +348,4 @@ class ConvolutionWeightStep:
         )
         label = label_of(eqn)
         work = CorrelateWork(w, y, parts, m, each, images, chunks, local, grain, block, label)
-        return [work, *(sum_parts(parts, out, label) if chunks > 1 else [])]
+        return [work, SumWork(parts, out, label)]

@@ -175,6 +175,12 @@ class Windows:
                 found.append((here, i * out[0] + j * out[1] + k * out[2]))
         return found
 
+    @property
+    def all_vectors(self) -> int:
+        """The vectors of places of an image: a number that more images do not change."""
+        a, b, c = (axis.places for axis in self.axes)
+        return a * b * math.ceil(c / self.lanes)
+
     def phase_table(self) -> np.ndarray:
         """For each phase its residues, and the first and last place inside along the last axis."""
         axis = self.axes[2]
