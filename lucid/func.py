@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lucid.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
+from lucid.associative import associative_scan
+from lucid.control import cond, fori_loop, map, scan, switch, while_loop
 from lucid.errors import DTypeError, LucidError, ShapeError
 from lucid.ir.binding import fresh
 from lucid.ir.cut import Cut

@@ -157,6 +157,20 @@ IN_PLACE = (
     "{t} = {x}.clone()\n{t}[{t} > 0.5] = 0.25",
     "{t} = {x}.clone()\nview = {t}[1:]\nview *= 3.0",
 )
+LOOPS = (
+    "lucid.func.cond({x}.sum() > 0, lambda v: v * 2.0, lambda v: lucid.sin(v) + {y}.sum(), {x})",
+    "lucid.func.switch((abs({x}.sum()) * 3).to('int64') % 3, "
+    "[lambda v: v * 1.0, lambda v: v * {y}.sum(), lucid.cos], {x})",
+    "lucid.func.scan(lambda c, row: (lucid.sin(c + row.sum()), c * 0.5), {y}, {x})[1]",
+    "lucid.func.scan(lambda c, _: (lucid.tanh(c) + {y}.mean(), None), {x}, length=3)[0]",
+    "lucid.func.scan(lambda c, row: (c * 0.5 + row, row * c.sum()), {x}[0], {x}, reverse=True)[1]",
+    "lucid.func.while_loop(lambda c: (c * c).sum() > 1.0, "
+    "lambda c: c * 0.5 + 0.01 * lucid.sin({x}), {x})",
+    "lucid.func.fori_loop(0, abs({x}.sum()).to('int64') % 3, "
+    "lambda i, c: lucid.sin(c) + {y}.mean() * i, {x})",
+    "lucid.func.associative_scan(lambda p, q: p * q, {x})",
+    "lucid.func.map(lambda row: lucid.tanh(row) + {y}.sum(), {x})",
+)
 CONTROL = (
     "{t} = {x} * 2.0 if float({x}.sum()) > 0 else {x} + 1.0",
     "{t} = {x}\nfor _ in range(1 + int(abs({x}.sum().item())) % 3):\n    {t} = lucid.sin({t}) + "
@@ -179,6 +193,8 @@ def candidate(
         return pick(rng, CONTROL).format(x=x, t=target), (x,), True
     if kind < 0.13:
         return pick(rng, IN_PLACE).format(x=x, t=target), (x,), False
+    if kind < 0.2:
+        return f"{target} = " + pick(rng, LOOPS).format(x=x, y=y), (x, y), False
     groups = (UNARY, BINARY, BINARY, REDUCTIONS, ALONG, SHAPES, INDEXING, PRODUCTS)
     group = groups[int(rng.integers(len(groups)))]
     uses = (x, y) if group is BINARY else (x,)
