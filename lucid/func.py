@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lucid.associative import associative_scan
+from lucid.checkpoint import checkpoint, checkpoint_name, saved_residuals
 from lucid.control import cond, fori_loop, map, scan, switch, while_loop
 from lucid.errors import DTypeError, LucidError, ShapeError
 from lucid.ir.binding import fresh
@@ -33,9 +34,10 @@ from lucid.transforms.vmap import Batched
 from lucid.transforms.vmap import vmap as vmap_graph
 
 __all__ = [
-    "associative_scan", "cond", "custom_jvp", "custom_vjp", "fori_loop", "grad", "grad_and_value",
-    "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "linearize", "map", "scan", "switch",
-    "value_and_grad", "vjp", "vmap", "while_loop",
+    "associative_scan", "checkpoint", "checkpoint_name", "cond", "custom_jvp", "custom_vjp",
+    "fori_loop", "grad", "grad_and_value", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp",
+    "linearize", "map", "saved_residuals", "scan", "switch", "value_and_grad", "vjp", "vmap",
+    "while_loop",
 ]  # fmt: skip
 
 ArgNums = int | Sequence[int]

@@ -5,7 +5,7 @@
     einsum          transposes, reshapes, products and sums of two operands at a time
     matmul          of integers: products and sums; of nothing: zeros
     any of float16  the same in float32, rounded (`widen`)
-    call            its Graph; custom_vjp and custom_jvp their forward Graph
+    call            its Graph, as checkpoint; custom_vjp and custom_jvp their forward Graph
     known_det       the value that it is given, as do other operations that only add a derivative
 """
 
@@ -17,6 +17,7 @@ from typing import Any
 
 from lucid.compiler.contracting import contract
 from lucid.compiler.scalar_code import LLVM
+from lucid.compiler.searching import binary_search
 from lucid.compiler.widen import widened
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.primitive import Primitive
@@ -28,6 +29,7 @@ from lucid.ops.call import Call
 from lucid.ops.conditional import Where
 from lucid.ops.contraction import Einsum, Matmul
 from lucid.ops.creation import Full, Iota
+from lucid.ops.checkpointing import Checkpoint
 from lucid.ops.custom import CustomJvp, CustomVjp
 from lucid.ops.exponential import Exp, Log
 from lucid.ops.extrema import Argmax, Argmin, Max, Min
@@ -37,6 +39,7 @@ from lucid.ops.logic import BitwiseOr, Eq, Isfinite, Isinf, Isnan, Ne
 from lucid.ops.movement import Broadcast, Reshape, Transpose
 from lucid.ops.reduction import AllTrue, AnyTrue, LogSumExp, Prod, Sum
 from lucid.ops.rounding import Ceil, Floor, Round, Trunc
+from lucid.ops.searching import Searchsorted
 from lucid.ops.softmax import LogSoftmax, LogSoftmaxAt, Softmax
 from lucid.ops.special_functions import Polygamma, polygamma_factor
 from lucid.ops.zeta import Zeta
@@ -105,8 +108,8 @@ def literal(value: Any, type: Type) -> Literal:
 def written_out(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
     """What stands for the results of an equation, None where it stays as it is."""
     op = type(eqn.op)
-    if isinstance(eqn.op, (Call, CustomVjp, CustomJvp)):
-        inner = eqn.op.graph if isinstance(eqn.op, Call) else eqn.op.forward
+    if isinstance(eqn.op, (Call, Checkpoint, CustomVjp, CustomJvp)):
+        inner = eqn.op.graph if isinstance(eqn.op, (Call, Checkpoint)) else eqn.op.forward
         source, outs = w.source, w.inline(inner, eqn.inputs[: len(inner.inputs)])
         w.source = source
         return outs
@@ -244,6 +247,6 @@ RULES: dict[type, Any] = {
     Isnan: tested, Isinf: tested, Isfinite: tested,
     LogSumExp: log_of_sum, Softmax: normalised, LogSoftmax: normalised,
     LogSoftmaxAt: normalised_at,
-    Argmax: index_of, Argmin: index_of, Einsum: contraction,
+    Argmax: index_of, Argmin: index_of, Einsum: contraction, Searchsorted: binary_search,
     Matmul: small_product,
 }  # fmt: skip

@@ -18,6 +18,8 @@ from lucid.ops.arithmetic import Abs, Add, Cast, Div, Mul, Neg, Sub
 from lucid.ops.complexes import Complex, Conj, Imag, Real
 from lucid.ops.conditional import Maximum, Minimum, Where
 from lucid.ops.contraction import Matmul
+from lucid.ops.convolution import Convolution, ConvolutionTranspose, ConvolutionWeight
+from lucid.ops.checkpointing import Again, Named
 from lucid.ops.copying import Copy
 from lucid.ops.creation import Full
 from lucid.ops.cumulative import Cumsum
@@ -32,7 +34,7 @@ from lucid.ops.writing import ScatterSet, SliceSet
 Pair = tuple[Atom, Atom]
 
 PARTWISE = (
-    Add, Sub, Neg, Copy, Where, Sum, Reshape, Transpose, Broadcast, Slice, Flip, Pad, Concatenate,
+    Add, Again, Sub, Neg, Copy, Named, Where, Sum, Reshape, Transpose, Broadcast, Slice, Flip, Pad, Concatenate,
     Gather, TakeAlong, PutAlong, ScatterAdd, ScatterSet, SliceSet, Cumsum,
 )  # fmt: skip
 REAL_OF = {"c64": "f32", "c128": "f64"}
@@ -230,4 +232,5 @@ RULES: dict[type, Callable[[PairWriter, Equation], Any]] = {
     Scale: scaled, Div: quotient, Abs: absolute, Eq: both(BitwiseAnd()), Ne: both(BitwiseOr()),
     Isnan: both(BitwiseOr()), Isinf: both(BitwiseOr()), Isfinite: both(BitwiseAnd()),
     AnyTrue: truth, AllTrue: truth, Real: real_part, Imag: real_part,
+    **dict.fromkeys((Convolution, ConvolutionTranspose, ConvolutionWeight), product),
 }  # fmt: skip

@@ -20,6 +20,7 @@ from lucid.ir.rewrite import Rewriter, rewrite
 from lucid.ir.types import SHORT_NAMES, Type, is_differentiable
 from lucid.ops.arithmetic import Abs, Add, Cast, Div, Mul, Neg, Sub
 from lucid.ops.conditional import Where
+from lucid.ops.checkpointing import Named
 from lucid.ops.copying import Copy
 from lucid.ops.creation import Full
 from lucid.ops.extrema import Max, Min
@@ -60,7 +61,7 @@ def identities(w: Rewriter, eqn: Equation) -> Found:
     cast (cast x) = cast x where the inner cast loses nothing.
     """
     match eqn:
-        case Equation(Alias() | StopGradient() | Copy(), (x,)):
+        case Equation(Alias() | StopGradient() | Copy() | Named(), (x,)):
             return x
         case Equation(Overwritten(), (_, x)):
             return x

@@ -19,6 +19,7 @@ from lucid.ir.graph import Graph, Literal
 from lucid.ir.interpret import Program
 from lucid.ir.modes import local
 from lucid.ir.primitive import Primitive
+from lucid.ir.rewrite import remove_dead
 from lucid.ir.sharing import tensor_of as node_tensor
 from lucid.ir.tape import wrap
 from lucid.ir.tracing import replay
@@ -161,13 +162,23 @@ def unaliased(outs: Sequence[Any], xs: Sequence[Any]) -> tuple[Any, ...]:
 def apply(
     derivative: Any, graph: Graph, inputs: Sequence[Any], outputs: Sequence[Any], seeds: Any
 ) -> list[Any]:
-    """A Derivative of `graph` at these inputs, whose other residuals are found by replaying it."""
-    known = dict(zip(graph.inputs, inputs))
-    known.update((var, y) for var, y in zip(graph.outputs, outputs) if not isinstance(var, Literal))
+    """A Derivative of `graph` at these inputs, whose other residuals are found by replaying it.
+
+    outputs    those of the Graph that are known; None for one that is not, or is not to be used
+    """
+    known = {
+        var: y
+        for var, y in zip(graph.outputs, outputs)
+        if y is not None and not isinstance(var, Literal)
+    }
+    known.update(zip(graph.inputs, inputs))
     missing = [var for var in derivative.residuals if var not in known]
     if missing:
-        extended = Graph(graph.name, graph.inputs, graph.equations, tuple(missing))
-        known.update(zip(missing, replay(extended, inputs)))
+        rest = [eqn for eqn in graph.equations if not all(y in known for y in eqn.outputs)]
+        made = {y for eqn in rest for y in eqn.outputs}
+        given = [var for var in known if var not in made]
+        extended = remove_dead(Graph(graph.name, tuple(given), tuple(rest), tuple(missing)))
+        known.update(zip(missing, replay(extended, [known[var] for var in given])))
     chosen = [seeds[i] for i in derivative.seeds]
     constants = [wrap(array) for array in derivative.constants]
     outs = replay(

@@ -1,0 +1,81 @@
+"""Checkpoint: a Graph whose intermediate values are computed again when a derivative needs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lucid.ir.binding import bind
+from lucid.ir.graph import Graph
+from lucid.ir.primitive import Primitive
+from lucid.ir.types import Type
+from lucid.ops.call import native
+from lucid.ops.custom import apply
+from lucid.ops.kinds import Linear
+
+
+class Again(Linear):
+    """The identity, at the border of a second computation: it is not shared with the first."""
+
+    def infer(self, x: Type) -> Type:
+        return x
+
+    def eval(self, x: np.ndarray) -> np.ndarray:
+        return np.array(x, order="K")
+
+    def adjoint(self, ct: Any, x: Any) -> Any:
+        return ct
+
+    def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
+        return bind(self, x)
+
+
+class Named(Linear):
+    """The identity, with a name by which a policy of `checkpoint` may keep the value."""
+
+    label: str
+
+    def infer(self, x: Type) -> Type:
+        return x
+
+    def eval(self, x: np.ndarray) -> np.ndarray:
+        return np.array(x, order="K")
+
+    def adjoint(self, ct: Any, x: Any) -> Any:
+        return ct
+
+    def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
+        return bind(self, x)
+
+
+class Checkpoint(Primitive):
+    """The outputs of a Graph; those behind the first `n_out` are only kept for the derivative."""
+
+    graph: Graph
+    n_out: int
+
+    def infer(self, *xs: Type) -> tuple[Type, ...]:
+        return self.graph.out_types
+
+    def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
+        return tuple(native(self.graph)([np.asarray(x) for x in xs]))
+
+    def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.jvp import jvp
+
+        derivative = jvp(self.graph, self.graph.inputs, [t is not None for t in ts])
+        return tuple(apply(derivative, self.graph, xs, ys, ts))
+
+    def vjp(self, cts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vjp import vjp
+
+        derivative = vjp(self.graph, self.graph.inputs, [ct is not None for ct in cts])
+        again = [bind(Again(), x) for x in xs]
+        kept = [None] * self.n_out + list(ys[self.n_out :])
+        return tuple(apply(derivative, self.graph, again, kept, cts))
+
+    def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vmap import batch_graph
+
+        return bind(Checkpoint(batch_graph(self.graph, n, batched), self.n_out), *xs)
