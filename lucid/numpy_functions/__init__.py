@@ -12,7 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from lucid.numpy_functions import contractions, elements, factorisations, reductions, shapes
+from lucid.numpy_functions import (
+    contractions,
+    elements,
+    factorisations,
+    reductions,
+    shapes,
+    transforms,
+)
 from lucid.ops import (
     closeness,
     complexes,
@@ -183,4 +190,5 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.linalg.vecdot: lambda x1, x2, /, *, axis=-1: (complexes.conj(x1) * x2).sum(axis),
     np.linalg.vector_norm: contractions.vector_norm,
     **factorisations.FUNCTIONS,
+    **transforms.FUNCTIONS,
 }
