@@ -26,10 +26,10 @@ from lucid.ir.tape import infer
 from lucid.ir.types import DTYPES, SHORT_NAMES, Type
 from lucid.ops.arithmetic import Add, Cast, Div, Mul, Sub
 from lucid.ops.call import Call
+from lucid.ops.checkpointing import Checkpoint
 from lucid.ops.conditional import Where
 from lucid.ops.contraction import Einsum, Matmul
 from lucid.ops.creation import Full, Iota
-from lucid.ops.checkpointing import Checkpoint
 from lucid.ops.custom import CustomJvp, CustomVjp
 from lucid.ops.exponential import Exp, Log
 from lucid.ops.extrema import Argmax, Argmin, Max, Min

@@ -15,11 +15,11 @@ from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.rewrite import remove_dead
 from lucid.ir.types import DTYPES, SHORT_NAMES
 from lucid.ops.arithmetic import Abs, Add, Cast, Div, Mul, Neg, Sub
+from lucid.ops.checkpointing import Again, Named
 from lucid.ops.complexes import Complex, Conj, Imag, Real
 from lucid.ops.conditional import Maximum, Minimum, Where
 from lucid.ops.contraction import Matmul
 from lucid.ops.convolution import Convolution, ConvolutionTranspose, ConvolutionWeight
-from lucid.ops.checkpointing import Again, Named
 from lucid.ops.copying import Copy
 from lucid.ops.creation import Full
 from lucid.ops.cumulative import Cumsum
@@ -34,8 +34,8 @@ from lucid.ops.writing import ScatterSet, SliceSet
 Pair = tuple[Atom, Atom]
 
 PARTWISE = (
-    Add, Again, Sub, Neg, Copy, Named, Where, Sum, Reshape, Transpose, Broadcast, Slice, Flip, Pad, Concatenate,
-    Gather, TakeAlong, PutAlong, ScatterAdd, ScatterSet, SliceSet, Cumsum,
+    Add, Again, Sub, Neg, Copy, Named, Where, Sum, Reshape, Transpose, Broadcast, Slice, Flip, Pad,
+    Concatenate, Gather, TakeAlong, PutAlong, ScatterAdd, ScatterSet, SliceSet, Cumsum,
 )  # fmt: skip
 REAL_OF = {"c64": "f32", "c128": "f64"}
 

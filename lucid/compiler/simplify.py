@@ -19,8 +19,8 @@ from lucid.ir.markers import Alias, Overwritten, StopGradient
 from lucid.ir.rewrite import Rewriter, rewrite
 from lucid.ir.types import SHORT_NAMES, Type, is_differentiable
 from lucid.ops.arithmetic import Abs, Add, Cast, Div, Mul, Neg, Sub
-from lucid.ops.conditional import Where
 from lucid.ops.checkpointing import Named
+from lucid.ops.conditional import Where
 from lucid.ops.copying import Copy
 from lucid.ops.creation import Full
 from lucid.ops.extrema import Max, Min
