@@ -18,6 +18,7 @@ from lucid.ir.tape import wrap
 from lucid.ops.apply import floating
 from lucid.ops.arguments import explained
 from lucid.ops.exponential import exp
+from lucid.ops.from_scipy import ufunc
 from lucid.ops.kinds import Elementwise
 from lucid.ops.promote import to_floating
 from lucid.ops.quiet import quiet
@@ -29,9 +30,7 @@ def from_scipy(name: str) -> Callable[..., Any]:
     """The function `name` of scipy.special in the dtype of its operand."""
 
     def function(x: np.ndarray) -> Any:
-        import scipy.special
-
-        y = getattr(scipy.special, name)(x)
+        y = ufunc(name)(x)
         return y if y.dtype == x.dtype else y.astype(x.dtype)
 
     return quiet(function)
