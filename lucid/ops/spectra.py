@@ -23,6 +23,7 @@ from lucid.ops.matrices import (
     hermitian,
     hermitian_array,
     in_single,
+    per_matrix,
     real_dtype,
     skew,
 )
@@ -48,6 +49,18 @@ UNEQUAL_SINGULAR = (
 ZERO_VECTORS = "svd: singular vectors of a singular value that is zero have no derivative"
 
 
+def same_routines(names: tuple[str, ...], dtype: np.dtype) -> Any:
+    """The LAPACK that compiled programs call: NumPy's may give vectors another sign."""
+    from scipy.linalg import get_lapack_funcs
+
+    return get_lapack_funcs(names, dtype=dtype)
+
+
+def whole(found: Any) -> list[int]:
+    """The sizes of work space that a routine answers with (and a 0 for success)."""
+    return [int(x.real) for x in found[:-1]]
+
+
 def diagonal_of(x: Any) -> Any:
     return strided_diagonal(x, 0, x.ndim - 2, x.ndim - 1)
 
@@ -61,11 +74,18 @@ class Eigh(Matrixwise):
 
     @in_single
     def eval(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        try:
-            values, vectors = np.linalg.eigh(hermitian_array(a))
-        except np.linalg.LinAlgError:
-            raise did_not_converge("eigh") from None
-        return values, vectors.swapaxes(-1, -2).conj()
+        values, rows = np.empty(a.shape[:-1], real_dtype(a.dtype)), np.empty(a.shape, a.dtype)
+        if a.size:
+            name, n = "heevd" if a.dtype.kind == "c" else "syevd", a.shape[-1]
+            solve, ask = same_routines((name, name + "_lwork"), a.dtype)
+            space = dict(zip(("lwork", "liwork", "lrwork"), whole(ask(n, lower=1))))
+            each = zip(per_matrix(hermitian_array(a)), values.reshape(-1, n), per_matrix(rows))
+            for matrix, some, columns in each:
+                some[...], vectors, info = solve(matrix.T, lower=1, **space)
+                if info:
+                    raise did_not_converge("eigh")
+                columns[...] = vectors.T
+        return values, rows
 
     def jvp(self, ts: tuple[Any, ...], y: tuple[Any, ...], a: Any) -> tuple[Any, Any]:
         values, rows = y
@@ -140,11 +160,22 @@ class Svd(Matrixwise):
 
     @in_single
     def eval(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        try:  # of the transposed matrix, as compiled code does it, so that signs agree
-            u, s, v = np.linalg.svd(a.swapaxes(-1, -2), full_matrices=self.full)
-        except np.linalg.LinAlgError:
-            raise did_not_converge("svd") from None
-        return v.swapaxes(-1, -2), s, u.swapaxes(-1, -2)
+        m, n = a.shape[-2:]
+        u, s, vh = (np.empty(t.shape, t.dtype) for t in self.infer(Type(a.dtype, a.shape)))
+        if a.size:
+            solve, ask = same_routines(("gesdd", "gesdd_lwork"), a.dtype)
+            (space,) = whole(ask(n, m, full_matrices=self.full))
+            each = zip(per_matrix(a), per_matrix(u), s.reshape(-1, min(m, n)), per_matrix(vh))
+            for matrix, left, values, right in each:
+                first, values[...], second, info = solve(
+                    matrix.T, full_matrices=self.full, lwork=space
+                )
+                if info:
+                    raise did_not_converge("svd")
+                left[...], right[...] = second.T, first.T
+        elif self.full:
+            u[...], vh[...] = np.eye(m), np.eye(n)
+        return u, s, vh
 
     def jvp(self, ts: tuple[Any, ...], y: tuple[Any, ...], a: Any) -> tuple[Any, Any, Any]:
         if not min(a.shape[-2:]):
