@@ -117,7 +117,7 @@ class ConvolutionTranspose(Form):
             for k in np.ndindex(kernel):
                 whole[self.places_of(k, places)] += windows[:, :, *k]
             target, source = overlap(self.size, self.padding, lengths)
-            out[part][(..., *source)] = whole[(..., *target)]
+            out[part][source] = whole[target]
         return out
 
     def places_of(self, k: Sizes, places: Sizes) -> tuple[Any, ...]:
@@ -204,11 +204,11 @@ def padded(x: np.ndarray, padding: Sizes, lengths: Sizes) -> np.ndarray:
         return x
     whole = np.zeros((*x.shape[:2], *lengths), x.dtype)
     target, source = overlap(x.shape[2:], padding, lengths)
-    whole[(..., *target)] = x[(..., *source)]
+    whole[target] = x[source]
     return whole
 
 
-def overlap(size: Sizes, padding: Sizes, lengths: Sizes) -> tuple[list[slice], list[slice]]:
+def overlap(size: Sizes, padding: Sizes, lengths: Sizes) -> tuple[Any, Any]:
     """The part of the padded array that has elements of the other, and those elements."""
     target, source = [], []
     for n, low, length in zip(size, padding, lengths):
@@ -216,7 +216,7 @@ def overlap(size: Sizes, padding: Sizes, lengths: Sizes) -> tuple[list[slice], l
         last = max(first, last)
         target.append(slice(first + low, last + low))
         source.append(slice(first, last))
-    return target, source
+    return (..., *target), (..., *source)
 
 
 def into_images(x: Any) -> Any:

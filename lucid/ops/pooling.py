@@ -54,9 +54,10 @@ class MaxPool(Primitive):
         if best.size == 0:
             return best, index
         for k in np.ndindex(self.window):
-            found = [places_inside(*axis, i) for axis, i in zip(zip(*self.axes(), sizes), k)]
-            target = (..., *[places for places, _ in found])
-            value = x[(..., *[source for _, source in found])]
+            found = [places_inside(*axis) for axis in zip(*self.axes(), sizes, k)]
+            target: Any = (..., *[places for places, _ in found])
+            source: Any = (..., *[read for _, read in found])
+            value = x[source]
             at = flat_index([np.arange(s.start, s.stop, s.step) for _, s in found], sizes)
             larger = value > best[target]
             if x.dtype.kind == "f":

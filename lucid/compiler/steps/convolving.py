@@ -49,10 +49,10 @@ CONVOLVE_WORDS = (
 @lru_cache(maxsize=1)
 def registers() -> int:
     """How many sums a kernel may hold: 32 vector registers, or 16."""
-    from numpy._core._multiarray_umath import __cpu_features__
+    from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
     wide = ("AVX512VL", "AVX512_SKX", "ASIMD", "NEON")
-    return 24 if any(__cpu_features__.get(name) for name in wide) else 12
+    return 24 if any(_multiarray_umath.__cpu_features__.get(name) for name in wide) else 12
 
 
 def spatial(values: Sequence[int], missing: int) -> Three:

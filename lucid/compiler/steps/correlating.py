@@ -128,7 +128,7 @@ def gather(
             counts = code.write(f"and i1 {i.is_('sge', skipped[0])}, {j.is_('sge', skipped[1])}")
             low = code.chosen(counts, skipped[2], a["t2"])
             at = (first[0] + i) * a["y0"] + (first[1] + j) * a["y1"] + (first[2] + low) * a["y2"]
-            fill_row(code, element, item, row, code.int(0), low, "0.0")
+            fill_row(code, element, item, row, code.number(0), low, "0.0")
             copy_row(code, dtype, plane.at(at), row.at(low * item), a["t2"] - low, a["y2"])
             fill_row(code, element, item, row, a["t2"], row_bytes // item, "0.0")
 

@@ -31,7 +31,9 @@ class Int:
     name: str
 
     def _binary(self, op: str, other: Int | int) -> Int:
-        return Int(self.code, self.code.write(f"{op} i64 {self.name}, {self.code.int(other).name}"))
+        return Int(
+            self.code, self.code.write(f"{op} i64 {self.name}, {self.code.number(other).name}")
+        )
 
     def __add__(self, other: Int | int) -> Int:
         return self._binary("add nsw", other)
@@ -56,12 +58,12 @@ class Int:
         return self._chosen("smax", other)
 
     def _chosen(self, how: str, other: Int | int) -> Int:
-        args = f"i64 {self.name}, i64 {self.code.int(other).name}"
+        args = f"i64 {self.name}, i64 {self.code.number(other).name}"
         return Int(self.code, self.code.call(f"llvm.{how}.i64", "i64", args))
 
     def is_(self, relation: str, other: Int | int) -> str:
         """The i1 of a comparison: "slt", "eq", ..."""
-        return self.code.write(f"icmp {relation} i64 {self.name}, {self.code.int(other).name}")
+        return self.code.write(f"icmp {relation} i64 {self.name}, {self.code.number(other).name}")
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Pointer:
     name: str
 
     def at(self, nbytes: Int | int) -> Pointer:
-        moved = f"getelementptr i8, ptr {self.name}, i64 {self.code.int(nbytes).name}"
+        moved = f"getelementptr i8, ptr {self.name}, i64 {self.code.number(nbytes).name}"
         return Pointer(self.code, self.code.write(moved))
 
 
@@ -123,17 +125,17 @@ class Loops:
             return ""
         return self.write(f"call {result} @{function}({args})")
 
-    def int(self, value: Int | int) -> Int:
+    def number(self, value: Int | int) -> Int:
         return value if isinstance(value, Int) else Int(self, str(value))
 
     def word(self, i: Int | int) -> Int:
         """Word i of the arguments."""
-        at = self.write(f"getelementptr i64, ptr %args, i64 {self.int(i).name}")
+        at = self.write(f"getelementptr i64, ptr %args, i64 {self.number(i).name}")
         return Int(self, self.write(f"load i64, ptr {at}, !invariant.load !0"))
 
     def pointer(self, i: Int | int) -> Pointer:
         """The address in word i of the arguments."""
-        at = self.write(f"getelementptr i64, ptr %args, i64 {self.int(i).name}")
+        at = self.write(f"getelementptr i64, ptr %args, i64 {self.number(i).name}")
         return Pointer(self, self.write(f"load ptr, ptr {at}, !invariant.load !0"))
 
     def load(self, type: str, address: Pointer, align: int = 4) -> str:
@@ -146,14 +148,14 @@ class Loops:
         self.line(f"store {type} {value}, ptr {address.name}, align {align}")
 
     def chosen(self, condition: str, a: Int | int, b: Int | int) -> Int:
-        a, b = self.int(a), self.int(b)
+        a, b = self.number(a), self.number(b)
         return Int(self, self.write(f"select i1 {condition}, i64 {a.name}, i64 {b.name}"))
 
     @contextmanager
     def loop(self, start: Int | int, stop: Int | int, step: Int | int = 1) -> Iterator[Int]:
         """From `start` as long as below `stop`."""
         counter, number = Variable(self, "i64"), self.label()
-        start, stop, step = self.int(start), self.int(stop), self.int(step)
+        start, stop, step = self.number(start), self.number(stop), self.number(step)
         counter.set(start.name)
         self.line(f"br label %test{number}")
         self.lines.append(f"test{number}:")

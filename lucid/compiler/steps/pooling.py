@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from lucid.compiler.steps.windows import (
 from lucid.ir.graph import Equation
 from lucid.ir.types import SHORT_NAMES
 from lucid.ops.movement import Reshape
-from lucid.ops.pooling import first_inside, flat_index
+from lucid.ops.pooling import MaxPool, first_inside, flat_index
 
 POOL_WORDS = (
     *WORDS, "values", "indices", "first_table", "taps", "tap_table", "vectors", "vector_table",
@@ -54,7 +54,7 @@ def pool_kernel(dtype: str, whole: bool) -> TextKernel:
         first, plane = starts(code, a, unit % tiles), unit // tiles
         copy_tile(code, a, dtype, source.at(plane * a["sg"]), local, first, LOWEST[dtype])
         place = first[0] * a["p0"] + first[1] * a["p1"] + first[2]
-        base = code.int(0)
+        base = code.number(0)
         for i in range(3):
             base = base + (first[i] * a[f"step{i}"] - a[f"low{i}"]) * a[f"f{i}"]
         places = table(code, a, "vector_table")
@@ -197,9 +197,8 @@ class MaxPoolWork:
 class MaxPoolStep:
     @staticmethod
     def accepts(eqn: Equation) -> bool:
-        x, op = eqn.inputs[0].type, eqn.op
-        inner = math.prod(x.shape[x.ndim - len(op.size) :])  # type: ignore[attr-defined]
-        small = len(op.size) <= 3 and inner < 2**30  # type: ignore[attr-defined]
+        x, op = eqn.inputs[0].type, cast(MaxPool, eqn.op)
+        small = len(op.size) <= 3 and math.prod(x.shape[op.outer(x) :]) < 2**30
         return small and SHORT_NAMES[x.dtype] in LANES and eqn.outputs[0].type.size > 0
 
     @staticmethod
@@ -224,5 +223,5 @@ class MaxPoolStep:
         ns = TAP_NS * eqn.outputs[0].type.size * math.prod(op.window) / LANES[x.dtype]
         windows = Windows(found, strides, 1, found.shape[0], 1, axes, ns)  # type: ignore[arg-type]
         local, grain = scratch(layout, windows.local_bytes, windows.groups * windows.tiles)
-        outs = [layout.array(var) for var in eqn.outputs]
-        return [*work, MaxPoolWork(windows, op, *outs, local, grain, label)]
+        values, indices = (layout.array(var) for var in eqn.outputs)
+        return [*work, MaxPoolWork(windows, op, values, indices, local, grain, label)]

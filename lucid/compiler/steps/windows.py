@@ -242,7 +242,7 @@ def copy_tile(
                 low, high = code.chosen(inside, begin, 0), code.chosen(inside, end, 0)
                 row = local.at((plane + i * a["l1"] + j) * row_bytes)
                 moved = c * a["sc"] + at0 * a["s0"] + at1 * a["s1"] + column * a["s2"]
-                fill_row(code, element, item, row, code.int(0), low, fill)
+                fill_row(code, element, item, row, code.number(0), low, fill)
                 given, there = source.at(code.chosen(inside, moved, 0)), row.at(low * item)
                 copy_row(code, dtype, given, there, high - low, apart)
                 fill_row(code, element, item, row, high, a["l2"], fill)

@@ -164,7 +164,7 @@ def elements(
     sizes: Sizes, size: Sizes, window: Sizes, stride: Sizes, padding: Sizes, with_padding: bool
 ) -> np.ndarray:
     """The number of elements in every window; padding counts where asked, but not beyond it."""
-    total = np.ones((), np.int64)
+    total: Any = np.ones((), np.int64)
     for n, q, k, s, p in zip(sizes, size, window, stride, padding):
         start = np.arange(q) * s - p
         stop = np.minimum(start + k, n + p)

@@ -112,10 +112,11 @@ def resampled(
     if mode != "bicubic":
         at = np.maximum(at, 0)
     first = np.floor(at).astype(np.int64)
-    weights = cubic(at - first) if mode == "bicubic" else [1 - (at - first), at - first]
+    t = at - first
+    around = cubic(t) if mode == "bicubic" else [1 - t, t]
     start = -1 if mode == "bicubic" else 0
     total = None
-    for shift, weight in enumerate(weights, start):
+    for shift, weight in enumerate(around, start):
         shape = [-1 if a == axis else 1 for a in range(x.ndim)]
         w = wrap(weight.astype(x.dtype).reshape(shape))
         term = take_axis(x, axis, (first + shift).clip(0, n - 1)) * w
