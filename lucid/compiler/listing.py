@@ -208,8 +208,8 @@ class Lister:
     def put(self, store: Store, env: dict[int, str]) -> None:
         target = self.element(store.buffer, [env[a] for a in store.at])
         value = bare(env[store.value])
-        if store.adds:
-            value = f"{target} + {value}"
+        if store.combines:
+            value = bare(applied(store.combines, [target, value]))
         self.line(f"{target} = {value}")
 
     def store_all(self, stores: Sequence[Store]) -> Callable[[dict[int, str]], None]:

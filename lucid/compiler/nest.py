@@ -62,12 +62,12 @@ class Buffer(NamedTuple):
 
 
 class Store(NamedTuple):
-    """A value for a buffer, moved on by the places `at`; added to what is there if `adds`."""
+    """A value for a buffer, moved on by the places `at`; combined with what is there by an op."""
 
     buffer: int
     value: int
     at: tuple[int, ...] = ()
-    adds: bool = False
+    combines: str = ""  # the op, such as "add"; none overwrites
 
 
 class Place(NamedTuple):

@@ -74,7 +74,7 @@ def prune(nest: Nest) -> Nest:
             numbers.append(nest.numbers[value.param])
         kept.append(Value(value.op, tuple(value_at[a] for a in value.args), value.dtype, param))
     stores = tuple(
-        Store(buffer_at[s.buffer], value_at[s.value], tuple(value_at[a] for a in s.at), s.adds)
+        Store(buffer_at[s.buffer], value_at[s.value], tuple(value_at[a] for a in s.at), s.combines)
         for s in nest.stores
     )
     chosen = tuple(nest.buffers[b] for b in buffers)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.compiler.nest import Scan, Store, Structure
-from lucid.compiler.scalar_code import LLVM, STORED, constant
+from lucid.compiler.scalar_code import STORED, constant
 
 
 class Places:
@@ -47,17 +47,14 @@ class Places:
         return base
 
     def put(self, store: Store, env: dict[int, str], bases: Any) -> None:
-        """Write a value, or add it to what is there."""
+        """Write a value, or combine it with what is there."""
         dtype = self.structure.buffers[store.buffer][0]
         pointer = self.pointer(bases[store.buffer], dtype, [env[a] for a in store.at])
         value = env[store.value]
-        if store.adds:
-            value = self.added(dtype, self.load(pointer, dtype), value)
+        if store.combines:
+            operands = [self.load(pointer, dtype), value]
+            value = self.scalar.operation(store.combines, dtype, dtype, operands)
         self.store(pointer, dtype, value)
-
-    def added(self, dtype: str, a: str, b: str) -> str:
-        operation = {"bool": "or", "f32": "fadd", "f64": "fadd"}.get(dtype, "add")
-        return self.write(f"{operation} {LLVM[dtype]} {a}, {b}")
 
     def start_scan(self, v: int, pointer: str) -> None:
         value = self.structure.values[v]

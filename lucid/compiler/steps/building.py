@@ -64,9 +64,9 @@ class NestWriter:
         array: Array,
         axes: Axes | None = None,
         at: Sequence[int] = (),
-        adds: bool = False,
+        combines: str = "",
     ) -> None:
-        self.stores.append(Store(self.buffer(array, axes), value, tuple(at), adds))
+        self.stores.append(Store(self.buffer(array, axes), value, tuple(at), combines))
 
     def nest(self) -> Nest:
         nest = Nest(

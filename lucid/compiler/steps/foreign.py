@@ -28,7 +28,7 @@ from lucid.ops.movement import Broadcast
 
 NS = 40.0  # estimated, for an element
 
-# What NumPy computes for dtypes that have no code of our own: complex numbers and float16.
+# What NumPy computes where there is no code of our own: above all complex numbers and float16.
 NUMPY = {
     name: getattr(np, theirs)
     for name, theirs in {
@@ -38,6 +38,7 @@ NUMPY = {
         "cosh": "cosh", "tanh": "tanh", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
         "atan2": "arctan2", "hypot": "hypot", "pow": "power", "reciprocal": "reciprocal",
         "square": "square", "cbrt": "cbrt", "logaddexp": "logaddexp", "logaddexp2": "logaddexp2",
+        "gcd": "gcd", "nextafter": "nextafter",
     }.items()
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Writing at indices: scatter_add, scatter_set, put_along, last_write.
+"""Writing at indices: scatter_add, scatter_set, put_along, combine_along, last_write.
 
 Updates go one after another in row-major order, so that of two at one place the last one counts,
 and sums are the same for any number of threads. What is parallel are the axes that are not indexed.
@@ -7,7 +7,7 @@ and sums are the same for any number of threads. What is parallel are the axes t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -45,9 +45,9 @@ class Scatter:
             for i in range(len(target.shape))
         ]
 
-    def write(self, updates: Any, adds: bool) -> Work:
+    def write(self, updates: Any, combines: str = "") -> Work:
         value = self.writer.operand(self.layout, updates)
-        self.writer.store(value, self.target, self.axes, self.places(), adds)
+        self.writer.store(value, self.target, self.axes, self.places(), combines)
         return self.writer.work(label_of(self.eqn), self.layout)
 
     def places(self) -> list[int]:
@@ -65,7 +65,7 @@ class ScatterAddStep:
     def lower(layout: Any, eqn: Equation) -> Work:
         out = layout.array(eqn.outputs[0])
         updates, *indices = eqn.inputs
-        work = Scatter(layout, eqn, out, indices).write(updates, adds=True)
+        work = Scatter(layout, eqn, out, indices).write(updates, "add")
         return [*fill(0, out, label_of(eqn)), *work]
 
 
@@ -76,7 +76,7 @@ class ScatterSetStep:
     def lower(layout: Any, eqn: Equation) -> Work:
         out = layout.array(eqn.outputs[0])
         x, updates, *indices = eqn.inputs
-        work = Scatter(layout, eqn, out, indices).write(updates, adds=False)
+        work = Scatter(layout, eqn, out, indices).write(updates)
         return [*copy(layout, x, out, label_of(eqn)), *work]
 
 
@@ -91,8 +91,28 @@ class PutAlongStep:
         axes = [None if i == axis else i for i in range(len(out.shape))]
         value = writer.operand(layout, values)
         place = writer.place(writer.operand(layout, indices), out, axis, layout.check(eqn))
-        writer.store(value, out, axes, [place], adds=True)
+        writer.store(value, out, axes, [place], "add")
         return [*fill(0, out, label), *writer.work(label, layout)]
+
+
+class CombineAlongStep:
+    """The operand copied, then every value combined with what is at its place."""
+
+    OPS: ClassVar[dict[str, str]] = {"max": "maximum", "min": "minimum", "prod": "mul"}
+
+    accepts = staticmethod(known)
+
+    @staticmethod
+    def lower(layout: Any, eqn: Equation) -> Work:
+        (x, values, indices), op = eqn.inputs, eqn.op
+        axis: int = op.axis  # type: ignore[attr-defined]
+        out, label = layout.array(eqn.outputs[0]), label_of(eqn)
+        writer = NestWriter(values.type.shape, [axis])
+        axes = [None if i == axis else i for i in range(len(out.shape))]
+        value = writer.operand(layout, values)
+        place = writer.place(writer.operand(layout, indices), out, axis, layout.check(eqn))
+        writer.store(value, out, axes, [place], CombineAlongStep.OPS[op.how])  # type: ignore[attr-defined]
+        return [*copy(layout, x, out, label), *writer.work(label, layout)]
 
 
 class LastWriteStep:
