@@ -501,3 +501,12 @@ def stop_gradient(x: Any) -> Any:
     """`x` as a constant for every derivative."""
     leaves, structure = flatten(x)
     return unflatten(structure, [as_tensor(leaf).detach() for leaf in leaves])
+
+
+def __getattr__(name: str) -> Any:
+    """What belongs to modules is loaded when it is first used."""
+    if name in ("functional_call", "stack_module_state"):
+        from lucid.nn import stateless
+
+        return getattr(stateless, name)
+    raise AttributeError(f"module 'lucid.func' has no attribute {name!r}")

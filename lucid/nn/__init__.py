@@ -2,6 +2,7 @@
 
 from lucid.nn import functional as functional
 from lucid.nn import init as init
+from lucid.nn import utils as utils
 from lucid.nn.containers import (
     ModuleDict,
     ModuleList,

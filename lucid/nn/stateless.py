@@ -1,0 +1,99 @@
+"""Modules as pure functions of their tensors: functional_call and stack_module_state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lucid.errors import ModuleError
+from lucid.ir.source import at_line
+from lucid.nn.module import Module
+from lucid.nn.structure import flatten
+from lucid.ops.joining import stack
+from lucid.ops.promote import as_tensor
+
+
+def functional_call(
+    module: Module,
+    parameter_and_buffer_dicts: Any,
+    args: Any = None,
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """`module(*args, **kwargs)` with other parameters and buffers, by their names.
+
+    The module itself is left as it is; a tensor that is shared inside it is replaced everywhere.
+
+    >>> import lucid
+    >>> layer = lucid.nn.Linear(2, 1, bias=False)
+    >>> weight = {"weight": lucid.tensor([[1.0, 2.0]])}
+    >>> lucid.func.functional_call(layer, weight, lucid.ones(2))
+    Tensor([3.])
+    """
+    given = with_tensors(module, parameter_and_buffer_dicts, strict)
+    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    return given(*args, **(kwargs or {}))
+
+
+def with_tensors(module: Module, tensors: Any, strict: bool = False) -> Any:
+    """Another module of the same structure, with these tensors in the place of its own."""
+    given = dict(tensors) if isinstance(tensors, Mapping) else merged(tensors)
+    leaves, structure, _ = flatten(module)
+    numbers = {id(x): i for i, x in enumerate(leaves)}
+    names: dict[str, int] = {}
+    for place in ("_parameters", "_buffers"):
+        names.update((name, numbers[id(x)]) for name, x in module._named(place, "", True, False))
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise ModuleError(
+            f"functional_call: {type(module).__name__} has no {', '.join(unknown)}{at_line()}"
+        )
+    replaced = list(leaves)
+    found = set()
+    for name, value in given.items():
+        replaced[names[name]] = as_tensor(value)
+        found.add(names[name])
+    if strict and len(found) != len(leaves):
+        missing = [name for name, i in names.items() if i not in found]
+        raise ModuleError(f"functional_call: {', '.join(missing)} is missing{at_line()}")
+    return structure.rebuild(replaced)
+
+
+def merged(dicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for part in dicts:
+        doubled = [name for name in part if name in out]
+        if doubled:
+            raise ModuleError(f"functional_call: {', '.join(doubled)} is given twice{at_line()}")
+        out.update(part)
+    return out
+
+
+def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parameters and the buffers of modules of one kind, stacked for `vmap`."""
+    if not models:
+        raise ModuleError(f"stack_module_state: no module was given{at_line()}")
+    if any(flatten(m)[1] != flatten(models[0])[1] for m in models):
+        raise ModuleError(
+            f"stack_module_state: the modules differ in more than their tensors{at_line()}"
+        )
+
+    def stacked(kind: str) -> dict[str, Any]:
+        each = [dict(getattr(m, kind)()) for m in models]
+        return {name: stack([as_leaf(d[name]) for d in each]) for name in each[0]}
+
+    params = {
+        name: x.detach().requires_grad_(each_requires_grad(models, name))
+        for name, x in stacked("named_parameters").items()
+    }
+    return params, {name: x.detach() for name, x in stacked("named_buffers").items()}
+
+
+def as_leaf(x: Any) -> Any:
+    return x.detach()
+
+
+def each_requires_grad(models: Sequence[Module], name: str) -> bool:
+    return all(m.get_parameter(name).requires_grad for m in models)
