@@ -65,6 +65,7 @@ class Fuser:
             elif not fit or not self.join(eqn):
                 self.alone(eqn)
         self.join_siblings()
+        self.join_columns()
         alive = [s for s in self.steps if s not in self.merged]
         place = {eqn: number for number, eqn in enumerate(self.graph.equations)}
         for step in alive:
@@ -205,9 +206,7 @@ class Fuser:
         self, group: Group, other: Step, eqn: Equation, coords: Coords
     ) -> tuple[Group, Coords]:
         """The group with one of lower level that `eqn` reads, where nothing between needs that."""
-        if not isinstance(other, Group) or len(other.readers) > MOST_READERS:
-            return group, coords
-        if any(self.root(reader).level <= group.level for reader in other.readers):
+        if not isinstance(other, Group) or not self.may_rise(other, group.level):
             return group, coords
         names = self.renaming(group, other, eqn, coords)
         if names is None or (other.reduced and any(a != b for a, b in names.items())):
@@ -216,6 +215,12 @@ class Fuser:
         if not fits or not self.may_reduce(group, eqn, coords, [other]):
             return group, coords
         return self.merge(group, other, names, coords)
+
+    def may_rise(self, group: Group, level: int) -> bool:
+        """Do only steps above a level read what a group computes?"""
+        if len(group.readers) > MOST_READERS:
+            return False
+        return all(self.root(reader).level > level for reader in group.readers)
 
     def read_from_memory(self, eqn: Equation) -> list[Any]:
         """Operands that an equation does not read point by point: from views, or elsewhere."""
@@ -358,6 +363,21 @@ class Fuser:
                     group, _ = self.merge(other, group, names, ())
             for read in self.large_reads(step):
                 readers[step.level, step.sizes, read] = group
+
+    def join_columns(self) -> None:
+        """Make one of two groups that sum the same columns: a layer norm's two gradients."""
+        latest: dict[Any, Group] = {}
+        alive = [s for s in self.steps if isinstance(s, Group) and s not in self.merged]
+        for group in sorted(alive, key=lambda step: step.level):
+            last = max((a for a, n in enumerate(group.sizes) if n != 1), default=None)
+            if not group.reduced or last in group.reduced:
+                continue
+            key = (group.sizes, group.reduced)
+            other = latest.get(key)
+            if other is not None and self.may_rise(other, group.level) and compatible(group, other):
+                names = {axis: axis for axis in range(len(group.sizes))}
+                group, _ = self.merge(group, other, names, ())
+            latest[key] = group
 
     def large_reads(self, group: Group) -> Iterator[Any]:
         """Arrays as large as the domain that a group reads from outside, and along which axes."""
