@@ -15,14 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from lucid.compiler.emit import initial, needs
-from lucid.compiler.nest import Nest, Store, Value
+from lucid.compiler.nest import Nest, Store, Value, needs
 from lucid.compiler.places import SCANS, start_of
+from lucid.compiler.reducing import initial
 from lucid.ir.types import DTYPES
 
 INFIX = {
@@ -71,7 +72,7 @@ def names() -> dict[str, Any]:
 
     found: dict[str, Any] = {"inf": np.inf, "nan": np.nan, "place": place}
     for cls in REGISTRY.values():
-        if issubclass(cls, Elementwise) and not getattr(cls, "__dataclass_fields__", None):
+        if issubclass(cls, Elementwise) and is_dataclass(cls) and not fields(cls):
             op = cls()
             found[scalar_name(op) or op.name] = on_numbers(op.eval)
     found["round"] = on_numbers(np.rint)
@@ -192,17 +193,6 @@ class Lister:
                 self.line(f"v{v} = {bare(text)}")
                 env[v] = f"v{v}"
 
-    def closure(self, wanted: Iterable[int], env: dict[int, str]) -> list[int]:
-        """The values that must be computed for `wanted`, in order."""
-        seen: set[int] = set()
-        stack = list(wanted)
-        while stack:
-            v = stack.pop()
-            if v not in seen and v not in env:
-                seen.add(v)
-                stack.extend(self.nest.values[v].args)
-        return sorted(seen)
-
     # Statements
 
     def put(self, store: Store, env: dict[int, str]) -> None:
@@ -229,11 +219,11 @@ class Lister:
         """Loops over `axes`; what does not vary along them is computed outside."""
         env = dict(env)
         if not axes:
-            self.compute(self.closure(wanted, env), env, inline=len(self.nest.stores) == 1)
+            self.compute(self.s.closure(wanted, env), env, inline=len(self.nest.stores) == 1)
             body(env)
             return
         inside = frozenset(axes)
-        fixed = [v for v in self.closure(wanted, env) if not self.s.depends[v] & inside]
+        fixed = [v for v in self.s.closure(wanted, env) if not self.s.depends[v] & inside]
         self.compute(fixed, env, inline=False)
         with self.loop(axes[0]):
             self.sweep(axes[1:], env, wanted, body)
@@ -242,24 +232,14 @@ class Lister:
         """For each stage its reductions, the stores inside its loops, and what both need."""
         full = self.full_stores(axes)
         for stage in range(max(self.s.stage, default=0) + 1):
-            found = [
-                v
-                for v, value in enumerate(self.nest.values)
-                if value.op == "reduce" and self.s.stage[value.args[0]] == stage
-            ]
+            found = self.s.reductions(stage)
             stores = [s for s in full if self.s.stage[s.value] == stage]
             if found or stores:
                 yield found, stores, [self.nest.values[v].args[0] for v in found] + needs(stores)
 
     def full_stores(self, axes: Sequence[int]) -> list[Store]:
         """Stores of values that vary along the reduced axes."""
-        inside = frozenset(axes)
-        return [
-            store
-            for store in self.nest.stores
-            if any(self.s.depends[v] & inside for v in needs([store]))
-            or any(self.nest.buffers[store.buffer].strides[a] for a in axes)
-        ]
+        return [self.nest.stores[k] for k, _ in self.s.full_stores(axes)]
 
     def rows(self, axes: Sequence[int]) -> None:
         """All stages at one point of the kept axes: results stand in variables."""
@@ -273,7 +253,7 @@ class Lister:
             env.update({v: f"v{v}" for v in found})
         full = self.full_stores(axes)
         rest = [store for store in self.nest.stores if store not in full]
-        self.compute(self.closure(needs(rest), env), env, inline=len(rest) == 1)
+        self.compute(self.s.closure(needs(rest), env), env, inline=len(rest) == 1)
         self.store_all(rest)(env)
 
     def columns(self, axes: Sequence[int], last: int) -> None:
@@ -298,7 +278,7 @@ class Lister:
     def row(self, last: int, known: dict[int, str], wanted: Sequence[int], body: Any) -> None:
         with self.loop(last):
             env = dict(known)
-            self.compute(self.closure(wanted, env), env, inline=len(self.nest.stores) == 1)
+            self.compute(self.s.closure(wanted, env), env, inline=len(self.nest.stores) == 1)
             body(env)
 
     def step(self, found: Sequence[int], stores: Sequence[Store], held: dict[int, str]) -> Any:
@@ -322,7 +302,7 @@ class Lister:
     # Running results
 
     def scans(self, wanted: Sequence[int], env: dict[int, str]) -> list[int]:
-        return [v for v in self.closure(wanted, env) if self.nest.values[v].op == "scan"]
+        return [v for v in self.s.closure(wanted, env) if self.nest.values[v].op == "scan"]
 
     def state(self, v: int) -> str:
         buffer = self.nest.values[v].param.buffer

@@ -14,7 +14,7 @@ kernel.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Container, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -68,6 +68,11 @@ class Store(NamedTuple):
     value: int
     at: tuple[int, ...] = ()
     combines: str = ""  # the op, such as "add"; none overwrites
+
+
+def needs(stores: Iterable[Store]) -> list[int]:
+    """The values that stores write, and those that say where."""
+    return [v for store in stores for v in (store.value, *store.at)]
 
 
 class Place(NamedTuple):
@@ -185,6 +190,35 @@ class Structure:
             before = max((out[a] for a in value.args), default=0)
             out.append(before + 1 if value.op == "reduce" else before)
         return tuple(out)
+
+    def closure(self, wanted: Iterable[int], known: Container[int]) -> list[int]:
+        """The values that must be computed for `wanted` where some are known, in order."""
+        seen: set[int] = set()
+        stack = list(wanted)
+        while stack:
+            v = stack.pop()
+            if v not in seen and v not in known:
+                seen.add(v)
+                stack.extend(self.values[v].args)
+        return sorted(seen)
+
+    def reductions(self, stage: int) -> list[int]:
+        """The reductions of values that are known after so many others."""
+        return [
+            v
+            for v, value in enumerate(self.values)
+            if value.op == "reduce" and self.stage[value.args[0]] == stage
+        ]
+
+    def full_stores(self, axes: Sequence[int]) -> list[tuple[int, int]]:
+        """The numbers of stores that vary along the reduced axes, with their stages."""
+        inside = frozenset(axes)
+        return [
+            (k, self.stage[store.value])
+            for k, store in enumerate(self.stores)
+            if any(self.depends[v] & inside for v in needs([store]))
+            or any(self.buffers[store.buffer][1][a] for a in axes)
+        ]
 
     @property
     def mode(self) -> str:

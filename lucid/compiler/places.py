@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.compiler.nest import Scan, Store, Structure
+from lucid.compiler.reducing import initial
 from lucid.compiler.scalar_code import STORED, constant
 
 
@@ -96,8 +97,6 @@ SCANS = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum", "logsu
 
 def start_of(kind: str, dtype: str) -> Any:
     """The state before the first step."""
-    from lucid.compiler.emit import initial
-
     if kind == "recurrence":
         return 0
     if kind == "sum" and dtype in ("f32", "f64"):
