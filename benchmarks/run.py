@@ -38,6 +38,7 @@ class Worker:
 
     def __init__(self, python: str, workload: Workload, system: str, folder: str, log: Any) -> None:
         environment = {**os.environ, "LUCID_CACHE_DIR": folder}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installed libraries have bytecode
         begin = time.perf_counter()
         self.process = subprocess.Popen(
             [python, str(HERE / "worker.py"), workload.name, system],
