@@ -130,7 +130,7 @@ class RowWriter:
     def row(self, row: Int) -> tuple[Pointer, Pointer]:
         """The addresses of a row in the operand and in the result."""
         code, rest = self.code, row
-        at = [code.int(0), code.int(0)]
+        at = [code.number(0), code.number(0)]
         for axis in range(self.kind.axes):
             word = WORDS + 2 + 3 * axis
             size = code.word(word)
@@ -204,7 +204,7 @@ class RowWriter:
     def mirrored(self, z: Any, k: Int, w: int) -> tuple[Any, Any]:
         """z[k] ± z*[n/2 - k]."""
         on, here = self.on, z.load(k, w)
-        there = z.load(self.code.int(self.kind.n // 2 - w + 1) - k, w)
+        there = z.load(self.code.number(self.kind.n // 2 - w + 1) - k, w)
         if w > 1:
             there = tuple(on.shuffle(w, part, part, range(w - 1, -1, -1)) for part in there)
         mirror = there[0], on.negative(w, there[1])
@@ -217,7 +217,7 @@ class RowWriter:
         with self.code.loop(1, n // 2 + 1) as k:
             re, im = y.load(k, 1)
             self.second.store((re, im), k, 1)
-            self.second.store((re, on.negative(1, im)), self.code.int(n) - k, 1)
+            self.second.store((re, on.negative(1, im)), self.code.number(n) - k, 1)
 
 
 class OtherPart(Reals):

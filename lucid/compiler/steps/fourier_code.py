@@ -139,16 +139,16 @@ class Arithmetic:
         )
 
     def load(self, pointer: Pointer, index: Int | int, width: int) -> str:
-        at = pointer.at(self.code.int(index) * self.item)
+        at = pointer.at(self.code.number(index) * self.item)
         return self.code.load(self.type(width), at, self.item)
 
     def store(self, value: str, pointer: Pointer, index: Int | int, width: int) -> None:
-        at = pointer.at(self.code.int(index) * self.item)
+        at = pointer.at(self.code.number(index) * self.item)
         self.code.store(self.type(width), value, at, self.item)
 
     def constants(self, place: int, count: int, index: Int | int, width: int) -> Number:
         """Adjacent complex constants of the table."""
-        index = self.code.int(index)
+        index = self.code.number(index)
         return (
             self.load(self.table, index + place, width),
             self.load(self.table, index + (place + count), width),
@@ -170,12 +170,12 @@ class Arithmetic:
             return
         rest = (stop - start) % width
         if stop - start == width:
-            body(self.code.int(start), width)
+            body(self.code.number(start), width)
             return
         with self.code.loop(start, stop - rest, width) as i:
             body(i, width)
         if rest:
-            body(self.code.int(stop - width), width)
+            body(self.code.number(stop - width), width)
 
 
 class Apart:
@@ -202,7 +202,7 @@ class Beside:
         self.on, self.at, self.exchanged = on, at, exchanged
 
     def load(self, index: Int | int, width: int) -> Number:
-        on, first = self.on, self.on.code.int(index) * 2
+        on, first = self.on, self.on.code.number(index) * 2
         if width == 1:
             re, im = on.load(self.at, first, 1), on.load(self.at, first + 1, 1)
         else:
@@ -212,7 +212,7 @@ class Beside:
         return (im, re) if self.exchanged else (re, im)
 
     def store(self, x: Number, index: Int | int, width: int) -> None:
-        on, first = self.on, self.on.code.int(index) * 2
+        on, first = self.on, self.on.code.number(index) * 2
         scale = on.factor(width)
         re, im = (on.do("fmul", width, part, scale) for part in x)
         re, im = (im, re) if self.exchanged else (re, im)
@@ -240,7 +240,7 @@ class Columns(Beside):
         Beside(self.on, self.row(index), self.exchanged).store(x, 0, width)
 
     def row(self, index: Int | int) -> Pointer:
-        return self.at.at(self.on.code.int(index) // self.width * self.apart)
+        return self.at.at(self.on.code.number(index) // self.width * self.apart)
 
 
 class Reals:
