@@ -6,6 +6,7 @@
     matmul          of integers: products and sums; of nothing: zeros
     any of float16  the same in float32, rounded (`widen`)
     call            its Graph, as checkpoint; custom_vjp and custom_jvp their forward Graph
+    matrix_exp      Padé's approximation, and squarings
     known_det       the value that it is given, as do other operations that only add a derivative
 """
 
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lucid.compiler.contracting import contract
+from lucid.compiler.matrix_exponential import exponential
 from lucid.compiler.scalar_code import LLVM
 from lucid.compiler.searching import binary_search
 from lucid.compiler.widen import widened
@@ -36,6 +38,7 @@ from lucid.ops.extrema import Argmax, Argmin, Max, Min
 from lucid.ops.indexing import Gather, TakeAlong
 from lucid.ops.known import KnownDet, KnownPinv, KnownSlogdet
 from lucid.ops.logic import BitwiseOr, Eq, Isfinite, Isinf, Isnan, Ne
+from lucid.ops.matrix_exponential import MatrixExp
 from lucid.ops.movement import Broadcast, Reshape, Transpose
 from lucid.ops.reduction import AllTrue, AnyTrue, LogSumExp, Prod, Sum
 from lucid.ops.rounding import Ceil, Floor, Round, Trunc
@@ -115,6 +118,8 @@ def written_out(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
         return outs
     if op in (KnownDet, KnownPinv, KnownSlogdet):
         return eqn.inputs[-len(eqn.outputs) :]
+    if op is MatrixExp:
+        return exponential(w, eqn)
     halves = widened(w, eqn)
     if halves is not None:
         return halves

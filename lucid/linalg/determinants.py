@@ -24,8 +24,8 @@ def det(A: Any) -> Any:
     """The determinant. Its gradient, the cofactors, is right for singular matrices too.
 
     >>> import lucid
-    >>> lucid.linalg.det(lucid.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    Tensor(-2.)
+    >>> lucid.linalg.det(lucid.tensor([[0.0, 2.0], [3.0, 4.0]]))
+    Tensor(-6.)
     """
     A = matrix("det", A)
     packed, pivots, _ = bind(LuFactor(), A)

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from lucid.errors import LinAlgError
+from lucid.errors import LinAlgError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.contraction import adjoint_matrix
 from lucid.ops.joining import cat
-from lucid.ops.matrices import Matrixwise, check_matrix, in_single
+from lucid.ops.matrices import Matrixwise, MatrixwiseConstant, check_matrix, in_single
 
 
 class MatrixExp(Matrixwise):
@@ -46,6 +46,24 @@ class MatrixExp(Matrixwise):
 
     def vjp(self, ct: Any, y: Any, a: Any) -> tuple[Any]:
         return (direction(adjoint_matrix(a), ct),)
+
+
+class RepeatedSquare(MatrixwiseConstant):
+    """Each matrix squared as often as `times` says: what compiled code writes for matrix_exp."""
+
+    def infer(self, a: Type, times: Type) -> Type:
+        check_matrix("repeated_square", a)
+        if times.dtype != np.int64 or times.shape != a.shape[:-2]:
+            raise ShapeError(f"repeated_square: times {times} for matrices {a}")
+        return a
+
+    def eval(self, a: np.ndarray, times: np.ndarray) -> np.ndarray:
+        a, step = a.copy(), 0
+        with np.errstate(all="ignore"):
+            while (more := step < times).any():
+                a[more] = np.matmul(a[more], a[more])
+                step += 1
+        return a
 
 
 def direction(a: Any, t: Any) -> Any:

@@ -11,7 +11,7 @@ import scipy.linalg
 from lucid.ops.eigenvalues import Eig, Eigvals
 from lucid.ops.factorisations import Cholesky, LuFactor, Permutation, Qr
 from lucid.ops.known import KnownDet, KnownPinv, KnownSlogdet
-from lucid.ops.matrix_exponential import MatrixExp
+from lucid.ops.matrix_exponential import MatrixExp, RepeatedSquare
 from lucid.ops.refusal import Refuse
 from lucid.ops.spectra import Eigh, Eigvalsh, Svd, Svdvals
 from lucid.ops.triangular import LuSolve, TriangularSolve
@@ -234,5 +234,14 @@ CASES = [
     Case(MatrixExp(), (real(2, 2, 2),), scipy.linalg.expm),
     Case(MatrixExp(), (complex_(2, 2),), scipy.linalg.expm),
     Case(MatrixExp(), (real(0, 0),), lambda a: a, label="empty"),
+    *[
+        Case(RepeatedSquare(), args, lambda a, times: each(
+            lambda m, k: np.linalg.matrix_power(m, 2 ** int(k[0, 0])), a, times[..., None, None]))
+        for args in [
+            (Arg("real", (3, 3), -0.5, 0.5), integer(low=2, high=3)),
+            (Arg("real", (2, 2, 2), -0.5, 0.5), integer(2, low=0, high=4)),
+            (Arg("complex", (2, 3, 3), -0.4, 0.4), integer(2, low=0, high=4)),
+        ]
+    ],
     Case(Refuse("never"), (real(2, 3), integer(2, 3, low=0, high=1, dtype="bool")), lambda x, b: x),
 ]

@@ -46,6 +46,7 @@ STEPS = {
     "RandomBits": "steps.random.RandomBitsStep",
     "Recurrence": "steps.scanning.ScanStep",
     "Refuse": "steps.factoring.RefuseStep",
+    "RepeatedSquare": "steps.squaring.RepeatedSquareStep",
     "Rfft": "steps.fourier.FourierStep",
     "Scan": "steps.control.LoopStep",
     "ScatterAdd": "steps.indexing.ScatterAddStep",
