@@ -302,8 +302,7 @@ def softsign(input: Any) -> Any:
     """
     x = real("softsign", input)
     size = abs(x)
-    below = 1 / (1 + size)
-    return where(size < 1, x * below, sgn(x) * (1 - below))
+    return where(size < 1, x / (1 + size), sgn(x) * (1 - 1 / (1 + size)))
 
 
 @explained

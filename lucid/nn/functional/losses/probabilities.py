@@ -105,10 +105,10 @@ def kl_div(
     else:
         reduction = reduction_of(name, reduction, size_average, reduce)
     x, t = reals(name, input, target)
-    if log_target:
-        loss = where(t == -math.inf, 0.0, exp(t) * (t - x))
-    else:
-        loss = where(t == 0, 0.0, t * (log(t) - x))
+    never = t == (-math.inf if log_target else 0)
+    share = exp(t) if log_target else t
+    logarithm = where(never, 0.0, t) if log_target else log(where(never, 1.0, t))
+    loss = share * (logarithm - where(never, 0.0, x))
     if reduction == "batchmean":
         return loss.sum() / (x.shape[0] if x.ndim else 1)
     return reduced(loss, reduction)
