@@ -3,11 +3,12 @@
 from lucid.optim import functional, lr_scheduler
 from lucid.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from lucid.optim.adaptive import Adadelta, Adafactor, Adagrad, RMSprop
+from lucid.optim.lbfgs import LBFGS
 from lucid.optim.optimizer import Optimizer
 from lucid.optim.sgd import SGD
 from lucid.optim.signs import Lion, Muon
 
 __all__ = [
-    "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "Muon", "NAdam",
-    "Optimizer", "RAdam", "RMSprop", "functional", "lr_scheduler",
+    "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "Muon",
+    "NAdam", "Optimizer", "RAdam", "RMSprop", "functional", "lr_scheduler",
 ]  # fmt: skip

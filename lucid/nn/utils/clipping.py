@@ -53,8 +53,8 @@ def clip_grad_norm_(
     >>> w.grad = lucid.tensor([3.0, 4.0])
     >>> lucid.nn.utils.clip_grad_norm_([w], 1.0)
     Tensor(5.)
-    >>> w.grad
-    Tensor([0.59999985, 0.7999998 ])
+    >>> round(w.grad.norm().item(), 5)
+    1.0
     """
     given = with_gradients(parameters)
     with no_grad():

@@ -1,0 +1,229 @@
+"""L-BFGS: quasi-Newton steps from the last few changes of the gradient."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lucid.autograd import enable_grad, no_grad
+from lucid.errors import ArgumentError
+from lucid.ir.source import at_line
+from lucid.ir.tape import is_recording
+from lucid.optim.line_search import strong_wolfe
+from lucid.optim.optimizer import Optimizer
+
+LEAST_CURVATURE = 1e-10
+
+
+class LBFGS(Optimizer):
+    """L-BFGS for a loss that `closure` computes anew, with gradients, as often as it is called.
+
+    All parameters are one vector; the arithmetic on it is NumPy's.
+
+    >>> import lucid
+    >>> w = lucid.tensor([3.0, -2.0], requires_grad=True)
+    >>> optimizer = lucid.optim.LBFGS([w], line_search_fn="strong_wolfe")
+    >>> def closure():
+    ...     optimizer.zero_grad()
+    ...     loss = ((w - 1.0) ** 2).sum()
+    ...     loss.backward()
+    ...     return loss
+    >>> _ = optimizer.step(closure)
+    >>> w.detach()
+    Tensor([1., 1.])
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1.0,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:
+        if line_search_fn not in (None, "strong_wolfe"):
+            raise ArgumentError(
+                "LBFGS: line_search_fn is 'strong_wolfe' or None, not "
+                f"{line_search_fn!r}{at_line()}"
+            )
+        super().__init__(
+            params,
+            {
+                "lr": float(lr),
+                "max_iter": max_iter,
+                "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+                "tolerance_grad": float(tolerance_grad),
+                "tolerance_change": float(tolerance_change),
+                "history_size": history_size,
+                "line_search_fn": line_search_fn,
+            },
+        )
+        if len(self.param_groups) != 1:
+            raise ArgumentError(f"LBFGS: there is only one group of parameters{at_line()}")
+        self._params = list(self.param_groups[0]["params"])
+        self._memory = Memory(history_size)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Up to `max_iter` iterations; returns the loss before them."""
+        if closure is None:
+            raise ArgumentError(f"LBFGS: step needs a closure that computes the loss{at_line()}")
+        if is_recording():
+            raise ArgumentError(
+                "LBFGS: its steps depend on values and are not part of a jitted function; jit the "
+                f"closure instead{at_line()}"
+            )
+        return Descent(self, closure).run()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Settings, and the memory of steps and changes of the gradient."""
+        return {**super().state_dict(), "memory": self._memory.state()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over a `state_dict`."""
+        super().load_state_dict(state_dict)
+        self._memory.restore(state_dict["memory"])
+
+
+class Memory:
+    """The last steps s and changes of the gradient y, and the state of the last iteration."""
+
+    def __init__(self, size: int) -> None:
+        self.pairs: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=size)
+        self.scale = 1.0
+        self.iterations = self.evaluations = 0
+        self.direction: np.ndarray | None = None
+        self.gradient: np.ndarray | None = None
+        self.length = 0.0
+
+    def add(self, s: np.ndarray, y: np.ndarray) -> None:
+        curvature = float(y @ s)
+        if curvature > LEAST_CURVATURE:
+            self.pairs.append((s, y))
+            self.scale = curvature / float(y @ y)
+
+    def descent(self, gradient: np.ndarray) -> np.ndarray:
+        """The two loops: minus the approximate inverse Hessian times the gradient."""
+        q = -gradient
+        weights = []
+        for s, y in reversed(self.pairs):
+            a = float(s @ q) / float(y @ s)
+            weights.append(a)
+            q = q - a * y
+        q = q * self.scale
+        for (s, y), a in zip(self.pairs, reversed(weights)):
+            q = q + s * (a - float(y @ q) / float(y @ s))
+        return q
+
+    def state(self) -> dict[str, Any]:
+        return {**self.__dict__, "pairs": [list(pair) for pair in self.pairs]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        kept = {name: as_array(x) for name, x in state.items() if name != "pairs"}
+        self.__dict__.update(kept)
+        pairs = [(as_array(s), as_array(y)) for s, y in state["pairs"]]
+        self.pairs = deque(pairs, maxlen=self.pairs.maxlen)
+
+
+def as_array(x: Any) -> Any:
+    return x if x is None or isinstance(x, (int, float)) else np.array(x)
+
+
+class Descent:
+    """One call of `step`."""
+
+    def __init__(self, optimizer: LBFGS, closure: Callable[[], Any]) -> None:
+        self.params, self.memory = optimizer._params, optimizer._memory
+        self.h = dict(optimizer.param_groups[0])
+        self.closure = closure
+        self.evaluations = 0
+
+    def evaluate(self) -> tuple[float, np.ndarray]:
+        with enable_grad():
+            loss = self.closure()
+        self.first = getattr(self, "first", loss)
+        self.evaluations += 1
+        self.memory.evaluations += 1
+        return float(loss), self.gathered()
+
+    def gathered(self) -> np.ndarray:
+        parts = [
+            np.zeros(p.numel(), p.dtype) if p.grad is None else np.asarray(p.grad).reshape(-1)
+            for p in self.params
+        ]
+        return np.concatenate(parts)
+
+    def move(self, length: float, direction: np.ndarray) -> None:
+        start = 0
+        with no_grad():
+            for p in self.params:
+                part = direction[start : start + p.numel()].reshape(p.shape)
+                p.add_((length * part).astype(p.dtype))
+                start += p.numel()
+
+    def at(self, start: list[Any], length: float, direction: np.ndarray) -> tuple[float, Any]:
+        self.move(length, direction)
+        found = self.evaluate()
+        self.restore(start)
+        return found
+
+    def restore(self, values: list[Any]) -> None:
+        with no_grad():
+            for p, value in zip(self.params, values):
+                p.copy_(value)
+
+    def run(self) -> Any:
+        h, memory = self.h, self.memory
+        loss, gradient = self.evaluate()
+        if np.abs(gradient).max(initial=0.0) <= h["tolerance_grad"]:
+            return self.first
+        for _ in range(h["max_iter"]):
+            memory.iterations += 1
+            direction, length = self.next_direction(gradient)
+            before, slope = loss, float(gradient @ direction)
+            memory.direction, memory.gradient, memory.length = direction, gradient, length
+            if slope > -h["tolerance_change"]:
+                break
+            loss, gradient, length = self.advance(loss, gradient, direction, length, slope)
+            memory.length = length
+            if self.is_done(before, loss, gradient, direction, length):
+                break
+        return self.first
+
+    def next_direction(self, gradient: np.ndarray) -> tuple[np.ndarray, float]:
+        memory, rate = self.memory, self.h["lr"]
+        if memory.direction is None or memory.gradient is None:
+            return -gradient, min(1.0, 1.0 / float(np.abs(gradient).sum())) * rate
+        memory.add(memory.direction * memory.length, gradient - memory.gradient)
+        return memory.descent(gradient), rate
+
+    def advance(
+        self, loss: float, gradient: np.ndarray, direction: np.ndarray, length: float, slope: float
+    ) -> tuple[float, np.ndarray, float]:
+        """The step itself: a line search, or one of the given length."""
+        if self.h["line_search_fn"] is None:
+            self.move(length, direction)
+            return *self.evaluate(), length
+        start = [p.detach().clone() for p in self.params]
+        found = strong_wolfe(
+            lambda t: self.at(start, t, direction), length, direction, loss, gradient, slope,
+            tolerance_change=self.h["tolerance_change"],
+        )  # fmt: skip
+        self.move(found.length, direction)
+        return found.loss, found.gradient, found.length
+
+    def is_done(
+        self, before: float, loss: float, gradient: np.ndarray, direction: Any, length: float
+    ) -> bool:
+        h = self.h
+        return (
+            self.evaluations >= h["max_eval"]
+            or np.abs(gradient).max(initial=0.0) <= h["tolerance_grad"]
+            or np.abs(direction * length).max(initial=0.0) <= h["tolerance_change"]
+            or abs(loss - before) < h["tolerance_change"]
+        )
