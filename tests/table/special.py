@@ -54,7 +54,7 @@ ROWS = [
     unary("special.bessel_j1", exact(mpmath.j1), differs=UNDERIVED),
     unary("special.bessel_y0", exact(lambda x: mpmath.bessely(0, x)), positive, differs=UNDERIVED),
     unary("special.bessel_y1", exact(lambda x: mpmath.bessely(1, x)), positive, differs=UNDERIVED),
-    unary("special.i0e", exact(lambda x: mpmath.exp(-abs(x)) * mpmath.besseli(0, x)), whole=0),
+    unary("special.i0e", exact(lambda x: mpmath.exp(-abs(x)) * mpmath.besseli(0, x)), whole=3),
     unary("special.i1", exact(lambda x: mpmath.besseli(1, x))),
     unary("special.i1e", exact(lambda x: mpmath.exp(-abs(x)) * mpmath.besseli(1, x))),
     unary(
@@ -77,7 +77,7 @@ ROWS = [
     unary("special.log_ndtr", exact(lambda x: mpmath.log(mpmath.ncdf(x)))),
     unary("special.ndtr", exact(mpmath.ncdf), whole=0),
     unary("special.ndtri", lambda x: np.sqrt(2) * sp.erfinv(2 * x - 1), inside),
-    unary("i0", exact(lambda x: mpmath.besseli(0, x)), whole=0),
+    unary("i0", exact(lambda x: mpmath.besseli(0, x)), whole=3),
     Row(
         "special.xlog1py",
         lambda x, y: x * np.log1p(y),
