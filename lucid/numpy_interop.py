@@ -6,7 +6,6 @@ every other function. What has no row raises an error: to convert silently would
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -19,12 +18,15 @@ from lucid.ir.tape import Traced, wrap
 from lucid.ir.types import SHORT_NAMES
 from lucid.ops import (
     arithmetic,
+    blending,
     complexes,
     conditional,
     contraction,
     cumulative,
+    digits,
     exponential,
     extrema,
+    logarithms,
     logic,
     power,
     reduction,
@@ -33,8 +35,6 @@ from lucid.ops import (
 )
 from lucid.ops.promote import as_tensor, cast, to_floating
 
-_LN2 = math.log(2)
-
 
 def fabs(x: Any) -> Any:
     return arithmetic.abs(to_floating(x))
@@ -42,37 +42,6 @@ def fabs(x: Any) -> Any:
 
 def rint(x: Any) -> Any:
     return rounding.round(to_floating(x))
-
-
-def fmax(x: Any, y: Any) -> Any:
-    return _ignoring_nan(conditional.maximum, x, y)
-
-
-def fmin(x: Any, y: Any) -> Any:
-    return _ignoring_nan(conditional.minimum, x, y)
-
-
-def _ignoring_nan(function: Any, x: Any, y: Any) -> Any:
-    x, y = as_tensor(x), as_tensor(y)
-    x, y = conditional.where(x != x, y, x), conditional.where(y != y, x, y)
-    return function(x, y)
-
-
-def logaddexp2(x: Any, y: Any) -> Any:
-    return exponential.logaddexp(to_floating(x) * _LN2, to_floating(y) * _LN2) / _LN2
-
-
-def heaviside(x: Any, at_zero: Any) -> Any:
-    x = to_floating(x)
-    return conditional.where(x == 0, at_zero, cast(x > 0, x.dtype))
-
-
-def signbit(x: Any) -> Any:
-    return arithmetic.copysign(1.0, as_tensor(x).detach()) < 0
-
-
-def ldexp(x: Any, n: Any) -> Any:
-    return to_floating(x) * exponential.exp2(n)
 
 
 def divmod(x: Any, y: Any) -> Any:
@@ -120,18 +89,21 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.float_power: power.float_power,
     np.floor: rounding.floor,
     np.floor_divide: rounding.floor_divide,
-    np.fmax: fmax,
-    np.fmin: fmin,
+    np.fmax: blending.fmax,
+    np.fmin: blending.fmin,
     np.fmod: rounding.fmod,
+    np.frexp: digits.frexp,
+    np.gcd: digits.gcd,
     np.greater: logic.gt,
     np.greater_equal: logic.ge,
-    np.heaviside: heaviside,
+    np.heaviside: blending.heaviside,
     np.hypot: trigonometric.hypot,
     np.invert: logic.bitwise_not,
     np.isfinite: logic.isfinite,
     np.isinf: logic.isinf,
     np.isnan: logic.isnan,
-    np.ldexp: ldexp,
+    np.lcm: digits.lcm,
+    np.ldexp: digits.ldexp,
     np.left_shift: logic.left_shift,
     np.less: logic.lt,
     np.less_equal: logic.le,
@@ -140,7 +112,7 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.log1p: exponential.log1p,
     np.log2: exponential.log2,
     np.logaddexp: exponential.logaddexp,
-    np.logaddexp2: logaddexp2,
+    np.logaddexp2: logarithms.logaddexp2,
     np.logical_and: logic.logical_and,
     np.logical_not: logic.logical_not,
     np.logical_or: logic.logical_or,
@@ -151,6 +123,7 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.modf: modf,
     np.multiply: arithmetic.multiply,
     np.negative: arithmetic.negative,
+    np.nextafter: digits.nextafter,
     np.not_equal: logic.ne,
     np.positive: arithmetic.positive,
     np.power: power.pow,
@@ -161,7 +134,7 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.right_shift: logic.right_shift,
     np.rint: rint,
     np.sign: rounding.sign,
-    np.signbit: signbit,
+    np.signbit: digits.signbit,
     np.sin: trigonometric.sin,
     np.sinh: trigonometric.sinh,
     np.sqrt: exponential.sqrt,

@@ -66,10 +66,16 @@ CALLS = {
     np.flip: [np.flip, lambda a: np.flip(a, 1)],
     np.fliplr: [np.fliplr],
     np.flipud: [np.flipud],
+    np.gradient: [
+        np.gradient,
+        lambda a: np.gradient(a, 0.5, axis=1),
+        lambda a: np.gradient(a, np.array([0.0, 1.0, 3.0, 4.0]), axis=1, edge_order=2),
+    ],
     np.hsplit: [lambda a: np.hsplit(a, 2)],
     np.hstack: [lambda a: np.hstack([a, Y])],
     np.imag: [lambda a: np.imag(a * (1 + 2j))],
     np.inner: [lambda a: np.inner(a, Y)],
+    np.interp: [lambda a: np.interp(a, np.array([0.4, 0.61, 0.8]), V[:3])],
     np.kron: [lambda a: np.kron(a[:2, :2], Y)],
     np.matrix_transpose: [np.matrix_transpose],
     np.max: [np.max, lambda a: np.max(a, axis=0)],
@@ -87,8 +93,11 @@ CALLS = {
     np.nancumsum: [lambda a: np.nancumsum(a, 1)],
     np.nanmax: [lambda a: np.nanmax(a, 1)],
     np.nanmean: [lambda a: np.nanmean(a, axis=0)],
+    np.nanmedian: [lambda a: np.nanmedian(a, 1), np.nanmedian],
     np.nanmin: [np.nanmin],
+    np.nanpercentile: [lambda a: np.nanpercentile(a, [10, 75], axis=1)],
     np.nanprod: [lambda a: np.nanprod(a, axis=1)],
+    np.nanquantile: [lambda a: np.nanquantile(a, 0.3, axis=0, keepdims=True)],
     np.nanstd: [lambda a: np.nanstd(a, axis=1)],
     np.nansum: [lambda a: np.nansum(a, axis=1)],
     np.nanvar: [np.nanvar, lambda a: np.nanvar(a, axis=1, ddof=1, keepdims=True)],
@@ -100,6 +109,7 @@ CALLS = {
         lambda a: np.pad(a, 1, mode="reflect"),
         lambda a: np.pad(a, 1, mode="wrap"),
     ],
+    np.partition: [lambda a: np.partition(a, (0, 1, 2, 3), axis=1)],
     np.percentile: [lambda a: np.percentile(a, [10, 75], axis=1)],
     np.polyval: [lambda a: np.polyval(V, a), lambda a: np.polyval(a[0], 2.0)],
     np.prod: [np.prod, lambda a: np.prod(a, 0)],
@@ -137,8 +147,10 @@ CALLS = {
     np.trapezoid: [np.trapezoid, lambda a: np.trapezoid(a, np.array([0.0, 1.0, 3.0, 4.0]), axis=1)],
     np.tril: [np.tril, lambda a: np.tril(a, -1)],
     np.triu: [np.triu],
+    np.unique: [np.unique],
     np.unstack: [np.unstack],
     np.var: [np.var, lambda a: np.var(a, axis=1)],
+    np.vander: [lambda a: np.vander(a[0], 3), lambda a: np.vander(a[0], increasing=True)],
     np.vdot: [lambda a: np.vdot(a, Y)],
     np.vsplit: [lambda a: np.vsplit(a, 3)],
     np.vstack: [lambda a: np.vstack([a, V])],
@@ -222,11 +234,15 @@ CONSTANT_CALLS = {
     np.array2string: [np.array2string],
     np.array_equal: [lambda a: np.array_equal(a, a), lambda a: np.array_equal(a, a[:2])],
     np.array_equiv: [lambda a: np.array_equiv(a, a)],
+    np.argpartition: [lambda a: np.argpartition(a, (0, 1, 2, 3), axis=1)],
     np.array_str: [np.array_str],
+    np.bincount: [lambda a: np.bincount((a * 5).astype(np.int64).reshape(-1), minlength=9)],
     np.can_cast: [lambda a: np.can_cast(a.dtype, np.float32)],
     np.count_nonzero: [np.count_nonzero, lambda a: np.count_nonzero(a > 0.5, axis=0)],
+    np.digitize: [lambda a: np.digitize(a, np.array([0.4, 0.7]))],
     np.flatnonzero: [lambda a: np.flatnonzero(a > 0.6)],
     np.full_like: [lambda a: np.full_like(a, 3)],
+    np.histogram: [lambda a: np.histogram(a, 4), lambda a: np.histogram(a, 3, (0.0, 1.0))],
     np.isclose: [lambda a: np.isclose(a, a + 1e-9), lambda a: np.isclose(a, 0.5, atol=0.1)],
     np.iscomplex: [np.iscomplex],
     np.iscomplexobj: [np.iscomplexobj],
@@ -247,6 +263,7 @@ CONSTANT_CALLS = {
     np.shape: [np.shape],
     np.shares_memory: [lambda a: np.shares_memory(a, a[0])],
     np.size: [np.size, lambda a: np.size(a, 1)],
+    np.unravel_index: [lambda a: np.unravel_index((a * 9).astype(np.int64), (3, 4))],
     np.zeros_like: [np.zeros_like, lambda a: np.zeros_like(a, dtype=np.int64)],
 }
 
@@ -349,9 +366,12 @@ def test_empty_like_copyto_and_array_repr_of_tensors():
 # Ufuncs
 
 UNIT = {np.arccosh: X + 1.1, np.invert: X > 0.5, np.logical_not: X > 0.5}
-INTEGER = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift}
+INTEGER = {
+    np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.gcd, np.lcm, np.left_shift, np.right_shift,
+}  # fmt: skip
 NO_DERIVATIVE = {
     *INTEGER, np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
+    np.frexp,  # of its exponent; the mantissa's is in the table
     np.heaviside, np.invert, np.isfinite, np.isinf, np.isnan, np.logical_and, np.logical_not,
     np.logical_or, np.logical_xor, np.signbit,
 }  # fmt: skip

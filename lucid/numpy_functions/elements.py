@@ -19,7 +19,7 @@ from lucid.ops import (
     rounding,
     trigonometric,
 )
-from lucid.ops.promote import as_tensor, to_floating
+from lucid.ops.promote import as_tensor
 
 
 def clip(
@@ -48,12 +48,6 @@ def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
     return closeness.nan_to_num(x, nan, posinf, neginf)
-
-
-def sinc(x: Any) -> Any:
-    x = to_floating(x) * math.pi
-    safe = conditional.where(x == 0, 1.0, x)
-    return conditional.where(x == 0, 1 - x * x / 6, safe.sin() / safe)
 
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:

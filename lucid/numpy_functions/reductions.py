@@ -16,9 +16,9 @@ from lucid.ops import (
     creation,
     diagonals,
     extrema,
+    integrals,
     joining,
     lookup,
-    movement,
     shaping,
     sorting,
     statistics,
@@ -245,16 +245,7 @@ def ediff1d(ary: Any) -> Any:
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    y = to_floating(y)
-    place = axis_of("trapezoid", axis, y.ndim)
-    first = movement.slice_axis(y, place, 0, y.shape[place] - 1)
-    second = movement.slice_axis(y, place, 1, y.shape[place])
-    if x is not None:
-        x = as_tensor(x)
-        dx = lookup.diff(x, 1, place if x.ndim == y.ndim else -1)
-        if x.ndim != y.ndim:
-            dx = dx.reshape([-1 if i == place else 1 for i in range(y.ndim)])
-    return (dx * (first + second) / 2.0).sum(place)
+    return integrals.trapezoid(y, x, dx=None if x is not None else dx, dim=axis)
 
 
 def polyval(p: Any, x: Any) -> Any:

@@ -9,9 +9,10 @@ import numpy as np
 from lucid import in_place
 from lucid.errors import ShapeError
 from lucid.ir.source import at_line
-from lucid.ir.tape import Traced, wrap
+from lucid.ir.tape import Traced
 from lucid.numpy_functions.reductions import value_of
 from lucid.ops import (
+    arranging,
     copying,
     creation,
     diagonals,
@@ -20,6 +21,7 @@ from lucid.ops import (
     lookup,
     movement,
     reduction,
+    searching,
     shaping,
     sorting,
 )
@@ -242,13 +244,13 @@ def flatnonzero(a: Any) -> Any:
 
 
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
-    return wrap(np.asarray(np.searchsorted(value_of(a), value_of(v), side, value_of(sorter))))
+    return searching.searchsorted(a, v, side=side, sorter=sorter)
 
 
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False
 ) -> Any:
-    return wrap(np.asarray(np.isin(value_of(element), value_of(test_elements), invert=invert)))
+    return searching.isin(element, test_elements, invert=invert)
 
 
 def diag(v: Any, k: int = 0) -> Any:
@@ -256,7 +258,7 @@ def diag(v: Any, k: int = 0) -> Any:
 
 
 def diagflat(v: Any, k: int = 0) -> Any:
-    return diagonals.diag(shaping.ravel(as_tensor(v)), k)
+    return arranging.diagflat(v, k)
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
