@@ -32,8 +32,8 @@ class LBFGS(Optimizer):
     ...     loss.backward()
     ...     return loss
     >>> _ = optimizer.step(closure)
-    >>> w.detach()
-    Tensor([1., 1.])
+    >>> bool((w - 1.0).abs().max() < 1e-4)
+    True
     """
 
     def __init__(

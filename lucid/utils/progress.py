@@ -1,0 +1,169 @@
+"""Progress of a loop: loss, rate and time left, as the place where it is shown allows.
+
+On a terminal one line is rewritten, in a notebook one output is updated, and elsewhere (a file, a
+pipe) a plain line is printed now and then. A tensor that is shown is looked at only when a line is
+drawn, a few times a second, so that a loop does not wait for its numbers.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
+
+BAR = 20
+PAUSE = {"terminal": 0.1, "notebook": 0.25, "plain": 5.0}
+
+
+class Progress:
+    """An iterable that shows how far it has come.
+
+    >>> import sys
+    >>> from lucid.utils import Progress
+    >>> for i in (steps := Progress(range(3), "epoch 1", file=sys.stdout, clock=lambda: 0.0)):
+    ...     steps.show(loss=0.5 / (i + 1))
+    epoch 1 3/3  loss 0.1667
+    """
+
+    def __init__(
+        self,
+        items: Iterable[Any] | int,
+        title: str = "",
+        *,
+        total: int | None = None,
+        file: TextIO | None = None,
+        clock: Any = time.perf_counter,
+    ) -> None:
+        self.items = range(items) if isinstance(items, int) else items
+        self.title, self.file, self.clock = title, file or sys.stderr, clock
+        self.total = total if total is not None else length_of(self.items)
+        self.values: dict[str, Any] = {}
+        self.done = 0
+        self.place = place_of(self.file)
+        self.output: Any = None
+
+    def __len__(self) -> int:
+        if self.total is None:
+            raise TypeError("the length of this loop is not known")
+        return self.total
+
+    def __iter__(self) -> Iterator[Any]:
+        self.done, self.start = 0, self.clock()
+        self.drawn = self.start if self.place == "plain" else -float("inf")
+        try:
+            for item in self.items:
+                yield item
+                self.done += 1
+                self.draw_sometimes()
+        finally:
+            self.finish()
+
+    def show(self, **values: Any) -> None:
+        """Show these numbers, or texts, from now on."""
+        self.values.update(values)
+
+    def draw_sometimes(self) -> None:
+        now = self.clock()
+        if now - self.drawn >= PAUSE[self.place]:
+            self.drawn = now
+            self.draw(now)
+
+    def draw(self, now: float, last: bool = False) -> None:
+        text = self.text(now, last)
+        if self.place == "terminal":
+            width = max(shutil.get_terminal_size().columns - 1, 20)
+            self.file.write("\r" + text[:width].ljust(width) + ("\n" if last else ""))
+        elif self.place == "notebook":
+            self.output = shown_in_notebook(text, self.output)
+        else:
+            self.file.write(text + "\n")
+        self.file.flush()
+
+    def finish(self) -> None:
+        self.draw(self.clock(), last=True)
+
+    def text(self, now: float, last: bool = False) -> str:
+        """The line: title, how far, rate, time left, values."""
+        elapsed = now - self.start
+        parts = [self.title] if self.title else []
+        if self.total:
+            if self.place != "plain" and not last:
+                parts.append(bar(self.done / self.total))
+            parts.append(f"{self.done}/{self.total}")
+        else:
+            parts.append(str(self.done))
+        line = " ".join(parts)
+        if elapsed > 0 and self.done:
+            rate = self.done / elapsed
+            line += f"  {rate_text(rate)}"
+            if last:
+                line += f"  {time_text(elapsed)}"
+            elif self.total:
+                line += f"  {time_text(max(self.total - self.done, 0) / rate)} left"
+        for name, value in self.values.items():
+            line += f"  {name} {value_text(value)}"
+        return line
+
+
+def progress(items: Iterable[Any] | int, title: str = "", **options: Any) -> Progress:
+    """`items` with a line that shows how far the loop has come; see `Progress`."""
+    return Progress(items, title, **options)
+
+
+def length_of(items: Any) -> int | None:
+    try:
+        return len(items)
+    except TypeError:
+        return None
+
+
+def place_of(file: TextIO) -> str:
+    """Where the line is shown: "notebook", "terminal" or "plain"."""
+    if in_notebook() and file is sys.stderr:
+        return "notebook"
+    return "terminal" if hasattr(file, "isatty") and file.isatty() else "plain"
+
+
+def in_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def shown_in_notebook(text: str, output: Any) -> Any:
+    from html import escape
+
+    from IPython.display import HTML, display  # type: ignore[import-not-found]
+
+    page = HTML(f"<pre style='margin:0'>{escape(text)}</pre>")
+    if output is None:
+        return display(page, display_id=True)
+    output.update(page)
+    return output
+
+
+def bar(share: float) -> str:
+    full = round(min(max(share, 0.0), 1.0) * BAR)
+    return "━" * full + "╌" * (BAR - full)
+
+
+def rate_text(rate: float) -> str:
+    return f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s"
+
+
+def time_text(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def value_text(value: Any) -> str:
+    try:
+        return f"{float(value):.4g}"
+    except (TypeError, ValueError):
+        return str(value)

@@ -1,0 +1,76 @@
+"""progress: what is shown, where, and how often."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+import lucid
+from lucid.utils import Progress, progress
+from lucid.utils.progress import rate_text, time_text
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Clock:
+    """Time that passes by `step` at every look."""
+
+    def __init__(self, step: float) -> None:
+        self.now, self.step = 0.0, step
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+def run(file, n=10, step=1.0, **options) -> str:
+    loop = Progress(range(n), "train", file=file, clock=Clock(step), **options)
+    for i in loop:
+        loop.show(loss=lucid.tensor(1.0 / (i + 1)))
+    return file.getvalue()
+
+
+def test_elsewhere_it_is_a_plain_line_now_and_then():
+    lines = run(io.StringIO()).splitlines()
+    assert len(lines) == 3  # every five seconds, and the end
+    assert lines[0] == "train 5/10  1/s  5.0 s left  loss 0.2"
+    assert lines[-1].startswith("train 10/10") and lines[-1].endswith("loss 0.1")
+
+
+def test_on_a_terminal_one_line_is_rewritten():
+    text = run(Terminal())
+    assert text.count("\n") == 1 and text.count("\r") == 11
+    assert "━" in text and "left" in text
+
+
+def test_fast_loops_are_not_drawn_at_every_step():
+    assert run(Terminal(), n=1000, step=0.001).count("\r") < 20
+
+
+def test_a_loop_without_a_length_counts():
+    loop = Progress(iter("ab"), file=io.StringIO(), clock=Clock(1.0))
+    assert list(loop) == ["a", "b"]
+    assert loop.file.getvalue().startswith("2  ")
+    with pytest.raises(TypeError):
+        len(loop)
+
+
+def test_the_last_line_is_drawn_when_the_loop_is_left_early():
+    file = io.StringIO()
+    for i in progress(10, "some", file=file):
+        if i == 3:
+            break
+    assert file.getvalue().startswith("some 3/10")
+
+
+def test_a_number_of_steps_is_a_loop():
+    assert list(progress(3, file=io.StringIO())) == [0, 1, 2]
+
+
+def test_times_and_rates_are_short():
+    assert [time_text(s) for s in (2.34, 59, 61, 3725)] == ["2.3 s", "59 s", "1:01", "1:02:05"]
+    assert [rate_text(r) for r in (0.512, 9.9, 1234.5)] == ["0.51/s", "9.9/s", "1,234/s"]
