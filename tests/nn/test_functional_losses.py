@@ -123,7 +123,7 @@ def test_the_gradient_of_cross_entropy_needs_no_array_beside_itself():
     plan = planned_text(step.graph(x)).splitlines()
     (arena,) = re.findall(r"arena (\d+) bytes", plan[0])
     assert int(arena) < x.nbytes / 4, plan
-    assert len(step.kernels(x)) == 2
+    assert sum("sum" in line for line in plan) == 2, plan  # of what counts, and of each row
 
 
 def test_a_target_beyond_the_classes_is_refused_also_when_compiled():

@@ -165,37 +165,37 @@ def sample_weights(samples: Any, mode: str, indices: Any, weight: Any) -> Any:
 class Matrix(NamedTuple):
     """Bags of one length, side by side."""
 
-    count: int
+    bags: int
     length: int
 
     def sum(self, parts: Any) -> Any:
-        return parts.reshape(self.count, self.length, *parts.shape[1:]).sum(1)
+        return parts.reshape(self.bags, self.length, *parts.shape[1:]).sum(1)
 
     def largest(self, rows: Any, kept: Any) -> Any:
         """The largest element of every column of a bag; the first of equals has the gradient."""
-        rows = rows.reshape(self.count, self.length, rows.shape[1])
+        rows = rows.reshape(self.bags, self.length, rows.shape[1])
         if not self.length:
             return rows.sum(1)
-        inside = kept.reshape(self.count, self.length, 1) > 0
+        inside = kept.reshape(self.bags, self.length, 1) > 0
         first = argmax(where(inside, rows.detach(), -math.inf), 1, True)
-        chosen = bind(TakeAlong(1), rows, first).reshape(self.count, rows.shape[2])
+        chosen = bind(TakeAlong(1), rows, first).reshape(self.bags, rows.shape[2])
         return where(inside.any(1), chosen, 0.0)
 
 
 class Parts(NamedTuple):
     """Bags one after the other: `number` is the bag that each index belongs to."""
 
-    count: int
+    bags: int
     number: Any
 
     def sum(self, parts: Any) -> Any:
-        shape = (self.count, *parts.shape[1:])
+        shape = (self.bags, *parts.shape[1:])
         return bind(ScatterAdd(shape, (0,)), parts, self.number)
 
     def largest(self, rows: Any, kept: Any) -> Any:
-        if not rows.shape[0] or not self.count:
+        if not rows.shape[0] or not self.bags:
             return self.sum(rows)
-        inside = (self.number == arange(self.count)[:, None]) & (kept > 0)
+        inside = (self.number == arange(self.bags)[:, None]) & (kept > 0)
         first = argmax(where(inside[:, :, None], rows.detach(), -math.inf), 1)
         columns = arange(rows.shape[1]).expand(first.shape)
         chosen = bind(Gather((0, 1)), rows, first, columns)

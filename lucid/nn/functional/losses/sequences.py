@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from lucid.control import scan
 from lucid.errors import ArgumentError, IndexingError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.source import at_line
@@ -118,12 +119,17 @@ def log_likelihood(x: Any, labels: Any, steps: Any, sizes: Any, blank: int) -> A
     skips = (symbols != blank) & (symbols != before)
     front = full((batch, 2), NEVER, dtype=x.dtype)
     place = arange(width)
-    alpha = where(place < 2, emitted[0], NEVER)
-    for step in range(1, times):
+
+    def advance(alpha: Any, now: Any) -> Any:
+        time, scores = now
         wide = cat([front, alpha], 1)
         reached = logaddexp(alpha, wide[:, 1:-1])
         reached = logaddexp(reached, where(skips, wide[:, :-2], NEVER))
-        alpha = where(step < steps[:, None], reached + emitted[step], alpha)
+        return where(time < steps[:, None], reached + scores, alpha), None
+
+    alpha = where(place < 2, emitted[0], NEVER)
+    if times > 1:
+        alpha, _ = scan(advance, alpha, (arange(1, times), emitted[1:]))
     ends = 2 * sizes[:, None]
     last = where(place == ends, alpha, 0.0).sum(axis=1)
     label = where(place == ends - 1, alpha, 0.0).sum(axis=1)
