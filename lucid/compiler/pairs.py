@@ -7,6 +7,7 @@ where to read; `complex` puts the parts of a result side by side. The rest takes
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,14 +22,14 @@ from lucid.ops.conditional import Maximum, Minimum, Where
 from lucid.ops.contraction import Matmul
 from lucid.ops.convolution import Convolution, ConvolutionTranspose, ConvolutionWeight
 from lucid.ops.copying import Copy
-from lucid.ops.creation import Full
-from lucid.ops.cumulative import Cumsum
+from lucid.ops.creation import Full, Iota
+from lucid.ops.cumulative import Cumprod, Cumsum
 from lucid.ops.exponential import Sqrt
 from lucid.ops.indexing import Gather, PutAlong, ScatterAdd, TakeAlong
 from lucid.ops.kinds import Scale
-from lucid.ops.logic import BitwiseAnd, BitwiseOr, Eq, Ge, Isfinite, Isinf, Isnan, Ne
+from lucid.ops.logic import BitwiseAnd, BitwiseOr, Eq, Ge, Isfinite, Isinf, Isnan, Lt, Ne
 from lucid.ops.movement import Broadcast, Concatenate, Flip, Pad, Reshape, Slice, Transpose
-from lucid.ops.reduction import AllTrue, AnyTrue, Sum
+from lucid.ops.reduction import AllTrue, AnyTrue, Prod, Sum
 from lucid.ops.writing import ScatterSet, SliceSet
 
 Pair = tuple[Atom, Atom]
@@ -226,11 +227,61 @@ def real_part(w: PairWriter, eqn: Equation) -> Atom:
     return w.parts(eqn.inputs[0])[isinstance(eqn.op, Imag)]
 
 
+def running_product(w: PairWriter, eqn: Equation) -> Pair:
+    op: Any = eqn.op
+    return running(w, w.parts(eqn.inputs[0]), op.axis, op.reverse, op.exclusive)
+
+
+def running(
+    w: PairWriter, x: Pair, axis: int, reverse: bool = False, exclusive: bool = False
+) -> Pair:
+    """The products of 1, 2, 4, ... neighbours, each from two of those before."""
+    x = each(w, Flip((axis,)), x) if reverse else x
+    x = shifted(w, x, axis, 1) if exclusive else x
+    distance = 1
+    while distance < x[0].type.shape[axis]:
+        x = products(w, Mul(), x, shifted(w, x, axis, distance))
+        distance *= 2
+    return each(w, Flip((axis,)), x) if reverse else x
+
+
+def each(w: PairWriter, op: Any, x: Pair) -> Pair:
+    return w.make(op, x[0]), w.make(op, x[1])
+
+
+def shifted(w: PairWriter, x: Pair, axis: int, distance: int) -> Pair:
+    """Elements moved further along an axis, with ones in front."""
+    shape = x[0].type.shape
+    move = tuple(distance if i == axis else 0 for i in range(len(shape)))
+    back, none = tuple(-m for m in move), (0,) * len(shape)
+    a, b = each(w, Pad(move, back, none), x)
+    place = w.make(Iota(shape, axis, "i64"))
+    first = w.make(Lt(), place, Literal(distance, place.type.dtype))
+    return w.make(Where(), first, Literal(1.0, a.type.dtype), a), b
+
+
+def whole_product(w: PairWriter, eqn: Equation) -> Pair:
+    """The last of the running products over all axes in one."""
+    x, out = w.parts(eqn.inputs[0]), eqn.outputs[0].type
+    axes, type = eqn.op.axes, eqn.inputs[0].type  # type: ignore[attr-defined]
+    n = math.prod(type.shape[i] for i in axes)
+    if not n or not out.size:
+        a, b = (Literal(v, x[0].type.dtype) for v in (1.0, 0.0))
+        full = Full(out.shape, SHORT_NAMES[a.dtype])
+        return w.make(full, a), w.make(full, b)
+    kept = tuple(i for i in range(type.ndim) if i not in axes)
+    x = each(w, Reshape((*out.shape, n)), each(w, Transpose((*kept, *axes)), x))
+    starts, limits = (0,) * len(kept) + (n - 1,), (*out.shape, n)
+    last = Slice(starts, limits, (1,) * len(limits), (len(kept),))
+    return each(w, last, running(w, x, len(kept)))
+
+
 RULES: dict[type, Callable[[PairWriter, Equation], Any]] = {
     **dict.fromkeys(PARTWISE, partwise),
     Conj: conjugate, Full: full, Complex: composed, Cast: converted, Mul: product, Matmul: product,
     Scale: scaled, Div: quotient, Abs: absolute, Eq: both(BitwiseAnd()), Ne: both(BitwiseOr()),
     Isnan: both(BitwiseOr()), Isinf: both(BitwiseOr()), Isfinite: both(BitwiseAnd()),
+    Cumprod: running_product, Prod: whole_product,
     AnyTrue: truth, AllTrue: truth, Real: real_part, Imag: real_part,
     **dict.fromkeys((Convolution, ConvolutionTranspose, ConvolutionWeight), product),
 }  # fmt: skip

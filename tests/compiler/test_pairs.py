@@ -14,9 +14,10 @@ from lucid.ir import evaluate, parse, verify
 from lucid.ops.arithmetic import Abs, Add, Cast, Div, Mul
 from lucid.ops.complexes import Conj
 from lucid.ops.contraction import Einsum, Matmul
+from lucid.ops.cumulative import Cumprod
 from lucid.ops.kinds import Scale
 from lucid.ops.logic import Eq, Isfinite, Isinf, Isnan, Ne
-from lucid.ops.reduction import AllTrue, AnyTrue, Sum
+from lucid.ops.reduction import AllTrue, AnyTrue, Prod, Sum
 from tests.compiler.steps import compiled
 
 
@@ -117,3 +118,21 @@ def test_a_program_on_complex_numbers_is_one_plan():
     arrays = [random(8).astype("complex64"), random(8).astype("complex64")[::-1].copy()]
     for got, want in zip(executable(arrays), evaluate(graph, *arrays)):
         np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(1,), (2, 5), (4, 1, 7), (3, 0)])
+def test_products_of_complex_numbers_along_axes(shape, rng):
+    x = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+    for axis in range(len(shape)):
+        ops = [Cumprod(axis, reverse, out) for reverse in (False, True) for out in (False, True)]
+        for op in [*ops, Prod((axis,)), Prod(tuple(range(axis + 1)))]:
+            (found,) = compiled(op, x)([x])
+            np.testing.assert_allclose(found, op.eval(x), rtol=1e-12)
+
+
+def test_a_product_of_what_was_computed_has_no_whole_value():
+    text = """graph f(x: c128[2,3]):
+    %0: c128[2,3] = neg x
+    %1: c128[2] = prod[axes=(1,)] %0
+    return %1"""
+    assert [eqn.op.name for eqn in parse(text_of(text)).equations].count("complex") == 1
