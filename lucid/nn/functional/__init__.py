@@ -44,6 +44,7 @@ from lucid.nn.functional.adaptive_pooling import (
     adaptive_max_pool3d,
 )
 from lucid.nn.functional.attention import scaled_dot_product_attention
+from lucid.nn.functional.categorical import gumbel_softmax, log_softmax, softmax, softmin
 from lucid.nn.functional.convolution import (
     conv1d,
     conv2d,
@@ -89,7 +90,6 @@ from lucid.nn.functional.losses.probabilities import (
     kl_div,
 )
 from lucid.nn.functional.losses.sequences import ctc_loss
-from lucid.nn.functional.normalising import gumbel_softmax, log_softmax, softmax, softmin
 from lucid.nn.functional.normalization import (
     batch_norm,
     group_norm,
