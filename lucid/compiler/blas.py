@@ -113,6 +113,13 @@ def gemm(
         _add_gemm(builder, product, a, b, c, label)
 
 
+def traffic_of(product: Product) -> tuple[int, int]:
+    """The bytes of the three matrices, and the multiplications and additions."""
+    m, n, k = product.m, product.n, product.k
+    size = np.dtype(product.dtype).itemsize
+    return product.batch * (m * k + k * n + m * n) * size, product.batch * 2 * m * n * k
+
+
 def _add_gemm(
     builder: Builder, product: Product, a: Ref | int, b: Ref | int, c: Ref | int, label: str
 ) -> None:
@@ -126,7 +133,8 @@ def _add_gemm(
     flops = 2 * min(m, tile.rows) * min(n, tile.columns) * k
     cost = CALL_NS + flops / FLOPS_PER_NS[code]
     extent = product.batch * down * across
-    builder.call(_kernels()[f"gemm_{code}"], args, extent, cost, label=label)
+    name = f"gemm_{code}"
+    builder.call(_kernels()[name], args, extent, cost, label=label, traffic=traffic_of(product))
 
 
 def _add_gemv(
@@ -146,7 +154,8 @@ def _add_gemv(
     args += [alpha, beta, 1 if turned_b else ldb, ldc, *product.strides, tile, tiles]
     args += product.batches
     cost = CALL_NS + tile * k * size / BYTES_PER_NS
-    builder.call(_kernels()[f"gemv_{code}"], args, product.batch * tiles, cost, label=label)
+    name, extent = f"gemv_{code}", product.batch * tiles
+    builder.call(_kernels()[name], args, extent, cost, label=label, traffic=traffic_of(product))
 
 
 def _swapped(product: Product) -> Product:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -42,10 +43,12 @@ class Executable:
     ) -> None:
         self.graph = graph
         self.parts = list(parts)
+        self.producer = producer
+        self.times: dict[str, list[int]] | None = None  # of parts that NumPy runs, for a profile
+        self.watched: dict[str, list[int]] = {}
         LIVE.add(self)
         for watcher in WATCHERS:
             watcher(self)
-        self.producer = producer
         self.plan: Plan | None = None
         self.overwritten: list[int] = []  # inputs in whose memory the plan leaves outputs
         if len(self.parts) == 1 and isinstance(self.parts[0], Segment):
@@ -79,11 +82,23 @@ class Executable:
                     self.explain(inputs, part.checks[int(given[-1]) - 1])
                 env.update(zip(part.outputs, given))
             else:
+                begin = perf_counter_ns()
                 with np.errstate(all="ignore"):
                     out = part.op.eval(*[self.read(x, env) for x in part.inputs])
+                if self.times is not None:
+                    self.note(part, perf_counter_ns() - begin)
                 outs = out if isinstance(out, tuple) else (out,)
                 env.update((var, np.asarray(y)) for var, y in zip(part.outputs, outs))
         return [np.asarray(self.read(x, env)) for x in self.graph.outputs]
+
+    def note(self, eqn: Equation, spent: int) -> None:
+        """Count the time of an equation that NumPy has computed."""
+        source = f"  [{eqn.source}]" if eqn.source else ""
+        times = self.times
+        if times is not None:
+            counted = times.setdefault(f"numpy {eqn.op.name}{source}", [0, 0])
+            counted[0] += 1
+            counted[1] += spent
 
     def copied(self, given: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The arguments of the plan, with copies of those that it overwrites."""

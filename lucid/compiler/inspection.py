@@ -1,19 +1,18 @@
-"""What a compiled program is made of, for people: stages, kernels, instructions, and times."""
+"""What a compiled program is made of, for people: stages, kernels and instructions."""
 
 from __future__ import annotations
 
 import itertools
 import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lucid.compiler import codegen
 from lucid.compiler.emit import emit
-from lucid.compiler.executable import Executable, Segment
+from lucid.compiler.executable import Segment
 from lucid.compiler.fused_text import fused_text
 from lucid.compiler.lower import Lowering
 from lucid.compiler.nest import Structure
@@ -40,7 +39,7 @@ class KernelText:
         return f"<kernel {self.label}>\n{self.listing}"
 
 
-def stage_of(graph: Graph, name: str) -> Graph | str:
+def stage_of(graph: Graph, name: str, into: Mapping[int, int] | None = None) -> Graph | str:
     """The Graph after a stage of the compiler; the stages "fused" and "planned" are texts."""
     name = SAME.get(name, name)
     known = ["traced", *STAGES, *TEXTS]
@@ -49,18 +48,18 @@ def stage_of(graph: Graph, name: str) -> Graph | str:
     found = stages(graph)
     if name == "fused":
         return fused_text(found["settled"])
-    return planned_text(graph) if name == "planned" else found[name]
+    return planned_text(graph, into) if name == "planned" else found[name]
 
 
-def laid_out(graph: Graph) -> Lowering:
-    lowering = Lowering(stages(graph)["settled"])
+def laid_out(graph: Graph, into: Mapping[int, int] | None = None) -> Lowering:
+    lowering = Lowering(stages(graph)["settled"], into)
     lowering.lay_out()
     return lowering
 
 
-def planned_text(graph: Graph) -> str:
+def planned_text(graph: Graph, into: Mapping[int, int] | None = None) -> str:
     """The instructions of a program in order, with the bytes of the arena they share."""
-    lowering = laid_out(graph)
+    lowering = laid_out(graph, into)
     layouts = iter(lowering.layouts)
     lines = []
     for part in lowering.parts:
@@ -68,8 +67,10 @@ def planned_text(graph: Graph) -> str:
             lines.append(f"numpy   {part.op!r}")
             continue
         layout = next(layouts)
+        where = f", {len(part.into)} of them in the memory of inputs" if part.into else ""
         lines.append(
-            f"plan    {len(part.inputs)} in, {len(part.outputs)} out, arena {layout.top} bytes"
+            f"plan    {len(part.inputs)} in, {len(part.outputs)} out{where}, "
+            f"arena {layout.top} bytes"
         )
         lines += instructions(layout.work, "    ")
     return "\n".join(lines)
@@ -120,83 +121,14 @@ def kernels_of_graph(graph: Graph) -> list[KernelText]:
     return out
 
 
-def dump(graph: Graph, folder: str) -> None:
+def dump(graph: Graph, folder: str, into: Mapping[int, int] | None = None) -> None:
     """Write every stage and every kernel of a program into a new folder."""
     name = re.sub(r"\W", "", graph.name) or "graph"
     place = Path(folder) / f"{os.getpid()}-{next(_dumps):04d}-{name}"
     place.mkdir(parents=True, exist_ok=True)
     for stage in ("traced", *STAGES, *TEXTS):
-        (place / f"{stage}.txt").write_text(str(stage_of(graph, stage)) + "\n")
+        (place / f"{stage}.txt").write_text(str(stage_of(graph, stage, into)) + "\n")
     for kernel in kernels_of_graph(graph):
-        for ending in ("listing", "llvm", "assembly"):
-            suffix = {"listing": "py", "llvm": "ll", "assembly": "s"}[ending]
-            (place / f"{kernel.name}.{suffix}").write_text(getattr(kernel, ending) + "\n")
-
-
-class Row:
-    """One instruction while a profile ran: how often, and how long."""
-
-    __slots__ = ("calls", "label", "nanoseconds")
-
-    def __init__(self, label: str, calls: int, nanoseconds: int) -> None:
-        self.label = label
-        self.calls = calls
-        self.nanoseconds = nanoseconds
-
-
-class Profile:
-    """What `lucid.profile()` has seen: `rows`, slowest first, and a table as its text."""
-
-    def __init__(self) -> None:
-        self.programs: list[Executable] = []
-
-    @property
-    def rows(self) -> list[Row]:
-        found: dict[str, Row] = {}
-        for program in self.programs:
-            for plan in program.plans():
-                for label, calls, spent in plan.timings():
-                    row = found.setdefault(label, Row(label, 0, 0))
-                    row.calls += calls
-                    row.nanoseconds += spent
-        return sorted((r for r in found.values() if r.calls), key=lambda r: -r.nanoseconds)
-
-    def __str__(self) -> str:
-        lines = [f"{'µs':>12} {'calls':>8} {'µs a call':>10}  instruction"]
-        for row in self.rows:
-            total = row.nanoseconds / 1000
-            lines.append(f"{total:12.1f} {row.calls:8d} {total / row.calls:10.2f}  {row.label}")
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-
-@contextmanager
-def profile() -> Iterator[Profile]:
-    """Time every instruction of the compiled programs that run inside the block.
-
-    with lucid.profile() as p:
-        step(x, y)
-    print(p)
-    """
-    from lucid.compiler import executable
-
-    seen = Profile()
-    for program in list(executable.LIVE):
-        seen.programs.append(program)
-        for plan in program.plans():
-            plan.profile(True)
-
-    def started(program: Any) -> None:
-        seen.programs.append(program)
-        for plan in program.plans():
-            plan.profile(True)
-
-    executable.WATCHERS.append(started)
-    try:
-        yield seen
-    finally:
-        executable.WATCHERS.remove(started)
-        for program in seen.programs:
-            for plan in program.plans():
-                plan.profile(False)
+        for text, ending in ((kernel.listing, "py"), (kernel.llvm, "ll"), (kernel.assembly, "s")):
+            if text:  # the kernels of sort and the like are written as LLVM
+                (place / f"{kernel.name}.{ending}").write_text(text + "\n")

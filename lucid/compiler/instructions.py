@@ -64,12 +64,16 @@ class Block:
 
 @dataclass(eq=False)
 class Instruction:
-    """The words of an instruction that are known early; blocks and loops get places later."""
+    """The words of an instruction that are known early; blocks and loops get places later.
+
+    `traffic` are the bytes it reads and writes and the operations on numbers it does, if known.
+    """
 
     words: list[int]
     label: str = ""
     blocks: tuple[Block, ...] = ()
     loop: Loop | None = None
+    traffic: tuple[int, int] = (0, 0)
 
 
 @dataclass(eq=False)

@@ -100,8 +100,8 @@ class Path:
         self.grad = local.grad
         self.name = jitted.name
         self.donated = jitted.donated_leaves(in_tree)
-        into = {} if self.guards else self.places_of_outputs(len(inputs))
-        self.program = compile_hot(self.graph, into)
+        self.into = {} if self.guards else self.places_of_outputs(len(inputs))
+        self.program = compile_hot(self.graph, self.into)
         self.overwritten: list[int] = getattr(self.program, "overwritten", [])
         args_tree, kwargs_tree = in_tree.children()
         plain = not (jitted.static or kwargs_tree.num_children)
@@ -359,11 +359,13 @@ class Jitted:
         """The Graph of the function for these arguments after a stage of the compiler.
 
         Stages: traced (differentiated is the same: a recorded run has its derivatives in it),
-        decomposed, simplified, shared, settled; and as text fused and planned.
+        those of `lucid.compiler.pipeline.STAGES` (decomposed, simplified, ... settled), and as
+        text fused and planned.
         """
         from lucid.compiler.inspection import stage_of
 
-        return stage_of(self.path_for(args, kwargs).graph, stage)
+        path = self.path_for(args, kwargs)
+        return stage_of(path.graph, stage, path.into)
 
     def kernels(self, *args: Any, **kwargs: Any) -> list[Any]:
         """The kernels for these arguments, each with its `listing`, `llvm` and `assembly`."""

@@ -14,6 +14,8 @@ from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.types import SHORT_NAMES
 from lucid.ops.creation import Full
 
+SMALL = 16  # elements that are as well read as written
+
 
 def fold_known(graph: Graph, known: dict[Var, np.ndarray]) -> tuple[Graph, list[np.ndarray]]:
     """The Graph whose last inputs are the arrays that are still needed, and these arrays."""
@@ -72,7 +74,7 @@ def needed(
 
 def same_everywhere(array: np.ndarray) -> Literal | None:
     """The number that every element is, to the bit."""
-    if not array.size or array.dtype.kind == "c":
+    if array.dtype.kind == "c" or (array.ndim and array.size < SMALL):
         return None
     one = array.ravel()[0]
     if not (array == one).all() or (one == 0 and np.signbit(array).any()):

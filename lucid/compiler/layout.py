@@ -46,8 +46,8 @@ class Code(np.ndarray):
             runtime.native().free_frames(self.ctypes.data)
 
 
-def encode(builder: Any, arena_bytes: int, release_gil: bool) -> tuple[list[str], Code]:
-    """The labels of the instructions in their order, and the code of a builder's plan."""
+def encode(builder: Any, arena_bytes: int, release_gil: bool) -> tuple[list[Instruction], Code]:
+    """The instructions in their order, and the code of a builder's plan."""
     blocks = _Blocks(builder.main)
     cells = _Cells(builder)
     patches = _Patches(builder.words, cells)
@@ -86,7 +86,7 @@ def encode(builder: Any, arena_bytes: int, release_gil: bool) -> tuple[list[str]
         at[5],
     ]
     code.kept = [*builder.kept, *(made.dtype for made in builder.outputs)]
-    return [ins.label for ins in blocks.all], code
+    return blocks.all, code
 
 
 def native_function(code: Code) -> Callable[..., tuple[np.ndarray, ...] | None]:

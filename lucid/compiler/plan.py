@@ -110,6 +110,7 @@ class Builder:
         grain: int | None = None,
         step: int = 1,
         label: str = "",
+        traffic: tuple[int, int] = (0, 0),
     ) -> None:
         """Run kernel(args, lo, hi) over [0, extent); `cost` is the estimated ns for one unit.
 
@@ -124,7 +125,7 @@ class Builder:
         words = [kind, kernel.address, self._table(args), extent, size, spent]
         self.kept.append(kernel)
         self.work += extent * cost
-        self._add(words, label or kernel.name)
+        self._add(words, label or kernel.name, traffic=traffic)
 
     def branch(self, chosen: Ref, blocks: Sequence[Block], width: int = 1, label: str = "") -> None:
         """Run the block that the integer at `chosen` (of 1, 4 or 8 bytes) selects, clamped."""
@@ -180,8 +181,9 @@ class Builder:
         label: str,
         blocks: tuple[Block, ...] = (),
         loop: Loop | None = None,
+        traffic: tuple[int, int] = (0, 0),
     ) -> None:
-        self.current.instructions.append(Instruction(words, label, blocks, loop))
+        self.current.instructions.append(Instruction(words, label, blocks, loop, traffic))
 
 
 class Plan:
@@ -191,7 +193,9 @@ class Plan:
         self.inputs = builder.inputs
         self.outputs = builder.outputs
         self.arena_bytes = arena_bytes
-        self.labels, self._code = layout.encode(builder, arena_bytes, builder.work >= RELEASE_NS)
+        table, self._code = layout.encode(builder, arena_bytes, builder.work >= RELEASE_NS)
+        self.labels = [ins.label for ins in table]
+        self.traffic = [ins.traffic for ins in table]
         self.run = layout.native_function(self._code)
         self._timers: np.ndarray | None = None
 

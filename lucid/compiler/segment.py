@@ -32,7 +32,7 @@ from lucid.compiler.nesting import (
 from lucid.compiler.plan import Builder
 from lucid.compiler.steps import step_of
 from lucid.compiler.steps.building import fill
-from lucid.compiler.work import NestWork
+from lucid.compiler.work import NestWork, note_traffic
 from lucid.ir.graph import Equation, Var
 from lucid.ir.types import Type
 
@@ -157,8 +157,9 @@ class SegmentLayout:
     def lower_group(self, group: Group) -> None:
         nest, arrays = NestBuilder(self, group).run()
         label = " ".join(dict.fromkeys(eqn.op.name for eqn in group.equations))
-        source = next((str(eqn.source) for eqn in group.equations if eqn.source), "")
-        label = f"{label}  [{source}]" if source else label
+        lines = list(dict.fromkeys(str(eqn.source) for eqn in group.equations if eqn.source))
+        sources = ", ".join(lines[:3]) + ", ..." * (len(lines) > 3)
+        label = f"{label}  [{sources}]" if sources else label
         cost = cost_of(nest)
         if reduces_once(nest) and nest.size * cost > INLINE_NS:
             self.work += self.split(nest, arrays, label, cost)
@@ -184,5 +185,7 @@ class SegmentLayout:
 
     def build(self, kernels: dict[Any, Any]) -> None:
         for work in self.work:
+            begin = len(self.builder.current.instructions)
             work.add(self.builder, kernels)
+            note_traffic(work, self.builder.current.instructions[begin:])
         self.segment.plan = self.builder.build(self.top)
