@@ -14,8 +14,6 @@ from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.types import SHORT_NAMES
 from lucid.ops.creation import Full
 
-SMALL = 16  # elements that are as well read as written
-
 
 def fold_known(graph: Graph, known: dict[Var, np.ndarray]) -> tuple[Graph, list[np.ndarray]]:
     """The Graph whose last inputs are the arrays that are still needed, and these arrays."""
@@ -74,7 +72,8 @@ def needed(
 
 def same_everywhere(array: np.ndarray) -> Literal | None:
     """The number that every element is, to the bit."""
-    if array.dtype.kind == "c" or (array.ndim and array.size < SMALL):
+    is_key = array.dtype == np.uint32 and array.shape == (2,)  # of random numbers: read as it lies
+    if not array.size or array.dtype.kind == "c" or is_key:
         return None
     one = array.ravel()[0]
     if not (array == one).all() or (one == 0 and np.signbit(array).any()):
