@@ -12,7 +12,7 @@ from lucid.ir.modes import local
 from lucid.ir.pytree import broadcast_prefix, flatten, unflatten
 from lucid.ir.sharing import tensor_of
 from lucid.ir.source import at_line
-from lucid.ir.tape import GRAD, TRACE, Trace, Traced, leaf
+from lucid.ir.tape import GRAD, TRACE, Trace, Traced, leaf, unknown_value
 from lucid.ir.tracing import function_name
 from lucid.ir.types import Type
 from lucid.ops.axes import axis_of
@@ -25,16 +25,20 @@ RANDOMNESS = ("error", "same", "different")
 
 
 class Map:
-    """A running vmap, or one chunk of it, and the inputs of its function.
+    """A running vmap, or one part of it, and the inputs of its function.
 
-    rows    which examples it maps over
-    keys    keys drawn in the first chunk, which the others draw again; None: that is an error
+    rows      which examples it maps over
+    keys      keys drawn in the first part, which the others draw again; None: that is an error
+    branch    what Python has read so far, where paths may split; None: to read is an error
     """
 
-    def __init__(self, what: str, rows: range, keys: Keys | None) -> None:
+    def __init__(
+        self, what: str, rows: Sequence[int], keys: Keys | None, branch: Branch | None = None
+    ) -> None:
         self.trace = Trace(what, depth=len(local.maps) + 1)
         self.rows = rows
         self.keys = keys
+        self.branch = branch
         self.drawn = 0
         self.inputs: list[Any] = []
         self.values: list[Batched] = []
@@ -87,7 +91,7 @@ def _draw(draw: Callable[[], Any], maps: tuple[Map, ...]) -> Any:
         return key
     each = split(key, keys.n)
     whole = len(mapped.rows) == keys.n
-    return mapped.input(each if whole else each[mapped.rows.start : mapped.rows.stop])
+    return mapped.input(each if whole else some_rows(each, mapped.rows))
 
 
 def vmap(
@@ -97,6 +101,7 @@ def vmap(
     randomness: str = "error",
     *,
     chunk_size: int | None = None,
+    branching: str = "error",
     in_axes: Any = None,
     out_axes: Any = None,
 ) -> Callable[..., Any]:
@@ -105,6 +110,8 @@ def vmap(
     in_dims, out_dims   an int, None (shared by all), or a pytree of them; also in_axes, out_axes
     randomness          of numbers drawn inside: "error", "same" or "different" for each example
     chunk_size          how many examples at once
+    branching           of Python's `if` and `while` on values inside: "error", or "split", which
+                        runs every path that is taken on the examples that take it
 
     >>> import lucid
     >>> dot = lucid.func.vmap(lambda x, y: (x * y).sum(), in_dims=(0, None))
@@ -117,6 +124,8 @@ def vmap(
         raise LucidError(
             f"vmap: randomness {randomness!r}; one of {', '.join(RANDOMNESS)}{at_line()}"
         )
+    if branching not in ("error", "split"):
+        raise LucidError(f"vmap: branching {branching!r}; one of error, split{at_line()}")
     if chunk_size is not None and chunk_size < 1:
         raise LucidError(f"vmap: chunk_size {chunk_size} must be at least 1{at_line()}")
 
@@ -128,18 +137,23 @@ def vmap(
         leaves = [to_front(what, x, d) for x, d in zip(leaves, dims)]
         n = batch_size(what, leaves, dims)
         keys = None if randomness == "error" else Keys(n, randomness == "same")
-        if chunk_size is None or chunk_size >= n:
-            mapped = Map(what, range(n), keys)
-            outs, out_tree = run(f, mapped, leaves, dims, tree, kwargs)
-        else:
-            parts = []
-            for start in range(0, n, chunk_size):
-                stop = min(start + chunk_size, n)
-                rows = [x if d is None else x[start:stop] for x, d in zip(leaves, dims)]
-                mapped = Map(what, range(start, stop), keys)
-                part, out_tree = run(f, mapped, rows, dims, tree, kwargs)
-                parts.append(part)
-            outs = [joined(pieces) for pieces in zip(*parts)]
+        size = n if chunk_size is None else max(min(chunk_size, n), 1)
+
+        def on(mapped: Map) -> tuple[list[Batched], Any]:
+            chosen = leaves
+            if len(rows := mapped.rows) != n:
+                chosen = [x if d is None else some_rows(x, rows) for x, d in zip(leaves, dims)]
+            return run(f, mapped, chosen, dims, tree, kwargs)
+
+        parts, order = [], []
+        chunks = [range(start, min(start + size, n)) for start in range(0, max(n, 1), max(size, 1))]
+        for chunk in chunks:
+            for rows, part, out_tree in paths(on, what, chunk, keys, branching == "split"):
+                parts.append((part, out_tree, len(rows)))
+                order += rows
+        outs, out_tree = joined(what, parts)
+        if order != [*range(n)]:
+            outs = [in_order(y, order) for y in outs]
         places = unflatten(out_tree, range(len(outs)))
         outer_dims = spread_dims(what, "out_dims", dims_out, places, len(outs))
         return unflatten(out_tree, [place(what, y, d, n) for y, d in zip(outs, outer_dims)])
@@ -216,12 +230,117 @@ def batch_size(what: str, leaves: Sequence[Any], dims: Sequence[Any]) -> int:
     return sizes[0]
 
 
-def joined(parts: Sequence[Batched]) -> Batched:
+def some_rows(x: Any, rows: Sequence[int]) -> Any:
+    """Some examples of a tensor that has them in axis 0."""
+    if isinstance(rows, range):
+        return x[rows.start : rows.stop]
+    return x[as_tensor(list(rows))]
+
+
+def joined(what: str, parts: Sequence[tuple[list[Batched], Any, int]]) -> tuple[list[Batched], Any]:
+    """The results of parts of a batch as those of the whole."""
     from lucid.ops.joining import cat
 
-    if not parts[0].batched:
-        return parts[0]
-    return Batched(cat([part.tensor for part in parts], 0), True)
+    first, out_tree, _ = parts[0]
+    if len(parts) == 1:
+        return first, out_tree
+    if any(tree != out_tree for _, tree, _ in parts):
+        raise LucidError(f"{what}: the paths return different structures{at_line()}")
+    outs = []
+    for i, y in enumerate(first):
+        if not any(part[i].batched for part, _, _ in parts) and not has_paths(parts, i):
+            outs.append(y)
+            continue
+        pieces = [each_row(part[i], n) for part, _, n in parts]
+        outs.append(Batched(cat(pieces, 0), True))
+    return outs, out_tree
+
+
+def has_paths(parts: Sequence[tuple[list[Batched], Any, int]], i: int) -> bool:
+    """Is result `i`, which no example decides, another tensor in another part?"""
+    return any(part[i].tensor is not parts[0][0][i].tensor for part, _, _ in parts)
+
+
+def each_row(y: Batched, n: int) -> Any:
+    x: Any = y.tensor if isinstance(y.tensor, Traced) else as_tensor(y.tensor.array)
+    return x if y.batched else x.expand((n, *x.shape))
+
+
+def in_order(y: Batched, order: Sequence[int]) -> Batched:
+    """Examples that stand in some order, put back."""
+    if not y.batched:
+        return y
+    inverse = sorted(range(len(order)), key=order.__getitem__)
+    return Batched(y.tensor[as_tensor(inverse)], True)
+
+
+# Python's branches
+
+
+class Branch:
+    """What Python has read on one path: the values, in order, and how many were read again."""
+
+    def __init__(self, known: Sequence[Any]) -> None:
+        self.known = list(known)
+        self.position = 0
+
+
+class Split(BaseException):
+    """Examples differ in what Python reads: a part for each value."""
+
+    def __init__(self, mapped: Map, parts: list[tuple[list[int], list[Any]]]) -> None:
+        self.mapped = mapped
+        self.parts = parts
+
+
+def paths(
+    on: Callable[[Map], Any], what: str, rows: Sequence[int], keys: Keys | None, splits: bool
+) -> Any:
+    """(rows, results, their structure) of every path that some of the rows take."""
+    waiting: list[tuple[Sequence[int], list[Any]]] = [(rows, [])]
+    while waiting:
+        rows, known = waiting.pop()
+        mapped = Map(what, rows, keys, Branch(known) if splits else None)
+        try:
+            part, tree = on(mapped)
+        except Split as split:
+            if split.mapped is not mapped:
+                raise
+            waiting += reversed(split.parts)
+        else:
+            yield rows, part, tree
+
+
+def read(x: Any, what: str) -> Any:
+    """The value of a tensor inside vmap that Python asks for, where all examples agree on it."""
+    mapped = next((m for m in local.maps if m.trace is x.node.trace), None)
+    if mapped is None or mapped.branch is None or not mapped.trace.active:
+        raise unknown_value(x, what)
+    branch = mapped.branch
+    if branch.position == len(branch.known):
+        branch.known.append(agreed(mapped, x, what))
+    branch.position += 1
+    return branch.known[branch.position - 1]
+
+
+def agreed(mapped: Map, x: Any, what: str) -> Any:
+    """The value of `x` in all examples; raises Split where they differ."""
+    section = cut(mapped.inputs, [x])
+    captured = [Batched(tensor_of(section.slots[slot]), False) for slot in section.captured]
+    (y,) = vmap_graph(section.graph("read"), mapped.n, [*mapped.values, *captured])
+    before, local.maps = local.maps, local.maps[: local.maps.index(mapped)]
+    try:
+        values = each_row(y, mapped.n).array(what)
+    finally:
+        local.maps = before
+    groups: dict[bytes, list[int]] = {}
+    for i, value in enumerate(values):
+        groups.setdefault(value.tobytes(), []).append(i)
+    if len(groups) == 1:
+        return values[0]
+    known = mapped.branch.known  # type: ignore[union-attr]
+    parts = [([mapped.rows[i] for i in own], [*known, values[own[0]]]) for own in groups.values()]
+    raise Split(mapped, parts)
 
 
 def place(what: str, y: Batched, dim: Any, n: int) -> Any:

@@ -18,8 +18,9 @@ from lucid.ir.markers import STOP_GRADIENT
 from lucid.ir.modes import local
 from lucid.ir.sharing import link, node_of, renewed
 from lucid.ir.source import at_line, caller
-from lucid.ir.tape import GRAD, TRACE, Node, is_recording, unknown_value, wrap
+from lucid.ir.tape import GRAD, TRACE, Node, is_recording, wrap
 from lucid.ir.types import is_differentiable
+from lucid.mapping import read
 from lucid.methods import Methods
 from lucid.operators import Operators
 from lucid.ops.promote import array_of, as_tensor, cast, get_default_dtype
@@ -201,7 +202,7 @@ class Tensor(Methods, Operators):
     def array(self, what: str = "this") -> np.ndarray:
         """The ndarray, or an error that says why there is none. Every read by Python passes."""
         if self.value is None:
-            raise unknown_value(self, what)
+            return read(self, what)
         if is_recording():
             local.recorder.looked(self, what, caller())
         return self.value
