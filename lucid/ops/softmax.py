@@ -12,7 +12,7 @@ from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.exponential import exp
-from lucid.ops.indexing import PutAlong, TakeAlong, along, check_along, check_indices, wrapped
+from lucid.ops.indexing import PutAlong, TakeAlong, along, check_along, check_indices, out_of_range
 from lucid.ops.kinds import times
 from lucid.ops.movement import both_batched
 from lucid.ops.promote import as_tensor, cast, to_floating
@@ -105,11 +105,13 @@ class LogSoftmaxAt(Primitive):
 
     @quiet
     def eval(self, x: np.ndarray, indices: np.ndarray) -> np.ndarray:
-        indices = wrapped(self.name, indices, x.shape[self.axis], self.axis)
         if not indices.size:
             return np.zeros(indices.shape, x.dtype)
         y = _shifted(x, (self.axis,))
-        chosen = y[along(indices, self.axis)]
+        try:
+            chosen = y[along(indices, self.axis)]
+        except IndexError:
+            raise out_of_range(self.name, indices, x.shape[self.axis], self.axis) from None
         np.exp(y, out=y)
         chosen -= np.log(np.add.reduce(y, self.axis, keepdims=True))
         return chosen

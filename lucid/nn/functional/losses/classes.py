@@ -30,25 +30,26 @@ from lucid.ops.softmax import LogSoftmaxAt, log_softmax
 
 
 class Targets(NamedTuple):
-    """Class indices made ready.
+    """Class indices made ready; all have an axis of size 1 in the place of the classes.
 
+    axis       that of the classes
+    indices    the classes; 0 where ignored
     kept       where the target is not to be ignored; None where all count
-    indices    the classes, with an axis of size 1 for them; 0 where ignored
     weights    the weight of each target, 0 where ignored; None where all are 1
     """
 
     axis: int
-    kept: Any
     indices: Any
+    kept: Any
     weights: Any
 
-    def masked(self, loss: Any) -> Any:
-        """0 for what is ignored, whatever it holds."""
-        return loss if self.kept is None else where(self.kept, loss, 0.0)
-
     def reduced(self, loss: Any, reduction: str) -> Any:
-        """The loss of every target reduced; its mean is over the weights."""
-        if reduction != "mean" or self.weights is None:
+        """The loss of every target, 0 for what is ignored; its mean is over the weights."""
+        if self.kept is not None:
+            loss = where(self.kept, loss, 0.0)
+        if reduction == "none":
+            return loss.squeeze(self.axis)
+        if reduction == "sum" or self.weights is None:
             return reduced(loss, reduction)
         return loss.sum() / self.weights.sum()
 
@@ -81,22 +82,18 @@ def check_classes(name: str, target: Any, classes: int, ignored: Any = None) -> 
 def targets_of(name: str, x: Any, target: Any, weight: Any, ignore_index: Any) -> Targets:
     axis = class_axis(name, x, target)
     ignored, classes = whole(name, ignore_index, "ignore_index", -(2**63)), x.shape[axis]
+    all_count = check_classes(name, target, classes, ignored)
+    indices = target.reshape((*x.shape[:axis], 1, *x.shape[axis + 1 :]))
     kept = None
-    if not check_classes(name, target, classes, ignored):
-        kept = target != ignored
-        target = where(kept, target, 0)
-    ones = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
-    weights = weights_of(name, x, weight, target)
+    if not all_count:
+        kept = indices != ignored
+        indices = where(kept, indices, 0)
+    weights = None
+    if weight is not None:
+        weights = bind(Gather((0,)), weight_vector(name, x, weight), indices)
     if kept is not None:
         weights = cast(kept, x.dtype) if weights is None else where(kept, weights, 0.0)
-    return Targets(axis, kept, target.reshape(ones), weights)
-
-
-def weights_of(name: str, x: Any, weight: Any, target: Any) -> Any:
-    """The weight of every target's class."""
-    if weight is None:
-        return None
-    return bind(Gather((0,)), weight_vector(name, x, weight), target)
+    return Targets(axis, indices, kept, weights)
 
 
 def weight_vector(name: str, x: Any, weight: Any) -> Any:
@@ -128,10 +125,8 @@ def nll_loss(
     reduction = reduction_of(name, reduction, size_average, reduce)
     x, t = real(name, input), integers(name, target)
     found = targets_of(name, x, t, weight, ignore_index)
-    loss = -bind(TakeAlong(found.axis), x, found.indices).reshape(t.shape)
-    if weight is not None:
-        loss = loss * found.weights
-    return found.reduced(found.masked(loss), reduction)
+    loss = -bind(TakeAlong(found.axis), x, found.indices)
+    return found.reduced(loss if weight is None else loss * found.weights, reduction)
 
 
 @explained
@@ -163,12 +158,12 @@ def cross_entropy(
     if t.dtype.kind == "f":
         return of_probabilities(name, x, t, weight, reduction, smooth)
     found = targets_of(name, x, integers(name, t), weight, ignore_index)
-    loss = -bind(LogSoftmaxAt(found.axis), x, found.indices).reshape(t.shape)
+    loss = -bind(LogSoftmaxAt(found.axis), x, found.indices)
     if weight is not None:
         loss = loss * found.weights
     if smooth:
         loss = (1 - smooth) * loss + smooth * spread_loss(name, x, weight, found.axis)
-    return found.reduced(found.masked(loss), reduction)
+    return found.reduced(loss, reduction)
 
 
 def spread_loss(name: str, x: Any, weight: Any, axis: int) -> Any:
@@ -177,7 +172,7 @@ def spread_loss(name: str, x: Any, weight: Any, axis: int) -> Any:
     if weight is not None:
         vector = weight_vector(name, x, weight)
         scores = scores * vector.reshape(-1, *[1] * (x.ndim - axis - 1))
-    return -scores.mean(axis)
+    return -scores.mean(axis, keepdim=True)
 
 
 def of_probabilities(
