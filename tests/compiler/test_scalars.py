@@ -28,7 +28,7 @@ INF, NAN = math.inf, math.nan
 HALF_PI = math.pi / 2
 
 # Where SciPy is no source at the last bits of float64.
-COARSE = {"erfc", "erfinv", "lgamma", "digamma", "sigmoid"}
+COARSE = {"erfc", "erfinv", "lgamma", "digamma", "sigmoid", "erfcx", "ndtr", "log_ndtr"}
 # Left of 0, the error counts in ulps of the larger term of the reflection formula, or of 1.
 REFLECTED = {"lgamma", "digamma"}
 REFLECTED_ULPS = 8
@@ -43,7 +43,21 @@ EXACT = {
     "pow": mpmath.power,
     "logaddexp": lambda x, y: max(x, y) + mpmath.log1p(mpmath.exp(-abs(x - y))),
     "lgamma": lambda x: mpmath.re(mpmath.loggamma(x)),
-}
+    "erfcx": lambda x: scaled_erfc(x) if x > 0 else mpmath.exp(x * x) * mpmath.erfc(x),
+    "ndtr": lambda x: mpmath.erfc(-x / mpmath.sqrt(2)) / 2,
+    "log_ndtr": lambda x: mpmath.log1p(-mpmath.erfc(x / mpmath.sqrt(2)) / 2) if x > 0 else
+        mpmath.log(scaled_erfc(-x / mpmath.sqrt(2)) / 2) - x * x / 2,
+    "entr": lambda x: -x * mpmath.log(x),
+    "xlog1py": lambda x, y: x * mpmath.log1p(y),
+}  # fmt: skip
+
+
+def scaled_erfc(x):
+    """e**(x**2) erfc(x) for x >= 0, of any size."""
+    if x < 1e3:
+        with mpmath.extraprec(int(3 * x * x) + 50 if x < 20 else 1300):
+            return +(mpmath.exp(x * x) * mpmath.erfc(x))
+    return (1 - 1 / (2 * x**2) + 3 / (4 * x**4) - 15 / (8 * x**6)) / (x * mpmath.sqrt(mpmath.pi))
 
 
 @pytest.fixture(scope="session")
@@ -174,6 +188,14 @@ def in_domain(name, point):
             return x > -1
         case "logaddexp":
             return abs(x) < 1e5 and abs(point[1]) < 1e5
+        case "entr":
+            return x > 0
+        case "erfcx" | "ndtr":
+            return abs(x) < 1e4 if x < 0 else x < 1e150
+        case "log_ndtr":
+            return -1e150 < x < 30
+        case "xlog1py":
+            return point[1] > -1
         case "asin" | "acos" | "erfinv":
             return abs(x) < 1
         case "atanh":
@@ -234,6 +256,10 @@ SPECIAL = {
     "erfinv": "0:0 -0:-0 1:inf -1:-inf 1.5:nan -inf:nan nan:nan",
     "lgamma": "1:0 2:0 0:inf -0:inf -3:inf -1e30:inf inf:inf -inf:inf nan:nan",
     "digamma": "0:-inf -0:inf -3:nan -1e30:nan inf:inf -inf:nan nan:nan",
+    "erfcx": "0:1 -0:1 inf:0 -inf:inf -30:inf nan:nan",
+    "ndtr": "0:0.5 -0:0.5 inf:1 -inf:0 50:1 -50:0 nan:nan",
+    "log_ndtr": "inf:-0 -inf:-inf 50:-0 nan:nan",
+    "entr": "0:0 -0:0 1:-0 -1:-inf inf:-inf -inf:-inf nan:nan",
 }
 
 

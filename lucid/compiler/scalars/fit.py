@@ -133,6 +133,20 @@ def erfinv_middle(center: mp.mpf, start: float) -> tuple[Function, Function]:
     )
 
 
+def erfcx_ratio(q: mp.mpf) -> mp.mpf:
+    """e**(x**2) erfc(x) (x + 4) / 8 at q = (x - 4) / (x + 4), by its series where x is large."""
+    if 1 - q < mp.mpf(10) ** -25:
+        return 1 / (8 * mp.sqrt(mp.pi))
+    x = 4 * (1 + q) / (1 - q)
+    if x < 60:
+        return mp.exp(x**2) * mp.erfc(x) * (x + 4) / 8
+    total = term = mp.mpf(1)
+    for k in range(1, 30):
+        term *= -(2 * k - 1) / (2 * x * x)
+        total += term
+    return total / (x * mp.sqrt(mp.pi)) * (x + 4) / 8
+
+
 def reciprocal(function: Function) -> Function:
     """The weight that makes the error of a fit to `function` relative."""
     return lambda t: 1 / function(t)
@@ -204,6 +218,10 @@ def special_fits() -> Iterator[Fit]:
         low, high, terms, exact = scaled[dtype]
         low, high = ((x - 4) / (x + 4) for x in (low, high))
         yield Fit("erfc", dtype, erfcx, low, high, terms, lambda q: 1 / erfcx(q), exact)
+
+        # Over the whole half line, for erfcx itself and the tails of the normal distribution.
+        terms, exact = {"f4": (12, 3), "f8": (26, 0)}[dtype]
+        yield Fit("erfcx", dtype, erfcx_ratio, -one, one, terms, reciprocal(erfcx_ratio), exact)
 
     for dtype, least, most, center, terms in (
         ("f4", 5, mp.mpf("16.8"), "3.25", 11),

@@ -43,4 +43,9 @@ REFERENCES = {
     "erfinv": scipy.special.erfinv,
     "lgamma": scipy.special.gammaln,
     "digamma": scipy.special.digamma,
+    "erfcx": scipy.special.erfcx,
+    "ndtr": scipy.special.ndtr,
+    "log_ndtr": scipy.special.log_ndtr,
+    "entr": scipy.special.entr,
+    "xlog1py": scipy.special.xlog1py,
 }

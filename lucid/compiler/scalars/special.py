@@ -28,7 +28,7 @@ from .logarithm import log, log_curve, split_normal
 from .power import log_pair
 
 # erf(x) = x + x * (c0 + c1 x**2 + ...) for |x| <= 1; log(erfc(x)) = c0 + c1 x + ... above 0.9.
-_ERF = {
+ERF = {
     "f4": (
         0.12837916612625122, -0.3761262595653534, 0.11283593624830246,
         -0.026854107156395912, 0.005188813898712397, -0.0008014047634787858,
@@ -198,7 +198,7 @@ def erf(x: Value) -> Value:
     """The error function."""
     a = abs(x)
     z = a * a
-    near = fma(a, poly(z, *_ERF[x.type]), a)
+    near = fma(a, poly(z, *ERF[x.type]), a)
     m, k_bits = moderate_exp_parts(poly(clamp(a, 0, _ERF_HIGH[x.type]), *_LOG_ERFC[x.type]))
     power = scaled_one(k_bits, x.format)
     far = (1 - power) - m * power
@@ -220,7 +220,7 @@ def erfc(x: Value) -> Value:
     y = fma(t, p, t_low * p)
     y = scale(fma(m, y, y), k, k_bits)
     y = select(x < 0, 2 - y, y)
-    near = 1 - fma(x, poly(square, *_ERF[x.type]), x)
+    near = 1 - fma(x, poly(square, *ERF[x.type]), x)
     return select(a < 0.7, near, y)
 
 
