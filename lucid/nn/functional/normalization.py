@@ -13,6 +13,7 @@ import numpy as np
 
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, DTypeError, ShapeError
+from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.nn.functional.arguments import number, real, whole
 from lucid.ops.arguments import explained
@@ -20,18 +21,19 @@ from lucid.ops.axes import axes_of, shape_of, with_ones
 from lucid.ops.conditional import clamp
 from lucid.ops.exponential import rsqrt
 from lucid.ops.joining import pad
-from lucid.ops.movement import slice_axis
+from lucid.ops.movement import Reshape, slice_axis
 from lucid.ops.promote import as_tensor
+from lucid.ops.reduction import Sum
 from lucid.ops.statistics import count, norm
 
 
 def moments(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any, Any]:
     """x less its mean, the mean and the variance (of all, not of a sample), with axes of size 1."""
     n = float(max(count(x.shape, axes), 1))
-    ones = with_ones(x.shape, axes)
-    mean = (x.sum(axis=axes) / n).reshape(ones)
+    total, widened = Sum(axes), Reshape(with_ones(x.shape, axes))
+    mean = bind(widened, bind(total, x) / n)
     centred = x - mean
-    return centred, mean, ((centred * centred).sum(axis=axes) / n).reshape(ones)
+    return centred, mean, bind(widened, bind(total, centred * centred) / n)
 
 
 def affine(y: Any, weight: Any, bias: Any, shape: tuple[int, ...]) -> Any:
