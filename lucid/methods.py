@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lucid.filling import Filling
 from lucid.in_place import InPlace
 from lucid.ir.tape import Traced, wrap
 from lucid.ops import (
@@ -247,6 +248,7 @@ class Arrangement(Traced):
     diagflat = arranging.diagflat
     unfold = arranging.unfold
     adjoint = arranging.adjoint
+    sum_to_size = arranging.sum_to_size
 
     diagonal = diagonals.diagonal
     diag = diagonals.diag
@@ -424,6 +426,21 @@ class Attributes(Traced):
         return "cpu"
 
     @property
+    def is_cpu(self) -> bool:
+        """True: every tensor is in the memory of the processor."""
+        return True
+
+    @property
+    def is_cuda(self) -> bool:
+        """False: there are no tensors on other devices."""
+        return False
+
+    @property
+    def is_sparse(self) -> bool:
+        """False: tensors hold all of their elements."""
+        return False
+
+    @property
     def strides(self) -> tuple[int, ...]:
         """Bytes from one element to the next, along each axis."""
         return self.array("strides").strides  # type: ignore[attr-defined]
@@ -553,7 +570,7 @@ class Casts(Traced):
         return cast(self, "bool")
 
 
-class Methods(Elements, InPlace, Arrangement, Summaries, Attributes, Casts):
+class Methods(Elements, InPlace, Filling, Arrangement, Summaries, Attributes, Casts):
     """All named methods of Tensor, by families."""
 
     __slots__ = ()

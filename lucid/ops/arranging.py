@@ -19,6 +19,7 @@ from lucid.ops.complexes import complex, conj, imag, real
 from lucid.ops.diagonals import diag_embed
 from lucid.ops.indexing import Gather
 from lucid.ops.joining import cat, meshgrid, split, stack, take_axis, tensor_split
+from lucid.ops.kinds import sum_to
 from lucid.ops.lookup import narrow
 from lucid.ops.movement import Pad
 from lucid.ops.promote import as_tensor, promote
@@ -221,3 +222,17 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
         x = x.long()
     exponents = np.arange(count) if increasing else np.arange(count)[::-1]
     return x.reshape(-1, 1) ** wrap(exponents.astype(x.dtype))
+
+
+@explained
+def sum_to_size(x: Any, *size: Any) -> Any:
+    """`x` summed over the axes along which `size` would be repeated to have its shape."""
+    x, shape = as_tensor(x), shape_of("sum_to_size", size)
+    try:
+        fits = broadcast(shape, x.shape) == x.shape
+    except ShapeError:
+        fits = False
+    if not fits:
+        facts = f"{shape} does not broadcast to {x.shape}"
+        raise ShapeError(f"sum_to_size: {facts}{at_line()}")
+    return sum_to(x, shape)
