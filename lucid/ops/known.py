@@ -107,17 +107,14 @@ class KnownSlogdet(Matrixwise):
     def vjp(
         self, ct: tuple[Any, ...], y: tuple[Any, ...], a: Any, packed: Any, pivots: Any, *_: Any
     ) -> tuple[Any, ...]:
-        gsign, glog = ct
-        if a.dtype.kind == "f":
-            weight = glog
-        else:
-            turn = None if gsign is None else imag(gsign * conj(y[0]))
-            zero = 0 * (turn if glog is None else glog)
-            weight = complex(zero if glog is None else glog, zero if turn is None else turn)
+        gsign, weight = ct
+        if a.dtype.kind == "c" and gsign is not None:
+            turn = imag(gsign * conj(y[0]))
+            weight = complex(0 * turn if weight is None else weight, turn)
         if weight is None:
             return (None,) * 5
         n = a.shape[-1]
-        scaled = weight.reshape(*weight.shape, 1, 1) * constant(np.eye(n), a)
+        scaled = cast(weight, a.dtype).reshape(*weight.shape, 1, 1) * constant(np.eye(n), a)
         return bind(LuSolve(adjoint=True), a, packed, pivots, scaled), None, None, None, None
 
 

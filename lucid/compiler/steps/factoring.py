@@ -39,7 +39,7 @@ class CholeskyStep:
         x, (out, info), label = layout.array(eqn.inputs[0]), outputs(layout, eqn), label_of(eqn)
         n, batch = x.shape[-1], batch_of(x)
         args = ["U", n, each(out), n, each(info, 0)]
-        work = move(x, out, label, "lower", hermitian=True)
+        work: Work = move(x, out, label, "lower", hermitian=True)
         work.append(call(layout, prefix(x.type.dtype) + "potrf", args, batch, n**3 / 3, label))
         return [*work, *(checked(layout, eqn, info) if eqn.op.checked else [])]  # type: ignore[attr-defined]
 
@@ -135,9 +135,9 @@ class LuSolveStep:
         op: Any = eqn.op
         out, label = layout.array(eqn.outputs[0]), label_of(eqn)
         (n, k), dtype, batch = out.shape[-2:], out.type.dtype, batch_of(out)
-        packed, work = readable(layout, eqn.inputs[1], label)
+        packed, copies = readable(layout, eqn.inputs[1], label)
         pivots, more = readable(layout, eqn.inputs[2], label, 1)
-        work += more
+        work: Work = [*copies, *more]
         if op.checked:
             work += singular(layout, eqn, layout.array(eqn.inputs[1]))
         blocks = blocks_of(batch, k)
@@ -190,7 +190,7 @@ class QrStep:
         info = info_for(layout, x.shape[:-2])
         space = best_space(kind + "gelqf", dtype.name, (n, m, 0, n, 0))
         args = [n, m, each(factors), n, each(tau, 1), Space(dtype.name, space), space]
-        work = move(x, factors, label)
+        work: Work = move(x, factors, label)
         flops = 2.0 * m * n * k
         work.append(call(layout, kind + "gelqf", [*args, each(info, 0)], batch, flops, label))
         if k < r.shape[-2]:

@@ -41,7 +41,7 @@ class EighStep:
         size = 3 + 5 * n
         info = info_for(layout, x.shape[:-2])
         args += [Space("int32", size), size, each(info, 0)]
-        work = move(x, matrix, label, hermitian=True)
+        work: Work = move(x, matrix, label, hermitian=True)
         flops = (9.0 if vectors else 3.0) * n**3
         work.append(call(layout, name, args, batch_of(x), flops, label))
         return [*work, *checked(layout, eqn, info)]
@@ -126,7 +126,7 @@ class Eigenvalues:
         args: list[Any] = ["N", self.job, n, each(matrix), n, *values, vectors, n, vectors, n]
         args += [Space(self.dtype.name, space), space, *rest, each(info, 0)]
         flops = (25.0 if self.vectors is not None else 10.0) * n**3
-        work = move(turned(x), matrix, self.label)
+        work: Work = move(turned(x), matrix, self.label)
         work.append(call(layout, name, args, batch_of(x), flops, self.label))
         work += checked(layout, self.eqn, info)
         if self.dtype.kind == "c":
