@@ -533,6 +533,19 @@ CLASSES = [
         differs="the weight has a derivative; PyTorch's jvp leaves it out",
     ),
     Row(
+        F + "linear_cross_entropy",
+        lambda x, w, t, linear_bias=0.0, **options: cross_entropy(
+            x @ w.T + linear_bias, t, **options
+        ),
+        [
+            *reductions(real(3, 2), real(4, 2), LABELS),
+            call(real(3, 2), real(4, 2), LABELS, linear_bias=real(4), label_smoothing=0.1),
+            call(real(3, 2), real(4, 2), np.array([1, 2, 3]), ignore_index=2),
+            call(real(3, 2), real(4, 2), SHARES, weight=real(4, low=0.5)),
+        ],
+        [bad(ShapeError, "agree in the last axis", X, real(4, 2), LABELS)],
+    ),
+    Row(
         F + "ctc_loss",
         ctc_loss,
         [

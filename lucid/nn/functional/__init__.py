@@ -64,7 +64,7 @@ from lucid.nn.functional.dropout import (
 )
 from lucid.nn.functional.embedding import embedding, embedding_bag, one_hot
 from lucid.nn.functional.linear import bilinear, linear
-from lucid.nn.functional.losses.classes import cross_entropy, nll_loss
+from lucid.nn.functional.losses.classes import cross_entropy, linear_cross_entropy, nll_loss
 from lucid.nn.functional.losses.margins import (
     cosine_embedding_loss,
     hinge_embedding_loss,
@@ -193,6 +193,7 @@ __all__ = [
     "leaky_relu",
     "leaky_relu_",
     "linear",
+    "linear_cross_entropy",
     "local_response_norm",
     "log_softmax",
     "logsigmoid",

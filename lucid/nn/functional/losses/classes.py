@@ -21,6 +21,7 @@ from lucid.nn.functional.arguments import (
     reduction_of,
     whole,
 )
+from lucid.nn.functional.linear import linear
 from lucid.ops.arguments import explained
 from lucid.ops.conditional import where
 from lucid.ops.indexing import Gather, TakeAlong
@@ -164,6 +165,31 @@ def cross_entropy(
     if smooth:
         loss = (1 - smooth) * loss + smooth * spread_loss(name, x, weight, found.axis)
     return found.reduced(loss, reduction)
+
+
+@explained
+def linear_cross_entropy(
+    input: Any,
+    linear_weight: Any,
+    target: Any,
+    *,
+    linear_bias: Any = None,
+    weight: Any = None,
+    reduction: str = "mean",
+    ignore_index: Any = None,
+    label_smoothing: float = 0.0,
+) -> Any:
+    """`cross_entropy(linear(input, linear_weight, linear_bias), target, ...)`."""
+    scores = linear(input, linear_weight, linear_bias)
+    ignored = -100 if ignore_index is None else ignore_index
+    return cross_entropy(
+        scores,
+        target,
+        weight,
+        ignore_index=ignored,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )
 
 
 def spread_loss(name: str, x: Any, weight: Any, axis: int) -> Any:
