@@ -57,7 +57,7 @@ def xlogy(x: Any, other: Any) -> Any:
     """
     x, other = common_floating("xlogy", as_tensor(x), as_tensor(other))
     nothing = (x == 0) & (other == other)
-    return where(nothing, 0.0, x * bind(LOG, other))
+    return where(nothing, 0.0, x * bind(LOG, where(nothing, 1.0, other)))
 
 
 @explained
