@@ -25,6 +25,7 @@ from lucid.compiler.steps.loops import Int, Loops, Pointer, Variable
 from lucid.compiler.steps.windows import (
     CHUNKS,
     LANES,
+    LOCAL_BYTES,
     WORDS,
     Axis,
     Windows,
@@ -38,11 +39,13 @@ from lucid.ir.types import SHORT_NAMES, Type
 
 Three = tuple[int, int, int]
 FLOPS_PER_NS = {"f32": 60.0, "f64": 30.0}
+PARTED_NS = 100_000  # a step that takes less is not cut for more threads
 COPY_NS = 0.1  # estimated, for an element of a tile
 
 CONVOLVE_WORDS = (
     *WORDS, "weights", "out", "rows", "row_table", "blocks", "block_bytes", "results",
-    "vectors", "vector_table", "lanes", "on", "og", "om", "o0", "o1", "o2",
+    "vectors", "vector_table", "lanes", "images", "images_each", "image_bytes",
+    "parts", "blocks_each", "on", "og", "om", "o0", "o1", "o2",
 )  # fmt: skip
 
 
@@ -81,17 +84,25 @@ def convolve_kernel(dtype: str, rows: int, columns: int, dense: bool) -> TextKer
     sums = code.space(f"[{rows * columns} x {kinds(dtype)[2]}]")
     with code.loop(code.lo, code.hi) as unit:
         tiles = a["n0"] * a["n1"] * a["n2"]
-        first, image = starts(code, a, unit % tiles), unit // tiles
-        n, g = image // a["groups"], image % a["groups"]
-        begin = source.at(n * a["sn"] + g * a["sg"])
-        copy_tile(code, a, dtype, begin, local, first, "0.0")
+        part, place = unit % a["parts"], unit // a["parts"]
+        first, some = starts(code, a, place % tiles), place // tiles
+        n = (some // a["groups"] * a["images_each"]).min(a["images"] - a["images_each"])
+        g = some % a["groups"]
+        with code.loop(0, a["images_each"]) as b:
+            begin = source.at((n + b) * a["sn"] + g * a["sg"])
+            copy_tile(code, a, dtype, begin, local.at(b * a["image_bytes"]), first, "0.0")
         target = n * a["on"] + g * a["og"]
         for i in range(3):
             target = target + first[i] * a[f"o{i}"]
         weights = code.pointer(CONVOLVE_WORDS.index("weights")).at(
             g * a["blocks"] * a["block_bytes"]
         )
-        with code.loop(0, a["vectors"], columns) as v, code.loop(0, a["blocks"]) as block:
+        begin_block = part * a["blocks_each"]
+        end_block = (begin_block + a["blocks_each"]).min(a["blocks"])
+        with (
+            code.loop(begin_block, end_block) as block,
+            code.loop(0, a["vectors"], columns) as v,
+        ):
             given = [weights.at(block * a["block_bytes"]), local, places.at(v * 16), offsets]
             passed = ", ".join(f"ptr {p.name}" for p in [*given, sums])
             code.line(f"call void @multiply({passed}, i64 {a['rows'].name})")
@@ -184,6 +195,8 @@ class ConvolveWork:
     grain: int
     label: str
     block: tuple[int, int]
+    images_each: int
+    parts: int
 
     @property
     def lanes(self) -> int:
@@ -200,7 +213,12 @@ class ConvolveWork:
     def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
         w, (rows, columns) = self.windows, self.block
         apart = [stride * w.item for stride in self.strides]
-        vectors = w.vectors(tuple(apart[3:]))
+        image_bytes = w.channels * w.channel_bytes
+        vectors = [
+            (here + b * image_bytes, there + b * apart[0])
+            for b in range(self.images_each)
+            for here, there in w.vectors(tuple(apart[3:]))
+        ]
         vectors += [vectors[-1]] * (-len(vectors) % columns)
         offsets = w.rows
         values = w.words(builder, self.local, self.grain)
@@ -209,12 +227,16 @@ class ConvolveWork:
             "row_table": builder.constant(offsets), "blocks": math.ceil(self.results / rows),
             "block_bytes": len(offsets) * rows * w.item, "results": self.results,
             "vectors": len(vectors), "vector_table": builder.constant(np.array(vectors, np.int64)),
-            "lanes": self.lanes, **dict(zip(("on", "og", "om", "o0", "o1", "o2"), apart)),
+            "lanes": self.lanes, "images": w.images, "images_each": self.images_each,
+            "image_bytes": image_bytes, **dict(zip(("on", "og", "om", "o0", "o1", "o2"), apart)),
         }  # fmt: skip
         flops = 2.0 * len(offsets) * self.results * len(vectors) * w.lanes
-        cost = flops / FLOPS_PER_NS[w.dtype] + COPY_NS * w.local_bytes / w.item
+        each, parts = math.ceil(math.ceil(self.results / rows) / self.parts), self.parts
+        values |= {"parts": parts, "blocks_each": each}
+        copied = self.images_each * w.local_bytes / w.item
+        cost = flops / parts / FLOPS_PER_NS[w.dtype] + COPY_NS * copied
         args = [values[name] for name in CONVOLVE_WORDS]
-        extent = w.images * w.groups * w.tiles
+        extent = math.ceil(w.images / self.images_each) * w.groups * w.tiles * parts
         builder.call(kernels[self.kernel.key], args, extent, cost, self.grain, label=self.label)
 
 
@@ -277,12 +299,27 @@ def convolution(
     """The work of one convolution; `weights` is read as (G, M, C, three axes) of these strides."""
     block = block_of(shape[1], windows.all_vectors)
     held, work = packed(layout, weights, shape, strides, block[0], label)
-    extent = windows.images * windows.groups * windows.tiles
-    local, grain = scratch(layout, windows.local_bytes, extent)
+    images = together(windows, len(windows.rows) * shape[1] * windows.item)
+    extent = math.ceil(windows.images / images) * windows.groups * windows.tiles
+    blocks = math.ceil(shape[1] / block[0])
+    parts = 1 if windows.work < PARTED_NS else min(blocks, max(1, CHUNKS // extent))
+    parts = math.ceil(blocks / math.ceil(blocks / parts))
+    local, grain = scratch(layout, images * windows.local_bytes, extent * parts)
     return [
         *work,
-        ConvolveWork(windows, held, out, out_strides, shape[1], local, grain, label, block),
+        ConvolveWork(
+            windows, held, out, out_strides, shape[1], local, grain, label, block, images, parts
+        ),
     ]
+
+
+def together(windows: Windows, weight_bytes: int) -> int:
+    """How many images a kernel takes at a time, so that it reads large weights less often."""
+    if weight_bytes < LOCAL_BYTES:
+        return 1
+    room = 2 * LOCAL_BYTES // windows.local_bytes
+    spare = windows.images * windows.groups * windows.tiles // CHUNKS * 2
+    return max(1, min(windows.images, room, max(spare, 2)))
 
 
 def known(eqn: Equation) -> bool:

@@ -26,7 +26,6 @@ from lucid.compiler.steps.loops import Int, Loops, Pointer, Variable
 LANES = {"f32": 8, "f64": 4}
 LOCAL_BYTES = 1 << 18
 CHUNKS = 16  # at most so many parts of a step run at once, each with memory of its own
-TILE_NS = 30_000  # a step that takes less is not cut for more threads
 
 WORDS = (
     "source", "local", "chunk_bytes", "grain", "groups", "channels", "phases", "phase_table",
@@ -98,13 +97,8 @@ class Windows:
         def sizes() -> list[int]:
             return [math.ceil(axis.places / n) for axis, n in zip(self.axes, counts)]
 
-        def more() -> bool:
-            units = self.images * self.groups * math.prod(counts)
-            idle = units < CHUNKS and self.work / units > TILE_NS
-            return idle or self.nbytes(sizes()) > LOCAL_BYTES
-
         for i, least in ((0, 1), (1, 4), (2, 8 * self.lanes), (1, 1), (2, self.lanes)):
-            while more() and sizes()[i] > least:
+            while self.nbytes(sizes()) > LOCAL_BYTES and sizes()[i] > least:
                 counts[i] += 1
         found = sizes()
         return found[0], found[1], found[2]
