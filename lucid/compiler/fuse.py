@@ -365,7 +365,10 @@ class Fuser:
                 readers[step.level, step.sizes, read] = group
 
     def join_columns(self) -> None:
-        """Make one of two groups that sum the same columns: a layer norm's two gradients."""
+        """Make one of two groups that sum the same columns: a layer norm's two gradients.
+
+        Two and not more, and of levels side by side: what is summed later has left the cache.
+        """
         latest: dict[Any, Group] = {}
         alive = [s for s in self.steps if isinstance(s, Group) and s not in self.merged]
         for group in sorted(alive, key=lambda step: step.level):
@@ -373,11 +376,13 @@ class Fuser:
             if not group.reduced or last in group.reduced:
                 continue
             key = (group.sizes, group.reduced)
-            other = latest.get(key)
-            if other is not None and self.may_rise(other, group.level) and compatible(group, other):
+            other = latest.pop(key, None)
+            near = other is not None and group.level - other.level <= 1
+            if near and self.may_rise(other, group.level) and compatible(group, other):  # type: ignore[arg-type]
                 names = {axis: axis for axis in range(len(group.sizes))}
-                group, _ = self.merge(group, other, names, ())
-            latest[key] = group
+                self.merge(group, other, names, ())  # type: ignore[arg-type]
+            else:
+                latest[key] = group
 
     def large_reads(self, group: Group) -> Iterator[Any]:
         """Arrays as large as the domain that a group reads from outside, and along which axes."""

@@ -73,7 +73,7 @@ def names() -> dict[str, Any]:
     found: dict[str, Any] = {"inf": np.inf, "nan": np.nan, "place": place}
     for cls in REGISTRY.values():
         if issubclass(cls, Elementwise) and is_dataclass(cls) and not fields(cls):
-            op = cls()
+            op: Any = cls()
             found[scalar_name(op) or op.name] = on_numbers(op.eval)
     found["round"] = on_numbers(np.rint)
     for short, dtype in DTYPES.items():

@@ -11,6 +11,7 @@ from lucid.compiler.lifting import lift
 from lucid.compiler.lower import Executable, Lowering
 from lucid.compiler.merging import merge
 from lucid.compiler.pairs import pair
+from lucid.compiler.recompute import recompute
 from lucid.compiler.settle import settle
 from lucid.compiler.share import share
 from lucid.compiler.simplify import simplify
@@ -26,6 +27,7 @@ STAGES = {
     "lifted": lift,
     "shared": share,
     "sunk": sink,
+    "recomputed": recompute,
     "settled": settle,
 }
 
