@@ -28,7 +28,10 @@ INF, NAN = math.inf, math.nan
 HALF_PI = math.pi / 2
 
 # Where SciPy is no source at the last bits of float64.
-COARSE = {"erfc", "erfinv", "lgamma", "digamma", "sigmoid", "erfcx", "ndtr", "log_ndtr"}
+COARSE = {
+    "erfc", "erfinv", "lgamma", "digamma", "sigmoid", "erfcx", "ndtr", "log_ndtr", "i0", "i1",
+    "i0e", "i1e",
+}  # fmt: skip
 # Left of 0, the error counts in ulps of the larger term of the reflection formula, or of 1.
 REFLECTED = {"lgamma", "digamma"}
 REFLECTED_ULPS = 8
@@ -48,6 +51,10 @@ EXACT = {
     "log_ndtr": lambda x: mpmath.log1p(-mpmath.erfc(x / mpmath.sqrt(2)) / 2) if x > 0 else
         mpmath.log(scaled_erfc(-x / mpmath.sqrt(2)) / 2) - x * x / 2,
     "entr": lambda x: -x * mpmath.log(x),
+    "i0": lambda x: mpmath.besseli(0, x),
+    "i1": lambda x: mpmath.besseli(1, x),
+    "i0e": lambda x: mpmath.exp(-abs(x)) * mpmath.besseli(0, x),
+    "i1e": lambda x: mpmath.exp(-abs(x)) * mpmath.besseli(1, x),
     "xlog1py": lambda x, y: x * mpmath.log1p(y),
 }  # fmt: skip
 
@@ -190,6 +197,8 @@ def in_domain(name, point):
             return abs(x) < 1e5 and abs(point[1]) < 1e5
         case "entr":
             return x > 0
+        case "i0" | "i1" | "i0e" | "i1e":
+            return abs(x) < 1e4
         case "erfcx" | "ndtr":
             return abs(x) < 1e4 if x < 0 else x < 1e150
         case "log_ndtr":
@@ -260,6 +269,10 @@ SPECIAL = {
     "ndtr": "0:0.5 -0:0.5 inf:1 -inf:0 50:1 -50:0 nan:nan",
     "log_ndtr": "inf:-0 -inf:-inf 50:-0 nan:nan",
     "entr": "0:0 -0:0 1:-0 -1:-inf inf:-inf -inf:-inf nan:nan",
+    "i0": "0:1 -0:1 inf:inf -inf:inf 800:inf -800:inf nan:nan",
+    "i1": "0:0 -0:-0 inf:inf -inf:-inf 800:inf -800:-inf nan:nan",
+    "i0e": "0:1 -0:1 inf:0 -inf:0 nan:nan",
+    "i1e": "0:0 -0:-0 inf:0 -inf:-0 nan:nan",
 }
 
 

@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from . import exponential, hyperbolic, logarithm, normal, power, special, trigonometric
+from . import bessel, exponential, hyperbolic, logarithm, normal, power, special, trigonometric
 from .language import FORMATS, Value, assemble
 
 __all__ = ["VERSION", "ScalarFunction", "bitcode", "lookup", "symbol", "table"]
@@ -65,6 +65,7 @@ table: dict[str, ScalarFunction] = {
     **_functions(1, 2, hyperbolic.asinh, hyperbolic.acosh, hyperbolic.atanh),
     **_functions(1, 4, special.erf, special.erfc, special.erfinv, special.lgamma, special.digamma),
     **_functions(1, 4, normal.erfcx, normal.ndtr, normal.log_ndtr, normal.entr),
+    **_functions(1, 4, bessel.i0, bessel.i1, bessel.i0e, bessel.i1e),
     **_functions(2, 4, normal.xlog1py),
     **_functions(2, 2, trigonometric.atan2, power.hypot, logarithm.logaddexp),
     **_functions(2, 4, power.pow),

@@ -147,6 +147,34 @@ def erfcx_ratio(q: mp.mpf) -> mp.mpf:
     return total / (x * mp.sqrt(mp.pi)) * (x + 4) / 8
 
 
+def bessel_near(order: int) -> Function:
+    """i0(x), or i1(x) / x, as a function of z = x**2."""
+
+    def ratio(z: mp.mpf) -> mp.mpf:
+        x = mp.sqrt(z)
+        return mp.besseli(order, x) / x**order if z > 1e-30 else mp.mpf(1) / (1 + order)
+
+    return ratio
+
+
+def bessel_far(order: int) -> Function:
+    """e**-x sqrt(x) i(x) as a function of u = 16 / x - 1."""
+
+    def ratio(u: mp.mpf) -> mp.mpf:
+        if u + 1 < 1e-22:
+            return 1 / mp.sqrt(2 * mp.pi)
+        x = 16 / (u + 1)
+        if x < 200:
+            return mp.sqrt(x) * mp.exp(-x) * mp.besseli(order, x)
+        total = term = mp.mpf(1)
+        for k in range(1, 40):
+            term *= -(4 * order**2 - (2 * k - 1) ** 2) / (k * 8 * x)
+            total += term
+        return total / mp.sqrt(2 * mp.pi)
+
+    return ratio
+
+
 def reciprocal(function: Function) -> Function:
     """The weight that makes the error of a fit to `function` relative."""
     return lambda t: 1 / function(t)
@@ -222,6 +250,13 @@ def special_fits() -> Iterator[Fit]:
         # Over the whole half line, for erfcx itself and the tails of the normal distribution.
         terms, exact = {"f4": (12, 3), "f8": (26, 0)}[dtype]
         yield Fit("erfcx", dtype, erfcx_ratio, -one, one, terms, reciprocal(erfcx_ratio), exact)
+
+    for order in (0, 1):
+        for dtype, near_terms, far_terms in (("f4", 10, 6), ("f8", 15, 24)):
+            near, far = bessel_near(order), bessel_far(order)
+            weight = reciprocal(near)
+            yield Fit(f"i{order}_near", dtype, near, 0 * one, 64 * one, near_terms, weight, 2)
+            yield Fit(f"i{order}_far", dtype, far, -one, one, far_terms, reciprocal(far))
 
     for dtype, least, most, center, terms in (
         ("f4", 5, mp.mpf("16.8"), "3.25", 11),

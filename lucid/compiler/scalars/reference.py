@@ -47,5 +47,6 @@ REFERENCES = {
     "ndtr": scipy.special.ndtr,
     "log_ndtr": scipy.special.log_ndtr,
     "entr": scipy.special.entr,
+    **{name: getattr(scipy.special, name) for name in ("i0", "i1", "i0e", "i1e")},
     "xlog1py": scipy.special.xlog1py,
 }
