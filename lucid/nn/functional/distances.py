@@ -20,8 +20,8 @@ def cosine_similarity(
 
     >>> import lucid
     >>> lucid.nn.functional.cosine_similarity(
-    ...     lucid.tensor([3.0, 4.0]), lucid.tensor([4.0, 3.0]), dim=0)
-    Tensor(0.96)
+    ...     lucid.tensor([2.0, 0.0]), lucid.tensor([-3.0, 0.0]), dim=0)
+    Tensor(-1.)
     """
     x, y = broadcast_tensors(*reals("cosine_similarity", x1, x2))
     at = axis_of("cosine_similarity", dim if axis is None else axis, x.ndim)

@@ -182,9 +182,9 @@ def layer_norm(
     """Every example normalised over the last axes, those of `normalized_shape`.
 
     >>> import lucid
-    >>> lucid.nn.functional.layer_norm(lucid.tensor([[1.0, 3.0], [5.0, 5.0]]), (2,), eps=0.01)
-    Tensor([[-0.9950372,  0.9950372],
-            [ 0.       ,  0.       ]])
+    >>> lucid.nn.functional.layer_norm(lucid.tensor([[1.0, 5.0], [5.0, 5.0]]), (2,), eps=12.0)
+    Tensor([[-0.5,  0.5],
+            [ 0. ,  0. ]])
     """
     name, x = "layer_norm", real("layer_norm", input)
     shape, axes = last_axes(name, x, normalized_shape)
