@@ -15,6 +15,7 @@ from lucid.associative import associative_scan
 from lucid.checkpoint import checkpoint, checkpoint_name, saved_residuals
 from lucid.control import cond, fori_loop, map, scan, switch, while_loop
 from lucid.errors import DTypeError, LucidError, ShapeError
+from lucid.implicit import fixed_point, linear_solve, root
 from lucid.ir.binding import fresh
 from lucid.ir.cut import Cut
 from lucid.ir.modes import local
@@ -35,9 +36,9 @@ from lucid.transforms.vmap import vmap as vmap_graph
 
 __all__ = [
     "associative_scan", "checkpoint", "checkpoint_name", "cond", "custom_jvp", "custom_vjp",
-    "fori_loop", "grad", "grad_and_value", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp",
-    "linearize", "map", "saved_residuals", "scan", "switch", "value_and_grad", "vjp", "vmap",
-    "while_loop",
+    "fixed_point", "fori_loop", "grad", "grad_and_value", "hessian", "hvp", "jacfwd", "jacobian",
+    "jacrev", "jvp", "linear_solve", "linearize", "map", "root", "saved_residuals", "scan",
+    "switch", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 
 ArgNums = int | Sequence[int]

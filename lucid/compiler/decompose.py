@@ -35,6 +35,7 @@ from lucid.ops.creation import Full, Iota
 from lucid.ops.custom import CustomJvp, CustomVjp
 from lucid.ops.exponential import Exp, Log
 from lucid.ops.extrema import Argmax, Argmin, Max, Min
+from lucid.ops.implicit import LinearSolve, Root
 from lucid.ops.indexing import Gather, TakeAlong
 from lucid.ops.known import KnownDet, KnownPinv, KnownSlogdet
 from lucid.ops.logic import BitwiseOr, Eq, Isfinite, Isinf, Isnan, Ne
@@ -108,11 +109,18 @@ def literal(value: Any, type: Type) -> Literal:
 
 
 
+# Operations that hold the Graph of their value, and the field it stands in.
+INLINED = {
+    Call: "graph", Checkpoint: "graph", CustomVjp: "forward", CustomJvp: "forward",
+    LinearSolve: "solve", Root: "solve",
+}  # fmt: skip
+
+
 def written_out(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
     """What stands for the results of an equation, None where it stays as it is."""
     op = type(eqn.op)
-    if isinstance(eqn.op, (Call, Checkpoint, CustomVjp, CustomJvp)):
-        inner = eqn.op.graph if isinstance(eqn.op, (Call, Checkpoint)) else eqn.op.forward
+    if op in INLINED:
+        inner = getattr(eqn.op, INLINED[op])
         source, outs = w.source, w.inline(inner, eqn.inputs[: len(inner.inputs)])
         w.source = source
         return outs
