@@ -192,6 +192,11 @@ def norm(
     Tensor(5.)
     """
     x = to_floating(x)
+    if isinstance(p, str) and p == "nuc":
+        from lucid.linalg import matrix_norm
+
+        both = (-2, -1) if dim is None and axis is None else dim
+        return matrix_norm(x, p, both, keepdim, axis=axis, keepdims=keepdims)
     p = order_of("norm", p if ord is None else ord)
     axes = reduced_axes("norm", x.ndim, dim, axis)
     y = p_norm(x, p, axes)
