@@ -221,11 +221,11 @@ def group_norm(
         facts = f"{shape[0]} channels are not {groups} groups of one size"
         raise ShapeError(f"{name}: {facts}{at_line()}")
     weight, bias = (vector(name, w, x, v, shape) for w, v in (("weight", weight), ("bias", bias)))
-    rest = math.prod(x.shape[2:])
-    parts = x.reshape(x.shape[0], groups, shape[0] // groups * rest)
-    centred, _, var = moments(parts, (2,))
-    y = (centred * rsqrt(var + number(name, eps, "eps"))).reshape(x.shape)
-    return affine(y, weight, bias, (*shape, *[1] * (x.ndim - 2)))
+    each = shape[0] // groups
+    parts = x.reshape(x.shape[0], groups, each, math.prod(x.shape[2:]))
+    centred, _, var = moments(parts, (2, 3))
+    y = affine(centred * rsqrt(var + number(name, eps, "eps")), weight, bias, (groups, each, 1))
+    return y.reshape(x.shape)
 
 
 @explained
