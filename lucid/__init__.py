@@ -43,11 +43,15 @@ from lucid.ops.arranging import (
     broadcast_shapes,
     cartesian_prod,
     combinations,
+    constant_pad_nd,
     diagflat,
     dsplit,
     hsplit,
     narrow_copy,
     split_with_sizes,
+    unsafe_chunk,
+    unsafe_split,
+    unsafe_split_with_sizes,
     vander,
     view_as_complex,
     view_as_real,
@@ -69,7 +73,7 @@ from lucid.ops.blending import (
 )
 from lucid.ops.closeness import allclose, array_equal, equal, isclose, nan_to_num
 from lucid.ops.combining import index_reduce, scatter_reduce
-from lucid.ops.complexes import angle, complex, conj, conjugate, imag, polar, real
+from lucid.ops.complexes import angle, complex, conj, conj_physical, conjugate, imag, polar, real
 from lucid.ops.conditional import clamp, clip, maximum, minimum, relu, where
 from lucid.ops.contraction import einsum, matmul
 from lucid.ops.copying import clone
@@ -77,15 +81,18 @@ from lucid.ops.counting import bincount, histc, histogram
 from lucid.ops.covariance import corrcoef, cov
 from lucid.ops.creation import (
     arange,
+    asarray,
     empty,
     empty_like,
     eye,
+    frombuffer,
     full,
     full_like,
     linspace,
     logspace,
     ones,
     ones_like,
+    scalar_tensor,
     zeros,
     zeros_like,
 )
@@ -443,6 +450,7 @@ __all__ = [
     "array_equal",
     "array_split",
     "as_tensor",
+    "asarray",
     "asin",
     "asinh",
     "atan",
@@ -502,7 +510,9 @@ __all__ = [
     "concat",
     "concatenate",
     "conj",
+    "conj_physical",
     "conjugate",
+    "constant_pad_nd",
     "conv1d",
     "conv2d",
     "conv3d",
@@ -579,6 +589,7 @@ __all__ = [
     "frexp",
     "from_dlpack",
     "from_numpy",
+    "frombuffer",
     "full",
     "full_like",
     "func",
@@ -782,6 +793,7 @@ __all__ = [
     "rsqrt",
     "rsub",
     "save",
+    "scalar_tensor",
     "scatter",
     "scatter_add",
     "scatter_reduce",
@@ -852,6 +864,9 @@ __all__ = [
     "unique",
     "unique_consecutive",
     "unravel_index",
+    "unsafe_chunk",
+    "unsafe_split",
+    "unsafe_split_with_sizes",
     "unsqueeze",
     "vander",
     "var",

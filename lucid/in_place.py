@@ -347,7 +347,7 @@ class InPlace(Traced):
     gcd_ = in_place(digits.gcd)
     lcm_ = in_place(digits.lcm)
     nan_to_num_ = in_place(closeness.nan_to_num)
-    conj_ = in_place(complexes.conj)
+    conj_ = conj_physical_ = in_place(complexes.conj)
 
     eq_ = in_place(logic.eq)
     ne_ = not_equal_ = in_place(logic.ne)

@@ -172,7 +172,7 @@ class Elements(Traced):
     gcd = digits.gcd
     lcm = digits.lcm
 
-    conj = conjugate = complexes.conj
+    conj = conjugate = conj_physical = complexes.conj
     angle = complexes.angle
 
     eq = logic.eq
@@ -236,14 +236,14 @@ class Arrangement(Traced):
     repeat = shaping.repeat
     tile = shaping.tile
     repeat_interleave = joining.repeat_interleave
-    split = joining.split
-    chunk = joining.chunk
+    split = unsafe_split = joining.split
+    chunk = unsafe_chunk = joining.chunk
     tensor_split = joining.tensor_split
     roll = joining.roll
     hsplit = arranging.hsplit
     vsplit = arranging.vsplit
     dsplit = arranging.dsplit
-    split_with_sizes = arranging.split_with_sizes
+    split_with_sizes = unsafe_split_with_sizes = arranging.split_with_sizes
     narrow_copy = arranging.narrow_copy
     diagflat = arranging.diagflat
     unfold = arranging.unfold

@@ -18,7 +18,8 @@ from lucid.ops.axes import axis_of, shape_of
 from lucid.ops.complexes import complex, conj, imag, real
 from lucid.ops.diagonals import diag_embed
 from lucid.ops.indexing import Gather
-from lucid.ops.joining import cat, meshgrid, split, stack, take_axis, tensor_split
+from lucid.ops.joining import cat, chunk, meshgrid, split, stack, take_axis, tensor_split
+from lucid.ops.joining import pad as add_ends
 from lucid.ops.kinds import sum_to
 from lucid.ops.lookup import narrow
 from lucid.ops.movement import Pad
@@ -236,3 +237,12 @@ def sum_to_size(x: Any, *size: Any) -> Any:
         facts = f"{shape} does not broadcast to {x.shape}"
         raise ShapeError(f"sum_to_size: {facts}{at_line()}")
     return sum_to(x, shape)
+
+
+@explained
+def constant_pad_nd(x: Any, pad: Any, value: Any = 0) -> Any:
+    """`x` with one number added at its ends: pairs (before, after), the last axis first."""
+    return add_ends(x, pad, "constant", value)
+
+
+unsafe_chunk, unsafe_split, unsafe_split_with_sizes = chunk, split, split_with_sizes

@@ -151,4 +151,4 @@ def polar(abs: Any, angle: Any) -> Any:
     return complex(abs * cos(angle), abs * sin(angle))
 
 
-conjugate = conj
+conjugate = conj_physical = conj

@@ -232,3 +232,41 @@ def logspace(
 
 def _number(x: Any) -> Any:
     return x.item() if hasattr(x, "item") else x
+
+
+@explained
+def asarray(
+    obj: Any, *, dtype: Any = None, copy: Any = None, requires_grad: bool = False
+) -> Any:
+    """`obj` as a tensor: tensors and arrays without a copy, unless `copy` asks for one.
+
+    >>> import lucid
+    >>> lucid.asarray([1.0, 2.0])
+    Tensor([1., 2.])
+    """
+    x = as_tensor(obj, dtype)
+    if copy:
+        from lucid.ops.copying import clone
+
+        x = clone(x)
+    return x.requires_grad_(True) if requires_grad else x
+
+
+@explained
+def scalar_tensor(s: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+    """A number as a 0-d tensor of the default floating dtype, or of another."""
+    value = array_of(s, floating_or(dtype))
+    return new(np.array(_one_number("scalar_tensor", value)), requires_grad)
+
+
+@explained
+def frombuffer(
+    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Any:
+    """A vector in the memory of a bytes-like object.
+
+    >>> import lucid
+    >>> lucid.frombuffer(bytearray([1, 2, 3]), dtype=lucid.uint8, offset=1)
+    Tensor([2, 3], dtype=uint8)
+    """
+    return new(np.frombuffer(buffer, dtype_of(dtype), count, offset), requires_grad)
