@@ -293,7 +293,7 @@ ROWS = [
             call(real(0), label="empty"),
         ],
         [
-            bad(ArgumentError, "matrix norms", real(2, 2), "nuc"),
+            bad(ArgumentError, "matrix norms", real(2, 2), "max"),
             bad(AxisError, "axis 2", real(2), 2, 2),
         ],
     ),
