@@ -16,26 +16,26 @@ REDUCTIONS = ("none", "mean", "sum")
 
 def real(name: str, x: Any) -> Any:
     """`x` as a tensor of a real floating dtype."""
+    x = not_complex(name, x)
+    return x if x.dtype.kind == "f" else cast(x, get_default_dtype())
+
+
+def not_complex(name: str, x: Any) -> Any:
     if not isinstance(x, Traced):
         x = as_tensor(x)
-    kind = x.dtype.kind
-    if kind == "f":
-        return x
-    if kind == "c":
+    if x.dtype.kind == "c":
         facts = f"operand of dtype {x.dtype}; it takes real numbers"
         raise DTypeError(f"{name}: {facts}{at_line()}")
-    return cast(x, get_default_dtype())
+    return x
 
 
 def reals(name: str, *xs: Any) -> list[Any]:
     """Tensors of one real floating dtype; Python numbers take that of the tensors."""
-    found = [real(name, x) for x in xs if not isinstance(x, (bool, int, float))]
-    dtype = result_type(*found) if found else get_default_dtype()
-    rest = iter(found)
-    return [
-        as_tensor(x, dtype) if isinstance(x, (bool, int, float)) else cast(next(rest), dtype)
-        for x in xs
-    ]
+    given = [x if isinstance(x, (bool, int, float)) else not_complex(name, x) for x in xs]
+    dtype = result_type(*given)
+    if dtype.kind != "f":
+        dtype = get_default_dtype()
+    return [cast(x, dtype) if isinstance(x, Traced) else as_tensor(x, dtype) for x in given]
 
 
 def integers(name: str, x: Any, what: str = "target") -> Any:

@@ -46,6 +46,8 @@ def ctc_loss(
         facts = f"log_probs of shape {x.shape}; they are (time, batch, class)"
         raise ShapeError(f"{name}: {facts}{at_line()}")
     x = x.reshape(x.shape[0], 1, x.shape[1]) if single else x
+    dtype = x.dtype
+    x = cast(x, "float32") if dtype.itemsize < 4 else x  # float16 holds no NEVER
     times, batch, classes = x.shape
     blank = whole(name, blank, "blank")
     if blank >= classes:
@@ -57,7 +59,7 @@ def ctc_loss(
     loss = where(loss > -0.1 * NEVER, 0.0 if zero_infinity else math.inf, loss)
     if reduction == "mean":
         loss = loss / cast(clamp(sizes, 1), x.dtype)
-    return reduced(loss.reshape(()) if single else loss, reduction)
+    return cast(reduced(loss.reshape(()) if single else loss, reduction), dtype)
 
 
 def lengths_of(name: str, what: str, given: Any, batch: int, most: int | None) -> Any:
