@@ -45,7 +45,7 @@ COPY_NS = 0.1  # estimated, for an element of a tile
 CONVOLVE_WORDS = (
     *WORDS, "weights", "out", "rows", "row_table", "blocks", "block_bytes", "results",
     "vectors", "vector_table", "lanes", "images", "images_each", "image_bytes",
-    "parts", "blocks_each", "on", "og", "om", "o0", "o1", "o2",
+    "parts", "blocks_each", "blocks_held", "on", "og", "om", "o0", "o1", "o2",
 )  # fmt: skip
 
 
@@ -100,8 +100,9 @@ def convolve_kernel(dtype: str, rows: int, columns: int, dense: bool) -> TextKer
         begin_block = part * a["blocks_each"]
         end_block = (begin_block + a["blocks_each"]).min(a["blocks"])
         with (
-            code.loop(begin_block, end_block) as block,
+            code.loop(begin_block, end_block, a["blocks_held"]) as held,
             code.loop(0, a["vectors"], columns) as v,
+            code.loop(held, (held + a["blocks_held"]).min(end_block)) as block,
         ):
             given = [weights.at(block * a["block_bytes"]), local, places.at(v * 16), offsets]
             passed = ", ".join(f"ptr {p.name}" for p in [*given, sums])
@@ -232,7 +233,8 @@ class ConvolveWork:
         }  # fmt: skip
         flops = 2.0 * len(offsets) * self.results * len(vectors) * w.lanes
         each, parts = math.ceil(math.ceil(self.results / rows) / self.parts), self.parts
-        values |= {"parts": parts, "blocks_each": each}
+        held = max(1, LOCAL_BYTES // (len(offsets) * rows * w.item))
+        values |= {"parts": parts, "blocks_each": each, "blocks_held": held}
         copied = self.images_each * w.local_bytes / w.item
         cost = flops / parts / FLOPS_PER_NS[w.dtype] + COPY_NS * copied
         args = [values[name] for name in CONVOLVE_WORDS]
