@@ -19,6 +19,7 @@ class Columns:
     structure: Structure
     scans: list[int]
     outer: Any
+    own_part: Any
     loop: Any
     step: Any
     load: Any
@@ -32,7 +33,10 @@ class Columns:
         """The last axis is kept: partial results stand in memory, a row of them at a time."""
         last = kept[-1]
         outer = list(kept[:-1])
-        if outer:
+        if self.structure.partial:
+            own = self.own_part(bases, f"%n{last}")
+            self.column_block({}, own, {}, reduced, last, None)
+        elif outer:
             self.outer(
                 outer,
                 bases,
@@ -123,7 +127,9 @@ class Columns:
         """Loops over the reduced axes outside and the columns inside."""
         s = self.structure
         if axes:
-            with self.loop("0", f"%n{axes[0]}", innermost=False) as i:
+            first = s.partial and axes[0] == 0
+            limits = ("%lo", "%hi") if first else ("0", f"%n{axes[0]}")
+            with self.loop(*limits, innermost=False) as i:
                 at = self.step(bases, axes[0], i)
                 inner = {**index, axes[0]: i}
                 self.sweep(axes[1:], env, at, inner, wanted, found, stores, holder, last, bounds)

@@ -18,7 +18,7 @@ from lucid.compiler.places import Places
 from lucid.compiler.reducing import Reducing
 from lucid.compiler.scalar_code import LLVM, STORED, constant
 
-VERSION = 6
+VERSION = 7
 
 
 class Emitter(Lines, Reducing, Columns, Places):
@@ -151,7 +151,7 @@ class Emitter(Lines, Reducing, Columns, Places):
         numbers = [value for value in s.values if value.op == "number"]
         for value in sorted(numbers, key=lambda value: value.param):
             word(LLVM[value.dtype], f"%c{value.param}")
-        if s.mode == "rows" and all(s.reduced):
+        if s.partial or all(s.reduced):
             word("i64", "%grain")
         if s.places:
             word("ptr", "%status")
@@ -165,17 +165,7 @@ class Emitter(Lines, Reducing, Columns, Places):
     ) -> None:
         """The loop over [lo, hi) of the flattened kept axes."""
         if not axes:
-            if partial:
-                chunk = self.write("sdiv i64 %lo, %grain")
-                bases = list(bases)
-                for store in self.structure.stores:
-                    if self.structure.values[store.value].op != "reduce":
-                        continue
-                    dtype = self.structure.buffers[store.buffer][0]
-                    bases[store.buffer] = self.write(
-                        f"getelementptr {STORED[dtype]}, ptr {bases[store.buffer]}, i64 {chunk}"
-                    )
-            body({}, list(bases), {})
+            body({}, self.own_part(bases, "1") if partial else list(bases), {})
             return
         with self.loop("%lo", "%hi", innermost=False) as o:
             index: dict[int, str] = {}
@@ -188,6 +178,17 @@ class Emitter(Lines, Reducing, Columns, Places):
             for axis in axes:
                 at = self.step(at, axis, index[axis])
             body({}, at, index)
+
+    def own_part(self, bases: Sequence[str], size: str) -> list[str]:
+        """The addresses, of partial results those of this chunk's, which have `size` numbers."""
+        number = self.write(f"mul i64 {self.write('sdiv i64 %lo, %grain')}, {size}")
+        out = list(bases)
+        for store in self.structure.stores:
+            if self.structure.values[store.value].op == "reduce":
+                element = STORED[self.structure.buffers[store.buffer][0]]
+                base = out[store.buffer]
+                out[store.buffer] = self.write(f"getelementptr {element}, ptr {base}, i64 {number}")
+        return out
 
     def store_all(self, env: dict[int, str], bases: Sequence[str]) -> None:
         for store in self.structure.stores:

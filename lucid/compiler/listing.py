@@ -74,7 +74,7 @@ def names() -> dict[str, Any]:
     for cls in REGISTRY.values():
         if issubclass(cls, Elementwise) and is_dataclass(cls) and not fields(cls):
             op: Any = cls()
-            found[scalar_name(op) or op.name] = on_numbers(op.eval)
+            found[called(scalar_name(op) or op.name)] = on_numbers(op.eval)
     found["round"] = on_numbers(np.rint)
     for short, dtype in DTYPES.items():
         found[short] = lambda x, dtype=dtype: np.asarray(x).astype(dtype)[()]
@@ -328,7 +328,12 @@ def applied(op: str, args: Sequence[str]) -> str:
         return f"({args[0]} {INFIX[op]} {args[1]})"
     if op in PREFIX:
         return f"({PREFIX[op]}{args[0]})"
-    return f"{op}({', '.join(bare(a) for a in args)})"
+    return f"{called(op)}({', '.join(bare(a) for a in args)})"
+
+
+def called(op: str) -> str:
+    """The name of a function in listings, where i0 and n1 are numbers."""
+    return f"{op}_" if op[0] in "bcinsv" and op[1:].isdigit() else op
 
 
 def bare(text: str) -> str:

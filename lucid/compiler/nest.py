@@ -96,7 +96,7 @@ class Scan(NamedTuple):
 
 @dataclass(frozen=True)
 class Nest:
-    """The loops of one kernel over a domain of `sizes`."""
+    """The loops of one kernel over a domain of `sizes`; `partial` as in its Structure."""
 
     sizes: tuple[int, ...]
     reduced: tuple[bool, ...]
@@ -105,6 +105,7 @@ class Nest:
     stores: tuple[Store, ...]
     places: tuple[Place, ...] = ()
     numbers: tuple[Any, ...] = ()
+    partial: bool = False
 
     @cached_property
     def structure(self) -> Structure:
@@ -112,7 +113,9 @@ class Nest:
             (b.dtype, tuple(min(s, GENERAL) if s >= 0 else GENERAL for s in b.strides))
             for b in self.buffers
         )
-        return Structure(self.reduced, buffers, self.values, self.stores, len(self.places))
+        return Structure(
+            self.reduced, buffers, self.values, self.stores, len(self.places), self.partial
+        )
 
     @property
     def kept_axes(self) -> int:
@@ -141,18 +144,23 @@ class Nest:
 
 @dataclass(frozen=True)
 class Structure:
-    """What the code of a kernel depends on."""
+    """What the code of a kernel depends on.
+
+    A `partial` kernel of columns runs over a part [lo, hi) of its rows, and leaves a row of results
+    for each chunk; others run over a part of what they keep.
+    """
 
     reduced: tuple[bool, ...]
     buffers: tuple[tuple[str, tuple[int, ...]], ...]
     values: tuple[Value, ...]
     stores: tuple[Store, ...]
     places: int = 0
+    partial: bool = False
 
     @property
     def key(self) -> Hashable:
-        values = tuple(map(_exact, self.values))
-        return (self.reduced, self.buffers, values, tuple(map(tuple, self.stores)), self.places)
+        values, stores = tuple(map(_exact, self.values)), tuple(map(tuple, self.stores))
+        return (self.reduced, self.buffers, values, stores, self.places, self.partial)
 
     @cached_property
     def depends(self) -> tuple[frozenset[int], ...]:

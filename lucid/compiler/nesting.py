@@ -78,40 +78,39 @@ def prune(nest: Nest) -> Nest:
         for s in nest.stores
     )
     chosen = tuple(nest.buffers[b] for b in buffers)
-    return Nest(nest.sizes, nest.reduced, chosen, tuple(kept), stores, nest.places, tuple(numbers))
+    return replace(nest, buffers=chosen, values=tuple(kept), stores=stores, numbers=tuple(numbers))
 
 
 def reduces_once(nest: Nest) -> bool:
-    """Is everything reduced, in one pass over the domain?"""
-    if not nest.reduced or not all(nest.reduced):
+    """Is everything but perhaps the last axis reduced, in one pass over the domain?"""
+    if not nest.reduced or not all(nest.reduced[:-1]) or nest.reduced == (False,):
+        return False
+    if any(value.op == "scan" for value in nest.values) or any(s.at for s in nest.stores):
         return False
     stage = nest.structure.stage
-    wide = [s for s in nest.stores if any(nest.buffers[s.buffer].strides)]
-    return max(stage) <= 1 and all(stage[s.value] == 0 for s in wide)
+    return max(stage) <= 1 and all(stage[s.value] == 0 for s in nest.stores if is_wide(nest, s))
+
+
+def is_wide(nest: Nest, store: Store) -> bool:
+    """Does a store write at every point of the reduced axes?"""
+    strides = nest.buffers[store.buffer].strides
+    return any(s for s, r in zip(strides, nest.reduced) if r)
 
 
 def by_chunks(nest: Nest, chunks: int) -> tuple[Nest, Nest]:
-    """A nest that reduces everything, as one with a partial result a chunk and one that joins them.
+    """A nest that reduces once, as one with a partial result a chunk and one that joins them.
 
-    Both have a buffer more for each reduction: its partial results.
+    Both have a buffer more for each reduction: its partial results, a number or a row for each
+    chunk.
     """
     reductions = [v for v, value in enumerate(nest.values) if value.op == "reduce"]
-    axes = len(nest.sizes)
-    whole = [
-        s
-        for s in nest.stores
-        if nest.structure.stage[s.value] == 0 and any(nest.buffers[s.buffer].strides)
-    ]
-    extra = [Buffer(nest.values[v].dtype, (0,) * axes) for v in reductions]
+    kept = [axis for axis, r in enumerate(nest.reduced) if not r]
+    row = tuple(int(axis in kept) for axis in range(len(nest.sizes)))
+    whole = [s for s in nest.stores if nest.structure.stage[s.value] == 0 and is_wide(nest, s)]
+    extra = [Buffer(nest.values[v].dtype, row) for v in reductions]
     partial = [Store(len(nest.buffers) + k, v) for k, v in enumerate(reductions)]
-    first = Nest(
-        nest.sizes,
-        nest.reduced,
-        (*nest.buffers, *extra),
-        nest.values,
-        (*whole, *partial),
-        nest.places,
-        nest.numbers,
+    first = replace(
+        nest, buffers=(*nest.buffers, *extra), stores=(*whole, *partial), partial=bool(kept)
     )
     place = {v: k for k, v in enumerate(reductions)}
     shift = len(reductions)
@@ -120,13 +119,28 @@ def by_chunks(nest: Nest, chunks: int) -> tuple[Nest, Nest]:
     ]
     for v, value in enumerate(nest.values):
         args = (place[v],) if v in place else tuple(a + shift for a in value.args)
-        values.append(value._replace(args=args))
-    buffers = [Buffer(b.dtype, (0,)) for b in nest.buffers] + [Buffer(b.dtype, (1,)) for b in extra]
+        axis = 1 if value.op == "iota" and value.param in kept else value.param
+        values.append(value._replace(args=args, param=axis))
+    buffers = [along(b, kept, chunks) for b in nest.buffers]
+    size = math.prod(nest.sizes[axis] for axis in kept)
+    buffers += [Buffer(b.dtype, (size, *[1 for _ in kept])) for b in extra]
     stores = tuple(Store(s.buffer, s.value + shift) for s in nest.stores if s not in whole)
     second = Nest(
-        (chunks,), (True,), tuple(buffers), tuple(values), stores, nest.places, nest.numbers
+        (chunks, *[nest.sizes[axis] for axis in kept]),
+        (True, *[False for _ in kept]),
+        tuple(buffers),
+        tuple(values),
+        stores,
+        nest.places,
+        nest.numbers,
     )
     return first, second
+
+
+def along(buffer: Buffer, kept: Sequence[int], chunks: int) -> Buffer:
+    """A buffer in the domain of chunks and the axes that are kept."""
+    box = ((0, chunks), *[buffer.box[axis] for axis in kept]) if buffer.box else ()
+    return Buffer(buffer.dtype, (0, *[buffer.strides[axis] for axis in kept]), box)
 
 
 def cost_of(nest: Nest) -> float:
@@ -144,6 +158,8 @@ def cost_of(nest: Nest) -> float:
 
 def extent_of(nest: Nest) -> tuple[int, float]:
     """How far a kernel's loop over [lo, hi) goes, and how many points of the domain a unit is."""
+    if nest.partial:
+        return nest.sizes[0], nest.size / max(nest.sizes[0], 1)
     mode = nest.structure.mode
     kept = [n for n, r in zip(nest.sizes, nest.reduced) if not r]
     if mode == "map":

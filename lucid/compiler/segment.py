@@ -1,7 +1,7 @@
 """A segment of a program: where its values lie in memory, and the work that becomes its plan.
 
 A step other than a group of elementwise equations finds its instructions by `step_of`: an object
-with `accepts(eqn)` (is there code for these types?) and `lower(layout, eqn)`, which gives work, with
+with `accepts(eqn)` (is there code for these types?) and `lower(layout, eqn)`, which gives work with
 `kernels()`, what must be compiled for it, and `add(builder, kernels)`, which adds instructions.
 """
 
@@ -35,6 +35,9 @@ from lucid.compiler.steps.building import fill
 from lucid.compiler.work import NestWork, note_traffic
 from lucid.ir.graph import Equation, Var
 from lucid.ir.types import Type
+
+MANY_ROWS = 64  # from here on columns are summed row by row, in chunks of rows
+SHORT_ROW = 1 << 14
 
 
 class SegmentLayout:
@@ -161,17 +164,17 @@ class SegmentLayout:
         sources = ", ".join(lines[:3]) + ", ..." * (len(lines) > 3)
         label = f"{label}  [{sources}]" if sources else label
         cost = cost_of(nest)
-        if reduces_once(nest) and nest.size * cost > INLINE_NS:
+        if reduces_once(nest) and worth_splitting(nest, cost):
             self.work += self.split(nest, arrays, label, cost)
         else:
             self.work.append(NestWork(nest, arrays, label, cost, status=self.status))
 
     def split(self, nest: Nest, arrays: Sequence[Array], label: str, cost: float) -> list[NestWork]:
-        """A reduction of everything: a partial result for each chunk, then those together."""
+        """A reduction of everything or of columns: partial results, then those together."""
         grain = chunk_length(nest.sizes[0], cost * nest.size / nest.sizes[0])
         chunks = math.ceil(nest.sizes[0] / grain)
         parts = [
-            self.scratch(Type(np.dtype(LONG[value.dtype]), (chunks,)))
+            self.scratch(Type(np.dtype(LONG[value.dtype]), (chunks, nest.kept_size)))
             for value in nest.values
             if value.op == "reduce"
         ]
@@ -189,3 +192,10 @@ class SegmentLayout:
             work.add(self.builder, kernels)
             note_traffic(work, self.builder.current.instructions[begin:])
         self.segment.plan = self.builder.build(self.top)
+
+
+def worth_splitting(nest: Nest, cost: float) -> bool:
+    """Is a reduction long enough for chunks of it to be run apart, in whole rows?"""
+    if nest.size * cost <= INLINE_NS:
+        return False
+    return all(nest.reduced) or (nest.sizes[0] >= MANY_ROWS and nest.kept_size <= SHORT_ROW)

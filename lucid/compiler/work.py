@@ -65,7 +65,7 @@ class NestWork:
         extent, unit = extent_of(nest)
         words = nest.arguments()
         grain = None
-        if nest.structure.mode == "rows" and all(nest.reduced):
+        if nest.partial or all(nest.reduced):
             grain = self.grain or extent
             words.append(grain)
         starts = [
@@ -77,7 +77,8 @@ class NestWork:
             assert self.status is not None
             args += [self.status.address, *[word for place in nest.places for word in place]]
         kernel = kernels[nest.structure.key]
-        step = COLUMNS if nest.structure.mode == "columns" and nest.kept_axes == 1 else 1
+        by_columns = nest.structure.mode == "columns" and not nest.partial
+        step = COLUMNS if by_columns and nest.kept_axes == 1 else 1
         cost = max(self.cost * unit, 0.01)
         traffic = traffic_of(nest)
         builder.call(kernel, args, extent, cost, grain, step, label=self.label, traffic=traffic)
