@@ -14,8 +14,8 @@ from lucid.linalg.arguments import matrix
 from lucid.ops.arguments import explained
 from lucid.ops.contraction import adjoint_matrix
 from lucid.ops.factorisations import Cholesky, LuFactor, LuParts, Qr, transposed
-from lucid.ops.matrices import refuse_info
 from lucid.ops.promote import cast
+from lucid.ops.refusal import refuse
 from lucid.ops.ties import column, row
 
 
@@ -102,8 +102,9 @@ def lu_factor(A: Any, *, pivot: bool = True) -> LUFactor:
 def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> LUFactorEx:
     """`lu_factor`, with `info`: the number of the first pivot that is zero, or 0."""
     packed, pivots, info = pivoted("lu_factor_ex", A, pivot)
-    if check_errors and info.value is not None:
-        refuse_info("lu_factor_ex", info.value, lambda i: f"is singular: pivot {i} is zero")
+    if check_errors:
+        failed = (info != 0).reshape(*info.shape, 1, 1)
+        packed = refuse(packed, failed, "lu_factor_ex: a pivot is zero: the matrix is singular")
     return LUFactorEx(transposed(packed), pivots, info)
 
 
