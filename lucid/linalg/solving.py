@@ -191,9 +191,9 @@ DRIVERS = (None, "gels", "gelsy", "gelsd", "gelss")
 def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: Any = None) -> Lstsq:
     """The X of least norm that minimises ‖A X - B‖, with residuals, rank and singular values.
 
-    It goes by the pseudo-inverse; the driver says, as in PyTorch, which results are given: residuals
-    ‖A X - B‖² with "gels", "gelsd" and "gelss" (and more rows than columns), the rank with all but
-    "gels", singular values with "gelsd" and "gelss". Others are empty.
+    It goes by the pseudo-inverse; the driver says, as in PyTorch, which results are given, the
+    others being empty: residuals ‖A X - B‖² with "gels", "gelsd" and "gelss" (and more rows than
+    columns), the rank with all but "gels", singular values with "gelsd" and "gelss".
     """
     if driver not in DRIVERS:
         names = ", ".join(map(repr, DRIVERS[1:]))
