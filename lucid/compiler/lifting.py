@@ -23,7 +23,7 @@ from lucid.ops.control.scan import Scan
 from lucid.ops.movement import Reshape, Transpose
 from lucid.ops.reduction import Sum
 
-MOST_BYTES = 1 << 27  # of what is stacked to be multiplied after a loop
+MOST_BYTES = 1 << 27  # of what is stacked before or after a loop for the sake of one product
 
 
 def lift(graph: Graph) -> Graph:
@@ -104,7 +104,8 @@ class Lifting:
                 if isinstance(eqn.op, Matmul):
                     wanted.append(eqn.outputs[0])
         last = [v for v in wanted if v not in self.read_by(wanted)]
-        if self.op.length > 1 and last:
+        nbytes = self.op.length * sum(v.type.size * v.type.dtype.itemsize for v in last)
+        if self.op.length > 1 and last and nbytes <= MOST_BYTES:
             self.take_before(last)
 
     def read_by(self, results: Sequence[Var]) -> set[Any]:

@@ -1,5 +1,7 @@
 """merge: Graph -> Graph in which loops over the same steps that do not wait for each other are one.
 
+So are choices by the same number, and a While and the one that reverse mode makes of it.
+
 Reverse mode leaves two loops where one would do: the one that the program asked for, and the same
 once more that also stacks what its derivative reads. Two loops become one by putting their bodies
 side by side. Carries that begin with the same value and, if they are equal before a step, are equal
@@ -14,19 +16,22 @@ from typing import Any, NamedTuple
 from lucid.compiler.share import share
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.rewrite import remove_dead
+from lucid.ops.control.loops import While
 from lucid.ops.control.scan import Scan
+from lucid.ops.control.switch import Switch
 
 MOST_LOOPS = 64  # every two of them are compared
 
 
 def merge(graph: Graph) -> Graph:
     """The Graph with as few loops as its dependences allow."""
-    while True:
-        scans = [eqn for eqn in graph.equations if isinstance(eqn.op, Scan)][:MOST_LOOPS]
-        pair = next(mergeable(graph, scans), None)
-        if pair is None:
-            break
-        graph = replaced(graph, pair, joined(*pair))
+    for kind, alike, join in KINDS:
+        while True:
+            found = [eqn for eqn in graph.equations if isinstance(eqn.op, kind)][:MOST_LOOPS]
+            pair = next(mergeable(graph, found, alike), None)
+            if pair is None:
+                break
+            graph = replaced(graph, pair, join(*pair))
     for number in range(sum(isinstance(eqn.op, Scan) for eqn in graph.equations)):
         eqn = [eqn for eqn in graph.equations if isinstance(eqn.op, Scan)][number]
         graph = replaced(graph, (eqn,), one_of_equals(eqn))
@@ -40,13 +45,12 @@ class Joined(NamedTuple):
     renamed: dict[Var, Var]
 
 
-def mergeable(graph: Graph, scans: Sequence[Equation]) -> Any:
-    """Pairs of loops over the same steps, of which neither needs a result of the other."""
-    for i, first in enumerate(scans):
+def mergeable(graph: Graph, some: Sequence[Equation], alike: Any) -> Any:
+    """Pairs of equations that are `alike`, of which neither needs a result of the other."""
+    for i, first in enumerate(some):
         after: set[Any] | None = None
-        for second in scans[i + 1 :]:
-            a, b = first.op, second.op
-            if (a.length, a.reverse) != (b.length, b.reverse):  # type: ignore[attr-defined]
+        for second in some[i + 1 :]:
+            if not alike(first, second):
                 continue
             if after is None:
                 after = depending(graph, first)
@@ -61,6 +65,11 @@ def depending(graph: Graph, first: Equation) -> set[Any]:
         if not found.isdisjoint(eqn.inputs):
             found.update(eqn.outputs)
     return found
+
+
+def same_steps(first: Equation, second: Equation) -> bool:
+    a, b = first.op, second.op
+    return (a.length, a.reverse) == (b.length, b.reverse)  # type: ignore[attr-defined]
 
 
 def joined(first: Equation, second: Equation) -> Joined:
@@ -81,6 +90,83 @@ def joined(first: Equation, second: Equation) -> Joined:
     eqn = Equation(new, given, outs, first.source)
     again = one_of_equals(eqn)
     return Joined(again.equation, {old: again.renamed[v] for old, v in zip(results, outs)})
+
+
+def same_choice(first: Equation, second: Equation) -> bool:
+    a, b = first.op, second.op
+    same = key_of(first.inputs[0]) == key_of(second.inputs[0])
+    return same and len(a.branches) == len(b.branches)  # type: ignore[attr-defined]
+
+
+def joined_switch(first: Equation, second: Equation) -> Joined:
+    """One choice between branches that do what those of two do."""
+    a, b = first.op.branches, second.op.branches  # type: ignore[attr-defined]
+    given: dict[Any, Atom] = {key_of(x): x for x in (*first.inputs[1:], *second.inputs[1:])}
+    branches = []
+    for pair in zip(a, b):
+        inside = {key: Var(x.type) for key, x in given.items()}
+        equations: list[Equation] = []
+        outputs: list[Atom] = []
+        for graph, operands in zip(pair, (first.inputs[1:], second.inputs[1:])):
+            names: dict[Any, Any] = {v: Var(v.type) for v in graph.vars()}
+            names.update(zip(graph.inputs, [inside[key_of(x)] for x in operands]))
+            equations += [with_names(e, names) for e in graph.equations]
+            outputs += [names.get(y, y) for y in graph.outputs]
+        body = Graph(pair[1].name, tuple(inside.values()), tuple(equations), tuple(outputs))
+        branches.append(share(body))
+    outs = tuple([Var(v.type) for v in (*first.outputs, *second.outputs)])
+    eqn = Equation(Switch(tuple(branches)), (first.inputs[0], *given.values()), outs, first.source)
+    return Joined(eqn, dict(zip((*first.outputs, *second.outputs), outs)))
+
+
+def with_names(eqn: Equation, names: dict[Any, Any]) -> Equation:
+    inputs = tuple([names.get(x, x) for x in eqn.inputs])
+    return Equation(eqn.op, inputs, tuple([names[v] for v in eqn.outputs]), eqn.source)
+
+
+def begins_alike(first: Equation, second: Equation) -> bool:
+    """Is the only loop of one While the first loop of the other?"""
+    short, long = by_loops(first, second)
+    op: Any = short.op
+    of_loop = min(op.results, default=0) >= len(short.inputs)
+    return len(op.loops) == 1 and of_loop and first_loop(short) == first_loop(long)
+
+
+def by_loops(first: Equation, second: Equation) -> tuple[Equation, Equation]:
+    pair = sorted((first, second), key=lambda eqn: len(eqn.op.loops))  # type: ignore[attr-defined]
+    return pair[0], pair[1]
+
+
+def first_loop(eqn: Equation) -> Any:
+    """What the carries of a While are after its first loop depends on this alone."""
+    op: Any = eqn.op
+    body, _, consts, inits, _ = op.loops[0]
+    carries = Graph("carries", body.inputs, body.equations, body.outputs[: len(inits)])
+    values = [key_of(x) for x in eqn.inputs]
+    return (
+        op.cond,
+        [values[v] for v in op.tests],
+        remove_dead(carries),
+        [values[v] for v in consts],
+        [[values[v] for v in init] for init in inits],
+    )
+
+
+def joined_while(first: Equation, second: Equation) -> Joined:
+    """The While with more loops, which also gives the results of the other."""
+    short, long = by_loops(first, second)
+    op: Any = long.op
+    n_short, n_long = len(short.inputs), len(long.inputs)
+    results, outs, renamed = list(op.results), list(long.outputs), {v: v for v in long.outputs}
+    for v, old in zip(short.op.results, short.outputs):  # type: ignore[attr-defined]
+        new = Var(old.type)
+        renamed[old] = new
+        outs.append(new)
+        results.append(n_long + v - n_short)
+    eqn = Equation(
+        While(op.cond, op.tests, op.loops, tuple(results)), long.inputs, tuple(outs), short.source
+    )
+    return Joined(eqn, renamed)
 
 
 class Side(NamedTuple):
@@ -224,3 +310,10 @@ def in_order(equations: Sequence[Equation]) -> list[Equation]:
                 out.append(eqn)
                 stack.pop()
     return out
+
+
+KINDS = (
+    (Scan, same_steps, joined),
+    (Switch, same_choice, joined_switch),
+    (While, begins_alike, joined_while),
+)

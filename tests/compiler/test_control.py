@@ -253,3 +253,57 @@ def test_a_total_that_is_read_in_the_loop_stays_there():
     settled = stages(graph)["settled"]
     assert all(e.op.name != "matmul" for e in settled.equations)
     same(graph, arrays_for(graph))
+
+
+def test_value_and_gradient_of_a_while_loop_share_its_first_loop():
+    def f(x):
+        return F.while_loop(lambda c: c.sum() < 9, lambda c: lucid.sin(c) * x + c + 1, x).sum()
+
+    jitted = lucid.jit(F.value_and_grad(f))
+    x = lucid.tensor([0.5, 1.0])
+    want = jitted(x)
+    got = jitted(x)
+    np.testing.assert_allclose(got[0].numpy(), want[0].numpy(), rtol=1e-12)
+    np.testing.assert_allclose(got[1].numpy(), want[1].numpy(), rtol=1e-12)
+    names = [e.op.name for e in jitted.graph(x, stage="settled").equations]
+    assert names.count("while") == 1
+
+
+def test_value_and_gradient_of_a_choice_run_its_branch_once():
+    def f(x):
+        return (F.cond(x.sum() > 0, lambda x: lucid.sin(x) * x.sum(), lucid.exp, x) ** 2).sum()
+
+    graph = trace(F.value_and_grad(f))(lucid.ones(3))
+    settled = stages(graph)["settled"]
+    inside = [e.op.name for eqn in settled.equations for b in bodies(eqn) for e in b.equations]
+    assert inside.count("sin") == inside.count("exp") == 1
+    for sign in (1.0, -1.0):
+        same(graph, [sign * np.ones(3)])
+
+
+def test_while_loops_that_begin_otherwise_stay_apart():
+    def f(x):
+        small = F.while_loop(lambda c: c.sum() < 5.0, lambda c: c * 2.0, x)
+        return small + F.while_loop(lambda c: c.sum() < 50.0, lambda c: c * 2.0, x)
+
+    graph = trace(f)(lucid.ones(2))
+    names = [e.op.name for e in stages(graph)["merged"].equations]
+    assert names.count("while") == 2
+    same(graph, [np.array([0.3, 1.0])])
+
+
+def test_an_eager_loop_is_compiled_once_it_has_taken_long(monkeypatch):
+    from lucid.ops.control import subgraphs
+
+    monkeypatch.setattr(subgraphs.HotLoop, "THRESHOLD", 50)
+    subgraphs.hot_loop.cache_clear()
+    x = lucid.tensor([0.25, 0.5])
+    results = []
+    for _ in range(4):
+        last, path = F.scan(lambda c, _: (lucid.sin(c) * 1.5 + x, c), x, length=20)
+        grown = F.while_loop(lambda c: c.sum() < 1e4, lambda c: c * 1.1 + x, x)
+        results.append([last.numpy(), path.numpy(), grown.numpy()])
+    assert subgraphs.hot_loop.cache_info().currsize == 2
+    for other in results[1:]:
+        for a, b in zip(results[0], other):
+            np.testing.assert_allclose(a, b, rtol=1e-13)
