@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+FEW = 8  # up to so many operands the cheapest order is searched for
+
 
 def contract(terms: list[str], xs: list[np.ndarray], out: str) -> np.ndarray:
     """The einsum `terms -> out` of the operands."""
@@ -34,10 +36,60 @@ def contract(terms: list[str], xs: list[np.ndarray], out: str) -> np.ndarray:
 @lru_cache(maxsize=1024)
 def order(terms: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], out: str) -> list[Any]:
     """Which operands to multiply first, and so on: positions among those that are left."""
+    if len(terms) <= FEW:
+        sizes = {name: n for term, shape in zip(terms, shapes) for name, n in zip(term, shape)}
+        return as_positions(cheapest(terms, sizes, out), len(terms))
     zero = np.zeros(())
     arrays = [np.broadcast_to(zero, shape) for shape in shapes]
     path, _ = np.einsum_path(f"{','.join(terms)}->{out}", *arrays, optimize="greedy")
     return path[1:]
+
+
+def cheapest(terms: tuple[str, ...], sizes: dict[str, int], out: str) -> Any:
+    """The nested pairs of operands whose products take the fewest multiplications.
+
+    Sets of operands are numbers, a bit for each operand. Of every set the best pair of parts is
+    found from the smaller sets: 3**n pairs in all.
+    """
+    n = len(terms)
+    every = (1 << n) - 1
+    inside = [set().union(*[terms[i] for i in range(n) if s >> i & 1]) for s in range(every + 1)]
+    kept = [inside[s] & (inside[every ^ s] | set(out)) for s in range(every + 1)]
+    best: dict[int, tuple[int, Any]] = {1 << i: (0, i) for i in range(n)}
+    for s in range(1, every + 1):
+        if s in best:
+            continue
+        found = None
+        part = (s - 1) & s
+        while part > s ^ part:  # every split of s once: the part that holds its highest bit
+            cost = best[part][0] + best[s ^ part][0]
+            if found is None or cost < found[0]:
+                cost += math.prod([sizes[name] for name in kept[part] | kept[s ^ part]])
+                if found is None or cost < found[0]:
+                    found = cost, (best[part][1], best[s ^ part][1])
+            part = (part - 1) & s
+        assert found is not None
+        best[s] = found
+    return best[every][1]
+
+
+def as_positions(tree: Any, n: int) -> list[tuple[int, int]]:
+    """Nested pairs as positions in a list from which a pair is taken and to whose end it goes."""
+    left: list[Any] = list(range(n))
+    path: list[tuple[int, int]] = []
+
+    def make(node: Any) -> Any:
+        if isinstance(node, int):
+            return node
+        made = [make(part) for part in node]
+        first, second = sorted(left.index(part) for part in made)
+        del left[second], left[first]
+        left.append(node)
+        path.append((first, second))
+        return node
+
+    make(tree)
+    return path
 
 
 def multiply_all(terms: list[str], xs: list[np.ndarray], out: str) -> np.ndarray:
