@@ -35,6 +35,7 @@ from lucid.ops.call import Call
 from lucid.ops.promote import as_tensor
 
 MOST_PATHS = 16
+IN_PYTHON = object()
 
 
 class RecompileWarning(UserWarning):
@@ -226,12 +227,16 @@ class Jitted:
             return self.function(*args, **kwargs)
         key = self.key(args, tree, tensors)
         tracked = any(x.node is not None and x.node.flags for x in tensors)
-        for path in self.paths.get(key, ()):
+        paths = tuple(self.paths.get(key, ()))
+        for path in paths:
             found = self.run(path, args, kwargs, tensors, tracked)
             if found is not None:
                 self.last = path if path.short_way is not None else None
                 return found[0]
-        return self.record(key, args, kwargs, tensors, tree, tracked)
+        with self._lock:
+            if len(self.paths.get(key, ())) == len(paths):
+                return self.record(key, args, kwargs, tensors, tree, tracked)
+        return self(*args, **kwargs)  # another thread has recorded a path meanwhile
 
     def donated_leaves(self, in_tree: Any) -> list[int]:
         """The leaves of the arguments that are given up."""
@@ -262,17 +267,17 @@ class Jitted:
         operation on the tape; any other is not repeated, and Python runs the function.
         """
         with path.locks:
-            return self.run_alone(path, args, kwargs, tensors, tracked)
+            found = self.run_alone(path, tensors, tracked)
+        return (self.function(*args, **kwargs),) if found is IN_PYTHON else found
 
-    def run_alone(
-        self, path: Path, args: Any, kwargs: Any, tensors: Sequence[Any], tracked: bool
-    ) -> tuple[Any] | None:
+    def run_alone(self, path: Path, tensors: Sequence[Any], tracked: bool) -> Any:
+        """`run` while the locks are held; IN_PYTHON where Python must run the function."""
         values = [x.value for x in tensors]
         extra = path.arrays()
         if extra is None or not path.fits(extra, len(values)):
             return None
         if path.written and overlap(values, [x.value for x in path.written]):
-            return (self.function(*args, **kwargs),)  # a write changes the argument too
+            return IN_PYTHON  # a write changes the argument too
         watched = tracked or (local.grad and any(is_tracked(x) for x in path.sources))
         outs: Sequence[Any] = ()
         if watched and path.is_pure:
@@ -280,7 +285,7 @@ class Jitted:
             outs = bind(Call(path.graph), *tensors, *captured, *[wrap(c) for c in path.constants])
             outputs = [y.value for y in outs]
         elif tracked:
-            return (self.function(*args, **kwargs),)
+            return IN_PYTHON
         else:
             give_up(tensors, values, path.donated)
             values += extra
@@ -302,23 +307,22 @@ class Jitted:
         self, key: Any, args: Any, kwargs: Any, tensors: Sequence[Any], tree: Any, tracked: bool
     ) -> Any:
         """Run the function, watching, and keep the path it took."""
-        with self._lock:
-            known = self.paths.setdefault(key, [])
-            if len(known) >= MOST_PATHS:
-                self.given_up = True
-                warnings.warn(
-                    f"{self.name} has taken {MOST_PATHS} paths for one kind of arguments and is "
-                    f"interpreted from now on; the last reason: {self.why_recompiled()}",
-                    RecompileWarning,
-                    stacklevel=3,
-                )
-                return self.function(*args, **kwargs)
-            if self.paths and not known and len(self.paths) > 1:
-                self.reasons.append(
-                    f"{self.name}: called with {', '.join(str(x.type) for x in tensors)}"
-                )
-            path, first = self.trace(args, kwargs, tensors, tree, tracked)
-            known.insert(0, path)
+        known = self.paths.setdefault(key, [])
+        if len(known) >= MOST_PATHS:
+            self.given_up = True
+            warnings.warn(
+                f"{self.name} has taken {MOST_PATHS} paths for one kind of arguments and is "
+                f"interpreted from now on; the last reason: {self.why_recompiled()}",
+                RecompileWarning,
+                stacklevel=3,
+            )
+            return self.function(*args, **kwargs)
+        if self.paths and not known and len(self.paths) > 1:
+            self.reasons.append(
+                f"{self.name}: called with {', '.join(str(x.type) for x in tensors)}"
+            )
+        path, first = self.trace(args, kwargs, tensors, tree, tracked)
+        known.insert(0, path)
         if tracked:  # what was recorded is off the tape: it was taken back, and is done again
             found = self.run(path, args, kwargs, tensors, tracked)
             return self.function(*args, **kwargs) if found is None else found[0]

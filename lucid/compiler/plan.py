@@ -17,7 +17,7 @@ which stands in the argument table itself (sizes, strides, addresses of constant
 `plan.run` is the bare native function: it gives None where an argument is not exactly the expected
 ndarray (type, shape, C order, alignment). `plan(...)` then copies what only has another layout, and
 explains what does not fit. Plans may be called from many threads at once: each call has its own
-frame and arena. Ctrl-C interrupts a plan within about 50 ms.
+frame and arena. Ctrl-C interrupts a plan within about 50 ms, also in a long instruction.
 
 Control flow is an instruction that holds blocks of instructions:
 
@@ -56,6 +56,7 @@ from lucid.compiler.instructions import (
     chunk_length,
 )
 from lucid.compiler.kernel import Kernel
+from lucid.compiler.patience import LONG_NS, interruptible
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -75,6 +76,7 @@ class Builder:
         self.words: list[int | Ref] = []
         self.kept: list[object] = []
         self.work = 0.0
+        self.longest = 0  # estimated ns between two looks for signals
 
     def input(self, dtype: DTypeLike, shape: Sequence[int], writeable: bool = False) -> Ref:
         """The next positional argument; writeable if some instruction writes into it."""
@@ -125,6 +127,7 @@ class Builder:
         words = [kind, kernel.address, self._table(args), extent, size, spent]
         self.kept.append(kernel)
         self.work += extent * cost
+        self.longest = max(self.longest, spent)
         self._add(words, label or kernel.name, traffic=traffic)
 
     def branch(self, chosen: Ref, blocks: Sequence[Block], width: int = 1, label: str = "") -> None:
@@ -197,6 +200,9 @@ class Plan:
         self.labels = [ins.label for ins in table]
         self.traffic = [ins.traffic for ins in table]
         self.run = layout.native_function(self._code)
+        if builder.longest > LONG_NS:
+            written = [i for i, given in enumerate(self.inputs) if given.writeable]
+            self.run = interruptible(self.run, written)
         self._timers: np.ndarray | None = None
 
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
