@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lucid.compiler.decompose import Decomposer
+from lucid.compiler.pair_functions import FUNCTIONS
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.rewrite import remove_dead
 from lucid.ir.types import DTYPES, SHORT_NAMES
@@ -278,6 +279,7 @@ def whole_product(w: PairWriter, eqn: Equation) -> Pair:
 
 RULES: dict[type, Callable[[PairWriter, Equation], Any]] = {
     **dict.fromkeys(PARTWISE, partwise),
+    **FUNCTIONS,
     Conj: conjugate, Full: full, Complex: composed, Cast: converted, Mul: product, Matmul: product,
     Scale: scaled, Div: quotient, Abs: absolute, Eq: both(BitwiseAnd()), Ne: both(BitwiseOr()),
     Isnan: both(BitwiseOr()), Isinf: both(BitwiseOr()), Isfinite: both(BitwiseAnd()),

@@ -181,9 +181,10 @@ def test_a_ufunc_reads_views_and_broadcasts_where_they_lie():
     x, a = wide(np.linspace(0.1, 4, 24).reshape(4, 6)), wide([[1.0], [2.0], [3.0]])
 
     def program(x, a):
-        return special.gammainc(a, x.T[::2]) + special.i0(x[:, ::3].T).sum()
+        return special.gammainc(a, x.T[::2]), special.bessel_j0(x[:, ::3].T)
 
-    np.testing.assert_array_equal(np.asarray(compiled(program)(x, a)), np.asarray(program(x, a)))
+    for got, want in zip(compiled(program)(x, a), program(x, a)):
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
 
 
 @pytest.mark.parametrize("name", ["exp", "log", "sin", "tanh", "asin", "sqrt", "log1p"])
