@@ -93,7 +93,7 @@ def bernoulli_(x: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
 
 
 @explained
-def random_(x: Any, from_: int = 0, to: Any = None, *, generator: Any = None) -> Any:
+def random_(x: Any, from_: Any = None, to: Any = None, *, generator: Any = None) -> Any:
     """Overwrite every element with an integer uniform in [from_, to): `random_(to)` starts at 0.
 
     Without bounds they are all that the dtype holds exactly and that are not negative.
@@ -101,7 +101,8 @@ def random_(x: Any, from_: int = 0, to: Any = None, *, generator: Any = None) ->
     from lucid.random import randint
 
     if to is None:
-        from_, to = 0, from_ or most(x.dtype)
+        from_, to = 0, most(x.dtype) if from_ is None else from_
+    from_ = 0 if from_ is None else from_
     if not from_ < to:
         raise ArgumentError(f"random_: from {from_} to {to}{at_line()}")
     return copy_(x, cast(randint(from_, to, x.shape, generator=generator), x.dtype))

@@ -87,7 +87,10 @@ def scatter(
     x, index = as_tensor(x), index_tensor("scatter", index)
     axis = axis_of("scatter", dim, x.ndim)
     corner("scatter", x, index.shape, axis, "the tensor")
-    src = cast(as_tensor(either("scatter", ("src", src), ("value", value))), x.dtype)
+    src = either("scatter", ("src", src), ("value", value))
+    if src is None:
+        raise ArgumentError(f"scatter: give what to write, as src or value{at_line()}")
+    src = cast(as_tensor(src), x.dtype)
     if reduce is not None:
         return _scatter_combined(x, axis, index, src, reduce)
     if src.ndim:

@@ -284,6 +284,7 @@ ROWS = [
         [
             bad(IndexingError, "index 9", real(3), 0, np.array([9]), 1.0),
             bad(DTypeError, "holds integers", real(3), 0, real(2), 1.0),
+            bad(ArgumentError, "as src or value", real(3), 0, index(2, high=3)),
             bad(ShapeError, "src", real(3), 0, index(2, high=3), real(1)),
             bad(
                 ArgumentError, "reduce='mean'", real(3), 0, index(2, high=3), real(2), reduce="mean"
