@@ -95,7 +95,7 @@ def measure(library: str) -> dict[str, float]:
     found = {}
     for shape in SHAPES:
         for name, step in STEPS[library](*inputs(shape)):
-            for _ in range(4):
+            for _ in range(20):  # what is run 16 times is compiled
                 step()
             best, end = float("inf"), time.perf_counter() + 0.15
             while time.perf_counter() < end:
