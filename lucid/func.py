@@ -7,32 +7,25 @@ the result where an outer transform is watching. Arguments and results are pytre
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from lucid.associative import associative_scan
 from lucid.checkpoint import checkpoint, checkpoint_name, saved_residuals
 from lucid.control import cond, fori_loop, map, scan, switch, while_loop
-from lucid.errors import DTypeError, LucidError, ShapeError
+from lucid.errors import DTypeError, ShapeError
 from lucid.implicit import fixed_point, linear_solve, root
-from lucid.ir.binding import fresh
-from lucid.ir.cut import Cut
-from lucid.ir.modes import local
 from lucid.ir.pytree import flatten, unflatten
-from lucid.ir.sharing import node_of, storage_of, tensor_of
 from lucid.ir.source import at_line
-from lucid.ir.tape import TRACE, Traced, is_recording, residual, wrap
-from lucid.ir.template import find_cut
 from lucid.ir.tracing import function_name
 from lucid.ir.types import is_differentiable
+from lucid.jacobians import hessian, jacfwd, jacobian, jacrev
 from lucid.mapping import vmap
 from lucid.ops.promote import as_tensor, cast
 from lucid.rules import custom_jvp, custom_vjp
-from lucid.transforms.constants import filled, unit_rows, zeros_like
-from lucid.transforms.differentiate import prepare, pullback, pushforward
-from lucid.transforms.vmap import Batched
-from lucid.transforms.vmap import vmap as vmap_graph
+from lucid.runs import ArgNums, Run, choose
+from lucid.transforms.constants import filled
+from lucid.transforms.differentiate import pullback, pushforward
 
 __all__ = [
     "associative_scan", "checkpoint", "checkpoint_name", "cond", "custom_jvp", "custom_vjp",
@@ -40,126 +33,6 @@ __all__ = [
     "jacrev", "jvp", "linear_solve", "linearize", "map", "root", "saved_residuals", "scan",
     "switch", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
-
-ArgNums = int | Sequence[int]
-
-
-class Run:
-    """One run of a function on fresh inputs: what it returned, and the Cut in between.
-
-    inputs      the tensors it was called with, fresh
-    outputs     the leaves of its result
-    outer       flags of whatever outside was watching the arguments or captured values
-    """
-
-    def __init__(
-        self, f: Callable[..., Any], primals: Sequence[Any], what: str, has_aux: bool = False
-    ) -> None:
-        self.what = what
-        given, self.in_tree = flatten(tuple(primals))
-        self.primals = [as_tensor(x) for x in given]
-        check_differentiable(primals, what)
-        self.inputs = [fresh(x) for x in self.primals]
-        before = local.grad
-        local.grad = True
-        try:
-            result = f(*unflatten(self.in_tree, self.inputs))
-        finally:
-            local.grad = before
-        self.aux: Any = None
-        if has_aux:
-            if not isinstance(result, tuple) or len(result) != 2:
-                raise LucidError(
-                    f"{what}: with has_aux the function returns (output, aux){at_line()}"
-                )
-            result, self.aux = result
-        leaves, self.out_tree = flatten(result)
-        self.outputs = [as_tensor(y) for y in leaves]
-        ends = [node_of(y) for y in self.outputs]
-        self.cut: Cut = find_cut(ends, [node_of(x) for x in self.inputs])
-        self.outer = 0
-        for node in [x.node for x in self.primals] + [self.cut.slots[s] for s in self.cut.captured]:
-            if node is not None:
-                self.outer |= node.flags
-
-    @property
-    def record(self) -> bool:
-        return (bool(self.outer) and local.grad) or self.tracing
-
-    @property
-    def tracing(self) -> bool:
-        """True where an outer transform or recording wants every equation, constants too."""
-        return bool(self.outer & TRACE) or is_recording()
-
-    def zeros(self, x: Any) -> Any:
-        return zeros_like(x, self.tracing)
-
-    def release(self, tree: Any) -> Any:
-        """Results as the caller may keep them: off this run's tape, on that of outer watchers."""
-        leaves, structure = flatten(tree)
-        return unflatten(structure, [self.released(x) for x in leaves])
-
-    def released(self, x: Any) -> Any:
-        if not isinstance(x, Traced) or x.node is None:
-            return x
-        if not self.record:
-            if x.value is None:
-                return x
-            out = wrap(x.value)
-            # a write to it is a write to what a pullback may have saved
-            out.storage = storage_of(x)
-            return out
-        if not self.outer & TRACE:
-            x.node.flags &= ~TRACE
-        return x
-
-    def result(self) -> Any:
-        return self.release(unflatten(self.out_tree, self.outputs))
-
-    def pull(self, cotangents: Sequence[Any]) -> list[Any]:
-        """Cotangents of the inputs, zeros where an input was not used."""
-        grads = pullback(self.cut, cotangents, self.record)
-        return [
-            self.zeros(x) if g is None else self.released(g) for x, g in zip(self.primals, grads)
-        ]
-
-    def push(self, tangents: Sequence[Any]) -> list[Any]:
-        """Tangents of the outputs, zeros where an output does not depend on the inputs."""
-        ts = pushforward(self.cut, tangents, self.record)
-        return [self.zeros(y) if t is None else self.released(t) for y, t in zip(self.outputs, ts)]
-
-
-def check_differentiable(primals: Sequence[Any], what: str) -> None:
-    """Refuse an argument without a derivative; integers beside floats in a pytree are constants."""
-    for argument in primals:
-        dtypes = [as_tensor(x).dtype for x in flatten(argument)[0]]
-        if dtypes and not any(is_differentiable(dtype) for dtype in dtypes):
-            raise DTypeError(
-                f"{what}: an argument of dtype {dtypes[0]} has no derivative; pass floats, "
-                f"or leave it out of argnums{at_line()}"
-            )
-
-
-def choose(
-    f: Callable[..., Any], argnums: ArgNums, args: Sequence[Any], kwargs: Any
-) -> tuple[Any, list[Any]]:
-    """`f` as a function of the chosen arguments alone, and those arguments."""
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    for number in numbers:
-        if not -len(args) <= number < len(args):
-            raise LucidError(
-                f"argnums {number} is out of range: {function_name(f)} was called with {len(args)} "
-                f"positional arguments{at_line()}"
-            )
-    numbers = tuple(number % len(args) for number in numbers)
-
-    def chosen(*values: Any) -> Any:
-        full = list(args)
-        for number, value in zip(numbers, values):
-            full[number] = value
-        return f(*full, **kwargs)
-
-    return chosen, [args[number] for number in numbers]
 
 
 def scalar_seed(run: Run) -> list[Any]:
@@ -323,165 +196,6 @@ def linearize(f: Callable[..., Any], *primals: Any) -> Any:
         return unflatten(run.out_tree, [run.released(t) if not record else t for t in ts])
 
     return run.result(), jvp_fn
-
-
-def batched_derivative(mode: str, run: Run, seeds: Sequence[Any], n: int) -> list[Any]:
-    """The pullback or pushforward of `n` seeds at once, in axis 0 of their tensors (None: zero)."""
-    prepared = prepare(mode, run.cut, [s is not None for s in seeds])
-    nodes = prepared.nodes(run.cut)
-    known = [tensor_of(node) if run.record else wrap(residual(node)) for node in nodes]
-    inputs = [Batched(x, False) for x in known]
-    inputs += [Batched(seeds[i], True) for i in prepared.derivative.seeds]
-    inputs += [Batched(wrap(array), False) for array in prepared.derivative.constants]
-    outs = vmap_graph(prepared.derivative.graph, n, inputs)
-    full = [
-        y.tensor if y.batched else as_tensor(y.tensor).expand((n, *y.tensor.shape)) for y in outs
-    ]
-    return prepared.derivative.spread(full)
-
-
-def jacobian_blocks(
-    mode: str, run: Run, sources: Sequence[Any], targets: Sequence[Any], chunk_size: int | None
-) -> list[list[Any]]:
-    """For each target, for each source: d/d(source) with the source's axes in front."""
-    sizes = [math.prod(s.shape) for s in sources]
-    total = sum(sizes)
-    step = chunk_size or max(total, 1)
-    rows: list[list[Any]] = [[] for _ in targets]
-    for start in range(0, total, step):
-        stop = min(start + step, total)
-        seeds, offset = [], 0
-        for source, size in zip(sources, sizes):
-            seeds.append(unit_rows(source, offset, start, stop, run.tracing))
-            offset += size
-        outs = batched_derivative(mode, run, seeds, stop - start)
-        for row, target, out in zip(rows, targets, outs):
-            zeros = filled(0.0, (stop - start, *target.shape), target.dtype, run.tracing)
-            row.append(zeros if out is None else out)
-    blocks = []
-    for row, target in zip(rows, targets):
-        whole = row[0] if len(row) == 1 else concatenated(row, target)
-        parts, offset = [], 0
-        for source, size in zip(sources, sizes):
-            part = whole if size == total else whole[offset : offset + size]
-            parts.append(part.reshape(*source.shape, *target.shape))
-            offset += size
-        blocks.append(parts)
-    return blocks
-
-
-def concatenated(rows: Sequence[Any], target: Any) -> Any:
-    from lucid.ops.joining import cat
-
-    return cat(rows, 0) if rows else filled(0.0, (0, *target.shape), target.dtype, False)
-
-
-def jacrev(
-    f: Callable[..., Any],
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    chunk_size: int | None = None,
-) -> Callable[..., Any]:
-    """The Jacobian by reverse mode: one pullback of all unit cotangents at once.
-
-    >>> import lucid
-    >>> lucid.func.jacrev(lambda x: x * x)(lucid.tensor([1.0, 2.0]))
-    Tensor([[2., 0.],
-            [0., 4.]])
-    """
-
-    @functools.wraps(f)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        return run_jacobian(f, argnums, has_aux, chunk_size, args, kwargs, lambda run: "vjp")
-
-    return wrapped
-
-
-def jacfwd(
-    f: Callable[..., Any],
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    chunk_size: int | None = None,
-) -> Callable[..., Any]:
-    """The Jacobian by forward mode: one pushforward of all unit tangents at once."""
-
-    @functools.wraps(f)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        return run_jacobian(f, argnums, has_aux, chunk_size, args, kwargs, lambda run: "jvp")
-
-    return wrapped
-
-
-def jacobian(
-    f: Callable[..., Any],
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    chunk_size: int | None = None,
-) -> Callable[..., Any]:
-    """The Jacobian, forward where there are fewer inputs than outputs, reverse otherwise."""
-
-    def mode(run: Run) -> str:
-        n_in = sum(math.prod(x.shape) for x in run.inputs)
-        n_out = sum(math.prod(y.shape) for y in run.outputs)
-        return "jvp" if n_in < n_out else "vjp"
-
-    @functools.wraps(f)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        return run_jacobian(f, argnums, has_aux, chunk_size, args, kwargs, mode)
-
-    return wrapped
-
-
-def run_jacobian(
-    f: Callable[..., Any],
-    argnums: ArgNums,
-    has_aux: bool,
-    chunk_size: int | None,
-    args: Sequence[Any],
-    kwargs: Any,
-    mode_of: Callable[[Run], str],
-) -> Any:
-    chosen, primals = choose(f, argnums, args, kwargs)
-    run = Run(chosen, primals, f"jacobian of {function_name(f)}", has_aux)
-    for y in run.outputs:
-        if not is_differentiable(y.dtype):
-            raise DTypeError(
-                f"{run.what}: an output of dtype {y.dtype} has no derivative{at_line()}"
-            )
-    mode = mode_of(run)
-    if mode == "vjp":
-        by_input = jacobian_blocks(mode, run, run.outputs, run.inputs, chunk_size)
-        table = [[by_input[i][o] for i in range(len(run.inputs))] for o in range(len(run.outputs))]
-    else:
-        by_output = jacobian_blocks(mode, run, run.inputs, run.outputs, chunk_size)
-        table = [
-            [axes_behind(block, x.ndim) for block, x in zip(row, run.inputs)] for row in by_output
-        ]
-    trees = []
-    for row in table:
-        tree = unflatten(run.in_tree, [run.released(block) for block in row])
-        trees.append(tree[0] if isinstance(argnums, int) else tree)
-    result = unflatten(run.out_tree, trees)
-    return (result, run.release(run.aux)) if has_aux else result
-
-
-def axes_behind(block: Any, n: int) -> Any:
-    """The first `n` axes moved to the end."""
-    order = (*range(n, block.ndim), *range(n))
-    return block.permute(order) if n and block.ndim > n else block
-
-
-def hessian(
-    f: Callable[..., Any], argnums: ArgNums = 0, chunk_size: int | None = None
-) -> Callable[..., Any]:
-    """The matrix of second derivatives of a scalar function: forward mode over reverse mode.
-
-    >>> import lucid
-    >>> lucid.func.hessian(lambda x: (x ** 3).sum())(lucid.tensor([1.0, 2.0]))
-    Tensor([[ 6.,  0.],
-            [ 0., 12.]])
-    """
-    return jacfwd(jacrev(f, argnums), argnums, chunk_size=chunk_size)
 
 
 def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:

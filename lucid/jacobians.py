@@ -1,0 +1,315 @@
+"""Jacobians and Hessians: all unit seeds at once, in parts that fit into memory, or by colours.
+
+LUCID_JACOBIAN_BYTES bounds the memory for intermediate values, 1 GiB unless told.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import DTypeError, LucidError, ShapeError
+from lucid.ir.pytree import unflatten
+from lucid.ir.sharing import tensor_of
+from lucid.ir.source import at_line
+from lucid.ir.tape import residual, wrap
+from lucid.ir.tracing import function_name
+from lucid.ir.types import is_differentiable
+from lucid.ops.promote import as_tensor
+from lucid.runs import ArgNums, Run, choose
+from lucid.transforms.constants import filled, unit_rows
+from lucid.transforms.differentiate import prepare
+from lucid.transforms.vmap import Batched
+from lucid.transforms.vmap import vmap as vmap_graph
+
+JACOBIAN_BYTES = 1 << 30
+
+
+def batched_derivative(mode: str, run: Run, seeds: Sequence[Any], n: int) -> list[Any]:
+    """The pullback or pushforward of `n` seeds at once, in axis 0 of their tensors (None: zero)."""
+    prepared = prepare(mode, run.cut, [s is not None for s in seeds])
+    nodes = prepared.nodes(run.cut)
+    known = [tensor_of(node) if run.record else wrap(residual(node)) for node in nodes]
+    inputs = [Batched(x, False) for x in known]
+    inputs += [Batched(seeds[i], True) for i in prepared.derivative.seeds]
+    inputs += [Batched(wrap(array), False) for array in prepared.derivative.constants]
+    outs = vmap_graph(prepared.derivative.graph, n, inputs)
+    full = [
+        y.tensor if y.batched else as_tensor(y.tensor).expand((n, *y.tensor.shape)) for y in outs
+    ]
+    return prepared.derivative.spread(full)
+
+
+def rows_that_fit(mode: str, run: Run, n_seeds: int, total: int) -> int:
+    """How many seeds at once stay within the bound of memory, LUCID_JACOBIAN_BYTES."""
+    bound = int(os.environ.get("LUCID_JACOBIAN_BYTES", JACOBIAN_BYTES))
+    graph = prepare(mode, run.cut, [True] * n_seeds).derivative.graph
+    return max(1, min(bound // max(most_alive(graph), 1), total))
+
+
+def most_alive(graph: Any) -> int:
+    """The greatest number of bytes that are needed at once to compute a Graph."""
+    last: dict[Any, int] = {}
+    for i, eqn in enumerate(graph.equations):
+        last.update(dict.fromkeys(eqn.inputs, i))
+    last.update(dict.fromkeys(graph.outputs, len(graph.equations)))
+    alive = most = 0
+    ends: dict[int, int] = {}
+    for i, eqn in enumerate(graph.equations):
+        for y in eqn.outputs:
+            size = y.type.size * y.type.dtype.itemsize
+            alive += size
+            ends[last.get(y, i)] = ends.get(last.get(y, i), 0) + size
+        most = max(most, alive)
+        alive -= ends.pop(i, 0)
+    return most
+
+
+def jacobian_blocks(
+    mode: str, run: Run, sources: Sequence[Any], targets: Sequence[Any], chunk_size: int | None
+) -> list[list[Any]]:
+    """For each target, for each source: d/d(source) with the source's axes in front."""
+    sizes = [math.prod(s.shape) for s in sources]
+    total = sum(sizes)
+    step = chunk_size or rows_that_fit(mode, run, len(sources), total)
+    rows: list[list[Any]] = [[] for _ in targets]
+    for start in range(0, total, step):
+        stop = min(start + step, total)
+        seeds, offset = [], 0
+        for source, size in zip(sources, sizes):
+            seeds.append(unit_rows(source, offset, start, stop, run.tracing))
+            offset += size
+        outs = batched_derivative(mode, run, seeds, stop - start)
+        for row, target, out in zip(rows, targets, outs):
+            zeros = filled(0.0, (stop - start, *target.shape), target.dtype, run.tracing)
+            row.append(zeros if out is None else out)
+    blocks = []
+    for row, target in zip(rows, targets):
+        whole = row[0] if len(row) == 1 else concatenated(row, target)
+        parts, offset = [], 0
+        for source, size in zip(sources, sizes):
+            part = whole if size == total else whole[offset : offset + size]
+            parts.append(part.reshape(*source.shape, *target.shape))
+            offset += size
+        blocks.append(parts)
+    return blocks
+
+
+def concatenated(rows: Sequence[Any], target: Any) -> Any:
+    from lucid.ops.joining import cat
+
+    return cat(rows, 0) if rows else filled(0.0, (0, *target.shape), target.dtype, False)
+
+
+def jacrev(
+    f: Callable[..., Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """The Jacobian by reverse mode: one pullback of all unit cotangents at once.
+
+    >>> import lucid
+    >>> lucid.func.jacrev(lambda x: x * x)(lucid.tensor([1.0, 2.0]))
+    Tensor([[2., 0.],
+            [0., 4.]])
+    """
+
+    @functools.wraps(f)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return run_jacobian(f, argnums, has_aux, chunk_size, args, kwargs, lambda run: "vjp")
+
+    return wrapped
+
+
+def jacfwd(
+    f: Callable[..., Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """The Jacobian by forward mode: one pushforward of all unit tangents at once."""
+
+    @functools.wraps(f)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return run_jacobian(f, argnums, has_aux, chunk_size, args, kwargs, lambda run: "jvp")
+
+    return wrapped
+
+
+def jacobian(
+    f: Callable[..., Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    *,
+    sparsity: Any = None,
+) -> Callable[..., Any]:
+    """The Jacobian, forward where there are fewer inputs than outputs, reverse otherwise.
+
+    chunk_size    how many rows or columns at once; by default as many as fit into the memory bound
+                  (LUCID_JACOBIAN_BYTES, 1 GiB)
+    sparsity      "auto" finds which elements depend on which from the Graph, a SciPy sparse matrix
+                  says it; the result is a SciPy sparse matrix then, from as few products as its
+                  colours: one flat axis for all outputs, and one for the argument
+
+    >>> import lucid
+    >>> x = lucid.tensor([1.0, 2.0, 3.0])
+    >>> lucid.func.jacobian(lambda x: x[1:] * x[:-1], sparsity="auto")(x).toarray()
+    array([[2., 1., 0.],
+           [0., 3., 2.]], dtype=float32)
+    """
+    if sparsity is not None:
+        return sparse_jacobian(f, argnums, has_aux, chunk_size, sparsity)
+
+    def mode(run: Run) -> str:
+        n_in = sum(math.prod(x.shape) for x in run.inputs)
+        n_out = sum(math.prod(y.shape) for y in run.outputs)
+        return "jvp" if n_in < n_out else "vjp"
+
+    @functools.wraps(f)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return run_jacobian(f, argnums, has_aux, chunk_size, args, kwargs, mode)
+
+    return wrapped
+
+
+def run_jacobian(
+    f: Callable[..., Any],
+    argnums: ArgNums,
+    has_aux: bool,
+    chunk_size: int | None,
+    args: Sequence[Any],
+    kwargs: Any,
+    mode_of: Callable[[Run], str],
+) -> Any:
+    chosen, primals = choose(f, argnums, args, kwargs)
+    run = Run(chosen, primals, f"jacobian of {function_name(f)}", has_aux)
+    for y in run.outputs:
+        if not is_differentiable(y.dtype):
+            raise DTypeError(
+                f"{run.what}: an output of dtype {y.dtype} has no derivative{at_line()}"
+            )
+    mode = mode_of(run)
+    if mode == "vjp":
+        by_input = jacobian_blocks(mode, run, run.outputs, run.inputs, chunk_size)
+        table = [[by_input[i][o] for i in range(len(run.inputs))] for o in range(len(run.outputs))]
+    else:
+        by_output = jacobian_blocks(mode, run, run.inputs, run.outputs, chunk_size)
+        table = [
+            [axes_behind(block, x.ndim) for block, x in zip(row, run.inputs)] for row in by_output
+        ]
+    trees = []
+    for row in table:
+        tree = unflatten(run.in_tree, [run.released(block) for block in row])
+        trees.append(tree[0] if isinstance(argnums, int) else tree)
+    result = unflatten(run.out_tree, trees)
+    return (result, run.release(run.aux)) if has_aux else result
+
+
+def axes_behind(block: Any, n: int) -> Any:
+    """The first `n` axes moved to the end."""
+    order = (*range(n, block.ndim), *range(n))
+    return block.permute(order) if n and block.ndim > n else block
+
+
+def hessian(
+    f: Callable[..., Any],
+    argnums: ArgNums = 0,
+    chunk_size: int | None = None,
+    *,
+    sparsity: Any = None,
+) -> Callable[..., Any]:
+    """The matrix of second derivatives of a scalar function: forward mode over reverse mode.
+
+    `chunk_size` and `sparsity` are those of `jacobian`.
+
+    >>> import lucid
+    >>> lucid.func.hessian(lambda x: (x ** 3).sum())(lucid.tensor([1.0, 2.0]))
+    Tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    if sparsity is not None:
+        return jacobian(jacrev(f, argnums), argnums, chunk_size=chunk_size, sparsity=sparsity)
+    return jacfwd(jacrev(f, argnums), argnums, chunk_size=chunk_size)
+
+
+# By colours
+
+
+def sparse_jacobian(
+    f: Callable[..., Any], argnums: ArgNums, has_aux: bool, chunk_size: int | None, sparsity: Any
+) -> Callable[..., Any]:
+    @functools.wraps(f)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        chosen, primals = choose(f, argnums, args, kwargs)
+        run = Run(chosen, primals, f"jacobian of {function_name(f)}", has_aux)
+        if run.record:
+            raise LucidError(
+                f"{run.what}: a sparse Jacobian is SciPy's and cannot be differentiated or "
+                f"jitted{at_line()}"
+            )
+        result = sparse_blocks(run, chunk_size, sparsity)
+        return (result, run.release(run.aux)) if has_aux else result
+
+    return wrapped
+
+
+def sparse_blocks(run: Run, chunk_size: int | None, sparsity: Any) -> Any:
+    """The Jacobian of all outputs by all inputs, by products with the colours of its pattern."""
+    from lucid.sparsity import coloured, decompressed, pattern_of
+
+    if isinstance(sparsity, str):
+        if sparsity != "auto":
+            raise LucidError(f"{run.what}: sparsity is 'auto' or a pattern{at_line()}")
+        captured = [residual(run.cut.slots[slot]) for slot in run.cut.captured]
+        pattern = pattern_of(run.cut.graph("f"), len(run.inputs), captured)
+    else:
+        pattern = sparsity.astype(bool).tocsr()
+    sizes = [sum(math.prod(x.shape) for x in xs) for xs in (run.outputs, run.inputs)]
+    if list(pattern.shape) != sizes:
+        raise ShapeError(f"{run.what}: a pattern of shape {pattern.shape}, not {sizes}{at_line()}")
+    forward, backward = coloured(pattern), coloured(pattern.T.tocsr())
+    if forward.max(initial=-1) <= backward.max(initial=-1):
+        products = coloured_products("jvp", run, run.inputs, forward, chunk_size)
+        return decompressed(pattern, forward, products)
+    products = coloured_products("vjp", run, run.outputs, backward, chunk_size)
+    return decompressed(pattern.T.tocsr(), backward, products).T.tocsr()
+
+
+def coloured_products(
+    mode: str, run: Run, sources: Sequence[Any], colours: Any, chunk_size: int | None
+) -> np.ndarray:
+    """A row for every colour: the derivative in the direction of all elements of that colour."""
+    count = int(colours.max(initial=-1)) + 1
+    step = chunk_size or rows_that_fit(mode, run, len(sources), count)
+    targets = run.outputs if mode == "jvp" else run.inputs
+    rows = []
+    for start in range(0, count, max(step, 1)):
+        stop = min(start + step, count)
+        directions = colours == np.arange(start, stop)[:, None]
+        seeds, offset = [], 0
+        for x in sources:
+            size = math.prod(x.shape)
+            part = directions[:, offset : offset + size].astype(x.dtype)
+            seeds.append(wrap(part.reshape(stop - start, *x.shape)))
+            offset += size
+        outs = batched_derivative(mode, run, seeds, stop - start)
+        rows.append(
+            np.concatenate(
+                [
+                    np.zeros((stop - start, math.prod(t.shape)), t.dtype)
+                    if out is None
+                    else np.asarray(out).reshape(stop - start, -1)
+                    for out, t in zip(outs, targets)
+                ],
+                axis=1,
+            )
+        )
+    n = sum(math.prod(t.shape) for t in targets)
+    return np.concatenate(rows) if rows else np.zeros((0, n), targets[0].dtype)
