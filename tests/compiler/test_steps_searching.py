@@ -1,4 +1,4 @@
-"""Searching in sorted rows and combining at indices, compiled."""
+"""Searching in sorted rows, combining at indices and the digits of numbers, compiled."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from lucid.errors import IndexingError
 from lucid.ops.combining import CombineAlong
-from lucid.ops.digits import Gcd, Nextafter
+from lucid.ops.digits import Frexp, Gcd, Nextafter
 from lucid.ops.searching import Searchsorted
 from tests.compiler.steps import DTYPES, check, compiled, numbers
 
@@ -67,3 +67,12 @@ def test_common_divisors(dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_neighbours_of_numbers(dtype):
     check(Nextafter(), numbers(dtype, 3, 50), numbers(dtype, 50, seed=1))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_mantissas_and_exponents(dtype):
+    edges = np.array([0.0, -0.0, 6e-8, 1.0, -3.0, np.inf, np.nan], dtype)
+    check(Frexp(), edges)
+    check(Frexp(), numbers(dtype, 3, 50)[:, ::2].T)
+    check(Frexp(), numbers(dtype, 0, 2))
+    check(Frexp(), numbers(dtype))

@@ -31,6 +31,7 @@ STEPS = {
     "Eigvals": "steps.spectra.EigStep",
     "Eigvalsh": "steps.spectra.EighStep",
     "Fft": "steps.fourier.FourierStep",
+    "Frexp": "steps.foreign.FrexpStep",
     "Full": "steps.joining.FullStep",
     "Irfft": "steps.fourier.FourierStep",
     "LastWrite": "steps.indexing.LastWriteStep",

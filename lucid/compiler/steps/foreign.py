@@ -185,6 +185,29 @@ class ForeignStep:
         return work
 
 
+class FrexpStep:
+    """The mantissa and the exponent of every element, by NumPy's loop of two results."""
+
+    @staticmethod
+    def loop(eqn: Equation) -> InnerLoop | None:
+        char = eqn.inputs[0].type.dtype.char
+        return inner_loop(np.frexp, f"{char}->{char}i")
+
+    @staticmethod
+    def accepts(eqn: Equation) -> bool:
+        return FrexpStep.loop(eqn) is not None
+
+    @staticmethod
+    def lower(layout: Any, eqn: Equation) -> list[Any]:
+        loop, outs = FrexpStep.loop(eqn), [layout.array(var) for var in eqn.outputs]
+        assert loop is not None
+        if outs[0].type.size == 0:
+            return []
+        work: list[Any] = []
+        x = spread(layout, layout.array(eqn.inputs[0]), outs[0], work, label_of(eqn))
+        return [*work, ForeignWork(loop, [x, *outs], outs[0].type.size, label_of(eqn))]
+
+
 def spread(layout: Any, x: Array, out: Array, work: list[Any], label: str) -> Array:
     """An operand whose elements lie at equal distances in the order of the result's, or one."""
     if x.type.size == 1:
