@@ -37,8 +37,8 @@ def overwritten(
     for number, step in enumerate(steps):
         if not isinstance(step, Group):
             x, y = replaced(step.equation, readings)
-            if x is not None and last.get(x) == number and (x in free or reserved.get(x) is y):
-                out[y] = x
+            if x is not None and last.get(x) == number and (x in free or x in reserved):
+                out[y] = x  # for reserved ones `written_into` sees to it that the right one follows
             continue
         inside = InsideGroup(step, readings)
         dying = [x for x in inside.places if last.get(x) == number]
@@ -58,17 +58,24 @@ def written_into(
 ) -> dict[Var, Var]:
     """The outputs y that are computed in the memory of the input x that is reserved for them.
 
-    Either y is written over x, or x is read for the last time before anything is written there.
+    Either a chain of results, each written over the one before, leads from x to y, or x is read for
+    the last time before anything is written there.
     """
     out = {}
+    after = {x: y for y, x in over.items()}
     for x, y in reserved.items():
-        if over.get(y) is not x:
+        end = x
+        while end in after:
+            end = after[end]
+        if end is not y:
+            if x in after:
+                del over[after.pop(x)]
             start, var = first[y], y
             while var in over:
                 var = over[var]
                 start = min(start, first.get(var, -1))
             if last.get(x, -1) >= start and last.get(x, -1) < first[y]:
-                del over[y]
+                del after[over.pop(y)]
             elif last.get(x, -1) >= start:
                 continue
         out[y] = x

@@ -253,6 +253,47 @@ def executed(f, *args):
     return p.rows
 
 
+def test_writing_rows_of_a_captured_buffer_copies_it_never():
+    buffer = lucid.zeros(20, 64)
+
+    @jit
+    def f(x):
+        for i in range(20):
+            buffer[i] = x * (i + 1.0)
+
+    for k in range(1, 4):
+        f(lucid.full((64,), float(k)))
+        expected = np.arange(1.0, 21.0)[:, None] * np.full(64, float(k))
+        np.testing.assert_array_equal(buffer.numpy(), expected)
+    assert len(f.last.overwritten) == 1
+    x = lucid.ones(64)
+    assert sum(r.calls for r in executed(f, x) if r.label.startswith("slice_set")) == 20
+    assert buffer[:, 0].tolist() == list(range(1, 21))
+
+
+def test_a_captured_buffer_that_is_read_again_is_not_written_too_early():
+    buffer = lucid.zeros(4)
+
+    @jit
+    def f(x):
+        old = buffer * 1.0
+        before = buffer.clone()
+        buffer[0] = x[0]
+        middle = buffer.sum()
+        buffer[1] = x[1] + old[0]
+        return before, middle, buffer * 2
+
+    a = np.zeros(4)
+    for k in range(1, 4):
+        before, middle, after = f(lucid.tensor([float(k), 10.0 * k]))
+        assert before.tolist() == a.tolist()
+        first = a[0]
+        a[0] = k
+        assert middle.item() == a.sum()
+        a[1] = 10 * k + first
+        assert after.tolist() == (2 * a).tolist() and buffer.tolist() == a.tolist()
+
+
 def test_an_old_value_that_is_still_needed_is_kept():
     @jit
     def f(x):

@@ -1,4 +1,4 @@
-"""Jitted functions under threads, forks, Ctrl-C and caches that fail: right results, no exception."""
+"""Jitted functions under threads, forks, Ctrl-C and failing caches: right results, no exception."""
 
 import os
 import subprocess
