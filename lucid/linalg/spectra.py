@@ -13,6 +13,7 @@ from lucid.ops.conditional import where
 from lucid.ops.contraction import adjoint_matrix, product
 from lucid.ops.eigenvalues import Eig, Eigvals
 from lucid.ops.known import KnownPinv
+from lucid.ops.matrices import hermitian as hermitian_part
 from lucid.ops.promote import cast
 from lucid.ops.spectra import Eigh, Eigvalsh, Svd, Svdvals
 from lucid.ops.ties import row
@@ -131,11 +132,11 @@ def pinv(
     """
     A = matrix("pinv", A, square=bool(hermitian))
     rtol = rcond if rtol is None else rtol
-    constant = A.detach()
     if not hermitian:
-        parts = svd(constant, full_matrices=False)
+        parts = svd(A.detach(), full_matrices=False)
         return pseudo_inverse(A, parts, cutoff(parts.S, A.shape, atol, rtol))
-    values, vectors = eigh(constant)
+    A = hermitian_part(A)
+    values, vectors = eigh(A.detach())
     small = values.abs() <= cutoff(values.abs(), A.shape, atol, rtol)
     inverse = cast(where(small, 0.0, 1.0 / where(small, 1.0, values)), A.dtype)
     known = product(vectors * row(inverse), adjoint_matrix(vectors))
