@@ -58,6 +58,13 @@ def test_softsign_loses_nothing_far_from_zero():
     np.testing.assert_allclose(bend[:4], [0, 2 / 10001**3, -2 / 10001**3, 0], rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_softplus_does_not_overflow_below_a_high_threshold(dtype):
+    x = lucid.tensor(np.array([-1000.0, 15.0, 90.0, 1000.0], dtype))
+    y = F.softplus(x, threshold=2000.0)
+    np.testing.assert_array_equal(y.numpy(), np.logaddexp(x.numpy().astype("f8"), 0).astype(dtype))
+
+
 def test_gelu_is_exact_far_below_zero():
     """-5 Φ(-5) with Φ(-5) = 2.8665157187919333e-07, where 1 + erf has no digit left."""
     y = F.gelu(lucid.tensor([-5.0]))

@@ -21,7 +21,7 @@ from lucid.ops.arguments import explained
 from lucid.ops.arithmetic import abs, sgn
 from lucid.ops.axes import axis_of
 from lucid.ops.conditional import clamp, where
-from lucid.ops.exponential import expm1, logaddexp, sigmoid
+from lucid.ops.exponential import exp, expm1, log1p, logaddexp, sigmoid
 from lucid.ops.movement import slice_axis
 from lucid.ops.promote import as_tensor
 from lucid.ops.special_functions import erfc
@@ -283,14 +283,18 @@ def tanhshrink(input: Any) -> Any:
 
 @explained
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
-    """log(1 + exp(beta x)) / beta, a smooth relu; x itself where beta x is above the threshold."""
+    """log(1 + exp(beta x)) / beta, a smooth relu; x itself where beta x is above the threshold.
+
+    Above 80 (10 in float16) the two are the same number, so that nothing overflows.
+    """
     x, beta = real("softplus", input), number("softplus", beta, "beta")
     if beta == 0:
         raise ArgumentError(f"softplus: beta is 0; it divides{at_line()}")
     scaled = x if beta == 1 else x * beta
-    smooth = logaddexp(scaled, 0.0)
-    smooth = smooth if beta == 1 else smooth / beta
-    return where(scaled > number("softplus", threshold, "threshold"), x, smooth)
+    limit = min(number("softplus", threshold, "threshold"), 10 if x.dtype.itemsize == 2 else 80)
+    above = scaled > limit
+    smooth = log1p(exp(where(above, 0.0, scaled)))
+    return where(above, x, smooth if beta == 1 else smooth / beta)
 
 
 @explained

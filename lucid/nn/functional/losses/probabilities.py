@@ -18,7 +18,7 @@ from lucid.nn.functional.arguments import (
 )
 from lucid.ops.arguments import explained
 from lucid.ops.conditional import clamp, where
-from lucid.ops.exponential import exp, log, log1p, logaddexp
+from lucid.ops.exponential import exp, log, log1p
 
 
 @explained
@@ -78,7 +78,7 @@ def of_logits(x: Any, t: Any, positive: Any = None) -> Any:
     a loss near 0 is exact.
     """
     above = x > 0
-    small = logaddexp(where(above, -x, x), 0.0)
+    small = log1p(exp(where(above, -x, x)))
     if positive is None:
         return where(above, (1 - t) * x, -t * x) + small
     ones = t * positive
