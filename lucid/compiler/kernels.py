@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from lucid.compiler.kernel import Kernel, Request, load_all
 from lucid.compiler.nest import Structure
 
 KEPT = 4096
+FEWEST = 3  # kernels that are worth a module of their own
+MODULE = 10  # what a kernel costs to compile beside its values, in values
 
 _known: OrderedDict[Any, Kernel] = OrderedDict()
 _lock = RLock()
@@ -49,7 +52,7 @@ def kernels_of(sources: Iterable[Structure | TextKernel]) -> dict[Any, Kernel]:
         ]
         nests = {name_of(s): s for s in missing if isinstance(s, Structure)}
         if nests:
-            requests.append(nest_request(nests))
+            requests += nest_requests(nests)
         for loaded in load_all(requests):
             for name, kernel in loaded.items():
                 source = nests.get(name) or next(
@@ -64,8 +67,20 @@ def kernels_of(sources: Iterable[Structure | TextKernel]) -> dict[Any, Kernel]:
         return found
 
 
+def nest_requests(nests: dict[str, Structure]) -> list[Request]:
+    """New kernels of nests: a few together, in as many parts as can be compiled at once."""
+    parts = max(1, min(os.cpu_count() or 1, len(nests) // FEWEST))
+    shares: list[list[str]] = [[] for _ in range(parts)]
+    work = [0] * parts
+    for name in sorted(nests, key=lambda name: (-len(nests[name].values), name)):
+        least = work.index(min(work))
+        shares[least].append(name)
+        work[least] += MODULE + len(nests[name].values)
+    return [nest_request({name: nests[name] for name in sorted(share)}) for share in shares]
+
+
 def nest_request(nests: dict[str, Structure]) -> Request:
-    """New kernels of nests, to be compiled together."""
-    names = tuple(sorted(nests))
+    """Kernels of nests that are compiled together."""
+    names = tuple(nests)
     text = f"{emitter.VERSION} {scalars.VERSION} {' '.join(names)}"
-    return Request(names, lambda: emitter.emit({n: nests[n] for n in names}), text.encode())
+    return Request(names, lambda: emitter.emit(nests), text.encode())
