@@ -18,6 +18,7 @@ from lucid.ir.graph import Literal
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced, wrap
 from lucid.ir.types import SHORT_NAMES, dtype_of
+from lucid.ops.quiet import quiet
 
 _BOOL, _INT = np.dtype("bool"), np.dtype("int64")
 _KIND = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
@@ -74,7 +75,7 @@ def array_of(data: Any, dtype: Any = None) -> np.ndarray:
     else:
         array = _from_python(data, wanted)
     if wanted is not None:
-        return array.astype(wanted, copy=False)
+        return _converted(array, wanted)
     if array.dtype not in SHORT_NAMES:
         raise DTypeError(
             f"tensor: an array of dtype {array.dtype} cannot be a tensor; convert it to one of "
@@ -83,6 +84,12 @@ def array_of(data: Any, dtype: Any = None) -> np.ndarray:
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     return array
+
+
+@quiet
+def _converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """`array` at a dtype: inf where that holds none so large."""
+    return array.astype(dtype, copy=False)
 
 
 def _from_python(data: Any, wanted: np.dtype | None) -> np.ndarray:
@@ -104,7 +111,7 @@ def _from_python(data: Any, wanted: np.dtype | None) -> np.ndarray:
         )
     if wanted is None and array.dtype.kind in "fc" and not _holds_arrays(data):
         wide = _Default.floating if array.dtype.kind == "f" else complex_of(_Default.floating)
-        array = array.astype(wide)
+        array = _converted(array, wide)
     if wanted is None and array.size == 0 and not _holds_arrays(data):
         array = array.astype(_Default.floating)
     return array

@@ -272,3 +272,10 @@ def test_cdist_of_many_equal_points_has_no_nan_in_its_gradient():
     assert np.isfinite(F.grad(lambda x: lucid.cdist(x, x).sum())(x).numpy()).all()
     with pytest.raises(ArgumentError, match="p >= 0"):
         lucid.pdist(x, -1.0)
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_that_a_dtype_does_not_hold_become_infinite_without_a_warning():
+    same(lucid.tensor([1e300, -1e300]), [INF, -INF])
+    same(lucid.tensor(np.array([1e300]), dtype="float32"), [INF])
+    assert lucid.tensor([NAN], dtype="int32").dtype == np.int32
