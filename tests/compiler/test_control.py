@@ -307,3 +307,35 @@ def test_an_eager_loop_is_compiled_once_it_has_taken_long(monkeypatch):
     for other in results[1:]:
         for a, b in zip(results[0], other):
             np.testing.assert_allclose(a, b, rtol=1e-13)
+
+
+def test_a_carry_of_which_a_part_changes_is_written_in_place():
+    def f(buffer, x):
+        def body(i, buffer):
+            buffer = buffer.clone()
+            buffer[i] = x * i
+            return buffer
+
+        return F.fori_loop(0, 40, body, buffer)
+
+    jitted = lucid.jit(f)
+    buffer, x = lucid.zeros(50, 2000), lucid.ones(2000)
+    jitted(buffer, x)
+    want = np.zeros((50, 2000))
+    want[:40] = np.arange(40)[:, None]
+    np.testing.assert_array_equal(jitted(buffer, x).numpy(), want)
+    np.testing.assert_array_equal(buffer.numpy(), 0)
+    arena = re.search(r"arena (\d+) bytes", str(jitted.graph(buffer, x, stage="planned")))
+    assert int(arena.group(1)) < buffer.numpy().nbytes  # no second place for the buffer
+
+
+def test_carries_that_read_one_another_keep_their_old_values_until_all_are_written():
+    def f(a, b, c):
+        def step(carry, _):
+            a, b, c = carry
+            return (b + c, a * 2.0, a + b), a.sum() + c[0]
+
+        return F.scan(step, (a, b, c), length=5)
+
+    graph = trace(f)(lucid.ones(3), lucid.ones(3), lucid.ones(3))
+    same(graph, arrays_for(graph))

@@ -8,6 +8,7 @@ lie. What a body needs for itself lies in the arena, above what is planned outsi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy as shallow_copy
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 
 from lucid.compiler.arrays import Array
 from lucid.compiler.executable import Segment
-from lucid.compiler.instructions import Block, Loop
+from lucid.compiler.instructions import Block, Cell, Loop, Ref
 from lucid.compiler.plan import Builder
 from lucid.compiler.steps.building import NestWriter, copy, fill, label_of
 from lucid.compiler.steps.stacks import Stack
@@ -43,16 +44,27 @@ def is_native(graph: Graph) -> bool:
     return all(is_native(step) for step in lowered(graph).steps)
 
 
-def inner(outer: Any, graph: Graph, inputs: Sequence[Array], outputs: Sequence[Array]) -> Any:
-    """The layout of a body whose inputs and outputs lie at these places."""
+def inner(
+    outer: Any,
+    graph: Graph,
+    inputs: Sequence[Array],
+    outputs: Sequence[Array],
+    into: Mapping[int, int] | None = None,
+) -> Any:
+    """The layout of a body whose inputs and outputs lie at these places.
+
+    `into` names outputs that may be computed in the place of an input; `in_place` says which are.
+    """
     from lucid.compiler.segment import SegmentLayout
 
     class InnerLayout(SegmentLayout):
         """A layout inside that of another: the same plan, with memory above the other's."""
 
         def __init__(self) -> None:
-            self.lowering = lowered(graph)
+            self.lowering = shallow_copy(lowered(graph))
             own: Graph = self.lowering.graph
+            pairs = [(own.outputs[y], own.inputs[x]) for y, x in (into or {}).items()]
+            self.lowering.into = dict(pairs)
             self.segment = Segment(list(self.lowering.steps))
             self.segment.outputs = list(own.outputs)  # type: ignore[arg-type]
             self.builder = outer.builder
@@ -67,7 +79,10 @@ def inner(outer: Any, graph: Graph, inputs: Sequence[Array], outputs: Sequence[A
             self.lower_steps()
 
         def place_outputs(self, into: Mapping[Var, Var]) -> None:
+            own = self.lowering.graph.outputs
+            self.in_place = {i for i, y in enumerate(own) if y in into}
             self.arrays.update(self.given)  # type: ignore[arg-type]
+            self.arrays.update((y, self.arrays[x]) for y, x in into.items())
 
         def check(self, eqn: Equation) -> int:
             code = outer.check(eqn)
@@ -193,6 +208,26 @@ class SwitchStep:
         return [BranchWork(chosen.address, width, branches, label_of(eqn))]
 
 
+class Carry:
+    """Where a carry lies: in one place if a step can write it where it is read, else in two."""
+
+    def __init__(self, loop: Loop, type: Type) -> None:
+        self.loop = loop
+        self.cells = Cell(loop), Cell(loop)
+        self.now, self.then = (Array.of(Ref(cell), type) for cell in self.cells)
+
+    def stays(self, place: Array) -> None:
+        self.first = place
+        self.loop.enter.append((self.cells[0], place.address))  # type: ignore[arg-type]
+
+    def swaps(self, first: Array, second: Array) -> None:
+        """Begin with the first; the two are exchanged after every step."""
+        self.first = first
+        for cell, place in zip(self.cells, (first, second)):
+            self.loop.enter.append((cell, place.address))  # type: ignore[arg-type]
+        self.loop.step.append((*self.cells, 0))
+
+
 class LoopStep:
     """How `scan` becomes instructions."""
 
@@ -206,18 +241,21 @@ class LoopStep:
         consts, inits, xs = op.parts([layout.array(x) for x in eqn.inputs])
         outs = [layout.array(v) for v in eqn.outputs]
         loop, label = Loop(layout.builder), label_of(eqn)
-        now, then, before = [], [], []
-        for init, out in zip(inits, outs):
-            other = layout.scratch(out.type)
-            first, second = (other, out) if op.length % 2 else (out, other)
-            before += moved(layout, init, first, label)
-            a, b = loop.carry(first.address, second.address)
-            now.append(Array.of(a, out.type))
-            then.append(Array.of(b, out.type))
+        carries = [Carry(loop, init.type) for init in inits]
         rows = [sliding(loop, x, op.reverse) for x in xs]
         ys = [sliding(loop, y, op.reverse) for y in outs[op.n_carry :]]
-        body = inner(layout, op.body, [*consts, *now, *rows], [*then, *ys])
+        given = [*consts, *[c.now for c in carries], *rows]
+        into = {k: op.n_consts + k for k in range(op.n_carry)}
+        body = inner(layout, op.body, given, [*[c.then for c in carries], *ys], into)
         layout.top = body.top
+        before: list[Any] = []
+        for k, (carry, init, out) in enumerate(zip(carries, inits, outs)):
+            if k in body.in_place:
+                carry.stays(out)
+            else:
+                other = layout.scratch(out.type)
+                carry.swaps(*((other, out) if op.length % 2 else (out, other)))
+            before += moved(layout, init, carry.first, label)
         return [LoopWork(loop, op.length, before, body.work, label)]
 
 
@@ -274,14 +312,8 @@ class WhileLayout:
         layout, n = self.layout, numbers.n_carry
         loop = Loop(layout.builder)
         before: list[Any] = []
-        now, then = [], []
-        for init in numbers.inits:
-            type = self.values[init[0]].type
-            first, second = layout.scratch(type), layout.scratch(type)
-            before += summed(layout, [self.values[v] for v in init], first, self.label)
-            a, b = loop.carry(first.address, second.address)
-            now.append(Array.of(a, type))
-            then.append(Array.of(b, type))
+        carries = [Carry(loop, self.values[init[0]].type) for init in numbers.inits]
+        now = [carry.now for carry in carries]
         new = [Stack(layout, y.type) for y in numbers.body.outputs[n:]]
         rows = [self.stacks[s].sliding(loop, numbers.reverse) for s in numbers.stacks]
         if number == 0:
@@ -293,8 +325,17 @@ class WhileLayout:
         consts = [self.values[v] for v in numbers.consts]
         goes_on = layout.scratch(Type(np.dtype("bool"), ())).address
         counter, test = self.test(number, loop, now, goes_on)
-        body = inner(layout, numbers.body, [*consts, *now, *rows], [*then, *written])
+        into = {k: len(consts) + k for k in range(n)}
+        then = [carry.then for carry in carries]
+        body = inner(layout, numbers.body, [*consts, *now, *rows], [*then, *written], into)
         layout.top = body.top
+        for k, (carry, init) in enumerate(zip(carries, numbers.inits)):
+            first = layout.scratch(carry.now.type)
+            if k in body.in_place:
+                carry.stays(first)
+            else:
+                carry.swaps(first, layout.scratch(carry.now.type))
+            before += summed(layout, [self.values[v] for v in init], first, self.label)
         pushes = [s.push() for s in (self.steps, *new)] if number == 0 and self.counts else []
         work = [*body.work, *pushes]
         made = LoopWork(loop, None, before, work, self.label, test, goes_on, counter=counter)
