@@ -102,17 +102,19 @@ class LuFactor(Matrixwise):
     @in_single
     def eval(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         *outer, m, n = a.shape
-        packed = np.empty((*outer, n, m), a.dtype)
+        packed = a.swapaxes(-1, -2).copy()
         pivots = np.empty((*outer, min(m, n)), INT32)
         info = np.zeros(outer, INT32)
         if a.size:
             from scipy.linalg import get_lapack_funcs
 
             getrf = get_lapack_funcs("getrf", dtype=a.dtype)
-            rows = zip(per_matrix(a), per_matrix(packed), pivots.reshape(-1, min(m, n)))
-            for i, (matrix, out, places) in enumerate(rows):
-                lu, swaps, info.reshape(-1)[i : i + 1] = getrf(matrix)
-                out[...], places[...] = lu.T, swaps + 1
+            failed = info.reshape(-1)
+            rows = zip(per_matrix(packed), pivots.reshape(-1, min(m, n)))
+            for i, (out, places) in enumerate(rows):
+                _, swaps, failed[i] = getrf(out.T, overwrite_a=True)
+                places[...] = swaps
+            pivots += 1
         return packed, pivots, info
 
     def jvp(self, ts: tuple[Any, ...], y: tuple[Any, ...], a: Any) -> tuple[Any, None, None]:

@@ -55,10 +55,16 @@ class TriangularSolve(LinearSystem):
         if not b.size:
             return b.copy()
         trsm = get_blas_funcs("trsm", dtype=a.dtype)
-        turned = a.conj().swapaxes(-1, -2) if self.adjoint else a
-        options = {"lower": self.upper == self.adjoint, "diag": self.unit}
-        pairs = zip(per_matrix(turned), per_matrix(b))
-        return np.stack([trsm(1.0, m, rhs, **options) for m, rhs in pairs]).reshape(b.shape)
+        columns = b.swapaxes(-1, -2).copy()
+        options = {
+            "lower": self.upper,  # of the transposed matrix, which lies as BLAS reads it
+            "trans_a": 0 if self.adjoint else 1,
+            "diag": self.unit,
+            "overwrite_b": True,
+        }
+        for m, rhs in zip(per_matrix(a.conj() if self.adjoint else a), per_matrix(columns)):
+            trsm(1.0, m.T, rhs.T, **options)
+        return columns.swapaxes(-1, -2)
 
     def triangle(self, x: Any) -> Any:
         return triu(x, int(self.unit)) if self.upper else tril(x, -int(self.unit))
@@ -102,10 +108,12 @@ class LuSolve(LinearSystem):
         if not b.size:
             return b.copy()
         getrs = get_lapack_funcs("getrs", dtype=a.dtype)
-        factors = zip(per_matrix(packed), pivots.reshape(-1, pivots.shape[-1]) - 1, per_matrix(b))
         trans = 2 if self.adjoint else 0
-        solved = [getrs(lu.T, p, rhs, trans=trans)[0] for lu, p, rhs in factors]
-        return np.stack(solved).reshape(b.shape)
+        columns = b.swapaxes(-1, -2).copy()
+        swaps = pivots.reshape(-1, pivots.shape[-1]) - 1
+        for lu, p, rhs in zip(per_matrix(packed), swaps, per_matrix(columns)):
+            getrs(lu.T, p, rhs.T, trans=trans, overwrite_b=True)
+        return columns.swapaxes(-1, -2)
 
     def jvp(self, ts: tuple[Any, ...], x: Any, a: Any, packed: Any, pivots: Any, b: Any) -> Any:
         ta, tb = ts[0], ts[3]
