@@ -12,7 +12,7 @@ linear. A group of lower level that no step below reads is raised, and computed 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from lucid.compiler.groups import (
@@ -26,12 +26,12 @@ from lucid.compiler.groups import (
     Reading,
     Step,
     aligned,
-    compatible,
     fusible,
     is_number,
     renamed,
     weight_of,
 )
+from lucid.compiler.siblings import join_columns, join_siblings
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ops.creation import Full
 from lucid.ops.movement import Broadcast, Reshape, Transpose
@@ -64,8 +64,8 @@ class Fuser:
                 self.readings[out] = Reading(eqn.inputs[0], (None,) * out.type.ndim, False)
             elif not fit or not self.join(eqn):
                 self.alone(eqn)
-        self.join_siblings()
-        self.join_columns()
+        join_siblings(self)
+        join_columns(self)
         alive = [s for s in self.steps if s not in self.merged]
         place = {eqn: number for number, eqn in enumerate(self.graph.equations)}
         for step in alive:
@@ -343,55 +343,6 @@ class Fuser:
         group.level = max(group.level, peer.level)
         self.merged[peer] = group
         return group, coords
-
-    def join_siblings(self) -> None:
-        """Make one of two groups that read the same large array at the same points.
-
-        Groups of one level do not depend on each other, so any two of them may become one.
-        """
-        readers: dict[Any, Group] = {}
-        for step in self.steps:
-            if not isinstance(step, Group) or step in self.merged:
-                continue
-            group = step
-            for read in self.large_reads(step):
-                other = readers.get((step.level, step.sizes, read))
-                while other in self.merged:
-                    other = self.merged[other]  # type: ignore[index]
-                if other is not None and other is not group and compatible(group, other):
-                    names = {axis: axis for axis in range(len(step.sizes))}
-                    group, _ = self.merge(other, group, names, ())
-            for read in self.large_reads(step):
-                readers[step.level, step.sizes, read] = group
-
-    def join_columns(self) -> None:
-        """Make one of two groups that sum the same columns: a layer norm's two gradients.
-
-        Two and not more, and of levels side by side: what is summed later has left the cache.
-        """
-        latest: dict[Any, Group] = {}
-        alive = [s for s in self.steps if isinstance(s, Group) and s not in self.merged]
-        for group in sorted(alive, key=lambda step: step.level):
-            last = max((a for a, n in enumerate(group.sizes) if n != 1), default=None)
-            if not group.reduced or last in group.reduced:
-                continue
-            key = (group.sizes, group.reduced)
-            other = latest.pop(key, None)
-            near = other is not None and group.level - other.level <= 1
-            if near and self.may_rise(other, group.level) and compatible(group, other):  # type: ignore[arg-type]
-                names = {axis: axis for axis in range(len(group.sizes))}
-                self.merge(group, other, names, ())  # type: ignore[arg-type]
-            else:
-                latest[key] = group
-
-    def large_reads(self, group: Group) -> Iterator[Any]:
-        """Arrays as large as the domain that a group reads from outside, and along which axes."""
-        size = math.prod(group.sizes)
-        for eqn in group.equations:
-            points = group.points[eqn.outputs[0]]
-            for x, first in aligned(eqn, len(points)):
-                if isinstance(x, Var) and x.type.size == size and self.base(x) not in group.coords:
-                    yield x, points[first:]
 
     def may_reduce(self, group: Group, eqn: Equation, coords: Coords, peers: Sequence[Any]) -> bool:
         """One set of reduced axes a group, and no second pass over what is too large for it."""
