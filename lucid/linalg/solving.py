@@ -22,6 +22,7 @@ from lucid.linalg.arguments import (
 from lucid.linalg.spectra import cutoff, pseudo_inverse, svd
 from lucid.ops.arguments import explained
 from lucid.ops.axes import axis_of
+from lucid.ops.complexes import conj
 from lucid.ops.contraction import adjoint_matrix, product
 from lucid.ops.factorisations import LuFactor, Permutation, rows_of, transposed
 from lucid.ops.indexing import PutAlong, TakeAlong
@@ -167,9 +168,8 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
             f"they are what lu_factor gives{at_line()}"
         )
     if not left:
-        x = lu_solve(LU, pivots, adjoint_matrix(transposed_of(name, transposed(B))),
-                     adjoint=not adjoint)  # fmt: skip
-        return adjoint_matrix(x)
+        turned = conj(transposed_of(name, B))  # X A = B is Aᴴ Xᴴ = Bᴴ
+        return adjoint_matrix(lu_solve(LU, pivots, turned, adjoint=not adjoint))
     rows_agree(name, LU, B)
     outer = outer_shape(name, LU, B)
     lu, b = expanded(LU, outer), expanded(B, outer)

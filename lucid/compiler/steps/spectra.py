@@ -142,10 +142,10 @@ class Eigenvalues:
         return Array(columns.ref, type, columns.strides, start)
 
     def copied(self, first: Array) -> Work:
-        type = Type(self.dtype, (*self.outer, self.n, self.n))
         assert self.vectors is not None
-        return move(turned(Array(first.ref, type, first.strides, first.offset)), self.vectors,
-                    self.label)  # fmt: skip
+        type = Type(self.dtype, (*self.outer, self.n, self.n))
+        columns = Array(first.ref, type, first.strides, first.offset)
+        return move(turned(columns), self.vectors, self.label)
 
     def joined(self, columns: Array, imaginary: Array) -> Work:
         """Real columns v, w of a conjugate pair as v + iw and v - iw."""
