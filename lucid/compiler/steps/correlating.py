@@ -24,6 +24,7 @@ from lucid.compiler.steps.convolving import (
     COPY_NS,
     FLOPS_PER_NS,
     grouped,
+    joined,
     keep,
     kinds,
     known,
@@ -50,7 +51,7 @@ from lucid.compiler.steps.windows import (
 from lucid.ir.graph import Equation
 from lucid.ir.types import Type
 
-LENGTH = 128  # vectors of a product, at least, where there are so many
+LENGTH = 96  # vectors of a product, at least, where there are so many
 PARTS_BYTES = 1 << 23
 BLOCK = 32  # elements of the sum of parts at a time
 CHUNKS = 8
@@ -58,7 +59,8 @@ CHUNKS = 8
 CORRELATE_WORDS = (
     *WORDS, "y", "yn", "yg", "ym", "y0", "y1", "y2", "out", "part_bytes", "chunks", "steps",
     "steps_each", "images", "images_each", "image_bytes", "results", "results_each", "result_parts",
-    "rows", "row_table", "vectors", "vector_table", "y_local", "y_row_bytes",
+    "rows", "taps", "all_channels", "channel_parts", "row_table", "vectors", "vector_table",
+    "y_local", "y_row_bytes",
 )  # fmt: skip
 
 
@@ -75,25 +77,34 @@ def correlate_kernel(dtype: str, rows: int, columns: int) -> TextKernel:
     sums = code.space(f"[{rows * columns} x {kinds(dtype)[2]}]")
     with code.loop(code.lo, code.hi) as unit:
         chunk, part = unit % a["chunks"], unit // a["chunks"]
+        c0, part = part % a["channel_parts"] * a["channels"], part // a["channel_parts"]
         m0, g = part % a["result_parts"] * a["results_each"], part // a["result_parts"]
         count = (a["results"] - m0).min(a["results_each"])
-        per_group = a["results"] * a["rows"] * kinds(dtype)[1]
-        out = code.pointer(CORRELATE_WORDS.index("out")).at(chunk * a["part_bytes"] + g * per_group)
+        channels = (a["all_channels"] - c0).min(a["channels"])
+        height = channels * a["taps"]
+        item = kinds(dtype)[1]
+        begin_of = g * a["results"] * a["rows"] + c0 * a["taps"]
+        out = code.pointer(CORRELATE_WORDS.index("out")).at(
+            chunk * a["part_bytes"] + begin_of * item
+        )
         begin = chunk * a["steps_each"]
         with code.loop(begin, (begin + a["steps_each"]).min(a["steps"])) as step:
             tiles = a["n0"] * a["n1"] * a["n2"]
             image = step // tiles * a["images_each"]
             here = (a["images"] - image).min(a["images_each"])
-            gather(code, a, dtype, local, step % tiles, image, here, g, m0, count)
+            here_of = {**a, "channels": channels}
+            gather(code, here_of, dtype, local, step % tiles, image, here, g, m0, count, c0)
             vectors = here * a["vectors"]
             is_first = step.is_("eq", begin)
-            with code.loop(0, count, rows) as m, code.loop(0, a["rows"], columns) as k:
+            with code.loop(0, count, rows) as m, code.loop(0, height, columns) as k:
                 y = local.at(a["y_local"] + m * a["y_row_bytes"])
                 given = [y, local, places, offsets.at(k * 8), sums]
                 passed = [f"ptr {p.name}" for p in given]
                 passed += [f"i64 {vectors.name}", f"i64 {a['y_row_bytes'].name}"]
                 code.line(f"call void @multiply({', '.join(passed)})")
-                add_up(code, a, dtype, (rows, columns), sums, out, m0, count, m, k, is_first)
+                add_up(
+                    code, a, dtype, (rows, columns), sums, out, m0, (count, height), m, k, is_first
+                )
     return TextKernel(name, code.text())
 
 
@@ -108,6 +119,7 @@ def gather(
     g: Int,
     m0: Int,
     count: Int,
+    c0: Int,
 ) -> None:
     """The tiles of some images, of both operands."""
     source, y = code.pointer(WORDS.index("source")), code.pointer(CORRELATE_WORDS.index("y"))
@@ -116,7 +128,7 @@ def gather(
     numbers = [tile // (a["n2"] * a["n1"]), tile // a["n2"] % a["n1"], tile % a["n2"]]
     skipped = [number * a[f"t{i}"] - first[i] for i, number in enumerate(numbers)]
     with code.loop(0, here) as b:
-        begin = source.at((image + b) * a["sn"] + g * a["sg"])
+        begin = source.at((image + b) * a["sn"] + g * a["sg"] + c0 * a["sc"])
         copy_tile(code, a, dtype, begin, local.at(b * a["image_bytes"]), first, "0.0")
     row_bytes = (a["t2"] + (LANES[dtype] - 1)) // LANES[dtype] * (LANES[dtype] * item)
     held = local.at(a["y_local"])
@@ -165,7 +177,7 @@ def add_up(
     sums: Pointer,
     out: Pointer,
     m0: Int,
-    count: Int,
+    size: tuple[Int, Int],
     m: Int,
     k: Int,
     is_first: str,
@@ -175,8 +187,8 @@ def add_up(
     code.declarations[f"declare {element} @{name}({element}, {vector})"] = None
     rows, columns = block
     with (
-        code.loop(0, (count - m).min(rows)) as i,
-        code.loop(0, (a["rows"] - k).min(columns)) as j,
+        code.loop(0, (size[0] - m).min(rows)) as i,
+        code.loop(0, (size[1] - k).min(columns)) as j,
     ):
         place = out.at(((m0 + m + i) * a["rows"] + k + j) * item)
         total = code.load(vector, sums.at((i * columns + j) * 32), 32)
@@ -193,7 +205,9 @@ class CorrelateWork:
 
     windows: Windows
     y: Array
+    strides: tuple[int, ...]  # of y: n, g, m and three axes, in elements
     parts: Array
+    channels: int
     results: int
     results_each: int
     images_each: int
@@ -219,21 +233,24 @@ class CorrelateWork:
         several = (np.arange(self.images_each)[:, None] * image_bytes + places).reshape(-1)
         steps = math.ceil(w.images / self.images_each) * w.tiles
         values = w.words(builder, self.local, self.grain)
-        apart = [stride * w.item for stride in grouped(self.y, w.groups)]
+        apart = [stride * w.item for stride in self.strides]
         parts = math.ceil(self.results / self.results_each)
+        channel_parts = math.ceil(self.channels / w.channels)
         values |= {
             "y": self.y.address, **dict(zip(("yn", "yg", "ym", "y0", "y1", "y2"), apart)),
             "out": self.parts.address, "part_bytes": self.parts.type.size // self.chunks * w.item,
             "chunks": self.chunks, "steps": steps, "steps_each": math.ceil(steps / self.chunks),
             "images": w.images, "images_each": self.images_each, "image_bytes": image_bytes,
             "results": self.results, "results_each": self.results_each, "result_parts": parts,
-            "rows": len(offsets), "row_table": builder.constant(table), "vectors": len(places),
+            "rows": self.channels * len(w.offsets), "taps": len(w.offsets),
+            "all_channels": self.channels, "channel_parts": channel_parts,
+            "row_table": builder.constant(table), "vectors": len(places),
             "vector_table": builder.constant(several),
             "y_local": y_place(w, self.images_each),
             "y_row_bytes": y_row_bytes(w, self.images_each),
         }  # fmt: skip
         args = [values[name] for name in CORRELATE_WORDS]
-        extent = w.groups * parts * self.chunks
+        extent = w.groups * parts * channel_parts * self.chunks
         products = len(several) * w.lanes * len(offsets) * self.results_each
         local = self.images_each * w.local_bytes / w.item
         each = 2.0 * products / FLOPS_PER_NS[w.dtype] + COPY_NS * local
@@ -308,6 +325,21 @@ class SumWork:
             builder.call(kernel, args, blocks, chunks * BLOCK * 0.1, label=self.label)
 
 
+def some_channels(
+    x: Array, strides: tuple[int, ...], groups: int, channels: int, axes: Any, ns: float
+) -> tuple[Windows, int]:
+    """So many channels at a time that products of vectors are long, and how many images."""
+    each = channels
+    while True:
+        w = Windows(x, strides, x.shape[0], groups, each, axes, ns, whole_rows=True)
+        length = len(w.vectors((0, 0, 0)))
+        images = min(w.images, math.ceil(LENGTH / length))
+        fits = images * w.local_bytes <= LOCAL_BYTES and (w.tiles == 1 or length >= LENGTH)
+        if fits or each <= 8:
+            return w, max(1, min(images, LOCAL_BYTES // w.local_bytes))
+        each = math.ceil(channels / (math.ceil(channels / each) + 1))
+
+
 class ConvolutionWeightStep:
     accepts = staticmethod(known)
 
@@ -316,27 +348,25 @@ class ConvolutionWeightStep:
         op: Any = eqn.op
         x, y = (layout.array(v) for v in eqn.inputs)
         out, g = layout.array(eqn.outputs[0]), op.groups
-        axes = tuple(
+        axes = [
             forward_axis(*each)
             for each in zip(
                 spatial(x.shape[2:], 1), spatial(y.shape[2:], 1), spatial(op.size, 1),
                 spatial(op.stride, 1), spatial(op.padding, 0), spatial(op.dilation, 1),
             )
-        )  # fmt: skip
+        ]  # fmt: skip
         m, c = y.shape[1] // g, x.shape[1] // g
         ns = work_of(x.dtype, y.type.size * c * math.prod(op.size))
-        w = Windows(x, grouped(x, g), x.shape[0], g, c, axes, ns, whole_rows=True)  # type: ignore[arg-type]
-        length = len(w.vectors((0, 0, 0)))
-        images = min(w.images, math.ceil(LENGTH / length), max(1, LOCAL_BYTES // w.local_bytes))
-        images = max(1, min(images, w.images * w.tiles // CHUNKS))
+        axes, source, apart = joined(axes, grouped(x, g), grouped(y, g))
+        w, images = some_channels(x, source, g, c, tuple(axes), ns)
         steps = math.ceil(w.images / images) * w.tiles
         nbytes = out.type.size * w.item
         chunks = max(1, min(CHUNKS, steps, PARTS_BYTES // nbytes)) if ns > 20_000 else 1
         chunks = math.ceil(steps / math.ceil(steps / chunks))
-        each = max(8, 2 * LOCAL_BYTES // y_row_bytes(w, images))
+        each = max(8, LOCAL_BYTES // y_row_bytes(w, images))
         each = math.ceil(m / math.ceil(m / each))
         block = block_of(m, c * math.prod(op.size))  # the same for any number of images
-        extent = g * math.ceil(m / each) * chunks
+        extent = g * math.ceil(m / each) * math.ceil(c / w.channels) * chunks
         rows = -(-each // block[0]) * block[0]
         room = y_place(w, images) + rows * y_row_bytes(w, images)
         local, grain = scratch(layout, room, extent)
@@ -347,5 +377,7 @@ class ConvolutionWeightStep:
             else Array(out.ref, kind, (0, 1), out.offset)
         )
         label = label_of(eqn)
-        work = CorrelateWork(w, y, parts, m, each, images, chunks, local, grain, block, label)
+        work = CorrelateWork(
+            w, y, apart, parts, c, m, each, images, chunks, local, grain, block, label
+        )
         return [work, SumWork(parts, out, label)]
