@@ -133,13 +133,15 @@ class Sinker(Rewriter):
         return self.make(Reshape(out.type.shape), shown) if eqn.op.drop else shown
 
     def computes(self, x: Atom) -> bool:
-        """Is `x` computed point by point?"""
-        made = self.producer(x)
-        if made is None:
-            return False
-        if isinstance(made.op, (Broadcast, Transpose, Reshape, Slice)):
-            return self.passes(made) and self.computes(made.inputs[0])
-        return isinstance(made.op, (Elementwise, Pad, Full, Iota)) and self.passes(made)
+        """Is `x` computed point by point, seen through a few views at most?"""
+        for _ in range(MOST_EQUATIONS):
+            made = self.producer(x)
+            if made is None or not self.passes(made):
+                return False
+            if not isinstance(made.op, (Broadcast, Transpose, Reshape, Slice)):
+                return True
+            x = made.inputs[0]
+        return False
 
     # What it takes
 
@@ -165,8 +167,8 @@ class Sinker(Rewriter):
             found.reads.add(x)
             found.stores |= self.computes(x) and x not in self.uses.stored
             return
+        found.equations += 1
         if isinstance(made.op, Elementwise):
-            found.equations += 1
             found.stores |= again and scalar_name(made.op) in scalars.table
         for operand in made.inputs:
             self.look(operand, again, found, seen)

@@ -142,3 +142,17 @@ def test_results_are_the_same_to_the_bit(name):
 def test_they_are_one_kernel_without_memory_between(name):
     f, args = PROGRAMS[name]
     assert count_steps(stages(lucid.ir.trace(f)(*args))["settled"]) == (1, 0)
+
+
+def test_long_chains_of_movement_are_no_trouble():
+    lines = ["graph f(x: f32[9]):"]
+    before = "x"
+    for i in range(0, 6000, 3):
+        lines += [
+            f"    %{i}: f32[8] = slice[starts=(1,), limits=(9,), strides=(1,), drop=()] {before}",
+            f"    %{i + 1}: f32[9] = pad[low=(0,), high=(1,), interior=(0,)] %{i}",
+            f"    %{i + 2}: f32[9] = neg %{i + 1}",
+        ]
+        before = f"%{i + 2}"
+    graph = parse("\n".join([*lines, f"    return {before}"]))
+    verify(sink(graph))
