@@ -20,7 +20,7 @@ import numpy as np
 from lucid.compiler.arrays import Array
 from lucid.compiler.kernels import TextKernel
 from lucid.compiler.plan import Builder
-from lucid.compiler.steps.building import copy, fill, label_of
+from lucid.compiler.steps.building import fill, label_of
 from lucid.compiler.steps.loops import Int, Loops, Pointer, Variable
 from lucid.compiler.steps.windows import (
     CHUNKS,
@@ -263,29 +263,67 @@ def scratch(layout: Any, nbytes: int, extent: int) -> tuple[Array, int]:
     ), grain
 
 
-def packed(
-    layout: Any,
-    weights: Array,
-    shape: tuple[int, ...],
-    strides: tuple[int, ...],
-    rows: int,
-    label: str,
-) -> tuple[Array, list[Any]]:
-    """Weights (G, M, C, three axes) as (G, blocks, C, three axes, rows)."""
-    g, m, *rest = shape
-    blocks, whole = math.ceil(m / rows), m // rows
-    target = layout.workspace("weights", Type(weights.type.dtype, (g, blocks, *rest, rows)))
-    work: list[Any] = []
-    for first, count, height in ((0, whole, rows), (whole, blocks - whole, m - whole * rows)):
-        if count and height:
-            kind = Type(weights.type.dtype, (g, count, *rest, height))
-            apart = (strides[0], strides[1] * rows, *strides[2:], strides[1])
-            given = Array(weights.ref, kind, apart, weights.offset + first * rows * strides[1])
-            there = Array(
-                target.ref, kind, target.strides, target.offset + first * target.strides[1]
-            )
-            work += copy(layout, given, there, label)
-    return target, work
+PACK_WORDS = (
+    "source", "target", "blocks", "results", "channels", "k0", "k1", "k2",
+    "sg", "sm", "sc", "s0", "s1", "s2",
+)  # fmt: skip
+PACK_NS = 0.7  # estimated, for an element
+
+
+@lru_cache(maxsize=32)
+def pack_kernel(dtype: str, rows: int) -> TextKernel:
+    """Weights (G, M, C, three axes) as (G, blocks, C, three axes, rows); units are (g, block, c).
+
+    The last block ends with copies of the last row, whose results nobody reads.
+    """
+    name = f"pack_{dtype}_{rows}"
+    code = Loops(name)
+    a = shared_words(code, PACK_WORDS)
+    element, item, _ = kinds(dtype)
+    taps = a["k0"] * a["k1"] * a["k2"]
+    with code.loop(code.lo, code.hi) as unit:
+        c, place = unit % a["channels"], unit // a["channels"]
+        m, g = place % a["blocks"] * rows, place // a["blocks"]
+        begin = code.pointer(0).at(g * a["sg"] + c * a["sc"])
+        lines = [begin.at((m + i).min(a["results"] - 1) * a["sm"]) for i in range(rows)]
+        target = code.pointer(1).at(unit * taps * (rows * item))
+        with (
+            code.loop(0, a["k0"]) as i,
+            code.loop(0, a["k1"]) as j,
+            code.loop(0, a["k2"]) as k,
+        ):
+            at = i * a["s0"] + j * a["s1"] + k * a["s2"]
+            to = target.at(((i * a["k1"] + j) * a["k2"] + k) * (rows * item))
+            for r, line in enumerate(lines):
+                code.store(element, code.load(element, line.at(at), item), to.at(r * item), item)
+    return TextKernel(name, code.text())
+
+
+@dataclass(eq=False)
+class PackWork:
+    """Weights of this shape and these strides, in elements, laid out for `convolve_kernel`."""
+
+    weights: Array
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    target: Array
+    label: str
+
+    @property
+    def rows(self) -> int:
+        return self.target.shape[-1]
+
+    def kernels(self) -> Sequence[Any]:
+        return (pack_kernel(self.weights.dtype, self.rows),)
+
+    def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
+        g, m, c, *kernel = self.shape
+        blocks, item = math.ceil(m / self.rows), self.weights.type.dtype.itemsize
+        args = [self.weights.address, self.target.address, blocks, m, c, *kernel]
+        args += [stride * item for stride in self.strides]
+        cost = PACK_NS * self.rows * math.prod(kernel)
+        (source,) = self.kernels()
+        builder.call(kernels[source.key], args, g * blocks * c, cost, label=self.label)
 
 
 def convolution(
@@ -300,15 +338,16 @@ def convolution(
 ) -> list[Any]:
     """The work of one convolution; `weights` is read as (G, M, C, three axes) of these strides."""
     block = block_of(shape[1], windows.all_vectors)
-    held, work = packed(layout, weights, shape, strides, block[0], label)
+    blocks = math.ceil(shape[1] / block[0])
+    laid_out = (shape[0], blocks, *shape[2:], block[0])
+    held = layout.workspace("weights", Type(weights.type.dtype, laid_out))
     images = together(windows, len(windows.rows) * shape[1] * windows.item)
     extent = math.ceil(windows.images / images) * windows.groups * windows.tiles
-    blocks = math.ceil(shape[1] / block[0])
     parts = 1 if windows.work < PARTED_NS else min(blocks, max(1, CHUNKS // extent))
     parts = math.ceil(blocks / math.ceil(blocks / parts))
     local, grain = scratch(layout, images * windows.local_bytes, extent * parts)
     return [
-        *work,
+        PackWork(weights, shape, strides, held, label),
         ConvolveWork(
             windows, held, out, out_strides, shape[1], local, grain, label, block, images, parts
         ),
