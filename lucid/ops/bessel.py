@@ -38,8 +38,8 @@ class BesselI(FromScipy):
     order: int
     function, saves = "iv", "x"
 
-    def leading(self) -> tuple[float, ...]:
-        return (float(self.order),)
+    def arguments(self, *xs: Any) -> tuple[Any, ...]:
+        return (float(self.order), *xs)
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         below = i1(x) if self.order == 2 else bind(BesselI(self.order - 1), x)
@@ -70,8 +70,8 @@ class ScaledBesselI(FromScipy):
     order: int
     function, saves = "ive", "xy"
 
-    def leading(self) -> tuple[float, ...]:
-        return (float(self.order),)
+    def arguments(self, *xs: Any) -> tuple[Any, ...]:
+        return (float(self.order), *xs)
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         below = i1e(x) if self.order == 2 else bind(ScaledBesselI(self.order - 1), x)
@@ -103,8 +103,8 @@ class BesselJ(FromScipy):
     order: int
     function, saves = "jv", "x"
 
-    def leading(self) -> tuple[float, ...]:
-        return (float(self.order),)
+    def arguments(self, *xs: Any) -> tuple[Any, ...]:
+        return (float(self.order), *xs)
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         below = bessel_j1(x) if self.order == 2 else bind(BesselJ(self.order - 1), x)

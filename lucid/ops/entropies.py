@@ -46,8 +46,8 @@ def entr(x: Any) -> Any:
     """-x log(x), elementwise: 0 at 0 and -inf below.
 
     >>> import lucid
-    >>> lucid.special.entr(lucid.tensor([0.0, 1.0, -1.0]))
-    Tensor([  0.,   0., -inf])
+    >>> lucid.special.entr(lucid.tensor([0.0, 0.5, -1.0]))
+    Tensor([0.        , 0.34657359,       -inf])
     """
     return floating(ENTR, x)
 

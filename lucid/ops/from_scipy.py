@@ -62,20 +62,21 @@ class FromScipy(Elementwise, abstract=True):
 
     function     the name of the ufunc
     output       which of its results
-    leading      numbers that stand before the operands
+    arguments    the operands as the ufunc takes them, with the numbers that stand between
     """
 
     function: ClassVar[str]
     output: ClassVar[int] = 0
     accepts = "f"
 
-    def leading(self) -> tuple[float, ...]:
-        return ()
+    def arguments(self, *xs: Any) -> tuple[Any, ...]:
+        return xs
 
     def eval(self, *xs: np.ndarray) -> Any:
         dtype = np.result_type(*xs)
         function = ufunc(self.function)
-        y = _run(function, *[dtype.type(number) for number in self.leading()], *xs)
+        args = [dtype.type(x) if isinstance(x, float) else x for x in self.arguments(*xs)]
+        y = _run(function, *args)
         y = y[self.output] if function.nout > 1 else y
         return y if y.dtype == dtype else y.astype(dtype)
 

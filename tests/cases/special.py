@@ -8,7 +8,8 @@ from lucid.ops import entropies as e
 from lucid.ops import incomplete_gamma as g
 from lucid.ops import normal as n
 from lucid.ops import zeta as z
-from tests.cases.case import Case, real
+from lucid.ops.polynomials import OrthogonalPolynomial
+from tests.cases.case import Case, integer, real
 
 
 def unary(op, expected, *args):
@@ -18,7 +19,22 @@ def unary(op, expected, *args):
 positive, near_one = real(2, 3, low=0.3, high=6.0), real(2, 3, low=0.1, high=0.9)
 around, scalar, empty = real(2, 3, low=-6.0, high=6.0, avoid=0.2), real(avoid=0.2), real(0, 2)
 
+X, N = real(2, 3, low=-0.9, high=0.9, dtype="float64"), integer(2, 3, low=0, high=7)
+
+
+def of_degree(family, twice, expected):
+    op = OrthogonalPolynomial(family, twice)
+    return [Case(op, (X, N), expected), Case(op, (X, integer(3, low=0, high=4)), expected)]
+
+
 CASES = [
+    *of_degree("chebyshev", 0, lambda x, n: np.cos(n * np.arccos(x))),
+    *of_degree("gegenbauer", 1, lambda x, n: sp.eval_legendre(n, x)),
+    *of_degree("gegenbauer", 4, lambda x, n: sp.eval_gegenbauer(n, 2.0, x)),
+    *of_degree("hermite", 0, lambda x, n: 2 ** (n / 2) * sp.eval_hermitenorm(n, x * 2**0.5)),
+    *of_degree("hermite_e", 0, lambda x, n: 2 ** (-n / 2) * sp.eval_hermite(n, x * 2**-0.5)),
+    *of_degree("laguerre", 0, lambda x, n: sp.eval_laguerre(n, x)),
+    *of_degree("laguerre", 2, lambda x, n: sp.eval_genlaguerre(n, 1.0, x)),
     *unary(b.I_0, lambda x: sp.i0(x), around, scalar, empty),
     *unary(b.I_1, lambda x: sp.i1(x), around, scalar),
     *unary(b.BesselI(2), lambda x: sp.iv(2, x), around, empty),

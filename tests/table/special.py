@@ -48,7 +48,52 @@ def scaled_k(order):
     return exact(lambda x: mpmath.exp(x) * mpmath.besselk(order, x))
 
 
+def angle(function):
+    """A polynomial of Chebyshev's by its angle."""
+    return lambda x, n: np.where(n < 0, 0.0, function(np.arccos(np.float64(x)), np.float64(n)))
+
+
+def at_shifted(expected):
+    return lambda x, n: expected(2 * np.asarray(x) - 1, n)
+
+
+CHEBYSHEV = {
+    "t": angle(lambda t, n: np.cos(n * t)),
+    "u": angle(lambda t, n: np.sin((n + 1) * t) / np.sin(t)),
+    "v": angle(lambda t, n: np.cos((n + 0.5) * t) / np.cos(t / 2)),
+    "w": angle(lambda t, n: np.sin((n + 0.5) * t) / np.sin(t / 2)),
+}
+POLYNOMIALS = {
+    **{f"chebyshev_polynomial_{kind}": f for kind, f in CHEBYSHEV.items()},
+    **{f"shifted_chebyshev_polynomial_{kind}": at_shifted(f) for kind, f in CHEBYSHEV.items()},
+    "hermite_polynomial_h": exact(lambda x, n: mpmath.hermite(n, x)),
+    "hermite_polynomial_he": exact(lambda x, n: 2 ** (-n / 2) * mpmath.hermite(n, x / 2**0.5)),
+    "laguerre_polynomial_l": exact(lambda x, n: mpmath.laguerre(n, 0, x)),
+    "legendre_polynomial_p": exact(lambda x, n: mpmath.legendre(n, x)),
+}
+
+
+def of_degree(name, expected):
+    return Row(
+        f"special.{name}",
+        expected,
+        [
+            call(inside, 3),
+            call(real(low=0.2, high=0.8), 0),
+            call(real(2, 3, low=0.1, high=0.9), integer(3, low=0, high=6)),
+            call(real(2, 1, low=0.1, high=0.9), integer(2, 2, low=1, high=3)),
+            call(inside, 1),
+        ],
+        refused=[
+            bad(DTypeError, ("complex128", "real"), complex_(2), 2),
+            bad(ShapeError, "sizes 3 and 2", real(3), integer(2)),
+        ],
+        differs=UNDERIVED,
+    )
+
+
 ROWS = [
+    *[of_degree(name, expected) for name, expected in POLYNOMIALS.items()],
     unary("special.airy_ai", exact(mpmath.airyai), differs=UNDERIVED),
     unary("special.bessel_j0", exact(mpmath.j0), differs=UNDERIVED),
     unary("special.bessel_j1", exact(mpmath.j1), differs=UNDERIVED),

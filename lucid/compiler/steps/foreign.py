@@ -82,13 +82,18 @@ def ufunc_of(op: Any) -> np.ufunc | None:
 
 def loop_of(eqn: Equation) -> InnerLoop | None:
     """The loop for the dtypes of an equation."""
-    function, op = ufunc_of(eqn.op), eqn.op
+    function = ufunc_of(eqn.op)
     if function is None:
         return None
     out = eqn.outputs[0].type.dtype.char
-    leading = out * len(op.leading()) if isinstance(op, FromScipy) else ""
-    given = leading + "".join(x.type.dtype.char for x in eqn.inputs)
-    return inner_loop(function, f"{given}->{out * function.nout}")
+    given = [out if isinstance(x, float) else x.type.dtype.char for x in arguments_of(eqn)]
+    return inner_loop(function, f"{''.join(given)}->{out * function.nout}")
+
+
+def arguments_of(eqn: Equation) -> Sequence[Any]:
+    """The operands of an equation as its ufunc takes them, with numbers between."""
+    op = eqn.op
+    return op.arguments(*eqn.inputs) if isinstance(op, FromScipy) else eqn.inputs
 
 
 @lru_cache(maxsize=64)
@@ -169,12 +174,12 @@ class ForeignStep:
         if out.type.size == 0:
             return []
         function: Any = ufunc_of(op)
-        scalar = out.type.dtype.type
-        numbers = op.leading() if isinstance(op, FromScipy) else ()
         work: list[Any] = []
-        operands: list[Array | np.generic] = [scalar(number) for number in numbers]
-        for x in eqn.inputs:
-            if isinstance(x, Literal):
+        operands: list[Array | np.generic] = []
+        for x in arguments_of(eqn):
+            if isinstance(x, float):
+                operands.append(out.type.dtype.type(x))
+            elif isinstance(x, Literal):
                 operands.append(x.dtype.type(x.value))
             else:
                 operands.append(spread(layout, layout.array(x), out, work, label_of(eqn)))
