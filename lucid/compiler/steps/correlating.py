@@ -26,13 +26,11 @@ from lucid.compiler.steps.convolving import (
     grouped,
     joined,
     keep,
-    kinds,
     known,
     multiply_add,
     registers,
     scratch,
     spatial,
-    table,
     work_of,
 )
 from lucid.compiler.steps.loops import Int, Loops, Pointer, Variable
@@ -45,8 +43,10 @@ from lucid.compiler.steps.windows import (
     copy_tile,
     fill_row,
     forward_axis,
+    kinds,
     shared_words,
     starts,
+    table,
 )
 from lucid.ir.graph import Equation
 from lucid.ir.types import Type

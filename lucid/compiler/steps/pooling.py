@@ -15,7 +15,7 @@ from lucid.compiler.arrays import Array
 from lucid.compiler.kernels import TextKernel
 from lucid.compiler.plan import Builder
 from lucid.compiler.steps.building import copy, label_of
-from lucid.compiler.steps.convolving import kinds, scratch, spatial, table
+from lucid.compiler.steps.convolving import scratch, spatial
 from lucid.compiler.steps.loops import Int, Loops, Pointer, Variable
 from lucid.compiler.steps.windows import (
     LANES,
@@ -23,8 +23,10 @@ from lucid.compiler.steps.windows import (
     Windows,
     copy_tile,
     forward_axis,
+    kinds,
     shared_words,
     starts,
+    table,
 )
 from lucid.ir.graph import Equation
 from lucid.ir.types import SHORT_NAMES

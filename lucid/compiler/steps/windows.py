@@ -197,6 +197,15 @@ class Windows:
         return dict(zip(WORDS, values, strict=True))
 
 
+def kinds(dtype: str) -> tuple[str, int, str]:
+    element, item = ("float", 4) if dtype == "f32" else ("double", 8)
+    return element, item, f"<{LANES[dtype]} x {element}>"
+
+
+def table(code: Loops, a: dict[str, Int], name: str) -> Pointer:
+    return Pointer(code, code.write(f"inttoptr i64 {a[name].name} to ptr"))
+
+
 def starts(code: Loops, a: dict[str, Int], tile: Int) -> list[Int]:
     """The first place of a tile; the last tile ends where the places end."""
     found = []
@@ -217,12 +226,10 @@ def copy_tile(
     fill: str,
 ) -> None:
     """What a tile reads of an image's group, into local memory; `fill` stands for padding."""
-    element, item = ("float", 4) if dtype == "f32" else ("double", 8)
+    element, item, _ = kinds(dtype)
     row_bytes, apart = a["l2"] * item, a["step2"] * a["s2"]
     with code.loop(0, a["channels"]) as c, code.loop(0, a["phases"]) as phase:
-        entry = Pointer(code, code.write(f"inttoptr i64 {a['phase_table'].name} to ptr")).at(
-            phase * 40
-        )
+        entry = table(code, a, "phase_table").at(phase * 40)
         residues = [code.load_int(entry.at(8 * i)) for i in range(3)]
         begin = (code.load_int(entry.at(24)) - first[2]).max(0).min(a["l2"])
         end = (code.load_int(entry.at(32)) - first[2]).max(begin).min(a["l2"])
@@ -266,9 +273,8 @@ def write_copy_row(code: Loops, dtype: str) -> None:
 
     Every other element comes from two vectors that overlap in one: nothing is read beyond the last.
     """
-    element, item = ("float", 4) if dtype == "f32" else ("double", 8)
+    element, item, vector = kinds(dtype)
     lanes = LANES[dtype]
-    vector = f"<{lanes} x {element}>"
     source, row = Pointer(code, "%source"), Pointer(code, "%row")
     count, apart = Int(code, "%count"), Int(code, "%apart")
     mask = ", ".join(f"i32 {i}" for i in (*range(0, lanes, 2), *range(lanes + 1, 2 * lanes, 2)))
