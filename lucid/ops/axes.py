@@ -11,6 +11,7 @@ from lucid.ir.source import at_line
 
 Axes = Any  # None, an int, or a sequence of ints
 _UNSET: Any = object()
+LARGEST = 2**63 - 1
 
 
 def axis_of(name: str, axis: Any, ndim: int) -> int:
@@ -54,11 +55,14 @@ def shape_of(name: str, shape: Any) -> tuple[int, ...]:
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
         shape = shape[0]
     try:
-        return tuple(operator.index(n) for n in shape)
+        sizes = tuple(operator.index(n) for n in shape)
     except TypeError:
         raise ShapeError(
             f"{name}: {shape!r} is not a shape: sizes are integers{at_line()}"
         ) from None
+    if max(sizes, default=0) > LARGEST:
+        raise ShapeError(f"{name}: {sizes}: a size does not fit into 64 bits{at_line()}")
+    return sizes
 
 
 def resolve_shape(name: str, shape: tuple[int, ...], size: int) -> tuple[int, ...]:

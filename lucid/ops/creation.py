@@ -80,6 +80,7 @@ def floating_or(dtype: Any) -> np.dtype:
     return get_default_dtype() if dtype is None else dtype_of(dtype)
 
 
+@explained
 def zeros(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
     """A tensor of zeros: `zeros(2, 3)` or `zeros((2, 3))`.
 
@@ -91,11 +92,13 @@ def zeros(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
     return new(np.zeros(size_of("zeros", size), floating_or(dtype)), requires_grad)
 
 
+@explained
 def ones(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
     """A tensor of ones: `ones(2, 3)` or `ones((2, 3))`."""
     return new(np.ones(size_of("ones", size), floating_or(dtype)), requires_grad)
 
 
+@explained
 def empty(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
     """A tensor whose elements are whatever the memory held."""
     return new(np.empty(size_of("empty", size), floating_or(dtype)), requires_grad)
@@ -158,6 +161,7 @@ def full_like(x: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool
     return new(np.full(x.shape, fill_value, dtype), requires_grad)
 
 
+@explained
 def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     """The identity matrix, or n rows and m columns of it.
 
