@@ -47,7 +47,7 @@ def entr(x: Any) -> Any:
 
     >>> import lucid
     >>> lucid.special.entr(lucid.tensor([0.0, 0.5, -1.0]))
-    Tensor([0.        , 0.34657359,       -inf])
+    Tensor([0.       , 0.3465736,      -inf])
     """
     return floating(ENTR, x)
 
