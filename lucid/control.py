@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import optree
 
 from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
@@ -129,7 +130,9 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     """
     if not isinstance(branches, (tuple, list)) or not branches:
         raise ArgumentError(f"switch: {branches!r} is no list of functions{at_line()}")
-    return branch("switch", scalar("switch", index, "biu", "the index"), branches, operands)
+    chosen = scalar("switch", index, "biu", "the index")
+    chosen = chosen if chosen.dtype.kind == "b" else cast(chosen, np.dtype("int64"))
+    return branch("switch", chosen, branches, operands)
 
 
 def branch(what: str, chosen: Any, functions: Sequence[Any], operands: Any) -> Any:

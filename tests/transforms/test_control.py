@@ -476,3 +476,48 @@ def test_looking_at_a_value_inside_a_body_names_what_to_use():
 def test_python_numbers_as_carry_take_the_dtype_of_the_body():
     total, _ = F.scan(lambda c, x: (c + x, None), 0, lucid.tensor([0.5, 1.0]))
     agree(total, lucid.tensor(1.5))
+
+
+# What vmap makes of choices
+
+
+def names_of(f, *args):
+    return [eqn.op.name for eqn in lucid.ir.trace(f)(*args).equations]
+
+
+def test_a_predicate_shared_by_all_examples_stays_a_branch():
+    def f(flag, x):
+        return F.vmap(lambda x: F.cond(flag, lucid.sin, lucid.cos, x))(x)
+
+    assert "switch" in names_of(f, lucid.tensor(True), XS)
+    agree(f(lucid.tensor(True), XS), lucid.sin(XS))
+    agree(f(lucid.tensor(False), XS), lucid.cos(XS))
+
+
+def test_a_predicate_of_each_example_becomes_a_selection():
+    def f(x):
+        return F.vmap(lambda x: F.cond(x.sum() > 0, lucid.sin, lucid.cos, x))(x)
+
+    names = names_of(f, XS)
+    assert "switch" not in names and "where" in names
+
+
+def test_only_carries_that_differ_between_examples_are_batched():
+    def f(xs):
+        def step(c, x):
+            return (c[0] + 1.0, c[1] * x + c[0]), c[0]
+
+        return F.vmap(lambda x: F.scan(step, (lucid.zeros(()), x), lucid.ones(5)))(xs)
+
+    (scan,) = [e for e in lucid.ir.trace(f)(lucid.ones(7)).equations if e.op.name == "scan"]
+    assert [t.shape for t in scan.op.body.out_types] == [(), (7,), ()]
+    (count, _), ys = f(lucid.ones(7))
+    assert count.shape == (7,) and ys.shape == (7, 5)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "int64", "bool"])
+def test_branches_are_chosen_by_any_integer(dtype):
+    index = lucid.tensor(1, dtype=dtype)
+    f = lucid.jit(lambda i, x: F.switch(i, [lucid.sin, lucid.cos], x))
+    for _ in range(2):
+        agree(f(index, XS), lucid.cos(XS))

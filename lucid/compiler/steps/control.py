@@ -1,9 +1,9 @@
 """Branches and loops as instructions that hold other instructions: a body is a plan inside a plan.
 
-The body of a loop reads and writes at addresses that move. A carry that a step cannot write where it
-lies has two places, of which one is read and the other written, in turns; stacked values are read
-and written row by row where they lie. What a body needs for itself lies in the arena, above what is
-planned outside.
+The body of a loop reads and writes at addresses that move. A carry that a step cannot write where
+it lies has two places, of which one is read and the other written, in turns; stacked values are
+read and written row by row where they lie. What a body needs for itself lies in the arena, above
+what is planned outside.
 """
 
 from __future__ import annotations
