@@ -1,6 +1,6 @@
 import pytest
 
-from lucid.compiler import runtime
+from lucid.compiler import kernels, runtime
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -18,3 +18,18 @@ def threads():
     before = runtime.get_num_threads()
     yield runtime.set_num_threads
     runtime.set_num_threads(before)
+
+
+@pytest.fixture
+def new_kernels(monkeypatch):
+    """The names of kernels that were asked for and not known, since the list was cleared."""
+    names: list[str] = []
+    load_all = kernels.load_all
+
+    def noted(requests):
+        names.extend(name for request in requests for name in request.names)
+        return load_all(requests)
+
+    monkeypatch.setattr(kernels, "load_all", noted)
+    monkeypatch.setattr(kernels, "_known", type(kernels._known)())
+    return names
