@@ -1,0 +1,135 @@
+"""Sparse Jacobians: the pattern covers the derivative, and colours give the same numbers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import lucid
+import lucid.func as F
+from lucid.errors import LucidError, ShapeError
+from lucid.sparsity import coloured
+
+W = lucid.tensor(np.random.default_rng(3).normal(size=(6, 3)))
+X = lucid.tensor(np.random.default_rng(0).normal(size=12))
+
+
+def neighbours(x):
+    left, right = lucid.pad(x[:-1], (1, 0)), lucid.pad(x[1:], (0, 1))
+    return lucid.sin(left) * x + right**2 - 2 * x
+
+
+FUNCTIONS = {  # name -> (function, entries of its pattern, or None where that is not the point)
+    "elementwise": (lambda x: lucid.exp(x) * 2 + 1, 12),
+    "neighbours": (neighbours, 34),
+    "sum of rows": (lambda x: x.reshape(4, 3).sum(1), 12),
+    "maximum of columns": (lambda x: x.reshape(4, 3).amax(0), 12),
+    "softmax of rows": (lambda x: lucid.softmax(x.reshape(4, 3), 1), 36),
+    "running sums of columns": (lambda x: lucid.cumsum(x.reshape(4, 3), 0), 48),
+    "gather": (lambda x: x[lucid.tensor([3, 1, 1, 0])] * 2, 4),
+    "scatter": (lambda x: lucid.zeros(5, dtype=x.dtype).index_add(
+        0, lucid.tensor([0, 1, 1, 4]), x[:4]), 4),
+    "join and shared element": (lambda x: lucid.cat([x[:2], x[5:7] * x[1]]), 6),
+    "product with a matrix": (lambda x: x.reshape(4, 3) @ W.T, 72),
+    "batched product": (lambda x: x.reshape(2, 2, 3) @ W[:3], 36),
+    "product with a vector": (lambda x: x.reshape(4, 3) @ W[0], 12),
+    "einsum": (lambda x: lucid.einsum("ij,kj->ki", x.reshape(4, 3), W), 72),
+    "sorted": (lambda x: x.sort().values, 144),
+    "detached": (lambda x: x * x.detach()[0], 12),
+    "where": (lambda x: lucid.where(x > 0, x, 0 * x).roll(1), 12),
+    "write": (lambda x: lucid.slice_scatter(x * 1.0, x[:3] ** 2, 0, 4, 7), None),
+    "nothing": (lambda x: lucid.ones(3, dtype=x.dtype) + 0 * x.detach()[:3], 0),
+    "jitted": (lucid.jit(neighbours), 34),
+    "checkpointed": (F.checkpoint(neighbours), 34),
+    "loop": (lambda x: F.fori_loop(0, 3, lambda i, y: lucid.sin(y), x), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_sparse_is_dense(name):
+    f, entries = FUNCTIONS[name]
+    found = F.jacobian(f, sparsity="auto")(X)
+    assert isinstance(found, sparse.csr_array)
+    expected = np.asarray(F.jacobian(lambda x: f(x).reshape(-1))(X))
+    np.testing.assert_allclose(found.toarray(), expected, rtol=1e-9, atol=1e-12)
+    assert entries is None or found.nnz == entries
+
+
+def test_several_arguments_and_outputs_stand_side_by_side():
+    def f(x, y):
+        return x * y, {"sum": x[:2] + y[:2]}
+
+    found = F.jacobian(f, argnums=(0, 1), sparsity="auto")(X[:3], X[3:6]).toarray()
+    x, y = np.asarray(X[:3]), np.asarray(X[3:6])
+    top = np.hstack([np.diag(y), np.diag(x)])
+    np.testing.assert_allclose(found, np.vstack([top, np.eye(6)[:2] + np.eye(6)[3:5]]))
+
+
+def test_rows_are_coloured_where_they_need_fewer_colours():
+    found = F.jacobian(lambda x: (x * x).sum().reshape(1), sparsity="auto")(X)
+    np.testing.assert_allclose(found.toarray(), 2 * np.asarray(X)[None])
+
+
+def test_columns_of_one_colour_share_no_row():
+    pattern = sparse.random(60, 50, 0.05, "csr", rng=np.random.default_rng(0))
+    colours = coloured(pattern)
+    for colour in range(colours.max() + 1):
+        assert (pattern[:, colours == colour] != 0).sum(1).max() <= 1
+
+
+def test_a_pattern_of_ones_own():
+    pattern = sparse.diags_array([1.0, 1.0, 1.0], offsets=[-1, 0, 1], shape=(12, 12))
+    found = F.jacobian(neighbours, sparsity=pattern)(X)
+    np.testing.assert_allclose(found.toarray(), np.asarray(F.jacobian(neighbours)(X)))
+    with pytest.raises(ShapeError, match=r"a pattern of shape \(3, 3\)"):
+        F.jacobian(neighbours, sparsity=sparse.eye_array(3))(X)
+    with pytest.raises(LucidError, match="'auto' or a pattern"):
+        F.jacobian(neighbours, sparsity="some")(X)
+
+
+def test_sparse_hessian_of_a_chain():
+    def energy(x):
+        return ((x[1:] - x[:-1] ** 2) ** 2).sum() + (x**4).sum()
+
+    found = F.hessian(energy, sparsity="auto")(X)
+    assert found.nnz == 34
+    np.testing.assert_allclose(found.toarray(), np.asarray(F.hessian(energy)(X)), rtol=1e-9)
+
+
+def test_a_banded_jacobian_of_a_hundred_thousand_variables():
+    n = 100_000
+    x = lucid.tensor(np.linspace(0.0, 1.0, n))
+    found = F.jacobian(neighbours, sparsity="auto")(x)
+    assert found.nnz == 3 * n - 2
+    diagonal = np.sin(np.r_[0.0, np.asarray(x)[:-1]]) - 2
+    np.testing.assert_allclose(found.diagonal(), diagonal)
+
+
+HESSIAN = """
+import resource, numpy as np, lucid
+x = lucid.tensor(np.linspace(-1.0, 1.0, 2000))
+w = lucid.tensor(np.linspace(0.0, 3.0, 8))
+def f(x):
+    return (lucid.sin(x[:, None] * w).sum(1) ** 2).sum()
+lucid.func.grad(f)(x)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+h = lucid.func.hessian(f)(x)
+print(h.shape, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+"""
+
+
+def test_a_dense_hessian_stays_within_the_memory_bound(monkeypatch):
+    """Its intermediate values are 2000 x 8 for each of 2000 rows: 256 MB at once for each."""
+    bound = 16 << 20
+    monkeypatch.setenv("LUCID_JACOBIAN_BYTES", str(bound))
+    run = subprocess.run(
+        [sys.executable, "-c", HESSIAN], capture_output=True, text=True, check=True
+    )
+    shape, used = run.stdout.strip().rsplit(" ", 1)
+    result = 2000 * 2000 * 8
+    assert shape == "(2000, 2000)"
+    assert int(used) < 2 * bound + 3 * result
