@@ -195,9 +195,23 @@ class Lifting:
         for known, outside in (*self.xs, *self.ys):
             if known is x:
                 return outside
+        made = next((e for e in self.equations if x in e.outputs), None)
+        if made is not None and isinstance(made.op, (Reshape, Transpose)):
+            return self.view_of_all(made)
         out = Var(Type(x.type.dtype, (self.op.length, *x.type.shape)))
         self.ys.append((x, out))
         return out
+
+    def view_of_all(self, eqn: Equation) -> Var:
+        """A view of one step, taken of all steps: so nothing is copied for it in the loop."""
+        steps = self.stack(eqn.inputs[0])
+        match eqn.op:
+            case Reshape(shape):
+                return self.make(self.after, Reshape((self.op.length, *shape)), steps)
+            case Transpose(permutation):
+                order = (0, *[i + 1 for i in permutation])
+                return self.make(self.after, Transpose(order), steps)
+        raise TypeError(f"{eqn.op!r} is no such view")
 
     def product_after(self, eqn: Equation) -> Var:
         """The sum over all steps of p q: the columns of all p side by side, times the rows of q."""
