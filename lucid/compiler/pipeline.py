@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 
 from lucid.compiler.bodies import everywhere
@@ -41,6 +42,16 @@ def stages(graph: Graph) -> dict[str, Graph]:
     return out
 
 
+def write(graph: Graph, folder: str, into: Mapping[int, int] | None) -> None:
+    """Write all that can be shown of a program; a warning where the folder does not take it."""
+    from lucid.compiler.inspection import dump
+
+    try:
+        dump(graph, folder, into)
+    except OSError as error:
+        warnings.warn(f"LUCID_DUMP: {error}", RuntimeWarning, stacklevel=2)
+
+
 def compile_graph(graph: Graph, into: Mapping[int, int] | None = None) -> Executable:
     """The Executable of a Graph. LUCID_DUMP=folder writes its stages and kernels there.
 
@@ -48,9 +59,7 @@ def compile_graph(graph: Graph, into: Mapping[int, int] | None = None) -> Execut
     """
     folder = os.environ.get("LUCID_DUMP")
     if folder:
-        from lucid.compiler.inspection import dump
-
-        dump(graph, folder)
+        write(graph, folder, into)
     lowering = Lowering(stages(graph)["settled"], into)
     lowering.lay_out()
     return lowering.finish()

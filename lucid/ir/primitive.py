@@ -74,7 +74,7 @@ class _Parameters(metaclass=_Interning):
 
     @classmethod
     def _names(cls) -> tuple[str, ...]:
-        return cls.__match_args__
+        return cls.__match_args__  # type: ignore[attr-defined]
 
     def _values(self) -> tuple[Any, ...]:
         return tuple([getattr(self, name) for name in self._names()])
