@@ -22,7 +22,7 @@ from lucid.ops.checkpointing import Again, Checkpoint, Named
 from lucid.ops.contraction import Einsum, Matmul
 from lucid.ops.copying import Copy
 from lucid.ops.cumulative import Cumprod, Cumsum
-from lucid.ops.custom import CustomJvp, CustomVjp
+from lucid.ops.custom import CustomFunction, CustomJvp, CustomVjp
 from lucid.ops.extrema import Max, Min
 from lucid.ops.indexing import Gather, PutAlong, ScatterAdd, TakeAlong
 from lucid.ops.kinds import Elementwise
@@ -37,7 +37,10 @@ MOVES = (
 )  # fmt: skip
 REDUCTIONS = (Sum, Prod, Max, Min, LogSumExp)
 ALONG = (Softmax, LogSoftmax, Cumsum, Cumprod)
-INLINED = {Call: "graph", Checkpoint: "graph", CustomVjp: "forward", CustomJvp: "forward"}
+INLINED = {
+    Call: "graph", Checkpoint: "graph", CustomVjp: "forward", CustomJvp: "forward",
+    CustomFunction: "forward",
+}  # fmt: skip
 MOST_ENTRIES = 200_000_000
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Sequence
+from copy import copy
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from lucid.ir.sharing import node_of, tensor_of
 from lucid.ir.source import at_line, caller
 from lucid.ir.tape import GRAD, TRACE, Node, Trace, Traced, is_recording, leaf, next_serial, wrap
 from lucid.ir.types import Type, is_differentiable
-from lucid.ops.custom import CustomVjp
+from lucid.ops.custom import CustomFunction, CustomVjp
 from lucid.ops.promote import as_tensor, cast
 
 
@@ -35,6 +36,7 @@ class FunctionCtx:
 
     def __init__(self) -> None:
         self._saved: tuple[Any, ...] = ()
+        self._saved_forward: tuple[Any, ...] = ()
         self._unpack: Any = None
         self._not_differentiable: tuple[Any, ...] = ()
         self._materialize = True
@@ -49,6 +51,10 @@ class FunctionCtx:
                     f"of ctx instead{at_line()}"
                 )
         self._saved = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep tensors for `jvp`."""
+        self._saved_forward = tensors
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
@@ -98,6 +104,16 @@ class Function:
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """A gradient for each positional argument of `forward`, None where there is none."""
         raise TypeError("a Function defines backward(ctx, ...) as a staticmethod")
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """Optional: the tangents of the outputs; without it they follow from `backward`."""
+        raise TypeError("this Function has no jvp")
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, Any]:
+        """Optional: (outputs of a batch, their out_dims); without it the batch is traced."""
+        raise TypeError("this Function has no vmap")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -359,21 +375,75 @@ def traced_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int) -> Any:
         inputs.append(inside[i])
     outputs, several = run_forward(cls, ctx, inside, kwargs)
     saved = [x for x in ctx._saved if x is not None]
-    forward = cut(inputs, [*outputs, *saved])
+    kept = [x for x in ctx._saved_forward if x is not None]
+    forward = cut(inputs, [*outputs, *saved, *kept])
     try:
-        backward, returns = trace_backward(cls, ctx, saved, outputs, len(args), positions)
+        backward, returns = trace_backward(cls, ctx, [*saved, *kept], outputs, len(args), positions)
     except TracedValueError:
         if any(args[i].value is None for i in positions):
             raise
         return eager_call(cls, args, kwargs, flags)
     captured = [tensor_of(c.slots[s]) for c in (forward, backward) for s in c.captured]
-    op = CustomVjp(
-        forward.graph("forward"), backward.graph("backward"), len(positions), len(outputs), returns
-    )
+    graphs = forward.graph("forward"), backward.graph("backward")
+    rules = Rules(cls, ctx, args, positions)
+    op: Primitive
+    if rules.has_jvp or rules.has_vmap:
+        op = CustomFunction(*graphs, len(positions), len(outputs), returns, rules)
+    else:
+        op = CustomVjp(*graphs, len(positions), len(outputs), returns)
     results = bind(op, *[args[i] for i in positions], *captured)[: len(outputs)]
     constant = {id(y) for y in ctx._not_differentiable}
     results = [r.detach() if id(y) in constant else r for r, y in zip(results, outputs)]
     return tuple(results) if several else results[0]
+
+
+class BatchInfo(NamedTuple):
+    """What a Function's `vmap` is told beside the arguments."""
+
+    batch_size: int
+    randomness: str
+
+
+class Rules:
+    """The jvp and vmap of a Function's own, for one call."""
+
+    def __init__(
+        self, cls: Any, ctx: FunctionCtx, args: Sequence[Any], positions: Sequence[int]
+    ) -> None:
+        self.cls, self.ctx = cls, ctx
+        self.positions = list(positions)
+        self.args = [None if i in positions else x for i, x in enumerate(args)]
+        self.has_jvp = cls.jvp is not Function.jvp
+        self.has_vmap = cls.vmap is not Function.vmap
+
+    def tangents(self, ts: Sequence[Any], saved: Sequence[Any]) -> tuple[Any, ...]:
+        """The tangents of the outputs; `saved` are those for backward, then those for jvp."""
+        ctx = copy(self.ctx)
+        for_jvp = self.ctx._saved_forward or self.ctx._saved
+        n = sum(x is not None for x in for_jvp)
+        rest = iter(saved[len(saved) - n :] if self.ctx._saved_forward else saved[:n])
+        ctx._saved = tuple(None if x is None else next(rest) for x in for_jvp)
+        ctx._unpack = None
+        full: list[Any] = [None] * len(self.args)
+        for i, t in zip(self.positions, ts):
+            full[i] = t
+        result = self.cls.jvp(ctx, *full)
+        return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+    def mapped(self, n: int, flags: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
+        """The outputs of a batch, with the examples in axis 0."""
+        args = list(self.args)
+        dims: list[int | None] = [None] * len(args)
+        for i, x, flag in zip(self.positions, xs, flags):
+            args[i], dims[i] = x, 0 if flag else None
+        result, out_dims = self.cls.vmap(BatchInfo(n, "error"), tuple(dims), *args)
+        outputs = result if isinstance(result, (tuple, list)) else (result,)
+        places = out_dims if isinstance(out_dims, (tuple, list)) else [out_dims] * len(outputs)
+        return [in_front(as_tensor(y), place, n) for y, place in zip(outputs, places)]
+
+
+def in_front(y: Any, place: int | None, n: int) -> Any:
+    return y.expand((n, *y.shape)) if place is None else y.movedim(place, 0)
 
 
 def trace_backward(

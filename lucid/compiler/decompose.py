@@ -32,7 +32,7 @@ from lucid.ops.checkpointing import Checkpoint
 from lucid.ops.conditional import Where
 from lucid.ops.contraction import Einsum, Matmul
 from lucid.ops.creation import Full, Iota
-from lucid.ops.custom import CustomJvp, CustomVjp
+from lucid.ops.custom import CustomFunction, CustomJvp, CustomVjp
 from lucid.ops.exponential import Exp, Log
 from lucid.ops.extrema import Argmax, Argmin, Max, Min
 from lucid.ops.implicit import LinearSolve, Root
@@ -112,6 +112,7 @@ def literal(value: Any, type: Type) -> Literal:
 # Operations that hold the Graph of their value, and the field it stands in.
 INLINED = {
     Call: "graph", Checkpoint: "graph", CustomVjp: "forward", CustomJvp: "forward",
+    CustomFunction: "forward",
     LinearSolve: "solve", Root: "solve",
 }  # fmt: skip
 

@@ -101,6 +101,33 @@ class CustomVjp(Primitive):
         return bind(CustomVjp(forward, backward, self.n_in, self.n_out, self.returns), *xs)
 
 
+class CustomFunction(CustomVjp):
+    """A CustomVjp with rules of its own for tangents or batches.
+
+    rules    where it has_jvp, .tangents(ts, saved) gives tangents of the outputs; where it
+             has_vmap, .mapped(n, flags, arguments) gives the outputs of a batch
+    """
+
+    rules: Any
+
+    def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        if not self.rules.has_jvp:
+            return super().jvp(ts, ys, *xs)
+        saved = super().jvp(ts, ys, *xs)[self.n_out :]
+        full = [
+            zeros(x) if t is None and is_differentiable(x.dtype) else t
+            for x, t in zip(xs, ts[: self.n_in])
+        ]
+        return (*self.rules.tangents(full, ys[self.n_out :]), *saved)
+
+    def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
+        results = super().batch(n, batched, *xs)
+        if not self.rules.has_vmap:
+            return results
+        mapped = self.rules.mapped(n, batched[: self.n_in], xs[: self.n_in])
+        return (*mapped, *results[self.n_out :])
+
+
 class CustomJvp(Primitive):
     """A Graph whose tangents are given by a rule: `n_in` arguments, then what the Graph captured.
 

@@ -495,3 +495,69 @@ def test_a_thousand_calls_leave_nothing_behind():
     finally:
         tracemalloc.stop()
     assert grown < 30_000
+
+
+# jvp and vmap of the user's own
+
+
+class Doubled(Function):
+    """x · factor, with a jvp that is twice the slope, so that one sees that it is used."""
+
+    @staticmethod
+    def forward(x, factor):
+        return x * factor
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.factor = inputs[1]
+        ctx.save_for_forward(inputs[0])
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.factor, None
+
+    @staticmethod
+    def jvp(ctx, tangent, _):
+        (x,) = ctx.saved_tensors
+        return 2 * tangent * ctx.factor + 0 * x
+
+
+class Mapped(Function):
+    """x · y, whose batch adds 100, so that one sees that its vmap is used."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x * y
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, y = ctx.saved_tensors
+        return grad * y, grad * x
+
+    @staticmethod
+    def vmap(info, in_dims, x, y):
+        assert info.batch_size == 3
+        return x * y + 100.0, 0
+
+
+def test_a_jvp_of_ones_own_is_used_in_forward_mode_alone():
+    x = lucid.tensor([1.0, 2.0])
+    f = lambda x: Doubled.apply(x, 3.0)  # noqa: E731
+    _, tangent = lucid.func.jvp(f, (x,), (lucid.ones(2),))
+    assert tangent.tolist() == [6.0, 6.0]
+    assert lucid.func.grad(lambda x: f(x).sum())(x).tolist() == [3.0, 3.0]
+    _, jitted = lucid.jit(lambda x: lucid.func.jvp(f, (x,), (lucid.ones(2),)))(x)
+    assert jitted.tolist() == [6.0, 6.0]
+
+
+def test_a_vmap_of_ones_own_is_used():
+    x = lucid.tensor([1.0, 2.0, 3.0])
+    assert lucid.func.vmap(Mapped.apply)(x, x).tolist() == [101.0, 104.0, 109.0]
+    shared = lucid.func.vmap(Mapped.apply, in_dims=(0, None))(x, lucid.tensor(2.0))
+    assert shared.tolist() == [102.0, 104.0, 106.0]
+    gradient = lucid.func.vmap(lucid.func.grad(Mapped.apply))(x, x)
+    assert gradient.tolist() == [1.0, 2.0, 3.0]
+    outside = lucid.func.grad(lambda x: lucid.func.vmap(Mapped.apply)(x, x).sum())(x)
+    assert outside.tolist() == [2.0, 4.0, 6.0]
