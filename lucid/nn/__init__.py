@@ -40,6 +40,11 @@ from lucid.nn.layers.activations import (
     Tanhshrink,
     Threshold,
 )
+from lucid.nn.layers.cells import (
+    GRUCell,
+    LSTMCell,
+    RNNCell,
+)
 from lucid.nn.layers.convolution import (
     Conv1d,
     Conv2d,
@@ -122,6 +127,11 @@ from lucid.nn.layers.pooling import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
+from lucid.nn.layers.recurrent import (
+    GRU,
+    LSTM,
+    RNN,
+)
 from lucid.nn.module import Module
 from lucid.nn.parameter import Buffer, Parameter
 
@@ -130,6 +140,9 @@ __all__ = [
     "ELU",
     "GELU",
     "GLU",
+    "GRU",
+    "LSTM",
+    "RNN",
     "SELU",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
@@ -166,6 +179,7 @@ __all__ = [
     "EmbeddingBag",
     "FeatureAlphaDropout",
     "Flatten",
+    "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
     "Hardshrink",
@@ -183,6 +197,7 @@ __all__ = [
     "LPPool1d",
     "LPPool2d",
     "LPPool3d",
+    "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
@@ -212,6 +227,7 @@ __all__ = [
     "ParameterList",
     "PoissonNLLLoss",
     "RMSNorm",
+    "RNNCell",
     "RReLU",
     "ReLU",
     "ReLU6",

@@ -1,5 +1,6 @@
 """Help around modules: clipping of gradients, parameters as a vector."""
 
+from lucid.nn.utils import rnn as rnn
 from lucid.nn.utils.clipping import (
     clip_grad_norm_,
     clip_grad_value_,

@@ -1,0 +1,152 @@
+"""One step of recurrent networks: the rules from state to state, and the cells that apply them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import lucid.nn.functional as F
+from lucid.errors import ArgumentError, ShapeError
+from lucid.ir.source import at_line
+from lucid.nn import init
+from lucid.nn.module import Module
+from lucid.nn.parameter import Parameter
+from lucid.ops.creation import empty, zeros
+from lucid.ops.joining import chunk
+from lucid.ops.promote import as_tensor
+from lucid.ops.shaping import t
+
+ACTIVATIONS = {"tanh": F.tanh, "relu": F.relu}
+
+
+class Weights(NamedTuple):
+    """The parameters of one direction of one layer; hr projects the state of an LSTM."""
+
+    ih: Any
+    hh: Any
+    bias_ih: Any = None
+    bias_hh: Any = None
+    hr: Any = None
+
+
+class Simple:
+    """h = act(W x + V h + b)."""
+
+    gates: ClassVar[int] = 1
+    states: ClassVar[int] = 1
+    nonlinearity: str = "tanh"
+
+    def of_input(self, x: Any, w: Weights) -> Any:
+        """What the input adds to the gates, for all steps at once."""
+        return F.linear(x, w.ih, None if w.bias_ih is None else w.bias_ih + w.bias_hh)
+
+    def step(self, x: Any, state: tuple[Any, ...], w: Weights) -> tuple[Any, ...]:
+        """The next state; `x` is what the input adds to the gates."""
+        return (ACTIVATIONS[self.nonlinearity](x + state[0] @ t(w.hh)),)
+
+
+class LongShort(Simple):
+    """c = σ(f) c + σ(i) tanh(g), h = σ(o) tanh(c), where i, f, g, o are linear in x and h."""
+
+    gates, states = 4, 2
+
+    def step(self, x: Any, state: tuple[Any, ...], w: Weights) -> tuple[Any, ...]:
+        h, c = state
+        i, f, g, o = chunk(x + h @ t(w.hh), 4, -1)
+        c = F.sigmoid(f) * c + F.sigmoid(i) * F.tanh(g)
+        h = F.sigmoid(o) * F.tanh(c)
+        return (h if w.hr is None else h @ t(w.hr), c)
+
+
+class Gated(Simple):
+    """h = (1 - z) n + z h, where n = tanh(W x + r V h), and r, z are σ of what is linear."""
+
+    gates = 3
+
+    def of_input(self, x: Any, w: Weights) -> Any:
+        return F.linear(x, w.ih, w.bias_ih)
+
+    def step(self, x: Any, state: tuple[Any, ...], w: Weights) -> tuple[Any, ...]:
+        (h,) = state
+        rx, zx, nx = chunk(x, 3, -1)
+        rh, zh, nh = chunk(F.linear(h, w.hh, w.bias_hh), 3, -1)
+        z = F.sigmoid(zx + zh)
+        n = F.tanh(nx + F.sigmoid(rx + rh) * nh)
+        return (n + z * (h - n),)
+
+
+class Cell(Module, Simple):
+    """What the cells share: one step for (examples, features) or (features,)."""
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+        rows = self.gates * hidden_size
+        shapes = {"weight_ih": (rows, input_size), "weight_hh": (rows, hidden_size)}
+        for name in ("bias_ih", "bias_hh"):
+            self.register_parameter(name, None)
+            if bias:
+                shapes[name] = (rows,)
+        for name, shape in shapes.items():
+            self.register_parameter(name, Parameter(empty(*shape, dtype=dtype)))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new initial values."""
+        bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size else 0
+        for p in self.parameters():
+            init.uniform_(p, -bound, bound)
+
+    def forward(self, x: Any, hx: Any = None) -> Any:
+        name, x = type(self).__name__, as_tensor(x)
+        if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
+            facts = f"input of shape {x.shape}; its last axis is {self.input_size}"
+            raise ShapeError(f"{name}: {facts}{at_line()}")
+        shape = (*x.shape[:-1], self.hidden_size)
+        w = Weights(self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        gates = self.of_input(x, w)
+        given = (zeros(shape, dtype=gates.dtype),) * self.states if hx is None else hx
+        state = tuple(given) if isinstance(given, (tuple, list)) else (as_tensor(given),)
+        if [s.shape for s in state] != [shape] * self.states:
+            shapes = ", ".join(str(s.shape) for s in state)
+            facts = f"{self.states} of shape {shape} fit"
+            raise ShapeError(f"{name}: states of shapes {shapes}; {facts}{at_line()}")
+        new = self.step(gates, state, w)
+        return new if self.states > 1 else new[0]
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        return text if self.bias else f"{text}, bias=False"
+
+
+class RNNCell(Cell):
+    """One step of an RNN: `h = cell(x, h)`."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        dtype: Any = None,
+    ) -> None:
+        check_nonlinearity("RNNCell", nonlinearity)
+        super().__init__(input_size, hidden_size, bias, dtype)
+        self.nonlinearity = nonlinearity
+
+
+class LSTMCell(LongShort, Cell):
+    """One step of an LSTM: `h, c = cell(x, (h, c))`."""
+
+
+class GRUCell(Gated, Cell):
+    """One step of a GRU: `h = cell(x, h)`."""
+
+
+def check_nonlinearity(name: str, nonlinearity: Any) -> None:
+    if nonlinearity not in ACTIVATIONS:
+        raise ArgumentError(
+            f"{name}: nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}{at_line()}"
+        )

@@ -1,0 +1,256 @@
+"""Recurrent layers: a state that is carried along sequences, forwards or both ways.
+
+Every direction of every layer is one `scan` over the steps, so a compiled program does not grow
+with the length of the sequences. What the input contributes is one product for all steps, before
+the loop. Packed sequences run padded: behind its end a sequence keeps its state, so the loop gives
+the state at the end of each, and run backwards it begins there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import lucid.nn.functional as F
+from lucid.control import scan
+from lucid.errors import ArgumentError, ShapeError
+from lucid.ir.source import at_line
+from lucid.ir.tape import wrap
+from lucid.nn import init
+from lucid.nn.layers.cells import Gated, LongShort, Simple, Weights, check_nonlinearity
+from lucid.nn.module import Module
+from lucid.nn.parameter import Parameter
+from lucid.nn.utils.rnn import PackedSequence, layout_of, packed_rows, padded
+from lucid.ops.conditional import where
+from lucid.ops.creation import empty, zeros
+from lucid.ops.joining import cat, stack
+from lucid.ops.lookup import index_select
+from lucid.ops.promote import as_tensor, cast
+from lucid.ops.shaping import transpose
+
+
+class Recurrent(Module, Simple):
+    """What the recurrent layers share: parameters by layer and direction, and the run over them."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
+        self.bias, self.batch_first, self.dropout = bias, batch_first, float(dropout)
+        self.bidirectional, self.proj_size = bidirectional, proj_size
+        self.check_settings()
+        for layer in range(num_layers):
+            for suffix in self.directions(layer):
+                self.add_weights(layer, suffix, dtype)
+        self.reset_parameters()
+
+    def check_settings(self) -> None:
+        name = type(self).__name__
+        if min(self.input_size, self.hidden_size, self.num_layers) < 1:
+            facts = "input_size, hidden_size and num_layers are positive"
+            raise ArgumentError(f"{name}: {facts}{at_line()}")
+        if not 0 <= self.dropout <= 1:
+            facts = f"dropout={self.dropout}; a probability lies between 0 and 1"
+            raise ArgumentError(f"{name}: {facts}{at_line()}")
+        if not 0 <= self.proj_size < self.hidden_size:
+            facts = f"proj_size={self.proj_size} is not below hidden_size={self.hidden_size}"
+            raise ArgumentError(f"{name}: {facts}{at_line()}")
+
+    def directions(self, layer: int) -> list[str]:
+        """What the names of a layer's parameters end with, forwards first."""
+        return [f"_l{layer}", f"_l{layer}_reverse"] if self.bidirectional else [f"_l{layer}"]
+
+    def add_weights(self, layer: int, suffix: str, dtype: Any) -> None:
+        rows, out = self.gates * self.hidden_size, self.proj_size or self.hidden_size
+        entering = out * len(self.directions(0)) if layer else self.input_size
+        shapes = {"weight_ih": (rows, entering), "weight_hh": (rows, out)}
+        if self.bias:
+            shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+        if self.proj_size:
+            shapes["weight_hr"] = (out, self.hidden_size)
+        for name, shape in shapes.items():
+            self.register_parameter(name + suffix, Parameter(empty(*shape, dtype=dtype)))
+
+    def reset_parameters(self) -> None:
+        """Draw new initial values."""
+        bound = 1 / math.sqrt(self.hidden_size)
+        for p in self.parameters():
+            init.uniform_(p, -bound, bound)
+
+    @property
+    def all_weights(self) -> list[list[Any]]:
+        """The parameters of every direction of every layer."""
+        every = [s for layer in range(self.num_layers) for s in self.directions(layer)]
+        return [[w for w in self.weights(suffix) if w is not None] for suffix in every]
+
+    def weights(self, suffix: str) -> Weights:
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
+        return Weights(*[self._parameters.get(name + suffix) for name in names])
+
+    def flatten_parameters(self) -> None:
+        """Nothing: PyTorch's hint for GPUs is accepted."""
+
+    def forward(self, x: Any, hx: Any = None) -> tuple[Any, Any]:
+        if isinstance(x, PackedSequence):
+            return self.packed(x, hx)
+        x = as_tensor(x)
+        if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
+            raise ShapeError(
+                f"{type(self).__name__}: input of shape {x.shape}; its last axis is "
+                f"{self.input_size}, after steps and, where there are any, examples{at_line()}"
+            )
+        if x.ndim == 2:
+            y, last = self.run(x.unsqueeze(1), self.initial(hx, 1, True), None)
+            return y.squeeze(1), self.outward([s.squeeze(1) for s in last])
+        x = transpose(x, 0, 1) if self.batch_first else x
+        y, last = self.run(x, self.initial(hx, x.shape[1]), None)
+        return (transpose(y, 0, 1) if self.batch_first else y), self.outward(last)
+
+    def packed(self, x: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
+        if x.data.ndim != 2 or x.data.shape[-1] != self.input_size:
+            raise ShapeError(
+                f"{type(self).__name__}: packed rows of shape {x.data.shape}; they are "
+                f"(rows, {self.input_size}){at_line()}"
+            )
+        layout = layout_of(x.batch_sizes)
+        state = self.initial(hx, layout.inside.shape[1])
+        if state and x.sorted_indices is not None:
+            state = [index_select(s, 1, x.sorted_indices) for s in state]
+        y, last = self.run(padded(x, layout), state, wrap(layout.inside[:, :, None]))
+        if x.unsorted_indices is not None:
+            last = [index_select(s, 1, x.unsorted_indices) for s in last]
+        return x._replace(data=packed_rows(y, layout)), self.outward(last)
+
+    def initial(self, hx: Any, count: int, single: bool = False) -> list[Any]:
+        """The states that were given, one tensor of all layers each; empty where none was."""
+        if hx is None:
+            return []
+        given = [as_tensor(s) for s in (hx if isinstance(hx, (tuple, list)) else (hx,))]
+        sizes = (self.proj_size or self.hidden_size, self.hidden_size)[: self.states]
+        rows = self.num_layers * len(self.directions(0))
+        wanted = [(rows, n) if single else (rows, count, n) for n in sizes]
+        if [s.shape for s in given] != wanted:
+            shapes = ", ".join(str(s.shape) for s in given)
+            raise ShapeError(
+                f"{type(self).__name__}: states of shapes {shapes}; "
+                f"{', '.join(map(str, wanted))} fit{at_line()}"
+            )
+        return [s.unsqueeze(1) for s in given] if single else given
+
+    def outward(self, last: list[Any]) -> Any:
+        return last[0] if self.states == 1 else tuple(last)
+
+    def run(self, x: Any, state: list[Any], inside: Any) -> tuple[Any, list[Any]]:
+        """All layers over (steps, examples, features), and the last states, stacked."""
+        ends: list[tuple[Any, ...]] = []
+        for layer in range(self.num_layers):
+            if layer and self.dropout:
+                x = F.dropout(x, self.dropout, self.training)
+            ys = []
+            for suffix in self.directions(layer):
+                first = [s[len(ends)] for s in state]
+                y, end = self.along(x, first, self.weights(suffix), inside, bool(ys))
+                ys.append(y)
+                ends.append(end)
+            x = ys[0] if len(ys) == 1 else cat(ys, -1)
+        return x, [stack(states, 0) for states in zip(*ends)]
+
+    def along(
+        self, x: Any, first: list[Any], w: Weights, inside: Any, reverse: bool
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """One direction of one layer: the outputs of all steps and the last state."""
+        x = self.of_input(x, w)
+        if not first:
+            sizes = (w.hh.shape[1], self.hidden_size)[: self.states]
+            first = [zeros(x.shape[1], n, dtype=x.dtype) for n in sizes]
+
+        def step(state: Any, row: Any) -> Any:
+            new = self.step(row[0], state, w)
+            if inside is None:
+                return new, new[0]
+            new = tuple([where(row[1], a, b) for a, b in zip(new, state)])
+            return new, where(row[1], new[0], 0.0)
+
+        rows = (x,) if inside is None else (x, inside)
+        end, y = scan(step, tuple([cast(s, x.dtype) for s in first]), rows, reverse=reverse)
+        return y, end
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        usual = {
+            "proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0,
+            "bidirectional": False,
+        }  # fmt: skip
+        for name, value in usual.items():
+            if getattr(self, name) != value:
+                text += f", {name}={getattr(self, name)}"
+        return text
+
+
+class RNN(Recurrent):
+    """h = tanh(W x + V h + b) along sequences (steps, examples, features).
+
+    `y, h = rnn(x, h0)`: y holds the states of the last layer at all steps, h the last state of
+    every layer.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        dtype: Any = None,
+    ) -> None:
+        check_nonlinearity("RNN", nonlinearity)
+        super().__init__(
+            input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, dtype
+        )
+        self.nonlinearity = nonlinearity
+
+
+class LSTM(LongShort, Recurrent):
+    """Long short-term memory along sequences (steps, examples, features).
+
+    `y, (h, c) = lstm(x, (h0, c0))`: y holds the states h of the last layer at all steps, h and c
+    the last states of every layer.
+
+    >>> import lucid
+    >>> lstm = lucid.nn.LSTM(3, 4, num_layers=2)
+    >>> y, (h, c) = lstm(lucid.ones(5, 2, 3))
+    >>> y.shape, h.shape, c.shape
+    ((5, 2, 4), (2, 2, 4), (2, 2, 4))
+    """
+
+
+class GRU(Gated, Recurrent):
+    """Gated recurrent units along sequences (steps, examples, features): `y, h = gru(x, h0)`."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, dtype
+        )

@@ -1,0 +1,221 @@
+"""Sequences of different lengths in one tensor: padded to the longest, or packed without padding.
+
+Packed, the rows of step 0 of all sequences come first, then those of step 1 of the sequences that
+are that long, and so on; the longest sequence is the first one. Lengths are numbers, not values of
+a program: `jit` compiles again where they change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lucid.errors import ArgumentError, ShapeError
+from lucid.ir.source import at_line
+from lucid.ir.tape import wrap
+from lucid.ops.arguments import explained
+from lucid.ops.joining import pad, stack
+from lucid.ops.lookup import index_select
+from lucid.ops.promote import as_tensor
+from lucid.ops.shaping import transpose
+
+__all__ = [
+    "PackedSequence", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
+    "pad_sequence", "unpack_sequence", "unpad_sequence",
+]  # fmt: skip
+
+
+class PackedSequence(NamedTuple):
+    """Sequences without padding, step by step; made by `pack_padded_sequence`.
+
+    batch_sizes         how many sequences have a row at each step
+    sorted_indices      the sequence that stands at each place, None where they stood in order
+    unsorted_indices    the place at which each sequence stands
+    """
+
+    data: Any
+    batch_sizes: Any
+    sorted_indices: Any = None
+    unsorted_indices: Any = None
+
+    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """The same with its data converted."""
+        return self._replace(data=self.data.to(*args, **kwargs))
+
+
+class Layout(NamedTuple):
+    """Where the rows of packed sequences stand in the padded tensor (steps, sequences, ...).
+
+    inside    True where a sequence has a row, of shape (steps, sequences)
+    rows      the number of the padded row for every packed row, in order
+    places    the number of the packed row for every padded row, 0 in the padding
+    """
+
+    inside: np.ndarray
+    rows: np.ndarray
+    places: np.ndarray
+
+
+def layout_of(batch_sizes: Any, steps: int = 0) -> Layout:
+    """The Layout of these numbers of sequences a step, in a tensor of at least `steps` steps."""
+    counts = np.asarray(as_tensor(batch_sizes).tolist(), np.int64)
+    counts = np.concatenate([counts, np.zeros(max(steps - len(counts), 0), np.int64)])
+    inside = np.arange(counts[0])[None, :] < counts[:, None]
+    flat = inside.reshape(-1)
+    places = np.where(flat, np.cumsum(flat) - 1, 0)
+    return Layout(inside, np.flatnonzero(flat), places)
+
+
+def padded(packed: PackedSequence, layout: Layout, value: float = 0.0) -> Any:
+    """The rows as (steps, sequences, ...), with `value` behind the end of each sequence."""
+    data = packed.data
+    whole = index_select(data, 0, wrap(layout.places))
+    shape = layout.inside.shape
+    inside = wrap(layout.inside.reshape(-1, *[1] * (data.ndim - 1)))
+    return inside.where(whole, value).reshape(*shape, *data.shape[1:])
+
+
+def packed_rows(x: Any, layout: Layout) -> Any:
+    """The rows of a padded tensor that are inside of a sequence."""
+    flat = x.reshape(-1, *x.shape[2:])
+    return index_select(flat, 0, wrap(layout.rows))
+
+
+def checked_lengths(name: str, lengths: Any, count: int, longest: int) -> np.ndarray:
+    numbers = np.asarray(as_tensor(lengths).tolist())
+    if numbers.ndim != 1 or len(numbers) != count or numbers.dtype.kind not in "iu":
+        raise ArgumentError(
+            f"{name}: lengths {lengths} for {count} sequences; it is one integer a "
+            f"sequence{at_line()}"
+        )
+    if count and (numbers.min() < 1 or numbers.max() > longest):
+        raise ArgumentError(
+            f"{name}: lengths {numbers.tolist()}; each is between 1 and the {longest} steps that "
+            f"there are{at_line()}"
+        )
+    return numbers
+
+
+@explained
+def pack_padded_sequence(
+    input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
+    """Padded sequences (steps, sequences, ...) without their padding.
+
+    >>> import lucid
+    >>> x = lucid.tensor([[1, 2], [3, 0]])
+    >>> lucid.nn.utils.rnn.pack_padded_sequence(x, [2, 1], batch_first=True).data
+    Tensor([1, 3, 2])
+    """
+    name, x = "pack_padded_sequence", as_tensor(input)
+    if x.ndim < 2:
+        facts = f"input of shape {x.shape}; it is (steps, sequences, ...)"
+        raise ShapeError(f"{name}: {facts}{at_line()}")
+    x = transpose(x, 0, 1) if batch_first else x
+    if not x.shape[1]:
+        raise ShapeError(f"{name}: input of shape {x.shape} has no sequence{at_line()}")
+    numbers = checked_lengths(name, lengths, x.shape[1], x.shape[0])
+    places: Any = (None, None)
+    if enforce_sorted:
+        if (np.diff(numbers) > 0).any():
+            raise ArgumentError(
+                f"{name}: lengths {numbers.tolist()} increase; sort the sequences by length, or "
+                f"give enforce_sorted=False{at_line()}"
+            )
+    else:
+        order = np.argsort(-numbers, kind="stable")
+        places = (wrap(order), wrap(np.argsort(order)))
+        x, numbers = index_select(x, 1, places[0]), numbers[order]
+    sizes = (np.arange(numbers[0])[:, None] < numbers).sum(1)
+    return PackedSequence(packed_rows(x, layout_of(sizes, x.shape[0])), wrap(sizes), *places)
+
+
+@explained
+def pad_packed_sequence(
+    sequence: PackedSequence,
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    total_length: int | None = None,
+) -> tuple[Any, Any]:
+    """Packed sequences as (steps, sequences, ...), and their lengths.
+
+    >>> import lucid
+    >>> rnn = lucid.nn.utils.rnn
+    >>> rnn.pad_packed_sequence(rnn.pack_sequence([lucid.ones(2), lucid.ones(1)]))
+    (Tensor([[1., 1.],
+            [1., 0.]]), Tensor([2, 1]))
+    """
+    steps = sequence.batch_sizes.shape[0]
+    if total_length is not None and total_length < steps:
+        raise ArgumentError(
+            f"pad_packed_sequence: total_length {total_length} is less than the {steps} steps of "
+            f"the longest sequence{at_line()}"
+        )
+    layout = layout_of(sequence.batch_sizes, total_length or 0)
+    x = padded(sequence, layout, padding_value)
+    lengths = wrap(layout.inside.sum(0))
+    if sequence.unsorted_indices is not None:
+        x = index_select(x, 1, sequence.unsorted_indices)
+        lengths = index_select(lengths, 0, sequence.unsorted_indices)
+    return (transpose(x, 0, 1) if batch_first else x), lengths
+
+
+@explained
+def pad_sequence(
+    sequences: Sequence[Any],
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    padding_side: str = "right",
+) -> Any:
+    """Sequences (steps, ...) in one tensor (steps, sequences, ...), filled up with a value.
+
+    >>> import lucid
+    >>> x = [lucid.tensor([1, 2]), lucid.tensor([3])]
+    >>> lucid.nn.utils.rnn.pad_sequence(x, batch_first=True, padding_value=9)
+    Tensor([[1, 2],
+            [3, 9]])
+    """
+    given = [as_tensor(x) for x in sequences]
+    if not given:
+        raise ArgumentError(f"pad_sequence: no sequence was given{at_line()}")
+    if padding_side not in ("left", "right"):
+        raise ArgumentError(
+            f"pad_sequence: padding_side is 'left' or 'right', not {padding_side!r}{at_line()}"
+        )
+    if any(not x.ndim or x.shape[1:] != given[0].shape[1:] for x in given):
+        shapes = ", ".join(str(x.shape) for x in given)
+        raise ShapeError(
+            f"pad_sequence: shapes {shapes}: they differ in the first axis alone{at_line()}"
+        )
+    steps = max(x.shape[0] for x in given)
+    ends = [(steps - x.shape[0], 0)[:: 1 if padding_side == "left" else -1] for x in given]
+    rest = [0, 0] * (given[0].ndim - 1)
+    return stack(
+        [pad(x, [*rest, *end], value=padding_value) for x, end in zip(given, ends)],
+        0 if batch_first else 1,
+    )
+
+
+@explained
+def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
+    """The sequences of a padded tensor, each with its own length."""
+    x = as_tensor(padded_sequences)
+    x = x if batch_first else transpose(x, 0, 1)
+    numbers = checked_lengths("unpad_sequence", lengths, x.shape[0], x.shape[1])
+    return [x[i, : int(n)] for i, n in enumerate(numbers)]
+
+
+@explained
+def pack_sequence(sequences: Sequence[Any], enforce_sorted: bool = True) -> PackedSequence:
+    """Sequences (steps, ...) of different lengths, packed."""
+    lengths = [as_tensor(x).shape[0] for x in sequences]
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+
+
+@explained
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
+    """The sequences of a PackedSequence, each with its own length."""
+    x, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(x, lengths, batch_first=True)
