@@ -167,6 +167,18 @@ def test_a_tracked_argument_and_written_floats_run_once_a_call():
         assert mean.tolist() == [k, k] and not mean.requires_grad
 
 
+def test_a_checkpoint_draws_again_what_it_drew():
+    from lucid.checkpoint import checkpoint
+
+    x = lucid.full((8,), 3.0)
+    plain, again = (grad(lambda x, f=f: f(x * x).sum()) for f in (dropout, checkpoint(dropout)))
+    expected = runs(lambda: plain(x))
+    np.testing.assert_array_equal(runs(lambda: again(x)), expected)
+    jitted = jit(again)
+    for _ in range(2):
+        np.testing.assert_array_equal(runs(lambda: jitted(x)), expected)
+
+
 def test_threads_never_draw_the_same_numbers():
     g, drawn = lucid.Generator(0), []
     f = jit(lambda: lucid.rand(4, generator=g))
