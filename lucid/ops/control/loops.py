@@ -35,6 +35,7 @@ from lucid.ops.control.subgraphs import (
     hot_loop,
     owned,
     program,
+    work_of,
 )
 
 
@@ -93,7 +94,7 @@ class While(Primitive):
                     stack.append(y)
                 i += 1
             steps = i if number == 0 else steps
-            hot.worked(self, operands, steps * (2 + len(loop.body.equations)))
+            hot.worked(self, operands, steps * (2 + work_of(loop.body)))
             values += carries
             stacks += [stack[::-1] if loop.reverse else stack for stack in new]
         return tuple(owned([values[v] for v in self.results], operands))

@@ -31,6 +31,7 @@ from lucid.ops.control.subgraphs import (
     owned,
     program,
     reached,
+    work_of,
 )
 
 
@@ -79,7 +80,7 @@ class Scan(Primitive):
             carries = outs[:n]
             for stack, y in zip(stacks, outs[n:]):
                 stack[i] = y
-        hot.worked(self, operands, self.length * len(self.body.equations))
+        hot.worked(self, operands, self.length * work_of(self.body))
         return (*owned(carries, operands), *stacks)
 
     # Forward mode

@@ -6,6 +6,7 @@ by putting their equations one after the other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -31,7 +32,7 @@ def program(graph: Graph) -> Program:
 class HotLoop:
     """A loop that is interpreted until it has taken about as long as compiling it would.
 
-    work      equations that were interpreted
+    work      equations that were interpreted, those on many elements counted several times
     native    the compiled loop, once there is one
     """
 
@@ -43,9 +44,9 @@ class HotLoop:
         self.work = 0
         self.native: Any = None
 
-    def worked(self, op: Any, operands: Sequence[np.ndarray], equations: int) -> None:
+    def worked(self, op: Any, operands: Sequence[np.ndarray], work: int) -> None:
         """Note that equations were interpreted, and compile the loop when that is enough."""
-        before, self.work = self.work, self.work + equations
+        before, self.work = self.work, self.work + work
         if before < self.THRESHOLD <= self.work and Hot.compile is not None:
             inputs = tuple([Var(Type(x.dtype, x.shape)) for x in operands])
             types = op.infer(*[x.type for x in inputs])
@@ -54,6 +55,16 @@ class HotLoop:
             found = Hot.compile(graph)
             if getattr(found, "plan", None) is not None:  # otherwise it would come back here
                 self.native = found
+
+
+ELEMENTS = 200  # as many take NumPy about as long as Python takes for an equation
+
+
+@lru_cache(maxsize=256)
+def work_of(graph: Graph) -> int:
+    """About how long a Graph is interpreted, in small equations."""
+    sizes = [math.prod(y.type.shape) for eqn in graph.equations for y in eqn.outputs]
+    return len(graph.equations) + sum(sizes) // ELEMENTS
 
 
 @lru_cache(maxsize=256)
