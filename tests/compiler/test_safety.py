@@ -150,7 +150,7 @@ def test_ctrl_c_is_answered_in_one_very_long_instruction(function, given):
     assert lines[1:] == ["[2.0, 2.0]"] * 2
 
 
-def test_state_is_untouched_when_a_long_instruction_is_interrupted(monkeypatch):
+def test_a_plan_in_a_thread_of_its_own_writes_state_where_it_lies(monkeypatch):
     from lucid.compiler import plan
 
     monkeypatch.setattr(plan, "LONG_NS", -1)
@@ -166,6 +166,45 @@ def test_state_is_untouched_when_a_long_instruction_is_interrupted(monkeypatch):
         assert step(lucid.ones(3)).tolist() == [2.0 * k] * 3
         assert w.tolist() == [k] * 3 and w.value is before
     assert step.last.program.plan.run.__name__ == "call", "it runs in a thread of its own"
+
+
+INTERRUPTED_STATE = """
+import os, signal, threading, time
+import numpy as np
+import lucid
+
+w = lucid.zeros(20_000_000)
+
+@lucid.jit
+def step(x):
+    w.add_(lucid.sort(x)[0])
+
+x = lucid.tensor(np.random.default_rng(0).random(20_000_000, "float32"))
+step(x)
+kept = w.numpy().copy()
+def press():
+    time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=press).start()
+try:
+    step(x)
+    print("finished")
+except KeyboardInterrupt:
+    ((path,),) = step.paths.values()
+    print("interrupted", len(path.overwritten))
+for thread in threading.enumerate():
+    if thread.name == "lucid-plan":
+        thread.join()
+print(bool((w.numpy() == kept).all()))
+step(x)
+print(bool(np.allclose(w.numpy(), 2 * kept)))
+"""
+
+
+def test_ctrl_c_in_a_long_instruction_leaves_the_state_as_it_was():
+    lines, _ = script(INTERRUPTED_STATE)
+    assert lines[0] == "interrupted 1", "a program that overwrites the state"
+    assert lines[1:] == ["True", "True"]
 
 
 # The cache of a whole program
