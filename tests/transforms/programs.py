@@ -168,6 +168,10 @@ LOOPS = (
     "lambda c: c * 0.5 + 0.01 * lucid.sin({x}), {x})",
     "lucid.func.fori_loop(0, abs({x}.sum()).to('int64') % 3, "
     "lambda i, c: lucid.sin(c) + {y}.mean() * i, {x})",
+    "lucid.func.scan(lambda c, row: (lucid.tanh(c @ {x}.T @ {x} + row), c), {x}[0], {x})[1]",
+    "lucid.func.scan(lambda c, row: (c + row[:, None] @ row[None], row @ {x}.T), "
+    "{x}.T @ {x}, {x})[0] * 0.1",
+    "lucid.func.scan(lambda c, row: (lucid.sin(row @ {x}.T), row @ {x}.T), {x}[:, 0], {x})[1]",
     "lucid.func.associative_scan(lambda p, q: p * q, {x})",
     "lucid.func.map(lambda row: lucid.tanh(row) + {y}.sum(), {x})",
 )
