@@ -13,6 +13,7 @@ import numpy as np
 
 from lucid.compiler.instructions import Ref
 from lucid.ir.types import SHORT_NAMES, Type
+from lucid.ops.checkpointing import Again
 from lucid.ops.complexes import Imag, Real
 from lucid.ops.movement import Broadcast, Flip, Reshape, Slice, Transpose
 
@@ -74,6 +75,8 @@ class Array:
                 part = Type(np.empty(0, dtype).real.dtype, self.shape)
                 first = 2 * self.offset + isinstance(op, Imag)
                 return Array(self.ref, part, tuple(2 * s for s in self.strides), first)
+            case Again():
+                return self
             case Flip(axes):
                 strides = tuple(-s if i in axes else s for i, s in enumerate(self.strides))
                 offset = sum((self.shape[i] - 1) * self.strides[i] for i in axes)

@@ -7,12 +7,16 @@ read.
 Every step has a level, greater than that of all steps it reads from. An equation joins the group of
 an operand if everything else it reads has a lower level: then no cycle can arise, and fusing is
 linear. A group of lower level that no step below reads is raised, and computed where it is needed.
+
+What reads `again x ct`, the second computation of a checkpoint, waits for `ct` as if it read that:
+it neither joins a group of the first computation nor runs beside it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lucid.compiler.groups import (
@@ -33,6 +37,7 @@ from lucid.compiler.groups import (
 )
 from lucid.compiler.siblings import join_columns, join_siblings
 from lucid.ir.graph import Equation, Graph, Literal, Var
+from lucid.ops.checkpointing import Again
 from lucid.ops.creation import Full
 from lucid.ops.movement import Broadcast, Reshape, Transpose
 
@@ -52,6 +57,7 @@ class Fuser:
         self.step_of: dict[Var, Step] = {}
         self.steps: list[Step] = []
         self.merged: dict[Group, Group] = {}
+        self.waits = any(isinstance(eqn.op, Again) for eqn in graph.equations)
 
     def run(self) -> list[Step]:
         fits = [not isinstance(eqn.op, VIEWS) and fusible(eqn) for eqn in self.graph.equations]
@@ -77,7 +83,9 @@ class Fuser:
         """What must lie in memory: for an output, a view, or an equation outside of loops."""
         out: set[Any] = set(self.graph.outputs)
         for eqn, fit in zip(self.graph.equations, fits):
-            if not fit or isinstance(eqn.op, Full):
+            if isinstance(eqn.op, Again):
+                out.add(eqn.inputs[0])
+            elif not fit or isinstance(eqn.op, Full):
                 out.update(eqn.inputs)
             elif isinstance(eqn.op, ELSEWHERE):
                 out.add(eqn.inputs[0])
@@ -94,6 +102,12 @@ class Fuser:
         if isinstance(x, Literal):
             return Reading(x, (None,) * out.type.ndim, False)
         inner = self.reading(x)
+        after = [*inner.after, *[v for v in eqn.inputs[1:] if isinstance(v, Var)]]
+        found = inner if isinstance(eqn.op, Again) else self.indexed(inner, eqn, x)
+        return replace(found, after=tuple(dict.fromkeys(after))) if after else found
+
+    def indexed(self, inner: Reading, eqn: Equation, x: Var) -> Reading:
+        """The Reading of a view of `x`, which is read by `inner`."""
         if not inner.plain:
             return Reading(inner.base, (), False)
         match eqn.op:
@@ -120,8 +134,16 @@ class Fuser:
         return self.readings[x].base if x in self.readings else x
 
     def level_of(self, x: Any) -> int:
-        step = self.find(x)
-        return 0 if step is None else step.level
+        return max((step.level for step in (self.find(x), *self.awaited([x])) if step), default=0)
+
+    def awaited(self, xs: Iterable[Any]) -> list[Step]:
+        """The steps that must be done before these are read."""
+        if not self.waits:
+            return []
+        after = {v: None for x in xs if x in self.readings for v in self.readings[x].after}
+        found = [self.find(v) for v in after]
+        further = self.awaited(after) if after else []
+        return [*[step for step in found if step is not None], *further]
 
     def find(self, x: Any) -> Step | None:
         """The step that computes what `x` is read from."""
@@ -152,6 +174,9 @@ class Fuser:
             read = self.find(x)
             if isinstance(read, Group) and read is not step:
                 read.readers.add(step)
+        for awaited in self.awaited(eqn.inputs):
+            if isinstance(awaited, Group) and awaited is not step:
+                awaited.readers.add(step)
 
     def join(self, eqn: Equation) -> bool:
         """Put an equation into the group of an operand, or into a new one."""
@@ -180,6 +205,8 @@ class Fuser:
         if any(not isinstance(s, Group) or s.level > group.level for s in peers):
             return False
         if not apart.isdisjoint((group, *peers)):
+            return False
+        if any(s.level >= group.level and s is not group for s in self.awaited(eqn.inputs)):
             return False
         coords = self.place(group, eqn)
         if coords is None:

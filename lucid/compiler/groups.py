@@ -10,6 +10,7 @@ from lucid.compiler.scalar_code import LLVM, supported
 from lucid.ir.graph import Equation, Literal, Var
 from lucid.ir.types import SHORT_NAMES
 from lucid.ops.arithmetic import Cast
+from lucid.ops.checkpointing import Again
 from lucid.ops.complexes import Imag, Real
 from lucid.ops.copying import Copy
 from lucid.ops.creation import Full, Iota
@@ -19,7 +20,7 @@ from lucid.ops.kinds import Elementwise
 from lucid.ops.movement import Broadcast, Flip, Pad, Reshape, Slice, Transpose
 from lucid.ops.reduction import AllTrue, AnyTrue, Prod, Sum
 
-VIEWS = (Broadcast, Flip, Imag, Real, Reshape, Slice, Transpose)
+VIEWS = (Again, Broadcast, Flip, Imag, Real, Reshape, Slice, Transpose)
 INDEXED = (Gather, TakeAlong)  # the first operand is read at indices, from memory
 ELSEWHERE = (*INDEXED, Pad)  # the first operand is read at other points, from memory
 REDUCTIONS: dict[type, str] = {
@@ -69,11 +70,15 @@ Step = Group | Alone
 
 @dataclass(frozen=True)
 class Reading:
-    """How a Var is read from another: axis by axis, None where repeated; `plain`: and no more."""
+    """How a Var is read from another: axis by axis, None where repeated; `plain`: and no more.
+
+    after    what must be known before it is read
+    """
 
     base: Any
     axes: tuple[int | None, ...]
     plain: bool = True
+    after: tuple[Any, ...] = ()
 
 
 def scalar_name(op: Any) -> str:

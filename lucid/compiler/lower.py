@@ -12,6 +12,7 @@ from lucid.compiler.kernels import kernels_of
 from lucid.compiler.segment import SegmentLayout
 from lucid.compiler.steps import step_of
 from lucid.ir.graph import Equation, Graph, Literal, Var
+from lucid.ops.checkpointing import Again
 
 
 def is_native(step: Step) -> bool:
@@ -20,6 +21,12 @@ def is_native(step: Step) -> bool:
         return True
     native = step_of(step.equation.op)
     return native is not None and native.accepts(step.equation)
+
+
+def at_once(eqn: Equation) -> Equation:
+    """The equation without what it only waits for: the order of steps is known by now."""
+    waits = isinstance(eqn.op, Again) and len(eqn.inputs) > 1
+    return Equation(eqn.op, eqn.inputs[:1], eqn.outputs, eqn.source) if waits else eqn
 
 
 class Lowering:
@@ -32,7 +39,7 @@ class Lowering:
         self.into: dict[Any, Var] = {y: x for y, x in pairs if y.type == x.type}
         self.steps, self.readings = fuse(graph)
         self.producer: dict[Var, Equation] = {
-            v: eqn for eqn in graph.equations for v in eqn.outputs
+            v: at_once(eqn) for eqn in graph.equations for v in eqn.outputs
         }
         self.step_of: dict[Var, Step] = {}
         for step in self.steps:

@@ -36,7 +36,7 @@ from lucid.ops.writing import ScatterSet, SliceSet
 Pair = tuple[Atom, Atom]
 
 PARTWISE = (
-    Add, Again, Sub, Neg, Copy, Named, Where, Sum, Reshape, Transpose, Broadcast, Slice, Flip, Pad,
+    Add, Sub, Neg, Copy, Named, Where, Sum, Reshape, Transpose, Broadcast, Slice, Flip, Pad,
     Concatenate, Gather, TakeAlong, PutAlong, ScatterAdd, ScatterSet, SliceSet, Cumsum,
 )  # fmt: skip
 REAL_OF = {"c64": "f32", "c128": "f64"}
@@ -110,6 +110,14 @@ def zero(x: Atom) -> Literal:
 def partwise(w: PairWriter, eqn: Equation) -> Any:
     first, second = (w.make(eqn.op, *[w.part(x, i) for x in eqn.inputs]) for i in (0, 1))
     return first, second
+
+
+def again(w: PairWriter, eqn: Equation) -> Any:
+    """again x ct: of a complex number that is waited for, one part will do."""
+    x, after = eqn.inputs[0], [w.part(v, 0) for v in eqn.inputs[1:]]
+    if not is_complex(x):
+        return w.make(eqn.op, w.part(x, 0), *after)
+    return tuple([w.make(eqn.op, w.part(x, i), *after) for i in (0, 1)])
 
 
 def conjugate(w: PairWriter, eqn: Equation) -> Pair:
@@ -279,6 +287,7 @@ def whole_product(w: PairWriter, eqn: Equation) -> Pair:
 
 RULES: dict[type, Callable[[PairWriter, Equation], Any]] = {
     **dict.fromkeys(PARTWISE, partwise),
+    Again: again,
     **FUNCTIONS,
     Conj: conjugate, Full: full, Complex: composed, Cast: converted, Mul: product, Matmul: product,
     Scale: scaled, Div: quotient, Abs: absolute, Eq: both(BitwiseAnd()), Ne: both(BitwiseOr()),

@@ -16,19 +16,23 @@ from lucid.ops.kinds import Linear
 
 
 class Again(Linear):
-    """The identity, at the border of a second computation: it is not shared with the first."""
+    """The first operand, at the border of a second computation, which is not one with the first.
 
-    def infer(self, x: Type) -> Type:
+    What is computed from it waits for the further operands: in a compiled program no step that
+    reads `again x ct` runs before `ct` is known.
+    """
+
+    def infer(self, x: Type, *after: Type) -> Type:
         return x
 
-    def eval(self, x: np.ndarray) -> np.ndarray:
+    def eval(self, x: np.ndarray, *after: np.ndarray) -> np.ndarray:
         return np.array(x, order="K")
 
-    def adjoint(self, ct: Any, x: Any) -> Any:
+    def adjoint(self, ct: Any, x: Any, *after: Any) -> Any:
         return ct
 
-    def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
-        return bind(self, x)
+    def batch(self, n: int, batched: tuple[bool, ...], x: Any, *after: Any) -> Any:
+        return bind(self, x if batched[0] else x.expand((n, *x.shape)), *after)
 
 
 class Named(Linear):
@@ -71,7 +75,7 @@ class Checkpoint(Primitive):
         from lucid.transforms.vjp import vjp
 
         derivative = vjp(self.graph, self.graph.inputs, [ct is not None for ct in cts])
-        again = [bind(Again(), x) for x in xs]
+        again = [bind(Again(), x, *[ct for ct in cts if ct is not None]) for x in xs]
         kept = [None] * self.n_out + list(ys[self.n_out :])
         return tuple(apply(derivative, self.graph, again, kept, cts))
 

@@ -18,6 +18,9 @@ CASES = [
     *[Case(op, (real(2, 3),), lambda x: x) for op in (Again(), Named("z"))],
     *[Case(op, (complex_(),), lambda x: x) for op in (Again(), Named("z"))],
     *[Case(op, (integer(0, 2),), lambda x: x, label="empty") for op in (Again(), Named("z"))],
+    Case(Again(), (real(2, 3), real(4)), lambda x, ct: x, label="waits"),
+    Case(Again(), (real(2, 3), complex_(4)), lambda x, ct: x, label="waits for complex"),
+    Case(Again(), (complex_(2), complex_(2)), lambda x, ct: x, label="complex waits"),
     Case(
         Checkpoint(WAVES, 1),
         (real(2, 3, dtype="float64"), real(3, dtype="float64")),

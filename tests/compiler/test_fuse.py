@@ -253,3 +253,25 @@ def test_every_equation_is_in_one_step_and_after_what_it_reads():
             seen.append(eqn)
     views = [eqn for eqn in graph.equations if eqn.outputs[0] in readings]
     assert len(seen) == len(set(seen)) == len(graph.equations) - len(views)
+
+
+def test_a_second_computation_waits_and_is_not_one_with_the_first():
+    graph = parse("""graph f(x: f32[4], v: f32[4]):
+    %0: f32[4] = sin x
+    %1: f32[4] = cumsum[axis=0, reverse=False] %0
+    %2: f32[4] = again x %1
+    %3: f32[4] = sin %2
+    %4: f32[4] = mul %3 v
+    return %4, %1""")
+    assert (
+        fused_text(graph)
+        == """\
+kernel over 4, gives %0
+    %0: f32[4] = sin x
+cumsum alone
+    %1: f32[4] = cumsum[axis=0, reverse=False] %0
+kernel over 4, gives %4
+  · %2: f32[4] = again x %1
+    %3: f32[4] = sin %2
+    %4: f32[4] = mul %3 v"""
+    )
