@@ -22,6 +22,8 @@ class Again(Linear):
     reads `again x ct` runs before `ct` is known.
     """
 
+    saves = "x"
+
     def infer(self, x: Type, *after: Type) -> Type:
         return x
 
