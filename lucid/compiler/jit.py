@@ -20,7 +20,7 @@ import numpy as np
 from lucid.compiler.donation import give_up, invalidate, overlap
 from lucid.compiler.path import Path
 from lucid.compiler.short_way import BROKEN, is_tracked
-from lucid.ir.binding import bind
+from lucid.ir.binding import bind, bind_known
 from lucid.ir.graph import Graph
 from lucid.ir.modes import local
 from lucid.ir.pytree import flatten, unflatten
@@ -125,12 +125,13 @@ class Jitted:
             return None
         if path.written and overlap(values, [x.value for x in path.written]):
             return IN_PYTHON  # a write changes the argument too
-        watched = tracked or (local.grad and any(is_tracked(x) for x in path.sources))
+        watched = tracked or path.is_followed()
         outs: Sequence[Any] = ()
         if watched and path.is_pure:
-            captured = [path.operand(x) for x in path.sources]
-            outs = bind(Call(path.graph), *tensors, *captured, *[wrap(c) for c in path.constants])
+            operands = (*tensors, *[path.operand(x) for x in path.sources])
+            outs = bind(Call(path.graph), *operands, *[wrap(c) for c in path.constants])
             outputs = [y.value for y in outs]
+            outs = path.on_tape(operands, outs[: path.n_outputs])
         elif tracked:
             return IN_PYTHON
         else:
@@ -148,7 +149,7 @@ class Jitted:
         path.commit(outputs[n:m])
         if not watched:
             invalidate(tensors, path.donated, self.name)
-        return (path.result(outs[:n] or [wrap(y) for y in outputs[:n]]),)
+        return (path.result(outs or [wrap(y) for y in outputs[:n]]),)
 
     def record(
         self, key: Any, args: Any, kwargs: Any, tensors: Sequence[Any], tree: Any, tracked: bool
@@ -197,8 +198,10 @@ class Jitted:
         settle_state(recorder)
         if reversible:
             recorder.take_back()
-        leaves = [wrap(y.value) for y in flatten(result)[0] if isinstance(y, Traced)]
-        return path, path.result(leaves)
+        leaves = [y.value for y in flatten(result)[0] if isinstance(y, Traced)]
+        if not reversible and path.is_followed():
+            return path, path.result(followed(path, recorder, tensors, leaves))
+        return path, path.result([wrap(y) for y in leaves])
 
     def why_recompiled(self) -> str:
         """In one line, why the function was last recorded again."""
@@ -231,6 +234,18 @@ class Jitted:
         if not self.paths.get(key):
             self(*args, **kwargs)
         return self.paths[key][0]
+
+
+def followed(
+    path: Path, recorder: Recorder, tensors: Sequence[Any], outputs: Sequence[np.ndarray]
+) -> list[Any]:
+    """The outputs of a run that was recorded, on the tape as those of later runs are."""
+    before = recorder.before
+    captured = [wrap(before[id(x)]) if id(x) in before else x for x in path.sources]
+    operands = (*tensors, *captured, *[wrap(c) for c in path.constants])
+    values = [*outputs, *[x.value for x in path.written], *[g.expected for g in path.guards]]
+    outs = bind_known(Call(path.graph), operands, tuple(values))
+    return path.on_tape(operands, outs[: path.n_outputs])
 
 
 def settle_state(recorder: Recorder) -> None:

@@ -13,13 +13,17 @@ import numpy as np
 from lucid.compiler.donation import set_apart
 from lucid.compiler.hot import compile_hot
 from lucid.compiler.known import fold_known
-from lucid.compiler.short_way import ShortWay
+from lucid.compiler.short_way import ShortWay, is_tracked
+from lucid.ir.binding import bind
 from lucid.ir.cut import cut_nodes
+from lucid.ir.graph import Graph, Var
+from lucid.ir.markers import STOP_GRADIENT
 from lucid.ir.modes import local
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.recording import Guard, Recorder
 from lucid.ir.sharing import node_of
 from lucid.ir.tape import Node, Traced, wrap
+from lucid.ir.types import is_differentiable
 
 
 class Locks:
@@ -37,6 +41,18 @@ class Locks:
     def __exit__(self, *_: Any) -> None:
         for lock in reversed(self.locks):
             lock.release()
+
+
+def reads_of(graph: Graph, n_outputs: int) -> list[frozenset[int]]:
+    """For each of the first outputs, the inputs in which it has a derivative."""
+    none: frozenset[int] = frozenset()
+    reads: dict[Any, frozenset[int]] = {x: frozenset([i]) for i, x in enumerate(graph.inputs)}
+    for eqn in graph.equations:
+        if eqn.op.differentiable:
+            joined = none.union(*[reads.get(x, none) for x in eqn.inputs if isinstance(x, Var)])
+            for y in eqn.outputs:
+                reads[y] = joined if is_differentiable(y.type.dtype) else none
+    return [reads.get(y, none) for y in graph.outputs[:n_outputs]]
 
 
 class Path:
@@ -86,9 +102,11 @@ class Path:
         self.overwritten: list[int] = getattr(self.program, "overwritten", [])
         args_tree, kwargs_tree = in_tree.children()
         plain = not (jitted.static or kwargs_tree.num_children)
-        self.short_way = ShortWay.of(self, args_tree) if plain else None
-
         self.is_pure = not self.cells and all(x.dtype.kind in "biu" for x in self.written)
+        self.reads = reads_of(self.graph, self.n_outputs) if self.is_pure else []
+        reached = frozenset[int]().union(*self.reads)
+        self.followed = [x for i, x in enumerate(self.sources, len(inputs)) if i in reached]
+        self.short_way = ShortWay.of(self, args_tree) if plain else None
 
     def places_of_outputs(self, n_args: int) -> dict[int, int]:
         """Which outputs may take the memory of which inputs: written state, donated arguments."""
@@ -116,6 +134,18 @@ class Path:
         if not isinstance(source, Traced):
             return source.grad
         return wrap(source.value.copy()) if any(x is source for x in self.written) else source
+
+    def is_followed(self) -> bool:
+        """Has an output a derivative in a captured tensor that is tracked?"""
+        return self.grad and any([is_tracked(x) for x in self.followed])
+
+    def on_tape(self, operands: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+        """The outputs, those off the tape that have no derivative in any tracked operand."""
+        tracked = {i for i, x in enumerate(operands) if is_tracked(x)}
+        return [
+            bind(STOP_GRADIENT, y) if tracked.isdisjoint(reads) else y
+            for y, reads in zip(outs, self.reads)
+        ]
 
     def arrays(self) -> list[np.ndarray] | None:
         """What the path reads beside the arguments, None where it is not there."""

@@ -59,7 +59,7 @@ class ShortWay:
         if values is None:
             return None
         if self.reads:
-            if not self.writes and path.grad and any([is_tracked(x) for x in path.sources]):
+            if path.is_followed():
                 return None
             extra = path.arrays()
             if extra is None:

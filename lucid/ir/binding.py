@@ -302,6 +302,14 @@ def _several(
     return outs
 
 
+def bind_known(op: Primitive, xs: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What `bind` gives for an operation of several results that were computed before."""
+    flags = 0
+    for x in xs:
+        flags |= 0 if x.node is None else x.node.flags
+    return _several(op, xs, values, flags)
+
+
 def sibling(node: Node, index: int) -> Node:
     """Another output of the equation that made `node`."""
     other = Node(node.op, node.inputs, node.flags, None, None, node.source, node.serial, index)

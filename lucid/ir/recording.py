@@ -34,7 +34,7 @@ class Recorder:
     captured     Node -> tensor from outside that was read
     constants    Node -> array that was made during the run
     written      id -> (tensor from outside that was written, its Node before)
-    before       id -> its value before, where the run is to be taken back
+    before       id -> its value before: of integers, and of all if the run is to be taken back
     cells        id -> (cell, its gradient before)
     guards       values that Python looked at
     values       id -> (Node, array) of every value seen
@@ -44,7 +44,8 @@ class Recorder:
 
     def __init__(self, reversible: bool = False) -> None:
         self.start = next_serial()
-        self.before: dict[int, np.ndarray] | None = {} if reversible else None
+        self.reversible = reversible
+        self.before: dict[int, np.ndarray] = {}
         self.inputs: set[Node] = set()
         self.captured: dict[Node, Any] = {}
         self.constants: dict[Node, np.ndarray] = {}
@@ -103,7 +104,7 @@ class Recorder:
         """The tensor `x` is about to be written."""
         if id(x) not in self.written and self.is_outside(x.node):
             self.written[id(x)] = (x, x.node)
-            if self.before is not None and x.value is not None:
+            if x.value is not None and (self.reversible or x.value.dtype.kind in "biu"):
                 self.before[id(x)] = x.value.copy()
 
     def touched(self, cell: Any) -> None:
@@ -115,7 +116,7 @@ class Recorder:
 
     def take_back(self) -> None:
         """Give all that the run has written the value it had before."""
-        assert self.before is not None
+        assert self.reversible
         for x, _ in self.written.values():
             if id(x) in self.before:
                 x.value[...] = self.before[id(x)]

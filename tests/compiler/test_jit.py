@@ -196,3 +196,37 @@ def test_another_size_gives_another_result():
     f = jit(lambda x: (x * x).sum())
     for n in (3, 7, 1, 100):
         close(f(lucid.ones(n)), float(n))
+
+
+def test_every_call_can_be_differentiated_in_what_was_captured():
+    w = lucid.tensor([1.0, 2.0], requires_grad=True)
+    f = jit(lambda x: (x * w * w).sum())
+    for _ in range(3):
+        w.grad = None
+        f(lucid.tensor([1.0, 10.0])).backward()
+        close(w.grad, [2.0, 40.0])
+
+
+def test_detached_results_are_off_the_tape_at_every_call():
+    w = lucid.tensor([1.0, 2.0], requires_grad=True)
+
+    @jit
+    def f(x):
+        y = x * w
+        with lucid.no_grad():
+            z = x * w
+        return y, y.detach(), z, (y > 0)
+
+    for _ in range(3):
+        results = f(lucid.ones(2))
+        assert [y.requires_grad for y in results] == [True, False, False, False]
+
+
+def test_the_gradient_of_every_call_sees_the_numbers_that_were_drawn():
+    w = lucid.ones(50, requires_grad=True)
+    f = jit(lambda: w * lucid.rand(50))
+    for _ in range(3):
+        w.grad = None
+        y = f()
+        y.sum().backward()
+        close(w.grad, y.detach())
