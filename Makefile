@@ -20,9 +20,10 @@ lint: $(VENV)/.installed-test
 bench: $(VENV)/.installed
 	@$(BIN)/python benchmarks/run.py
 
-# The table of names beside PyTorch's own operations, in an environment of its own.
+# Names, optimizers and schedules beside PyTorch's own, in an environment of its own.
 parity: $(VENV)-parity/.installed
 	@$(VENV)-parity/bin/python -m tests.table.parity
+	@$(VENV)-parity/bin/python -m tests.optim.parity
 
 $(VENV)-parity/.installed: pyproject.toml
 	@echo "installing lucid and PyTorch into $(VENV)-parity"

@@ -5,10 +5,10 @@ from lucid.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from lucid.optim.adaptive import Adadelta, Adafactor, Adagrad, RMSprop
 from lucid.optim.lbfgs import LBFGS
 from lucid.optim.optimizer import Optimizer
-from lucid.optim.sgd import SGD
-from lucid.optim.signs import Lion, Muon
+from lucid.optim.sgd import ASGD, SGD
+from lucid.optim.signs import Lion, Muon, Rprop
 
 __all__ = [
-    "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "Muon",
-    "NAdam", "Optimizer", "RAdam", "RMSprop", "functional", "lr_scheduler",
+    "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Lion",
+    "Muon", "NAdam", "Optimizer", "RAdam", "RMSprop", "Rprop", "functional", "lr_scheduler",
 ]  # fmt: skip

@@ -11,24 +11,19 @@ from lucid.ir.tape import wrap
 from lucid.ops.conditional import maximum, where
 from lucid.ops.creation import zeros_like
 from lucid.ops.exponential import sqrt
-from lucid.optim.optimizer import Optimizer, State
-
-
-def counter() -> Any:
-    """The number of updates so far, as state."""
-    return wrap(np.zeros((), np.float64))
+from lucid.optim.optimizer import Optimizer, State, counter
 
 
 def moments(g: Any, s: State, h: SimpleNamespace) -> tuple[Any, Any, Any]:
     """The count of this update, and the running means of the gradient and of its square."""
     beta1, beta2 = h.betas
     mean = s["exp_avg"] + (1 - beta1) * (g - s["exp_avg"])
-    square = beta2 * s["exp_avg_sq"] + (1 - beta2) * (g * g.conj()).real
+    square = beta2 * s["exp_avg_sq"] + (1 - beta2) * g * g
     return s["step"] + 1, mean, square
 
 
 def start(p: Any) -> State:
-    return {"step": counter(), "exp_avg": zeros_like(p), "exp_avg_sq": zeros_like(p.real)}
+    return {"step": counter(), "exp_avg": zeros_like(p), "exp_avg_sq": zeros_like(p)}
 
 
 class Adam(Optimizer):
@@ -58,10 +53,10 @@ class Adam(Optimizer):
         super().__init__(
             params,
             {
-                "lr": float(lr),
-                "betas": tuple(map(float, betas)),
-                "eps": float(eps),
-                "weight_decay": float(weight_decay),
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
                 "amsgrad": amsgrad,
                 "maximize": maximize,
                 "decoupled_weight_decay": decoupled_weight_decay,
@@ -71,7 +66,7 @@ class Adam(Optimizer):
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:
         state = start(p)
-        return {**state, "max_exp_avg_sq": zeros_like(p.real)} if h.amsgrad else state
+        return {**state, "max_exp_avg_sq": zeros_like(p)} if h.amsgrad else state
 
     @staticmethod
     def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
@@ -127,11 +122,11 @@ class NAdam(Optimizer):
         super().__init__(
             params,
             {
-                "lr": float(lr),
-                "betas": tuple(map(float, betas)),
-                "eps": float(eps),
-                "weight_decay": float(weight_decay),
-                "momentum_decay": float(momentum_decay),
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "momentum_decay": momentum_decay,
                 "decoupled_weight_decay": decoupled_weight_decay,
                 "maximize": maximize,
             },
@@ -176,10 +171,10 @@ class RAdam(Optimizer):
         super().__init__(
             params,
             {
-                "lr": float(lr),
-                "betas": tuple(map(float, betas)),
-                "eps": float(eps),
-                "weight_decay": float(weight_decay),
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
                 "decoupled_weight_decay": decoupled_weight_decay,
                 "maximize": maximize,
             },
@@ -225,17 +220,17 @@ class Adamax(Optimizer):
         super().__init__(
             params,
             {
-                "lr": float(lr),
-                "betas": tuple(map(float, betas)),
-                "eps": float(eps),
-                "weight_decay": float(weight_decay),
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
                 "maximize": maximize,
             },
         )
 
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:
-        return {"step": counter(), "exp_avg": zeros_like(p), "exp_inf": zeros_like(p.real)}
+        return {"step": counter(), "exp_avg": zeros_like(p), "exp_inf": zeros_like(p)}
 
     @staticmethod
     def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:

@@ -10,12 +10,7 @@ import numpy as np
 from lucid.ops.conditional import clamp, maximum, minimum
 from lucid.ops.creation import full_like, zeros, zeros_like
 from lucid.ops.exponential import rsqrt, sqrt
-from lucid.optim.adam import counter
-from lucid.optim.optimizer import Optimizer, State
-
-
-def square_of(g: Any) -> Any:
-    return (g * g.conj()).real
+from lucid.optim.optimizer import Optimizer, State, counter
 
 
 class RMSprop(Optimizer):
@@ -38,11 +33,11 @@ class RMSprop(Optimizer):
         super().__init__(
             params,
             {
-                "lr": float(lr),
-                "alpha": float(alpha),
-                "eps": float(eps),
-                "weight_decay": float(weight_decay),
-                "momentum": float(momentum),
+                "lr": lr,
+                "alpha": alpha,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "momentum": momentum,
                 "centered": centered,
                 "maximize": maximize,
             },
@@ -50,7 +45,7 @@ class RMSprop(Optimizer):
 
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:
-        state = {"step": counter(), "square_avg": zeros_like(p.real)}
+        state = {"step": counter(), "square_avg": zeros_like(p)}
         if h.momentum is not None:
             state["momentum_buffer"] = zeros_like(p)
         if h.centered:
@@ -61,11 +56,11 @@ class RMSprop(Optimizer):
     def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
         if h.weight_decay is not None:
             g = g + h.weight_decay * p
-        square = h.alpha * s["square_avg"] + (1 - h.alpha) * square_of(g)
+        square = h.alpha * s["square_avg"] + (1 - h.alpha) * g * g
         new = {"step": s["step"] + 1, "square_avg": square}
         if h.centered:
             new["grad_avg"] = s["grad_avg"] + (1 - h.alpha) * (g - s["grad_avg"])
-            square = square - square_of(new["grad_avg"])
+            square = square - new["grad_avg"] ** 2
         scaled = g / (sqrt(square) + h.eps)
         if h.momentum is not None:
             scaled = new["momentum_buffer"] = h.momentum * s["momentum_buffer"] + scaled
@@ -89,25 +84,25 @@ class Adagrad(Optimizer):
         super().__init__(
             params,
             {
-                "lr": float(lr),
-                "lr_decay": float(lr_decay),
-                "weight_decay": float(weight_decay),
-                "initial_accumulator_value": float(initial_accumulator_value),
-                "eps": float(eps),
+                "lr": lr,
+                "lr_decay": lr_decay,
+                "weight_decay": weight_decay,
+                "initial_accumulator_value": initial_accumulator_value,
+                "eps": eps,
                 "maximize": maximize,
             },
         )
 
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:
-        first = zeros_like(p.real) + h.initial_accumulator_value
+        first = zeros_like(p) + h.initial_accumulator_value
         return {"step": counter(), "sum": first}
 
     @staticmethod
     def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
         if h.weight_decay is not None:
             g = g + h.weight_decay * p
-        step, total = s["step"] + 1, s["sum"] + square_of(g)
+        step, total = s["step"] + 1, s["sum"] + g * g
         rate = h.lr / (1 + (step - 1) * h.lr_decay)
         return p - rate * (g / (sqrt(total) + h.eps)), {"step": step, "sum": total}
 
@@ -128,10 +123,10 @@ class Adadelta(Optimizer):
         super().__init__(
             params,
             {
-                "lr": float(lr),
-                "rho": float(rho),
-                "eps": float(eps),
-                "weight_decay": float(weight_decay),
+                "lr": lr,
+                "rho": rho,
+                "eps": eps,
+                "weight_decay": weight_decay,
                 "maximize": maximize,
             },
         )
@@ -139,21 +134,24 @@ class Adadelta(Optimizer):
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:
         return {
-            "step": counter(), "square_avg": zeros_like(p.real), "acc_delta": zeros_like(p.real)
+            "step": counter(), "square_avg": zeros_like(p), "acc_delta": zeros_like(p)
         }  # fmt: skip
 
     @staticmethod
     def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
         if h.weight_decay is not None:
             g = g + h.weight_decay * p
-        square = h.rho * s["square_avg"] + (1 - h.rho) * square_of(g)
+        square = h.rho * s["square_avg"] + (1 - h.rho) * g * g
         delta = sqrt(s["acc_delta"] + h.eps) / sqrt(square + h.eps) * g
-        steps = h.rho * s["acc_delta"] + (1 - h.rho) * square_of(delta)
+        steps = h.rho * s["acc_delta"] + (1 - h.rho) * delta * delta
         return p - h.lr * delta, {"step": s["step"] + 1, "square_avg": square, "acc_delta": steps}
 
 
 class Adafactor(Optimizer):
     """Adam's second moment kept as a row and a column, and steps relative to the parameter."""
+
+    signed = ("beta2_decay",)
+    kinds = "f"
 
     def __init__(
         self,
@@ -169,16 +167,14 @@ class Adafactor(Optimizer):
         super().__init__(
             params,
             {
-                "lr": float(lr),
-                "beta2_decay": float(beta2_decay),
+                "lr": lr,
+                "beta2_decay": beta2_decay,
                 "eps": eps,
-                "d": float(d),
-                "weight_decay": float(weight_decay),
+                "d": d,
+                "weight_decay": weight_decay,
                 "maximize": maximize,
             },
         )
-
-    signed = ("beta2_decay",)
 
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:

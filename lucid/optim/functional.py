@@ -30,8 +30,8 @@ from lucid.optim.group import Group
 from lucid.optim.optimizer import Optimizer
 
 __all__ = [
-    "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "lion", "muon", "nadam", "radam",
-    "rmsprop", "sgd",
+    "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "asgd", "lion", "muon", "nadam",
+    "radam", "rmsprop", "rprop", "sgd",
 ]  # fmt: skip
 
 
@@ -58,7 +58,7 @@ class Rule:
         """The state of all parameters: a dictionary for every leaf."""
         h = self.hyper({})
         return [
-            self.rule.init(x, h) if is_differentiable(x.dtype) else {}
+            self.rule.begin(x, h) if is_differentiable(x.dtype) else {}
             for x in map(as_tensor, flatten(params)[0])
         ]
 
@@ -81,7 +81,7 @@ class Rule:
     def update_one(self, p: Any, g: Any, s: Any, h: SimpleNamespace) -> tuple[Any, Any]:
         if not is_differentiable(p.dtype):
             return p, s
-        new, changed = self.rule.update(p, -g if getattr(h, "maximize", False) else g, s, h)
+        new, changed = self.rule.advance(p, g, s, h)
         kept = {name: cast(changed.get(name, old), old.dtype) for name, old in s.items()}
         return cast(new, p.dtype), kept
 
@@ -100,6 +100,7 @@ def pure(rule: type[Optimizer]) -> Callable[..., Rule]:
 
 
 sgd = pure(_sgd.SGD)
+asgd = pure(_sgd.ASGD)
 adam = pure(_adam.Adam)
 adamw = pure(_adam.AdamW)
 nadam = pure(_adam.NAdam)
@@ -110,4 +111,5 @@ adagrad = pure(_adaptive.Adagrad)
 adadelta = pure(_adaptive.Adadelta)
 adafactor = pure(_adaptive.Adafactor)
 lion = pure(_signs.Lion)
+rprop = pure(_signs.Rprop)
 muon = pure(_signs.Muon)

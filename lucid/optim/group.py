@@ -23,12 +23,15 @@ class Group(MutableMapping[str, Any]):
     """One of the `param_groups` of an optimizer, used as a dictionary.
 
     optional    the settings that an update leaves out where they are 0: momentum, weight decay
+    shape       what decides, apart from numbers, how the parameters are updated
+    prepared    the shape for which the states of the parameters were made
     """
 
     def __init__(self, settings: dict[str, Any], optional: tuple[str, ...]) -> None:
         self._settings: dict[str, Any] = {}
         self._optional = optional
-        self._shape: tuple[Any, ...] = ()
+        self.shape: tuple[Any, ...] = ()
+        self.prepared: tuple[Any, ...] | None = None
         for name, value in settings.items():
             self[name] = value
 
@@ -38,8 +41,8 @@ class Group(MutableMapping[str, Any]):
     def __setitem__(self, name: str, value: Any) -> None:
         self._settings[name] = renewed(self._settings.get(name), value)
         shape = tuple((key, self._kind(key)) for key in self._settings)
-        if shape != self._shape:
-            self._shape = shape
+        if shape != self.shape:
+            self.shape = shape
 
     def __delitem__(self, name: str) -> None:
         del self._settings[name]
@@ -80,7 +83,7 @@ class Group(MutableMapping[str, Any]):
     def hyper(self) -> SimpleNamespace:
         """The settings as an update reads them: tensors, flags, and None for an optional 0."""
         if is_recording():
-            local.recorder.depends(self, "_shape")
+            local.recorder.depends(self, "shape")
         return SimpleNamespace(
             **{
                 name: value if self._counts(name) else None

@@ -55,11 +55,11 @@ class LBFGS(Optimizer):
         super().__init__(
             params,
             {
-                "lr": float(lr),
+                "lr": lr,
                 "max_iter": max_iter,
                 "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
-                "tolerance_grad": float(tolerance_grad),
-                "tolerance_change": float(tolerance_change),
+                "tolerance_grad": tolerance_grad,
+                "tolerance_change": tolerance_change,
                 "history_size": history_size,
                 "line_search_fn": line_search_fn,
             },
@@ -134,6 +134,15 @@ def as_array(x: Any) -> Any:
     return x if x is None or isinstance(x, (int, float)) else np.array(x)
 
 
+def real_of(dtype: np.dtype) -> np.dtype:
+    return np.empty(0, dtype).real.dtype
+
+
+def as_reals(x: np.ndarray) -> np.ndarray:
+    """The numbers of an array in a row, a complex one as its two parts."""
+    return np.ascontiguousarray(x).reshape(-1).view(real_of(x.dtype))
+
+
 class Descent:
     """One call of `step`."""
 
@@ -152,19 +161,17 @@ class Descent:
         return float(loss), self.gathered()
 
     def gathered(self) -> np.ndarray:
-        parts = [
-            np.zeros(p.numel(), p.dtype) if p.grad is None else np.asarray(p.grad).reshape(-1)
-            for p in self.params
-        ]
-        return np.concatenate(parts)
+        parts = [np.zeros(p.shape, p.dtype) if p.grad is None else p.grad for p in self.params]
+        return np.concatenate([as_reals(np.asarray(part)) for part in parts])
 
     def move(self, length: float, direction: np.ndarray) -> None:
         start = 0
         with no_grad():
             for p in self.params:
-                part = direction[start : start + p.numel()].reshape(p.shape)
-                p.add_((length * part).astype(p.dtype))
-                start += p.numel()
+                n = p.numel() * (2 if p.dtype.kind == "c" else 1)
+                part = (length * direction[start : start + n]).astype(real_of(p.dtype))
+                p.add_(part.view(p.dtype).reshape(p.shape))
+                start += n
 
     def at(self, start: list[Any], length: float, direction: np.ndarray) -> tuple[float, Any]:
         self.move(length, direction)

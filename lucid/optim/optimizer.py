@@ -11,18 +11,29 @@ from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from lucid.autograd import enable_grad, no_grad
 from lucid.compiler.jit import jit
 from lucid.errors import ArgumentError
+from lucid.ir.modes import local
 from lucid.ir.recording import Unrecorded
 from lucid.ir.source import at_line
 from lucid.ir.tape import is_recording, wrap
 from lucid.mutation import assign
+from lucid.ops.arguments import explained
+from lucid.ops.arranging import view_as_complex, view_as_real
 from lucid.ops.promote import as_tensor
 from lucid.optim.group import Group
+from lucid.optim.settings import checked_settings
 from lucid.tensor import HookHandle, Tensor
 
 State = dict[str, Any]
+
+
+def counter() -> Any:
+    """The number of updates so far, as state."""
+    return wrap(np.zeros((), np.float64))
 
 
 class Optimizer:
@@ -30,24 +41,22 @@ class Optimizer:
 
     optional    settings that `update` gets as None where they are 0
     signed      settings that may be negative
+    kinds       the kinds of dtypes ("f" real, "c" complex) of which parameters may be
     """
 
     optional: tuple[str, ...] = ("weight_decay",)
     signed: tuple[str, ...] = ("ns_coefficients",)
+    kinds: str = "fc"
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
-        check_settings(type(self), defaults)
-        self.defaults = dict(defaults)
+        self.defaults = checked_settings(type(self), defaults)
         self.state: dict[Any, State] = {}
         self.param_groups: list[Group] = []
+        self._groups: tuple[Group, ...] = ()
         self._before: dict[int, Any] = {}
         self._after: dict[int, Any] = {}
         self._update_all = jit(self._update)
-        given = list(params) if not isinstance(params, Tensor) else [params]
-        if not given:
-            raise ArgumentError(f"{type(self).__name__}: no parameters were given{at_line()}")
-        groups: Any = given if isinstance(given[0], dict) else [{"params": given}]
-        for group in groups:
+        for group in groups_of(type(self).__name__, params):
             self.add_param_group(group)
 
     # The rule
@@ -62,29 +71,46 @@ class Optimizer:
         """The new value and state of a parameter `p` with gradient `g` and state `s`."""
         raise NotImplementedError
 
+    @classmethod
+    def begin(cls, p: Any, h: SimpleNamespace) -> State:
+        """`init`, where a complex parameter is a pair of real ones."""
+        return cls.init(view_as_real(p) if p.dtype.kind == "c" else p, h)
+
+    @classmethod
+    def advance(cls, p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
+        """`update`, uphill if that is wished; a complex parameter is a pair of real ones."""
+        g = -g if getattr(h, "maximize", False) else g
+        if p.dtype.kind != "c":
+            return cls.update(p, g, s, h)
+        new, changed = cls.update(view_as_real(p), view_as_real(g), s, h)
+        return view_as_complex(new), changed
+
     # Its use
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters, with settings of their own where they differ from the defaults."""
+        name = type(self).__name__
+        if not isinstance(param_group, (dict, Group)) or "params" not in param_group:
+            raise ArgumentError(f"{name}: a group is a dictionary with 'params'{at_line()}")
         params = param_group["params"]
-        params = [params] if isinstance(params, Tensor) else list(params)
-        names = [name for name, _ in params] if params and isinstance(params[0], tuple) else None
+        params = [params] if isinstance(params, Tensor) else listed(name, params)
+        names = [key for key, _ in params] if params and isinstance(params[0], tuple) else None
         params = [p[1] for p in params] if names is not None else params
         held = {id(p) for group in self.param_groups for p in group["params"]}
         for p in params:
-            check_parameter(type(self).__name__, p, held)
+            check_parameter(name, p, held, self.kinds)
             held.add(id(p))
         unknown = set(param_group) - set(self.defaults) - {"params", "param_names", "initial_lr"}
         if unknown:
             raise ArgumentError(
-                f"{type(self).__name__}: no setting is named {', '.join(sorted(unknown))}; "
+                f"{name}: no setting is named {', '.join(sorted(unknown))}; "
                 f"there are {', '.join(self.defaults)}{at_line()}"
             )
-        settings = {**self.defaults, **param_group, "params": params}
-        check_settings(type(self), settings)
+        settings = checked_settings(type(self), {**self.defaults, **param_group, "params": params})
         if names is not None:
             settings["param_names"] = names
         self.param_groups.append(Group(settings, self.optional))
+        self._groups = tuple(self.param_groups)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters (or fill them with zeros)."""
@@ -110,17 +136,24 @@ class Optimizer:
         return loss
 
     def _prepare(self) -> None:
-        """Give a state to every parameter that has a gradient and none yet."""
+        """Give a state to every parameter that has a gradient and none yet, and what its state
+        lacks since a setting was changed (a momentum that was 0 before)."""
         for group in self.param_groups:
-            new = [p for p in group["params"] if p not in self.state and p.grad is not None]
-            if not new:
-                continue
-            with Unrecorded(), no_grad():
-                h = group.hyper()
-                for p in new:
-                    self.state[p] = type(self).init(wrap(p.value), h)
+            whole = group.prepared is group.shape
+            new = [
+                p for p in group["params"]
+                if (p.grad is not None if p not in self.state else not whole)
+            ]  # fmt: skip
+            if new:
+                with Unrecorded(), no_grad():
+                    h = group.hyper()
+                    for p in new:
+                        self.state[p] = {**self.begin(wrap(p.value), h), **self.state.get(p, {})}
+            group.prepared = group.shape
 
     def _update(self) -> None:
+        if is_recording():
+            local.recorder.depends(self, "_groups")
         with no_grad():
             for group in self.param_groups:
                 h = group.hyper()
@@ -130,8 +163,7 @@ class Optimizer:
 
     def _update_one(self, p: Any, h: SimpleNamespace) -> None:
         state = self.state[p]
-        g = p.grad if not getattr(h, "maximize", False) else -p.grad
-        new, changed = type(self).update(p.detach(), g.detach(), state, h)
+        new, changed = self.advance(p.detach(), p.grad.detach(), state, h)
         assign(p, new, "step")
         for name, value in changed.items():
             assign(state[name], value, "step")
@@ -150,6 +182,7 @@ class Optimizer:
             "param_groups": groups,
         }
 
+    @explained
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a `state_dict` of an optimizer with as many parameters in as many groups."""
         groups = state_dict["param_groups"]
@@ -162,16 +195,29 @@ class Optimizer:
             )
         numbers = [i for group in groups for i in group["params"]]
         params = dict(zip(numbers, self._all()))
-        states = {}
-        for number, state in state_dict["state"].items():
-            p = params[int(number)]
-            states[p] = {name: restored(value) for name, value in state.items()}
+        states = {
+            params[int(number)]: {name: restored(x) for name, x in state.items()}
+            for number, state in state_dict["state"].items()
+        }
         for group, given in zip(self.param_groups, groups):
             for name, value in given.items():
                 if name != "params":
                     group[name] = value
-        self.state = states
-        self._update_all = jit(self._update)
+            self._check_states(group, states)
+            group.prepared = None
+        self.state = {p: kept_in_place(self.state.get(p, {}), s) for p, s in states.items()}
+
+    def _check_states(self, group: Group, states: dict[Any, State]) -> None:
+        """Refuse states of parameters with other shapes."""
+        h = group.hyper()
+        for p in group["params"]:
+            for name, x in self.begin(wrap(p.value), h).items() if p in states else ():
+                found = states[p].get(name)
+                if found is not None and found.shape != x.shape:
+                    raise ArgumentError(
+                        f"load_state_dict: {name} of shape {found.shape} for a parameter of shape "
+                        f"{p.shape}{at_line()}"
+                    )
 
     def _all(self) -> Iterable[Any]:
         return [p for group in self.param_groups for p in group["params"]]
@@ -198,10 +244,44 @@ def restored(value: Any) -> Any:
     return value.detach().clone() if isinstance(value, Tensor) else as_tensor(value).clone()
 
 
-def check_parameter(name: str, p: Any, held: set[int]) -> None:
+def kept_in_place(old: State, new: State) -> State:
+    """A loaded state, in the tensors that there are: a compiled step goes on with them."""
+    alike = old.keys() == new.keys() and all(
+        x.shape == new[name].shape and x.dtype == new[name].dtype for name, x in old.items()
+    )
+    if not alike:
+        return new
+    for name, x in old.items():
+        assign(x, new[name], "load_state_dict")
+    return old
+
+
+def listed(name: str, params: Any) -> list[Any]:
+    """Parameters, or groups of them, as a list."""
+    if isinstance(params, (set, str)) or not isinstance(params, Iterable):
+        raise ArgumentError(
+            f"{name}: parameters come as a list or an iterator in a fixed order, not as "
+            f"{type(params).__name__}{at_line()}"
+        )
+    return list(params)
+
+
+def groups_of(name: str, params: Any) -> list[Any]:
+    given = [params] if isinstance(params, (Tensor, dict)) else listed(name, params)
+    if not given:
+        raise ArgumentError(f"{name}: no parameters were given{at_line()}")
+    return given if isinstance(given[0], dict) else [{"params": given}]
+
+
+def check_parameter(name: str, p: Any, held: set[int], kinds: str) -> None:
     if not isinstance(p, Tensor):
         raise ArgumentError(
             f"{name}: parameters are tensors, not {type(p).__name__}{at_line()}"
+        )
+    if p.dtype.kind not in kinds:
+        raise ArgumentError(
+            f"{name}: a parameter of shape {p.shape} is of dtype {p.dtype}; parameters are "
+            f"{'real or complex' if 'c' in kinds else 'real'}{at_line()}"
         )
     if not p.is_leaf:
         raise ArgumentError(
@@ -210,16 +290,3 @@ def check_parameter(name: str, p: Any, held: set[int]) -> None:
         )
     if id(p) in held:
         raise ArgumentError(f"{name}: a parameter of shape {p.shape} comes twice{at_line()}")
-
-
-def check_settings(rule: type[Optimizer], settings: dict[str, Any]) -> None:
-    """Numbers are not negative, and rates of decay are below 1."""
-    for key, value in settings.items():
-        if key in rule.signed:
-            continue
-        parts = value if isinstance(value, (tuple, list)) and key == "betas" else [value]
-        for part in parts:
-            if isinstance(part, bool) or not isinstance(part, (int, float)):
-                continue
-            if part < 0 or part != part or (key in ("betas", "rho") and part >= 1):
-                raise ArgumentError(f"{rule.__name__}: {key} cannot be {value}{at_line()}")

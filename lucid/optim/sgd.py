@@ -1,4 +1,4 @@
-"""Gradient descent, with momentum."""
+"""Gradient descent, with momentum, and with averages of its path."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import Any
 
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.ops.creation import zeros_like
-from lucid.optim.optimizer import Optimizer, State
+from lucid.ops.conditional import maximum, where
+from lucid.ops.creation import zeros, zeros_like
+from lucid.optim.optimizer import Optimizer, State, counter
 
 
 class SGD(Optimizer):
     """Gradient descent: v = momentum v + (1 - dampening) g, p = p - lr v.
+
+    The first gradient is not dampened: v starts as g.
 
     >>> import lucid
     >>> w = lucid.tensor([1.0, 2.0], requires_grad=True)
@@ -43,10 +46,10 @@ class SGD(Optimizer):
         super().__init__(
             params,
             {
-                "lr": float(lr),
-                "momentum": float(momentum),
-                "dampening": float(dampening),
-                "weight_decay": float(weight_decay),
+                "lr": lr,
+                "momentum": momentum,
+                "dampening": dampening,
+                "weight_decay": weight_decay,
                 "nesterov": nesterov,
                 "maximize": maximize,
             },
@@ -54,7 +57,10 @@ class SGD(Optimizer):
 
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:
-        return {} if h.momentum is None else {"momentum_buffer": zeros_like(p)}
+        if h.momentum is None:
+            return {}
+        state = {"momentum_buffer": zeros_like(p)}
+        return state if h.dampening is None else {**state, "step": counter()}
 
     @staticmethod
     def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
@@ -62,7 +68,57 @@ class SGD(Optimizer):
             g = g + h.weight_decay * p
         if h.momentum is None:
             return p - h.lr * g, {}
-        fresh = g if h.dampening is None else (1 - h.dampening) * g
-        v = h.momentum * s["momentum_buffer"] + fresh
+        new = {}
+        fresh = g
+        if h.dampening is not None:
+            fresh = where(s["step"] == 0, g, (1 - h.dampening) * g)
+            new["step"] = s["step"] + 1
+        v = new["momentum_buffer"] = h.momentum * s["momentum_buffer"] + fresh
         step = g + h.momentum * v if h.nesterov else v
-        return p - h.lr * step, {"momentum_buffer": v}
+        return p - h.lr * step, new
+
+
+class ASGD(Optimizer):
+    """Gradient descent with a rate that falls, and the average of its path as state `ax`."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "lambd": lambd,
+                "alpha": alpha,
+                "t0": t0,
+                "weight_decay": weight_decay,
+                "maximize": maximize,
+            },
+        )
+
+    @staticmethod
+    def init(p: Any, h: SimpleNamespace) -> State:
+        rate = zeros((), dtype="float64") + h.lr
+        return {"step": counter(), "eta": rate, "mu": counter() + 1.0, "ax": zeros_like(p)}
+
+    @staticmethod
+    def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
+        if h.weight_decay is not None:
+            g = g + h.weight_decay * p
+        step = s["step"] + 1
+        p = p * (1 - h.lambd * s["eta"]) - s["eta"] * g
+        new = {
+            "step": step,
+            "ax": s["ax"] + s["mu"] * (p - s["ax"]),
+            "eta": h.lr / (1 + h.lambd * h.lr * step) ** h.alpha,
+            "mu": 1 / maximum(step - h.t0, 1.0),
+        }
+        return p, new

@@ -1,4 +1,4 @@
-"""Rules whose steps have the same size in all directions: Lion (signs) and Muon (rotations)."""
+"""Rules that take no size from the gradient: Lion and Rprop (signs), Muon (rotations)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.ops.conditional import clamp
+from lucid.ops.conditional import clamp, maximum, minimum, where
 from lucid.ops.creation import zeros_like
 from lucid.ops.exponential import sqrt
 from lucid.ops.rounding import sign
-from lucid.optim.optimizer import Optimizer, State
+from lucid.optim.optimizer import Optimizer, State, counter
 
 
 class Lion(Optimizer):
@@ -29,9 +29,9 @@ class Lion(Optimizer):
         super().__init__(
             params,
             {
-                "lr": float(lr),
-                "betas": tuple(map(float, betas)),
-                "weight_decay": float(weight_decay),
+                "lr": lr,
+                "betas": betas,
+                "weight_decay": weight_decay,
                 "maximize": maximize,
             },
         )
@@ -49,12 +49,51 @@ class Lion(Optimizer):
         return p - h.lr * step, {"exp_avg": beta2 * s["exp_avg"] + (1 - beta2) * g}
 
 
+class Rprop(Optimizer):
+    """Steps along the sign of the gradient, longer while it stays and shorter when it turns."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50.0),
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize}
+        )
+        for group in self.param_groups:
+            shorter, longer = group["etas"]
+            if not 0 < shorter < 1 < longer:
+                raise ArgumentError(
+                    f"Rprop: etas are one below 1 and one above, not {group['etas']}{at_line()}"
+                )
+
+    @staticmethod
+    def init(p: Any, h: SimpleNamespace) -> State:
+        return {"step": counter(), "prev": zeros_like(p), "step_size": zeros_like(p) + h.lr}
+
+    @staticmethod
+    def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
+        (shorter, longer), (least, most) = h.etas, h.step_sizes
+        turn = sign(g * s["prev"])
+        factor = where(turn > 0, longer, where(turn < 0, shorter, 1.0))
+        size = minimum(maximum(s["step_size"] * factor, least), most)
+        g = where(turn < 0, 0.0, g)
+        new = {"step": s["step"] + 1, "prev": g, "step_size": size}
+        return p - sign(g) * size, new
+
+
 class Muon(Optimizer):
     """Momentum made orthogonal by Newton-Schulz iterations, for the matrices of a network.
 
     adjust_lr_fn    "original" scales the step by √max(1, rows/columns), "match_rms_adamw" by
                     0.2 √max(rows, columns)
     """
+
+    kinds = "f"
 
     def __init__(
         self,
@@ -76,13 +115,13 @@ class Muon(Optimizer):
         super().__init__(
             params,
             {
-                "lr": float(lr),
-                "weight_decay": float(weight_decay),
-                "momentum": float(momentum),
+                "lr": lr,
+                "weight_decay": weight_decay,
+                "momentum": momentum,
                 "nesterov": nesterov,
-                "ns_coefficients": tuple(map(float, ns_coefficients)),
-                "eps": float(eps),
-                "ns_steps": int(ns_steps),
+                "ns_coefficients": ns_coefficients,
+                "eps": eps,
+                "ns_steps": ns_steps,
                 "adjust_lr_fn": adjust_lr_fn,
             },
         )

@@ -62,11 +62,17 @@ class LRScheduler:
             count = self._count + 1.0 if epoch is None else as_number(epoch)
             assign(self._count, count, "step")
             for i, group in enumerate(self.optimizer.param_groups):
-                group["lr"] = self.rate(self._count, group.tensor("lr"), i)
+                old = group.tensor("lr")
+                next_rate = self.rate if epoch is None else self.rate_at
+                group["lr"] = next_rate(self._count, old, i)
 
     def rate(self, t: Any, rate: Any, i: int) -> Any:
         """The rate of group `i` at step `t`, where it was `rate` before."""
         raise NotImplementedError
+
+    def rate_at(self, t: Any, rate: Any, i: int) -> Any:
+        """The rate of group `i` at step `t`, whatever was before, where it has such a formula."""
+        return self.rate(t, rate, i)
 
     def get_last_lr(self) -> list[float]:
         """The rates of all groups."""

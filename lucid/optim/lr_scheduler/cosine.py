@@ -35,6 +35,10 @@ class CosineAnnealingLR(LRScheduler):
         down = (1 + cos(half * t)) / before * (rate - self.eta_min) + self.eta_min
         return choose(t == 0, rate, choose(at_bottom, up, down))
 
+    def rate_at(self, t: Any, rate: Any, i: int) -> Any:
+        height = (1 + cos(math.pi / self.T_max * t)) / 2
+        return self.eta_min + (self.base_lrs[i] - self.eta_min) * height
+
 
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Half a cosine again and again, each `T_mult` times as long as the one before."""

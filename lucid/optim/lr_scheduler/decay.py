@@ -9,7 +9,8 @@ from typing import Any
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.ops.conditional import clamp
-from lucid.optim.lr_scheduler.base import LRScheduler, check_outside, choose, per_group
+from lucid.ops.rounding import floor
+from lucid.optim.lr_scheduler.base import LRScheduler, as_number, check_outside, choose, per_group
 from lucid.optim.optimizer import Optimizer
 
 
@@ -62,6 +63,9 @@ class StepLR(LRScheduler):
     def rate(self, t: Any, rate: Any, i: int) -> Any:
         return rate * choose((t > 0) & (t % self.step_size == 0), self.gamma, 1.0)
 
+    def rate_at(self, t: Any, rate: Any, i: int) -> Any:
+        return self.base_lrs[i] * self.gamma ** floor(t / self.step_size)
+
 
 class MultiStepLR(LRScheduler):
     """The rate times gamma at every milestone."""
@@ -80,6 +84,10 @@ class MultiStepLR(LRScheduler):
         for milestone, times in Counter(self.milestones).items():
             rate = rate * choose(t == milestone, self.gamma**times, 1.0)
         return rate
+
+    def rate_at(self, t: Any, rate: Any, i: int) -> Any:
+        passed = sum(choose(t >= milestone, 1.0, 0.0) for milestone in self.milestones)
+        return self.base_lrs[i] * self.gamma ** as_number(passed)
 
 
 class ConstantLR(LRScheduler):
@@ -100,6 +108,9 @@ class ConstantLR(LRScheduler):
     def rate(self, t: Any, rate: Any, i: int) -> Any:
         rate = rate * choose(t == 0, self.factor, 1.0)
         return rate * choose(t == self.total_iters, 1.0 / self.factor, 1.0)
+
+    def rate_at(self, t: Any, rate: Any, i: int) -> Any:
+        return self.base_lrs[i] * choose(t >= self.total_iters, 1.0, self.factor)
 
 
 class LinearLR(LRScheduler):
@@ -127,6 +138,11 @@ class LinearLR(LRScheduler):
         later = choose(t > self.total_iters, 1.0, 1.0 + slope / before)
         return rate * choose(t == 0, self.start_factor, later)
 
+    def rate_at(self, t: Any, rate: Any, i: int) -> Any:
+        share = clamp(t, max=float(self.total_iters)) / self.total_iters
+        slope = self.end_factor - self.start_factor
+        return self.base_lrs[i] * (self.start_factor + slope * share)
+
 
 class ExponentialLR(LRScheduler):
     """The rate times gamma at every step."""
@@ -137,6 +153,9 @@ class ExponentialLR(LRScheduler):
 
     def rate(self, t: Any, rate: Any, i: int) -> Any:
         return rate * choose(t > 0, self.gamma, 1.0)
+
+    def rate_at(self, t: Any, rate: Any, i: int) -> Any:
+        return self.base_lrs[i] * self.gamma**t
 
 
 class PolynomialLR(LRScheduler):
@@ -157,3 +176,6 @@ class PolynomialLR(LRScheduler):
         now = clamp(1.0 - t / self.total_iters, min=0.0)
         before = choose(inside, 1.0 - (t - 1) / self.total_iters, 1.0)
         return rate * choose(inside, (now / before) ** self.power, 1.0)
+
+    def rate_at(self, t: Any, rate: Any, i: int) -> Any:
+        return self.base_lrs[i] * clamp(1.0 - t / self.total_iters, min=0.0) ** self.power
