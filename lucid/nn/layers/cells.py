@@ -16,7 +16,7 @@ from lucid.ops.joining import chunk
 from lucid.ops.promote import as_tensor
 from lucid.ops.shaping import t
 
-ACTIVATIONS = {"tanh": F.tanh, "relu": F.relu}
+ACTIVATIONS: dict[str, Any] = {"tanh": F.tanh, "relu": F.relu}
 
 
 class Weights(NamedTuple):
@@ -84,7 +84,9 @@ class Cell(Module, Simple):
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         rows = self.gates * hidden_size
-        shapes = {"weight_ih": (rows, input_size), "weight_hh": (rows, hidden_size)}
+        shapes: dict[str, tuple[int, ...]] = {
+            "weight_ih": (rows, input_size), "weight_hh": (rows, hidden_size)
+        }  # fmt: skip
         for name in ("bias_ih", "bias_hh"):
             self.register_parameter(name, None)
             if bias:

@@ -73,7 +73,9 @@ class Recurrent(Module, Simple):
     def add_weights(self, layer: int, suffix: str, dtype: Any) -> None:
         rows, out = self.gates * self.hidden_size, self.proj_size or self.hidden_size
         entering = out * len(self.directions(0)) if layer else self.input_size
-        shapes = {"weight_ih": (rows, entering), "weight_hh": (rows, out)}
+        shapes: dict[str, tuple[int, ...]] = {
+            "weight_ih": (rows, entering), "weight_hh": (rows, out)
+        }  # fmt: skip
         if self.bias:
             shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
         if self.proj_size:
@@ -156,7 +158,7 @@ class Recurrent(Module, Simple):
         for layer in range(self.num_layers):
             if layer and self.dropout:
                 x = F.dropout(x, self.dropout, self.training)
-            ys = []
+            ys: list[Any] = []
             for suffix in self.directions(layer):
                 first = [s[len(ends)] for s in state]
                 y, end = self.along(x, first, self.weights(suffix), inside, bool(ys))
