@@ -6,12 +6,14 @@ run with NumPy: nothing here knows what an operation computes.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 
+from lucid.errors import LucidError
 from lucid.ir import Equation, Graph, Literal, Program, Type, Var, parse, verify
 from lucid.ir.types import is_differentiable, type_of
 from lucid.transforms.derivative import Derivative
@@ -142,6 +144,24 @@ def infer_is_eval(case: Case, dtype: str) -> None:
     promised = as_tuple(case.op.infer(*[type_of(x) for x in arrays]))
     given = tuple(type_of(np.asarray(y)) for y in as_tuple(case.op.eval(*arrays)))
     assert given == promised
+
+
+EXTREMES = (np.inf, -np.inf, np.nan, 0.0, -0.0, 1e308, -1e308, 1e-310, 3.0, -1.0)
+
+
+def extremes_are_values(case: Case) -> None:
+    """inf, nan and overflow are values like others: eval gives them, or refuses, and warns never."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        xs = []
+        for x in case.arrays("float64"):
+            drawn = rng.choice(EXTREMES, x.shape)
+            if x.dtype.kind == "c":
+                drawn = drawn.astype(x.dtype)
+                drawn.imag = rng.choice(EXTREMES, x.shape)
+            xs.append(np.asarray(drawn.astype(x.dtype)) if x.dtype.kind in "fc" else x)
+        with contextlib.suppress(LucidError):
+            case.op.eval(*xs)
 
 
 def strided(x: np.ndarray) -> np.ndarray:

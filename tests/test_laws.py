@@ -110,6 +110,11 @@ def test_infer_promises_what_eval_gives(case):
         laws.infer_is_eval(case, dtype)
 
 
+@cases(has_real)
+def test_extremes_are_values_like_others(case):
+    laws.extremes_are_values(case)
+
+
 @cases()
 def test_layout_of_operands_is_irrelevant(case):
     laws.layout_is_irrelevant(case)

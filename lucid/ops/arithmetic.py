@@ -21,7 +21,7 @@ ANY = "biufc"
 
 
 class Add(Elementwise):
-    numpy = np.add
+    numpy = quiet(np.add)
     scalar, accepts, saves = "add", ANY, ""
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
@@ -29,7 +29,7 @@ class Add(Elementwise):
 
 
 class Sub(Elementwise):
-    numpy = np.subtract
+    numpy = quiet(np.subtract)
     scalar, accepts, saves = "sub", NUMERIC, ""
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
@@ -37,7 +37,7 @@ class Sub(Elementwise):
 
 
 class Mul(Elementwise):
-    numpy = np.multiply
+    numpy = quiet(np.multiply)
     scalar, accepts, saves = "mul", ANY, "x"
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:

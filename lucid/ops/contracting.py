@@ -12,9 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lucid.ops.quiet import quiet
+
 FEW = 8  # up to so many operands the cheapest order is searched for
 
 
+@quiet
 def contract(terms: list[str], xs: list[np.ndarray], out: str) -> np.ndarray:
     """The einsum `terms -> out` of the operands."""
     if len(xs) == 2 and len(set(out)) == len(out):

@@ -19,6 +19,9 @@ from lucid.ops.contracting import contract
 from lucid.ops.kinds import Bilinear, align, conjugate, sum_to
 from lucid.ops.movement import Broadcast, Transpose
 from lucid.ops.promote import as_tensor, promote
+from lucid.ops.quiet import quiet
+
+matrix_product = quiet(np.matmul)
 
 
 class Matmul(Bilinear):
@@ -44,9 +47,10 @@ class Matmul(Bilinear):
 
     def eval(self, x: np.ndarray, y: np.ndarray) -> Any:
         if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous and x.size:
-            rows = np.matmul(x.reshape(-1, x.shape[-1]), y)  # one product: up to 8 times as quick
+            # one product: up to 8 times as quick
+            rows = matrix_product(x.reshape(-1, x.shape[-1]), y)
             return rows.reshape(*x.shape[:-1], y.shape[1])
-        return np.matmul(x, y)
+        return matrix_product(x, y)
 
     def left(self, ct: Any, x: Any, y: Any) -> Any:
         if x.ndim > 1 and y.ndim > 1:

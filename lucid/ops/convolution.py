@@ -20,6 +20,7 @@ from lucid.ir.binding import bind
 from lucid.ir.types import Type
 from lucid.ops.kinds import Bilinear, conjugate
 from lucid.ops.movement import Transpose, both_batched
+from lucid.ops.quiet import quiet
 
 Sizes = tuple[int, ...]
 WINDOW_BYTES = 1 << 24  # of the windows that are written out at a time
@@ -68,6 +69,7 @@ class Convolution(Form):
             raise self.refuse(x.shape, w.shape)
         return Type(x.dtype, (x.shape[0], w.shape[0], *self.size))
 
+    @quiet
     def eval(self, x: np.ndarray, w: np.ndarray) -> np.ndarray:
         g, kernel = self.groups, w.shape[2:]
         if 0 in (*x.shape, *w.shape, *self.size):
@@ -101,6 +103,7 @@ class ConvolutionTranspose(Form):
             raise self.refuse(y.shape, w.shape)
         return Type(y.dtype, (y.shape[0], w.shape[1] * self.groups, *self.size))
 
+    @quiet
     def eval(self, y: np.ndarray, w: np.ndarray) -> np.ndarray:
         g, kernel, places = self.groups, w.shape[2:], y.shape[2:]
         channels = w.shape[1] * g
@@ -148,6 +151,7 @@ class ConvolutionWeight(Form):
             raise self.refuse(x.shape, y.shape)
         return Type(x.dtype, (y.shape[1], x.shape[1] // self.groups, *self.size))
 
+    @quiet
     def eval(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         g, places = self.groups, y.shape[2:]
         shape = (y.shape[1], x.shape[1] // g, *self.size)

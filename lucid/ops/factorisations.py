@@ -27,6 +27,7 @@ from lucid.ops.matrices import (
     refuse_info,
 )
 from lucid.ops.movement import Broadcast, Transpose
+from lucid.ops.quiet import quiet
 from lucid.ops.triangular import TriangularSolve
 
 INT64 = np.dtype("int64")
@@ -46,6 +47,7 @@ class Cholesky(Matrixwise):
         return a, Type(INT32, a.shape[:-2])
 
     @in_single
+    @quiet
     def eval(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         a = hermitian_array(a)
         try:

@@ -20,6 +20,7 @@ from lucid.ir.types import Type
 from lucid.ops.kinds import Linear
 from lucid.ops.movement import Transpose, both_batched, repeat_in_front, replaced
 from lucid.ops.promote import as_tensor
+from lucid.ops.quiet import quiet
 
 
 class TakeAlong(Linear):
@@ -64,6 +65,7 @@ class PutAlong(Linear):
         shape = (*values.shape[: self.axis], self.size, *values.shape[self.axis + 1 :])
         return Type(values.dtype, shape)
 
+    @quiet
     def eval(self, values: np.ndarray, indices: np.ndarray) -> np.ndarray:
         axis, size = self.axis, self.size
         indices = wrapped(self.name, indices, size, axis).swapaxes(axis, -1)
@@ -138,6 +140,7 @@ class ScatterAdd(Linear):
             raise ShapeError(f"scatter_add: updates of {updates.shape}; the places have {wanted}")
         return Type(updates.dtype, self.shape)
 
+    @quiet
     def eval(self, updates: np.ndarray, *indices: np.ndarray) -> np.ndarray:
         order = leading(self, len(self.shape))
         moved = tuple(self.shape[axis] for axis in order)

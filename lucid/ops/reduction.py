@@ -21,7 +21,7 @@ from lucid.ops.promote import as_tensor, cast, to_floating
 from lucid.ops.quiet import quiet
 
 BOOL, INT64 = np.dtype("bool"), np.dtype("int64")
-_add = np.add.reduce
+_add = quiet(np.add.reduce)
 
 
 class Sum(Linear):

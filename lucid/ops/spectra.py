@@ -28,6 +28,7 @@ from lucid.ops.matrices import (
     skew,
 )
 from lucid.ops.promote import cast
+from lucid.ops.quiet import quiet
 from lucid.ops.ties import Groups, largest
 
 EIGENVECTORS = (
@@ -73,6 +74,7 @@ class Eigh(Matrixwise):
         return Type(real_dtype(a.dtype), a.shape[:-1]), a
 
     @in_single
+    @quiet
     def eval(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values, rows = np.empty(a.shape[:-1], real_dtype(a.dtype)), np.empty(a.shape, a.dtype)
         if a.size:
@@ -128,6 +130,7 @@ class Eigvalsh(Matrixwise):
         return Type(real_dtype(a.dtype), a.shape[:-1])
 
     @in_single
+    @quiet
     def eval(self, a: np.ndarray) -> np.ndarray:
         try:
             return np.linalg.eigvalsh(hermitian_array(a))
