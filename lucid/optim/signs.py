@@ -79,8 +79,9 @@ class Rprop(Optimizer):
     def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
         (shorter, longer), (least, most) = h.etas, h.step_sizes
         turn = sign(g * s["prev"])
-        factor = where(turn > 0, longer, where(turn < 0, shorter, 1.0))
-        size = minimum(maximum(s["step_size"] * factor, least), most)
+        size = s["step_size"]
+        size = where(turn > 0, size * longer, where(turn < 0, size * shorter, size))
+        size = minimum(maximum(size, least), most)
         g = where(turn < 0, 0.0, g)
         new = {"step": s["step"] + 1, "prev": g, "step_size": size}
         return p - sign(g) * size, new
