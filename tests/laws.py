@@ -150,7 +150,7 @@ EXTREMES = (np.inf, -np.inf, np.nan, 0.0, -0.0, 1e308, -1e308, 1e-310, 3.0, -1.0
 
 
 def extremes_are_values(case: Case) -> None:
-    """inf, nan and overflow are values like others: eval gives them, or refuses, and warns never."""
+    """inf, nan and overflow are values like others: eval gives them or refuses, and never warns."""
     for seed in range(3):
         rng = np.random.default_rng(seed)
         xs = []
