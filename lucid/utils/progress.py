@@ -66,7 +66,7 @@ class Progress:
 
     def draw_sometimes(self) -> None:
         now = self.clock()
-        if now - self.drawn >= PAUSE[self.place]:
+        if now - self.drawn >= PAUSE[self.place] and self.done != self.total:
             self.drawn = now
             self.draw(now)
 
