@@ -20,7 +20,7 @@ from lucid.ir.modes import local
 from lucid.ir.pytree import NAMESPACE, flatten, unflatten
 from lucid.ir.sharing import tensor_of
 from lucid.ir.source import at_line
-from lucid.ir.tape import GRAD, TRACE, Trace, leaf
+from lucid.ir.tape import GRAD, TRACE, Trace, leaf, next_serial
 from lucid.ir.tracing import function_name, input_names
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.control.loops import While
@@ -50,19 +50,26 @@ class Body(NamedTuple):
         return Graph(self.graph.name, inside, self.graph.equations, self.graph.outputs)
 
 
-def trace_body(what: str, f: Callable[..., Any], tree: Any, types: Sequence[Type]) -> Body:
-    """Run `f` on arguments of these types, which have no values."""
+def trace_body(
+    what: str, f: Callable[..., Any], tree: Any, types: Sequence[Type], is_branch: bool = False
+) -> Body:
+    """Run `f` on arguments of these types, which have no values.
+
+    A branch keeps all that it computes to itself; a body leaves what its arguments do not change
+    outside, where it is computed once.
+    """
     if not callable(f):
         raise ArgumentError(f"{what}: {f!r} is no function{at_line()}")
     trace = Trace(f"{what} of {function_name(f)}", depth=len(local.maps) + 1)
     inputs = [leaf(t, trace, TRACE | (GRAD if is_differentiable(t.dtype) else 0)) for t in types]
     before = local.grad
     local.grad = True
+    since = next_serial() if is_branch else None
     try:
         args = unflatten(tree, inputs)
         leaves, out_tree = flatten(f(*args))
         outs = [as_tensor(y) for y in leaves]
-        section = cut(inputs, outs)
+        section = cut(inputs, outs, since)
     finally:
         local.grad = before
         trace.active = False
@@ -138,7 +145,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 def branch(what: str, chosen: Any, functions: Sequence[Any], operands: Any) -> Any:
     leaves, tree = flatten(tuple(operands))
     given = [as_tensor(x) for x in leaves]
-    bodies = [trace_body(what, f, tree, [x.type for x in given]) for f in functions]
+    bodies = [trace_body(what, f, tree, [x.type for x in given], True) for f in functions]
     first = bodies[0]
     for body, f in zip(bodies[1:], functions[1:]):
         names = f"{function_name(functions[0])} and {function_name(f)}"

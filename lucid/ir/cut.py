@@ -123,11 +123,16 @@ def type_key(node: Node) -> Hashable:
     return (known.dtype.char, known.shape)
 
 
-def cut(inputs: Iterable[Any], outputs: Iterable[Any]) -> Cut:
-    """What computed the tensors `outputs` from the tensors `inputs`; all else is captured."""
+def cut(inputs: Iterable[Any], outputs: Iterable[Any], since: int | None = None) -> Cut:
+    """What computed the tensors `outputs` from the tensors `inputs`; all else is captured.
+
+    since    a serial number: all that was recorded from then on belongs to it, and nothing older
+    """
     starts = [node_of(x) for x in inputs]
     ends = [y if isinstance(y, Literal) else node_of(y) for y in outputs]
-    return cut_nodes(starts, ends)
+    if since is None:
+        return cut_nodes(starts, ends)
+    return Cut(starts, ends, [node for node in ancestors(ends, since) if node.op is not FREED])
 
 
 def cut_nodes(starts: list[Node], ends: list[Any]) -> Cut:

@@ -521,3 +521,20 @@ def test_branches_are_chosen_by_any_integer(dtype):
     f = lucid.jit(lambda i, x: F.switch(i, [lucid.sin, lucid.cos], x))
     for _ in range(2):
         agree(f(index, XS), lucid.cos(XS))
+
+
+def test_a_branch_computes_what_it_closes_over_and_nothing_older():
+    """A constant (`full`) in the history of a closure drew that history into every branch."""
+
+    def f(s):
+        x = F.while_loop(lambda c: c.sum() < 100, lambda c: c * 2, s + lucid.full((2,), 1.0))
+        return F.cond(s.sum() > 0, lambda: lucid.sin(x) * s, lambda: x)
+
+    graph = lucid.ir.trace(f)(lucid.ones(2))
+    names = [eqn.op.name for eqn in graph.equations]
+    assert (names.count("while"), names.count("sin"), names[-1]) == (1, 0, "switch")
+    inside = graph.equations[-1].op.branches[1]
+    assert [eqn.op.name for eqn in inside.equations] == ["sin", "mul"]
+    slope = F.grad(lambda s: f(s).sum())(lucid.ones(2))
+    expected = np.sin(64.0) + 32 * np.cos(64.0)  # x = 32 (s + 1) after five steps
+    np.testing.assert_allclose(np.asarray(slope), [expected] * 2, rtol=1e-5)
