@@ -1,0 +1,57 @@
+"""Gaussian mixture: the gradient of the log likelihood, with a Wishart prior on the precisions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+D, K, N = 8, 10, 500
+GAMMA, M = 1.0, 0
+
+
+def data(rng: np.random.Generator) -> list[Any]:
+    """alpha, the means, the logarithms of the diagonals, the triangles below, the points."""
+    return [
+        rng.normal(size=K),
+        rng.uniform(size=(K, D)),
+        rng.normal(size=(K, D)),
+        rng.normal(size=(K, D * (D - 1) // 2)),
+        rng.normal(size=(N, D)),
+    ]
+
+
+def triangles(lib: Any, l: Any) -> Any:  # noqa: E741
+    """Strictly lower triangular matrices from their elements, column by column."""
+    k, d = l.shape[0], D
+    place = np.full((d, d), l.shape[1])
+    for n, (column, row) in enumerate((i, j) for i in range(d) for j in range(i + 1, d)):
+        place[row, column] = n
+    padded = lib.concatenate([l, lib.zeros((k, 1), dtype=l.dtype)], 1)
+    return padded[:, lib.array(place.ravel())].reshape(k, d, d)
+
+
+def objective(lib: Any, alpha: Any, means: Any, q: Any, l: Any, x: Any) -> Any:  # noqa: E741
+    """log Π_i Σ_k exp(α_k) |Q_k| N(Q_k (x_i - μ_k)) / Σ_k exp(α_k), and the prior of Q."""
+    n, d = x.shape
+    k = len(alpha)
+    centred = x[:, None, :] - means
+    scaled = lib.exp(q) * centred + lib.einsum("kij,nkj->nki", triangles(lib, l), centred)
+    terms = alpha + q.sum(1) - 0.5 * (scaled * scaled).sum(2)
+    likelihood = lib.logsumexp(terms, 1).sum() - n * lib.logsumexp(alpha, 0)
+    return likelihood - n * d * 0.5 * math.log(2 * math.pi) + prior(lib, q, l, d, k)
+
+
+def prior(lib: Any, q: Any, l: Any, d: int, k: int) -> Any:  # noqa: E741
+    n = d + M + 1
+    log_gamma = 0.25 * d * (d - 1) * math.log(math.pi) + sum(
+        math.lgamma(0.5 * (n - j)) for j in range(d)
+    )
+    constant = n * d * (math.log(GAMMA) - 0.5 * math.log(2)) - log_gamma
+    squares = (lib.exp(q) ** 2).sum() + (l * l).sum()
+    return k * constant - 0.5 * GAMMA**2 * squares + M * q.sum()
+
+
+def variants(lib: Any) -> dict[str, Any]:
+    return {"gmm": lib.grad(lambda *args: objective(lib, *args), argnums=(0, 1, 2, 3))}

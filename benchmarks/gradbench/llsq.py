@@ -1,0 +1,25 @@
+"""Least squares of a polynomial through the signs of n points in [-1, 1]: the gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+TERMS, POINTS = 16, 2000
+
+
+def data(rng: np.random.Generator) -> list[Any]:
+    return [rng.normal(size=TERMS)]
+
+
+def objective(lib: Any, x: Any) -> Any:
+    t = -1 + 2 / (POINTS - 1) * lib.arange(POINTS, dtype=x.dtype)
+    value = lib.zeros_like(t)
+    for i in reversed(range(len(x))):
+        value = value * t + x[i]
+    return 0.5 * ((lib.sign(t) - value) ** 2).sum()
+
+
+def variants(lib: Any) -> dict[str, Any]:
+    return {"llsq": lib.grad(lambda x: objective(lib, x))}

@@ -1,0 +1,22 @@
+"""log Σ exp(x), with the maximum taken out: the gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+SIZE = 10_000
+
+
+def data(rng: np.random.Generator) -> list[Any]:
+    return [rng.normal(size=SIZE)]
+
+
+def objective(lib: Any, x: Any) -> Any:
+    top = lib.amax(x, 0)
+    return top + lib.log(lib.exp(x - top).sum())
+
+
+def variants(lib: Any) -> dict[str, Any]:
+    return {"lse": lib.grad(lambda x: objective(lib, x))}

@@ -1,0 +1,34 @@
+"""Runge and Kutta through y₀' = x₀, yᵢ' = xᵢ yᵢ₋₁ from 0 to 2: the gradient of the last y by x."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+SIZE, STEPS, END = 20, 200, 2.0
+
+
+def data(rng: np.random.Generator) -> list[Any]:
+    return [rng.uniform(0.5, 1.5, size=SIZE)]
+
+
+def objective(lib: Any, x: Any) -> Any:
+    h = END / STEPS
+    one = lib.ones((1,), dtype=x.dtype)
+
+    def slope(y: Any) -> Any:
+        return x * lib.concatenate([one, y[:-1]])
+
+    def step(y: Any, _: Any) -> Any:
+        k1 = slope(y)
+        k2 = slope(y + h / 2 * k1)
+        k3 = slope(y + h / 2 * k2)
+        k4 = slope(y + h * k3)
+        return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), None
+
+    return lib.scan(step, lib.zeros_like(x), None, length=STEPS)[0]
+
+
+def variants(lib: Any) -> dict[str, Any]:
+    return {"ode": lib.grad(lambda x: objective(lib, x)[-1])}
