@@ -20,6 +20,7 @@ import numpy as np
 from lucid.compiler.donation import give_up, invalidate, overlap
 from lucid.compiler.path import Path
 from lucid.compiler.short_way import BROKEN, is_tracked
+from lucid.errors import LucidError
 from lucid.ir.binding import bind, bind_known
 from lucid.ir.graph import Graph
 from lucid.ir.modes import local
@@ -114,7 +115,12 @@ class Jitted:
         operation on the tape; any other is not repeated, and Python runs the function.
         """
         with path.locks:
-            found = self.run_alone(path, tensors, tracked)
+            try:
+                found = self.run_alone(path, tensors, tracked)
+            except LucidError:
+                if not path.guards:
+                    raise
+                return None  # what failed may not be on the way that these values take
         return (self.function(*args, **kwargs),) if found is IN_PYTHON else found
 
     def run_alone(self, path: Path, tensors: Sequence[Any], tracked: bool) -> Any:

@@ -230,3 +230,14 @@ def test_the_gradient_of_every_call_sees_the_numbers_that_were_drawn():
         y = f()
         y.sum().backward()
         close(w.grad, y.detach())
+
+
+def test_an_error_on_another_path_is_no_error_of_this_one():
+    """The path recorded first reads x[i], which fails for an i that takes the other path."""
+
+    @lucid.jit
+    def f(x, i):
+        return x[i] if i < 3 else x.sum()
+
+    x = lucid.tensor([0.0, 1.0, 2.0])
+    assert [f(x, lucid.tensor(i)).item() for i in (1, 2, 5, 7, 0)] == [1.0, 2.0, 3.0, 3.0, 0.0]
