@@ -29,7 +29,8 @@ BLOCK = 1 << 22
 def write_tensors(file: Any, arrays: dict[str, np.ndarray], structure: str) -> None:
     """Write arrays by name and a text that says how they belong together."""
     header: dict[str, Any] = {METADATA: {STRUCTURE: structure}}
-    plain = {name: little_endian(x) for name, x in arrays.items()}
+    wide_first = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)
+    plain = {name: little_endian(x) for name, x in wide_first}  # so that all lie aligned
     offset = 0
     for name, x in plain.items():
         place = [offset, offset + x.nbytes]
@@ -73,18 +74,21 @@ def read_tensors(file: Any) -> tuple[dict[str, np.ndarray], str | None]:
     metadata = header.pop(METADATA, {})
     entries = checked_entries(header)
     size = entries[-1][3] if entries else 0
-    data = bytearray(size)
-    read_into(file, data)
+    data = read_data(file, size)
     if file.read(1):
         raise FileFormatError(f"there are more bytes than the {size} of its arrays")
     check_metadata(metadata)
     if CHECKSUM in metadata or STRUCTURE in metadata:
         check_sum(header, metadata, data)
-    arrays = {
-        name: np.frombuffer(data, dtype, math.prod(shape), begin).reshape(shape)
-        for name, dtype, begin, _, shape in entries
-    }
+    arrays = {name: array_at(data, *rest) for name, *rest in entries}
     return arrays, metadata.get(STRUCTURE)
+
+
+def array_at(data: bytearray, dtype: np.dtype, begin: int, end: int, shape: list[int]) -> Any:
+    if begin == end:
+        return np.empty(shape, dtype)
+    array = np.frombuffer(data, dtype, math.prod(shape), begin).reshape(shape)
+    return array if array.flags.aligned else array.copy()
 
 
 def read_exactly(file: Any, n: int, what: str) -> bytes:
@@ -94,14 +98,15 @@ def read_exactly(file: Any, n: int, what: str) -> bytes:
     return found
 
 
-def read_into(file: Any, data: bytearray) -> None:
-    view, done = memoryview(data), 0
-    while done < len(data):
-        block = file.read(min(BLOCK, len(data) - done))
+def read_data(file: Any, size: int) -> bytearray:
+    """`size` bytes; memory grows with what is there, not with what a header claims."""
+    data = bytearray()
+    while len(data) < size:
+        block = file.read(min(max(BLOCK, len(data) // 4), size - len(data)))
         if not block:
-            raise FileFormatError(f"it ends after {done} of {len(data)} bytes of its arrays")
-        view[done : done + len(block)] = block
-        done += len(block)
+            raise FileFormatError(f"it ends after {len(data)} of {size} bytes of its arrays")
+        data += block
+    return data
 
 
 def parsed(text: bytes) -> dict[str, Any]:
@@ -143,12 +148,14 @@ def entry(name: str, about: Any) -> tuple[str, np.dtype, int, int, list[int]]:
         code, shape, (begin, end) = about["dtype"], about["shape"], about["data_offsets"]
     except (TypeError, KeyError, ValueError):
         raise FileFormatError(f"array {name!r} lacks dtype, shape or data_offsets") from None
-    if code not in DTYPES:
+    if not isinstance(code, str) or code not in DTYPES:
         raise FileFormatError(f"array {name!r} has dtype {code!r}, which Lucid does not have")
     sizes = [*shape, begin, end] if isinstance(shape, list) else [None]
     if any(type(n) is not int or not 0 <= n < 1 << 62 for n in sizes) or len(shape) > 64:
         raise FileFormatError(f"array {name!r} has shape {shape!r:.80} at {begin!r}:{end!r}")
     dtype = np.dtype(DTYPES[code])
+    if math.prod(n for n in shape if n) * dtype.itemsize >= 1 << 62:
+        raise FileFormatError(f"array {name!r} of shape {shape!r:.80} is too large")
     if end - begin != math.prod(shape) * dtype.itemsize:
         raise FileFormatError(
             f"array {name!r} of shape {shape} and dtype {code} cannot have {end - begin} bytes"

@@ -29,9 +29,13 @@ def taken_apart(obj: Any) -> tuple[dict[str, np.ndarray], str]:
     arrays: dict[str, np.ndarray] = {}
     try:
         node = described(obj, "", arrays)
+        text = json.dumps(node, separators=(",", ":"))
+        json.loads(text)  # what can be written but not read is refused while it still exists
     except RecursionError:
         raise ArgumentError(f"save: the value is nested too deeply{at_line()}") from None
-    return arrays, json.dumps(node, separators=(",", ":"))
+    except ValueError as error:
+        raise ArgumentError(f"save: {error}{at_line()}") from None
+    return arrays, text
 
 
 def described(x: Any, path: str, arrays: dict[str, np.ndarray]) -> list[Any]:
@@ -114,10 +118,9 @@ def built(node: Any, arrays: dict[str, np.ndarray]) -> Any:
         case "tensor":
             return wrap(arrays[x])
         case "complex tensor":
-            pair = arrays[x]
-            return wrap(np.ascontiguousarray(pair[..., 0] + 1j * pair[..., 1].astype(pair.dtype)))
+            return wrap(paired(arrays[x]))
         case "dict":
-            return {key[0] if isinstance(key, list) else key: built(v, arrays) for key, v in x}
+            return {key_of(key): built(v, arrays) for key, v in x}
         case "list":
             return [built(v, arrays) for v in x]
         case "tuple":
@@ -129,3 +132,22 @@ def built(node: Any, arrays: dict[str, np.ndarray]) -> Any:
         case "value" if x is None or isinstance(x, (bool, int, float, str)):
             return x
     raise FileFormatError(f"the text about its structure names a {kind!r}")
+
+
+def key_of(key: Any) -> Any:
+    """A key of a dictionary: a string, or an integer that stands in a list of its own."""
+    match key:
+        case str():
+            return key
+        case [int() as number] if not isinstance(number, bool):
+            return number
+    raise FileFormatError(f"the text about its structure has a key {key!r:.80}")
+
+
+def paired(pairs: np.ndarray) -> np.ndarray:
+    """Complex numbers from their two parts in the last axis, bit for bit."""
+    if pairs.shape[-1:] != (2,) or pairs.dtype not in (np.float32, np.float64):
+        raise FileFormatError(f"complex numbers of shape {pairs.shape} and dtype {pairs.dtype}")
+    whole = np.empty(pairs.shape[:-1], np.result_type(pairs.dtype, np.complex64))
+    whole.real, whole.imag = pairs[..., 0], pairs[..., 1]
+    return whole
