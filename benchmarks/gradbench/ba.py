@@ -1,7 +1,7 @@
 """Bundle adjustment: the sparse Jacobian of reprojection errors by cameras, points and weights.
 
-`ba` is the whole Jacobian as a sparse matrix, which Lucid finds by itself; `ba-blocks` is what
-others make it from: the 2 x 15 derivatives of each observation, by vmap.
+`ba` is the whole Jacobian as a sparse matrix, which Lucid finds by itself; for others it is put
+together from `ba-blocks`, the 2 x 15 derivatives of each observation, by vmap.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def objective(lib: Any, cameras: Any, points: Any, weights: Any, features: Any, 
 
 
 def sparse(lib: Any) -> Any:
-    return lib.arrays.func.jacobian(
+    """The Jacobian as a SciPy matrix: rows are errors, columns cameras, points, weights."""
+    return lib.func.jacobian(
         lambda *args: objective(lib, *args), argnums=(0, 1, 2), sparsity="auto"
     )
 
@@ -82,8 +83,42 @@ def blocks(lib: Any) -> Any:
         rows = each(cameras[seen[:, 0]], points[seen[:, 1]], weights, features)
         return (*rows, -2 * weights)
 
+    return lib.compiled(jacobian)
+
+
+def assembled(lib: Any) -> Any:
+    """What `sparse` gives, from the blocks: for libraries that have no sparse Jacobians."""
+    from scipy.sparse import csr_array
+
+    derivatives = blocks(lib)
+
+    def jacobian(cameras: Any, points: Any, weights: Any, features: Any, seen: Any) -> Any:
+        found = derivatives(cameras, points, weights, features, seen)
+        camera, point, weight, regular = map(np.asarray, found)
+        who, what = np.asarray(seen).T
+        p, n = len(weight), cameras.shape[0]
+        i = np.arange(p)
+        start, end = CAMERA * n, CAMERA * n + 3 * points.shape[0]
+        columns = np.concatenate(
+            [
+                CAMERA * who[:, None] + np.arange(CAMERA),
+                start + 3 * what[:, None] + np.arange(3),
+                end + i[:, None],
+            ],
+            axis=1,
+        )
+        values = np.concatenate([camera, point, weight[:, :, None]], axis=2)
+        width = columns.shape[1]
+        columns = np.repeat(columns[:, None], 2, 1).ravel()
+        indices = np.concatenate([columns, end + i])
+        starts = np.concatenate([width * np.arange(2 * p), 2 * p * width + np.arange(p + 1)])
+        return csr_array(
+            (np.concatenate([values.ravel(), regular]), indices, starts), shape=(3 * p, end + p)
+        )
+
     return jacobian
 
 
 def variants(lib: Any) -> dict[str, Any]:
-    return {"ba-blocks": blocks(lib)}
+    whole = sparse(lib) if lib.name == "lucid" else assembled(lib)
+    return {"ba-blocks": blocks(lib), "ba": whole}

@@ -30,4 +30,4 @@ def objective(lib: Any, a: Any) -> Any:
 
 
 def variants(lib: Any) -> dict[str, Any]:
-    return {"det": lib.grad(lambda a: objective(lib, a))}
+    return {"det": lib.compiled(lib.grad(lambda a: objective(lib, a)))}

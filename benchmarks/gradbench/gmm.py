@@ -54,4 +54,5 @@ def prior(lib: Any, q: Any, l: Any, d: int, k: int) -> Any:  # noqa: E741
 
 
 def variants(lib: Any) -> dict[str, Any]:
-    return {"gmm": lib.grad(lambda *args: objective(lib, *args), argnums=(0, 1, 2, 3))}
+    gradient = lib.grad(lambda *args: objective(lib, *args), argnums=(0, 1, 2, 3))
+    return {"gmm": lib.compiled(gradient)}

@@ -139,4 +139,4 @@ def compressed(lib: Any) -> Any:
 
 
 def variants(lib: Any) -> dict[str, Any]:
-    return {"ht-simple": simple(lib), "ht": compressed(lib)}
+    return {"ht-simple": lib.compiled(simple(lib)), "ht": lib.compiled(compressed(lib))}

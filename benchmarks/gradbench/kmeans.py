@@ -33,4 +33,4 @@ def direction(lib: Any) -> Any:
 
 
 def variants(lib: Any) -> dict[str, Any]:
-    return {"kmeans": direction(lib)}
+    return {"kmeans": lib.compiled(direction(lib))}

@@ -22,4 +22,4 @@ def objective(lib: Any, x: Any) -> Any:
 
 
 def variants(lib: Any) -> dict[str, Any]:
-    return {"llsq": lib.grad(lambda x: objective(lib, x))}
+    return {"llsq": lib.compiled(lib.grad(lambda x: objective(lib, x)))}

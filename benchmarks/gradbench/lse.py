@@ -19,4 +19,4 @@ def objective(lib: Any, x: Any) -> Any:
 
 
 def variants(lib: Any) -> dict[str, Any]:
-    return {"lse": lib.grad(lambda x: objective(lib, x))}
+    return {"lse": lib.compiled(lib.grad(lambda x: objective(lib, x)))}

@@ -47,4 +47,5 @@ def objective(lib: Any, main: Any, extra: Any, state: Any, sequence: Any) -> Any
 
 
 def variants(lib: Any) -> dict[str, Any]:
-    return {"lstm": lib.grad(lambda *args: objective(lib, *args), argnums=(0, 1))}
+    gradient = lib.grad(lambda *args: objective(lib, *args), argnums=(0, 1))
+    return {"lstm": lib.compiled(gradient)}

@@ -31,4 +31,4 @@ def objective(lib: Any, x: Any) -> Any:
 
 
 def variants(lib: Any) -> dict[str, Any]:
-    return {"ode": lib.grad(lambda x: objective(lib, x)[-1])}
+    return {"ode": lib.compiled(lib.grad(lambda x: objective(lib, x)[-1]))}

@@ -46,4 +46,4 @@ def variants(lib: Any) -> dict[str, Any]:
         return lambda w: argmin(lib, outer, lambda w: objective(lib, inner, w), w)
 
     modes = [(a, b) for a in "fr" for b in "fr" if a == "f" or lib.reverse_of_while]
-    return {f"particle-{a}{b}": solution(a, b) for a, b in modes}
+    return {f"particle-{a}{b}": lib.compiled(solution(a, b)) for a, b in modes}

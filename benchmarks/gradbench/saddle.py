@@ -36,4 +36,4 @@ def variants(lib: Any) -> dict[str, Any]:
         return solve
 
     modes = [(a, b) for a in "fr" for b in "fr" if a == "f" or lib.reverse_of_while]
-    return {f"saddle-{a}{b}": solution(a, b) for a, b in modes}
+    return {f"saddle-{a}{b}": lib.compiled(solution(a, b)) for a, b in modes}
