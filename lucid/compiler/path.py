@@ -78,7 +78,7 @@ class Path:
         self.gives_grad = [cell.grad is not None for cell in self.cells]
         self.guards: list[Guard] = recorder.guards
         self.locks = Locks(recorder.locks.values())
-        self.attributes = list(recorder.attributes.values())
+        self.entries = list(recorder.entries.values())
         ends = [node_of(y) for y in outputs]
         ends += [node_of(x) for x in self.written]
         ends += [node_of(cell.grad) for cell in self.cells if cell.grad is not None]
@@ -152,8 +152,8 @@ class Path:
         for cell, had in zip(self.cells, self.had_grad):
             if (cell.grad is not None) != had:
                 return None
-        for owner, name, value in self.attributes:
-            if owner.__dict__.get(name) is not value:
+        for state, name, value in self.entries:
+            if state.get(name) is not value:
                 return None
         out = []
         for source in self.sources:

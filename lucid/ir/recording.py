@@ -38,7 +38,7 @@ class Recorder:
     cells        id -> (cell, its gradient before)
     guards       values that Python looked at
     values       id -> (Node, array) of every value seen
-    attributes   (id, name) -> (object, name, value) of Python state that decided what was run
+    entries      (id, name) -> (dictionary, name, value) of Python state that decided what was run
     locks        held while a run is repeated: of state that several threads may change at once
     """
 
@@ -54,7 +54,7 @@ class Recorder:
         self.grads: dict[int, Any] = {}
         self.guards: list[Guard] = []
         self.values: dict[int, tuple[Node, np.ndarray]] = {}
-        self.attributes: dict[tuple[int, str], tuple[Any, str, Any]] = {}
+        self.entries: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
         self.locks: dict[int, Any] = {}
 
     def __enter__(self) -> Recorder:
@@ -127,11 +127,11 @@ class Recorder:
         """Whoever repeats this run must hold `lock`."""
         self.locks[id(lock)] = lock
 
-    def depends(self, owner: Any, name: str) -> None:
-        """What is run depends on an attribute of a Python object: a mode of it, say."""
-        key = (id(owner), name)
-        if key not in self.attributes:
-            self.attributes[key] = (owner, name, owner.__dict__[name])
+    def depends(self, state: dict[str, Any], name: str) -> None:
+        """What is run depends on an entry of a dictionary: an attribute of a Python object, say."""
+        key = (id(state), name)
+        if key not in self.entries:
+            self.entries[key] = (state, name, state.get(name))
 
     def looked(self, x: Any, what: str, source: Any) -> None:
         """Python looks at the value of `x`."""

@@ -99,6 +99,8 @@ class Module:
         for place in REGISTERED:
             found = self.__dict__.get(place)
             if found is not None and name in found:
+                if is_recording():
+                    local.recorder.depends(found, name)
                 return found[name]
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
@@ -120,7 +122,7 @@ class Module:
     def training(self) -> bool:
         """True in training, False in evaluation; `train()` and `eval()` switch it."""
         if is_recording():
-            local.recorder.depends(self, "_training")
+            local.recorder.depends(self.__dict__, "_training")
         return self.__dict__["_training"]
 
     @training.setter

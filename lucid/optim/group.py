@@ -83,7 +83,7 @@ class Group(MutableMapping[str, Any]):
     def hyper(self) -> SimpleNamespace:
         """The settings as an update reads them: tensors, flags, and None for an optional 0."""
         if is_recording():
-            local.recorder.depends(self, "shape")
+            local.recorder.depends(self.__dict__, "shape")
         return SimpleNamespace(
             **{
                 name: value if self._counts(name) else None

@@ -153,7 +153,7 @@ class Optimizer:
 
     def _update(self) -> None:
         if is_recording():
-            local.recorder.depends(self, "_groups")
+            local.recorder.depends(self.__dict__, "_groups")
         with no_grad():
             for group in self.param_groups:
                 h = group.hyper()
