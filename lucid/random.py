@@ -24,8 +24,9 @@ from lucid.mutation import assign
 from lucid.ops import random as pure
 from lucid.ops.arguments import explained
 from lucid.ops.axes import shape_of
-from lucid.ops.conditional import where
+from lucid.ops.conditional import minimum, where
 from lucid.ops.copying import COPY
+from lucid.ops.cumulative import cumsum
 from lucid.ops.exponential import log, log1p
 from lucid.ops.promote import as_tensor, cast
 from lucid.ops.random import (
@@ -45,6 +46,7 @@ from lucid.ops.random import (
 from lucid.ops.random import (
     normal as keyed_normal,
 )
+from lucid.ops.searching import searchsorted
 from lucid.ops.sorting import argsort
 from lucid.tensor import Tensor
 
@@ -293,18 +295,21 @@ def multinomial(
 ) -> Any:
     """Indices drawn with probabilities proportional to the last axis of `p`.
 
-    Gumbel's trick: the greatest of log p + noise is a fair draw, and the k greatest are k draws
-    without replacement.
+    With replacement, where the sums of the weights pass uniform numbers. Without, Gumbel's trick:
+    the k greatest of log p + noise are k fair draws.
     """
     weights = cast(as_tensor(p).detach(), "float64")
     if weights.value is not None:
         check_weights(weights, num_samples, replacement)
-    rows = (num_samples,) if replacement else ()
-    unit = rand(*weights.shape[:-1], *rows, weights.shape[-1], generator=generator, dtype="float64")
-    scores = log(weights.unsqueeze(-2) if replacement else weights)
-    scores = scores - log(1e-300 - log1p(-unit))
+    rows = weights.shape[:-1]
     if replacement:
-        return scores.argmax(-1)
+        unit = rand(*rows, num_samples, generator=generator, dtype="float64")
+        sums = cumsum(weights, -1)
+        total = sums[..., -1:]
+        below = minimum(unit * total, total * (1 - 2.0**-52))
+        return searchsorted(sums, below, right=True)
+    unit = rand(*weights.shape, generator=generator, dtype="float64")
+    scores = log(weights) - log(1e-300 - log1p(-unit))
     return argsort(-scores, -1, stable=True)[..., :num_samples].clone()
 
 

@@ -59,7 +59,9 @@ class TensorDataset(Dataset):
         return tuple([x[index] for x in self.tensors])
 
     def __getitems__(self, indices: Sequence[int]) -> Any:
-        """All examples of a batch at once."""
+        """All examples of a batch at once, where a subclass does not make them one by one."""
+        if type(self).__getitem__ is not TensorDataset.__getitem__:
+            return [self[i] for i in indices]
         return Stacked(self[as_tensor(list(indices))])
 
     def __len__(self) -> int:
@@ -108,6 +110,12 @@ class Subset(Dataset):
         if isinstance(index, list):
             return self.dataset[[self.indices[i] for i in index]]
         return self.dataset[self.indices[index]]
+
+    def __getitems__(self, indices: Sequence[int]) -> Any:
+        """All examples of a batch at once, where the dataset can."""
+        if hasattr(self.dataset, "__getitems__"):
+            return self.dataset.__getitems__([self.indices[i] for i in indices])
+        return [self[i] for i in indices]
 
     def __len__(self) -> int:
         return len(self.indices)

@@ -40,13 +40,16 @@ class DataLoader:
         worker_init_fn: Callable[[int], Any] | None = None,
         *,
         generator: random.Generator | None = None,
-        prefetch_factor: int = 2,
+        prefetch_factor: int | None = None,
         persistent_workers: bool = False,
+        pin_memory: bool = False,
     ) -> None:
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
         self.num_workers, self.timeout = num_workers, timeout
         self.worker_init_fn, self.generator = worker_init_fn, generator
-        self.prefetch_factor, self.persistent_workers = prefetch_factor, persistent_workers
+        self.prefetch_factor = 2 if prefetch_factor is None else prefetch_factor
+        self.persistent_workers = persistent_workers
+        self.pin_memory = pin_memory  # memory is memory here; the name is PyTorch's
         self.is_iterable = isinstance(dataset, IterableDataset)
         self._check(shuffle, sampler, batch_sampler)
         if batch_sampler is not None:
@@ -134,9 +137,12 @@ class Fetcher:
             return self.next_examples()
         if not isinstance(task, (list, tuple)):
             return self.collate(self.dataset[task])
-        if self.is_default and hasattr(self.dataset, "__getitems__"):
+        if hasattr(self.dataset, "__getitems__"):
             found = self.dataset.__getitems__(task)
-            return list(found.batch) if isinstance(found, Stacked) else self.collate(found)
+            if not isinstance(found, Stacked):
+                return self.collate(found)
+            if self.is_default:
+                return list(found.batch)
         return self.collate([self.dataset[i] for i in task])
 
     def next_examples(self) -> Any:

@@ -1,8 +1,8 @@
 """Worker processes of a DataLoader: forked, fed with tasks, heard in the order of the tasks.
 
-A batch crosses the pipe as a text about its structure and the bytes of its arrays (as in a saved
-file), never as a pickle. The parent waits for the pipe and for the end of the process together, so
-a worker that is killed is an error at once and no wait without end.
+Tasks and batches cross the pipes as messages (messages.py). The parent waits for the pipe and for
+the end of the process together, so a worker that is killed is an error at once and no wait without
+end; a worker takes its tasks in a thread of its own, so neither side waits for the other to read.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import queue
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,12 +25,13 @@ import numpy as np
 from lucid import random
 from lucid.errors import LucidError
 from lucid.ir.source import at_line
-from lucid.saving import tree
+from lucid.utils.data.messages import receive, send
 
 if TYPE_CHECKING:
     from lucid.utils.data.loader import DataLoader
 
-BATCH, END, FAILED = b"b", b"e", b"f"
+BATCH, END, FAILED = "batch", "end", "failed"
+AGAIN = "again"
 
 
 class WorkerError(LucidError, RuntimeError):
@@ -105,15 +108,15 @@ class Workers:
                     break
             while waiting:
                 worker = waiting.pop(0)
-                batch = self.receive(worker)
-                if batch is END:
+                kind, batch = self.receive(worker)
+                if kind == END:
                     open_workers.discard(worker)
                 else:
                     give()
                     yield batch
             if self.loader.persistent_workers:
                 for worker in range(n):
-                    self.send(worker, "again")
+                    self.send(worker, AGAIN)
                 self.busy = False
         finally:
             if self.busy or not self.loader.persistent_workers:
@@ -122,9 +125,9 @@ class Workers:
     def send(self, worker: int, task: Any) -> None:
         """Give a worker a task; one that is gone is found when its batch is due."""
         with contextlib.suppress(OSError):
-            self.pipes[worker].send_bytes(repr(task).encode())
+            send(self.pipes[worker], "task", task)
 
-    def receive(self, worker: int) -> Any:
+    def receive(self, worker: int) -> tuple[str, Any]:
         pipe, process = self.pipes[worker], self.processes[worker]
         ready = wait([pipe, process.sentinel], self.timeout)
         if not ready:
@@ -134,9 +137,12 @@ class Workers:
         if pipe not in ready:
             raise self.death(worker)
         try:
-            return received(pipe, worker)
+            kind, value = receive(pipe)
         except (EOFError, OSError):
             raise self.death(worker) from None
+        if kind == FAILED:
+            raise WorkerError(f"DataLoader: worker {worker} failed{at_line()}\n\n{value}")
+        return kind, value
 
     def death(self, worker: int) -> WorkerError:
         process = self.processes[worker]
@@ -167,42 +173,6 @@ class Workers:
             self.stop()
 
 
-def received(pipe: Connection, worker: int) -> Any:
-    kind = pipe.recv_bytes()
-    if kind == END:
-        return END
-    if kind == FAILED:
-        text = pipe.recv_bytes().decode()
-        raise WorkerError(f"DataLoader: worker {worker} failed{at_line()}\n\n{text}")
-    structure = pipe.recv_bytes().decode()
-    arrays = {}
-    for _ in range(int(pipe.recv_bytes())):
-        name, dtype, shape = eval_plain(pipe.recv_bytes())
-        data = np.empty(shape, dtype)
-        if data.nbytes:
-            pipe.recv_bytes_into(data.reshape(-1).view(np.uint8).data)
-        arrays[name] = data
-    return tree.put_together(arrays, structure)
-
-
-def eval_plain(text: bytes) -> Any:
-    import ast
-
-    return ast.literal_eval(text.decode())
-
-
-def send_batch(pipe: Connection, batch: Any) -> None:
-    arrays, structure = tree.taken_apart(batch)
-    pipe.send_bytes(BATCH)
-    pipe.send_bytes(structure.encode())
-    pipe.send_bytes(str(len(arrays)).encode())
-    for name, x in arrays.items():
-        flat = np.ascontiguousarray(x)
-        pipe.send_bytes(repr((name, x.dtype.str, x.shape)).encode())
-        if flat.nbytes:
-            pipe.send_bytes(flat.reshape(-1).view(np.uint8).data)
-
-
 def work(loader: DataLoader, number: int, seed: int, pipe: Connection, others: Any) -> None:
     """The life of a worker: batches for tasks until the pipe is closed."""
     global _info
@@ -215,35 +185,43 @@ def work(loader: DataLoader, number: int, seed: int, pipe: Connection, others: A
     try:
         if loader.worker_init_fn is not None:
             loader.worker_init_fn(number)
-        while serve(loader, pipe):
+        tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        threading.Thread(target=take_tasks, args=(pipe, tasks), daemon=True).start()
+        while serve(loader, pipe, tasks):
             pass
-    except (EOFError, OSError):
-        pass
     except BaseException:
         with contextlib.suppress(OSError):
-            pipe.send_bytes(FAILED)
-            pipe.send_bytes(traceback.format_exc().encode())
+            send(pipe, FAILED, traceback.format_exc())
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
 
 
-def serve(loader: DataLoader, pipe: Connection) -> bool:
+def take_tasks(pipe: Connection, tasks: Any) -> None:
+    """Put what comes through the pipe into a queue; without a parent there is no work left."""
+    try:
+        while True:
+            tasks.put(receive(pipe)[1])
+    except (EOFError, OSError):
+        os._exit(0)
+
+
+def serve(loader: DataLoader, pipe: Connection, tasks: Any) -> bool:
     """One pass over the data; True where another may follow."""
     from lucid.utils.data.loader import EndOfData, Fetcher
 
     fetcher = Fetcher(loader)
     while True:
-        task = eval_plain(pipe.recv_bytes())
-        if task == "again":
+        task = tasks.get()
+        if isinstance(task, str) and task == AGAIN:
             return True
         try:
             batch = fetcher(task)
         except EndOfData:
-            pipe.send_bytes(END)
+            send(pipe, END, None)
             continue
-        send_batch(pipe, batch)
-
-
-
+        try:
+            send(pipe, BATCH, batch)
+        except OSError:
+            return False
