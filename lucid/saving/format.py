@@ -80,7 +80,9 @@ def read_tensors(file: Any) -> tuple[dict[str, np.ndarray], str | None]:
     check_metadata(metadata)
     if CHECKSUM in metadata or STRUCTURE in metadata:
         check_sum(header, metadata, data)
-    arrays = {name: array_at(data, *rest) for name, *rest in entries}
+    arrays = {
+        name: array_at(data, dtype, begin, end, shape) for name, dtype, begin, end, shape in entries
+    }
     return arrays, metadata.get(STRUCTURE)
 
 
