@@ -16,52 +16,61 @@ from lucid.ops.joining import chunk
 from lucid.ops.promote import as_tensor
 from lucid.ops.shaping import t
 
-ACTIVATIONS: dict[str, Any] = {"tanh": F.tanh, "relu": F.relu}
-
 
 class Weights(NamedTuple):
     """The parameters of one direction of one layer; hr projects the state of an LSTM."""
 
-    ih: Any
-    hh: Any
+    ih: Any = None
+    hh: Any = None
     bias_ih: Any = None
     bias_hh: Any = None
     hr: Any = None
 
+    def turned(self) -> Weights:
+        """The same for a step, which multiplies by hh and hr from the right."""
+        return self._replace(hh=t(self.hh), hr=None if self.hr is None else t(self.hr))
 
-class Simple:
-    """h = act(W x + V h + b)."""
+
+class Rule:
+    """h = act(W x + V h + b), and what other rules do instead.
+
+    reads    the weights that a step reads
+    """
 
     gates: ClassVar[int] = 1
     states: ClassVar[int] = 1
-    nonlinearity: str = "tanh"
+    reads: ClassVar[tuple[str, ...]] = ("hh", "hr")
+
+    def __init__(self, activation: Any = F.tanh) -> None:
+        self.activation = activation
 
     def of_input(self, x: Any, w: Weights) -> Any:
         """What the input adds to the gates, for all steps at once."""
         return F.linear(x, w.ih, None if w.bias_ih is None else w.bias_ih + w.bias_hh)
 
     def step(self, x: Any, state: tuple[Any, ...], w: Weights) -> tuple[Any, ...]:
-        """The next state; `x` is what the input adds to the gates."""
-        return (ACTIVATIONS[self.nonlinearity](x + state[0] @ t(w.hh)),)
+        """The next state, by weights that are turned; `x` is what the input adds to the gates."""
+        return (self.activation(x + state[0] @ w.hh),)
 
 
-class LongShort(Simple):
+class LongShort(Rule):
     """c = σ(f) c + σ(i) tanh(g), h = σ(o) tanh(c), where i, f, g, o are linear in x and h."""
 
     gates, states = 4, 2
 
     def step(self, x: Any, state: tuple[Any, ...], w: Weights) -> tuple[Any, ...]:
         h, c = state
-        i, f, g, o = chunk(x + h @ t(w.hh), 4, -1)
+        i, f, g, o = chunk(x + h @ w.hh, 4, -1)
         c = F.sigmoid(f) * c + F.sigmoid(i) * F.tanh(g)
         h = F.sigmoid(o) * F.tanh(c)
-        return (h if w.hr is None else h @ t(w.hr), c)
+        return (h if w.hr is None else h @ w.hr, c)
 
 
-class Gated(Simple):
+class Gated(Rule):
     """h = (1 - z) n + z h, where n = tanh(W x + r V h), and r, z are σ of what is linear."""
 
     gates = 3
+    reads = ("hh", "bias_hh")
 
     def of_input(self, x: Any, w: Weights) -> Any:
         return F.linear(x, w.ih, w.bias_ih)
@@ -69,21 +78,28 @@ class Gated(Simple):
     def step(self, x: Any, state: tuple[Any, ...], w: Weights) -> tuple[Any, ...]:
         (h,) = state
         rx, zx, nx = chunk(x, 3, -1)
-        rh, zh, nh = chunk(F.linear(h, w.hh, w.bias_hh), 3, -1)
+        gates = h @ w.hh
+        rh, zh, nh = chunk(gates if w.bias_hh is None else gates + w.bias_hh, 3, -1)
         z = F.sigmoid(zx + zh)
         n = F.tanh(nx + F.sigmoid(rx + rh) * nh)
         return (n + z * (h - n),)
 
 
-class Cell(Module, Simple):
+TANH, RELU, LONG_SHORT, GATED = Rule(), Rule(F.relu), LongShort(), Gated()
+SIMPLE = {"tanh": TANH, "relu": RELU}
+
+
+class Cell(Module):
     """What the cells share: one step for (examples, features) or (features,)."""
+
+    rule: Any = TANH
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, dtype: Any = None
     ) -> None:
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
-        rows = self.gates * hidden_size
+        rows = self.rule.gates * hidden_size
         shapes: dict[str, tuple[int, ...]] = {
             "weight_ih": (rows, input_size), "weight_hh": (rows, hidden_size)
         }  # fmt: skip
@@ -108,15 +124,16 @@ class Cell(Module, Simple):
             raise ShapeError(f"{name}: {facts}{at_line()}")
         shape = (*x.shape[:-1], self.hidden_size)
         w = Weights(self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        gates = self.of_input(x, w)
-        given = (zeros(shape, dtype=gates.dtype),) * self.states if hx is None else hx
+        rule = self.rule
+        gates = rule.of_input(x, w)
+        given = (zeros(shape, dtype=gates.dtype),) * rule.states if hx is None else hx
         state = tuple(given) if isinstance(given, (tuple, list)) else (as_tensor(given),)
-        if [s.shape for s in state] != [shape] * self.states:
+        if [s.shape for s in state] != [shape] * rule.states:
             shapes = ", ".join(str(s.shape) for s in state)
-            facts = f"{self.states} of shape {shape} fit"
+            facts = f"{rule.states} of shape {shape} fit"
             raise ShapeError(f"{name}: states of shapes {shapes}; {facts}{at_line()}")
-        new = self.step(gates, state, w)
-        return new if self.states > 1 else new[0]
+        new = rule.step(gates, state, w.turned())
+        return new if rule.states > 1 else new[0]
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"
@@ -138,17 +155,25 @@ class RNNCell(Cell):
         super().__init__(input_size, hidden_size, bias, dtype)
         self.nonlinearity = nonlinearity
 
+    @property
+    def rule(self) -> Rule:  # type: ignore[override]
+        return SIMPLE[self.__dict__.get("nonlinearity", "tanh")]
 
-class LSTMCell(LongShort, Cell):
+
+class LSTMCell(Cell):
     """One step of an LSTM: `h, c = cell(x, (h, c))`."""
 
+    rule = LONG_SHORT
 
-class GRUCell(Gated, Cell):
+
+class GRUCell(Cell):
     """One step of a GRU: `h = cell(x, h)`."""
+
+    rule = GATED
 
 
 def check_nonlinearity(name: str, nonlinearity: Any) -> None:
-    if nonlinearity not in ACTIVATIONS:
+    if nonlinearity not in SIMPLE:
         raise ArgumentError(
             f"{name}: nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}{at_line()}"
         )

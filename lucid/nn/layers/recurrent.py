@@ -9,19 +9,33 @@ the state at the end of each, and run backwards it begins there.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import lucid.nn.functional as F
-from lucid.control import scan
+from lucid.control import trace_body
 from lucid.errors import ArgumentError, ShapeError
+from lucid.ir.binding import bind
+from lucid.ir.graph import Graph
+from lucid.ir.pytree import flatten
 from lucid.ir.source import at_line
 from lucid.ir.tape import wrap
+from lucid.ir.types import Type
 from lucid.nn import init
-from lucid.nn.layers.cells import Gated, LongShort, Simple, Weights, check_nonlinearity
+from lucid.nn.layers.cells import (
+    GATED,
+    LONG_SHORT,
+    SIMPLE,
+    TANH,
+    Rule,
+    Weights,
+    check_nonlinearity,
+)
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
 from lucid.nn.utils.rnn import PackedSequence, layout_of, packed_rows, padded
 from lucid.ops.conditional import where
+from lucid.ops.control.scan import Scan
 from lucid.ops.creation import empty, zeros
 from lucid.ops.joining import cat, stack
 from lucid.ops.lookup import index_select
@@ -29,8 +43,24 @@ from lucid.ops.promote import as_tensor, cast
 from lucid.ops.shaping import transpose
 
 
-class Recurrent(Module, Simple):
+@lru_cache(maxsize=256)
+def body(rule: Rule, given: tuple[str, ...], types: tuple[Type, ...], masked: bool) -> Graph:
+    """One step as the Graph of a Scan: (weights, states, row) -> (states, output)."""
+
+    def step(weights: Any, state: Any, x: Any, inside: Any) -> Any:
+        new = rule.step(x, state, Weights(**dict(zip(given, weights))))
+        if masked:
+            new = tuple([where(inside, a, b) for a, b in zip(new, state)])
+        return new, where(inside, new[0], 0.0) if masked else new[0]
+
+    args = ((0,) * len(given), (0,) * rule.states, 0, 0 if masked else None)
+    return trace_body("scan", step, flatten(args)[1], types).graph
+
+
+class Recurrent(Module):
     """What the recurrent layers share: parameters by layer and direction, and the run over them."""
+
+    rule: Any = TANH
 
     def __init__(
         self,
@@ -71,7 +101,7 @@ class Recurrent(Module, Simple):
         return [f"_l{layer}", f"_l{layer}_reverse"] if self.bidirectional else [f"_l{layer}"]
 
     def add_weights(self, layer: int, suffix: str, dtype: Any) -> None:
-        rows, out = self.gates * self.hidden_size, self.proj_size or self.hidden_size
+        rows, out = self.rule.gates * self.hidden_size, self.proj_size or self.hidden_size
         entering = out * len(self.directions(0)) if layer else self.input_size
         shapes: dict[str, tuple[int, ...]] = {
             "weight_ih": (rows, entering), "weight_hh": (rows, out)
@@ -138,7 +168,7 @@ class Recurrent(Module, Simple):
         if hx is None:
             return []
         given = [as_tensor(s) for s in (hx if isinstance(hx, (tuple, list)) else (hx,))]
-        sizes = (self.proj_size or self.hidden_size, self.hidden_size)[: self.states]
+        sizes = (self.proj_size or self.hidden_size, self.hidden_size)[: self.rule.states]
         rows = self.num_layers * len(self.directions(0))
         wanted = [(rows, n) if single else (rows, count, n) for n in sizes]
         if [s.shape for s in given] != wanted:
@@ -150,7 +180,7 @@ class Recurrent(Module, Simple):
         return [s.unsqueeze(1) for s in given] if single else given
 
     def outward(self, last: list[Any]) -> Any:
-        return last[0] if self.states == 1 else tuple(last)
+        return last[0] if self.rule.states == 1 else tuple(last)
 
     def run(self, x: Any, state: list[Any], inside: Any) -> tuple[Any, list[Any]]:
         """All layers over (steps, examples, features), and the last states, stacked."""
@@ -171,21 +201,21 @@ class Recurrent(Module, Simple):
         self, x: Any, first: list[Any], w: Weights, inside: Any, reverse: bool
     ) -> tuple[Any, tuple[Any, ...]]:
         """One direction of one layer: the outputs of all steps and the last state."""
-        x = self.of_input(x, w)
+        rule = self.rule
+        x, w = rule.of_input(x, w), w.turned()
         if not first:
-            sizes = (w.hh.shape[1], self.hidden_size)[: self.states]
+            sizes = (w.hh.shape[0], self.hidden_size)[: rule.states]
             first = [zeros(x.shape[1], n, dtype=x.dtype) for n in sizes]
-
-        def step(state: Any, row: Any) -> Any:
-            new = self.step(row[0], state, w)
-            if inside is None:
-                return new, new[0]
-            new = tuple([where(row[1], a, b) for a, b in zip(new, state)])
-            return new, where(row[1], new[0], 0.0)
-
-        rows = (x,) if inside is None else (x, inside)
-        end, y = scan(step, tuple([cast(s, x.dtype) for s in first]), rows, reverse=reverse)
-        return y, end
+        first = [cast(s, x.dtype) for s in first]
+        given = tuple([name for name in rule.reads if getattr(w, name) is not None])
+        weights = [cast(getattr(w, name), x.dtype) for name in given]
+        rows = [x] if inside is None else [x, inside]
+        types = [p.type for p in (*weights, *first)]
+        types += [Type(r.dtype, r.shape[1:]) for r in rows]
+        graph = body(rule, given, tuple(types), inside is not None)
+        op = Scan(graph, len(weights), len(first), x.shape[0], reverse)
+        outs = bind(op, *weights, *first, *rows)
+        return outs[-1], outs[:-1]
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"
@@ -224,8 +254,12 @@ class RNN(Recurrent):
         )
         self.nonlinearity = nonlinearity
 
+    @property
+    def rule(self) -> Rule:  # type: ignore[override]
+        return SIMPLE[self.__dict__.get("nonlinearity", "tanh")]
 
-class LSTM(LongShort, Recurrent):
+
+class LSTM(Recurrent):
     """Long short-term memory along sequences (steps, examples, features).
 
     `y, (h, c) = lstm(x, (h0, c0))`: y holds the states h of the last layer at all steps, h and c
@@ -238,9 +272,13 @@ class LSTM(LongShort, Recurrent):
     ((5, 2, 4), (2, 2, 4), (2, 2, 4))
     """
 
+    rule = LONG_SHORT
 
-class GRU(Gated, Recurrent):
+
+class GRU(Recurrent):
     """Gated recurrent units along sequences (steps, examples, features): `y, h = gru(x, h0)`."""
+
+    rule = GATED
 
     def __init__(
         self,
