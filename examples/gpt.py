@@ -133,7 +133,7 @@ def main(arguments: list[str] | None = None) -> float:
     options = support.options(__doc__, arguments)
     lucid.manual_seed(0)
     if options.quick:
-        model, steps, size, count = GPT(length=32, width=32, layers=1), 40, 16, 20
+        model, steps, size, count = GPT(length=32, width=32, layers=1), 80, 16, 20
     else:
         model, steps, size, count = GPT(length=64, width=96, layers=3), 1500, 24, 600
     losses, seconds = support.seconds(lambda: train(model, steps, size, not options.eager))

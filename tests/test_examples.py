@@ -30,9 +30,18 @@ def example(name: str):
 REACHED = {
     "mlp_digits": (0.9, 1.0),
     "cnn_digits": (0.95, 1.0),
-    "gpt": (2.0, 3.2),
+    "gpt": (2.0, 3.2),  # nats a letter
+    "lstm": (0.0, 0.02),  # mean squared error of waves of variance 0.25
+    "vae": (24.0, 28.5),  # nats an image
+    "gan": (0.1, 1.0),  # points inside a cluster
+    "pinn": (0.0, 0.5),  # relative error
+    "neural_ode": (0.0, 1.0),  # distance of paths
+    "maml": (0.0, 0.97),  # error after a step of adapting, as a share of the error before
+    "private_gradients": (0.85, 1.0),
+    "hessian_spectrum": (0.0, 1e-9),  # error of the largest eigenvalue by products alone
+    "hmc": (0.0, 0.8),  # error of means and variances
+    "scipy_minimize": (0.0, 1e-6),  # distance from the minimum
 }
-WITHOUT_PICTURE: tuple[str, ...] = ()
 
 
 def test_every_example_has_a_figure_to_reach():
@@ -46,7 +55,7 @@ def test_example_reaches_its_figure(name, tmp_path, capsys):
     assert capsys.readouterr().out
     for picture in tmp_path.iterdir():
         assert picture.read_bytes().startswith(b"\x89PNG")
-    assert any(tmp_path.iterdir()) or name in WITHOUT_PICTURE
+    assert any(tmp_path.iterdir())
 
 
 def gpt_losses(compiled: bool) -> list[float]:

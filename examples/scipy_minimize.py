@@ -1,0 +1,76 @@
+"""SciPy's optimizers with gradients and Hessian products from Lucid.
+
+    python examples/scipy_minimize.py [--eager] [--quick] [--out FOLDER]
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import support
+from scipy.optimize import minimize
+
+import lucid
+from lucid.func import hvp, value_and_grad
+
+LIMITS = {"L-BFGS-B": {"maxiter": 5000, "maxfun": 10**7}, "trust-ncg": {"gtol": 1e-9}}
+
+
+def rosenbrock(x: Any) -> Any:
+    """Least, 0, where all are 1, at the end of a long bent valley."""
+    return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+
+
+def for_scipy(f: Callable[[Any], Any], compiled: bool) -> tuple[Any, Any]:
+    """(x -> value and gradient, (x, v) -> Hessian times v), from arrays to arrays."""
+    wrap = lucid.jit if compiled else (lambda f: f)
+    both = wrap(value_and_grad(f))
+    product = wrap(lambda x, v: hvp(f, x, v))
+
+    def value_and_slope(x: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = both(lucid.tensor(x))
+        return value.item(), slope.numpy()
+
+    def times(x: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return product(lucid.tensor(x), lucid.tensor(v)).numpy()
+
+    return value_and_slope, times
+
+
+def main(arguments: list[str] | None = None) -> float:
+    options = support.options(__doc__, arguments)
+    size = 10 if options.quick else 100
+    start = np.random.default_rng(0).uniform(-1, 1, size)
+    value_and_slope, times = for_scipy(rosenbrock, not options.eager)
+    ways: dict[str, Any] = {
+        "L-BFGS-B, no derivatives": (lambda x: value_and_slope(x)[0], "L-BFGS-B", {}),
+        "L-BFGS-B, jac": (value_and_slope, "L-BFGS-B", {"jac": True}),
+        "trust-ncg, jac and hessp": (value_and_slope, "trust-ncg", {"jac": True, "hessp": times}),
+    }
+    paths: dict[str, list[float]] = {name: [] for name in ways}
+    for name, (f, method, given) in ways.items():
+        begin = time.perf_counter()
+        result = minimize(
+            f, start, method=method, options=LIMITS[method], **given,
+            callback=lambda x, path=paths[name]: path.append(value_and_slope(x)[0]),
+        )  # fmt: skip
+        seconds = time.perf_counter() - begin
+        print(f"{name:26} {result.nfev:6} calls, {result.nit:4} iterations, ", end="")
+        print(f"value {result.fun:.1e}, {seconds:.2f} s")
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        for name, path in paths.items():
+            axes.loglog(range(1, len(path) + 1), np.maximum(path, 1e-20), label=name)
+        axes.set(xlabel="iteration", ylabel="value")
+        axes.legend()
+
+    support.picture(options.out / "scipy_minimize.png", draw)
+    return float(np.abs(result.x - 1).max())
+
+
+if __name__ == "__main__":
+    main()
