@@ -6,14 +6,16 @@ LUCID_JACOBIAN_BYTES bounds the memory for intermediate values, 1 GiB unless tol
 from __future__ import annotations
 
 import functools
+import hashlib
 import math
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from lucid.errors import DTypeError, LucidError, ShapeError
+from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
+from lucid.ir.interpret import Runner
 from lucid.ir.pytree import unflatten
 from lucid.ir.sharing import tensor_of
 from lucid.ir.source import at_line
@@ -23,33 +25,66 @@ from lucid.ir.types import is_differentiable
 from lucid.ops.promote import as_tensor
 from lucid.runs import ArgNums, Run, choose
 from lucid.transforms.constants import filled, unit_rows
-from lucid.transforms.differentiate import prepare
-from lucid.transforms.vmap import Batched
+from lucid.transforms.differentiate import Prepared, prepare
+from lucid.transforms.vmap import Batched, batch_graph
 from lucid.transforms.vmap import vmap as vmap_graph
 
 JACOBIAN_BYTES = 1 << 30
+PROGRAMS = 4  # kept for one derivative, each for another number of seeds
 
 
 def batched_derivative(mode: str, run: Run, seeds: Sequence[Any], n: int) -> list[Any]:
     """The pullback or pushforward of `n` seeds at once, in axis 0 of their tensors (None: zero)."""
     prepared = prepare(mode, run.cut, [s is not None for s in seeds])
+    derivative = prepared.derivative
     nodes = prepared.nodes(run.cut)
-    known = [tensor_of(node) if run.record else wrap(residual(node)) for node in nodes]
-    inputs = [Batched(x, False) for x in known]
-    inputs += [Batched(seeds[i], True) for i in prepared.derivative.seeds]
-    inputs += [Batched(wrap(array), False) for array in prepared.derivative.constants]
-    outs = vmap_graph(prepared.derivative.graph, n, inputs)
+    chosen = [seeds[i] for i in derivative.seeds]
+    if not run.record:
+        arrays = [*map(residual, nodes), *[s.value for s in chosen], *derivative.constants]
+        return derivative.spread([wrap(y) for y in program_for(prepared, n)(arrays)])
+    inputs = [Batched(tensor_of(node), False) for node in nodes]
+    inputs += [Batched(seed, True) for seed in chosen]
+    inputs += [Batched(wrap(array), False) for array in derivative.constants]
+    outs = vmap_graph(derivative.graph, n, inputs)
     full = [
         y.tensor if y.batched else as_tensor(y.tensor).expand((n, *y.tensor.shape)) for y in outs
     ]
-    return prepared.derivative.spread(full)
+    return derivative.spread(full)
+
+
+def program_for(prepared: Prepared, n: int) -> Runner:
+    """The derivative for `n` seeds at once, kept for the next time."""
+    found = prepared.batched.get(n)
+    if found is None:
+        derivative = prepared.derivative
+        flags = [False] * len(prepared.residuals) + [True] * len(derivative.seeds)
+        flags += [False] * len(derivative.constants)
+        if len(prepared.batched) >= PROGRAMS:
+            prepared.batched.clear()
+        found = prepared.batched[n] = Runner(batch_graph(derivative.graph, n, flags))
+    return found
 
 
 def rows_that_fit(mode: str, run: Run, n_seeds: int, total: int) -> int:
-    """How many seeds at once stay within the bound of memory, LUCID_JACOBIAN_BYTES."""
-    bound = int(os.environ.get("LUCID_JACOBIAN_BYTES", JACOBIAN_BYTES))
+    """How many seeds at once stay within the bound of memory."""
     graph = prepare(mode, run.cut, [True] * n_seeds).derivative.graph
-    return max(1, min(bound // max(most_alive(graph), 1), total))
+    return max(1, min(memory_bound() // max(most_alive(graph), 1), total))
+
+
+def memory_bound() -> int:
+    """The bytes that intermediate values may take: LUCID_JACOBIAN_BYTES, or 1 GiB."""
+    text = os.environ.get("LUCID_JACOBIAN_BYTES", "").strip()
+    if text and not text.isdecimal():
+        raise ArgumentError(f"LUCID_JACOBIAN_BYTES={text!r}: a number of bytes is needed")
+    return int(text) if text else JACOBIAN_BYTES
+
+
+def check_chunk(what: str, chunk_size: Any) -> None:
+    if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
+        raise ArgumentError(
+            f"{what}: chunk_size={chunk_size!r}; a positive integer, or None for as many as fit "
+            f"into memory{at_line()}"
+        )
 
 
 def most_alive(graph: Any) -> int:
@@ -188,13 +223,7 @@ def run_jacobian(
     kwargs: Any,
     mode_of: Callable[[Run], str],
 ) -> Any:
-    chosen, primals = choose(f, argnums, args, kwargs)
-    run = Run(chosen, primals, f"jacobian of {function_name(f)}", has_aux)
-    for y in run.outputs:
-        if not is_differentiable(y.dtype):
-            raise DTypeError(
-                f"{run.what}: an output of dtype {y.dtype} has no derivative{at_line()}"
-            )
+    run = checked_run(f, argnums, has_aux, chunk_size, args, kwargs)
     mode = mode_of(run)
     if mode == "vjp":
         by_input = jacobian_blocks(mode, run, run.outputs, run.inputs, chunk_size)
@@ -210,6 +239,19 @@ def run_jacobian(
         trees.append(tree[0] if isinstance(argnums, int) else tree)
     result = unflatten(run.out_tree, trees)
     return (result, run.release(run.aux)) if has_aux else result
+
+
+def checked_run(
+    f: Callable[..., Any], argnums: ArgNums, has_aux: bool, chunk_size: Any, args: Any, kwargs: Any
+) -> Run:
+    what = f"jacobian of {function_name(f)}"
+    check_chunk(what, chunk_size)
+    chosen, primals = choose(f, argnums, args, kwargs)
+    run = Run(chosen, primals, what, has_aux)
+    for y in run.outputs:
+        if not is_differentiable(y.dtype):
+            raise DTypeError(f"{what}: an output of dtype {y.dtype} has no derivative{at_line()}")
+    return run
 
 
 def axes_behind(block: Any, n: int) -> Any:
@@ -242,44 +284,85 @@ def hessian(
 # By colours
 
 
+class Colours(NamedTuple):
+    """The pattern of a Jacobian and how it is compressed: by columns ("jvp") or rows ("vjp")."""
+
+    pattern: Any
+    mode: str
+    colours: np.ndarray
+
+
 def sparse_jacobian(
     f: Callable[..., Any], argnums: ArgNums, has_aux: bool, chunk_size: int | None, sparsity: Any
 ) -> Callable[..., Any]:
+    known: dict[Any, Colours] = {}  # of the last structure: most programs have one
+
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        chosen, primals = choose(f, argnums, args, kwargs)
-        run = Run(chosen, primals, f"jacobian of {function_name(f)}", has_aux)
+        run = checked_run(f, argnums, has_aux, chunk_size, args, kwargs)
         if run.record:
             raise LucidError(
                 f"{run.what}: a sparse Jacobian is SciPy's and cannot be differentiated or "
                 f"jitted{at_line()}"
             )
-        result = sparse_blocks(run, chunk_size, sparsity)
+        key = structure(run)
+        found = known.get(key)
+        if found is None:
+            found = colours_of(run, sparsity)
+            known.clear()
+            known[key] = found
+        result = compressed_jacobian(run, found, chunk_size)
         return (result, run.release(run.aux)) if has_aux else result
 
     return wrapped
 
 
-def sparse_blocks(run: Run, chunk_size: int | None, sparsity: Any) -> Any:
-    """The Jacobian of all outputs by all inputs, by products with the colours of its pattern."""
-    from lucid.sparsity import coloured, decompressed, pattern_of
+def structure(run: Run) -> Any:
+    """What the pattern depends on: the equations, and values from outside, such as indices."""
+    arrays = [np.asarray(residual(run.cut.slots[slot])) for slot in run.cut.captured]
+    return run.cut.key, tuple([hashlib.sha256(a.tobytes()).digest() for a in arrays])
 
-    if isinstance(sparsity, str):
-        if sparsity != "auto":
-            raise LucidError(f"{run.what}: sparsity is 'auto' or a pattern{at_line()}")
-        captured = [residual(run.cut.slots[slot]) for slot in run.cut.captured]
-        pattern = pattern_of(run.cut.graph("f"), len(run.inputs), captured)
-    else:
-        pattern = sparsity.astype(bool).tocsr()
-    sizes = [sum(math.prod(x.shape) for x in xs) for xs in (run.outputs, run.inputs)]
-    if list(pattern.shape) != sizes:
-        raise ShapeError(f"{run.what}: a pattern of shape {pattern.shape}, not {sizes}{at_line()}")
+
+def colours_of(run: Run, sparsity: Any) -> Colours:
+    """The pattern as found or given, with the fewer colours of its columns or rows."""
+    from lucid.sparsity import coloured
+
+    pattern = pattern_for(run, sparsity)
     forward, backward = coloured(pattern), coloured(pattern.T.tocsr())
     if forward.max(initial=-1) <= backward.max(initial=-1):
-        products = coloured_products("jvp", run, run.inputs, forward, chunk_size)
-        return decompressed(pattern, forward, products)
-    products = coloured_products("vjp", run, run.outputs, backward, chunk_size)
-    return decompressed(pattern.T.tocsr(), backward, products).T.tocsr()
+        return Colours(pattern, "jvp", forward)
+    return Colours(pattern.T.tocsr(), "vjp", backward)
+
+
+def pattern_for(run: Run, sparsity: Any) -> Any:
+    from scipy import sparse
+
+    from lucid.sparsity import pattern_of
+
+    if isinstance(sparsity, str) and sparsity == "auto":
+        captured = [residual(run.cut.slots[slot]) for slot in run.cut.captured]
+        return pattern_of(run.cut.graph("f"), len(run.inputs), captured)
+    if not sparse.issparse(sparsity) and not isinstance(sparsity, np.ndarray):
+        raise ArgumentError(
+            f"{run.what}: sparsity is 'auto' or a pattern, a matrix of SciPy or NumPy, not "
+            f"{sparsity!r}{at_line()}"
+        )
+    sizes = tuple([sum(math.prod(x.shape) for x in xs) for xs in (run.outputs, run.inputs)])
+    if sparsity.shape != sizes:
+        raise ShapeError(
+            f"{run.what}: a pattern of shape {sparsity.shape}; the Jacobian has {sizes}{at_line()}"
+        )
+    return sparse.csr_array(sparsity != 0)
+
+
+def compressed_jacobian(run: Run, found: Colours, chunk_size: int | None) -> Any:
+    """The Jacobian of all outputs by all inputs, by products with the colours of its pattern."""
+    from lucid.sparsity import decompressed
+
+    sources = run.inputs if found.mode == "jvp" else run.outputs
+    products = coloured_products(found.mode, run, sources, found.colours, chunk_size)
+    result = decompressed(found.pattern, found.colours, products)
+    return result if found.mode == "jvp" else result.T.tocsr()
 
 
 def coloured_products(

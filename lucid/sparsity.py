@@ -59,6 +59,8 @@ def pattern_of(graph: Graph, n_inputs: int, constants: Sequence[np.ndarray]) -> 
     }
     values = dict(zip(graph.inputs[n_inputs:], constants))
     walk(graph, patterns, values)
+    if not graph.outputs:
+        return sparse.csr_matrix((0, sum(sizes)), dtype=np.int32)
     rows = [patterns.get(y) for y in graph.outputs]
     empty = [sparse.csr_matrix((y.type.size, sum(sizes)), dtype=np.int32) for y in graph.outputs]
     return ones(sparse.vstack([e if r is None else r for r, e in zip(rows, empty)], "csr"))
@@ -235,7 +237,7 @@ def multiplied(eqn: Equation, given: Sequence[Any]) -> Any:
             sizes[name] = max(sizes.get(name, 1), n)
     parts = [paired(p, term, x.type.shape, out, sizes)
              for p, term, x in zip(given, terms, eqn.inputs) if p is not None]  # fmt: skip
-    return united(parts)
+    return None if any([part is None for part in parts]) else united(parts)
 
 
 def paired(

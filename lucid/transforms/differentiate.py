@@ -38,10 +38,11 @@ class Prepared:
     residuals    (slot, output index) of every value it reads
     types        the Type of every slot
     complete     is no derivative zero?
+    batched      programs for many seeds at once, by their number
     size         how many equations and slots it holds, for the cache
     """
 
-    __slots__ = ("complete", "derivative", "program", "residuals", "size", "types")
+    __slots__ = ("batched", "complete", "derivative", "program", "residuals", "size", "types")
 
     def __init__(self, derivative: Derivative, graph: Graph, vars: list[Var]) -> None:
         self.derivative = derivative
@@ -49,6 +50,7 @@ class Prepared:
         if len(derivative.graph.equations) <= VERIFIED_EQUATIONS:
             verify(derivative.graph)
         self.program = Runner(derivative.graph)
+        self.batched: dict[int, Runner] = {}
         self.types: list[Type] = [var.type for var in vars]
         self.size = len(derivative.graph.equations) + len(vars)
         place: dict[Any, tuple[int, int]] = {var: (slot, -1) for slot, var in enumerate(vars)}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lucid
-import lucid.func as F
+from lucid import jacobians
 from lucid.errors import DTypeError, LucidError, ShapeError
 from lucid.func import (
     grad,
@@ -269,13 +269,13 @@ def test_integer_outputs_have_no_jacobian():
 
 def count_modes(monkeypatch) -> list:
     used = []
-    original = F.batched_derivative
+    original = jacobians.batched_derivative
 
     def spy(mode, *rest):
         used.append(mode)
         return original(mode, *rest)
 
-    monkeypatch.setattr(F, "batched_derivative", spy)
+    monkeypatch.setattr(jacobians, "batched_derivative", spy)
     return used
 
 

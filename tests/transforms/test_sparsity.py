@@ -11,7 +11,9 @@ from scipy import sparse
 
 import lucid
 import lucid.func as F
-from lucid.errors import LucidError, ShapeError
+from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
+from lucid.ir.binding import bind
+from lucid.ops.contraction import Einsum
 from lucid.sparsity import coloured
 
 W = lucid.tensor(np.random.default_rng(3).normal(size=(6, 3)))
@@ -133,3 +135,64 @@ def test_a_dense_hessian_stays_within_the_memory_bound(monkeypatch):
     result = 2000 * 2000 * 8
     assert shape == "(2000, 2000)"
     assert int(used) < 2 * bound + 3 * result
+
+
+def test_the_pattern_follows_indices_that_change_between_calls():
+    """The colours of the last structure are kept; indices from outside are part of it."""
+    jacobian = F.jacobian(lambda x, i: x[i] * x[0], sparsity="auto")
+    for places in ([1, 2, 3], [1, 2, 3], [5, 4, 0]):
+        found = jacobian(X, lucid.tensor(places)).toarray()
+        x, expected = np.asarray(X), np.zeros((3, 12))
+        expected[range(3), places] = x[0]
+        expected[:, 0] += x[places]
+        np.testing.assert_allclose(found, expected)
+
+
+def test_a_product_too_large_for_its_pattern_is_taken_for_dense(monkeypatch):
+    """Of two operands only one was too large, and the other's pattern was taken for both."""
+    monkeypatch.setattr("lucid.sparsity.MOST_ENTRIES", 10)
+    op = Einsum("ij,jk->i")
+
+    def f(x):
+        return bind(op, x[:6].reshape(2, 3), x[6:].reshape(3, 2))
+
+    found = F.jacobian(f, sparsity="auto")
+    with pytest.raises(ShapeError, match="mixes all its elements, which makes 24 entries"):
+        found(X)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"chunk_size": 0}, ArgumentError, "chunk_size=0; a positive integer"),
+        ({"chunk_size": "all"}, ArgumentError, "chunk_size='all'"),
+        ({"sparsity": True}, ArgumentError, "'auto' or a pattern"),
+        ({"sparsity": np.eye(3)}, ShapeError, r"shape \(3, 3\); the Jacobian has \(12, 12\)"),
+    ],
+)
+def test_options_that_make_no_sense_are_explained(options, error, words):
+    with pytest.raises(error, match=words):
+        F.jacobian(neighbours, **options)(X)
+
+
+def test_an_output_of_booleans_has_no_sparse_jacobian_either():
+    with pytest.raises(DTypeError, match="bool has no derivative"):
+        F.jacobian(lambda x: x > 0, sparsity="auto")(X)
+
+
+def test_a_bound_that_is_no_number_is_explained(monkeypatch):
+    monkeypatch.setenv("LUCID_JACOBIAN_BYTES", "2 GB")
+    with pytest.raises(ArgumentError, match="LUCID_JACOBIAN_BYTES='2 GB'"):
+        F.jacrev(neighbours)(X)
+
+
+@pytest.mark.parametrize("transform", [F.jacrev, F.jacfwd, F.hessian])
+def test_a_jacobian_that_comes_again_is_compiled_and_stays_the_same(transform):
+    f = neighbours if transform is not F.hessian else lambda x: neighbours(x).prod()
+    whole = transform(f)
+    first = np.asarray(whole(X))
+    for _ in range(20):
+        found = whole(X)
+    np.testing.assert_allclose(np.asarray(found), first, rtol=1e-12, atol=1e-12)
+    expected = transform(f, chunk_size=5)(2 * X)
+    np.testing.assert_allclose(np.asarray(whole(2 * X)), np.asarray(expected), rtol=1e-9)
