@@ -320,3 +320,18 @@ def check_weights(weights: Any, num_samples: int, replacement: bool) -> None:
     if not replacement and bool(((weights > 0).sum(-1) < num_samples).any()):
         facts = f"{num_samples} samples without replacement of fewer that are possible"
         raise ShapeError(f"multinomial: {facts}{at_line()}")
+
+
+DRAWS = {
+    "beta", "binomial", "categorical", "cauchy", "dirichlet", "exponential", "gamma", "geometric",
+    "gumbel", "laplace", "log_normal", "poisson", "truncated_normal",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """The draws of lucid/drawing.py, which stand upon loops and rules and load when first used."""
+    if name in DRAWS:
+        from lucid import drawing
+
+        return getattr(drawing, name)
+    raise AttributeError(f"module 'lucid.random' has no attribute {name!r}")
