@@ -21,6 +21,7 @@ from lucid.ir.tracing import function_name
 from lucid.ir.types import is_differentiable
 from lucid.jacobians import hessian, jacfwd, jacobian, jacrev
 from lucid.mapping import vmap
+from lucid.numba_functions import from_numba
 from lucid.ops.promote import as_tensor, cast
 from lucid.rules import custom_jvp, custom_vjp
 from lucid.runs import ArgNums, Run, choose
@@ -29,9 +30,9 @@ from lucid.transforms.differentiate import pullback, pushforward
 
 __all__ = [
     "associative_scan", "checkpoint", "checkpoint_name", "cond", "custom_jvp", "custom_vjp",
-    "fixed_point", "fori_loop", "grad", "grad_and_value", "hessian", "hvp", "jacfwd", "jacobian",
-    "jacrev", "jvp", "linear_solve", "linearize", "map", "root", "saved_residuals", "scan",
-    "switch", "value_and_grad", "vjp", "vmap", "while_loop",
+    "fixed_point", "fori_loop", "from_numba", "grad", "grad_and_value", "hessian", "hvp", "jacfwd",
+    "jacobian", "jacrev", "jvp", "linear_solve", "linearize", "map", "root", "saved_residuals",
+    "scan", "switch", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 
 

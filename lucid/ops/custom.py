@@ -86,8 +86,9 @@ class CustomVjp(Primitive):
         at = [*ys[self.n_out :], *[zeros(y) for y in ys[: self.n_out]], *captured]
         outputs = apply(transpose, self.backward, at, [], [ts[i] for i in self.returns])
         seeded = [t is not None for t in ts[: len(args)]]
-        derivative = jvp(self.forward, self.forward.inputs, seeded)
-        saved = apply(derivative, self.forward, args, ys, ts)[self.n_out :]
+        g = self.forward
+        saving = remove_dead(Graph(g.name, g.inputs, g.equations, g.outputs[self.n_out :]))
+        saved = apply(jvp(saving, g.inputs, seeded), g, args, ys, ts)
         return (*outputs, *saved)
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:

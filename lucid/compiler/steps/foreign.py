@@ -220,13 +220,16 @@ def spread(layout: Any, x: Array, out: Array, work: list[Any], label: str) -> Ar
     axes = tuple(range(len(out.shape) - len(x.shape), len(out.shape)))
     full = x if x.shape == out.shape else x.view(Broadcast(out.shape, axes))
     assert full is not None
-    if distance(full) is not None:
-        return full
-    dense = layout.scratch(Type(x.type.dtype, out.shape))
+    return full if distance(full) is not None else copied(layout, full, work, label)
+
+
+def copied(layout: Any, full: Array, work: list[Any], label: str) -> Array:
+    """An array in order, of the elements of another; `work` gets what copies them."""
+    dense = layout.scratch(full.type)
     pairs = [(full, dense)]
-    if x.type.dtype.kind == "c":
+    if full.type.dtype.kind == "c":
         pairs = [(full.view(part), dense.view(part)) for part in PARTS]  # type: ignore[misc]
-    elif x.type.dtype == np.float16:
+    elif full.type.dtype == np.float16:
         pairs = [(bits(full), bits(dense))]
     for source, target in pairs:
         work += copy(layout, source, target, label)
