@@ -121,12 +121,16 @@ class Loop:
 def chunk_length(extent: int, cost: float, step: int = 1) -> int:
     """The length of an extent's chunks: by its size and cost (ns a unit), never by the threads.
 
-    >>> chunk_length(1000, cost=1.0), chunk_length(1_000_000, cost=1.0, step=64)
-    (1000, 16000)
+    Chunks are equally long and their number is even, so that two or four threads finish together.
+
+    >>> chunk_length(1000, cost=1.0), chunk_length(24_000, cost=1.0)
+    (1000, 12000)
+    >>> chunk_length(1_000_000, cost=1.0, step=64)
+    15680
     """
     total = extent * cost
     if total < INLINE_NS:
         return max(extent, 1)
     chunk_ns = min(max(CHUNK_NS, total / 64), LONGEST_CHUNK_NS)
-    units = math.ceil(chunk_ns / cost)
-    return min(extent, math.ceil(units / step) * step)
+    chunks = 2 * math.ceil(total / chunk_ns / 2)
+    return min(extent, math.ceil(extent / chunks / step) * step)
