@@ -23,6 +23,7 @@ bench: $(VENV)/.installed
 # Names, optimizers and schedules beside PyTorch's own, in an environment of its own.
 parity: $(VENV)-parity/.installed
 	@$(VENV)-parity/bin/python -m tests.table.parity
+	@$(VENV)-parity/bin/python -m tests.nn.parity
 	@$(VENV)-parity/bin/python -m tests.optim.parity
 
 $(VENV)-parity/.installed: pyproject.toml

@@ -100,15 +100,10 @@ class Cell(Module):
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         rows = self.rule.gates * hidden_size
-        shapes: dict[str, tuple[int, ...]] = {
-            "weight_ih": (rows, input_size), "weight_hh": (rows, hidden_size)
-        }  # fmt: skip
+        self.weight_ih = Parameter(empty(rows, input_size, dtype=dtype))
+        self.weight_hh = Parameter(empty(rows, hidden_size, dtype=dtype))
         for name in ("bias_ih", "bias_hh"):
-            self.register_parameter(name, None)
-            if bias:
-                shapes[name] = (rows,)
-        for name, shape in shapes.items():
-            self.register_parameter(name, Parameter(empty(*shape, dtype=dtype)))
+            self.register_parameter(name, Parameter(empty(rows, dtype=dtype)) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
