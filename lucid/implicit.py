@@ -61,6 +61,23 @@ def tolerance(dtype: Any, given: float | None) -> float:
     return float(np.finfo(dtype).eps) ** 0.75 if given is None else given
 
 
+def check_options(what: str, f: Any, linear: Any, tol: Any, max_steps: Any) -> None:
+    """Refuse what is no function, no linear solver, no tolerance, no number of steps."""
+    if not callable(f):
+        raise ArgumentError(f"{what}: {f!r} is no function{at_line()}")
+    if not isinstance(linear, str) or linear not in ("auto", *SOLVERS):
+        raise ArgumentError(
+            f"{what}: the solver of linear equations is one of auto, {', '.join(SOLVERS)}, not "
+            f"{linear!r}{at_line()}"
+        )
+    if tol is not None and not (isinstance(tol, (int, float)) and tol >= 0):
+        raise ArgumentError(f"{what}: tol={tol!r}; a number, 0 or more, is needed{at_line()}")
+    if max_steps is not None and not (isinstance(max_steps, int) and max_steps >= 0):
+        raise ArgumentError(
+            f"{what}: max_steps={max_steps!r}; an integer, 0 or more, is needed{at_line()}"
+        )
+
+
 def linear_solve(
     matvec: Callable[[Any], Any],
     b: Any,
@@ -84,6 +101,7 @@ def linear_solve(
     >>> lucid.func.linear_solve(lambda x: a @ x, lucid.tensor([6.0, 7.0]), symmetric=True)
     Tensor([1., 2.])
     """
+    check_options("linear_solve", matvec, solver, tol, max_steps)
     vector = Vector("linear_solve", b)
     run = chosen_solver(solver, symmetric, vector.size)
     bound = tolerance(vector.dtype, tol)
@@ -116,10 +134,6 @@ def linear_solve(
 def chosen_solver(name: str, symmetric: bool, size: int) -> Any:
     if name == "auto":
         name = "dense" if size <= DENSE_AT_MOST else "cg" if symmetric else "gmres"
-    if name not in SOLVERS:
-        raise ArgumentError(
-            f"linear_solve: solver is auto, {', '.join(SOLVERS)}, not {name!r}{at_line()}"
-        )
     return SOLVERS[name]
 
 
@@ -195,6 +209,7 @@ def root(
     >>> lucid.func.value_and_grad(cube_root)(lucid.tensor(8.0))
     (Tensor(2.), Tensor(0.08333334))
     """
+    check_options("root", f, linear_solver, tol, max_steps)
     vector = Vector("root", x0)
     bound = tolerance(vector.dtype, tol)
 
@@ -226,12 +241,20 @@ def fixed_point(
     >>> round(lucid.func.fixed_point(lucid.cos, lucid.tensor(0.5)).item(), 4)
     0.7391
     """
+    check_options("fixed_point", f, linear_solver, tol, max_steps)
     vector = Vector("fixed_point", x0)
     bound = tolerance(vector.dtype, tol)
 
     def residual(x: Any) -> Any:
-        y, tree = flatten(f(x))
-        return unflatten(tree, [as_tensor(a) - b for a, b in zip(y, flatten(x)[0], strict=True)])
+        leaves, tree = flatten(f(x))
+        ys = [as_tensor(y) for y in leaves]
+        if tree != vector.tree or [y.shape for y in ys] != [t.shape for t in vector.types]:
+            raise ShapeError(
+                f"fixed_point: the function gives {types_text([y.type for y in ys])} for "
+                f"{types_text(vector.types)}; it must give what it takes, in the same "
+                f"structure{at_line()}"
+            )
+        return unflatten(tree, [y - b for y, b in zip(ys, flatten(x)[0])])
 
     def solve(*leaves: Any) -> Any:
         start = unflatten(vector.tree, leaves)
@@ -251,6 +274,8 @@ def fixed_point(
 
 
 def implicit(what: str, f: Any, solve: Any, vector: Vector, linear: str) -> Any:
+    if not vector.size:
+        return unflatten(vector.tree, vector.leaves)
     bodies = [
         trace(what, lambda *xs: f(unflatten(vector.tree, xs)), vector),
         trace(what, solve, vector),

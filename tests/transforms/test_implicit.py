@@ -157,10 +157,29 @@ def test_a_solver_of_ones_own_is_not_differentiated():
     close((f(a), F.grad(f)(a), F.grad(F.grad(f))(a)), (2**0.5, 0.5 * 2**-0.5, -0.25 * 2**-1.5))
 
 
-def test_what_does_not_fit_is_refused():
-    with pytest.raises(ShapeError, match="it must give what it takes"):
-        F.root(lambda x: x.sum(), B)
-    with pytest.raises(ArgumentError, match="solver is auto, cg, gmres"):
-        F.linear_solve(lambda x: x, B, solver="magic")
-    with pytest.raises(ArgumentError, match="'newton' or a function"):
-        F.root(lambda x: x, B, solver="secant")
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: F.root(lambda x: x.sum(), B), ShapeError, "it must give what it takes"),
+        (lambda: F.fixed_point(lambda x: x.sum(), B), ShapeError, "fixed_point: .* what it takes"),
+        (lambda: F.fixed_point(lambda x: (x, x), B), ShapeError, "in the same structure"),
+        (lambda: F.fixed_point(lambda x: [x["a"]], {"a": B}), ShapeError, "the same structure"),
+        (lambda: F.fixed_point(lambda x: None, B), ShapeError, "gives nothing"),
+        (lambda: F.root(3, B), ArgumentError, "3 is no function"),
+        (lambda: F.linear_solve(lambda x: x, B, solver="magic"), ArgumentError, "auto, cg, gmres"),
+        (lambda: F.root(lambda x: x, B, linear_solver=["cg"]), ArgumentError, "auto, cg, gmres"),
+        (lambda: F.root(lambda x: x, B, solver="secant"), ArgumentError, "'newton' or a function"),
+        (lambda: F.linear_solve(lambda x: x, B, tol="small"), ArgumentError, "tol='small'"),
+        (lambda: F.root(lambda x: x, B, max_steps=-1), ArgumentError, "max_steps=-1"),
+        (lambda: F.linear_solve(lambda x: x, ()), ArgumentError, "nothing to solve for"),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+@pytest.mark.parametrize("solve", [F.root, F.fixed_point])
+def test_no_unknowns_are_solved_for_at_once(solve):
+    found = solve(lambda x: x * 0.5, lucid.zeros(0))
+    assert (found.shape, found.dtype) == ((0,), lucid.float32)
