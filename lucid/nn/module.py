@@ -83,7 +83,9 @@ class Module:
             return object.__setattr__(self, name, value)
         for kind, place in ((Parameter, "_parameters"), (Buffer, "_buffers"), (Module, "_modules")):
             if isinstance(value, kind):
-                self._forget(name)
+                self._transient.discard(name)
+                if name not in inside[place]:  # what is replaced keeps its place among the others
+                    self._forget(name)
                 inside[place][name] = value
                 if isinstance(value, Buffer) and not value.persistent:
                     self._transient.add(name)
