@@ -20,7 +20,7 @@ from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.sharing import tensor_of
 from lucid.ir.source import at_line
-from lucid.ir.tape import GRAD, TRACE, Trace, is_recording, leaf
+from lucid.ir.tape import GRAD, TRACE, Trace, leaf
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.checkpointing import Checkpoint, Named
 from lucid.ops.contraction import Einsum
@@ -52,7 +52,6 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = "nothing
         leaves, tree = flatten((args, kwargs))
         places = [i for i, x in enumerate(leaves) if hasattr(x, "shape")]
         tensors = [as_tensor(leaves[i]) for i in places]
-        watched = is_recording() or any(x.node is not None and x.node.flags for x in tensors)
 
         def on(values: Sequence[Any]) -> Any:
             full = list(leaves)
@@ -61,7 +60,7 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = "nothing
             new_args, new_kwargs = unflatten(tree, full)
             return f(*new_args, **new_kwargs)
 
-        section, out_tree = traced(on, tensors, watched)
+        section, out_tree = traced(on, tensors)
         graph, n_out = extended(section.graph(getattr(f, "__name__", "checkpoint")), keep)
         captured = [tensor_of(section.slots[slot]) for slot in section.captured]
         outs = bind(Checkpoint(graph, n_out), *tensors, *captured)
@@ -70,7 +69,7 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = "nothing
     return wrapped
 
 
-def traced(on: Callable[..., Any], tensors: Sequence[Any], watched: bool) -> tuple[Cut, Any]:
+def traced(on: Callable[..., Any], tensors: Sequence[Any]) -> tuple[Cut, Any]:
     """The Cut of a function of tensors: without values, or with them where it looks at some."""
     trace = Trace("checkpoint", next(_depth))
     flags = [TRACE | (GRAD if is_differentiable(x.dtype) else 0) for x in tensors]

@@ -40,7 +40,11 @@ TRANSFORMS = {
 }
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: p if isinstance(p, str) else type(p).__name__)
+def named(policy) -> str:
+    return policy if isinstance(policy, str) else type(policy).__name__
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=named)
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_derivatives_are_those_without_a_checkpoint(policy, name):
     w = lucid.tensor(np.random.default_rng(0).normal(size=(4, 4)) / 2)
@@ -116,3 +120,69 @@ def arena(wrap, loss) -> int:
 
 def test_a_compiled_gradient_needs_less_memory():
     assert arena(F.checkpoint, deep) < 0.6 * arena(lambda f: f, deep)
+
+
+def test_the_memory_of_products_and_of_long_chains_is_less_too():
+    weights = [lucid.ones(50, 50) / 50] * 8
+
+    def products(wrap):
+        def block(x, *ws):
+            for w in ws:
+                x = lucid.nn.functional.gelu(x @ w)
+            return x
+
+        def loss(x):
+            for i in range(0, 8, 2):
+                x = wrap(block)(x, *weights[i : i + 2])
+            return (x * x).sum()
+
+        return loss
+
+    def chain(wrap):
+        def block(x):
+            for _ in range(30):
+                x = lucid.sin(lucid.tanh(x)) + x
+            return x
+
+        def loss(x):
+            for _ in range(4):
+                x = wrap(block)(x)
+            return (x * x).sum()
+
+        return loss
+
+    assert arena(F.checkpoint, products) < 0.6 * arena(lambda f: f, products)
+    assert arena(F.checkpoint, chain) < 0.4 * arena(lambda f: f, chain)
+
+
+def network_of_modules():
+    lucid.manual_seed(0)
+    nn = lucid.nn
+    return nn.Sequential(
+        nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 8), nn.Dropout(0.5), nn.Linear(8, 2)
+    )
+
+
+@pytest.mark.parametrize("segments", [1, 2, 5])
+def test_modules_are_checkpointed_as_in_pytorch(segments):
+    from lucid.utils.checkpoint import checkpoint, checkpoint_sequential
+
+    def gradients(run):
+        net = network_of_modules()
+        lucid.manual_seed(1)
+        (run(net, X.to("float32")) ** 2).sum().backward()
+        return [p.grad for p in net.parameters()]
+
+    expected = gradients(lambda net, x: net(x))
+    found = gradients(lambda net, x: checkpoint_sequential(net, segments, x, use_reentrant=False))
+    for a, e in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, e, rtol=1e-5, atol=1e-6)
+    for a, e in zip(gradients(lambda net, x: checkpoint(net, x)), expected, strict=True):
+        np.testing.assert_allclose(a, e, rtol=1e-5, atol=1e-6)
+
+
+def test_segments_that_there_are_not():
+    from lucid.utils.checkpoint import checkpoint_sequential
+
+    with pytest.raises(ArgumentError, match="3 segments of 2 functions"):
+        checkpoint_sequential([lucid.sin, lucid.cos], 3, X)
