@@ -104,13 +104,19 @@ def fitting(x: Any, new: Any, what: str) -> Any:
     return cast(new, x.dtype)
 
 
+def is_argument(x: Any) -> bool:
+    """Is this tensor an input of a transform, whose memory is the caller's?"""
+    node = x.node
+    return node is not None and (node.op is ALIAS or (node.op is None and bool(node.flags & TRACE)))
+
+
 def check_writable(x: Any, what: str) -> None:
     """Refuse inputs of transforms, leaves that want a gradient, and memory that must not change."""
     tensor, severed = x, not local.grad
     while True:
         node = tensor.node
         kind = "" if tensor is x else "a view of "
-        if node is not None and (node.op is ALIAS or (node.op is None and node.flags & TRACE)):
+        if node is not None and is_argument(tensor):
             inside = "a transform" if node.trace is None else node.trace.what
             raise GraphError(
                 f"{what}: {kind}an argument of {inside} cannot be changed in place: the memory is "

@@ -11,6 +11,7 @@ from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.tape import wrap
+from lucid.mutation import is_argument
 from lucid.nn.layers.applied import REQUIRED, Applied
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
@@ -33,6 +34,10 @@ def reset(module: Any) -> None:
 
 class RunningNorm(Module):
     """What batch and instance norms share: running statistics of the channels.
+
+    Training changes the statistics in place. Where the module is an argument of a transform or of
+    a jitted function, whose tensors are the caller's, its buffers are new tensors afterwards:
+    return `dict(module.named_buffers())` to have them.
 
     ranks    how many axes an input may have
     """
@@ -71,6 +76,12 @@ class RunningNorm(Module):
         self.reset_running_stats()
         reset(self)
 
+    def own_statistics(self) -> None:
+        """Let the statistics be written: copies stand for those that are the caller's."""
+        for name, x in self._buffers.items():
+            if x is not None and is_argument(x):
+                self._buffers[name] = x.detach().clone()
+
     def check(self, x: Any) -> None:
         if self.ranks and x.ndim not in self.ranks:
             wanted = " or ".join(map(str, self.ranks))
@@ -87,7 +98,17 @@ class RunningNorm(Module):
 
 
 class BatchNorm(RunningNorm):
-    """Every channel with mean 0 and variance 1 over the batch, then scaled and shifted."""
+    """Every channel with mean 0 and variance 1 over the batch, then scaled and shifted.
+
+    Inside a transform of the module itself the running statistics are given back:
+
+    >>> import lucid
+    >>> norm, x = lucid.nn.BatchNorm1d(1), lucid.tensor([[1.0], [3.0]])
+    >>> loss = lambda norm: (norm(x).sum(), dict(norm.named_buffers()))
+    >>> grads, buffers = lucid.func.grad(loss, has_aux=True)(norm)
+    >>> buffers["running_mean"], norm.running_mean
+    (Tensor([0.2]), Tensor([0.]))
+    """
 
     def __init__(
         self,
@@ -104,6 +125,7 @@ class BatchNorm(RunningNorm):
         self.check(x)
         momentum: Any = self.momentum
         if self.training and self.track_running_stats:
+            self.own_statistics()
             with no_grad():
                 self.num_batches_tracked.add_(1)
                 if momentum is None:
@@ -152,6 +174,8 @@ class InstanceNorm(RunningNorm):
         batched = x.ndim == max(self.ranks, default=x.ndim)
         x = x if batched else x.unsqueeze(0)
         own = self.training or not self.track_running_stats
+        if self.training and self.track_running_stats:
+            self.own_statistics()
         y = F.instance_norm(
             x, self.running_mean, self.running_var, self.weight, self.bias, own,
             0.0 if self.momentum is None else self.momentum, self.eps,
