@@ -64,7 +64,7 @@ def trace_body(
     inputs = [leaf(t, trace, TRACE | (GRAD if is_differentiable(t.dtype) else 0)) for t in types]
     before = local.grad
     local.grad = True
-    since = next_serial() if is_branch else None
+    since = next_serial() if is_branch or not types else None
     try:
         args = unflatten(tree, inputs)
         leaves, out_tree = flatten(f(*args))

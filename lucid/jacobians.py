@@ -1,4 +1,4 @@
-"""Jacobians and Hessians: all unit seeds at once, in parts that fit into memory, or by colours.
+"""Jacobians and Hessians: all unit seeds at once, in parts that fit into memory.
 
 LUCID_JACOBIAN_BYTES bounds the memory for intermediate values, 1 GiB unless told.
 """
@@ -6,15 +6,12 @@ LUCID_JACOBIAN_BYTES bounds the memory for intermediate values, 1 GiB unless tol
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
+from lucid.errors import ArgumentError, DTypeError
 from lucid.ir.interpret import Runner
 from lucid.ir.pytree import unflatten
 from lucid.ir.sharing import tensor_of
@@ -200,6 +197,8 @@ def jacobian(
            [0., 3., 2.]], dtype=float32)
     """
     if sparsity is not None:
+        from lucid.sparse_jacobians import sparse_jacobian
+
         return sparse_jacobian(f, argnums, has_aux, chunk_size, sparsity)
 
     def mode(run: Run) -> str:
@@ -279,120 +278,3 @@ def hessian(
     if sparsity is not None:
         return jacobian(jacrev(f, argnums), argnums, chunk_size=chunk_size, sparsity=sparsity)
     return jacfwd(jacrev(f, argnums), argnums, chunk_size=chunk_size)
-
-
-# By colours
-
-
-class Colours(NamedTuple):
-    """The pattern of a Jacobian and how it is compressed: by columns ("jvp") or rows ("vjp")."""
-
-    pattern: Any
-    mode: str
-    colours: np.ndarray
-
-
-def sparse_jacobian(
-    f: Callable[..., Any], argnums: ArgNums, has_aux: bool, chunk_size: int | None, sparsity: Any
-) -> Callable[..., Any]:
-    known: dict[Any, Colours] = {}  # of the last structure: most programs have one
-
-    @functools.wraps(f)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        run = checked_run(f, argnums, has_aux, chunk_size, args, kwargs)
-        if run.record:
-            raise LucidError(
-                f"{run.what}: a sparse Jacobian is SciPy's and cannot be differentiated or "
-                f"jitted{at_line()}"
-            )
-        key = structure(run)
-        found = known.get(key)
-        if found is None:
-            found = colours_of(run, sparsity)
-            known.clear()
-            known[key] = found
-        result = compressed_jacobian(run, found, chunk_size)
-        return (result, run.release(run.aux)) if has_aux else result
-
-    return wrapped
-
-
-def structure(run: Run) -> Any:
-    """What the pattern depends on: the equations, and values from outside, such as indices."""
-    arrays = [np.asarray(residual(run.cut.slots[slot])) for slot in run.cut.captured]
-    return run.cut.key, tuple([hashlib.sha256(a.tobytes()).digest() for a in arrays])
-
-
-def colours_of(run: Run, sparsity: Any) -> Colours:
-    """The pattern as found or given, with the fewer colours of its columns or rows."""
-    from lucid.sparsity import coloured
-
-    pattern = pattern_for(run, sparsity)
-    forward, backward = coloured(pattern), coloured(pattern.T.tocsr())
-    if forward.max(initial=-1) <= backward.max(initial=-1):
-        return Colours(pattern, "jvp", forward)
-    return Colours(pattern.T.tocsr(), "vjp", backward)
-
-
-def pattern_for(run: Run, sparsity: Any) -> Any:
-    from scipy import sparse
-
-    from lucid.sparsity import pattern_of
-
-    if isinstance(sparsity, str) and sparsity == "auto":
-        captured = [residual(run.cut.slots[slot]) for slot in run.cut.captured]
-        return pattern_of(run.cut.graph("f"), len(run.inputs), captured)
-    if not sparse.issparse(sparsity) and not isinstance(sparsity, np.ndarray):
-        raise ArgumentError(
-            f"{run.what}: sparsity is 'auto' or a pattern, a matrix of SciPy or NumPy, not "
-            f"{sparsity!r}{at_line()}"
-        )
-    sizes = tuple([sum(math.prod(x.shape) for x in xs) for xs in (run.outputs, run.inputs)])
-    if sparsity.shape != sizes:
-        raise ShapeError(
-            f"{run.what}: a pattern of shape {sparsity.shape}; the Jacobian has {sizes}{at_line()}"
-        )
-    return sparse.csr_array(sparsity != 0)
-
-
-def compressed_jacobian(run: Run, found: Colours, chunk_size: int | None) -> Any:
-    """The Jacobian of all outputs by all inputs, by products with the colours of its pattern."""
-    from lucid.sparsity import decompressed
-
-    sources = run.inputs if found.mode == "jvp" else run.outputs
-    products = coloured_products(found.mode, run, sources, found.colours, chunk_size)
-    result = decompressed(found.pattern, found.colours, products)
-    return result if found.mode == "jvp" else result.T.tocsr()
-
-
-def coloured_products(
-    mode: str, run: Run, sources: Sequence[Any], colours: Any, chunk_size: int | None
-) -> np.ndarray:
-    """A row for every colour: the derivative in the direction of all elements of that colour."""
-    count = int(colours.max(initial=-1)) + 1
-    step = chunk_size or rows_that_fit(mode, run, len(sources), count)
-    targets = run.outputs if mode == "jvp" else run.inputs
-    rows = []
-    for start in range(0, count, max(step, 1)):
-        stop = min(start + step, count)
-        directions = colours == np.arange(start, stop)[:, None]
-        seeds, offset = [], 0
-        for x in sources:
-            size = math.prod(x.shape)
-            part = directions[:, offset : offset + size].astype(x.dtype)
-            seeds.append(wrap(part.reshape(stop - start, *x.shape)))
-            offset += size
-        outs = batched_derivative(mode, run, seeds, stop - start)
-        rows.append(
-            np.concatenate(
-                [
-                    np.zeros((stop - start, math.prod(t.shape)), t.dtype)
-                    if out is None
-                    else np.asarray(out).reshape(stop - start, -1)
-                    for out, t in zip(outs, targets)
-                ],
-                axis=1,
-            )
-        )
-    n = sum(math.prod(t.shape) for t in targets)
-    return np.concatenate(rows) if rows else np.zeros((0, n), targets[0].dtype)

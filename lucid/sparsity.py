@@ -44,10 +44,10 @@ INLINED = {
 MOST_ENTRIES = 200_000_000
 
 
-def pattern_of(graph: Graph, n_inputs: int, constants: Sequence[np.ndarray]) -> Any:
+def pattern_of(graph: Graph, n_inputs: int, constants: Sequence[np.ndarray | None]) -> Any:
     """The pattern of all outputs of a Graph (CSR), with a column for every input element.
 
-    constants    the values of the inputs behind the first `n_inputs`
+    constants    the values of the inputs behind the first `n_inputs`, None where not known
     """
     from scipy import sparse
 
@@ -57,7 +57,8 @@ def pattern_of(graph: Graph, n_inputs: int, constants: Sequence[np.ndarray]) -> 
     patterns: dict[Any, Any] = {
         x: whole[starts[i] : starts[i + 1]] for i, x in enumerate(graph.inputs[:n_inputs])
     }
-    values = dict(zip(graph.inputs[n_inputs:], constants))
+    behind = zip(graph.inputs[n_inputs:], constants)
+    values = {x: value for x, value in behind if value is not None}
     walk(graph, patterns, values)
     if not graph.outputs:
         return sparse.csr_matrix((0, sum(sizes)), dtype=np.int32)

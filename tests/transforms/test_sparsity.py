@@ -15,6 +15,7 @@ from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ops.contraction import Einsum
 from lucid.sparsity import coloured
+from tests.transforms.programs import make
 
 W = lucid.tensor(np.random.default_rng(3).normal(size=(6, 3)))
 X = lucid.tensor(np.random.default_rng(0).normal(size=12))
@@ -196,3 +197,34 @@ def test_a_jacobian_that_comes_again_is_compiled_and_stays_the_same(transform):
     np.testing.assert_allclose(np.asarray(found), first, rtol=1e-12, atol=1e-12)
     expected = transform(f, chunk_size=5)(2 * X)
     np.testing.assert_allclose(np.asarray(whole(2 * X)), np.asarray(expected), rtol=1e-9)
+
+
+def vector_function(program):
+    """A random program without its last sum."""
+    scope = {"lucid": lucid, "np": np}
+    exec(program.text().removesuffix(".sum()"), scope)
+    return lambda *xs: scope["f"](*xs).reshape(-1)
+
+
+def side_by_side(blocks, rows):
+    return np.concatenate([np.asarray(block).reshape(rows, -1) for block in blocks], 1)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_programs_have_sparse_jacobians_that_are_dense_ones(seed):
+    program = make(seed)
+    f, xs = vector_function(program), [lucid.tensor(x) for x in program.arrays()]
+    every = tuple(range(len(xs)))
+    expected = F.jacobian(f, argnums=every)(*xs)
+    found = F.jacobian(f, argnums=every, sparsity="auto")(*xs)
+    dense = side_by_side(expected, found.shape[0])
+    np.testing.assert_allclose(found.toarray(), dense, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_programs_have_sparse_hessians_that_are_dense_ones(seed):
+    program = make(seed)
+    f, xs = program.function(), [lucid.tensor(x) for x in program.arrays()]
+    found = F.hessian(f, sparsity="auto")(*xs).toarray()
+    expected = np.asarray(F.hessian(f)(*xs)).reshape(found.shape)
+    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
