@@ -16,6 +16,7 @@ from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.tape import wrap
 from lucid.ops.arguments import explained
+from lucid.ops.conditional import where
 from lucid.ops.joining import pad, stack
 from lucid.ops.lookup import index_select
 from lucid.ops.promote import as_tensor
@@ -74,7 +75,7 @@ def padded(packed: PackedSequence, layout: Layout, value: float = 0.0) -> Any:
     whole = index_select(data, 0, wrap(layout.places))
     shape = layout.inside.shape
     inside = wrap(layout.inside.reshape(-1, *[1] * (data.ndim - 1)))
-    return inside.where(whole, value).reshape(*shape, *data.shape[1:])
+    return where(inside, whole, value).reshape(*shape, *data.shape[1:])
 
 
 def packed_rows(x: Any, layout: Layout) -> Any:
