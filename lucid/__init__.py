@@ -380,7 +380,7 @@ newaxis = None
 compile = jit
 _hot.install()
 
-_LATER = {"fft", "linalg", "nn", "optim", "special", "utils"}
+_LATER = {"distributions", "fft", "linalg", "nn", "optim", "special", "utils"}
 _LINALG = {
     "cholesky_solve", "det", "inverse", "logdet", "matrix_exp", "matrix_power", "pinverse",
     "slogdet",

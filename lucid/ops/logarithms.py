@@ -56,7 +56,7 @@ def xlogy(x: Any, other: Any) -> Any:
     Tensor([0., 0.])
     """
     x, other = common_floating("xlogy", as_tensor(x), as_tensor(other))
-    nothing = (x == 0) & (other == other)
+    nothing = (x == 0) & ((other <= 0) | (other == math.inf))
     return where(nothing, 0.0, x * bind(LOG, where(nothing, 1.0, other)))
 
 

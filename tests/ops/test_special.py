@@ -202,3 +202,9 @@ def test_orders_and_dimensions_are_checked():
         lucid.polygamma(-1, wide(1.0))
     with pytest.raises(ArgumentError, match="at least 1"):
         special.multigammaln(wide(1.0), 0)
+
+
+def test_slope_of_xlogy_at_zero_is_the_logarithm_where_that_is_finite():
+    y = lucid.tensor(np.array([0.5, 0.0, np.inf, -1.0]))
+    slope = lucid.func.grad(lambda x: lucid.xlogy(x, y).sum())(lucid.tensor(np.zeros(4)))
+    np.testing.assert_allclose(slope.numpy(), [np.log(0.5), 0.0, 0.0, 0.0])

@@ -1,0 +1,379 @@
+"""Distributions of one real number."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lucid import drawing, random
+from lucid.distributions.distribution import Distribution, inside, positive, tensor_like
+from lucid.errors import ArgumentError
+from lucid.ir.source import at_line
+from lucid.ops.arithmetic import abs
+from lucid.ops.conditional import clamp, where
+from lucid.ops.creation import full_like
+from lucid.ops.exponential import exp, expm1, log, log1p, sqrt
+from lucid.ops.logarithms import xlogy
+from lucid.ops.normal import ndtr, ndtri
+from lucid.ops.random import normal, uniform
+from lucid.ops.rounding import sign
+from lucid.ops.special_functions import digamma, lgamma
+from lucid.ops.trigonometric import atan, tan
+
+EULER = 0.5772156649015329
+LOG_ROOT = math.log(math.sqrt(2 * math.pi))
+
+
+class LocationScale(Distribution):
+    """Distributions of loc + scale · z."""
+
+    has_rsample = True
+    checks = (("scale", positive),)
+    loc: Any
+    scale: Any
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.take(validate_args, loc=loc, scale=scale)
+
+    def standard(self, value: Any) -> Any:
+        return (tensor_like(value, self.loc) - self.loc) / self.scale
+
+    @property
+    def mean(self) -> Any:
+        """The location, where the distribution is symmetric."""
+        return self.loc
+
+    @property
+    def mode(self) -> Any:
+        """The location."""
+        return self.loc
+
+
+class Normal(LocationScale):
+    """The normal distribution with mean `loc` and standard deviation `scale`.
+
+    >>> import lucid
+    >>> lucid.distributions.Normal(0.0, 1.0).log_prob(lucid.tensor(0.0))
+    Tensor(-0.9189385)
+    """
+
+    def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
+        noise = normal(random.next_key(generator), shape, dtype=self.loc.dtype)
+        return self.loc + self.scale * noise
+
+    def log_prob(self, value: Any) -> Any:
+        z = self.standard(value)
+        return -z * z / 2 - log(self.scale) - LOG_ROOT
+
+    def cdf(self, value: Any) -> Any:
+        return ndtr(self.standard(value))
+
+    def icdf(self, value: Any) -> Any:
+        return self.loc + self.scale * ndtri(tensor_like(value, self.loc))
+
+    def entropy(self) -> Any:
+        return 0.5 + LOG_ROOT + log(self.scale)
+
+    @property
+    def variance(self) -> Any:
+        """scale²."""
+        return self.scale**2
+
+
+class Laplace(LocationScale):
+    """The density e^(-|x - loc| / scale) / (2 scale)."""
+
+    def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
+        return drawing.laplace(self.loc, self.scale, shape, generator=generator)
+
+    def log_prob(self, value: Any) -> Any:
+        return -abs(self.standard(value)) - log(2 * self.scale)
+
+    def cdf(self, value: Any) -> Any:
+        z = self.standard(value)
+        return 0.5 - 0.5 * sign(z) * expm1(-abs(z))
+
+    def icdf(self, value: Any) -> Any:
+        half = tensor_like(value, self.loc) - 0.5
+        return self.loc - self.scale * sign(half) * log1p(-2 * abs(half))
+
+    def entropy(self) -> Any:
+        return 1 + log(2 * self.scale)
+
+    @property
+    def variance(self) -> Any:
+        """2 scale²."""
+        return 2 * self.scale**2
+
+
+class Cauchy(LocationScale):
+    """The density 1 / (π scale (1 + z²)): it has no mean."""
+
+    def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
+        return drawing.cauchy(self.loc, self.scale, shape, generator=generator)
+
+    def log_prob(self, value: Any) -> Any:
+        return -math.log(math.pi) - log(self.scale) - log1p(self.standard(value) ** 2)
+
+    def cdf(self, value: Any) -> Any:
+        return atan(self.standard(value)) / math.pi + 0.5
+
+    def icdf(self, value: Any) -> Any:
+        return self.loc + self.scale * tan(math.pi * (tensor_like(value, self.loc) - 0.5))
+
+    def entropy(self) -> Any:
+        return math.log(4 * math.pi) + log(self.scale)
+
+    @property
+    def mean(self) -> Any:
+        """nan: there is none."""
+        return full_like(self.loc, math.nan)
+
+    @property
+    def variance(self) -> Any:
+        """inf."""
+        return full_like(self.loc, math.inf)
+
+
+class Gumbel(LocationScale):
+    """The distribution of the greatest of many: P(X ≤ x) = e^(-e^(-z))."""
+
+    def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
+        return drawing.gumbel(self.loc, self.scale, shape, generator=generator)
+
+    def log_prob(self, value: Any) -> Any:
+        z = self.standard(value)
+        return -z - exp(-z) - log(self.scale)
+
+    def cdf(self, value: Any) -> Any:
+        return exp(-exp(-self.standard(value)))
+
+    def icdf(self, value: Any) -> Any:
+        return self.loc - self.scale * log(-log(tensor_like(value, self.loc)))
+
+    def entropy(self) -> Any:
+        return log(self.scale) + 1 + EULER
+
+    @property
+    def mean(self) -> Any:
+        """loc + γ scale."""
+        return self.loc + EULER * self.scale
+
+    @property
+    def variance(self) -> Any:
+        """π² scale² / 6."""
+        return math.pi**2 / 6 * self.scale**2
+
+
+class StudentT(LocationScale):
+    """Student's t distribution with `df` degrees of freedom."""
+
+    checks = (("df", positive), ("scale", positive))
+    df: Any
+
+    def __init__(
+        self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None
+    ) -> None:
+        self.take(validate_args, df=df, loc=loc, scale=scale)
+
+    def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
+        noise = normal(random.next_key(generator), shape, dtype=self.loc.dtype)
+        chi2 = 2 * drawing.gamma(self.df / 2, 1.0, shape, generator=generator)
+        return self.loc + self.scale * noise * sqrt(self.df / chi2)
+
+    def log_prob(self, value: Any) -> Any:
+        z, df = self.standard(value), self.df
+        norm = log(self.scale) + 0.5 * log(df * math.pi) + lgamma(df / 2) - lgamma((df + 1) / 2)
+        return -0.5 * (df + 1) * log1p(z * z / df) - norm
+
+    def entropy(self) -> Any:
+        df = self.df
+        log_beta = lgamma(df / 2) + 0.5 * math.log(math.pi) - lgamma((df + 1) / 2)
+        slope = digamma((df + 1) / 2) - digamma(df / 2)
+        return log(self.scale) + (df + 1) / 2 * slope + 0.5 * log(df) + log_beta
+
+    @property
+    def mean(self) -> Any:
+        """loc, from more than one degree of freedom on."""
+        return where(self.df > 1, self.loc, math.nan)
+
+    @property
+    def variance(self) -> Any:
+        """scale² df / (df - 2), from more than two degrees of freedom on."""
+        wide = where(self.df > 2, self.df, 3.0)
+        few = where(self.df > 1, full_like(self.df, math.inf), math.nan)
+        return where(self.df > 2, self.scale**2 * wide / (wide - 2), few)
+
+
+class HalfNormal(Distribution):
+    """The distribution of |x| for normal x with mean 0."""
+
+    has_rsample = True
+    checks = (("scale", positive),)
+    scale: Any
+
+    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+        self.take(validate_args, scale=scale)
+
+    def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
+        noise = normal(random.next_key(generator), shape, dtype=self.scale.dtype)
+        return abs(noise) * self.scale
+
+    def log_prob(self, value: Any) -> Any:
+        z = tensor_like(value, self.scale) / self.scale
+        return inside(z >= 0, math.log(2) - z * z / 2 - log(self.scale) - LOG_ROOT)
+
+    def cdf(self, value: Any) -> Any:
+        return clamp(2 * ndtr(tensor_like(value, self.scale) / self.scale) - 1, min=0.0)
+
+    def icdf(self, value: Any) -> Any:
+        return self.scale * ndtri((tensor_like(value, self.scale) + 1) / 2)
+
+    def entropy(self) -> Any:
+        return 0.5 + LOG_ROOT + log(self.scale) - math.log(2)
+
+    @property
+    def mean(self) -> Any:
+        """scale √(2/π)."""
+        return self.scale * math.sqrt(2 / math.pi)
+
+    @property
+    def mode(self) -> Any:
+        """0."""
+        return self.scale * 0.0
+
+    @property
+    def variance(self) -> Any:
+        """scale² (1 - 2/π)."""
+        return self.scale**2 * (1 - 2 / math.pi)
+
+
+class Uniform(Distribution):
+    """Numbers that are equally probable between `low` and `high`."""
+
+    has_rsample = True
+    low: Any
+    high: Any
+
+    def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
+        self.take(validate_args, low=low, high=high)
+
+    def check(self) -> None:
+        super().check()
+        gap = self.high - self.low
+        if gap.value is not None and not bool((gap.detach() > 0).all()):
+            raise ArgumentError(f"Uniform: low is below high{at_line()}")
+
+    def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
+        unit = uniform(random.next_key(generator), shape, dtype=self.low.dtype)
+        return self.low + (self.high - self.low) * unit
+
+    def log_prob(self, value: Any) -> Any:
+        value = tensor_like(value, self.low)
+        within = (value >= self.low) & (value < self.high)
+        return inside(within, -log(self.high - self.low) + value * 0.0)
+
+    def cdf(self, value: Any) -> Any:
+        return clamp((tensor_like(value, self.low) - self.low) / (self.high - self.low), 0.0, 1.0)
+
+    def icdf(self, value: Any) -> Any:
+        return self.low + (self.high - self.low) * tensor_like(value, self.low)
+
+    def entropy(self) -> Any:
+        return log(self.high - self.low)
+
+    @property
+    def mean(self) -> Any:
+        """The middle."""
+        return (self.low + self.high) / 2
+
+    @property
+    def variance(self) -> Any:
+        """(high - low)² / 12."""
+        return (self.high - self.low) ** 2 / 12
+
+
+class Exponential(Distribution):
+    """The density rate e^(-rate x)."""
+
+    has_rsample = True
+    checks = (("rate", positive),)
+    rate: Any
+
+    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+        self.take(validate_args, rate=rate)
+
+    def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
+        return drawing.exponential(self.rate, shape, generator=generator)
+
+    def log_prob(self, value: Any) -> Any:
+        value = tensor_like(value, self.rate)
+        return inside(value >= 0, log(self.rate) - self.rate * value)
+
+    def cdf(self, value: Any) -> Any:
+        return -expm1(-self.rate * clamp(tensor_like(value, self.rate), min=0.0))
+
+    def icdf(self, value: Any) -> Any:
+        return -log1p(-tensor_like(value, self.rate)) / self.rate
+
+    def entropy(self) -> Any:
+        return 1 - log(self.rate)
+
+    @property
+    def mean(self) -> Any:
+        """1 / rate."""
+        return 1 / self.rate
+
+    @property
+    def mode(self) -> Any:
+        """0."""
+        return self.rate * 0.0
+
+    @property
+    def variance(self) -> Any:
+        """1 / rate²."""
+        return 1 / self.rate**2
+
+
+class Weibull(Distribution):
+    """P(X > x) = e^(-(x / scale)^concentration)."""
+
+    has_rsample = True
+    checks = (("scale", positive), ("concentration", positive))
+    scale: Any
+    concentration: Any
+
+    def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+        self.take(validate_args, scale=scale, concentration=concentration)
+
+    def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
+        unit = drawing.exponential(1.0, shape, generator=generator, dtype=self.scale.dtype)
+        return self.scale * unit ** (1 / self.concentration)
+
+    def log_prob(self, value: Any) -> Any:
+        value, k = tensor_like(value, self.scale), self.concentration
+        z = clamp(value / self.scale, min=0.0)
+        return inside(value >= 0, log(k / self.scale) + xlogy(k - 1, z) - z**k)
+
+    def cdf(self, value: Any) -> Any:
+        z = clamp(tensor_like(value, self.scale) / self.scale, min=0.0)
+        return -expm1(-(z**self.concentration))
+
+    def icdf(self, value: Any) -> Any:
+        unit = -log1p(-tensor_like(value, self.scale))
+        return self.scale * unit ** (1 / self.concentration)
+
+    def entropy(self) -> Any:
+        k = self.concentration
+        return EULER * (1 - 1 / k) + log(self.scale / k) + 1
+
+    @property
+    def mean(self) -> Any:
+        """scale Γ(1 + 1/concentration)."""
+        return self.scale * exp(lgamma(1 + 1 / self.concentration))
+
+    @property
+    def variance(self) -> Any:
+        """scale² (Γ(1 + 2/k) - Γ(1 + 1/k)²)."""
+        k = self.concentration
+        return self.scale**2 * (exp(lgamma(1 + 2 / k)) - exp(2 * lgamma(1 + 1 / k)))

@@ -1,0 +1,215 @@
+"""Distributions of vectors, and of distributions: MultivariateNormal, Independent, mixtures."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lucid import linalg, random
+from lucid.distributions.discrete import Categorical, hot
+from lucid.distributions.distribution import Distribution, floating, tensor_like
+from lucid.errors import ArgumentError
+from lucid.ir.source import at_line
+from lucid.ir.types import broadcast_shapes
+from lucid.ops.contraction import matmul
+from lucid.ops.diagonals import diagonal
+from lucid.ops.exponential import log
+from lucid.ops.random import normal
+from lucid.ops.reduction import logsumexp
+from lucid.ops.shaping import squeeze, unsqueeze
+
+
+class MultivariateNormal(Distribution):
+    """Normal vectors with mean `loc`, and a covariance, its inverse, or its Cholesky factor."""
+
+    has_rsample = True
+
+    def __init__(
+        self,
+        loc: Any,
+        covariance_matrix: Any = None,
+        precision_matrix: Any = None,
+        scale_tril: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        given = [x for x in (covariance_matrix, precision_matrix, scale_tril) if x is not None]
+        if len(given) != 1:
+            raise ArgumentError(
+                "MultivariateNormal: give covariance_matrix, precision_matrix or scale_tril, one "
+                f"of them{at_line()}"
+            )
+        loc, matrix = floating(loc, (loc, given[0])), floating(given[0], (loc, given[0]))
+        n = loc.shape[-1] if loc.ndim else 0
+        if matrix.ndim < 2 or matrix.shape[-2:] != (n, n):
+            raise ArgumentError(
+                f"MultivariateNormal: a matrix of shape {matrix.shape} for a mean of shape "
+                f"{loc.shape}{at_line()}"
+            )
+        if precision_matrix is not None:
+            matrix = linalg.inv(matrix)
+        tril = matrix if scale_tril is not None else linalg.cholesky(matrix)
+        batch = broadcast_shapes(loc.shape[:-1], tril.shape[:-2])
+        super().__init__(batch, (n,), validate_args)
+        self.loc, self.scale_tril = loc.expand((*batch, n)), tril.expand((*batch, n, n))
+        self.given = {"loc": self.loc, "scale_tril": self.scale_tril}
+
+    def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
+        noise = normal(random.next_key(generator), shape, dtype=self.loc.dtype)
+        return self.loc + squeeze(matmul(self.scale_tril, unsqueeze(noise, -1)), -1)
+
+    def half_log_det(self) -> Any:
+        return log(diagonal(self.scale_tril, dim1=-2, dim2=-1)).sum(-1)
+
+    def log_prob(self, value: Any) -> Any:
+        apart = unsqueeze(tensor_like(value, self.loc) - self.loc, -1)
+        tril = self.scale_tril.expand((*apart.shape[:-2], *self.scale_tril.shape[-2:]))
+        z = linalg.solve_triangular(tril, apart, upper=False)
+        n = self.event_shape[0]
+        return -0.5 * (n * math.log(2 * math.pi) + (z * z).sum((-2, -1))) - self.half_log_det()
+
+    def entropy(self) -> Any:
+        return 0.5 * self.event_shape[0] * (1 + math.log(2 * math.pi)) + self.half_log_det()
+
+    @property
+    def covariance_matrix(self) -> Any:
+        """The covariance."""
+        return matmul(self.scale_tril, self.scale_tril.mT)
+
+    @property
+    def precision_matrix(self) -> Any:
+        """The inverse of the covariance."""
+        return linalg.inv(self.covariance_matrix)
+
+    @property
+    def mean(self) -> Any:
+        """loc."""
+        return self.loc
+
+    @property
+    def mode(self) -> Any:
+        """loc."""
+        return self.loc
+
+    @property
+    def variance(self) -> Any:
+        """The diagonal of the covariance."""
+        return (self.scale_tril**2).sum(-1)
+
+
+class Independent(Distribution):
+    """A distribution whose last batch axes belong to one event."""
+
+    def __init__(
+        self, base_distribution: Any, reinterpreted_batch_ndims: int,
+        validate_args: bool | None = None,
+    ) -> None:  # fmt: skip
+        base, k = base_distribution, reinterpreted_batch_ndims
+        if not 0 <= k <= len(base.batch_shape):
+            raise ArgumentError(
+                f"Independent: {k} axes of a batch of shape {base.batch_shape}{at_line()}"
+            )
+        self.base_dist, self.reinterpreted_batch_ndims = base, k
+        cut = len(base.batch_shape) - k
+        event = base.batch_shape[cut:] + base.event_shape
+        super().__init__(base.batch_shape[:cut], event, validate_args)
+        self.has_rsample = base.has_rsample
+
+    def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
+        return self.base_dist.draw(shape, generator)
+
+    def summed(self, x: Any) -> Any:
+        k = self.reinterpreted_batch_ndims
+        return x.sum(tuple(range(-k, 0))) if k else x
+
+    def log_prob(self, value: Any) -> Any:
+        return self.summed(self.base_dist.log_prob(value))
+
+    def entropy(self) -> Any:
+        return self.summed(self.base_dist.entropy())
+
+    @property
+    def mean(self) -> Any:
+        """The mean of the base."""
+        return self.base_dist.mean
+
+    @property
+    def mode(self) -> Any:
+        """The mode of the base."""
+        return self.base_dist.mode
+
+    @property
+    def variance(self) -> Any:
+        """The variance of the base."""
+        return self.base_dist.variance
+
+    def expand(self, batch_shape: Any) -> Any:
+        """The same distribution over a larger batch."""
+        own = self.event_shape[: self.reinterpreted_batch_ndims]
+        base = self.base_dist.expand((*batch_shape, *own))
+        return Independent(base, self.reinterpreted_batch_ndims)
+
+    def __repr__(self) -> str:
+        return f"Independent({self.base_dist!r}, {self.reinterpreted_batch_ndims})"
+
+
+class MixtureSameFamily(Distribution):
+    """A component, chosen by a Categorical over the last batch axis, and a draw from it."""
+
+    def __init__(
+        self, mixture_distribution: Any, component_distribution: Any,
+        validate_args: bool | None = None,
+    ) -> None:  # fmt: skip
+        mixture, component = mixture_distribution, component_distribution
+        if not isinstance(mixture, Categorical) or not component.batch_shape or (
+            component.batch_shape[-1] != mixture.num_events
+        ):  # fmt: skip
+            raise ArgumentError(
+                "MixtureSameFamily: the last batch axis of the components "
+                f"{component.batch_shape} is that of a Categorical{at_line()}"
+            )
+        self.mixture_distribution, self.component_distribution = mixture, component
+        super().__init__(component.batch_shape[:-1], component.event_shape, validate_args)
+
+    def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
+        before = shape[: len(shape) - len(self.event_shape)]
+        n = self.mixture_distribution.num_events
+        index = self.mixture_distribution.draw(before, generator)
+        found = self.component_distribution.draw((*before, n, *self.event_shape), generator)
+        return self.weighted(hot(index, n, found.dtype), found)
+
+    def weighted(self, weights: Any, values: Any) -> Any:
+        """The sum over components."""
+        events = len(self.event_shape)
+        weights = weights.reshape((*weights.shape, *[1] * events))
+        return (weights * values).sum(-1 - events)
+
+    def log_prob(self, value: Any) -> Any:
+        value = tensor_like(value, self.component_distribution.mean)
+        parts = self.component_distribution.log_prob(unsqueeze(value, -1 - len(self.event_shape)))
+        return logsumexp(parts + self.mixture_distribution.logits, -1)
+
+    def cdf(self, value: Any) -> Any:
+        value = tensor_like(value, self.component_distribution.mean)
+        parts = self.component_distribution.cdf(unsqueeze(value, -1))
+        return (parts * self.mixture_distribution.probs).sum(-1)
+
+    @property
+    def mean(self) -> Any:
+        """The mean of the means."""
+        return self.weighted(self.mixture_distribution.probs, self.component_distribution.mean)
+
+    @property
+    def variance(self) -> Any:
+        """The mean of the variances and the variance of the means."""
+        weights, component = self.mixture_distribution.probs, self.component_distribution
+        apart = component.mean - unsqueeze(self.mean, -1 - len(self.event_shape))
+        return self.weighted(weights, component.variance + apart**2)
+
+    def expand(self, batch_shape: Any) -> Any:
+        """The same distribution over a larger batch."""
+        n = self.mixture_distribution.num_events
+        component = self.component_distribution.expand((*batch_shape, n))
+        return MixtureSameFamily(self.mixture_distribution.expand(batch_shape), component)
+
+    def __repr__(self) -> str:
+        return f"MixtureSameFamily({self.mixture_distribution!r}, {self.component_distribution!r})"
