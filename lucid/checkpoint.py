@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from lucid.errors import ArgumentError, TracedValueError
-from lucid.ir.binding import bind, fresh
+import numpy as np
+
+from lucid.errors import ArgumentError
+from lucid.ir.binding import bind, bind_known, fresh
 from lucid.ir.cut import Cut, cut
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.pytree import flatten, unflatten
@@ -60,30 +62,46 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = "nothing
             new_args, new_kwargs = unflatten(tree, full)
             return f(*new_args, **new_kwargs)
 
-        section, out_tree = traced(on, tensors)
+        results, section, out_tree = traced(on, tensors)
         graph, n_out = extended(section.graph(getattr(f, "__name__", "checkpoint")), keep)
         captured = [tensor_of(section.slots[slot]) for slot in section.captured]
-        outs = bind(Checkpoint(graph, n_out), *tensors, *captured)
+        op, operands = Checkpoint(graph, n_out), [*tensors, *captured]
+        if len(graph.outputs) > n_out or any(y.value is None for y in results):
+            outs = bind(op, *operands)
+        else:
+            values = apart([y.value for y in results], operands)
+            outs = bind_known(op, tuple(operands), values)
         return unflatten(out_tree, outs[:n_out])
 
     return wrapped
 
 
-def traced(on: Callable[..., Any], tensors: Sequence[Any]) -> tuple[Cut, Any]:
-    """The Cut of a function of tensors: without values, or with them where it looks at some."""
+def traced(on: Callable[..., Any], tensors: Sequence[Any]) -> tuple[list[Any], Cut, Any]:
+    """The results of a function of tensors, with values where those have some, and its Cut.
+
+    It runs once, as it would without a checkpoint: what it writes or draws, it writes and draws so.
+    """
     trace = Trace("checkpoint", next(_depth))
+    known = all(x.value is not None for x in tensors)
     flags = [TRACE | (GRAD if is_differentiable(x.dtype) else 0) for x in tensors]
-    inputs = [leaf(x.type, trace, flag) for x, flag in zip(tensors, flags)]
+    inputs = [
+        fresh(x, flag) if known else leaf(x.type, trace, flag) for x, flag in zip(tensors, flags)
+    ]
     try:
-        result, tree = flatten(on(inputs))
-    except TracedValueError:
-        if any(x.value is None for x in tensors):
-            raise
-        inputs = [fresh(x, flag) for x, flag in zip(tensors, flags)]
-        result, tree = flatten(on(inputs))
+        leaves, tree = flatten(on(inputs))
     finally:
         trace.active = False
-    return cut(inputs, [as_tensor(y) for y in result]), tree
+    results = [as_tensor(y) for y in leaves]
+    return results, cut(inputs, results), tree
+
+
+def apart(values: Sequence[np.ndarray], operands: Sequence[Any]) -> tuple[np.ndarray, ...]:
+    """The values of results, each in memory of its own."""
+    out: list[np.ndarray] = []
+    for y in values:
+        others = [*[x.value for x in operands], *out]
+        out.append(y.copy() if any(np.may_share_memory(y, x) for x in others) else y)
+    return tuple(out)
 
 
 def decision(policy: Policy) -> Callable[[Equation], bool]:

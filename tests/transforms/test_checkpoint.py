@@ -186,3 +186,67 @@ def test_segments_that_there_are_not():
 
     with pytest.raises(ArgumentError, match="3 segments of 2 functions"):
         checkpoint_sequential([lucid.sin, lucid.cos], 3, X)
+
+
+@pytest.mark.parametrize("jit", [lambda f: f, lucid.jit], ids=["eager", "jitted"])
+def test_what_a_module_writes_is_written_once(jit):
+    def trained(wrap):
+        lucid.manual_seed(0)
+        nn = lucid.nn
+        net = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.5), nn.BatchNorm1d(3))
+
+        @jit
+        def step(x):
+            loss = (wrap(net)(x) ** 3).sum()
+            loss.backward()
+            return loss
+
+        for _ in range(3):
+            step(X.to("float32"))
+        return net[2].running_mean, net[2].num_batches_tracked, net[0].weight.grad
+
+    for a, e in zip(trained(lambda f: F.checkpoint(lambda x: f(x))), trained(lambda f: f)):
+        np.testing.assert_allclose(a, e, rtol=1e-5, atol=1e-6)
+
+
+def test_results_have_memory_of_their_own():
+    @F.checkpoint
+    def f(x):
+        return x, x.T, x.T
+
+    x = lucid.ones(2, 2)
+    a, b, c = f(x)
+    a += 1
+    b += 2
+    assert (float(x.sum()), float(b.sum()), float(c.sum())) == (4.0, 12.0, 4.0)
+
+
+def test_a_function_runs_once_before_its_derivative():
+    runs = []
+
+    @F.checkpoint
+    def f(x):
+        runs.append(1)
+        return lucid.sin(x)
+
+    F.grad(lambda x: f(x).sum())(X)
+    assert len(runs) == 1
+
+
+def test_an_eager_run_keeps_less_until_its_derivative_is_taken():
+    import tracemalloc
+
+    def kept(wrap) -> int:
+        x = lucid.ones(100, 100, requires_grad=True)
+        loss = deep(wrap)
+        loss(x).backward()
+        tracemalloc.start()
+        try:
+            y = loss(x)
+            size, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        y.backward()
+        return size
+
+    assert kept(F.checkpoint) < 0.3 * kept(lambda f: f)
