@@ -9,6 +9,7 @@ from lucid.ops.promote import get_default_dtype, set_default_dtype
 
 def pytest_addoption(parser):
     parser.addoption("--programs", type=int, default=300, help="how many random programs to run")
+    parser.addoption("--long", action="store_true", help="10,000 steps where 600 are the rule")
     parser.addoption("--kills", type=int, default=20, help="how often to kill a process that saves")
 
 
