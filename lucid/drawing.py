@@ -17,6 +17,7 @@ from lucid.ir.source import at_line
 from lucid.ir.tape import Traced
 from lucid.ir.types import broadcast_shapes, dtype_of
 from lucid.ops.arguments import explained
+from lucid.ops.axes import shape_of
 from lucid.ops.conditional import clamp, where
 from lucid.ops.exponential import exp, log, log1p, sigmoid
 from lucid.ops.extrema import argmax
@@ -49,9 +50,11 @@ class Draw:
         if self.dtype.kind != "f":
             raise DTypeError(f"{name}: dtype {self.dtype}; draws are real numbers{at_line()}")
         shapes = broadcast_shapes(*[np.shape(p) for p in params])
-        self.shape = shapes if size is None else as_shape(size)
-        if broadcast_shapes(self.shape, shapes) != self.shape:
-            raise ShapeError(f"{name}: parameters of shape {shapes} for size {size}{at_line()}")
+        self.shape = shapes if size is None else shape_of(name, (size,))
+        if not fits(shapes, self.shape):
+            raise ShapeError(
+                f"{name}: parameters of shape {shapes} for size {self.shape}{at_line()}"
+            )
         self.params = [cast(as_tensor(p), self.dtype) for p in params]
 
     def spread(self, dtype: Any = None) -> list[Any]:
@@ -63,8 +66,10 @@ class Draw:
         return 1 - keyed_uniform(self.key if key is None else key, self.shape, dtype=self.dtype)
 
 
-def as_shape(size: Any) -> tuple[int, ...]:
-    return (size,) if isinstance(size, int) else tuple(size)
+def fits(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
+    """Whether a shape broadcasts to another."""
+    pairs = zip(reversed(shape), reversed(whole))
+    return len(shape) <= len(whole) and all(n in (1, m) for n, m in pairs)
 
 
 @explained
@@ -168,7 +173,7 @@ def dirichlet(
 ) -> Any:  # fmt: skip
     """Draws of chances that sum to 1 over the last axis; `size` is without that axis."""
     concentration = as_tensor(concentration)
-    whole = None if size is None else (*as_shape(size), concentration.shape[-1])
+    whole = None if size is None else (*shape_of("dirichlet", (size,)), concentration.shape[-1])
     draw = Draw("dirichlet", (concentration,), whole, key, generator, dtype)
     return softmax(rejection.log_gamma(draw.key, draw.spread()[0]), -1)
 
@@ -208,7 +213,7 @@ def categorical(
 ) -> Any:
     """Draws of indices along the last axis with probabilities softmax(logits)."""
     logits = as_tensor(logits).detach()
-    whole = None if size is None else (*as_shape(size), logits.shape[-1])
+    whole = None if size is None else (*shape_of("categorical", (size,)), logits.shape[-1])
     draw = Draw("categorical", (logits,), whole, key, generator, None)
     noise = -log(clamp(-log(draw.unit()), min=float(np.finfo(draw.dtype).tiny)))
     return argmax(draw.params[0] + noise, -1)

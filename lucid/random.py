@@ -127,6 +127,14 @@ class Generator:
             assign(self._state, state, "set_state")
         return self
 
+    def split(self, n: int = 2) -> list[Generator]:
+        """`n` streams that are independent of this one and of each other."""
+        return [Generator(low | high << 32) for low, high in split(self.next_key(), n).tolist()]
+
+    def fork(self) -> Generator:
+        """A stream that is independent of this one."""
+        return self.split(1)[0]
+
     def next_key(self) -> Any:
         """A key that this stream has not given before; inside vmap as its `randomness` says."""
         return draw_key(self._draw) if local.maps else self._draw()
@@ -326,6 +334,10 @@ DRAWS = {
     "beta", "binomial", "categorical", "cauchy", "dirichlet", "exponential", "gamma", "geometric",
     "gumbel", "laplace", "log_normal", "poisson", "truncated_normal",
 }  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *DRAWS})
 
 
 def __getattr__(name: str) -> Any:

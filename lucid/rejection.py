@@ -2,17 +2,18 @@
 
 A round proposes a number for every element, with a key folded from the number of the round; what is
 accepted stays. So the result does not depend on how many rounds there are, and the loop runs until
-the last element has its number, eagerly and compiled alike.
+the last element has its number, eagerly and compiled alike. Where no number can be, it is nan.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from lucid.control import while_loop
 from lucid.ops.conditional import maximum, minimum, where
-from lucid.ops.creation import zeros
+from lucid.ops.creation import full, zeros
 from lucid.ops.exponential import exp, log, sqrt
 from lucid.ops.incomplete_gamma import density, slope_in_a
 from lucid.ops.promote import as_tensor, cast
@@ -24,15 +25,15 @@ from lucid.rules import custom_jvp
 Propose = Callable[[Any], tuple[Any, Any]]  # a key to numbers, and whether they are accepted
 
 
-def accepted(key: Any, shape: tuple[int, ...], dtype: Any, propose: Propose) -> Any:
-    """The first number of every element that is accepted."""
+def accepted(key: Any, possible: Any, dtype: Any, propose: Propose) -> Any:
+    """The first number of every element that is accepted; nan where none is `possible`."""
 
     def round_(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         i, done, values = state
         found, fits = propose(fold_in(key, i))
         return i + 1, done | fits, where(done | ~fits, values, found)
 
-    start = as_tensor(0), zeros(*shape, dtype="bool"), zeros(*shape, dtype=dtype)
+    start = as_tensor(0), ~possible, full(possible.shape, math.nan, dtype=dtype)
     return while_loop(lambda state: ~state[1].all(), round_, start)[2]
 
 
@@ -71,7 +72,7 @@ def log_gamma(key: Any, a: Any) -> Any:
         bound = x * x / 2 + d * (1 - v + log(where(inside, v, 1.0)))
         return d * v, inside & (log(u) < bound)
 
-    draw = accepted(rounds, a.shape, a.dtype, propose)
+    draw = accepted(rounds, (fixed > 0) & (fixed < math.inf), a.dtype, propose)
     u = 1 - uniform(boost, a.shape, dtype=a.dtype)
     return log(following(raised, draw)) + where(a < 1, log(u) / a, 0.0)
 
@@ -93,13 +94,16 @@ def poisson(key: Any, rate: Any) -> Any:
         fits = log(v * scale / (a / (edge * edge) + b)) <= chance
         return k, (k >= 0) & (((edge >= 0.07) & (v <= ready)) | fits)
 
-    large = accepted(two, rate.shape, "float64", propose)
-    return where(rate < 10, small, large)
+    possible = (rate >= 0) & (rate < math.inf)
+    large = accepted(two, possible, "float64", propose)
+    return where(possible & (rate < 10), small, large)
 
 
 def binomial(key: Any, n: Any, p: Any) -> Any:
     """Binomial draws in float64: the sum of chances where n p < 10, else Hörmann's BTRS."""
     one, two = split(key)
+    possible = (n >= 0) & (n < math.inf) & (n == floor(n)) & (p >= 0) & (p <= 1)
+    n, p = where(possible, n, 0.0), where(possible, p, 0.0)
     turned = p > 0.5
     p = where(turned, 1 - p, p)
     few = n * p < 10
@@ -125,9 +129,9 @@ def binomial(key: Any, n: Any, p: Any) -> Any:
         fits = log(v * scale / (a / (edge * edge) + b)) <= chance
         return k, (k == at) & (((edge >= 0.07) & (v <= ready)) | fits)
 
-    large = accepted(two, n_many.shape, "float64", propose)
+    large = accepted(two, possible, "float64", propose)
     found = where(few, small, large)
-    return where(turned, n - found, found)
+    return where(possible, where(turned, n - found, found), math.nan)
 
 
 def units(key: Any, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:

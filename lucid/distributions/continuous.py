@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from lucid import drawing, random
-from lucid.distributions.distribution import Distribution, inside, positive, tensor_like
+from lucid.distributions.distribution import Checks, Distribution, inside, positive, tensor_like
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.ops.arithmetic import abs
@@ -28,7 +28,7 @@ class LocationScale(Distribution):
     """Distributions of loc + scale · z."""
 
     has_rsample = True
-    checks = (("scale", positive),)
+    checks: Checks = (("scale", positive),)
     loc: Any
     scale: Any
 

@@ -12,8 +12,8 @@ from lucid.distributions.distribution import (
     chances,
     inside,
     natural,
+    not_negative,
     one_of,
-    positive,
     softplus,
     tensor_like,
 )
@@ -177,7 +177,7 @@ class Geometric(TwoForms):
 class Poisson(Distribution):
     """How often something happens that happens `rate` times in the mean."""
 
-    checks = (("rate", positive),)
+    checks = (("rate", not_negative),)
     rate: Any
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:

@@ -22,7 +22,9 @@ from lucid.ops.exponential import exp, logaddexp, sqrt
 from lucid.ops.promote import as_tensor, cast, get_default_dtype
 
 Check = tuple[str, Callable[[Any], Any]]
+Checks = tuple[tuple[str, Check], ...]
 positive: Check = ("positive", lambda x: x > 0)
+not_negative: Check = ("not negative", lambda x: x >= 0)
 natural: Check = ("a whole number from 0 on", lambda x: (x >= 0) & (x == x.floor()))
 chance: Check = ("in [0, 1]", lambda x: (x >= 0) & (x <= 1))
 chances: Check = ("not negative, with a sum of 1", lambda x: (x >= 0) & (
@@ -38,7 +40,7 @@ class Distribution:
     """
 
     has_rsample = False
-    checks: tuple[tuple[str, Check], ...] = ()
+    checks: Checks = ()
 
     def __init__(
         self,

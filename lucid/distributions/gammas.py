@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lucid import drawing
-from lucid.distributions.distribution import Distribution, inside, positive, tensor_like
+from lucid.distributions.distribution import Checks, Distribution, inside, positive, tensor_like
 from lucid.ops.conditional import clamp
 from lucid.ops.exponential import log
 from lucid.ops.incomplete_gamma import igamma
@@ -17,7 +17,7 @@ class Gamma(Distribution):
     """The density proportional to x^(concentration - 1) e^(-rate x)."""
 
     has_rsample = True
-    checks = (("concentration", positive), ("rate", positive))
+    checks: Checks = (("concentration", positive), ("rate", positive))
     concentration: Any
     rate: Any
 
