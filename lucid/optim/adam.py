@@ -49,6 +49,7 @@ class Adam(Optimizer):
         *,
         maximize: bool = False,
         decoupled_weight_decay: bool = False,
+        **elsewhere: Any,
     ) -> None:
         super().__init__(
             params,
@@ -61,6 +62,7 @@ class Adam(Optimizer):
                 "maximize": maximize,
                 "decoupled_weight_decay": decoupled_weight_decay,
             },
+            elsewhere,
         )
 
     @staticmethod
@@ -97,10 +99,11 @@ class AdamW(Adam):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        **elsewhere: Any,
     ) -> None:
         super().__init__(
             params, lr, betas, eps, weight_decay, amsgrad,
-            maximize=maximize, decoupled_weight_decay=True,
+            maximize=maximize, decoupled_weight_decay=True, **elsewhere,
         )  # fmt: skip
 
 
@@ -118,6 +121,7 @@ class NAdam(Optimizer):
         decoupled_weight_decay: bool = False,
         *,
         maximize: bool = False,
+        **elsewhere: Any,
     ) -> None:
         super().__init__(
             params,
@@ -130,6 +134,7 @@ class NAdam(Optimizer):
                 "decoupled_weight_decay": decoupled_weight_decay,
                 "maximize": maximize,
             },
+            elsewhere,
         )
 
     @staticmethod
@@ -167,6 +172,7 @@ class RAdam(Optimizer):
         decoupled_weight_decay: bool = False,
         *,
         maximize: bool = False,
+        **elsewhere: Any,
     ) -> None:
         super().__init__(
             params,
@@ -178,6 +184,7 @@ class RAdam(Optimizer):
                 "decoupled_weight_decay": decoupled_weight_decay,
                 "maximize": maximize,
             },
+            elsewhere,
         )
 
     @staticmethod
@@ -216,6 +223,7 @@ class Adamax(Optimizer):
         weight_decay: float = 0.0,
         *,
         maximize: bool = False,
+        **elsewhere: Any,
     ) -> None:
         super().__init__(
             params,
@@ -226,6 +234,7 @@ class Adamax(Optimizer):
                 "weight_decay": weight_decay,
                 "maximize": maximize,
             },
+            elsewhere,
         )
 
     @staticmethod

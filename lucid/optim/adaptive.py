@@ -29,6 +29,7 @@ class RMSprop(Optimizer):
         centered: bool = False,
         *,
         maximize: bool = False,
+        **elsewhere: Any,
     ) -> None:
         super().__init__(
             params,
@@ -41,6 +42,7 @@ class RMSprop(Optimizer):
                 "centered": centered,
                 "maximize": maximize,
             },
+            elsewhere,
         )
 
     @staticmethod
@@ -80,6 +82,7 @@ class Adagrad(Optimizer):
         eps: float = 1e-10,
         *,
         maximize: bool = False,
+        **elsewhere: Any,
     ) -> None:
         super().__init__(
             params,
@@ -91,6 +94,7 @@ class Adagrad(Optimizer):
                 "eps": eps,
                 "maximize": maximize,
             },
+            elsewhere,
         )
 
     @staticmethod
@@ -119,6 +123,7 @@ class Adadelta(Optimizer):
         weight_decay: float = 0.0,
         *,
         maximize: bool = False,
+        **elsewhere: Any,
     ) -> None:
         super().__init__(
             params,
@@ -129,6 +134,7 @@ class Adadelta(Optimizer):
                 "weight_decay": weight_decay,
                 "maximize": maximize,
             },
+            elsewhere,
         )
 
     @staticmethod
@@ -163,6 +169,7 @@ class Adafactor(Optimizer):
         weight_decay: float = 0.0,
         *,
         maximize: bool = False,
+        **elsewhere: Any,
     ) -> None:
         super().__init__(
             params,
@@ -174,6 +181,7 @@ class Adafactor(Optimizer):
                 "weight_decay": weight_decay,
                 "maximize": maximize,
             },
+            elsewhere,
         )
 
     @staticmethod

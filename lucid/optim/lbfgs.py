@@ -46,6 +46,7 @@ class LBFGS(Optimizer):
         tolerance_change: float = 1e-9,
         history_size: int = 100,
         line_search_fn: str | None = None,
+        **elsewhere: Any,
     ) -> None:
         if line_search_fn not in (None, "strong_wolfe"):
             raise ArgumentError(
@@ -63,6 +64,7 @@ class LBFGS(Optimizer):
                 "history_size": history_size,
                 "line_search_fn": line_search_fn,
             },
+            elsewhere,
         )
         if len(self.param_groups) != 1:
             raise ArgumentError(f"LBFGS: there is only one group of parameters{at_line()}")

@@ -25,7 +25,7 @@ from lucid.ops.arguments import explained
 from lucid.ops.arranging import view_as_complex, view_as_real
 from lucid.ops.promote import as_tensor
 from lucid.optim.group import Group
-from lucid.optim.settings import checked_settings
+from lucid.optim.settings import check_elsewhere, checked_settings
 from lucid.tensor import HookHandle, Tensor
 
 State = dict[str, Any]
@@ -48,7 +48,10 @@ class Optimizer:
     signed: tuple[str, ...] = ("ns_coefficients",)
     kinds: str = "fc"
 
-    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+    def __init__(
+        self, params: Any, defaults: dict[str, Any], elsewhere: dict[str, Any] | None = None
+    ) -> None:
+        check_elsewhere(type(self).__name__, elsewhere or {})
         self.defaults = checked_settings(type(self), defaults)
         self.state: dict[Any, State] = {}
         self.param_groups: list[Group] = []

@@ -9,6 +9,20 @@ from typing import Any
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 
+ELSEWHERE = ("foreach", "fused", "capturable", "differentiable")
+
+
+def check_elsewhere(name: str, settings: dict[str, Any]) -> None:
+    """Take what PyTorch asks about the manner of an update, which is one compiled call here."""
+    unknown = [key for key in settings if key not in ELSEWHERE]
+    if unknown:
+        raise ArgumentError(f"{name}: no setting is named {', '.join(unknown)}{at_line()}")
+    if settings.get("differentiable"):
+        raise ArgumentError(
+            f"{name}: its steps are not differentiated; optim.functional has the rule as a "
+            f"function that is{at_line()}"
+        )
+
 
 def checked_settings(rule: Any, settings: dict[str, Any]) -> dict[str, Any]:
     """Settings in the types that the rule declares; numbers are not negative, and rates of decay

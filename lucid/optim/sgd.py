@@ -38,6 +38,7 @@ class SGD(Optimizer):
         nesterov: bool = False,
         *,
         maximize: bool = False,
+        **elsewhere: Any,
     ) -> None:
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ArgumentError(
@@ -53,6 +54,7 @@ class SGD(Optimizer):
                 "nesterov": nesterov,
                 "maximize": maximize,
             },
+            elsewhere,
         )
 
     @staticmethod
@@ -91,6 +93,7 @@ class ASGD(Optimizer):
         weight_decay: float = 0.0,
         *,
         maximize: bool = False,
+        **elsewhere: Any,
     ) -> None:
         super().__init__(
             params,
@@ -102,6 +105,7 @@ class ASGD(Optimizer):
                 "weight_decay": weight_decay,
                 "maximize": maximize,
             },
+            elsewhere,
         )
 
     @staticmethod

@@ -25,6 +25,7 @@ class Lion(Optimizer):
         weight_decay: float = 0.0,
         *,
         maximize: bool = False,
+        **elsewhere: Any,
     ) -> None:
         super().__init__(
             params,
@@ -34,6 +35,7 @@ class Lion(Optimizer):
                 "weight_decay": weight_decay,
                 "maximize": maximize,
             },
+            elsewhere,
         )
 
     @staticmethod
@@ -60,9 +62,12 @@ class Rprop(Optimizer):
         step_sizes: tuple[float, float] = (1e-6, 50.0),
         *,
         maximize: bool = False,
+        **elsewhere: Any,
     ) -> None:
         super().__init__(
-            params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize}
+            params,
+            {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize},
+            elsewhere,
         )
         for group in self.param_groups:
             shorter, longer = group["etas"]
@@ -107,6 +112,7 @@ class Muon(Optimizer):
         eps: float = 1e-7,
         ns_steps: int = 5,
         adjust_lr_fn: str | None = None,
+        **elsewhere: Any,
     ) -> None:
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ArgumentError(
@@ -125,6 +131,7 @@ class Muon(Optimizer):
                 "ns_steps": ns_steps,
                 "adjust_lr_fn": adjust_lr_fn,
             },
+            elsewhere,
         )
         for group in self.param_groups:
             for p in group["params"]:

@@ -284,6 +284,13 @@ def test_named_parameters_are_taken_with_their_names(rng):
     assert optimizer.state_dict()["param_groups"][0]["param_names"] == ["w", "b"]
 
 
+@pytest.mark.parametrize("name", sorted({name for name, _ in OPTIMIZERS} | {"LBFGS"}))
+def test_pytorchs_words_for_the_manner_of_updates_are_taken(name):
+    make = getattr(lucid.optim, name)
+    optimizer = make([lucid.ones(2, 2)], foreach=True, fused=True, capturable=False)
+    assert "fused" not in optimizer.param_groups[0]
+
+
 def test_repr_names_settings():
     w = lucid.ones(2, requires_grad=True)
     assert "lr: 0.5" in repr(SGD([w], lr=0.5)) and repr(SGD([w])).startswith("SGD (")
@@ -308,6 +315,8 @@ W = lucid.ones(2, requires_grad=True)
         (lambda: SGD([W], nesterov=True), "nesterov needs"),
         (lambda: SGD([{"lr": 1.0}]), "with 'params'"),
         (lambda: SGD([{"params": [W], "rate": 1.0}]), "named rate"),
+        (lambda: SGD([W], rate=1.0), "named rate"),
+        (lambda: Adam([W], differentiable=True), "optim.functional"),
         (lambda: Adam([W], betas=(0.9, 1.0)), "betas cannot be"),
         (lambda: Adam([W], betas=0.9), "betas cannot be 0.9"),
         (lambda: Adam([W], betas=(0.9,)), "betas cannot be"),
