@@ -20,11 +20,12 @@ lint: $(VENV)/.installed-test
 bench: $(VENV)/.installed
 	@$(BIN)/python benchmarks/run.py
 
-# Names, optimizers and schedules beside PyTorch's own, in an environment of its own.
+# Names, optimizers, schedules and distributions beside PyTorch's own, in an environment of its own.
 parity: $(VENV)-parity/.installed
 	@$(VENV)-parity/bin/python -m tests.table.parity
 	@$(VENV)-parity/bin/python -m tests.nn.parity
 	@$(VENV)-parity/bin/python -m tests.optim.parity
+	@$(VENV)-parity/bin/python -m tests.distributions_parity
 
 $(VENV)-parity/.installed: pyproject.toml
 	@echo "installing lucid and PyTorch into $(VENV)-parity"

@@ -1,0 +1,90 @@
+"""Distributions against PyTorch: densities, moments, entropies, divergences, and their gradients.
+
+`python -m tests.distributions_parity` prints what agrees and every difference; its exit code is 1
+if there is one.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import torch
+
+import lucid
+
+A, B, P = np.array([0.5, 2.0, 3.5]), np.array([1.5, 0.7, 4.0]), np.array([0.1, 0.5, 0.85])
+MATRIX = np.array([[2.0, 0.5, 0.1], [0.5, 1.5, 0.3], [0.1, 0.3, 1.0]])
+X, UNIT, WHOLE = np.array([0.3, 1.1, 2.5]), np.array([0.2, 0.5, 0.3]), np.array([0.0, 1.0, 2.0])
+# (name, parameters, other parameters for the divergence, a value)
+CASES: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
+    ("Normal", {"loc": A, "scale": B}, {"loc": B, "scale": A}, X),
+    ("LogNormal", {"loc": A, "scale": B}, {"loc": B, "scale": A}, X),
+    ("Uniform", {"low": -A, "high": 3 * B}, {"low": -2 * A, "high": 4 * B}, X),
+    ("Laplace", {"loc": A, "scale": B}, {"loc": B, "scale": A}, X),
+    ("Cauchy", {"loc": A, "scale": B}, {}, X),
+    ("Gumbel", {"loc": A, "scale": B}, {}, X),
+    ("StudentT", {"df": A, "loc": B, "scale": A}, {}, X),
+    ("HalfNormal", {"scale": A}, {}, X),
+    ("Exponential", {"rate": A}, {"rate": B}, X),
+    ("Weibull", {"scale": A, "concentration": B}, {}, X),
+    ("Gamma", {"concentration": A, "rate": B}, {"concentration": B, "rate": A}, X),
+    ("Chi2", {"df": A}, {"df": B}, X),
+    ("Beta", {"concentration1": A, "concentration0": B},
+     {"concentration1": B, "concentration0": A}, UNIT),
+    ("Dirichlet", {"concentration": A}, {"concentration": B}, UNIT),
+    ("Bernoulli", {"probs": P}, {"logits": A}, np.array([0.0, 1.0, 1.0])),
+    ("Bernoulli", {"logits": A}, {"probs": P}, np.array([0.0, 1.0, 1.0])),
+    ("Geometric", {"probs": P}, {"probs": UNIT}, WHOLE),
+    ("Poisson", {"rate": A}, {"rate": B}, WHOLE),
+    ("Binomial", {"total_count": np.array([3.0, 4.0, 9.0]), "probs": P},
+     {"total_count": np.array([3.0, 4.0, 9.0]), "logits": A}, WHOLE),
+    ("Categorical", {"probs": A}, {"logits": B}, np.array(2)),
+    ("OneHotCategorical", {"probs": A}, {"logits": B}, np.array([0.0, 1.0, 0.0])),
+    ("MultivariateNormal", {"loc": A, "covariance_matrix": MATRIX},
+     {"loc": B, "covariance_matrix": MATRIX + np.eye(3)}, X),
+    ("MultivariateNormal", {"loc": A, "precision_matrix": MATRIX}, {}, X),
+]  # fmt: skip
+
+
+def facts(m: Any, name: str, params: Any, others: Any, value: Any) -> dict[str, np.ndarray]:
+    """Everything that a library says of a distribution at a value."""
+    given = {k: m.tensor(x, requires_grad=True) for k, x in params.items() if k != "total_count"}
+    fixed = {k: m.tensor(x) for k, x in params.items() if k == "total_count"}
+    d = getattr(m.distributions, name)(**fixed, **given)
+    found: dict[str, Any] = {"log_prob": d.log_prob(m.tensor(value))}
+    for moment in ("mean", "variance"):
+        found[moment] = getattr(d, moment)
+    for method in ("cdf", "entropy"):
+        try:
+            found[method] = d.cdf(m.tensor(value)) if method == "cdf" else d.entropy()
+        except (NotImplementedError, lucid.errors.LucidError):
+            continue
+    if others:
+        q = getattr(m.distributions, name)(**{k: m.tensor(x) for k, x in others.items()})
+        found["kl"] = m.distributions.kl_divergence(d, q)
+    found["log_prob"].sum().backward()
+    slopes = {f"slope in {k}": x.grad.numpy() for k, x in given.items() if x.grad is not None}
+    return {**{k: x.detach().numpy() for k, x in found.items()}, **slopes}
+
+
+def main() -> int:
+    agree, differ = 0, []
+    for case in CASES:
+        try:
+            theirs, mine = facts(torch, *case), facts(lucid, *case)
+            for what in theirs.keys() & mine.keys():
+                np.testing.assert_allclose(
+                    mine[what], theirs[what], rtol=1e-7, atol=1e-9, err_msg=what
+                )
+                agree += 1
+        except Exception as error:
+            differ.append(f"{case[0]} {list(case[1])}: {type(error).__name__}: {error}")
+    print(f"distributions: {agree} facts as PyTorch's, {len(differ)} distributions differ")
+    print(*differ, sep="\n")
+    return 1 if differ else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
