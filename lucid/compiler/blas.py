@@ -290,10 +290,16 @@ def _bits(code: str, value: float) -> int:
     return struct.unpack(kinds[1], struct.pack(kinds[0], value))[0]
 
 
+def product_then() -> Kernel:
+    """The kernel that multiplies a block of rows and gives it to another kernel at once."""
+    return _kernels()["product_then"]
+
+
 @functools.cache
 def _kernels() -> dict[str, Kernel]:
     text = (Path(__file__).parent / "native" / "blas.ll").read_text()
-    return kernel.load(["gemm_f4", "gemm_f8", "gemv_f4", "gemv_f8"], text, key=text.encode())
+    names = ["gemm_f4", "gemm_f8", "gemv_f4", "gemv_f8", "product_then"]
+    return kernel.load(names, text, key=text.encode())
 
 
 @functools.cache

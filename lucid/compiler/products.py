@@ -62,6 +62,15 @@ class Axis(NamedTuple):
 
 def add_product(builder: Builder, x: Array, y: Array, out: Array, label: str) -> None:
     """A (batched) matrix product as instructions."""
+    product, others = product_of(x, y, out)
+    for place in itertools.product(*[range(axis.size) for axis in others]):
+        at = [sum(i * axis.strides[j] for i, axis in zip(place, others)) for j in range(3)]
+        a, b, c = (replace(v, offset=v.offset + o).address for v, o in zip((x, y, out), at))
+        blas.gemm(builder, product, a, b, c, label)
+
+
+def product_of(x: Array, y: Array, out: Array) -> tuple[blas.Product, list[Axis]]:
+    """What BLAS is told, and the outer axes of the batch along which it is told so again."""
     left, right = matrix(x, left=True), matrix(y, left=False)
     m, n, k = left.rows, right.columns, left.columns
     axes = batch_axes(x, y, out, m * n)
@@ -81,10 +90,7 @@ def add_product(builder: Builder, x: Array, y: Array, out: Array, label: str) ->
         inner=inner.size,
         outer_strides=scaled(outer.strides, size),
     )
-    for place in itertools.product(*[range(axis.size) for axis in others]):
-        at = [sum(i * axis.strides[j] for i, axis in zip(place, others)) for j in range(3)]
-        a, b, c = (replace(v, offset=v.offset + o).address for v, o in zip((x, y, out), at))
-        blas.gemm(builder, product, a, b, c, label)
+    return product, others
 
 
 def scaled(strides: tuple[int, int, int], size: int) -> tuple[int, int, int]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from lucid.compiler.arrays import Array
+from lucid.compiler.epilogue import Blocks, ByRowsWork, blocks_of, paired
 from lucid.compiler.executable import Segment
 from lucid.compiler.groups import Group
 from lucid.compiler.inplace import overwritten, written_into
@@ -30,6 +31,7 @@ from lucid.compiler.nesting import (
     used_buffers,
 )
 from lucid.compiler.plan import Builder
+from lucid.compiler.products import ProductWork
 from lucid.compiler.steps import step_of
 from lucid.compiler.steps.building import fill
 from lucid.compiler.work import NestWork, note_traffic
@@ -73,6 +75,7 @@ class SegmentLayout:
 
     def plan_memory(self) -> None:
         """A place for every value that one step leaves for another: an output, or in the arena."""
+        self.segment.steps, self.product_before = paired(self.segment.steps, self.lowering.reads)
         first, last = self.lifetimes()
         outputs = set(self.segment.outputs)
         temporaries = [var for var in first if var not in outputs]
@@ -108,12 +111,16 @@ class SegmentLayout:
         self.segment.into = dict(into)
 
     def lifetimes(self) -> tuple[dict[Var, int], dict[Var, int]]:
-        """The steps that write each Var in memory, and that read it last."""
+        """The steps that write each Var in memory, and that read it last.
+
+        The operands of a product live beyond the group that may run together with it.
+        """
         last: dict[Var, int] = {}
         first: dict[Var, int] = {}
+        products = set(self.product_before.values())
         for number, step in enumerate(self.segment.steps):
             for x in self.lowering.reads(step):
-                last[x] = number
+                last[x] = max(last.get(x, 0), number + 2 if step in products else number)
         outputs = set(self.segment.outputs)
         for number, step in enumerate(self.segment.steps):
             for eqn in step.equations if isinstance(step, Group) else [step.equation]:
@@ -164,14 +171,32 @@ class SegmentLayout:
         sources = ", ".join(lines[:3]) + ", ..." * (len(lines) > 3)
         label = f"{label}  [{sources}]" if sources else label
         cost = cost_of(nest)
-        if reduces_once(nest) and worth_splitting(nest, cost):
-            self.work += self.split(nest, arrays, label, cost)
+        splits = reduces_once(nest) and worth_splitting(nest, cost)
+        product = self.work.pop() if group in self.product_before else None
+        cut = self.cut_into_blocks(product, nest, arrays, splits)
+        if splits:
+            grain = chunk_length(nest.sizes[0], cost * nest.size / nest.sizes[0])
+            work = self.split(nest, arrays, label, cost, cut.units if cut else grain)
         else:
-            self.work.append(NestWork(nest, arrays, label, cost, status=self.status))
+            work = [NestWork(nest, arrays, label, cost, status=self.status)]
+        if cut and product:
+            self.work += [ByRowsWork(product, work[0], cut), *work[1:]]
+        else:
+            self.work += [*([product] if product else []), *work]
 
-    def split(self, nest: Nest, arrays: Sequence[Array], label: str, cost: float) -> list[NestWork]:
+    @staticmethod
+    def cut_into_blocks(
+        product: ProductWork | None, nest: Nest, arrays: Sequence[Array], splits: bool
+    ) -> Blocks | None:
+        """Blocks of rows in which a product and the kernel after it can take turns, if they can."""
+        if product is None or (all(nest.reduced) and not splits):
+            return None
+        return blocks_of(product, by_chunks(nest, 1)[0] if splits else nest, arrays)
+
+    def split(
+        self, nest: Nest, arrays: Sequence[Array], label: str, cost: float, grain: int
+    ) -> list[NestWork]:
         """A reduction of everything or of columns: partial results, then those together."""
-        grain = chunk_length(nest.sizes[0], cost * nest.size / nest.sizes[0])
         chunks = math.ceil(nest.sizes[0] / grain)
         parts = [
             self.scratch(Type(np.dtype(LONG[value.dtype]), (chunks, nest.kept_size)))

@@ -222,3 +222,41 @@ define void @gemv_f8(ptr %args, i64 %lo, i64 %hi) nounwind {
   call void @gemv_tiles(ptr %args, i64 %lo, i64 %hi, i64 8)
   ret void
 }
+
+; A product and the kernel that reads its result, by turns for each block of rows.
+;
+; args: 0 function of the product  1 kernel  2 tiles of a block  3 tiles
+;       4 units of the kernel's extent in a block  5 its extent  6 words of the product's arguments
+;       7.. arguments of the product, then of the kernel
+; The extent counts blocks.
+
+define void @product_then(ptr %args, i64 %lo, i64 %hi) nounwind {
+entry:
+  %product = call ptr @word_pointer(ptr %args, i64 0)
+  %kernel = call ptr @word_pointer(ptr %args, i64 1)
+  %tiles = call i64 @word(ptr %args, i64 2)
+  %all_tiles = call i64 @word(ptr %args, i64 3)
+  %units = call i64 @word(ptr %args, i64 4)
+  %all_units = call i64 @word(ptr %args, i64 5)
+  %words = call i64 @word(ptr %args, i64 6)
+  %product_args = getelementptr i64, ptr %args, i64 7
+  %kernel_args = getelementptr i64, ptr %product_args, i64 %words
+  br label %next
+next:
+  %block = phi i64 [ %lo, %entry ], [ %after, %run ]
+  %more = icmp slt i64 %block, %hi
+  br i1 %more, label %run, label %done
+run:
+  %after = add i64 %block, 1
+  %tile = mul i64 %block, %tiles
+  %tile_end = mul i64 %after, %tiles
+  %last_tile = call i64 @llvm.smin.i64(i64 %tile_end, i64 %all_tiles)
+  call void %product(ptr %product_args, i64 %tile, i64 %last_tile)
+  %unit = mul i64 %block, %units
+  %unit_end = mul i64 %after, %units
+  %last_unit = call i64 @llvm.smin.i64(i64 %unit_end, i64 %all_units)
+  call void %kernel(ptr %kernel_args, i64 %unit, i64 %last_unit)
+  br label %next
+done:
+  ret void
+}
