@@ -81,6 +81,9 @@ class Module:
                     f"assigned{at_line()}"
                 )
             return object.__setattr__(self, name, value)
+        computed = inside["_modules"].get("parametrizations")
+        if computed is not None and name in computed and isinstance(value, Tensor):
+            return computed[name].assign(value)
         for kind, place in ((Parameter, "_parameters"), (Buffer, "_buffers"), (Module, "_modules")):
             if isinstance(value, kind):
                 self._transient.discard(name)
@@ -104,6 +107,9 @@ class Module:
                 if is_recording():
                     local.recorder.depends(found, name)
                 return found[name]
+        computed = self.__dict__.get("_modules", {}).get("parametrizations")
+        if computed is not None and name in computed:
+            return computed[name]()
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __delattr__(self, name: str) -> None:

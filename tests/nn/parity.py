@@ -210,6 +210,10 @@ def all_layers() -> list[Layer]:
         layer("Softmin", 0),
         layer("Threshold", 0.1, 20.0),
         layer("BatchNorm1d", 6),
+        layer("Linear+weight_norm", 6, 3),
+        layer("Linear+spectral_norm", 6, 3),
+        layer("Conv2d+weight_norm", 4, 6, 3, inputs=IMAGE),
+        layer("ConvTranspose2d+spectral_norm", 4, 6, 3, inputs=IMAGE),
     ]
     return [
         *[layer(name) for name in UNARY], *dense, *layers_of_images(), *layers_of_sequences(),
@@ -280,11 +284,19 @@ class Side:
         return [*found, *[(name, x.detach().numpy()) for name, x in state.items()]]
 
 
+def made_by(space: Any, made: Layer) -> Any:
+    """The layer of one of the systems; `Linear+weight_norm` is one with a parametrization."""
+    name, _, parametrization = made.name.partition("+")
+    module = getattr(space.nn, name)(*made.args, **made.kwargs)
+    if parametrization:
+        getattr(space.nn.utils.parametrizations, parametrization)(module)
+    return module
+
+
 def compare(made: Layer) -> str | None:
     """The first difference between the two systems, None where there is none."""
     lucid.manual_seed(0)
-    theirs = getattr(torch.nn, made.name)(*made.args, **made.kwargs).double()
-    ours = getattr(lucid.nn, made.name)(*made.args, **made.kwargs).double()
+    theirs, ours = (made_by(space, made).double() for space in (torch, lucid))
     state = {name: x.numpy().copy() for name, x in theirs.state_dict().items()}
     if list(state) != list(ours.state_dict()):
         return f"names {list(ours.state_dict())}, PyTorch has {list(state)}"

@@ -127,7 +127,7 @@ class Recurrent(Module):
 
     def weights(self, suffix: str) -> Weights:
         names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
-        return Weights(*[self._parameters.get(name + suffix) for name in names])
+        return Weights(*[getattr(self, name + suffix, None) for name in names])
 
     def flatten_parameters(self) -> None:
         """Nothing: PyTorch's hint for GPUs is accepted."""

@@ -1,5 +1,7 @@
-"""Help around modules: clipping of gradients, parameters as a vector."""
+"""Help around modules: clipping, parameters as a vector, packed sequences, parametrizations."""
 
+from lucid.nn.utils import parametrizations as parametrizations
+from lucid.nn.utils import parametrize as parametrize
 from lucid.nn.utils import rnn as rnn
 from lucid.nn.utils.clipping import (
     clip_grad_norm_,
@@ -9,8 +11,15 @@ from lucid.nn.utils.clipping import (
     parameters_to_vector,
     vector_to_parameters,
 )
+from lucid.nn.utils.parametrizations import (
+    remove_spectral_norm,
+    remove_weight_norm,
+    spectral_norm,
+    weight_norm,
+)
 
 __all__ = [
     "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm",
-    "parameters_to_vector", "vector_to_parameters",
+    "parameters_to_vector", "remove_spectral_norm", "remove_weight_norm", "spectral_norm",
+    "vector_to_parameters", "weight_norm",
 ]  # fmt: skip

@@ -1,0 +1,188 @@
+"""Common parametrizations of weights: a length apart, a bounded spectrum, orthogonal columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lucid.nn.functional as F
+from lucid.autograd import no_grad
+from lucid.errors import ArgumentError, ShapeError
+from lucid.ir.source import at_line
+from lucid.linalg import matrix_exp, qr, solve
+from lucid.mutation import is_argument
+from lucid.nn.layers.convolution import TransposedConvolution
+from lucid.nn.module import Module
+from lucid.nn.utils.parametrize import register_parametrization, remove_parametrizations
+from lucid.ops.axes import axis_of
+from lucid.ops.creation import eye, zeros_like
+from lucid.ops.joining import pad
+from lucid.ops.shaping import movedim
+from lucid.ops.statistics import norm
+from lucid.random import randn
+
+__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
+
+
+class WeightNorm(Module):
+    """w = g v / |v|, with one length g for every slice along `dim`, or one for all (None)."""
+
+    def __init__(self, dim: int | None) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def lengths(self, v: Any) -> Any:
+        if self.dim is None:
+            return norm(v)
+        kept = axis_of("weight_norm", self.dim, v.ndim)
+        return norm(v, axis=tuple(i for i in range(v.ndim) if i != kept), keepdim=True)
+
+    def forward(self, g: Any, v: Any) -> Any:
+        return v * (g / self.lengths(v))
+
+    def right_inverse(self, w: Any) -> tuple[Any, Any]:
+        return self.lengths(w), w
+
+
+class SpectralNorm(Module):
+    """w divided by its largest singular value, which a step of power iteration follows.
+
+    Training moves the vectors `_u` and `_v` in place whenever the weight is read.
+    """
+
+    def __init__(self, weight: Any, n_power_iterations: int, dim: int, eps: float) -> None:
+        super().__init__()
+        if n_power_iterations < 1:
+            raise ArgumentError(f"spectral_norm: n_power_iterations is at least 1{at_line()}")
+        self.dim, self.eps = axis_of("spectral_norm", dim, weight.ndim), eps
+        self.n_power_iterations = n_power_iterations
+        if weight.ndim > 1:
+            w = self.matrix(weight.detach())
+            self.register_buffer("_u", self.unit(randn(w.shape[0], dtype=w.dtype)))
+            self.register_buffer("_v", self.unit(randn(w.shape[1], dtype=w.dtype)))
+            with no_grad():
+                self.iterate(w, 15)
+
+    def unit(self, x: Any) -> Any:
+        return F.normalize(x, dim=0, eps=self.eps)
+
+    def matrix(self, w: Any) -> Any:
+        return movedim(w, self.dim, 0).reshape(w.shape[self.dim], -1)
+
+    def iterate(self, w: Any, n: int) -> None:
+        """Steps of power iteration, in place; on copies where the vectors are the caller's."""
+        for name in ("_u", "_v"):
+            if is_argument(self._buffers[name]):
+                self._buffers[name] = self._buffers[name].detach().clone()
+        with no_grad():
+            for _ in range(n):
+                self._u.copy_(self.unit(w @ self._v))
+                self._v.copy_(self.unit(w.T @ self._u))
+
+    def forward(self, weight: Any) -> Any:
+        if weight.ndim == 1:
+            return self.unit(weight)
+        w = self.matrix(weight)
+        if self.training:
+            self.iterate(w.detach(), self.n_power_iterations)
+        u, v = self._u.clone(), self._v.clone()
+        return weight / (u @ (w @ v))
+
+
+class Orthogonal(Module):
+    """The first columns (or rows) of base times an orthogonal function of a skew matrix."""
+
+    def __init__(self, weight: Any, map: str, use_base: bool) -> None:
+        super().__init__()
+        self.map, self.use_base = map, use_base
+        self.is_wide = weight.shape[-2] < weight.shape[-1]
+        self.register_buffer("base", None)
+
+    def forward(self, x: Any) -> Any:
+        x = x.mT if self.is_wide else x
+        n, k = x.shape[-2:]
+        lower = pad(x.tril(), [0, n - k])
+        skew = lower - lower.mT
+        one = eye(n, dtype=x.dtype)
+        if self.map == "matrix_exp":
+            q = matrix_exp(skew)
+        else:
+            q = solve(one + skew * 0.5, (one - skew * 0.5).expand(skew.shape))
+        q = q[..., :k] if self.base is None else (self.base @ q)[..., :k]
+        return q.mT if self.is_wide else q
+
+    def right_inverse(self, q: Any) -> Any:
+        if not self.use_base:  # then the value is what the skew matrix is made of
+            return q
+        tall = (q.mT if self.is_wide else q).detach()
+        n, k = tall.shape[-2:]
+        base, r = qr(tall, mode="complete")
+        signs = r[..., :k, :k].diagonal(dim1=-2, dim2=-1).sign()
+        ends = pad(signs, [0, n - k], value=1.0)
+        self.base = (base * ends[..., None, :]).clone()
+        return zeros_like(q)
+
+
+def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
+    """Train the length and the direction of a weight apart: `original0` and `original1`.
+
+    >>> import lucid
+    >>> layer = lucid.nn.utils.parametrizations.weight_norm(lucid.nn.Linear(3, 2))
+    >>> [(name, x.shape) for name, x in layer.parametrizations.weight.state_dict().items()]
+    [('original0', (2, 1)), ('original1', (2, 3))]
+    """
+    return register_parametrization(module, name, WeightNorm(dim), unsafe=True)
+
+
+def remove_weight_norm(module: Module, name: str = "weight") -> Module:
+    """Make the weight an ordinary parameter again, with the value it has."""
+    return remove_parametrizations(module, name)
+
+
+def spectral_norm(
+    module: Module,
+    name: str = "weight",
+    n_power_iterations: int = 1,
+    eps: float = 1e-12,
+    dim: int | None = None,
+) -> Module:
+    """Divide a weight by its largest singular value."""
+    if dim is None:
+        dim = 1 if isinstance(module, TransposedConvolution) else 0
+    made = SpectralNorm(weight_of(module, name), n_power_iterations, dim, eps)
+    return register_parametrization(module, name, made)
+
+
+def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
+    """Make the weight an ordinary parameter again, with the value it has."""
+    return remove_parametrizations(module, name)
+
+
+def orthogonal(
+    module: Module,
+    name: str = "weight",
+    orthogonal_map: str | None = None,
+    *,
+    use_trivialization: bool = True,
+) -> Module:
+    """Keep the columns of a matrix (or its rows, where these are fewer) orthonormal.
+
+    orthogonal_map        "matrix_exp" (also None) or "cayley"
+    use_trivialization    begin near the value that the weight has, made orthogonal
+    """
+    weight = weight_of(module, name)
+    if weight.ndim < 2:
+        facts = f"{name} of shape {weight.shape}; it needs two axes"
+        raise ShapeError(f"orthogonal: {facts}{at_line()}")
+    if orthogonal_map not in (None, "matrix_exp", "cayley"):
+        facts = f"orthogonal_map is 'matrix_exp' or 'cayley', not {orthogonal_map!r}"
+        raise ArgumentError(f"orthogonal: {facts}{at_line()}")
+    made = Orthogonal(weight, orthogonal_map or "matrix_exp", use_trivialization)
+    return register_parametrization(module, name, made)
+
+
+def weight_of(module: Module, name: str) -> Any:
+    found = getattr(module, name, None)
+    if not hasattr(found, "ndim"):
+        facts = f"{type(module).__name__} has no parameter {name!r}"
+        raise ArgumentError(f"parametrization: {facts}{at_line()}")
+    return found
