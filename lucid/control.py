@@ -20,7 +20,7 @@ from lucid.ir.modes import local
 from lucid.ir.pytree import NAMESPACE, flatten, unflatten
 from lucid.ir.sharing import tensor_of
 from lucid.ir.source import at_line
-from lucid.ir.tape import GRAD, TRACE, Trace, leaf, next_serial
+from lucid.ir.tape import GRAD, TRACE, Node, Trace, leaf, next_serial
 from lucid.ir.tracing import function_name, input_names
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.control.loops import While
@@ -70,12 +70,19 @@ def trace_body(
         leaves, out_tree = flatten(f(*args))
         outs = [as_tensor(y) for y in leaves]
         section = cut(inputs, outs, since)
+        if since is not None and any(is_lost(section.slots[slot]) for slot in section.captured):
+            section = cut(inputs, outs)
     finally:
         local.grad = before
         trace.active = False
     graph = section.graph(function_name(f), input_names(f, args, {}))
     captured = [tensor_of(section.slots[slot]) for slot in section.captured]
     return Body(graph, captured, list(graph.out_types), out_tree)
+
+
+def is_lost(node: Node) -> bool:
+    """Has a Node a value that nobody has kept, because the derivative does not read it?"""
+    return node.saved is None and node.trace is None
 
 
 def leaf_names(tree: Any, name: str) -> list[str]:

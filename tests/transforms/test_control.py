@@ -538,3 +538,11 @@ def test_a_branch_computes_what_it_closes_over_and_nothing_older():
     slope = F.grad(lambda s: f(s).sum())(lucid.ones(2))
     expected = np.sin(64.0) + 32 * np.cos(64.0)  # x = 32 (s + 1) after five steps
     np.testing.assert_allclose(np.asarray(slope), [expected] * 2, rtol=1e-5)
+
+
+def test_a_branch_may_close_over_a_result_that_no_derivative_reads():
+    a = lucid.tensor([1.0, 2.0], requires_grad=True)
+    v = lucid.stack([a, -a])
+    y = F.cond(v.sum() > 1, lambda w: w * 2.0, lambda w: lucid.sin(w) + v.sum(), v)
+    y[0].sum().backward()
+    np.testing.assert_allclose(a.grad, np.cos([1.0, 2.0]), rtol=1e-6)
