@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import lucid
+from tests.transforms import ruled
 
 INDENT = "    "
 
@@ -46,7 +47,7 @@ class Program:
         return "\n".join(lines)
 
     def function(self) -> Any:
-        scope: dict[str, Any] = {"lucid": lucid, "np": np}
+        scope: dict[str, Any] = {"lucid": lucid, "np": np, "ruled": ruled}
         exec(compile(self.text(), "<program>", "exec"), scope)
         return scope["f"]
 
@@ -175,6 +176,15 @@ LOOPS = (
     "lucid.func.associative_scan(lambda p, q: p * q, {x})",
     "lucid.func.map(lambda row: lucid.tanh(row) + {y}.sum(), {x})",
 )
+RULED = (
+    "lucid.func.checkpoint(lambda v: lucid.sin(v) * lucid.tanh(v + {y}.sum()))({x})",
+    "lucid.func.checkpoint(lambda v, w: lucid.exp(-v) + w.mean(), policy='everything')({x}, {y})",
+    "lucid.func.checkpoint(lambda v: lucid.tanh(v @ v.T) @ v, policy='dots')({x})",
+    "lucid.func.checkpoint(lambda v: ruled.by_vjp(v.cumsum(0)) + v)({x})",
+    "ruled.by_jvp({x}, {y}.sum())", "ruled.by_vjp({x})", "ruled.Squash.apply({x})",
+    "ruled.Mapped.apply({x})", "ruled.numbers()({x}, {y}.mean())", "ruled.given()({x})",
+    "ruled.sums()({x}.reshape(-1))",
+)  # fmt: skip
 CONTROL = (
     "{t} = {x} * 2.0 if float({x}.sum()) > 0 else {x} + 1.0",
     "{t} = {x}\nfor _ in range(1 + int(abs({x}.sum().item())) % 3):\n    {t} = lucid.sin({t}) + "
@@ -198,7 +208,7 @@ def candidate(
     if kind < 0.13:
         return pick(rng, IN_PLACE).format(x=x, t=target), (x,), False
     if kind < 0.2:
-        return f"{target} = " + pick(rng, LOOPS).format(x=x, y=y), (x, y), False
+        return f"{target} = " + pick(rng, (*LOOPS, *RULED)).format(x=x, y=y), (x, y), False
     groups = (UNARY, BINARY, BINARY, REDUCTIONS, ALONG, SHAPES, INDEXING, PRODUCTS)
     group = groups[int(rng.integers(len(groups)))]
     uses = (x, y) if group is BINARY else (x,)
@@ -226,7 +236,7 @@ def make(seed: int) -> Program:
     chosen = [shapes[int(rng.integers(len(shapes)))] for _ in range(int(rng.integers(1, 4)))]
     inputs = tuple((name, shape) for name, shape in zip("abc", chosen))
     program = Program(inputs, (), "a", False, seed)
-    scope: dict[str, Any] = {"lucid": lucid, "np": np}
+    scope: dict[str, Any] = {"lucid": lucid, "np": np, "ruled": ruled}
     values = {name: lucid.as_tensor(x) for (name, _), x in zip(inputs, program.arrays())}
     statements, reads = [], False
     for _ in range(60):

@@ -13,6 +13,8 @@ from lucid.func import grad, jvp, vmap
 from tests.transforms.programs import Program, make, runs, shrink
 
 STEP = 1e-6
+# Their equations hold functions of Python or of Numba, which no text can say.
+WITHOUT_TEXT = ("ruled.by_jvp", "ruled.Mapped", "ruled.numbers", "ruled.given", "ruled.sums")
 
 
 def pytest_generate_tests(metafunc):
@@ -119,6 +121,8 @@ def vmap_is_the_loop(program: Program) -> None:
 
 
 def text_of_the_graph_means_the_same(program: Program) -> None:
+    if any(name in program.text() for name in WITHOUT_TEXT):
+        return
     f, arrays = program.function(), program.arrays()
     numbers = tuple(range(len(arrays)))
     for g in (f, grad(f, numbers)):
