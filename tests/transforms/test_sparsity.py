@@ -15,6 +15,7 @@ from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ops.contraction import Einsum
 from lucid.sparsity import coloured
+from tests.transforms import ruled
 from tests.transforms.programs import make
 
 W = lucid.tensor(np.random.default_rng(3).normal(size=(6, 3)))
@@ -201,7 +202,7 @@ def test_a_jacobian_that_comes_again_is_compiled_and_stays_the_same(transform):
 
 def vector_function(program):
     """A random program without its last sum."""
-    scope = {"lucid": lucid, "np": np}
+    scope = {"lucid": lucid, "np": np, "ruled": ruled}
     exec(program.text().removesuffix(".sum()"), scope)
     return lambda *xs: scope["f"](*xs).reshape(-1)
 
