@@ -386,6 +386,8 @@ _LINALG = {
     "slogdet",
 }  # fmt: skip
 
+_DRAWS = {"binomial", "poisson"}
+
 _FUNCTIONAL = {
     "adaptive_avg_pool1d", "alpha_dropout", "avg_pool1d", "bilinear", "celu", "celu_",
     "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
@@ -402,13 +404,15 @@ def __getattr__(name: str) -> _Any:
         return _importlib.import_module(f"lucid.{name}")
     if name in _LINALG:
         return getattr(_importlib.import_module("lucid.linalg"), name)
+    if name in _DRAWS:
+        return getattr(random, name)
     if name in _FUNCTIONAL:
         return getattr(_importlib.import_module("lucid.nn.functional"), name)
     raise AttributeError(f"module 'lucid' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER, *_LINALG, *_FUNCTIONAL})
+    return sorted({*globals(), *_LATER, *_LINALG, *_DRAWS, *_FUNCTIONAL})
 
 __all__ = [
     "Generator",
@@ -466,6 +470,7 @@ __all__ = [
     "bernoulli",
     "bilinear",
     "bincount",
+    "binomial",
     "bitwise_and",
     "bitwise_left_shift",
     "bitwise_not",
@@ -749,6 +754,7 @@ __all__ = [
     "pinverse",
     "pixel_shuffle",
     "pixel_unshuffle",
+    "poisson",
     "polar",
     "polygamma",
     "positive",

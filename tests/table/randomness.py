@@ -112,4 +112,22 @@ ROWS = [
         result=within(0, 5),
         unmapped=DRAWS,
     ),
+    Row(
+        "poisson",
+        lambda rate: np.ones(rate.shape, bool),
+        [call(real(2, 3, low=0.1, high=5)), call(real(3, low=20, high=30)), call(real(0))],
+        [bad(DTypeError, "numeric", "text")],
+        smooth=False,
+        result=lambda k: (k >= 0) & (k < 90) & (k == k // 1),
+        unmapped=DRAWS,
+    ),
+    Row(
+        "binomial",
+        lambda n, p: np.zeros(np.broadcast_shapes(n.shape, p.shape)),
+        [call(real(3, low=0, high=0), real(3, low=0, high=1)), call(real(0), real(0))],
+        [bad(DTypeError, "numeric", "text", real(2))],
+        smooth=False,
+        result=lambda k: k == 0,
+        unmapped=DRAWS,
+    ),
 ]
