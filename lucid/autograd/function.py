@@ -90,6 +90,8 @@ class Function:
     Tensor([2., 2.])
     """
 
+    generate_vmap_rule = False  # PyTorch's wish for a batch rule: here there always is one
+
     def __init__(self, *_: Any, **__: Any) -> None:
         raise TypeError(
             f"{type(self).__name__} is not instantiated; call {type(self).__name__}.apply(...)"

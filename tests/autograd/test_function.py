@@ -561,3 +561,27 @@ def test_a_vmap_of_ones_own_is_used():
     assert gradient.tolist() == [1.0, 2.0, 3.0]
     outside = lucid.func.grad(lambda x: lucid.func.vmap(Mapped.apply)(x, x).sum())(x)
     assert outside.tolist() == [2.0, 4.0, 6.0]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_batch_rule_is_there_whether_or_not_it_is_asked_for(asked):
+    class Cube(Function):
+        generate_vmap_rule = asked
+
+        @staticmethod
+        def forward(x):
+            return x**3
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, ct):
+            (x,) = ctx.saved_tensors
+            return 3 * x * x * ct
+
+    x = lucid.tensor([1.0, 2.0, 3.0])
+    for f in (lucid.func.vmap(lucid.func.grad(Cube.apply)), lucid.func.vmap(Cube.apply)):
+        np.testing.assert_allclose(lucid.jit(f)(x), f(x))
+    np.testing.assert_allclose(lucid.func.vmap(lucid.func.grad(Cube.apply))(x), [3, 12, 27])
