@@ -24,7 +24,7 @@ from lucid.compiler.work import NestWork
 from lucid.ir.graph import Var
 from lucid.ops.contraction import Matmul
 
-LEAST_BYTES = 1 << 23  # of a result that has left the cache when it is read again
+LEAST_BYTES = 1 << 24  # of a result that has left the cache when it is read again
 BLOCK_BYTES = 1 << 17  # a block and what the kernel reads beside it stay in the cache
 
 
