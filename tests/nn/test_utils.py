@@ -13,6 +13,8 @@ from lucid.errors import LucidError, ModuleError
 from lucid.nn.utils import (
     clip_grad_norm_,
     clip_grad_value_,
+    fuse_conv_bn_eval,
+    fuse_linear_bn_eval,
     get_total_norm,
     parameters_to_vector,
     parametrizations,
@@ -103,6 +105,27 @@ def test_parameters_are_a_vector_and_back():
     assert m.weight.tolist() == [[0, 1, 2], [3, 4, 5]] and m.bias.tolist() == [6, 7]
     with pytest.raises(LucidError, match="8 elements"):
         vector_to_parameters(lucid.ones(3), m.parameters())
+
+
+# Fusion
+
+
+@pytest.mark.parametrize("name", ["Conv2d", "ConvTranspose2d", "Linear"])
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_layer_and_its_batch_norm_are_one_layer_in_evaluation(name, bias):
+    size, kinds = ((3, 4, 2), nn.BatchNorm2d) if name != "Linear" else ((3, 4), nn.BatchNorm1d)
+    layer, norm = getattr(nn, name)(*size, bias=bias).double(), kinds(4).double()
+    x = lucid.tensor(RNG.normal(size=(5, 3, 4, 4) if name != "Linear" else (5, 3)))
+    with lucid.no_grad():
+        norm.weight.copy_(RNG.normal(size=4))
+        norm.bias.copy_(RNG.normal(size=4))
+    norm(layer(x))
+    fuse = fuse_linear_bn_eval if name == "Linear" else fuse_conv_bn_eval
+    with pytest.raises(ModuleError, match="eval"):
+        fuse(layer, norm)
+    layer.eval(), norm.eval()
+    found = fuse(layer, norm)(x).detach()
+    np.testing.assert_allclose(found, norm(layer(x)).detach(), rtol=1e-9, atol=1e-12)
 
 
 # Parametrizations
