@@ -23,7 +23,6 @@ from lucid.ops.promote import as_tensor, cast
 from lucid.transforms.constants import filled, zeros_like
 from lucid.transforms.differentiate import prepare
 
-
 UNHELD = 2  # references to a Node that nothing but the function that frees it has
 
 

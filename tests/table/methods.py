@@ -65,7 +65,11 @@ ROWS = [
     Row(
         "Tensor.new_full",
         lambda x, size, value, dtype=None: np.full(size, value, dtype or x.dtype),
-        [call(real(2), (2, 3), 1.5), call(integer(2), (2,), 7), call(real(), (0,), 1.0, dtype=INT32)],
+        [
+            call(real(2), (2, 3), 1.5),
+            call(integer(2), (2,), 7),
+            call(real(), (0,), 1.0, dtype=INT32),
+        ],
         [bad(ShapeError, "not negative", real(2), (-1,), 1.0)],
         smooth=False,
     ),
