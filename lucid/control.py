@@ -71,6 +71,9 @@ def trace_body(
         outs = [as_tensor(y) for y in leaves]
         section = cut(inputs, outs, since)
         if since is not None and any(is_lost(section.slots[slot]) for slot in section.captured):
+            for y in outs:
+                if y.node is not None and y.value is not None:
+                    y.node.saved = y.value
             section = cut(inputs, outs)
     finally:
         local.grad = before

@@ -546,3 +546,14 @@ def test_a_branch_may_close_over_a_result_that_no_derivative_reads():
     y = F.cond(v.sum() > 1, lambda w: w * 2.0, lambda w: lucid.sin(w) + v.sum(), v)
     y[0].sum().backward()
     np.testing.assert_allclose(a.grad, np.cos([1.0, 2.0]), rtol=1e-6)
+
+
+def test_branches_without_operands_may_close_over_results_that_no_derivative_reads():
+    a = lucid.tensor([1.0, 2.0], requires_grad=True)
+    v = lucid.stack([a, -a])
+    y = F.cond(v.sum() > 1, lambda: v[0] * 2.0, lambda: (v + 1).sum(0) + v[0])
+    z = F.cond(
+        v.sum() > 1, lambda: v[0], lambda: F.cond(v.sum() < 1, lambda: (v + v)[1], lambda: v[1])
+    )
+    (3 * y + z).sum().backward()
+    np.testing.assert_allclose(a.grad, [3.0 - 2.0] * 2)
