@@ -45,8 +45,13 @@ WORKLOADS = [
     Workload("cnn", "CNN 28x28, 16, 32, batch 32", "cnn", ratio=1.0, cold=1.0),
     Workload("train-mlp", "train MLP 784-512-256-10, Adam", "networks", "MLP_SYSTEMS", 1.0),
     Workload("train-mlp-eager", "  not compiled", "networks", "MLP_EAGER_SYSTEMS", 1.0),
-    Workload("train-cnn", "train CNN 28x28, 16, 32, Adam", "networks", "CNN_SYSTEMS", 1.0),
-    Workload("train-cnn-eager", "  not compiled", "networks", "CNN_EAGER_SYSTEMS", 1.0),
+    # In float32 two pixels of a pool may be equal but for rounding; in float64 all agree to 2e-15.
+    Workload(
+        "train-cnn", "train CNN 28x28, 16, 32, Adam", "networks", "CNN_SYSTEMS", 1.0, tolerance=1e-2
+    ),
+    Workload(
+        "train-cnn-eager", "  not compiled", "networks", "CNN_EAGER_SYSTEMS", 1.0, tolerance=1e-2
+    ),
     Workload("train-gpt", "train GPT 2 x 128, T 64, Adam", "networks", "GPT_SYSTEMS", 1.0),
     Workload("train-gpt-eager", "  not compiled", "networks", "GPT_EAGER_SYSTEMS", 1.0),
     Workload("train-lstm", "train LSTM 64, 50 steps, Adam", "networks", "LSTM_SYSTEMS", 1.0),
