@@ -240,8 +240,11 @@ def _fit(i: int, wanted: Input, array: np.ndarray) -> np.ndarray:
     if array.dtype.newbyteorder("=") != wanted.dtype or array.shape != wanted.shape:
         have, want = (f"{x.dtype}{list(x.shape)}" for x in (array, wanted))
         raise TypeError(f"plan: argument {i} is {have}, expected {want}")
+    flags = array.flags
     if not wanted.writeable:
+        if array.dtype == wanted.dtype and flags.c_contiguous and flags.aligned:
+            return array
         return np.array(array, wanted.dtype, order="C", ndmin=0)
-    if not (array.flags.c_contiguous and array.flags.aligned and array.flags.writeable):
+    if not (flags.c_contiguous and flags.aligned and flags.writeable):
         raise ValueError(f"plan: argument {i} is written to: it must be contiguous and writeable")
     return array

@@ -5,8 +5,8 @@ import threading
 import numpy as np
 import pytest
 
-from lucid.compiler.instructions import chunk_length
-from lucid.compiler.plan import Builder
+from lucid.compiler.instructions import Cell, Input, chunk_length
+from lucid.compiler.plan import Builder, _fit
 from tests.compiler import texts
 
 
@@ -340,3 +340,14 @@ def test_reductions_by_chunk_are_bitwise_equal_for_any_number_of_threads(kernels
     assert len(set(results)) == 1
     wanted = [part.sum(dtype=np.float64) for part in np.split(x, range(grain, n, grain))]
     np.testing.assert_allclose(np.frombuffer(results[0], np.float32), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_only_arrays_that_do_not_fit_are_copied():
+    """One strided argument of many once had all of them copied."""
+    wanted = Input(Cell(), np.dtype("float32"), (3, 4), False)
+    plain = np.ones((3, 4), np.float32)
+    assert _fit(0, wanted, plain) is plain
+    strided = np.ones((4, 3), np.float32).T
+    fitted = _fit(0, wanted, strided)
+    assert fitted.flags.c_contiguous and not np.shares_memory(fitted, strided)
+    np.testing.assert_array_equal(fitted, strided)
