@@ -82,17 +82,13 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[s
 
     def stacked(kind: str) -> dict[str, Any]:
         each = [dict(getattr(m, kind)()) for m in models]
-        return {name: stack([as_leaf(d[name]) for d in each]) for name in each[0]}
+        return {name: stack([d[name].detach() for d in each]) for name in each[0]}
 
     params = {
         name: x.detach().requires_grad_(each_requires_grad(models, name))
         for name, x in stacked("named_parameters").items()
     }
     return params, {name: x.detach() for name, x in stacked("named_buffers").items()}
-
-
-def as_leaf(x: Any) -> Any:
-    return x.detach()
 
 
 def each_requires_grad(models: Sequence[Module], name: str) -> bool:

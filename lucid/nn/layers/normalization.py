@@ -18,7 +18,7 @@ from lucid.nn.parameter import Parameter
 from lucid.ops.creation import ones, zeros
 
 
-def affine(module: Module, shape: Any, weight: bool, bias: bool, dtype: Any) -> None:
+def add_affine(module: Module, shape: Any, weight: bool, bias: bool, dtype: Any) -> None:
     """Give a module a factor of ones and a summand of zeros, or None in their place."""
     module.register_parameter("weight", Parameter(ones(shape, dtype=dtype)) if weight else None)
     module.register_parameter("bias", Parameter(zeros(shape, dtype=dtype)) if bias else None)
@@ -56,7 +56,7 @@ class RunningNorm(Module):
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = is_affine, track_running_stats
-        affine(self, (num_features,), is_affine, is_affine, dtype)
+        add_affine(self, (num_features,), is_affine, is_affine, dtype)
         tracked = track_running_stats
         self.register_buffer("running_mean", zeros(num_features, dtype=dtype) if tracked else None)
         self.register_buffer("running_var", ones(num_features, dtype=dtype) if tracked else None)
@@ -216,7 +216,8 @@ class LayerNorm(Module):
         shape = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
         self.normalized_shape, self.eps = tuple(shape), eps
         self.elementwise_affine = elementwise_affine
-        affine(self, self.normalized_shape, elementwise_affine, elementwise_affine and bias, dtype)
+        shifted = elementwise_affine and bias
+        add_affine(self, self.normalized_shape, elementwise_affine, shifted, dtype)
 
     def reset_parameters(self) -> None:
         """Give parameters their initial values."""
@@ -277,7 +278,7 @@ class GroupNorm(Module):
             )
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self.affine = affine
-        give_affine(self, (num_channels,), affine, dtype)
+        add_affine(self, (num_channels,), affine, affine, dtype)
 
     def reset_parameters(self) -> None:
         """Give parameters their initial values."""
@@ -288,10 +289,6 @@ class GroupNorm(Module):
 
     def extra_repr(self) -> str:
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
-
-
-def give_affine(module: Module, shape: Any, wanted: bool, dtype: Any) -> None:
-    affine(module, shape, wanted, wanted, dtype)
 
 
 class LocalResponseNorm(Applied):
