@@ -134,6 +134,69 @@ def positive(*shape):
     return real(*shape, low=0.5, high=2.0)
 
 
+def both(how):
+    """The same pooling, which always gives the indices too."""
+    return lambda *args, **kwargs: how(*args, **kwargs, return_indices=True)
+
+
+def fractional(axes, always=False):
+    """Graham's windows, plane by plane."""
+
+    def expected(x, window, size=None, ratio=None, return_indices=always, _random_samples=None):
+        sizes, window = x.shape[-axes:], each(window, axes)
+        size = each(size, axes) if ratio is None else [int(n * ratio) for n in sizes]
+        planes = x.reshape(-1, *sizes)
+        drawn = _random_samples.reshape(-1, axes)
+        values = np.zeros((len(planes), *size), x.dtype)
+        indices = np.zeros(values.shape, np.int64)
+        flat = np.arange(np.prod(sizes)).reshape(sizes)
+        for b, (plane, u) in enumerate(zip(planes, drawn)):
+            u = u[::-1] if axes == 2 else u
+            along = []
+            for n, k, m, v in zip(sizes, window, size, u):
+                step = (n - k) / (m - 1) if m > 1 else 0.0
+                first = [int((i + v) * step) - int(v * step) for i in range(m - 1)] + [n - k]
+                along.append([list(range(a, a + k)) for a in first])
+            for q, places in places_of(along):
+                box = plane[np.ix_(*places)].reshape(-1)
+                values[(b, *q)] = box.max()
+                indices[(b, *q)] = flat[np.ix_(*places)].reshape(-1)[box.argmax()]
+        shape = (*x.shape[:-axes], *size)
+        values, indices = values.reshape(shape), indices.reshape(shape)
+        return (values, indices) if return_indices else values
+
+    return expected
+
+
+def sample(*shape):
+    return real(*shape, low=0.0, high=1.0)
+
+
+def fractional_pooling(name):
+    """PyTorch's function, which takes a ratio for every axis."""
+
+    def call_it(torch, x, window, size=None, ratio=None, **options):
+        axes = int(name[name.index("pool") + 4])
+        ratio = None if ratio is None else (ratio,) * axes
+        return getattr(torch.nn.functional, name)(x, window, size, ratio, **options)
+
+    return call_it
+
+
+FRACTIONAL = {
+    2: [
+        call(apart(2, 2, 6, 7), 2, (3, 4), _random_samples=sample(2, 2, 2)),
+        call(apart(3, 7, 6), (2, 3), 4, _random_samples=sample(1, 3, 2)),
+        call(apart(1, 2, 8, 9), 2, None, 0.5, _random_samples=sample(1, 2, 2)),
+        call(apart(2, 1, 5, 5), 3, 1, _random_samples=sample(2, 1, 2)),
+    ],
+    3: [
+        call(apart(1, 2, 4, 5, 6), 2, (2, 3, 3), _random_samples=sample(1, 2, 3)),
+        call(apart(2, 5, 4, 4), (2, 1, 2), 2, _random_samples=sample(1, 2, 3)),
+    ],
+}
+
+
 ROWS = [
     Row(
         "nn.functional.max_pool1d",
@@ -302,5 +365,97 @@ ROWS = [
         unpooled(3),
         [call(real(1, 2, 1, 1, 1), index(1, 2, 1, 1, 1, high=8), 2)],
         refused=[bad(ShapeError, "max_unpool3d", real(2, 2), index(2, 2, high=2), 2)],
+    ),
+    Row(
+        "nn.functional.max_pool1d_with_indices",
+        both(largest(1)),
+        [call(apart(2, 3, 7), 2), call(apart(2, 3, 7), 3, 1, 1, ceil_mode=True)],
+        refused=[bad(ShapeError, "max_pool1d", real(4), 2)],
+    ),
+    Row(
+        "nn.functional.adaptive_max_pool1d_with_indices",
+        both(adaptive(1, np.max)),
+        [call(apart(2, 3, 7), 2), call(apart(2, 3, 7), 3)],
+        refused=[bad(DTypeError, "complex", complex_(2, 3, 7), 2)],
+    ),
+    Row(
+        "nn.functional.max_pool2d_with_indices",
+        both(largest(2)),
+        [call(apart(2, 5, 6), 2), call(apart(2, 5, 6), 3, 1, 1, ceil_mode=True)],
+        refused=[bad(ShapeError, "max_pool2d", real(4, 4), 2)],
+    ),
+    Row(
+        "nn.functional.adaptive_max_pool2d_with_indices",
+        both(adaptive(2, np.max)),
+        [call(apart(2, 5, 6), 2), call(apart(2, 5, 6), 3)],
+        refused=[bad(DTypeError, "complex", complex_(2, 5, 6), 2)],
+    ),
+    Row(
+        "nn.functional.max_pool3d_with_indices",
+        both(largest(3)),
+        [call(apart(2, 3, 4, 3), 2), call(apart(2, 3, 4, 3), 3, 1, 1, ceil_mode=True)],
+        refused=[bad(ShapeError, "max_pool3d", real(2, 2, 2), 2)],
+    ),
+    Row(
+        "nn.functional.adaptive_max_pool3d_with_indices",
+        both(adaptive(3, np.max)),
+        [call(apart(2, 3, 4, 3), 2), call(apart(2, 3, 4, 3), 3)],
+        refused=[bad(DTypeError, "complex", complex_(2, 3, 4, 3), 2)],
+    ),
+    Row(
+        "nn.functional.fractional_max_pool2d",
+        fractional(2),
+        FRACTIONAL[2],
+        refused=[
+            bad(ArgumentError, "one of them", real(1, 2, 5, 5), 2),
+            bad(ArgumentError, "between 0 and 1", real(1, 2, 5, 5), 2, output_ratio=1.5),
+            bad(ShapeError, "do not fit", real(1, 2, 5, 5), 3, 4),
+            bad(ShapeError, "_random_samples", real(1, 2, 5, 5), 2, 2, _random_samples=sample(3)),
+            bad(DTypeError, "int64", integer(1, 2, 5, 5), 2, 2),
+            bad(DTypeError, "complex", complex_(1, 2, 5, 5), 2, 2),
+        ],
+        torch=fractional_pooling("fractional_max_pool2d"),
+    ),
+    Row(
+        "nn.functional.fractional_max_pool2d_with_indices",
+        fractional(2, True),
+        FRACTIONAL[2],
+        refused=[
+            bad(ArgumentError, "one of them", real(1, 2, 5, 5), 2),
+            bad(ArgumentError, "between 0 and 1", real(1, 2, 5, 5), 2, output_ratio=1.5),
+            bad(ShapeError, "do not fit", real(1, 2, 5, 5), 3, 4),
+            bad(ShapeError, "_random_samples", real(1, 2, 5, 5), 2, 2, _random_samples=sample(3)),
+            bad(DTypeError, "int64", integer(1, 2, 5, 5), 2, 2),
+            bad(DTypeError, "complex", complex_(1, 2, 5, 5), 2, 2),
+        ],
+        torch=fractional_pooling("fractional_max_pool2d_with_indices"),
+    ),
+    Row(
+        "nn.functional.fractional_max_pool3d",
+        fractional(3),
+        FRACTIONAL[3],
+        refused=[
+            bad(ArgumentError, "one of them", real(1, 2, 5, 5, 5), 2),
+            bad(ArgumentError, "between 0 and 1", real(1, 2, 5, 5, 5), 2, output_ratio=1.5),
+            bad(ShapeError, "do not fit", real(1, 2, 5, 5, 5), 3, 4),
+            bad(ShapeError, "_random", real(1, 2, 5, 5, 5), 2, 2, _random_samples=sample(3)),
+            bad(DTypeError, "int64", integer(1, 2, 5, 5, 5), 2, 2),
+            bad(DTypeError, "complex", complex_(1, 2, 5, 5, 5), 2, 2),
+        ],
+        torch=fractional_pooling("fractional_max_pool3d"),
+    ),
+    Row(
+        "nn.functional.fractional_max_pool3d_with_indices",
+        fractional(3, True),
+        FRACTIONAL[3],
+        refused=[
+            bad(ArgumentError, "one of them", real(1, 2, 5, 5, 5), 2),
+            bad(ArgumentError, "between 0 and 1", real(1, 2, 5, 5, 5), 2, output_ratio=1.5),
+            bad(ShapeError, "do not fit", real(1, 2, 5, 5, 5), 3, 4),
+            bad(ShapeError, "_random", real(1, 2, 5, 5, 5), 2, 2, _random_samples=sample(3)),
+            bad(DTypeError, "int64", integer(1, 2, 5, 5, 5), 2, 2),
+            bad(DTypeError, "complex", complex_(1, 2, 5, 5, 5), 2, 2),
+        ],
+        torch=fractional_pooling("fractional_max_pool3d_with_indices"),
     ),
 ]

@@ -95,8 +95,32 @@ def axis_weights(n, m, scale, mode, corners):
     return out
 
 
+def smoothed(n, m, scale, mode, corners):
+    """The matrix (m, n) of a filter whose window is stretched by the scale, where that is over 1.
+
+    Pillow's: a window that reaches past the edge is cut there, and weights sum to 1. Of
+    align_corners PyTorch takes the scale alone, so corners do not fall on corners.
+    """
+    scale = (n - 1) / max(m - 1, 1) if corners else scale
+    wide = max(scale, 1.0)
+    reach = wide * (2 if mode == "bicubic" else 1)
+    out = np.zeros((m, n))
+    for i in range(m):
+        centre = scale * (i + 0.5)
+        for k in range(max(int(centre - reach + 0.5), 0), min(int(centre + reach + 0.5), n)):
+            t = (k + 0.5 - centre) / wide
+            out[i, k] = keys(t, -0.5) if mode == "bicubic" else max(0, 1 - abs(t))
+    return out / out.sum(1, keepdims=True)
+
+
 def resized(
-    x, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None
+    x,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=None,
+    recompute_scale_factor=None,
+    antialias=False,
 ):
     axes = x.ndim - 2
     if size is None:
@@ -116,7 +140,7 @@ def resized(
                 start, stop = i * n // m, -((-(i + 1) * n) // m)
                 weights[i, start:stop] = 1 / (stop - start)
         else:
-            weights = axis_weights(n, m, scale, mode, align_corners)
+            weights = (smoothed if antialias else axis_weights)(n, m, scale, mode, align_corners)
         x = np.moveaxis(np.moveaxis(x, axis, -1) @ weights.T, -1, axis)
     return x
 
@@ -267,6 +291,10 @@ ROWS = [
             call(real(1, 1, 4, 5), (6, 3), mode="bicubic", align_corners=True),
             call(real(1, 1, 2, 3, 3), (3, 4, 2), mode="trilinear"),
             call(real(1, 2, 5, 4), (2, 3), mode="area"),
+            call(real(1, 2, 7, 8), (3, 5), mode="bilinear", antialias=True),
+            call(real(1, 1, 4, 9), (6, 2), mode="bilinear", align_corners=True, antialias=True),
+            call(real(1, 2, 9, 5), (4, 8), mode="bicubic", antialias=True),
+            call(real(1, 1, 8, 9), scale_factor=0.4, mode="bicubic", antialias=True),
         ],
         refused=[
             bad(ArgumentError, "mode", real(1, 2, 3), 4, mode="cubic"),
@@ -274,6 +302,7 @@ ROWS = [
             bad(ShapeError, "for 2 axes", real(1, 2, 3), 4, mode="bilinear"),
             bad(ArgumentError, "align_corners", real(1, 2, 3), 4, align_corners=True),
             bad(DTypeError, "int64", integer(1, 2, 3), 4, mode="linear"),
+            bad(ArgumentError, "antialias", real(1, 2, 3), 4, mode="linear", antialias=True),
         ],
     ),
     Row(

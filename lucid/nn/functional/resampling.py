@@ -106,7 +106,7 @@ def resampled(
         at = (i + np.float32(0.5)) * step if mode == "nearest-exact" else i * step
         return take_axis(x, axis, np.minimum(np.floor(at).astype(np.int64), n - 1))
     if antialias:
-        weights = smoothing(n, m, (n - 1) / max(m - 1, 1) if corners else scale, mode, corners)
+        weights = smoothing(n, m, (n - 1) / max(m - 1, 1) if corners else scale, mode)
         return movedim(movedim(x, axis, -1) @ wrap(weights.astype(x.dtype)), -1, axis)
     at = i * ((n - 1) / max(m - 1, 1)) if corners else (i + 0.5) * scale - 0.5
     if mode != "bicubic":
@@ -136,10 +136,10 @@ def cubic(t: Any, a: float = -0.75) -> list[Any]:
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
-def smoothing(n: int, m: int, scale: float, mode: str, corners: bool) -> np.ndarray:
+def smoothing(n: int, m: int, scale: float, mode: str) -> np.ndarray:
     """Weights (n, m) of a filter that is stretched where the image shrinks, as in Pillow."""
     reach = (2.0 if mode == "bicubic" else 1.0) * max(scale, 1.0)
-    centre = scale * (np.arange(m) + 0.5) if not corners else scale * np.arange(m) + 0.5
+    centre = scale * (np.arange(m) + 0.5)
     first = np.maximum(np.floor(centre - reach + 0.5), 0)
     last = np.minimum(np.floor(centre + reach + 0.5), n)
     k = np.arange(n)[:, None]

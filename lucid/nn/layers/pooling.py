@@ -154,6 +154,28 @@ class AdaptiveAvgPool3d(Applied):
     settings = {"output_size": REQUIRED}
 
 
+class FractionalMaxPool2d(Applied):
+    """The greatest elements of windows over images that stand at random places."""
+
+    function = F.fractional_max_pool2d
+    settings = {
+        "kernel_size": REQUIRED,
+        "output_size": None,
+        "output_ratio": None,
+        "return_indices": False,
+        "_random_samples": None,
+    }
+    unshown = ("_random_samples",)
+
+
+class FractionalMaxPool3d(Applied):
+    """The greatest elements of windows over volumes that stand at random places."""
+
+    function = F.fractional_max_pool3d
+    settings = FractionalMaxPool2d.settings
+    unshown = ("_random_samples",)
+
+
 class Unpooling(Applied):
     """The inverse of max pooling: elements at their indices, zeros elsewhere."""
 
