@@ -381,38 +381,42 @@ compile = jit
 _hot.install()
 
 _LATER = {"distributions", "fft", "linalg", "nn", "optim", "special", "utils"}
-_LINALG = {
-    "cholesky_solve", "det", "inverse", "logdet", "matrix_exp", "matrix_power", "pinverse",
-    "slogdet",
+_NAMES_OF = {
+    "linalg": {
+        "cholesky_solve", "det", "inverse", "logdet", "matrix_exp", "matrix_power", "pinverse",
+        "slogdet",
+    },
+    "linalg.older": {
+        "cholesky", "cholesky_inverse", "lu", "lu_solve", "lu_unpack", "pca_lowrank", "qr", "svd",
+        "svd_lowrank", "triangular_solve",
+    },
+    "linalg.reflections": {"orgqr", "ormqr"},
+    "random": {"binomial", "poisson"},
+    "spectrograms": {"istft", "stft"},
+    "nn.functional": {
+        "adaptive_avg_pool1d", "alpha_dropout", "avg_pool1d", "bilinear", "celu", "celu_",
+        "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+        "conv_transpose3d", "cosine_similarity", "dropout", "feature_alpha_dropout", "group_norm",
+        "hardshrink", "layer_norm", "max_pool1d", "max_pool2d", "max_pool3d", "pairwise_distance",
+        "pixel_shuffle", "pixel_unshuffle", "prelu", "rms_norm", "rrelu", "rrelu_", "selu",
+        "selu_", "threshold", "threshold_",
+    },
 }  # fmt: skip
-
-_DRAWS = {"binomial", "poisson"}
-
-_FUNCTIONAL = {
-    "adaptive_avg_pool1d", "alpha_dropout", "avg_pool1d", "bilinear", "celu", "celu_",
-    "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-    "conv_transpose3d", "cosine_similarity", "dropout", "feature_alpha_dropout", "group_norm",
-    "hardshrink", "layer_norm", "max_pool1d", "max_pool2d", "max_pool3d", "pairwise_distance",
-    "pixel_shuffle", "pixel_unshuffle", "prelu", "rms_norm", "rrelu", "rrelu_", "selu", "selu_",
-    "threshold", "threshold_",
-}  # fmt: skip
+_HOME = {name: module for module, names in _NAMES_OF.items() for name in names}
 
 
 def __getattr__(name: str) -> _Any:
     """The parts of the package that `import lucid` leaves until they are first used."""
     if name in _LATER:
         return _importlib.import_module(f"lucid.{name}")
-    if name in _LINALG:
-        return getattr(_importlib.import_module("lucid.linalg"), name)
-    if name in _DRAWS:
-        return getattr(random, name)
-    if name in _FUNCTIONAL:
-        return getattr(_importlib.import_module("lucid.nn.functional"), name)
+    if name in _HOME:
+        return getattr(_importlib.import_module(f"lucid.{_HOME[name]}"), name)
     raise AttributeError(f"module 'lucid' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER, *_LINALG, *_DRAWS, *_FUNCTIONAL})
+    return sorted({*globals(), *_LATER, *_HOME})
+
 
 __all__ = [
     "Generator",
@@ -499,6 +503,8 @@ __all__ = [
     "cfloat",
     "chain_matmul",
     "channel_shuffle",
+    "cholesky",
+    "cholesky_inverse",
     "cholesky_solve",
     "chunk",
     "clamp",
@@ -662,6 +668,7 @@ __all__ = [
     "isneginf",
     "isposinf",
     "isreal",
+    "istft",
     "jit",
     "kaiser_window",
     "kron",
@@ -695,6 +702,9 @@ __all__ = [
     "logsumexp",
     "long",
     "lt",
+    "lu",
+    "lu_solve",
+    "lu_unpack",
     "manual_seed",
     "masked_fill",
     "masked_scatter",
@@ -745,9 +755,12 @@ __all__ = [
     "numel",
     "ones",
     "ones_like",
+    "orgqr",
+    "ormqr",
     "outer",
     "pad",
     "pairwise_distance",
+    "pca_lowrank",
     "pdist",
     "permute",
     "pi",
@@ -766,6 +779,7 @@ __all__ = [
     "promote_types",
     "psi",
     "put",
+    "qr",
     "quantile",
     "rad2deg",
     "radians",
@@ -833,9 +847,12 @@ __all__ = [
     "stack",
     "std",
     "std_mean",
+    "stft",
     "sub",
     "subtract",
     "sum",
+    "svd",
+    "svd_lowrank",
     "swapaxes",
     "swapdims",
     "t",
@@ -855,6 +872,7 @@ __all__ = [
     "transpose",
     "trapezoid",
     "trapz",
+    "triangular_solve",
     "tril",
     "tril_indices",
     "triu",

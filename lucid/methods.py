@@ -8,6 +8,7 @@ from lucid.attributes import Attributes, Casts
 from lucid.filling import Filling
 from lucid.in_place import InPlace
 from lucid.ir.tape import Traced
+from lucid.later_methods import Later
 from lucid.ops import (
     adding_products,
     arithmetic,
@@ -50,18 +51,6 @@ from lucid.ops import (
     trigonometric,
 )
 from lucid.ops.softmax import log_softmax, softmax
-
-
-def from_linalg(name: str) -> Any:
-    """A method that is a function of `lucid.linalg`, which is imported when it is first called."""
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        from lucid import linalg
-
-        return getattr(linalg, name)(self, *args, **kwargs)
-
-    method.__name__, method.__doc__ = name, f"`lucid.linalg.{name}` of this tensor."
-    return method
 
 
 class Elements(Traced):
@@ -381,16 +370,6 @@ class Summaries(Traced):
     outer = ger = products.outer
     tensordot = products.tensordot
     kron = products.kron
-
-    cholesky = from_linalg("cholesky")
-    cholesky_solve = from_linalg("cholesky_solve")
-    det = from_linalg("det")
-    inverse = from_linalg("inv")
-    logdet = from_linalg("logdet")
-    matrix_exp = from_linalg("matrix_exp")
-    matrix_power = from_linalg("matrix_power")
-    pinverse = from_linalg("pinv")
-    slogdet = from_linalg("slogdet")
     addmm = adding_products.addmm
     addmv = adding_products.addmv
     addr = adding_products.addr
@@ -399,7 +378,7 @@ class Summaries(Traced):
     cross = adding_products.cross
 
 
-class Methods(Elements, InPlace, Filling, Arrangement, Summaries, Attributes, Casts):
+class Methods(Elements, InPlace, Filling, Arrangement, Summaries, Later, Attributes, Casts):
     """All named methods of Tensor, by families."""
 
     __slots__ = ()

@@ -39,8 +39,9 @@ DTYPES = {
 # second operand and polygamma the order. The others look their function up when they are called.
 DIFFERENT = {"detach", "polygamma", "where"}
 LOOKED_UP = {
-    "bernoulli", "multinomial", "cholesky_solve", "det", "inverse", "logdet", "matrix_exp",
-    "matrix_power", "pinverse", "slogdet",
+    "bernoulli", "cholesky", "cholesky_inverse", "cholesky_solve", "det", "hardshrink", "inverse",
+    "istft", "logdet", "lu", "lu_solve", "matrix_exp", "matrix_power", "multinomial", "orgqr",
+    "ormqr", "pinverse", "prelu", "qr", "slogdet", "stft", "svd", "triangular_solve",
 }  # fmt: skip
 # In-place methods that only make sense in place: they overwrite what was there.
 ALONE = {

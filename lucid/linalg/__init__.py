@@ -17,6 +17,7 @@ from lucid.linalg.products import (
     vander,
     vecdot,
 )
+from lucid.linalg.reflections import householder_product
 from lucid.linalg.solving import (
     cholesky_solve,
     inv,
@@ -47,6 +48,7 @@ __all__ = [
     "eigh",
     "eigvals",
     "eigvalsh",
+    "householder_product",
     "inv",
     "inv_ex",
     "logdet",

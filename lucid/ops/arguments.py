@@ -14,6 +14,7 @@ import numpy as np
 
 from lucid.errors import ArgumentError, LucidError
 from lucid.ir.source import at_line
+from lucid.ir.tape import TRACE, is_recording
 
 F = TypeVar("F", bound=Callable[..., Any])
 MISUSE = (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, MemoryError)
@@ -54,3 +55,9 @@ def shown(x: Any) -> str:
         return f"array of {x.dtype} {x.shape}"
     text = repr(x)
     return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def known_array(x: Any) -> np.ndarray | None:
+    """The values of `x` where reading them fixes nothing: outside of every trace."""
+    traced = x.node is not None and x.node.flags & TRACE
+    return None if x.value is None or traced or is_recording() else x.value

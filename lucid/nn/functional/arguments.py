@@ -8,7 +8,8 @@ import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.source import at_line
-from lucid.ir.tape import TRACE, Traced, is_recording
+from lucid.ir.tape import Traced
+from lucid.ops.arguments import known_array as known_array
 from lucid.ops.promote import as_tensor, cast, get_default_dtype, result_type
 
 REDUCTIONS = ("none", "mean", "sum")
@@ -90,9 +91,3 @@ def same_shape(name: str, what: str, x: Any, y: Any) -> None:
     if x.shape != y.shape:
         facts = f"{what} of shapes {x.shape} and {y.shape}; they are equal"
         raise ShapeError(f"{name}: {facts}{at_line()}")
-
-
-def known_array(x: Any) -> np.ndarray | None:
-    """The values of `x` where reading them fixes nothing: outside of every trace."""
-    traced = x.node is not None and x.node.flags & TRACE
-    return None if x.value is None or traced or is_recording() else x.value

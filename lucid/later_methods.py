@@ -1,0 +1,48 @@
+"""The methods of Tensor whose functions lie in parts of the package that are imported on demand."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from lucid.ir.tape import Traced
+
+
+def function_of(module: str, name: str) -> Any:
+    """A method that is `lucid.<module>.<name>`, which is imported when it is first called."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(importlib.import_module(f"lucid.{module}"), name)(self, *args, **kwargs)
+
+    method.__name__, method.__doc__ = name, f"`{name}` of this tensor."
+    return method
+
+
+class Later(Traced):
+    """Linear algebra, spectrograms and activations, looked up when they are called."""
+
+    __slots__ = ()
+
+    cholesky = function_of("linalg", "cholesky")
+    cholesky_inverse = function_of("linalg.older", "cholesky_inverse")
+    cholesky_solve = function_of("linalg", "cholesky_solve")
+    det = function_of("linalg", "det")
+    inverse = function_of("linalg", "inv")
+    logdet = function_of("linalg", "logdet")
+    lu = function_of("linalg.older", "lu")
+    lu_solve = function_of("linalg.older", "lu_solve")
+    matrix_exp = function_of("linalg", "matrix_exp")
+    matrix_power = function_of("linalg", "matrix_power")
+    orgqr = function_of("linalg.reflections", "orgqr")
+    ormqr = function_of("linalg.reflections", "ormqr")
+    pinverse = function_of("linalg", "pinv")
+    qr = function_of("linalg.older", "qr")
+    slogdet = function_of("linalg", "slogdet")
+    svd = function_of("linalg.older", "svd")
+    triangular_solve = function_of("linalg.older", "triangular_solve")
+
+    istft = function_of("spectrograms", "istft")
+    stft = function_of("spectrograms", "stft")
+
+    hardshrink = function_of("nn.functional", "hardshrink")
+    prelu = function_of("nn.functional", "prelu")

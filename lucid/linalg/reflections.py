@@ -1,0 +1,79 @@
+"""Products of Householder's reflections, as LAPACK packs them: H₁ ⋯ H_k with Hᵢ = 1 - τᵢ vᵢ vᵢᴴ.
+
+vᵢ is 0 before its i-th element, which is 1, and stands in column i of a matrix from there on. The
+product is 1 - V T Vᴴ with T = D (1 + S D)⁻¹, D = diag(τ), S what VᴴV has above its diagonal: three
+matrix products and one triangular solve.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ShapeError
+from lucid.ir.source import at_line
+from lucid.linalg.arguments import expanded, matrix, outer_shape
+from lucid.linalg.solving import solve_triangular
+from lucid.ops.arguments import explained
+from lucid.ops.contraction import adjoint_matrix
+from lucid.ops.diagonals import tril, triu
+from lucid.ops.matrices import constant
+from lucid.ops.promote import as_tensor, promote
+from lucid.ops.ties import column, row
+
+
+def vectors(name: str, A: Any, tau: Any) -> tuple[Any, Any]:
+    """The columns vᵢ and the numbers τᵢ of one dtype, after their checks."""
+    A, tau = promote(matrix(name, A, square=False), as_tensor(tau), floating=True)
+    m, n = A.shape[-2:]
+    k = tau.shape[-1] if tau.ndim else -1
+    if tau.shape[:-1] != A.shape[:-2] or not 0 <= k <= n <= m:
+        facts = f"a matrix of {A.shape} with tau of {tau.shape}; (..., m, n) goes with (..., k)"
+        raise ShapeError(f"{name}: {facts} for k ≤ n ≤ m{at_line()}")
+    return tril(A[..., :k], -1) + constant(np.eye(m, k), A), tau
+
+
+def reflected(v: Any, tau: Any, x: Any, adjoint: bool = False) -> Any:
+    """Q x, or Qᴴ x, for Q = H₁ ⋯ H_k."""
+    above = triu(adjoint_matrix(v) @ v, 1) * row(tau)
+    inner = adjoint_matrix(v) @ x
+    if adjoint:
+        scaled = column(tau.conj()) * inner
+        lower = adjoint_matrix(above)
+        return x - v @ solve_triangular(lower, scaled, upper=False, unitriangular=True)
+    turned = solve_triangular(above, inner, upper=True, unitriangular=True)
+    return x - v @ (column(tau) * turned)
+
+
+@explained
+def householder_product(A: Any, tau: Any) -> Any:
+    """The first n columns of H₁ ⋯ H_k, from the m × n matrix and the k numbers that hold them.
+
+    >>> import lucid
+    >>> lucid.linalg.householder_product(lucid.tensor([[0.0], [1.0]]), lucid.tensor([1.0]))
+    Tensor([[ 0.],
+            [-1.]])
+    """
+    v, tau = vectors("householder_product", A, tau)
+    m, n = as_tensor(A).shape[-2:]
+    return reflected(v, tau, constant(np.eye(m, n), v))
+
+
+orgqr = householder_product
+
+
+@explained
+def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False) -> Any:
+    """Q `other` for the whole Q = H₁ ⋯ H_k: Qᴴ if `transpose`, `other` Q if not `left`."""
+    v, tau = vectors("ormqr", input, tau)
+    v, other = promote(v, matrix("ormqr", other, square=False))
+    x = other if left else adjoint_matrix(other)
+    if x.shape[-2] != v.shape[-2]:
+        side = "rows" if left else "columns"
+        facts = f"Q has {v.shape[-2]} rows and columns, the other matrix {x.shape[-2]} {side}"
+        raise ShapeError(f"ormqr: {facts}{at_line()}")
+    outer = outer_shape("ormqr", v, x)
+    v, x, tau = expanded(v, outer), expanded(x, outer), expanded(tau, outer, 1)
+    y = reflected(v, tau, x, adjoint=bool(transpose) == bool(left))
+    return y if left else adjoint_matrix(y)
