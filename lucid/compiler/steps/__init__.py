@@ -20,7 +20,7 @@ STEPS = {
     "Concatenate": "steps.joining.ConcatenateStep",
     "Convolution": "steps.convolving.ConvolutionStep",
     "ConvolutionTranspose": "steps.convolving.ConvolutionTransposeStep",
-    "ConvolutionWeight": "steps.correlating.ConvolutionWeightStep",
+    "ConvolutionWeight": "steps.weighing.ConvolutionWeightStep",
     "Copy": "steps.joining.CopyStep",
     "Cummax": "steps.scanning.RunningExtremumStep",
     "Cummin": "steps.scanning.RunningExtremumStep",

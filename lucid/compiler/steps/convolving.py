@@ -1,9 +1,9 @@
 """Convolutions: products of packed weights with the windows of a tile that lies in the cache.
 
-A kernel multiplies `rows` channels of the result by `columns` vectors of places at a time, all of
-them in registers, and reads each vector of the tile once for all of them: there are no windows in
-memory, only the tile. An input's gradient is a convolution for each residue of the places modulo
-the stride; a weight's gradient multiplies tiles with tiles, in parts that are added at the end.
+A kernel multiplies blocks of results by places (`blocks`), all of them in registers, and reads each
+vector of the tile once for all of them: there are no windows in memory, only the tile. An input's
+gradient is a convolution for each residue of the places modulo the stride; a weight's gradient
+multiplies tiles with tiles, in parts that are added at the end.
 """
 
 from __future__ import annotations
@@ -20,19 +20,30 @@ import numpy as np
 from lucid.compiler.arrays import Array
 from lucid.compiler.kernels import TextKernel
 from lucid.compiler.plan import Builder
+from lucid.compiler.steps.blocks import (
+    Block,
+    block_of,
+    multiply_panels,
+    multiply_rows,
+    sums_space,
+    write_panels,
+    write_rows,
+)
 from lucid.compiler.steps.building import fill, label_of
-from lucid.compiler.steps.loops import Int, Loops, Pointer, Variable
+from lucid.compiler.steps.loops import Loops
 from lucid.compiler.steps.packing import PackWork
 from lucid.compiler.steps.windows import (
     CHUNKS,
+    COPY_NS,
+    FLOPS_PER_NS,
     LANES,
     LOCAL_BYTES,
     WORDS,
     Axis,
+    GatherWork,
     Windows,
     copy_tile,
     forward_axis,
-    kinds,
     shared_words,
     starts,
     table,
@@ -41,24 +52,13 @@ from lucid.ir.graph import Equation
 from lucid.ir.types import SHORT_NAMES, Type
 
 Three = tuple[int, int, int]
-FLOPS_PER_NS = {"f32": 60.0, "f64": 30.0}
 PARTED_NS = 100_000  # a step that takes less is not cut for more threads
-COPY_NS = 0.1  # estimated, for an element of a tile
 
 CONVOLVE_WORDS = (
     *WORDS, "weights", "out", "rows", "row_table", "blocks", "block_bytes", "results",
     "vectors", "vector_table", "lanes", "images", "images_each", "image_bytes",
-    "parts", "blocks_each", "blocks_held", "on", "og", "om", "o0", "o1", "o2",
+    "spots", "blocks_each", "blocks_held", "on", "og", "om", "o0", "o1", "o2",
 )  # fmt: skip
-
-
-@lru_cache(maxsize=1)
-def registers() -> int:
-    """How many sums a kernel may hold: 32 vector registers, or 16."""
-    from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
-
-    wide = ("AVX512VL", "AVX512_SKX", "ASIMD", "NEON")
-    return 24 if any(_multiarray_umath.__cpu_features__.get(name) for name in wide) else 12
 
 
 def spatial(values: Sequence[int], missing: int) -> Three:
@@ -74,26 +74,35 @@ def grouped(array: Array, groups: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=256)
-def convolve_kernel(dtype: str, rows: int, columns: int, dense: bool) -> TextKernel:
-    """Units are tiles of groups of images."""
-    name = f"convolve_{dtype}_{rows}_{columns}_{'dense' if dense else 'apart'}"
+def convolve_kernel(dtype: str, block: Block, dense: bool, gathered: bool) -> TextKernel:
+    """Units are parts of the results for tiles of groups of images."""
+    name = f"convolve_{dtype}_{block}_{'dense' if dense else 'apart'}"
+    name += "_gathered" if gathered else ""
     code = Loops(name)
     a = shared_words(code, CONVOLVE_WORDS)
     source, out = code.pointer(WORDS.index("source")), code.pointer(CONVOLVE_WORDS.index("out"))
-    chunk = code.lo // a["grain"]
-    local = code.pointer(WORDS.index("local")).at(chunk * a["chunk_bytes"])
+    local = code.pointer(WORDS.index("local"))
+    if not gathered:
+        local = local.at(code.lo // a["grain"] * a["chunk_bytes"])
     places, offsets = table(code, a, "vector_table"), table(code, a, "row_table")
-    multiply(code, dtype, rows, columns)
-    sums = code.space(f"[{rows * columns} x {kinds(dtype)[2]}]")
+    if block.panels:
+        multiply_panels(code, dtype, block, apart=16, start=False)
+    else:
+        multiply_rows(code, dtype, block)
+    sums = sums_space(code, dtype, block)
     with code.loop(code.lo, code.hi) as unit:
         tiles = a["n0"] * a["n1"] * a["n2"]
-        part, place = unit % a["parts"], unit // a["parts"]
-        first, some = starts(code, a, place % tiles), place // tiles
+        part, spot = unit // a["spots"], unit % a["spots"]
+        first, some = starts(code, a, spot % tiles), spot // tiles
         n = (some // a["groups"] * a["images_each"]).min(a["images"] - a["images_each"])
         g = some % a["groups"]
-        with code.loop(0, a["images_each"]) as b:
-            begin = source.at((n + b) * a["sn"] + g * a["sg"])
-            copy_tile(code, a, dtype, begin, local.at(b * a["image_bytes"]), first, "0.0")
+        here = local
+        if gathered:
+            here = local.at(((n * a["groups"] + g) * tiles + spot % tiles) * a["chunk_bytes"])
+        else:
+            with code.loop(0, a["images_each"]) as b:
+                begin = source.at((n + b) * a["sn"] + g * a["sg"])
+                copy_tile(code, a, dtype, begin, local.at(b * a["image_bytes"]), first, "0.0")
         target = n * a["on"] + g * a["og"]
         for i in range(3):
             target = target + first[i] * a[f"o{i}"]
@@ -104,77 +113,18 @@ def convolve_kernel(dtype: str, rows: int, columns: int, dense: bool) -> TextKer
         end_block = (begin_block + a["blocks_each"]).min(a["blocks"])
         with (
             code.loop(begin_block, end_block, a["blocks_held"]) as held,
-            code.loop(0, a["vectors"], columns) as v,
-            code.loop(held, (held + a["blocks_held"]).min(end_block)) as block,
+            code.loop(0, a["vectors"], block.columns) as v,
+            code.loop(held, (held + a["blocks_held"]).min(end_block)) as number,
         ):
-            given = [weights.at(block * a["block_bytes"]), local, places.at(v * 16), offsets]
-            passed = ", ".join(f"ptr {p.name}" for p in [*given, sums])
+            given = [weights.at(number * a["block_bytes"]), here, places.at(v * 16), offsets, sums]
+            passed = ", ".join(f"ptr {p.name}" for p in given)
             code.line(f"call void @multiply({passed}, i64 {a['rows'].name})")
-            write_out(code, a, dtype, sums, (rows, columns), dense, out.at(target), v, block * rows)
+            m, to = number * block.rows, out.at(target)
+            if block.panels:
+                write_panels(code, a, dtype, sums, block, to, v, m)
+            else:
+                write_rows(code, a, dtype, sums, block, dense, to, v, m)
     return TextKernel(name, code.text())
-
-
-def multiply(code: Loops, dtype: str, rows: int, columns: int) -> None:
-    """The sums of products of a block of weights with some vectors of places."""
-    _, item, vector = kinds(dtype)
-    names = ("weights", "local", "places", "offsets", "sums")
-    inner = code.inner("multiply", ", ".join(f"ptr noalias %{n}" for n in names) + ", i64 %n")
-    weights, local, places, offsets, out = (Pointer(inner, f"%{n}") for n in names)
-    begins = [local.at(inner.load_int(places.at(j * 16))) for j in range(columns)]
-    sums = [[Variable(inner, vector) for _ in range(columns)] for _ in range(rows)]
-    for each in itertools.chain.from_iterable(sums):
-        each.set("zeroinitializer")
-    with inner.loop(0, Int(inner, "%n")) as k:
-        offset = inner.load_int(offsets.at(k * 8))
-        xs = [inner.load(vector, begin.at(offset), item) for begin in begins]
-        for i, row in enumerate(sums):
-            w = splat(inner, dtype, weights.at(k * (rows * item)).at(i * item))
-            for x, total in zip(xs, row):
-                total.set(multiply_add(inner, vector, w, x, total.get()))
-    keep(inner, vector, sums, out)
-
-
-def keep(inner: Loops, vector: str, sums: list[list[Variable]], out: Pointer) -> None:
-    for i, total in enumerate(itertools.chain.from_iterable(sums)):
-        inner.store(vector, total.get(), out.at(32 * i), 32)
-
-
-def splat(code: Loops, dtype: str, address: Pointer) -> str:
-    element, item, vector = kinds(dtype)
-    one = code.load(element, address, item)
-    first = code.write(f"insertelement {vector} poison, {element} {one}, i64 0")
-    mask = f"<{LANES[dtype]} x i32> zeroinitializer"
-    return code.write(f"shufflevector {vector} {first}, {vector} poison, {mask}")
-
-
-def multiply_add(code: Loops, vector: str, x: str, y: str, total: str) -> str:
-    product = code.write(f"fmul contract {vector} {x}, {y}")
-    return code.write(f"fadd contract {vector} {total}, {product}")
-
-
-def write_out(
-    code: Loops,
-    a: dict[str, Int],
-    dtype: str,
-    sums: Pointer,
-    block: tuple[int, int],
-    dense: bool,
-    out: Pointer,
-    v: Int,
-    m: Int,
-) -> None:
-    element, item, vector = kinds(dtype)
-    places = table(code, a, "vector_table")
-    rows, columns = block
-    with code.loop(0, (a["results"] - m).min(rows)) as i, code.loop(0, columns) as j:
-        total = sums.at((i * columns + j) * 32)
-        target = out.at((m + i) * a["om"] + code.load_int(places.at((v + j) * 16 + 8)))
-        if dense:
-            code.store(vector, code.load(vector, total, 32), target, item)
-        else:
-            with code.loop(0, a["lanes"]) as lane:
-                one = code.load(element, total.at(lane * item), item)
-                code.store(element, one, target.at(lane * a["o2"]), item)
 
 
 @dataclass(eq=False)
@@ -189,7 +139,7 @@ class ConvolveWork:
     local: Array
     grain: int
     label: str
-    block: tuple[int, int]
+    block: Block
     images_each: int
     parts: int
 
@@ -198,54 +148,55 @@ class ConvolveWork:
         return min(self.windows.lanes, self.windows.tile[2])
 
     @property
+    def gathered(self) -> bool:
+        """Have the tiles been copied by a step of their own?"""
+        return self.parts > 1
+
+    @property
     def kernel(self) -> TextKernel:
-        dense = self.lanes == self.windows.lanes and self.strides[5] == 1
-        return convolve_kernel(self.windows.dtype, *self.block, dense)
+        w, block = self.windows, self.block
+        dense = self.lanes == w.lanes and self.strides[5] == 1 and not block.panels
+        return convolve_kernel(w.dtype, block, dense, self.gathered)
 
     def kernels(self) -> Sequence[Any]:
         return (self.kernel,)
 
+    def vectors(self, image_bytes: int, apart: Sequence[int]) -> np.ndarray:
+        """For each vector of places, or each place, how far it is in the tiles and the result."""
+        w = self.windows
+        of_image = w.places if self.block.panels else w.vectors
+        one = np.array(of_image(tuple(apart[3:])), np.int64)
+        images = np.arange(self.images_each)[:, None, None] * np.array([image_bytes, apart[0]])
+        found = (images + one).reshape(-1, 2)
+        return np.concatenate([found, np.repeat(found[-1:], -len(found) % self.block.columns, 0)])
+
     def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
-        w, (rows, columns) = self.windows, self.block
+        w, rows, parts = self.windows, self.block.rows, self.parts
         apart = [stride * w.item for stride in self.strides]
         image_bytes = w.channels * w.channel_bytes
-        vectors = [
-            (here + b * image_bytes, there + b * apart[0])
-            for b in range(self.images_each)
-            for here, there in w.vectors(tuple(apart[3:]))
-        ]
-        vectors += [vectors[-1]] * (-len(vectors) % columns)
-        offsets = w.rows
+        if self.gathered:
+            image_bytes = self.local.shape[-1] * w.groups * w.tiles
+        vectors, offsets = self.vectors(image_bytes, apart), w.rows
+        blocks, block_bytes = math.ceil(self.results / rows), len(offsets) * rows * w.item
+        spots = math.ceil(w.images / self.images_each) * w.groups * w.tiles
         values = w.words(builder, self.local, self.grain)
         values |= {
             "weights": self.weights.address, "out": self.out.address, "rows": len(offsets),
-            "row_table": builder.constant(offsets), "blocks": math.ceil(self.results / rows),
-            "block_bytes": len(offsets) * rows * w.item, "results": self.results,
-            "vectors": len(vectors), "vector_table": builder.constant(np.array(vectors, np.int64)),
-            "lanes": self.lanes, "images": w.images, "images_each": self.images_each,
-            "image_bytes": image_bytes, **dict(zip(("on", "og", "om", "o0", "o1", "o2"), apart)),
+            "row_table": builder.constant(offsets), "blocks": blocks, "block_bytes": block_bytes,
+            "results": self.results, "vectors": len(vectors),
+            "vector_table": builder.constant(vectors), "lanes": self.lanes, "images": w.images,
+            "images_each": self.images_each, "image_bytes": image_bytes, "spots": spots,
+            "blocks_each": math.ceil(blocks / parts),
+            "blocks_held": max(1, LOCAL_BYTES // block_bytes),
+            **dict(zip(("on", "og", "om", "o0", "o1", "o2"), apart)),
         }  # fmt: skip
-        flops = 2.0 * len(offsets) * self.results * len(vectors) * w.lanes
-        each, parts = math.ceil(math.ceil(self.results / rows) / self.parts), self.parts
-        held = max(1, LOCAL_BYTES // (len(offsets) * rows * w.item))
-        values |= {"parts": parts, "blocks_each": each, "blocks_held": held}
-        copied = self.images_each * w.local_bytes / w.item
-        cost = flops / parts / FLOPS_PER_NS[w.dtype] + COPY_NS * copied
+        places = len(vectors) * (1 if self.block.panels else w.lanes)
+        cost = 2.0 * len(offsets) * self.results * places / parts / FLOPS_PER_NS[w.dtype]
+        if not self.gathered:
+            cost += COPY_NS * self.images_each * w.local_bytes / w.item
         args = [values[name] for name in CONVOLVE_WORDS]
-        extent = math.ceil(w.images / self.images_each) * w.groups * w.tiles * parts
-        builder.call(kernels[self.kernel.key], args, extent, cost, self.grain, label=self.label)
-
-
-def block_of(results: int, vectors: int) -> tuple[int, int]:
-    """Rows and columns of the block in registers, with as little as possible done for nothing."""
-    most, found = registers(), []
-    for rows in range(1, min(results, 8) + 1):
-        for columns in range(1, min(most // rows, 8) + 1):
-            done = -(-results // rows) * rows * (-(-vectors // columns) * columns)
-            loads = (1 / rows + 1 / columns) / 2  # for each product
-            idle = max(1.0, 8 / (rows * columns))  # sums that wait for themselves
-            found.append((done * max(idle, 0.75 + loads), -rows * columns, rows, columns))
-    return min(found)[2:]
+        kernel = kernels[self.kernel.key]
+        builder.call(kernel, args, spots * parts, cost, self.grain, label=self.label)
 
 
 def scratch(layout: Any, nbytes: int, extent: int) -> tuple[Array, int]:
@@ -268,21 +219,24 @@ def convolution(
     label: str,
 ) -> list[Any]:
     """The work of one convolution; `weights` is read as (G, M, C, three axes) of these strides."""
-    block = block_of(shape[1], windows.all_vectors)
-    blocks = math.ceil(shape[1] / block[0])
-    laid_out = (shape[0], blocks, *shape[2:], block[0])
+    w, terms = windows, math.prod(shape[2:])
+    block = block_of(w.dtype, shape[1], w.all_places, w.all_vectors, terms)
+    blocks = math.ceil(shape[1] / block.rows)
+    laid_out = (shape[0], blocks, terms, block.rows)
     held = layout.workspace("weights", Type(weights.type.dtype, laid_out))
-    images = together(windows, len(windows.rows) * shape[1] * windows.item)
-    extent = math.ceil(windows.images / images) * windows.groups * windows.tiles
-    parts = 1 if windows.work < PARTED_NS else min(blocks, max(1, CHUNKS // extent))
+    images = together(w, terms * shape[1] * w.item)
+    spots = math.ceil(w.images / images) * w.groups * w.tiles
+    parts = 1 if w.work < PARTED_NS else min(blocks, max(1, CHUNKS // spots))
     parts = math.ceil(blocks / math.ceil(blocks / parts))
-    local, grain = scratch(layout, images * windows.local_bytes, extent * parts)
-    return [
-        PackWork(weights, shape, strides, held, label),
-        ConvolveWork(
-            windows, held, out, out_strides, shape[1], local, grain, label, block, images, parts
-        ),
-    ]
+    work: list[Any] = [PackWork(weights, shape, strides, held, label)]
+    if parts > 1:
+        gathered = GatherWork.of(layout, w, label)
+        work.append(gathered)
+        local, grain = gathered.local, math.ceil(spots * parts / CHUNKS)
+    else:
+        local, grain = scratch(layout, images * w.local_bytes, spots)
+    rest = (local, grain, label, block, images, parts)
+    return [*work, ConvolveWork(w, held, out, out_strides, shape[1], *rest)]
 
 
 def together(windows: Windows, weight_bytes: int) -> int:

@@ -1,4 +1,4 @@
-"""The gradient of a convolution's weights: tiles of the input times tiles of the cotangent.
+"""The gradient of a convolution's weights by rows: tiles of the input times those of the cotangent.
 
 For some images at a time both tiles are copied into local memory, the cotangent with zeros where
 another tile has its places, so that an element of the result is one long product of vectors. A
@@ -19,22 +19,12 @@ import numpy as np
 from lucid.compiler.arrays import Array
 from lucid.compiler.kernels import TextKernel
 from lucid.compiler.plan import Builder
-from lucid.compiler.steps.building import label_of
-from lucid.compiler.steps.convolving import (
-    COPY_NS,
-    FLOPS_PER_NS,
-    grouped,
-    joined,
-    keep,
-    known,
-    multiply_add,
-    registers,
-    scratch,
-    spatial,
-    work_of,
-)
+from lucid.compiler.steps.blocks import Block, keep, multiply_add, registers
+from lucid.compiler.steps.convolving import scratch
 from lucid.compiler.steps.loops import Int, Loops, Pointer, Variable
 from lucid.compiler.steps.windows import (
+    COPY_NS,
+    FLOPS_PER_NS,
     LANES,
     LOCAL_BYTES,
     WORDS,
@@ -42,19 +32,18 @@ from lucid.compiler.steps.windows import (
     copy_row,
     copy_tile,
     fill_row,
-    forward_axis,
     kinds,
     shared_words,
     starts,
     table,
 )
-from lucid.ir.graph import Equation
 from lucid.ir.types import Type
 
 LENGTH = 96  # vectors of a product, at least, where there are so many
 PARTS_BYTES = 1 << 23
 BLOCK = 32  # elements of the sum of parts at a time
 CHUNKS = 8
+CHUNKED_NS = 20_000  # a step that takes less is not cut
 
 CORRELATE_WORDS = (
     *WORDS, "y", "yn", "yg", "ym", "y0", "y1", "y2", "out", "part_bytes", "chunks", "steps",
@@ -267,17 +256,6 @@ def y_row_bytes(w: Windows, images: int) -> int:
     return images * len(w.vectors((0, 0, 0))) * w.lanes * w.item
 
 
-def block_of(results: int, rows: int) -> tuple[int, int]:
-    """Rows and columns of the block in registers, with as little as possible done for nothing."""
-    most, found = registers(), []
-    for i in range(1, min(results, 6) + 1):
-        for j in range(1, min(rows, most // i, 12) + 1):
-            done = -(-results // i) * i * (-(-rows // j) * j)
-            idle = max(1.0, 8 / (i * j))
-            found.append((done * max(idle, 0.75 + (1 / i + 1 / j) / 2), -i * j, i, j))
-    return min(found)[2:]
-
-
 @lru_cache(maxsize=2)
 def sum_kernel(dtype: str) -> TextKernel:
     """Blocks of the chunks' results added up, in their order."""
@@ -340,44 +318,50 @@ def some_channels(
         each = math.ceil(channels / (math.ceil(channels / each) + 1))
 
 
-class ConvolutionWeightStep:
-    accepts = staticmethod(known)
+def rows_of(results: int, height: int) -> tuple[float, int, int]:
+    """The cost of a vector of places, and the block with as little as possible done for nothing."""
+    most, found = registers(), []
+    for i in range(1, min(results, 6) + 1):
+        for j in range(1, min(height, most // i, 12) + 1):
+            done = -(-results // i) * i * (-(-height // j) * j)
+            idle = max(1.0, 8 / (i * j))
+            found.append((done * max(idle, 0.75 + (1 / i + 1 / j) / 2), -i * j, i, j))
+    cost, _, rows, columns = min(found)
+    return cost, rows, columns
 
-    @staticmethod
-    def lower(layout: Any, eqn: Equation) -> list[Any]:
-        op: Any = eqn.op
-        x, y = (layout.array(v) for v in eqn.inputs)
-        out, g = layout.array(eqn.outputs[0]), op.groups
-        axes = [
-            forward_axis(*each)
-            for each in zip(
-                spatial(x.shape[2:], 1), spatial(y.shape[2:], 1), spatial(op.size, 1),
-                spatial(op.stride, 1), spatial(op.padding, 0), spatial(op.dilation, 1),
-            )
-        ]  # fmt: skip
-        m, c = y.shape[1] // g, x.shape[1] // g
-        ns = work_of(x.dtype, y.type.size * c * math.prod(op.size))
-        axes, source, apart = joined(axes, grouped(x, g), grouped(y, g))
-        w, images = some_channels(x, source, g, c, tuple(axes), ns)
-        steps = math.ceil(w.images / images) * w.tiles
-        nbytes = out.type.size * w.item
-        chunks = max(1, min(CHUNKS, steps, PARTS_BYTES // nbytes)) if ns > 20_000 else 1
-        chunks = math.ceil(steps / math.ceil(steps / chunks))
-        each = max(8, LOCAL_BYTES // y_row_bytes(w, images))
-        each = math.ceil(m / math.ceil(m / each))
-        block = block_of(m, c * math.prod(op.size))  # the same for any number of images
-        extent = g * math.ceil(m / each) * math.ceil(c / w.channels) * chunks
-        rows = -(-each // block[0]) * block[0]
-        room = y_place(w, images) + rows * y_row_bytes(w, images)
-        local, grain = scratch(layout, room, extent)
-        kind = Type(out.type.dtype, (chunks, out.type.size))
-        parts = (
-            layout.workspace("parts", kind)
-            if chunks > 1
-            else Array(out.ref, kind, (0, 1), out.offset)
-        )
-        label = label_of(eqn)
-        work = CorrelateWork(
-            w, y, apart, parts, c, m, each, images, chunks, local, grain, block, label
-        )
-        return [work, SumWork(parts, out, label)]
+
+def correlated(
+    layout: Any,
+    windows: Windows,
+    y: Array,
+    apart: tuple[int, ...],
+    out: Array,
+    block: Block,
+    label: str,
+) -> list[Any]:
+    """The work of one gradient; `y` is read with the strides `apart`."""
+    g, c, ns = windows.groups, windows.channels, windows.work
+    m = y.shape[1] // g
+    w, images = some_channels(windows.array, windows.strides, g, c, windows.axes, ns)
+    steps = math.ceil(w.images / images) * w.tiles
+    nbytes = out.type.size * w.item
+    chunks = max(1, min(CHUNKS, steps, PARTS_BYTES // nbytes)) if ns > CHUNKED_NS else 1
+    chunks = math.ceil(steps / math.ceil(steps / chunks))
+    each = max(8, LOCAL_BYTES // y_row_bytes(w, images))
+    each = math.ceil(m / math.ceil(m / each))
+    extent = g * math.ceil(m / each) * math.ceil(c / w.channels) * chunks
+    rows = -(-each // block.rows) * block.rows
+    room = y_place(w, images) + rows * y_row_bytes(w, images)
+    local, grain = scratch(layout, room, extent)
+    parts = parts_of(layout, out, chunks)
+    size = (block.rows, block.columns)
+    work = CorrelateWork(w, y, apart, parts, c, m, each, images, chunks, local, grain, size, label)
+    return [work, SumWork(parts, out, label)]
+
+
+def parts_of(layout: Any, out: Array, chunks: int) -> Array:
+    """Memory for the chunks' results; of one it is the result's own."""
+    kind = Type(out.type.dtype, (chunks, out.type.size))
+    if chunks > 1:
+        return layout.workspace("parts", kind)
+    return Array(out.ref, kind, (0, 1), out.offset)

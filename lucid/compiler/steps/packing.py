@@ -1,4 +1,8 @@
-"""Weights as the kernels of convolutions read them: a block of rows side by side for every tap."""
+"""Operands as the kernels of convolutions read them: some results side by side for every term.
+
+Packing is a transpose: what lies along a result's memory (channels and taps, or places) goes down,
+results go across. It is done by squares of vectors, in registers, where that memory is dense.
+"""
 
 from __future__ import annotations
 
@@ -11,50 +15,133 @@ from typing import Any
 from lucid.compiler.arrays import Array
 from lucid.compiler.kernels import TextKernel
 from lucid.compiler.plan import Builder
-from lucid.compiler.steps.loops import Loops
-from lucid.compiler.steps.windows import kinds, shared_words
+from lucid.compiler.steps.loops import Int, Loops, Pointer
+from lucid.compiler.steps.windows import LANES, kinds, shared_words
 
 PACK_WORDS = (
-    "source", "target", "blocks", "results", "channels", "k0", "k1", "k2",
-    "sg", "sm", "sc", "s0", "s1", "s2",
+    "source", "target", "blocks", "results", "n0", "n1", "n2", "n3",
+    "sg", "sm", "s0", "s1", "s2", "s3",
 )  # fmt: skip
-PACK_NS = 0.7  # estimated, for an element
+PACK_NS = 0.2  # estimated, for an element
+COLUMNS = 512  # of a dense row that are packed at a time, at most
 
 
 @lru_cache(maxsize=32)
 def pack_kernel(dtype: str, rows: int) -> TextKernel:
-    """Weights (G, M, C, three axes) as (G, blocks, C, three axes, rows); units are (g, block, c).
+    """Elements (G, M, four axes) as (G, blocks, four axes, rows); units are (g, block, first axis).
 
-    The last block ends with copies of the last row, whose results nobody reads.
+    The last block ends with zeros.
     """
     name = f"pack_{dtype}_{rows}"
     code = Loops(name)
     a = shared_words(code, PACK_WORDS)
     element, item, _ = kinds(dtype)
-    taps = a["k0"] * a["k1"] * a["k2"]
     with code.loop(code.lo, code.hi) as unit:
-        c, place = unit % a["channels"], unit // a["channels"]
+        first, place = unit % a["n0"], unit // a["n0"]
         m, g = place % a["blocks"] * rows, place // a["blocks"]
-        begin = code.pointer(0).at(g * a["sg"] + c * a["sc"])
-        lines = [begin.at((m + i).min(a["results"] - 1) * a["sm"]) for i in range(rows)]
-        target = code.pointer(1).at(unit * taps * (rows * item))
-        with (
-            code.loop(0, a["k0"]) as i,
-            code.loop(0, a["k1"]) as j,
-            code.loop(0, a["k2"]) as k,
-        ):
-            at = i * a["s0"] + j * a["s1"] + k * a["s2"]
-            to = target.at(((i * a["k1"] + j) * a["k2"] + k) * (rows * item))
-            for r, line in enumerate(lines):
-                code.store(element, code.load(element, line.at(at), item), to.at(r * item), item)
+        begin = code.pointer(0).at(g * a["sg"] + m * a["sm"] + first * a["s0"])
+        target = code.pointer(1).at(unit * a["n1"] * a["n2"] * a["n3"] * (rows * item))
+        count = (a["results"] - m).min(rows)
+        with code.loop(0, a["n1"]) as i, code.loop(0, a["n2"]) as j:
+            source = begin.at(i * a["s1"] + j * a["s2"])
+            to = target.at((i * a["n2"] + j) * a["n3"] * (rows * item))
+            apart = (a["sm"], a["s3"])
+            turn(code, dtype, source, apart, to, code.number(rows * item), count, a["n3"])
+            with code.loop(count, rows) as r, code.loop(0, a["n3"]) as k:
+                code.store(element, "0.0", to.at((k * rows + r) * item), item)
     return TextKernel(name, code.text())
+
+
+def turn(
+    code: Loops,
+    dtype: str,
+    source: Pointer,
+    apart: tuple[Int, Int],
+    target: Pointer,
+    target_apart: Int,
+    rows: Int,
+    columns: Int,
+) -> None:
+    """target[k, r] = source[r, k]; `apart` are the bytes between rows and columns of the source."""
+    if not any(function.name == "turn" for function in code.functions):
+        numbers = ("down", "across", "apart", "rows", "columns")
+        parameters = ["ptr %source", "ptr %target", *[f"i64 %{n}" for n in numbers]]
+        write_turn(code.inner("turn", ", ".join(parameters)), dtype)
+    numbers_given = (*apart, target_apart, rows, columns)
+    passed = [f"ptr {source.name}", f"ptr {target.name}", *[f"i64 {n.name}" for n in numbers_given]]
+    code.line(f"call void @turn({', '.join(passed)})")
+
+
+def write_turn(code: Loops, dtype: str) -> None:
+    element, item, vector = kinds(dtype)
+    lanes = LANES[dtype]
+    source, target = Pointer(code, "%source"), Pointer(code, "%target")
+    names = ("down", "across", "apart", "rows", "columns")
+    down, across, apart, rows, columns = (Int(code, f"%{n}") for n in names)
+    dense = across.is_("eq", item)
+    whole_rows = code.chosen(dense, rows // lanes * lanes, 0)
+    whole_columns = columns // lanes * lanes
+    with code.loop(0, whole_rows, lanes) as r, code.loop(0, whole_columns, lanes) as k:
+        begin, to = source.at(r * down + k * item), target.at(k * apart + r * item)
+        square = [code.load(vector, begin.at(down * i), item) for i in range(lanes)]
+        for i, x in enumerate(turned(code, vector, square)):
+            code.store(vector, x, to.at(apart * i), item)
+    with code.loop(0, rows) as r:
+        first = code.chosen(r.is_("slt", whole_rows), whole_columns, 0)
+        with code.loop(first, columns) as k:
+            x = code.load(element, source.at(r * down + k * across), item)
+            code.store(element, x, target.at(k * apart + r * item), item)
+
+
+def turned(code: Loops, vector: str, rows: list[str]) -> list[str]:
+    """The columns of a square: squares of squares change places, twice as large at each step."""
+    n, size = len(rows), 1
+    while size < n:
+        upper = [i if not i & size else n + i - size for i in range(n)]
+        lower = [i + size if not i & size else n + i for i in range(n)]
+        out = list(rows)
+        for i in range(n):
+            if not i & size:
+                pair = f"{vector} {rows[i]}, {vector} {rows[i + size]}"
+                out[i] = code.write(f"shufflevector {pair}, {mask_of(upper)}")
+                out[i + size] = code.write(f"shufflevector {pair}, {mask_of(lower)}")
+        rows, size = out, 2 * size
+    return rows
+
+
+def mask_of(lanes: list[int]) -> str:
+    return f"<{len(lanes)} x i32> <{', '.join(f'i32 {i}' for i in lanes)}>"
+
+
+def four_axes(shape: Sequence[int], strides: Sequence[int]) -> tuple[list[int], list[int]]:
+    """The same elements in the same order along four axes, the last as long as memory allows.
+
+    A row that is dense from end to end is cut, so that there are units for threads.
+    """
+    kept: list[tuple[int, int]] = []
+    for n, stride in zip(reversed(shape), reversed(strides)):
+        if n == 1:
+            continue
+        if kept and stride == kept[-1][0] * kept[-1][1]:
+            kept[-1] = (kept[-1][0] * n, kept[-1][1])
+        else:
+            kept.append((n, stride))
+    if len(kept) == 1:
+        n, stride = kept[0]
+        piece = max(d for d in range(1, min(n, COLUMNS) + 1) if n % d == 0)
+        if 32 * piece >= COLUMNS:
+            kept = [(piece, stride), (n // piece, piece * stride)]
+    first = kept.pop() if len(kept) > 1 else (1, 0)
+    middle = kept[:0:-1]
+    axes = [first, *[(1, 0)] * (2 - len(middle)), *middle, kept[0] if kept else (1, 1)]
+    return [n for n, _ in axes], [stride for _, stride in axes]
 
 
 @dataclass(eq=False)
 class PackWork:
-    """Weights of this shape and these strides, in elements, laid out for `convolve_kernel`."""
+    """Elements (G, M, four axes) of these strides, in elements, as (G, blocks, terms, rows)."""
 
-    weights: Array
+    source: Array
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     target: Array
@@ -65,13 +152,14 @@ class PackWork:
         return self.target.shape[-1]
 
     def kernels(self) -> Sequence[Any]:
-        return (pack_kernel(self.weights.dtype, self.rows),)
+        return (pack_kernel(self.source.dtype, self.rows),)
 
     def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
-        g, m, c, *kernel = self.shape
-        blocks, item = math.ceil(m / self.rows), self.weights.type.dtype.itemsize
-        args = [self.weights.address, self.target.address, blocks, m, c, *kernel]
-        args += [stride * item for stride in self.strides]
-        cost = PACK_NS * self.rows * math.prod(kernel)
-        (source,) = self.kernels()
-        builder.call(kernels[source.key], args, g * blocks * c, cost, label=self.label)
+        (g, m), item = self.shape[:2], self.source.type.dtype.itemsize
+        sizes, apart = four_axes(self.shape[2:], self.strides[2:])
+        blocks = math.ceil(m / self.rows)
+        args = [self.source.address, self.target.address, blocks, m, *sizes]
+        args += [stride * item for stride in (*self.strides[:2], *apart)]
+        cost = PACK_NS * self.rows * math.prod(sizes[1:])
+        (kernel,) = self.kernels()
+        builder.call(kernels[kernel.key], args, g * blocks * sizes[0], cost, label=self.label)

@@ -14,17 +14,22 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from lucid.compiler.arrays import Array
+from lucid.compiler.kernels import TextKernel
 from lucid.compiler.steps.loops import Int, Loops, Pointer, Variable
+from lucid.ir.types import Type
 
 LANES = {"f32": 8, "f64": 4}
 LOCAL_BYTES = 1 << 18
+COPY_NS = 0.1  # estimated, for an element of a tile
+FLOPS_PER_NS = {"f32": 60.0, "f64": 30.0}
 CHUNKS = 16  # at most so many parts of a step run at once, each with memory of its own
 
 WORDS = (
@@ -169,6 +174,16 @@ class Windows:
                 found.append((here, i * out[0] + j * out[1] + k * out[2]))
         return found
 
+    def places(self, out: tuple[int, ...]) -> np.ndarray:
+        """The same for every single place: (places, 2)."""
+        at = np.indices(self.tile).reshape(3, -1).T
+        steps = [self.local[1] * self.local[2], self.local[2], 1]
+        return np.stack([at @ np.array(steps) * self.item, at @ np.array(out)], 1)
+
+    @property
+    def all_places(self) -> int:
+        return math.prod(axis.places for axis in self.axes)
+
     @property
     def all_vectors(self) -> int:
         """The vectors of places of an image: a number that more images do not change."""
@@ -302,3 +317,45 @@ def write_copy_row(code: Loops, dtype: str) -> None:
 
 def shared_words(code: Loops, names: tuple[str, ...]) -> dict[str, Int]:
     return {name: code.word(i) for i, name in enumerate(names)}
+
+
+@lru_cache(maxsize=2)
+def gather_kernel(dtype: str) -> TextKernel:
+    """Units are tiles of groups of images, each copied to a place of its own."""
+    name = f"gather_tiles_{dtype}"
+    code = Loops(name)
+    a = shared_words(code, WORDS)
+    source, local = code.pointer(WORDS.index("source")), code.pointer(WORDS.index("local"))
+    tiles = a["n0"] * a["n1"] * a["n2"]
+    with code.loop(code.lo, code.hi) as unit:
+        some = unit // tiles
+        begin = source.at(some // a["groups"] * a["sn"] + some % a["groups"] * a["sg"])
+        to = local.at(unit * a["chunk_bytes"])
+        copy_tile(code, a, dtype, begin, to, starts(code, a, unit % tiles), "0.0")
+    return TextKernel(name, code.text())
+
+
+@dataclass(eq=False)
+class GatherWork:
+    """All tiles, for a step whose units would else copy the same ones."""
+
+    windows: Windows
+    local: Array
+    label: str
+
+    @classmethod
+    def of(cls, layout: Any, windows: Windows, label: str) -> GatherWork:
+        count = windows.images * windows.groups * windows.tiles
+        room = -(-windows.local_bytes // 64) * 64
+        local = layout.workspace("tiles", Type(np.dtype("uint8"), (count, room)))
+        return cls(windows, local, label)
+
+    def kernels(self) -> Sequence[Any]:
+        return (gather_kernel(self.windows.dtype),)
+
+    def add(self, builder: Any, kernels: dict[Any, Any]) -> None:
+        w = self.windows
+        args = list(w.words(builder, self.local, 1).values())
+        cost = COPY_NS * w.local_bytes / w.item
+        (kernel,) = self.kernels()
+        builder.call(kernels[kernel.key], args, self.local.shape[0], cost, label=self.label)
