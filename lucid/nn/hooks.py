@@ -9,16 +9,18 @@ from lucid.ir.pytree import flatten, unflatten
 from lucid.tensor import HookHandle, Tensor
 
 KINDS = ("before", "after", "backward_before", "backward_after")
+OF_STATE = ("state_before", "state_after", "load_before", "load_after")
 
 
 class Hooks:
     """The hooks of one Module by kind, in the order in which they are called."""
 
     def __init__(self) -> None:
-        self.by_kind: dict[str, dict[int, Any]] = {kind: {} for kind in KINDS}
+        self.by_kind: dict[str, dict[int, Any]] = {kind: {} for kind in (*KINDS, *OF_STATE)}
 
     @property
     def any(self) -> bool:
+        """Is there a hook that a call of the module has to mind?"""
         return any([self.by_kind[kind] for kind in KINDS])
 
     def add(

@@ -6,33 +6,26 @@ What is assigned to an attribute is registered by its kind. A Module is also a p
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
-from lucid.autograd import no_grad
 from lucid.errors import DTypeError, ModuleError
 from lucid.ir.modes import local
+from lucid.ir.recording import changes, watched
 from lucid.ir.source import at_line
 from lucid.ir.tape import is_recording
 from lucid.ir.types import dtype_of, is_differentiable
 from lucid.nn import hooks, structure
 from lucid.nn.parameter import Buffer, Parameter
-from lucid.ops.promote import as_tensor
+from lucid.nn.state import State
+from lucid.nn.uninitialized import Uninitialized
 from lucid.tensor import HookHandle, Tensor
 
 M = TypeVar("M", bound="Module")
 REGISTERED = ("_parameters", "_buffers", "_modules")
 
 
-class Incompatible(NamedTuple):
-    """The names in which a state and a Module differ."""
-
-    missing_keys: list[str]
-    unexpected_keys: list[str]
-
-
-class Module:
+class Module(State):
     """The base of all layers and networks: write `__init__` and `forward`.
 
     >>> import lucid
@@ -74,6 +67,7 @@ class Module:
 
     def __setattr__(self, name: str, value: Any) -> None:
         inside = self.__dict__
+        changes[0] += 1
         if "_modules" not in inside:
             if isinstance(value, (Parameter, Module, Buffer)):
                 raise ModuleError(
@@ -113,6 +107,7 @@ class Module:
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __delattr__(self, name: str) -> None:
+        changes[0] += 1
         if not self._forget(name):
             object.__delattr__(self, name)
 
@@ -145,6 +140,7 @@ class Module:
                 f"register_parameter: {name!r} is a {type(param).__name__}, not a "
                 f"Parameter{at_line()}"
             )
+        changes[0] += 1
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
@@ -154,6 +150,7 @@ class Module:
             raise ModuleError(
                 f"register_buffer: {name!r} is a {type(tensor).__name__}, not a Tensor{at_line()}"
             )
+        changes[0] += 1
         self._buffers[name] = tensor
         if not persistent:
             self._transient.add(name)
@@ -165,6 +162,7 @@ class Module:
             raise ModuleError(
                 f"register_module: {name!r} is a {type(module).__name__}, not a Module{at_line()}"
             )
+        changes[0] += 1
         self._modules[name] = module
 
     add_module = register_module
@@ -222,7 +220,7 @@ class Module:
             else [(prefix, self)]
         )
         for path, module in modules:
-            for name, x in module.__dict__[place].items():
+            for name, x in getattr(module, place).items():
                 if x is None or id(x) in seen:
                     continue
                 if remove_duplicate:
@@ -260,6 +258,16 @@ class Module:
                 )
         return module
 
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put a module in the place with this name; `strict` refuses a place that is empty."""
+        path, _, name = target.rpartition(".")
+        outer = self.get_submodule(path)
+        if strict and name not in outer._modules:
+            raise ModuleError(
+                f"set_submodule: {type(self).__name__} has no module {target!r}{at_line()}"
+            )
+        outer.register_module(name, module)
+
     def get_parameter(self, target: str) -> Any:
         """The parameter with this name."""
         return self._get("_parameters", target, "parameter")
@@ -274,56 +282,6 @@ class Module:
         if found is None:
             raise ModuleError(f"{type(self).__name__} has no {kind} {target!r}{at_line()}")
         return found
-
-    # Its state
-
-    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
-        """All parameters and persistent buffers by name, detached but in the same memory."""
-        state: dict[str, Any] = OrderedDict()
-        for path, module in self.named_modules(prefix=prefix.rstrip("."), remove_duplicate=False):
-            for name, x in [*module._parameters.items(), *module._buffers.items()]:
-                if x is not None and name not in module._transient:
-                    state[f"{path}.{name}" if path else name] = x if keep_vars else x.detach()
-        return state
-
-    def load_state_dict(
-        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
-    ) -> Incompatible:
-        """Take over the values of a `state_dict`, all of them or, after an error, none.
-
-        strict    refuse a state that lacks a name or has one too many
-        assign    take the tensors themselves instead of copying their values
-        """
-        mine = self.state_dict(keep_vars=True)
-        missing = [name for name in mine if name not in state_dict]
-        unexpected = [name for name in state_dict if name not in mine]
-        wrong = [
-            f"{name} has shape {as_tensor(state_dict[name]).shape}, not {x.shape}"
-            for name, x in mine.items()
-            if name in state_dict and as_tensor(state_dict[name]).shape != x.shape
-        ]
-        if strict:
-            wrong += [f"missing: {', '.join(missing)}"] if missing else []
-            wrong += [f"unexpected: {', '.join(unexpected)}"] if unexpected else []
-        if wrong:
-            raise ModuleError(
-                f"load_state_dict: {type(self).__name__}: {'; '.join(wrong)}{at_line()}"
-            )
-        with no_grad():
-            for name, x in mine.items():
-                if name in state_dict:
-                    self._load(name, x, as_tensor(state_dict[name]), assign)
-        return Incompatible(missing, unexpected)
-
-    def _load(self, target: str, x: Any, value: Any, assign: bool) -> None:
-        if not assign:
-            x.copy_(value)
-            return
-        path, _, name = target.rpartition(".")
-        module = self.get_submodule(path)
-        if name in module._parameters:
-            value = Parameter(value, x.requires_grad)
-        setattr(module, name, value)
 
     # What is done to all that is inside
 
@@ -369,7 +327,9 @@ class Module:
             raise DTypeError(f"to: a module has floating parameters, not {dtype}{at_line()}")
         for module in self.modules():
             for name, p in module._parameters.items():
-                if p is not None and is_differentiable(p.dtype) and p.dtype != dtype:
+                if isinstance(p, Uninitialized):
+                    p.to(dtype)
+                elif p is not None and is_differentiable(p.dtype) and p.dtype != dtype:
                     module._parameters[name] = converted = Parameter(
                         p.detach().to(dtype), p.requires_grad
                     )
@@ -391,6 +351,10 @@ class Module:
     def half(self: M) -> M:
         """Convert floating parameters and buffers to float16."""
         return self.to("float16")
+
+    def type(self: M, dst_type: Any) -> M:
+        """Convert floating parameters and buffers to a dtype, in place."""
+        return self.to(dst_type)
 
     def cpu(self: M) -> M:
         """This module: there is only the CPU."""
@@ -449,4 +413,13 @@ def check_replacement(module: Module, place: str, name: str, value: Any) -> None
         )
 
 
+def told(module: Module, name: str) -> Any:
+    """`__getattribute__` of a Module in a recorded run, which depends on what it has read."""
+    value = object.__getattribute__(module, name)
+    if name != "__dict__" and is_recording() and name in module.__dict__:
+        local.recorder.depends_on_attribute(module, name, structure.comparable)
+    return value
+
+
 structure.register(Module)
+watched[Module] = told

@@ -1,0 +1,241 @@
+"""Lazy layers: how many features or channels come in is read off the first input.
+
+A lazy layer is its ordinary one with parameters that have no shape. Its first call gives them
+shape and initial values, after which it is the ordinary layer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from lucid.errors import ModuleError, ShapeError
+from lucid.ir.source import at_line
+from lucid.nn.layers.convolution import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
+from lucid.nn.layers.linear import Linear
+from lucid.nn.layers.normalization import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+)
+from lucid.nn.module import Module
+from lucid.nn.uninitialized import Uninitialized, UninitializedBuffer, UninitializedParameter
+from lucid.ops.arguments import known_array
+from lucid.ops.promote import as_tensor
+
+
+class Lazy(Module):
+    """What lazy layers share; a subclass says what it becomes and how an input is read."""
+
+    becomes: ClassVar[type[Module]]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.initialize_parameters(*args)
+        return self(*args, **kwargs)
+
+    def has_uninitialized_params(self) -> bool:
+        """Is there still a tensor without a shape?"""
+        tensors = [*self._parameters.values(), *self._buffers.values()]
+        return any([isinstance(x, Uninitialized) for x in tensors])
+
+    def initialize_parameters(self, x: Any, *_: Any) -> None:
+        """Become the ordinary layer for inputs like this one."""
+        x = as_tensor(x)
+        if self.has_uninitialized_params():
+            if known_array(x) is None:
+                raise ModuleError(
+                    f"{type(self).__name__}: its parameters are made by its first call, which "
+                    f"cannot be inside jit or a transform; call it once before{at_line()}"
+                )
+            shapes = self.shapes_for(x)
+            for name, tensor in [*self._parameters.items(), *self._buffers.items()]:
+                if isinstance(tensor, Uninitialized):
+                    tensor.materialize(shapes[name])
+            self.__class__ = self.becomes  # type: ignore[assignment]
+            self.reset_parameters()
+        else:
+            self.shapes_for(x)
+            self.__class__ = self.becomes  # type: ignore[assignment]
+
+    def shapes_for(self, x: Any) -> dict[str, tuple[int, ...]]:
+        """The shapes of all tensors, after the layer has noted the size that the input tells."""
+        raise NotImplementedError
+
+    def reset_parameters(self) -> None:
+        """Draw new initial values."""
+        if not self.has_uninitialized_params():
+            super().reset_parameters()  # type: ignore[misc]
+
+    def make_lazy(self, names: dict[str, bool], dtype: Any) -> None:
+        """Parameters without a shape in the place of those that there will be."""
+        for name, is_there in names.items():
+            made = UninitializedParameter(dtype=dtype) if is_there else None
+            self.register_parameter(name, made)
+
+
+class LazyLinear(Lazy, Linear):
+    """A Linear layer that takes `in_features` from its first input.
+
+    >>> import lucid
+    >>> net = lucid.nn.Sequential(lucid.nn.LazyLinear(8), lucid.nn.ReLU(), lucid.nn.LazyLinear(2))
+    >>> net(lucid.ones(1, 5)).shape, net[0]
+    ((1, 2), Linear(in_features=5, out_features=8, bias=True))
+    """
+
+    becomes = Linear
+
+    def __init__(self, out_features: int, bias: bool = True, dtype: Any = None) -> None:
+        Module.__init__(self)
+        self.in_features, self.out_features = 0, out_features
+        self.make_lazy({"weight": True, "bias": bias}, dtype)
+
+    def shapes_for(self, x: Any) -> dict[str, tuple[int, ...]]:
+        if not x.ndim:
+            raise ShapeError(f"LazyLinear: an input of shape () has no features{at_line()}")
+        self.in_features = x.shape[-1]
+        return {"weight": (self.out_features, self.in_features), "bias": (self.out_features,)}
+
+
+class LazyConvolution(Lazy):
+    """A convolution that takes `in_channels` from its first input."""
+
+    arguments: ClassVar[tuple[str, ...]] = (
+        "stride", "padding", "dilation", "groups", "bias", "padding_mode", "dtype",
+    )  # fmt: skip
+
+    def __init__(self, out_channels: int, kernel_size: Any, *args: Any, **kwargs: Any) -> None:
+        given = {**dict(zip(self.arguments, args)), **kwargs}
+        bias = given.pop("bias", True)
+        made: Any = super()
+        made.__init__(0, out_channels, kernel_size, bias=False, **given)
+        self.make_lazy({"weight": True, "bias": bias}, given.get("dtype"))
+
+    def shapes_for(self: Any, x: Any) -> dict[str, tuple[int, ...]]:
+        name = type(self).__name__
+        if x.ndim not in (self.axes + 1, self.axes + 2):
+            facts = f"an input of shape {x.shape}; it has {self.axes} axes after (N, C) or (C,)"
+            raise ShapeError(f"{name}: {facts}{at_line()}")
+        channels = x.shape[-self.axes - 1]
+        if channels % self.groups:
+            facts = f"{channels} channels are not {self.groups} equal groups"
+            raise ShapeError(f"{name}: {facts}{at_line()}")
+        self.in_channels = channels
+        sizes = (self.out_channels, channels // self.groups)
+        if self.transposed:
+            sizes = (channels, self.out_channels // self.groups)
+        return {"weight": (*sizes, *self.kernel_size), "bias": (self.out_channels,)}
+
+
+class LazyTransposedConvolution(LazyConvolution):
+    """A transposed convolution that takes `in_channels` from its first input."""
+
+    arguments = (
+        "stride", "padding", "output_padding", "groups", "bias", "dilation", "padding_mode",
+        "dtype",
+    )  # fmt: skip
+
+
+class LazyConv1d(LazyConvolution, Conv1d):
+    """A Conv1d that takes `in_channels` from its first input."""
+
+    becomes = Conv1d
+
+
+class LazyConv2d(LazyConvolution, Conv2d):
+    """A Conv2d that takes `in_channels` from its first input."""
+
+    becomes = Conv2d
+
+
+class LazyConv3d(LazyConvolution, Conv3d):
+    """A Conv3d that takes `in_channels` from its first input."""
+
+    becomes = Conv3d
+
+
+class LazyConvTranspose1d(LazyTransposedConvolution, ConvTranspose1d):
+    """A ConvTranspose1d that takes `in_channels` from its first input."""
+
+    becomes = ConvTranspose1d
+
+
+class LazyConvTranspose2d(LazyTransposedConvolution, ConvTranspose2d):
+    """A ConvTranspose2d that takes `in_channels` from its first input."""
+
+    becomes = ConvTranspose2d
+
+
+class LazyConvTranspose3d(LazyTransposedConvolution, ConvTranspose3d):
+    """A ConvTranspose3d that takes `in_channels` from its first input."""
+
+    becomes = ConvTranspose3d
+
+
+class LazyNorm(Lazy):
+    """A batch or instance norm that takes `num_features` from its first input."""
+
+    def __init__(self, *args: Any, dtype: Any = None, **kwargs: Any) -> None:
+        made: Any = super()
+        made.__init__(0, *args, dtype=dtype, **kwargs)
+        there: Any = self
+        self.make_lazy({"weight": there.affine, "bias": there.affine}, dtype)
+        if there.track_running_stats:
+            for name in ("running_mean", "running_var"):
+                self.register_buffer(name, UninitializedBuffer(dtype=dtype))
+
+    def reset_running_stats(self) -> None:
+        """Forget the statistics."""
+        if not self.has_uninitialized_params():
+            super().reset_running_stats()  # type: ignore[misc]
+
+    def shapes_for(self: Any, x: Any) -> dict[str, tuple[int, ...]]:
+        self.check(x)
+        is_unbatched = "Instance" in type(self).__name__ and x.ndim == min(self.ranks)
+        self.num_features = x.shape[0 if is_unbatched else 1]
+        shape = (self.num_features,)
+        return dict.fromkeys(("weight", "bias", "running_mean", "running_var"), shape)
+
+
+class LazyBatchNorm1d(LazyNorm, BatchNorm1d):
+    """A BatchNorm1d that takes `num_features` from its first input."""
+
+    becomes = BatchNorm1d
+
+
+class LazyBatchNorm2d(LazyNorm, BatchNorm2d):
+    """A BatchNorm2d that takes `num_features` from its first input."""
+
+    becomes = BatchNorm2d
+
+
+class LazyBatchNorm3d(LazyNorm, BatchNorm3d):
+    """A BatchNorm3d that takes `num_features` from its first input."""
+
+    becomes = BatchNorm3d
+
+
+class LazyInstanceNorm1d(LazyNorm, InstanceNorm1d):
+    """An InstanceNorm1d that takes `num_features` from its first input."""
+
+    becomes = InstanceNorm1d
+
+
+class LazyInstanceNorm2d(LazyNorm, InstanceNorm2d):
+    """An InstanceNorm2d that takes `num_features` from its first input."""
+
+    becomes = InstanceNorm2d
+
+
+class LazyInstanceNorm3d(LazyNorm, InstanceNorm3d):
+    """An InstanceNorm3d that takes `num_features` from its first input."""
+
+    becomes = InstanceNorm3d

@@ -1,0 +1,150 @@
+"""The state of a Module as a dictionary: written out, taken over, with the hooks around both."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from lucid.autograd import no_grad
+from lucid.errors import ModuleError
+from lucid.ir.source import at_line
+from lucid.nn.parameter import Parameter
+from lucid.nn.uninitialized import Uninitialized
+from lucid.ops.promote import as_tensor
+from lucid.tensor import HookHandle
+
+EXTRA = "_extra_state"
+
+
+class Incompatible(NamedTuple):
+    """The names in which a state and a Module differ."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+class State:
+    """What a Module says about its state; `self` is always a Module."""
+
+    def state_dict(self: Any, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
+        """All parameters and persistent buffers by name, detached but in the same memory."""
+        state: dict[str, Any] = OrderedDict()
+        path = prefix.rstrip(".")
+        collect(self, state, f"{path}." if path else "", keep_vars)
+        return state
+
+    def load_state_dict(
+        self: Any, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> Incompatible:
+        """Take over the values of a `state_dict`, all of them or, after an error, none.
+
+        strict    refuse a state that lacks a name or has one too many
+        assign    take the tensors themselves instead of copying their values
+        """
+        state = OrderedDict(state_dict)
+        differing = Incompatible([], [])
+        wrong: list[str] = []
+        for path, module in self.named_modules(remove_duplicate=False):
+            for hook, _ in module._hooks.of("load_before"):
+                hook(module, state, f"{path}." if path else "", {}, strict, *differing, wrong)
+        mine = self.state_dict(keep_vars=True)
+        differing.missing_keys.extend([name for name in mine if name not in state])
+        differing.unexpected_keys.extend([name for name in state if name not in mine])
+        wrong += [text for name, x in mine.items() if (text := misfit(name, x, state)) is not None]
+        watched = [m for m in self.modules() if m._hooks.of("load_after")]
+        refuse(self, wrong, differing, strict and not watched)
+        with no_grad():
+            for name, x in mine.items():
+                if name in state:
+                    self._load(name, x, state[name], assign)
+        for module in watched:
+            for hook, _ in module._hooks.of("load_after"):
+                hook(module, differing)
+        refuse(self, [], differing, strict)
+        return differing
+
+    def _load(self: Any, target: str, x: Any, value: Any, assign: bool) -> None:
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if name == EXTRA:
+            return module.set_extra_state(value)
+        value = as_tensor(value)
+        if isinstance(x, Uninitialized):
+            if isinstance(value, Uninitialized):
+                return None
+            x.materialize(value.shape)
+        if not assign:
+            x.copy_(value)
+            return None
+        if name in module._parameters:
+            value = Parameter(value, x.requires_grad)
+        return setattr(module, name, value)
+
+    def get_extra_state(self) -> Any:
+        """What else belongs to the state of this module; a subclass that has some says it."""
+        raise ModuleError(f"{type(self).__name__} has no extra state{at_line()}")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take over what `get_extra_state` gave."""
+        raise ModuleError(
+            f"{type(self).__name__} has no set_extra_state() for its extra state{at_line()}"
+        )
+
+    # Hooks
+
+    def register_state_dict_pre_hook(self: Any, hook: Any) -> HookHandle:
+        """Call `hook(module, prefix, keep_vars)` before the state of this module is written."""
+        return self._hooks.add("state_before", hook)
+
+    def register_state_dict_post_hook(self: Any, hook: Any) -> HookHandle:
+        """Call `hook(module, state_dict, prefix, {})` after it; it may change the state."""
+        return self._hooks.add("state_after", hook)
+
+    def register_load_state_dict_pre_hook(self: Any, hook: Any) -> HookHandle:
+        """Call `hook(module, state_dict, prefix, {}, strict, missing, unexpected, errors)` first.
+
+        The dictionary is a copy, which the hook may change: to rename what an older version wrote.
+        """
+        return self._hooks.add("load_before", hook)
+
+    def register_load_state_dict_post_hook(self: Any, hook: Any) -> HookHandle:
+        """Call `hook(module, incompatible)` after loading; what it strikes out is no error."""
+        return self._hooks.add("load_after", hook)
+
+
+def collect(module: Any, state: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+    """Add the state of a module and of all inside to a dictionary."""
+    for hook, _ in module._hooks.of("state_before"):
+        hook(module, prefix, keep_vars)
+    for name, x in [*module._parameters.items(), *module._buffers.items()]:
+        if x is not None and name not in module._transient:
+            state[prefix + name] = x if keep_vars else x.detach()
+    if type(module).get_extra_state is not State.get_extra_state:
+        state[prefix + EXTRA] = module.get_extra_state()
+    for name, child in module._modules.items():
+        if child is not None:
+            collect(child, state, f"{prefix}{name}.", keep_vars)
+    for hook, _ in module._hooks.of("state_after"):
+        hook(module, state, prefix, {})
+
+
+def misfit(name: str, x: Any, state: dict[str, Any]) -> str | None:
+    """What is wrong with the value that a state has for a name."""
+    if name not in state or name.rpartition(".")[2] == EXTRA or isinstance(x, Uninitialized):
+        return None
+    value = as_tensor(state[name])
+    if isinstance(value, Uninitialized):
+        return f"{name} has no shape yet in this state, which is that of a lazy layer"
+    return None if value.shape == x.shape else f"{name} has shape {value.shape}, not {x.shape}"
+
+
+def refuse(module: Any, wrong: list[str], differing: Incompatible, strict: bool) -> None:
+    wrong = list(wrong)
+    if strict:
+        for what, names in zip(("missing", "unexpected"), differing):
+            wrong += [f"{what}: {', '.join(names)}"] if names else []
+    if wrong:
+        raise ModuleError(
+            f"load_state_dict: {type(module).__name__}: {'; '.join(wrong)}{at_line()}"
+        )

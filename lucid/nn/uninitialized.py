@@ -1,0 +1,102 @@
+"""Parameters and buffers of lazy layers, whose shape is known only when the first input arrives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ModuleError
+from lucid.ir.source import at_line
+from lucid.ir.tape import GRAD, Node, Traced
+from lucid.ir.types import dtype_of
+from lucid.nn.parameter import Buffer, Parameter
+from lucid.ops.promote import get_default_dtype
+
+ARRAY: Any = Traced.__dict__["value"]  # the slot, which `value` hides until there is a shape
+
+
+class Uninitialized:
+    """A dtype and whether a gradient is wanted; everything else raises until `materialize`."""
+
+    __slots__ = ()
+    becomes: type = object
+
+    def prepare(self: Any, dtype: Any, requires_grad: bool) -> None:
+        chosen = get_default_dtype() if dtype is None else dtype_of(dtype)
+        ARRAY.__set__(self, np.empty(0, chosen))
+        self.node = self.storage = self.origin = None
+        self.requires_grad_(requires_grad)
+
+    @property
+    def value(self) -> Any:
+        raise ModuleError(
+            f"{type(self).__name__}: it has no shape yet; call the lazy layer that it belongs to "
+            f"once, with an input{at_line()}"
+        )
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype that the elements will have."""
+        return ARRAY.__get__(self).dtype
+
+    def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
+        """Ask (or stop asking) for the gradient that there will be."""
+        self.node = Node(None, (), GRAD) if requires_grad else None
+        return self
+
+    def detach(self) -> Any:
+        """Itself: there is nothing that a gradient could flow through."""
+        return self
+
+    def to(self: Any, *args: Any, dtype: Any = None, copy: bool = False) -> Any:
+        """Itself, with another dtype to come."""
+        ARRAY.__set__(self, np.empty(0, dtype_of(args[0] if args else dtype)))
+        return self
+
+    def materialize(self: Any, shape: Any, dtype: Any = None) -> None:
+        """Become an ordinary tensor of this shape, the same object, with arbitrary elements."""
+        chosen = self.dtype if dtype is None else dtype_of(dtype)
+        wanted = self.requires_grad
+        self.node, self.__class__ = None, self.becomes
+        self.value = np.zeros(tuple(shape), chosen)
+        if wanted:
+            self.requires_grad_(True)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
+        made = memo[id(self)] = type(self)(dtype=self.dtype)
+        return made.requires_grad_(self.requires_grad)
+
+
+class UninitializedParameter(Uninitialized, Parameter):
+    """A Parameter without a shape.
+
+    >>> import lucid
+    >>> layer = lucid.nn.LazyLinear(3)
+    >>> layer.weight
+    <UninitializedParameter>
+    >>> layer(lucid.ones(2, 5)).shape, layer.weight.shape
+    ((2, 3), (3, 5))
+    """
+
+    __slots__ = ()
+    becomes = Parameter
+
+    def __init__(self, requires_grad: bool = True, dtype: Any = None) -> None:
+        self.prepare(dtype, requires_grad)
+
+
+class UninitializedBuffer(Uninitialized, Buffer):
+    """A Buffer without a shape."""
+
+    __slots__ = ()
+    becomes = Buffer
+
+    def __init__(
+        self, requires_grad: bool = False, dtype: Any = None, persistent: bool = True
+    ) -> None:
+        self.prepare(dtype, requires_grad)
+        self.persistent = persistent
