@@ -40,6 +40,7 @@ from lucid.nn.layers.activations import (
     Tanhshrink,
     Threshold,
 )
+from lucid.nn.layers.adaptive import AdaptiveLogSoftmaxWithLoss
 from lucid.nn.layers.attention import (
     MultiheadAttention,
 )
@@ -200,6 +201,7 @@ __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",

@@ -195,9 +195,11 @@ def losses() -> list[Layer]:
         layer("MultiLabelSoftMarginLoss", inputs=((4, 6), classes(2, 4, 6).astype(float))),
         layer("CosineEmbeddingLoss", inputs=((4, 6), (4, 6), np.array([1, -1, 1, -1]))),
         layer("TripletMarginLoss", inputs=((4, 6),) * 3),
+        layer("AdaptiveLogSoftmaxWithLoss", 6, 20, [4, 9], 2.0, True,
+              inputs=((4, 6), np.array([2, 4, 19, 11]))),
         layer("CosineSimilarity", inputs=pair),
         layer("PairwiseDistance", inputs=pair),
-    ]
+    ]  # fmt: skip
 
 
 def all_layers() -> list[Layer]:

@@ -1,0 +1,77 @@
+"""AdaptiveLogSoftmaxWithLoss against its formula, class by class."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lucid
+from lucid import nn
+from lucid.errors import ArgumentError, DTypeError, IndexingError, ShapeError
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(6, 8))
+TARGET = np.array([0, 3, 4, 8, 9, 19])
+
+
+def layer(**options):
+    lucid.manual_seed(0)
+    return nn.AdaptiveLogSoftmaxWithLoss(8, 20, [4, 9], div_value=2.0, **options).double()
+
+
+def log_softmax(x):
+    return x - np.log(np.exp(x).sum(1, keepdims=True))
+
+
+def all_classes(made):
+    weights = {name: w.numpy() for name, w in made.state_dict().items()}
+    head = log_softmax(X @ weights["head.weight"].T + weights.get("head.bias", 0.0))
+    out = [head[:, :4]]
+    for i in range(2):
+        tail = X @ weights[f"tail.{i}.0.weight"].T @ weights[f"tail.{i}.1.weight"].T
+        out.append(log_softmax(tail) + head[:, 4 + i : 5 + i])
+    return np.concatenate(out, 1)
+
+
+@pytest.mark.parametrize("head_bias", [False, True])
+def test_output_loss_and_all_log_probabilities(head_bias):
+    made = layer(head_bias=head_bias)
+    expected = all_classes(made)
+    output, loss = made(lucid.tensor(X), lucid.tensor(TARGET))
+    np.testing.assert_allclose(output.detach(), expected[np.arange(6), TARGET], rtol=1e-12)
+    np.testing.assert_allclose(loss.item(), -expected[np.arange(6), TARGET].mean(), rtol=1e-12)
+    np.testing.assert_allclose(made.log_prob(lucid.tensor(X)).detach(), expected, rtol=1e-12)
+    np.testing.assert_array_equal(made.predict(lucid.tensor(X)), expected.argmax(1))
+
+
+def test_one_example_without_a_batch():
+    made = layer()
+    output, loss = made(lucid.tensor(X[0]), lucid.tensor(11))
+    assert output.shape == () and loss.item() == pytest.approx(-all_classes(made)[0, 11])
+
+
+def test_jit_and_transforms_give_the_same_loss_and_gradients():
+    made, x, target = layer(), lucid.tensor(X), lucid.tensor(TARGET)
+    loss = made(x, target).loss
+    loss.backward()
+
+    def of(module, x, target):
+        return module(x, target).loss
+
+    value, grads = lucid.jit(lucid.func.value_and_grad(of))(made, x, target)
+    np.testing.assert_allclose(value, loss.item(), rtol=1e-12)
+    for (name, p), g in zip(made.named_parameters(), grads.parameters(), strict=True):
+        np.testing.assert_allclose(g.detach(), p.grad, rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+def test_what_it_refuses():
+    made = layer()
+    with pytest.raises(IndexingError, match="targets from 3 to 20; there are 20 classes"):
+        made(lucid.ones(2, 8), lucid.tensor([3, 20]))
+    with pytest.raises(ShapeError, match=r"\(2, 8\) and a target of \(3,\)"):
+        made(lucid.ones(2, 8), lucid.tensor([0, 1, 2]))
+    with pytest.raises(DTypeError, match="integers"):
+        made(lucid.ones(2, 8), lucid.ones(2))
+    for cutoffs in ([], [5, 3], [3, 3], [0, 3], [20], [2.5]):
+        with pytest.raises(ArgumentError, match="they ascend"):
+            nn.AdaptiveLogSoftmaxWithLoss(8, 20, cutoffs)
