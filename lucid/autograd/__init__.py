@@ -1,5 +1,7 @@
 """Reverse mode in PyTorch's manner: backward, grad, Functions, hooks, modes, numerical checks."""
 
+from typing import Any
+
 from lucid.autograd.engine import backward, grad
 from lucid.autograd.function import Function, FunctionCtx, once_differentiable
 from lucid.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
@@ -7,9 +9,11 @@ from lucid.autograd.modes import (
     detect_anomaly,
     enable_grad,
     inference_mode,
+    is_anomaly_enabled,
     is_grad_enabled,
     is_inference_mode_enabled,
     no_grad,
+    set_detect_anomaly,
     set_grad_enabled,
 )
 
@@ -24,9 +28,20 @@ __all__ = [
     "gradcheck",
     "gradgradcheck",
     "inference_mode",
+    "is_anomaly_enabled",
     "is_grad_enabled",
     "is_inference_mode_enabled",
     "no_grad",
     "once_differentiable",
+    "set_detect_anomaly",
     "set_grad_enabled",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`functional` is built on transforms, which are built on this package."""
+    if name == "functional":
+        import importlib
+
+        return importlib.import_module("lucid.autograd.functional")
+    raise AttributeError(f"module 'lucid.autograd' has no attribute {name!r}")

@@ -149,3 +149,21 @@ def is_inference_mode_enabled() -> bool:
 def detect_anomaly(mode: bool = True) -> Any:
     """Make `backward` look for nan and raise an error that names the line where it was born."""
     return Mode(anomaly=mode)
+
+
+class set_detect_anomaly(Mode):
+    """`detect_anomaly`, on or off: at once when called, until the block ends with `with`."""
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        super().__init__(anomaly=bool(mode) and bool(check_nan))
+        self.outer = local.anomaly
+        local.anomaly = self.modes["anomaly"]
+
+    def __enter__(self) -> Mode:
+        self.before.append({"anomaly": self.outer})
+        return self
+
+
+def is_anomaly_enabled() -> bool:
+    """True where `backward` looks for nan."""
+    return local.anomaly

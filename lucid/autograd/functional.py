@@ -1,0 +1,203 @@
+"""Derivatives of functions at given inputs, in the manner of `torch.autograd.functional`.
+
+`inputs` is a tensor or a tuple of them, and results have its form. They are detached, unless
+`create_graph`. `strict` refuses a function that does not depend on one of its inputs, whose
+derivatives are zeros otherwise. All rows of a Jacobian are computed at once in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lucid import func as F
+from lucid.autograd.engine import grad as gradient
+from lucid.autograd.modes import enable_grad
+from lucid.errors import ArgumentError, GraphError, ShapeError
+from lucid.ir.pytree import flatten, unflatten
+from lucid.ir.source import at_line
+from lucid.jacobians import hessian as hessian_of
+from lucid.jacobians import jacfwd, jacrev
+from lucid.ops.arguments import explained
+from lucid.ops.creation import ones_like
+from lucid.ops.promote import as_tensor
+from lucid.tensor import Tensor
+
+Inputs = Any  # a tensor or a tuple of tensors
+STRATEGIES = {"reverse-mode": jacrev, "forward-mode": jacfwd}
+
+
+class Point:
+    """A function and the inputs at which it is differentiated."""
+
+    def __init__(self, name: str, f: Callable[..., Any], inputs: Inputs, create_graph: bool):
+        self.name, self.f, self.create_graph = name, f, create_graph
+        self.is_tuple = isinstance(inputs, (tuple, list))
+        self.inputs = tuple([as_tensor(x) for x in (inputs if self.is_tuple else (inputs,))])
+        self.argnums: Any = tuple(range(len(self.inputs))) if self.is_tuple else 0
+        if not callable(f) or not self.inputs:
+            raise ArgumentError(f"{name}: it takes a function and at least one input{at_line()}")
+
+    def finished(self, result: Any) -> Any:
+        """A result as it is handed out."""
+        leaves, tree = flatten(result)
+        kept = [x if self.create_graph or not isinstance(x, Tensor) else x.detach() for x in leaves]
+        return unflatten(tree, kept)
+
+    def like_inputs(self, parts: Any) -> Any:
+        return tuple(parts) if self.is_tuple else parts[0]
+
+    def vectors(self, v: Any, like: tuple[Any, ...], what: str) -> tuple[Any, ...]:
+        """The given vectors, or ones where there is a single number."""
+        if v is None:
+            if len(like) != 1 or like[0].numel() != 1:
+                facts = f"v is missing, and {what} is not a single number"
+                raise ArgumentError(f"{self.name}: {facts}{at_line()}")
+            return (ones_like(like[0]),)
+        given = tuple([as_tensor(x) for x in (v if isinstance(v, (tuple, list)) else (v,))])
+        shapes = [x.shape for x in given]
+        if shapes != [x.shape for x in like]:
+            facts = f"v of shapes {shapes} for {what} of {[x.shape for x in like]}"
+            raise ShapeError(f"{self.name}: {facts}{at_line()}")
+        return given
+
+    def check_dependence(self, f: Callable[..., Any], what: str) -> None:
+        """Refuse a function with a result that one of the inputs does not enter."""
+        with enable_grad():
+            inputs = [x.detach().requires_grad_(True) for x in self.inputs]
+            outputs = flatten(f(*inputs))[0]
+            for i, y in enumerate(outputs):
+                found = [None] * len(inputs)
+                if y.requires_grad:
+                    found = gradient(y.sum(), inputs, retain_graph=True, allow_unused=True)
+                for j, g in enumerate(found):
+                    if g is None:
+                        facts = f"{what} {i} does not depend on input {j}, and strict=True"
+                        raise GraphError(f"{self.name}: {facts}{at_line()}")
+
+    def check_gradient(self) -> None:
+        every = tuple(range(len(self.inputs)))
+        self.check_dependence(self.f, "output")
+        self.check_dependence(F.grad(self.f, every), "the gradient by input")
+
+    def outputs(self, y: Any) -> tuple[Any, ...]:
+        return tuple(y) if isinstance(y, (tuple, list)) else (y,)
+
+
+@explained
+def jacobian(
+    func: Callable[..., Any],
+    inputs: Inputs,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """The Jacobian of a function at `inputs`; for tuples, nested as [output][input].
+
+    >>> import lucid
+    >>> lucid.autograd.functional.jacobian(lambda x: x * x, lucid.tensor([1.0, 2.0]))
+    Tensor([[2., 0.],
+            [0., 4.]])
+    """
+    at = Point("jacobian", func, inputs, create_graph)
+    if strategy not in STRATEGIES:
+        facts = f"strategy {strategy!r}; it is one of {', '.join(STRATEGIES)}"
+        raise ArgumentError(f"jacobian: {facts}{at_line()}")
+    if strict:
+        at.check_dependence(func, "output")
+    return at.finished(STRATEGIES[strategy](func, at.argnums)(*at.inputs))
+
+
+@explained
+def hessian(
+    func: Callable[..., Any],
+    inputs: Inputs,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
+    """The second derivatives of a scalar function; for tuples, nested as [input][input].
+
+    >>> import lucid
+    >>> lucid.autograd.functional.hessian(lambda x: (x ** 3).sum(), lucid.tensor([1.0, 2.0]))
+    Tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    at = Point("hessian", func, inputs, create_graph)
+    if strict:
+        at.check_gradient()
+    return at.finished(hessian_of(func, at.argnums)(*at.inputs))
+
+
+@explained
+def vjp(
+    func: Callable[..., Any],
+    inputs: Inputs,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> Any:
+    """(output, vᵀJ): the value, and the product of `v`, like the output, with the Jacobian."""
+    at = Point("vjp", func, inputs, create_graph)
+    if strict:
+        at.check_dependence(func, "output")
+    y, pull = F.vjp(func, *at.inputs)
+    given = at.vectors(v, at.outputs(y), "the output")
+    pulled = pull(*given) if isinstance(y, (tuple, list)) else pull(given[0])
+    return at.finished((y, at.like_inputs(pulled)))
+
+
+@explained
+def jvp(
+    func: Callable[..., Any],
+    inputs: Inputs,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> Any:
+    """(output, J v): the value, and the product of the Jacobian with `v`, like the inputs."""
+    at = Point("jvp", func, inputs, create_graph)
+    if strict:
+        at.check_dependence(func, "output")
+    return at.finished(F.jvp(func, at.inputs, at.vectors(v, at.inputs, "the input")))
+
+
+@explained
+def hvp(
+    func: Callable[..., Any],
+    inputs: Inputs,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> Any:
+    """(output, H v): the value of a scalar function, and the product of its Hessian with `v`."""
+    at = Point("hvp", func, inputs, create_graph)
+    if strict:
+        at.check_gradient()
+    given = at.vectors(v, at.inputs, "the input")
+    every = tuple(range(len(at.inputs)))
+    (_, y), (pushed, _) = F.jvp(F.grad_and_value(func, every), at.inputs, given)
+    return at.finished((y, at.like_inputs(pushed)))
+
+
+@explained
+def vhp(
+    func: Callable[..., Any],
+    inputs: Inputs,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> Any:
+    """(output, vᵀH): the same product from the left, by two reverse passes."""
+    at = Point("vhp", func, inputs, create_graph)
+    if strict:
+        at.check_gradient()
+    given = at.vectors(v, at.inputs, "the input")
+    every = tuple(range(len(at.inputs)))
+    _, pull, y = F.vjp(F.grad_and_value(func, every), *at.inputs, has_aux=True)
+    return at.finished((y, at.like_inputs(pull(*given))))
+
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
