@@ -16,9 +16,10 @@ from lucid.ir.cut import ancestors, cut_nodes
 from lucid.ir.graph import Graph
 from lucid.ir.markers import STOP_GRADIENT
 from lucid.ir.modes import local
+from lucid.ir.recording import changes
 from lucid.ir.sharing import link, node_of, renewed
 from lucid.ir.source import at_line, caller
-from lucid.ir.tape import GRAD, TRACE, Node, is_recording, wrap
+from lucid.ir.tape import GRAD, TRACE, Node, is_recording, tracking, wrap
 from lucid.ir.types import is_differentiable
 from lucid.mapping import read
 from lucid.methods import Methods
@@ -58,8 +59,10 @@ class HookHandle:
         self.hooks = hooks
         self.number = next(_handles)
         hooks[self.number] = hook
+        changes[0] += 1
 
     def remove(self) -> None:
+        changes[0] += 1
         self.hooks.pop(self.number, None)
 
     __call__ = remove
@@ -157,6 +160,8 @@ class Tensor(Methods, Operators):
         if node is None and not requires_grad:
             return self
         cell, flags = (None, 0) if node is None else (node.cell, node.flags)
+        if requires_grad != bool(flags & GRAD):
+            tracking[0] += 1
         self.node = Node(None, (), flags | GRAD if requires_grad else flags & ~GRAD, self.value)
         if self.storage is not None:
             self.node.stamp = (self.storage, self.storage.version)

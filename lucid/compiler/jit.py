@@ -175,6 +175,8 @@ class Jitted:
             self.reasons.append(
                 f"{self.name}: called with {', '.join(str(x.type) for x in tensors)}"
             )
+        if known and known[0].differs:
+            self.reasons.append(f"{self.name}: {known[0].differs}")
         path, first = self.trace(args, kwargs, tensors, tree, tracked)
         known.insert(0, path)
         if tracked:  # what was recorded is off the tape: it was taken back, and is done again
@@ -249,7 +251,7 @@ def followed(
     before = recorder.before
     captured = [wrap(before[id(x)]) if id(x) in before else x for x in path.sources]
     operands = (*tensors, *captured, *[wrap(c) for c in path.constants])
-    values = [*outputs, *[x.value for x in path.written], *[g.expected for g in path.guards]]
+    values = [*outputs, *[x.value.copy() for x in path.written], *[g.expected for g in path.guards]]
     outs = bind_known(Call(path.graph), operands, tuple(values))
     return path.on_tape(operands, outs[: path.n_outputs])
 

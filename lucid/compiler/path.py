@@ -20,9 +20,9 @@ from lucid.ir.graph import Graph, Var
 from lucid.ir.markers import STOP_GRADIENT
 from lucid.ir.modes import local
 from lucid.ir.pytree import flatten, unflatten
-from lucid.ir.recording import Guard, Recorder
+from lucid.ir.recording import Guard, Recorder, changes, is_as_read
 from lucid.ir.sharing import node_of
-from lucid.ir.tape import Node, Traced, wrap
+from lucid.ir.tape import GRAD, Node, Traced, tracking, wrap
 from lucid.ir.types import is_differentiable
 
 
@@ -55,6 +55,14 @@ def reads_of(graph: Graph, n_outputs: int) -> list[frozenset[int]]:
     return [reads.get(y, none) for y in graph.outputs[:n_outputs]]
 
 
+def asks_for_gradient(x: Any) -> bool:
+    return isinstance(x, Traced) and x.node is not None and bool(x.node.flags & GRAD)
+
+
+def hooks_of(cell: Any) -> tuple[int, ...]:
+    return (*cell.hooks, *cell.after)
+
+
 class Path:
     """One recorded run, compiled: what it reads, gives and writes, and what must hold for it."""
 
@@ -79,6 +87,11 @@ class Path:
         self.guards: list[Guard] = recorder.guards
         self.locks = Locks(recorder.locks.values())
         self.entries = list(recorder.entries.values())
+        self.attributes = recorder.kept_attributes()
+        self.asked = [asks_for_gradient(x) for x in self.sources]
+        self.hooks = [hooks_of(cell) for cell in self.cells]
+        self.seen = (changes[0], tracking[0])
+        self.differs = ""
         ends = [node_of(y) for y in outputs]
         ends += [node_of(x) for x in self.written]
         ends += [node_of(cell.grad) for cell in self.cells if cell.grad is not None]
@@ -102,7 +115,9 @@ class Path:
         self.overwritten: list[int] = getattr(self.program, "overwritten", [])
         args_tree, kwargs_tree = in_tree.children()
         plain = not (jitted.static or kwargs_tree.num_children)
-        self.is_pure = not self.cells and all(x.dtype.kind in "biu" for x in self.written)
+        self.is_pure = not self.cells and all(
+            id(x) in recorder.before and not node_of(x).flags & GRAD for x in self.written
+        )
         self.reads = reads_of(self.graph, self.n_outputs) if self.is_pure else []
         reached = frozenset[int]().union(*self.reads)
         self.followed = [x for i, x in enumerate(self.sources, len(inputs)) if i in reached]
@@ -149,6 +164,8 @@ class Path:
 
     def arrays(self) -> list[np.ndarray] | None:
         """What the path reads beside the arguments, None where it is not there."""
+        if self.seen != (changes[0], tracking[0]) and not self.is_as_recorded():
+            return None
         for cell, had in zip(self.cells, self.had_grad):
             if (cell.grad is not None) != had:
                 return None
@@ -162,6 +179,23 @@ class Path:
                 return None
             out.append(x.value)
         return out + self.constants
+
+    def is_as_recorded(self) -> bool:
+        """Are the attributes that were read, and what leaves do with gradients, the same?"""
+        now = (changes[0], tracking[0])
+        for x, name, expected, key in self.attributes:
+            if not is_as_read(x, name, expected, key):
+                self.differs = f"{type(x).__name__}.{name} was changed"
+                return False
+        for x, asked in zip(self.sources, self.asked):
+            if asks_for_gradient(x) != asked:
+                self.differs = f"requires_grad of a tensor of type {x.type} was changed"
+                return False
+        if self.hooks != [hooks_of(cell) for cell in self.cells]:
+            self.differs = "the hooks of a tensor were changed"
+            return False
+        self.seen = now
+        return True
 
     def fits(self, arrays: Sequence[np.ndarray], n_args: int) -> bool:
         """Have the captured tensors the types they had?"""

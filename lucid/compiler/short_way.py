@@ -54,7 +54,8 @@ class ShortWay:
         self.others = [(i, types[i].dtype, types[i].shape) for i in left]
         self.n_args = tree.num_leaves
         self.tree = None if all(child.is_leaf() for child in tree.children()) else tree
-        self.reads = bool(path.sources or path.constants or path.cells or path.entries)
+        state = path.sources, path.constants, path.cells, path.entries, path.attributes
+        self.reads = any(state)
         self.writes = bool(path.n_state or path.cells or path.guards)
 
     def __call__(self, path: Any, args: Sequence[Any]) -> Any:

@@ -7,6 +7,8 @@ which gradients changed, and which values Python looked at (they become guards).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,21 @@ import numpy as np
 from lucid.ir.markers import STOP_GRADIENT
 from lucid.ir.modes import local
 from lucid.ir.tape import GRAD, Node, next_serial, recording
+
+watched: dict[type, Any] = {}  # classes, and their __getattribute__ while a Recorder is active
+changes = [0]  # how often an attribute of an object of these classes was set
+_active, _switch = [0], Lock()
+
+
+def look_at_attributes(change: int) -> None:
+    """Let the watched classes tell what is read of them, from the first Recorder to the last."""
+    with _switch:
+        _active[0] += change
+        for cls, look in watched.items():
+            if change > 0 and _active[0] == 1:
+                cls.__getattribute__ = look  # type: ignore[method-assign]
+            elif not _active[0]:
+                del cls.__getattribute__
 
 
 class Guard:
@@ -39,6 +56,7 @@ class Recorder:
     guards       values that Python looked at
     values       id -> (Node, array) of every value seen
     entries      (id, name) -> (dictionary, name, value) of Python state that decided what was run
+    attributes   (id, name) -> (object, name, key, how a value gives it) of what was read of objects
     locks        held while a run is repeated: of state that several threads may change at once
     """
 
@@ -55,15 +73,18 @@ class Recorder:
         self.guards: list[Guard] = []
         self.values: dict[int, tuple[Node, np.ndarray]] = {}
         self.entries: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
+        self.attributes: dict[tuple[int, str], tuple[Any, str, Any, Callable[[Any], Any]]] = {}
         self.locks: dict[int, Any] = {}
 
     def __enter__(self) -> Recorder:
         self.outer = local.recorder
         local.recorder = self
         recording[0] += 1
+        look_at_attributes(+1)
         return self
 
     def __exit__(self, *_: Any) -> None:
+        look_at_attributes(-1)
         recording[0] -= 1
         local.recorder = self.outer
 
@@ -104,8 +125,14 @@ class Recorder:
         """The tensor `x` is about to be written."""
         if id(x) not in self.written and self.is_outside(x.node):
             self.written[id(x)] = (x, x.node)
-            if x.value is not None and (self.reversible or x.value.dtype.kind in "biu"):
+            if x.value is not None and (self.reversible or self.is_state(x)):
                 self.before[id(x)] = x.value.copy()
+
+    def is_state(self, x: Any) -> bool:
+        """Is a write to `x` no step of an optimizer, so that outputs may have a derivative?"""
+        if x.value.dtype.kind in "biu":
+            return True
+        return not self.cells and not (x.node is not None and x.node.flags & GRAD)
 
     def touched(self, cell: Any) -> None:
         """The gradient in `cell` is read or about to change."""
@@ -133,12 +160,27 @@ class Recorder:
         if key not in self.entries:
             self.entries[key] = (state, name, state.get(name))
 
+    def depends_on_attribute(self, x: Any, name: str, key: Callable[[Any], Any]) -> None:
+        """What is run depends on an attribute of `x`: on what `key` makes of it."""
+        place = (id(x), name)
+        if place not in self.attributes:
+            self.attributes[place] = (x, name, key(x.__dict__[name]), key)
+
+    def kept_attributes(self) -> list[tuple[Any, str, Any, Callable[[Any], Any]]]:
+        """The attributes that the run has read and has not itself changed."""
+        return [read for read in self.attributes.values() if is_as_read(*read)]
+
     def looked(self, x: Any, what: str, source: Any) -> None:
         """Python looks at the value of `x`."""
         node = x.node
         if node is None or node in self.constants:
             return
         self.guards.append(Guard(node, np.array(x.value), what, source))
+
+
+def is_as_read(x: Any, name: str, expected: Any, key: Callable[[Any], Any]) -> bool:
+    """Has an attribute the value that a recorded run has read?"""
+    return name in x.__dict__ and key(x.__dict__[name]) == expected
 
 
 class Unrecorded:

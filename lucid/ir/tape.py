@@ -22,6 +22,7 @@ GRAD = 1  # a derivative is wanted (requires_grad)
 TRACE = 2  # belongs to a transform or a recording, which wants every equation
 _serials = count(1)
 recording = [0]  # how many Recorders are active, in any thread
+tracking = [0]  # how often a leaf has begun, or ceased, to ask for its gradient
 _new = object.__new__
 
 

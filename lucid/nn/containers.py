@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lucid.errors import IndexingError, ModuleError
+from lucid.ir.recording import changes
 from lucid.ir.source import at_line
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
@@ -17,7 +18,7 @@ class Numbered(Module):
     _place = "_modules"
 
     def _members(self) -> dict[str, Any]:
-        return self.__dict__[self._place]
+        return getattr(self, self._place)
 
     def _key(self, index: int) -> str:
         n = len(self)
@@ -29,6 +30,7 @@ class Numbered(Module):
 
     def _renumber(self, members: Iterable[Any]) -> None:
         kept = list(members)
+        changes[0] += 1
         self._members().clear()
         for i, member in enumerate(kept):
             setattr(self, str(i), member)
@@ -168,7 +170,7 @@ class Named(Module):
     _place = "_modules"
 
     def _members(self) -> dict[str, Any]:
-        return self.__dict__[self._place]
+        return getattr(self, self._place)
 
     def __len__(self) -> int:
         return len(self._members())
@@ -202,11 +204,13 @@ class Named(Module):
     def pop(self, name: str) -> Any:
         """Take a member out."""
         member = self[name]
+        changes[0] += 1
         del self._members()[name]
         return member
 
     def clear(self) -> None:
         """Take all members out."""
+        changes[0] += 1
         self._members().clear()
 
     def update(self, members: Any) -> None:

@@ -16,7 +16,7 @@ from lucid.ir.source import at_line
 from lucid.ir.tape import is_recording
 from lucid.ir.types import dtype_of, is_differentiable
 from lucid.nn import hooks, structure
-from lucid.nn.parameter import Buffer, Parameter
+from lucid.nn.parameter import Buffer, Parameter, recast
 from lucid.nn.state import State
 from lucid.nn.uninitialized import Uninitialized
 from lucid.tensor import HookHandle, Tensor
@@ -330,11 +330,7 @@ class Module(State):
                 if isinstance(p, Uninitialized):
                     p.to(dtype)
                 elif p is not None and is_differentiable(p.dtype) and p.dtype != dtype:
-                    module._parameters[name] = converted = Parameter(
-                        p.detach().to(dtype), p.requires_grad
-                    )
-                    if p.grad is not None:
-                        converted.grad = p.grad.detach().to(dtype)
+                    module._parameters[name] = recast(p, dtype)
             for name, b in module._buffers.items():
                 if b is not None and is_differentiable(b.dtype):
                     module._buffers[name] = b.to(dtype)

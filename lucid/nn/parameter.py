@@ -7,6 +7,7 @@ from typing import Any
 
 from lucid.ir.markers import STOP_GRADIENT
 from lucid.ir.sharing import link
+from lucid.ir.tape import Node
 from lucid.ops.promote import as_tensor
 from lucid.tensor import Tensor
 
@@ -38,8 +39,6 @@ class Parameter(Tensor):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         made = memo[id(self)] = Parameter(self.detach().clone(), self.requires_grad)
-        if self.grad is not None:
-            made.grad = self.grad.detach().clone()
         return made
 
 
@@ -55,6 +54,20 @@ class Buffer(Tensor):
     def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
         made = memo[id(self)] = Buffer(self.detach().clone(), persistent=self.persistent)
         return made
+
+
+def recast(p: Tensor, dtype: Any) -> Tensor:
+    """A tensor with another dtype: a leaf stays the same object, which an optimizer may hold."""
+    if p.value is None or not p.is_leaf:
+        return p.to(dtype)
+    node = p.node
+    p.value, p.node, p.storage, p.origin = p.value.astype(dtype), None, None, None
+    if node is not None:
+        p.node = Node(None, (), node.flags, p.value)
+        p.node.cell = node.cell
+        if node.cell is not None and node.cell.grad is not None:
+            node.cell.grad = node.cell.grad.detach().to(dtype)
+    return p
 
 
 def lie_in_memory_of(x: Tensor, data: Any, is_shared: bool) -> None:

@@ -42,8 +42,7 @@ class Applied(Module):
         return {**self.settings, **given}
 
     def forward(self, *inputs: Any) -> Any:
-        values = self.__dict__
-        chosen = {name: values[name] for name in self.settings}
+        chosen = {name: getattr(self, name) for name in self.settings}
         return type(self).function(*inputs, **chosen)
 
     def extra_repr(self) -> str:

@@ -152,7 +152,7 @@ class RNNCell(Cell):
 
     @property
     def rule(self) -> Rule:  # type: ignore[override]
-        return SIMPLE[self.__dict__.get("nonlinearity", "tanh")]
+        return SIMPLE[getattr(self, "nonlinearity", "tanh")]
 
 
 class LSTMCell(Cell):

@@ -20,10 +20,6 @@ class Loss(Applied):
                 del self.__dict__[name]
                 self.register_buffer(name, value)
 
-    def forward(self, *inputs: Any) -> Any:
-        chosen = {name: getattr(self, name) for name in self.settings}
-        return type(self).function(*inputs, **chosen)
-
     def extra_repr(self) -> str:
         return "" if self.reduction == "mean" else f"reduction={self.reduction!r}"
 

@@ -256,7 +256,7 @@ class RNN(Recurrent):
 
     @property
     def rule(self) -> Rule:  # type: ignore[override]
-        return SIMPLE[self.__dict__.get("nonlinearity", "tanh")]
+        return SIMPLE[getattr(self, "nonlinearity", "tanh")]
 
 
 class LSTM(Recurrent):
