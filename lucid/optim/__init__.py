@@ -1,6 +1,6 @@
 """Optimizers and schedules of their settings."""
 
-from lucid.optim import functional, lr_scheduler
+from lucid.optim import functional, lr_scheduler, swa_utils
 from lucid.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from lucid.optim.adaptive import Adadelta, Adafactor, Adagrad, RMSprop
 from lucid.optim.lbfgs import LBFGS
@@ -11,4 +11,5 @@ from lucid.optim.signs import Lion, Muon, Rprop
 __all__ = [
     "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Lion",
     "Muon", "NAdam", "Optimizer", "RAdam", "RMSprop", "Rprop", "functional", "lr_scheduler",
+    "swa_utils",
 ]  # fmt: skip

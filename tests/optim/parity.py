@@ -98,6 +98,11 @@ def joined(kind: str) -> Callable[[Any, Any], Any]:
     return sequential if kind == "SequentialLR" else chained
 
 
+def swa_of(m: Any) -> Any:
+    """The module of weight averages that goes with a module of schedules."""
+    return (torch if m is torch.optim.lr_scheduler else lucid).optim.swa_utils
+
+
 def plateau(m: Any, **settings: Any) -> list[np.ndarray]:
     w = m.tensor(np.ones(2), requires_grad=True)
     optimizer = m.optim.SGD([w], lr=1.0)
@@ -131,6 +136,9 @@ def comparisons() -> Iterator[tuple[str, Callable[[Any], list[Any]], float]]:
     for name, function in LAMBDAS.items():
         build = lambda m, o, a=(name, function): getattr(m, a[0])(o, a[1])  # noqa: E731
         yield name, lambda m, a=build: rates(m, a, "SGD", False), RTOL
+    for settings in ({"anneal_epochs": 5}, {"anneal_strategy": "linear"}, {"anneal_epochs": 0}):
+        build = lambda m, o, a=settings: swa_of(m).SWALR(o, 0.02, **a)  # noqa: E731
+        yield f"SWALR {settings}", lambda m, a=build: rates(m, a, "SGD", False), RTOL
     for name in ("SequentialLR", "ChainedScheduler"):
         yield name, lambda m, a=name: rates(m, joined(a), "SGD", False), RTOL
     for settings in (
