@@ -127,10 +127,10 @@ class Sequential(Numbered):
     def _some(self, members: list[Any]) -> Any:
         return type(self)(*members)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, input: Any) -> Any:
         for module in self._modules.values():
-            x = module(x)
-        return x
+            input = module(input)
+        return input
 
 
 class ModuleList(Numbered):

@@ -198,8 +198,8 @@ class RReLU(Module):
         super().__init__()
         self.lower, self.upper, self.inplace = lower, upper, inplace
 
-    def forward(self, x: Any) -> Any:
-        return F.rrelu(x, self.lower, self.upper, self.training, self.inplace)
+    def forward(self, input: Any) -> Any:
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         return f"lower={self.lower}, upper={self.upper}"
@@ -213,8 +213,8 @@ class PReLU(Module):
         self.num_parameters = num_parameters
         self.weight = Parameter(full((num_parameters,), init, dtype=dtype))
 
-    def forward(self, x: Any) -> Any:
-        return F.prelu(x, self.weight)
+    def forward(self, input: Any) -> Any:
+        return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
         return f"num_parameters={self.num_parameters}"

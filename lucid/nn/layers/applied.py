@@ -29,8 +29,6 @@ class Applied(Module):
     def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The settings with what the constructor was given."""
         names = list(self.settings)
-        kwargs.pop("size_average", None)
-        kwargs.pop("reduce", None)
         unknown = [name for name in kwargs if name not in names]
         given = {**dict(zip(names, args)), **kwargs}
         missing = [n for n in names if self.settings[n] is REQUIRED and n not in given]
@@ -41,9 +39,11 @@ class Applied(Module):
             raise ArgumentError(f"{type(self).__name__}: {facts}{at_line()}")
         return {**self.settings, **given}
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        if "input" in named:
+            inputs = (named.pop("input"), *inputs)
         chosen = {name: getattr(self, name) for name in self.settings}
-        return type(self).function(*inputs, **chosen)
+        return type(self).function(*inputs, **named, **chosen)
 
     def extra_repr(self) -> str:
         shown = [

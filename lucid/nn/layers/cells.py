@@ -112,8 +112,8 @@ class Cell(Module):
         for p in self.parameters():
             init.uniform_(p, -bound, bound)
 
-    def forward(self, x: Any, hx: Any = None) -> Any:
-        name, x = type(self).__name__, as_tensor(x)
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        name, x = type(self).__name__, as_tensor(input)
         if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
             facts = f"input of shape {x.shape}; its last axis is {self.input_size}"
             raise ShapeError(f"{name}: {facts}{at_line()}")

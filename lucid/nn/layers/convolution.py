@@ -122,12 +122,12 @@ class Convolution(Convolving):
             pairs = [(n, n) for n in self.padding]
         return [n for pair in reversed(pairs) for n in pair]
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, input: Any) -> Any:
         padding: Any = self.padding
         if self.padding_mode != "zeros":
-            x, padding = F.pad(x, self.edges(), self.padding_mode), 0
+            input, padding = F.pad(input, self.edges(), self.padding_mode), 0
         return self.function(
-            x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
+            input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
         )
 
     @staticmethod
@@ -164,11 +164,12 @@ class TransposedConvolution(Convolving):
         )  # fmt: skip
         self.output_padding = tuple_of(output_padding, self.axes)
 
-    def forward(self, x: Any, output_size: Any = None) -> Any:
-        extra = self.output_padding if output_size is None else self.extra(x, output_size)
+    def forward(self, input: Any, output_size: Any = None) -> Any:
+        extra = self.output_padding if output_size is None else self.extra(input, output_size)
         return self.function(
-            x, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
-        )
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
+            self.dilation,
+        )  # fmt: skip
 
     def extra(self, x: Any, output_size: Any) -> tuple[int, ...]:
         """The output padding that gives this size."""

@@ -24,8 +24,8 @@ class Dropping(Module):
             )
         self.p, self.inplace = p, inplace
 
-    def forward(self, x: Any) -> Any:
-        return type(self).function(x, self.p, self.training, self.inplace)
+    def forward(self, input: Any) -> Any:
+        return type(self).function(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         return f"p={self.p}, inplace={self.inplace}"

@@ -23,8 +23,8 @@ class Identity(Module):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
-    def forward(self, x: Any) -> Any:
-        return x
+    def forward(self, input: Any) -> Any:
+        return input
 
 
 class Linear(Module):
@@ -52,8 +52,8 @@ class Linear(Module):
             bound = 1 / math.sqrt(max(self.in_features, 1))
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, x: Any) -> Any:
-        return F.linear(x, self.weight, self.bias)
+    def forward(self, input: Any) -> Any:
+        return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         sizes = f"in_features={self.in_features}, out_features={self.out_features}"
@@ -88,8 +88,8 @@ class Bilinear(Module):
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, x1: Any, x2: Any) -> Any:
-        return F.bilinear(x1, x2, self.weight, self.bias)
+    def forward(self, input1: Any, input2: Any) -> Any:
+        return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         sizes = f"in1_features={self.in1_features}, in2_features={self.in2_features}"
@@ -161,9 +161,9 @@ class Embedding(Table):
         self.max_norm, self.norm_type = max_norm, norm_type
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, input: Any) -> Any:
         return F.embedding(
-            x, self.weight, self.padding_idx, self.max_norm, self.norm_type,
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
             self.scale_grad_by_freq, self.sparse,
         )  # fmt: skip
 
@@ -190,9 +190,9 @@ class EmbeddingBag(Table):
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         self.include_last_offset = include_last_offset
 
-    def forward(self, x: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
+    def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
         return F.embedding_bag(
-            x, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
+            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
             self.mode, self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx,
         )  # fmt: skip
 
@@ -211,8 +211,8 @@ class Unflatten(Module):
         super().__init__()
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 
-    def forward(self, x: Any) -> Any:
-        return unflatten(x, self.dim, self.unflattened_size)
+    def forward(self, input: Any) -> Any:
+        return unflatten(input, self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import lucid.nn.functional as F
+from lucid.nn.functional.arguments import reduction_of
 from lucid.nn.layers.applied import Applied
 from lucid.tensor import Tensor
 
+OLDER = ("size_average", "reduce")
+
 
 class Loss(Applied):
-    """A loss; weights that are tensors are buffers."""
+    """A loss; weights that are tensors are buffers.
+
+    The constructor takes settings in the order of the function, with PyTorch's older words for the
+    reduction among them.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -19,6 +27,18 @@ class Loss(Applied):
             if isinstance(value, Tensor):
                 del self.__dict__[name]
                 self.register_buffer(name, value)
+
+    def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        names = inspect.signature(type(self).function).parameters
+        order = [name for name in names if name in (*self.settings, *OLDER)]
+        if len(args) > len(order):
+            return super().bound(args, kwargs)
+        given = {**dict(zip(order, args)), **kwargs}
+        older = [given.pop(name, None) for name in OLDER]
+        settings = super().bound((), given)
+        if older != [None, None]:
+            settings["reduction"] = reduction_of(type(self).__name__, None, *older)
+        return settings
 
     def extra_repr(self) -> str:
         return "" if self.reduction == "mean" else f"reduction={self.reduction!r}"

@@ -121,18 +121,18 @@ class BatchNorm(RunningNorm):
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
 
-    def forward(self, x: Any) -> Any:
-        self.check(x)
+    def forward(self, input: Any) -> Any:
+        self.check(input)
         momentum: Any = self.momentum
         if self.training and self.track_running_stats:
             self.own_statistics()
             with no_grad():
                 self.num_batches_tracked.add_(1)
                 if momentum is None:
-                    momentum = 1.0 / self.num_batches_tracked.to(x.dtype)
+                    momentum = 1.0 / self.num_batches_tracked.to(input.dtype)
         batch_statistics = self.training or self.running_mean is None
         return F.batch_norm(
-            x, self.running_mean, self.running_var, self.weight, self.bias, batch_statistics,
+            input, self.running_mean, self.running_var, self.weight, self.bias, batch_statistics,
             0.0 if momentum is None else momentum, self.eps,
         )  # fmt: skip
 
@@ -169,15 +169,15 @@ class InstanceNorm(RunningNorm):
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
 
-    def forward(self, x: Any) -> Any:
-        self.check(x)
-        batched = x.ndim == max(self.ranks, default=x.ndim)
-        x = x if batched else x.unsqueeze(0)
+    def forward(self, input: Any) -> Any:
+        self.check(input)
+        batched = input.ndim == max(self.ranks, default=input.ndim)
+        input = input if batched else input.unsqueeze(0)
         own = self.training or not self.track_running_stats
         if self.training and self.track_running_stats:
             self.own_statistics()
         y = F.instance_norm(
-            x, self.running_mean, self.running_var, self.weight, self.bias, own,
+            input, self.running_mean, self.running_var, self.weight, self.bias, own,
             0.0 if self.momentum is None else self.momentum, self.eps,
         )  # fmt: skip
         return y if batched else y.squeeze(0)
@@ -223,8 +223,8 @@ class LayerNorm(Module):
         """Give parameters their initial values."""
         reset(self)
 
-    def forward(self, x: Any) -> Any:
-        return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+    def forward(self, input: Any) -> Any:
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         affine_ = f"elementwise_affine={self.elementwise_affine}"
@@ -252,8 +252,8 @@ class RMSNorm(Module):
         """Give the parameter its initial value."""
         reset(self)
 
-    def forward(self, x: Any) -> Any:
-        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+    def forward(self, input: Any) -> Any:
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
         affine_ = f"elementwise_affine={self.elementwise_affine}"
@@ -284,8 +284,8 @@ class GroupNorm(Module):
         """Give parameters their initial values."""
         reset(self)
 
-    def forward(self, x: Any) -> Any:
-        return F.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+    def forward(self, input: Any) -> Any:
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"

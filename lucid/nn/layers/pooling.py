@@ -181,9 +181,9 @@ class Unpooling(Applied):
 
     settings = {"kernel_size": REQUIRED, "stride": None, "padding": 0}
 
-    def forward(self, x: Any, indices: Any, output_size: Any = None) -> Any:
+    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
         return type(self).function(
-            x, indices, self.kernel_size, self.stride, self.padding, output_size
+            input, indices, self.kernel_size, self.stride, self.padding, output_size
         )
 
 

@@ -132,10 +132,10 @@ class Recurrent(Module):
     def flatten_parameters(self) -> None:
         """Nothing: PyTorch's hint for GPUs is accepted."""
 
-    def forward(self, x: Any, hx: Any = None) -> tuple[Any, Any]:
-        if isinstance(x, PackedSequence):
-            return self.packed(x, hx)
-        x = as_tensor(x)
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        if isinstance(input, PackedSequence):
+            return self.packed(input, hx)
+        x = as_tensor(input)
         if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
             raise ShapeError(
                 f"{type(self).__name__}: input of shape {x.shape}; its last axis is "

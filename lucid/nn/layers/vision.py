@@ -95,8 +95,8 @@ class Padding(Module):
             )
         self.padding = ends
 
-    def forward(self, x: Any) -> Any:
-        return F.pad(x, self.padding, self.mode)
+    def forward(self, input: Any) -> Any:
+        return F.pad(input, self.padding, self.mode)
 
     def extra_repr(self) -> str:
         return str(self.padding)
@@ -109,8 +109,8 @@ class ConstantPadding(Padding):
         super().__init__(padding)
         self.value = value
 
-    def forward(self, x: Any) -> Any:
-        return F.pad(x, self.padding, "constant", self.value)
+    def forward(self, input: Any) -> Any:
+        return F.pad(input, self.padding, "constant", self.value)
 
     def extra_repr(self) -> str:
         return f"padding={self.padding}, value={self.value}"

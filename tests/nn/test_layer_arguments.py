@@ -1,0 +1,65 @@
+"""Layers take PyTorch's arguments by PyTorch's names and in its order."""
+
+import pytest
+
+import lucid
+from lucid import nn
+from lucid.errors import ArgumentError
+
+X, ZERO = lucid.tensor([1.0, 3.0]), lucid.zeros(2)
+
+
+def test_older_words_for_the_reduction_of_a_loss_are_understood():
+    assert nn.MSELoss(size_average=False)(X, ZERO).item() == 10.0
+    assert nn.MSELoss(reduce=False)(X, ZERO).tolist() == [1.0, 9.0]
+    assert nn.L1Loss(size_average=True)(X, ZERO).item() == 2.0
+
+
+def test_settings_of_losses_come_in_pytorchs_order():
+    assert nn.L1Loss(None, None, "sum")(X, ZERO).item() == 4.0
+    assert nn.L1Loss(False)(X, ZERO).item() == 4.0
+    loss = nn.CrossEntropyLoss(None, None, 1, None, "sum", 0.1)
+    assert (loss.ignore_index, loss.reduction, loss.label_smoothing) == (1, "sum", 0.1)
+    loss = nn.TripletMarginLoss(2.0, 1.0, 1e-5, True)
+    assert (loss.margin, loss.p, loss.eps, loss.swap) == (2.0, 1.0, 1e-5, True)
+    with pytest.raises(ArgumentError, match="MSELoss: takes reduction"):
+        nn.MSELoss(None, None, "sum", 3)
+    with pytest.raises(ArgumentError, match="ReLU"):
+        nn.ReLU(size_average=True)
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (nn.Linear(2, 3), (4, 2)),
+        (nn.Conv1d(2, 3, 1), (1, 2, 5)),
+        (nn.ConvTranspose1d(2, 3, 1), (1, 2, 5)),
+        (nn.BatchNorm1d(2), (4, 2)),
+        (nn.InstanceNorm1d(2), (1, 2, 5)),
+        (nn.LayerNorm(2), (4, 2)),
+        (nn.RMSNorm(2), (4, 2)),
+        (nn.GroupNorm(1, 2), (4, 2)),
+        (nn.Dropout(0.5), (4, 2)),
+        (nn.ReLU(), (4, 2)),
+        (nn.PReLU(), (4, 2)),
+        (nn.Softmax(dim=1), (4, 2)),
+        (nn.MaxPool1d(2), (1, 2, 4)),
+        (nn.ZeroPad1d(1), (1, 2, 4)),
+        (nn.Flatten(), (4, 2, 2)),
+        (nn.Unflatten(1, (1, 2)), (4, 2)),
+        (nn.LSTM(2, 3), (5, 1, 2)),
+        (nn.GRUCell(2, 3), (4, 2)),
+        (nn.Sequential(nn.Linear(2, 3), nn.Tanh()), (4, 2)),
+    ],
+    ids=lambda x: type(x).__name__,
+)
+def test_the_input_of_a_layer_may_be_named(layer, shape):
+    assert layer(input=lucid.ones(shape)) is not None
+
+
+def test_the_inputs_of_a_loss_may_be_named():
+    assert nn.MSELoss()(input=X, target=ZERO).item() == 5.0
+    assert nn.CrossEntropyLoss()(
+        lucid.zeros(1, 2), target=lucid.tensor([0])
+    ).item() == pytest.approx(0.6931472)
+    assert nn.Bilinear(2, 2, 1)(input1=X, input2=X).shape == (1,)
