@@ -28,6 +28,7 @@ from lucid.ops.indexing import Gather, PutAlong, ScatterAdd, TakeAlong
 from lucid.ops.kinds import Elementwise
 from lucid.ops.movement import Broadcast, Concatenate, Flip, Pad, Reshape, Slice, Transpose
 from lucid.ops.reduction import LogSumExp, Prod, Sum
+from lucid.ops.region import Region
 from lucid.ops.softmax import LogSoftmax, Softmax
 from lucid.ops.writing import ScatterSet, SliceSet
 
@@ -38,7 +39,7 @@ MOVES = (
 REDUCTIONS = (Sum, Prod, Max, Min, LogSumExp)
 ALONG = (Softmax, LogSoftmax, Cumsum, Cumprod)
 INLINED = {
-    Call: "graph", Checkpoint: "graph", CustomVjp: "forward", CustomJvp: "forward",
+    Call: "graph", Region: "graph", Checkpoint: "graph", CustomVjp: "forward", CustomJvp: "forward",
     CustomFunction: "forward",
 }  # fmt: skip
 MOST_ENTRIES = 200_000_000

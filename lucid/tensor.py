@@ -17,6 +17,7 @@ from lucid.ir.graph import Graph
 from lucid.ir.markers import STOP_GRADIENT
 from lucid.ir.modes import local
 from lucid.ir.recording import changes
+from lucid.ir.rewrite import opened
 from lucid.ir.sharing import link, node_of, renewed
 from lucid.ir.source import at_line, caller
 from lucid.ir.tape import GRAD, TRACE, Node, is_recording, tracking, wrap
@@ -436,7 +437,7 @@ class Tensor(Methods, Operators):
         found = ancestors([end])
         leaves = {x for node in found for x in node.inputs if isinstance(x, Node) and x.op is None}
         ordered = sorted(leaves, key=lambda node: node.serial) or [end]
-        return cut_nodes(ordered, [end]).graph("tensor")
+        return opened(cut_nodes(ordered, [end]).graph("tensor"))
 
     def to(self, *args: Any, dtype: Any = None, copy: bool = False) -> Tensor:
         """This tensor with another dtype (or that of another tensor)."""

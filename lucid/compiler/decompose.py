@@ -42,6 +42,7 @@ from lucid.ops.logic import BitwiseOr, Eq, Isfinite, Isinf, Isnan, Ne
 from lucid.ops.matrix_exponential import MatrixExp
 from lucid.ops.movement import Broadcast, Reshape, Transpose
 from lucid.ops.reduction import AllTrue, AnyTrue, LogSumExp, Prod, Sum
+from lucid.ops.region import Region
 from lucid.ops.rounding import Ceil, Floor, Round, Trunc
 from lucid.ops.searching import Searchsorted
 from lucid.ops.softmax import LogSoftmax, LogSoftmaxAt, Softmax
@@ -111,7 +112,7 @@ def literal(value: Any, type: Type) -> Literal:
 
 # Operations that hold the Graph of their value, and the field it stands in.
 INLINED = {
-    Call: "graph", Checkpoint: "graph", CustomVjp: "forward", CustomJvp: "forward",
+    Call: "graph", Region: "graph", Checkpoint: "graph", CustomVjp: "forward", CustomJvp: "forward",
     CustomFunction: "forward",
     LinearSolve: "solve", Root: "solve",
 }  # fmt: skip

@@ -78,7 +78,7 @@ def bind(op: Primitive, *xs: Any) -> Any:
     if recording[0] and local.recorder is not None:
         flags |= TRACE
     try:
-        value = op.eval(*[x.value for x in xs])
+        value = op.run(*[x.value for x in xs])
     except LucidError:
         raise
     except Exception as error:
@@ -100,7 +100,7 @@ def bind(op: Primitive, *xs: Any) -> Any:
 def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
     """`bind` for the commonest case, two tensors with values: the same steps, unrolled."""
     try:
-        value = op.eval(x.value, y.value)
+        value = op.run(x.value, y.value)
     except Exception as error:
         raise _explain(op, (x, y), error) from error
     if value.__class__ is not _ndarray:
@@ -150,7 +150,7 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
 def bind_one(op: Primitive, x: Any) -> Any:
     """`bind` for one tensor with a value and an operation that makes no view, unrolled."""
     try:
-        value = op.eval(x.value)
+        value = op.run(x.value)
     except Exception as error:
         raise _explain(op, (x,), error) from error
     if value.__class__ is not _ndarray:
@@ -172,7 +172,7 @@ def bind_one(op: Primitive, x: Any) -> Any:
 def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, reflected: bool) -> Any:
     """`bind` for a tensor with a value and a literal, which NumPy takes as a 0-d array."""
     try:
-        value = op.eval(array, x.value) if reflected else op.eval(x.value, array)
+        value = op.run(array, x.value) if reflected else op.run(x.value, array)
     except Exception as error:
         raise _explain(op, (literal, x) if reflected else (x, literal), error) from error
     if value.__class__ is not _ndarray:

@@ -80,7 +80,7 @@ class Runner:
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         self._runs += 1
-        if self._runs == Hot.threshold and Hot.compile is not None:
+        if self._runs == max(Hot.threshold, 1) and Hot.compile is not None:
             self.program = Hot.compile(self.program.graph)
         return self.program(inputs)
 

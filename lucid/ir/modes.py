@@ -8,6 +8,7 @@ from typing import Any
 
 class _Modes(threading.local):
     plain = True  # grad on, and nothing else going on: operations take the short way
+    alone = True  # no transform, recording, replay or check for nan wants to see every equation
     grad = True  # record equations for `backward`
     inference = False  # inference_mode: results can never be tracked
     anomaly = False  # check every value for nan and name the line
@@ -19,7 +20,9 @@ class _Modes(threading.local):
     def __setattr__(self, name: str, value: Any) -> None:
         modes = self.__dict__
         modes[name] = value
-        modes["plain"] = self.grad and self.source is None and self.recorder is None
+        alone = self.source is None and self.recorder is None
+        modes["plain"] = self.grad and alone
+        modes["alone"] = alone and self.staging is None and not self.anomaly and not self.maps
 
 
 local = _Modes()

@@ -118,6 +118,8 @@ class Primitive(_Parameters):
     once: ClassVar[bool] = (
         False  # belongs to one call (a hook, a ctx): programs with it are not cached
     )
+    is_region: ClassVar[bool] = False  # stands for the equations of its `graph`
+    heavy: ClassVar[bool] = False  # `run` is a method of its own, and not `eval`
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -127,6 +129,8 @@ class Primitive(_Parameters):
         cls.abstract = abstract
         cls.saves_x = "x" in cls.saves  # type: ignore[attr-defined]
         cls.saves_y = "y" in cls.saves  # type: ignore[attr-defined]
+        if not cls.heavy:
+            cls.run = inspect.getattr_static(cls, "eval")  # type: ignore[method-assign]
         if "name" not in cls.__dict__:
             cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         if not abstract:
@@ -139,6 +143,10 @@ class Primitive(_Parameters):
 
     def eval(self, *xs: np.ndarray) -> Any:
         """The result, computed by NumPy."""
+        raise NotImplementedError(f"{self.name} has no eval rule")
+
+    def run(self, *xs: np.ndarray) -> Any:
+        """The result as eager operations compute it: `eval`, or what is quicker where it is hot."""
         raise NotImplementedError(f"{self.name} has no eval rule")
 
     def jvp(self, ts: tuple[Tensors, ...], y: Tensors, *xs: Tensors) -> Tensors:

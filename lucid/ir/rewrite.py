@@ -62,6 +62,24 @@ def rewrite(graph: Graph, rule: Rule) -> Graph:
     return remove_dead(Graph(graph.name, graph.inputs, tuple(writer.equations), outputs))
 
 
+def opened(graph: Graph) -> Graph:
+    """The Graph with the equations inside of its regions in their places."""
+
+    def open_region(writer: Rewriter, eqn: Equation) -> Atom | None:
+        if not eqn.op.is_region:
+            return None
+        inner = eqn.op.graph  # type: ignore[attr-defined]
+        known: dict[Any, Atom] = dict(zip(inner.inputs, eqn.inputs))
+        for op, inputs, outputs, _ in inner.equations:
+            operands = tuple([x if x.__class__ is Literal else known[x] for x in inputs])
+            results = tuple([Var(y.type) for y in outputs])
+            known.update(zip(outputs, results))
+            writer.add(Equation(op, operands, results, writer.source))
+        return known[inner.outputs[0]]
+
+    return rewrite(graph, open_region) if any(e.op.is_region for e in graph.equations) else graph
+
+
 def remove_dead(graph: Graph) -> Graph:
     """The Graph without equations that no output needs."""
     wanted = {x for x in graph.outputs if not isinstance(x, Literal)}

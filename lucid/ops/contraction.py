@@ -11,11 +11,11 @@ import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.binding import bind, bind_pair
-from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced
 from lucid.ir.types import Type, broadcast_shapes
 from lucid.ops.contracting import contract
+from lucid.ops.heavy import Heavy
 from lucid.ops.kinds import Bilinear, align, conjugate, sum_to
 from lucid.ops.movement import Broadcast, Transpose
 from lucid.ops.promote import as_tensor, promote
@@ -24,7 +24,7 @@ from lucid.ops.quiet import quiet
 matrix_product = quiet(np.matmul)
 
 
-class Matmul(Bilinear):
+class Matmul(Heavy, Bilinear):
     """The product of matrices in the last two axes; the other axes broadcast.
 
     A vector is a row on the left and a column on the right, and the result lacks that axis.
@@ -111,7 +111,7 @@ def product(x: Any, y: Any) -> Any:
 MATMUL = Matmul()
 
 
-class Einsum(Primitive):
+class Einsum(Heavy):
     """Products of operands by named axes, summed over the names that the result lacks.
 
     A name repeated in an operand reads a diagonal. A name repeated in the result writes one, with

@@ -18,6 +18,7 @@ import numpy as np
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.types import Type
+from lucid.ops.heavy import Heavy
 from lucid.ops.kinds import Bilinear, conjugate
 from lucid.ops.movement import Transpose, both_batched
 from lucid.ops.quiet import quiet
@@ -26,7 +27,7 @@ Sizes = tuple[int, ...]
 WINDOW_BYTES = 1 << 24  # of the windows that are written out at a time
 
 
-class Form(Bilinear, abstract=True):
+class Form(Heavy, Bilinear, abstract=True):
     """What the three have in common: where the form reads, and in how many groups."""
 
     size: Sizes

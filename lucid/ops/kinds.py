@@ -72,7 +72,7 @@ class Elementwise(Primitive, abstract=True):
         super().__init_subclass__(**kwargs)
         cls.carries = cls.differentiable and cls.result != "bool"
         if "eval" not in cls.__dict__ and "numpy" in cls.__dict__:
-            cls.eval = staticmethod(cls.numpy)  # type: ignore[method-assign]
+            cls.eval = cls.run = staticmethod(cls.numpy)  # type: ignore[method-assign]
 
     def partials(self, y: Any, *xs: Any) -> tuple[Any, ...]:
         """The partial derivative for each operand: a tensor, a Python number, or None for zero.

@@ -295,7 +295,7 @@ def test_while_loops_that_begin_otherwise_stay_apart():
 def test_an_eager_loop_is_compiled_once_it_has_taken_long(monkeypatch):
     from lucid.ops.control import subgraphs
 
-    monkeypatch.setattr(subgraphs.HotLoop, "THRESHOLD", 50)
+    monkeypatch.setattr(subgraphs, "LOOP_LIMIT", 50)
     subgraphs.hot_loop.cache_clear()
     x = lucid.tensor([0.25, 0.5])
     results = []

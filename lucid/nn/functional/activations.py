@@ -24,6 +24,7 @@ from lucid.ops.conditional import clamp, where
 from lucid.ops.exponential import exp, expm1, log1p, logaddexp, sigmoid
 from lucid.ops.movement import slice_axis
 from lucid.ops.promote import as_tensor
+from lucid.ops.region import fused_when_hot
 from lucid.ops.special_functions import erfc
 from lucid.ops.trigonometric import tanh
 from lucid.random import rand_like
@@ -84,6 +85,7 @@ def hardtanh(
     return run("hardtanh", _held, input, inplace, min_val, max_val, "hardtanh")
 
 
+@fused_when_hot
 def _held(x: Any, low: Any, high: Any, name: str) -> Any:
     x = ordered(name, x)
     return where(x <= low, low, where(x >= high, high, x))
@@ -97,6 +99,7 @@ def threshold(input: Any, threshold: float, value: float, inplace: bool = False)
     return run("threshold", _threshold, input, inplace, threshold, value)
 
 
+@fused_when_hot
 def _threshold(x: Any, threshold: Any, value: Any) -> Any:
     x = ordered("threshold", x)
     return where(x <= threshold, value, x)
@@ -114,12 +117,14 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
     return run("leaky_relu", _leaky, input, inplace, negative_slope, "leaky_relu")
 
 
+@fused_when_hot
 def _leaky(x: Any, slope: Any, name: str) -> Any:
     x = real(name, x)
     return where(x > 0, x, x * slope)
 
 
 @explained
+@fused_when_hot
 def prelu(input: Any, weight: Any) -> Any:
     """x above 0, `weight * x` elsewhere: one weight, or one for each channel (axis 1)."""
     x, weight = real("prelu", input), real("prelu", weight)
@@ -180,6 +185,7 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     return run("celu", _elu, input, inplace, alpha, 1.0, alpha, "celu")
 
 
+@fused_when_hot
 def _elu(x: Any, alpha: float, scale: float, width: float, name: str) -> Any:
     x = real(name, x)
     above = x if scale == 1 else x * scale
@@ -187,6 +193,7 @@ def _elu(x: Any, alpha: float, scale: float, width: float, name: str) -> Any:
 
 
 @explained
+@fused_when_hot
 def gelu(input: Any, approximate: str = "none") -> Any:
     """x Φ(x), where Φ is the normal distribution's function; or its approximation by tanh.
 
@@ -202,6 +209,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
 
 
 @explained
+@fused_when_hot
 def glu(input: Any, dim: int = -1) -> Any:
     """The first half along `dim` times the sigmoid of the second."""
     x = real("glu", input)
@@ -220,6 +228,7 @@ def silu(input: Any, inplace: bool = False) -> Any:
     return run("silu", _silu, input, inplace)
 
 
+@fused_when_hot
 def _silu(x: Any) -> Any:
     x = real("silu", x)
     return x * sigmoid(x)
@@ -231,6 +240,7 @@ def mish(input: Any, inplace: bool = False) -> Any:
     return run("mish", _mish, input, inplace)
 
 
+@fused_when_hot
 def _mish(x: Any) -> Any:
     x = real("mish", x)
     return x * tanh(logaddexp(x, 0.0))
@@ -242,6 +252,7 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
     return run("hardswish", _hardswish, input, inplace)
 
 
+@fused_when_hot
 def _hardswish(x: Any) -> Any:
     x = real("hardswish", x)
     return where(x >= 3, x, x * clamp(_hardsigmoid(x), 0.0))
@@ -253,12 +264,14 @@ def hardsigmoid(input: Any, inplace: bool = False) -> Any:
     return run("hardsigmoid", _hardsigmoid, input, inplace)
 
 
+@fused_when_hot
 def _hardsigmoid(x: Any) -> Any:
     x = real("hardsigmoid", x)
     return where(x <= -3, 0.0, where(x >= 3, 1.0, (x + 3) / 6))
 
 
 @explained
+@fused_when_hot
 def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     """x outside of [-lambd, lambd], 0 inside."""
     x, lambd = real("hardshrink", input), number("hardshrink", lambd, "lambd")
@@ -266,6 +279,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Any:
 
 
 @explained
+@fused_when_hot
 def softshrink(input: Any, lambd: float = 0.5) -> Any:
     """x moved towards 0 by lambd, and 0 where it would pass it."""
     x, lambd = real("softshrink", input), number("softshrink", lambd, "lambd")
@@ -275,6 +289,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
 
 
 @explained
+@fused_when_hot
 def tanhshrink(input: Any) -> Any:
     """x - tanh(x)."""
     x = real("tanhshrink", input)
@@ -282,6 +297,7 @@ def tanhshrink(input: Any) -> Any:
 
 
 @explained
+@fused_when_hot
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """log(1 + exp(beta x)) / beta, a smooth relu; x itself where beta x is above the threshold.
 
@@ -298,6 +314,7 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
 
 
 @explained
+@fused_when_hot
 def softsign(input: Any) -> Any:
     """x / (1 + |x|), from -1 to 1.
 
@@ -310,6 +327,7 @@ def softsign(input: Any) -> Any:
 
 
 @explained
+@fused_when_hot
 def logsigmoid(input: Any) -> Any:
     """log(sigmoid(x)) = -log(1 + exp(-x)), exact also where sigmoid(x) is 0 or 1.
 

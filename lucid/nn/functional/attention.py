@@ -15,6 +15,7 @@ from lucid.ops.conditional import where
 from lucid.ops.creation import arange
 from lucid.ops.extrema import amax
 from lucid.ops.promote import as_tensor, cast
+from lucid.ops.region import fused_when_hot
 from lucid.ops.softmax import softmax
 
 NAME = "scaled_dot_product_attention"
@@ -44,9 +45,18 @@ def scaled_dot_product_attention(
     Tensor([[1.],
             [2.]])
     """
+    dropout_p = chance(NAME, dropout_p)
+    attend = mixed if dropout_p else fused_mixed
+    return attend(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+
+
+def mixed(
+    query: Any, key: Any, value: Any, mask: Any, dropout_p: float, is_causal: Any, scale: Any,
+    enable_gqa: Any,
+) -> Any:  # fmt: skip
+    """The values, mixed by the weights of attention."""
     q, k, v = reals(NAME, query, key, value)
     check(q, k, v, enable_gqa)
-    dropout_p = chance(NAME, dropout_p)
     factor = 1 / math.sqrt(max(q.shape[-1], 1)) if scale is None else number(NAME, scale, "scale")
     queries, keys = q.shape[-2], k.shape[-2]
     groups = q.shape[-3] // max(k.shape[-3], 1) if enable_gqa else 1
@@ -54,16 +64,19 @@ def scaled_dot_product_attention(
         q = q.reshape(*q.shape[:-3], k.shape[-3], groups * queries, q.shape[-1])
     scores = (q @ k.mT) * factor
     wide = (*scores.shape[:-3], -1, queries, keys) if groups > 1 else scores.shape
-    weights = attend(scores.reshape(wide), attn_mask, is_causal)
+    weights = weights_of(scores.reshape(wide), mask, is_causal)
     if dropout_p:
         weights = dropped(weights, dropout_p, weights.shape)
     if groups == 1:
         return weights @ v
-    mixed = weights.reshape(*weights.shape[:-3], v.shape[-3], groups * queries, keys) @ v
-    return mixed.reshape(*mixed.shape[:-3], -1, queries, v.shape[-1])
+    y = weights.reshape(*weights.shape[:-3], v.shape[-3], groups * queries, keys) @ v
+    return y.reshape(*y.shape[:-3], -1, queries, v.shape[-1])
 
 
-def attend(scores: Any, mask: Any, is_causal: Any) -> Any:
+fused_mixed = fused_when_hot(mixed)
+
+
+def weights_of(scores: Any, mask: Any, is_causal: Any) -> Any:
     """The weights of the keys for every query, 0 where it sees none."""
     if is_causal:
         if mask is not None:

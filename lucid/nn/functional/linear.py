@@ -9,10 +9,12 @@ from lucid.ir.source import at_line
 from lucid.ops.arguments import explained
 from lucid.ops.contraction import einsum
 from lucid.ops.promote import as_tensor
+from lucid.ops.region import fused_when_hot
 from lucid.ops.shaping import t
 
 
 @explained
+@fused_when_hot
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """`input @ weight.T + bias`: weight is (out, in), or (in,) for one number a row.
 

@@ -24,6 +24,7 @@ from lucid.ops.joining import pad
 from lucid.ops.movement import Reshape, slice_axis
 from lucid.ops.promote import as_tensor
 from lucid.ops.reduction import Sum
+from lucid.ops.region import fused_when_hot
 from lucid.ops.statistics import count, norm
 
 
@@ -110,6 +111,7 @@ def batch_norm(
     return affine(centred * rsqrt(batch_var + eps), weight, bias, ones)
 
 
+@fused_when_hot
 def scaled(x: Any, mean: Any, var: Any, eps: float, ones: tuple[int, ...]) -> Any:
     """`x` normalised by a mean and a variance that are given."""
     return (x - mean.reshape(ones)) * rsqrt(var + eps).reshape(ones)
@@ -176,6 +178,7 @@ def last_axes(name: str, x: Any, normalized_shape: Any) -> tuple[tuple[int, ...]
 
 
 @explained
+@fused_when_hot
 def layer_norm(
     input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Any:
@@ -194,6 +197,7 @@ def layer_norm(
 
 
 @explained
+@fused_when_hot
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
     """x over the root of the mean of its squares, over the last axes; eps None: that of the dtype.
 
@@ -211,6 +215,7 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = N
 
 
 @explained
+@fused_when_hot
 def group_norm(
     input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Any:
@@ -229,6 +234,7 @@ def group_norm(
 
 
 @explained
+@fused_when_hot
 def local_response_norm(
     input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 from lucid.errors import ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.graph import Equation, Graph, Var
+from lucid.ir.heat import single
 from lucid.ir.primitive import Primitive
 from lucid.ir.tape import wrap
 from lucid.ir.types import Type
@@ -94,7 +95,7 @@ class While(Primitive):
                     stack.append(y)
                 i += 1
             steps = i if number == 0 else steps
-            hot.worked(self, operands, steps * (2 + work_of(loop.body)))
+            hot.worked(steps * (2 + work_of(loop.body)), lambda: single(self, operands))
             values += carries
             stacks += [stack[::-1] if loop.reverse else stack for stack in new]
         return tuple(owned([values[v] for v in self.results], operands))

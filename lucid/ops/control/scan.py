@@ -17,6 +17,7 @@ import numpy as np
 from lucid.errors import ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.graph import Equation, Graph, Var
+from lucid.ir.heat import single
 from lucid.ir.primitive import Primitive
 from lucid.ir.tape import wrap
 from lucid.ir.tracing import replay
@@ -80,7 +81,7 @@ class Scan(Primitive):
             carries = outs[:n]
             for stack, y in zip(stacks, outs[n:]):
                 stack[i] = y
-        hot.worked(self, operands, self.length * work_of(self.body))
+        hot.worked(self.length * work_of(self.body), lambda: single(self, operands))
         return (*owned(carries, operands), *stacks)
 
     # Forward mode

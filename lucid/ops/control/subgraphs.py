@@ -16,7 +16,8 @@ import numpy as np
 from lucid.ir.binding import record_constant
 from lucid.ir.cut import cut
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
-from lucid.ir.interpret import Hot, Program
+from lucid.ir.heat import ELEMENTS, Heat
+from lucid.ir.interpret import Program
 from lucid.ir.modes import local
 from lucid.ir.tape import Trace, leaf
 from lucid.ir.types import SHORT_NAMES, Type, is_differentiable
@@ -29,37 +30,6 @@ def program(graph: Graph) -> Program:
     return Program(graph)
 
 
-class HotLoop:
-    """A loop that is interpreted until it has taken about as long as compiling it would.
-
-    work      equations that were interpreted, those on many elements counted several times
-    native    the compiled loop, once there is one
-    """
-
-    THRESHOLD = 100_000
-
-    __slots__ = ("native", "work")
-
-    def __init__(self) -> None:
-        self.work = 0
-        self.native: Any = None
-
-    def worked(self, op: Any, operands: Sequence[np.ndarray], work: int) -> None:
-        """Note that equations were interpreted, and compile the loop when that is enough."""
-        before, self.work = self.work, self.work + work
-        if before < self.THRESHOLD <= self.work and Hot.compile is not None:
-            inputs = tuple([Var(Type(x.dtype, x.shape)) for x in operands])
-            types = op.infer(*[x.type for x in inputs])
-            outputs = tuple([Var(t) for t in types])
-            graph = Graph(op.name, inputs, (Equation(op, inputs, outputs),), outputs)
-            found = Hot.compile(graph)
-            if getattr(found, "plan", None) is not None:  # otherwise it would come back here
-                self.native = found
-
-
-ELEMENTS = 200  # as many take NumPy about as long as Python takes for an equation
-
-
 @lru_cache(maxsize=256)
 def work_of(graph: Graph) -> int:
     """About how long a Graph is interpreted, in small equations."""
@@ -67,9 +37,12 @@ def work_of(graph: Graph) -> int:
     return len(graph.equations) + sum(sizes) // ELEMENTS
 
 
+LOOP_LIMIT = 100_000  # a loop is interpreted for about as long as it takes to compile it
+
+
 @lru_cache(maxsize=256)
-def hot_loop(op: Any) -> HotLoop:
-    return HotLoop()
+def hot_loop(op: Any) -> Heat:
+    return Heat(LOOP_LIMIT)
 
 
 class Differential(NamedTuple):

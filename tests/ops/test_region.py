@@ -1,0 +1,198 @@
+"""Functions of several operations, and heavy ones, as native programs once they are hot."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lucid
+import lucid.nn.functional as F
+from lucid.autograd import set_detect_anomaly
+from lucid.ir.interpret import Hot
+from lucid.ops import heavy, region
+
+
+@pytest.fixture
+def hot(monkeypatch):
+    """What recurs becomes a Region, and native, at its first call."""
+    if Hot.compile is None:
+        pytest.skip("nothing is compiled")
+    monkeypatch.setattr(Hot, "threshold", 0)
+    monkeypatch.setattr(region, "_regions", {})
+    monkeypatch.setattr(heavy, "_heats", {})
+
+
+def ops(x):
+    """The names of the operations behind an eager result, as they stand on the tape."""
+    names, stack = [], [x.node]
+    while stack:
+        node = stack.pop()
+        if getattr(node, "op", None) is not None:
+            names.append(node.op.name)
+            stack += [y for y in node.inputs if hasattr(y, "op")]
+    return names
+
+
+def rows(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def test_a_function_becomes_a_region_at_its_fourth_call_with_the_same_types(monkeypatch):
+    monkeypatch.setattr(region, "_regions", {})
+    x = lucid.tensor(rows(3, 4), requires_grad=True)
+    seen = [ops(F.gelu(x))[0] for _ in range(5)]
+    assert seen == ["mul"] * 3 + ["region"] * 2
+    assert ops(F.gelu(x[:2]))[0] == "mul"
+    assert ops(F.gelu(x, "tanh"))[0] == "mul"
+
+
+def test_settings_of_other_types_are_other_calls(hot):
+    x = lucid.tensor([1.0, -2.0], requires_grad=True)
+    assert F.elu(x, 1).tolist() == pytest.approx(F.elu(x, 1.0).tolist())
+    assert F.leaky_relu(x, True).tolist() == [1.0, -2.0]
+    assert F.leaky_relu(x, 0.5).tolist() == [1.0, -1.0]
+
+
+def test_a_region_follows_the_default_dtype(hot):
+    whole = lucid.tensor([[1, 2], [3, 4]])
+    first = F.threshold(whole, 2, 0)
+    lucid.set_default_dtype("float64")
+    try:
+        assert first.dtype == F.threshold(whole, 2, 0).dtype
+        assert F.linear(lucid.tensor([[1.0]]), lucid.tensor([[2.0]])).dtype == np.float64
+    finally:
+        lucid.set_default_dtype("float32")
+
+
+FUNCTIONS = {
+    "linear": (F.linear, (rows(5, 4), rows(3, 4), rows(3))),
+    "layer_norm": (lambda x, w, b: F.layer_norm(x, (4,), w, b), (rows(5, 4), rows(4), rows(4))),
+    "rms_norm": (lambda x, w: F.rms_norm(x, (4,), w), (rows(5, 4), rows(4))),
+    "group_norm": (lambda x, w: F.group_norm(x, 2, w), (rows(2, 4, 3), rows(4))),
+    "gelu": (F.gelu, (rows(5, 4),)),
+    "tanh gelu": (lambda x: F.gelu(x, "tanh"), (rows(5, 4),)),
+    "mish": (F.mish, (rows(5, 4),)),
+    "causal attention": (
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+        (rows(2, 5, 4), rows(2, 5, 4, seed=1), rows(2, 5, 3)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_hot_function_has_the_value_and_derivatives_of_the_cold_one(name, monkeypatch):
+    function, arrays = FUNCTIONS[name]
+
+    def derivatives():
+        xs = [lucid.tensor(x, requires_grad=True) for x in arrays]
+        y = function(*xs)
+        names = ops(y)
+        first = lucid.autograd.grad((y * y).sum(), xs, create_graph=True)
+        second = lucid.autograd.grad(sum([(g * g).sum() for g in first]), xs)
+        return names, [z.detach().numpy() for z in (y, *first, *second)]
+
+    monkeypatch.setattr(region, "_regions", {})
+    names, cold = derivatives()
+    assert "region" not in names
+    monkeypatch.setattr(Hot, "threshold", 0)
+    names, hot = derivatives()
+    assert "region" in names
+    for a, b in zip(hot, cold):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+
+
+def test_backward_of_a_hot_function_is_native_too_and_agrees(hot):
+    x = lucid.tensor(rows(6, 4), requires_grad=True)
+    w = lucid.tensor(rows(3, 4, seed=1), requires_grad=True)
+    expected = None
+    for _ in range(3):
+        x.grad = w.grad = None
+        F.gelu(F.linear(x, w)).sum().backward()
+        found = [x.grad.numpy().copy(), w.grad.numpy().copy()]
+        expected = expected or found
+        for a, b in zip(found, expected):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
+    numbers = lucid.func.grad(lambda w: F.gelu(x.detach() @ w.T).sum())(w.detach())
+    np.testing.assert_allclose(found[1], numbers.numpy(), rtol=1e-12)
+
+
+def test_a_dump_shows_the_equations_inside_a_region(hot):
+    x = lucid.tensor([1.0], requires_grad=True)
+    names = [e.op.name for e in F.gelu(x).graph().equations]
+    assert names == ["mul", "erfc", "mul", "mul"]
+
+
+def test_transforms_and_recordings_see_every_equation(hot):
+    x = lucid.tensor(rows(3), requires_grad=True)
+    for f in (F.gelu, lucid.func.grad(lambda x: F.gelu(x).sum())):
+        assert "region" not in [e.op.name for e in lucid.ir.trace(f)(x).equations]
+    with set_detect_anomaly(True):
+        assert "region" not in ops(F.gelu(x))
+
+
+def test_a_write_to_an_operand_after_the_call_is_seen_by_the_next_call_alone(hot):
+    x = lucid.tensor([1.0, 2.0], requires_grad=True)
+    z = x * 1.0
+    y = F.silu(z)
+    with lucid.no_grad():
+        z.mul_(0.0)
+    assert y.tolist() == pytest.approx([0.7310586, 1.7615942])
+    assert F.silu(z).tolist() == [0.0, 0.0]
+
+
+def test_errors_are_those_of_the_function(hot):
+    x = lucid.ones(2, 3)
+    for _ in range(3):
+        with pytest.raises(lucid.errors.ShapeError, match="linear: input of shape"):
+            F.linear(x, lucid.ones(2, 2))
+
+
+def test_dropout_in_attention_draws_anew_every_time(hot):
+    q = lucid.tensor(rows(4, 4))
+    first, second = (F.scaled_dot_product_attention(q, q, q, dropout_p=0.5) for _ in range(2))
+    assert first.tolist() != second.tolist()
+
+
+@pytest.mark.parametrize("turned", ["", "left", "right", "both", "strided"])
+def test_a_hot_product_takes_operands_as_they_lie(hot, turned):
+    a, b = rows(40, 30), rows(30, 50, seed=1)
+    if turned == "strided":
+        a, b = rows(80, 60)[::2, ::2], rows(30, 100, seed=1)[:, ::2]
+    a = np.asfortranarray(a) if turned in ("left", "both") else a
+    b = np.asfortranarray(b) if turned in ("right", "both") else b
+    for _ in range(3):
+        found = lucid.from_numpy(a) @ lucid.from_numpy(b)
+        np.testing.assert_allclose(found.numpy(), a @ b, rtol=1e-12)
+    heat = [heat for key, heat in heavy._heats.items() if key[0].name == "matmul"]
+    assert len(heat) == 1 and heat[0].native is not None
+
+
+def test_hot_operations_of_several_results_agree_with_numpy(hot):
+    x = lucid.tensor(rows(2, 3, 16, 16))
+    for _ in range(3):
+        values, indices = F.max_pool2d(x, 2, return_indices=True)
+    blocks = x.numpy().reshape(2, 3, 8, 2, 8, 2).transpose(0, 1, 2, 4, 3, 5).reshape(2, 3, 8, 8, 4)
+    np.testing.assert_array_equal(values.numpy(), blocks.max(-1))
+    flat = x.numpy().reshape(2, 3, 256)
+    taken = np.take_along_axis(flat, indices.numpy().reshape(2, 3, 64), 2)
+    np.testing.assert_array_equal(taken.reshape(2, 3, 8, 8), values.numpy())
+
+
+def test_hot_products_of_integers_stay_with_numpy(hot):
+    x = lucid.arange(1600).reshape(40, 40)
+    for _ in range(3):
+        assert (x @ x).tolist() == (x.numpy() @ x.numpy()).tolist()
+
+
+def test_small_products_are_never_compiled(hot):
+    x = lucid.ones(4, 4)
+    for _ in range(3):
+        x @ x
+    assert not heavy._heats
+
+
+def test_nothing_becomes_a_region_where_nothing_is_compiled(monkeypatch):
+    monkeypatch.setattr(Hot, "compile", None)
+    monkeypatch.setattr(region, "_regions", {})
+    x = lucid.tensor(rows(3), requires_grad=True)
+    assert all(ops(F.gelu(x))[0] == "mul" for _ in range(6))
