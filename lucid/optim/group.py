@@ -25,11 +25,13 @@ class Group(MutableMapping[str, Any]):
     optional    the settings that an update leaves out where they are 0: momentum, weight decay
     shape       what decides, apart from numbers, how the parameters are updated
     prepared    the shape for which the states of the parameters were made
+    _computed   settings that a jitted step writes: what they are is known only when it runs
     """
 
     def __init__(self, settings: dict[str, Any], optional: tuple[str, ...]) -> None:
         self._settings: dict[str, Any] = {}
         self._optional = optional
+        self._computed: set[str] = set()
         self.shape: tuple[Any, ...] = ()
         self.prepared: tuple[Any, ...] | None = None
         for name, value in settings.items():
@@ -39,6 +41,8 @@ class Group(MutableMapping[str, Any]):
         return plain(self._settings[name])
 
     def __setitem__(self, name: str, value: Any) -> None:
+        if is_recording() and isinstance(value, Tensor):
+            self._computed.add(name)
         self._settings[name] = renewed(self._settings.get(name), value)
         shape = tuple((key, self._kind(key)) for key in self._settings)
         if shape != self.shape:
@@ -67,14 +71,16 @@ class Group(MutableMapping[str, Any]):
             return tuple(map(id, value))
         if isinstance(value, Tensor):
             return "number" if self._counts(name) else "zero"
-        return tuple(type(x) for x in value) if isinstance(value, tuple) else value
+        if isinstance(value, tuple):
+            return tuple(type(x) for x in value)
+        return value if isinstance(value, (int, float, str, type(None))) else id(value)
 
     def _counts(self, name: str) -> bool:
         """False for an optional setting that is 0."""
         value = self._settings[name]
         if name not in self._optional or not isinstance(value, Tensor):
             return True
-        return value.node is not None or bool(value.value)
+        return name in self._computed or bool(value.value)
 
     def tensor(self, name: str) -> Any:
         """A floating setting as the tensor it lives in."""

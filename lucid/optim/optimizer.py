@@ -7,7 +7,9 @@ one compiled call that writes in place.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,6 +31,35 @@ from lucid.optim.settings import check_elsewhere, checked_settings
 from lucid.tensor import HookHandle, Tensor
 
 State = dict[str, Any]
+HOOKS = ("before", "after", "state_before", "state_after", "load_before", "load_after")
+
+
+class States(dict[Any, State]):
+    """The states of parameters; one that is asked for has a state, at first an empty one."""
+
+    asked = False
+
+    def __missing__(self, p: Any) -> State:
+        self.asked = True
+        self[p] = {}
+        return self[p]
+
+
+def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """`step` of an optimizer, with the hooks before and after it."""
+
+    @functools.wraps(step)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        for hook in list(self._hooks["before"].values()):
+            given = hook(self, (self, *args), kwargs)
+            if given is not None:
+                (_, *args), kwargs = given  # type: ignore[assignment]
+        loss = step(self, *args, **kwargs)
+        for hook in list(self._hooks["after"].values()):
+            hook(self, (self, *args), kwargs)
+        return loss
+
+    return call
 
 
 def counter() -> Any:
@@ -53,14 +84,18 @@ class Optimizer:
     ) -> None:
         check_elsewhere(type(self).__name__, elsewhere or {})
         self.defaults = checked_settings(type(self), defaults)
-        self.state: dict[Any, State] = {}
+        self.state = States()
         self.param_groups: list[Group] = []
         self._groups: tuple[Group, ...] = ()
-        self._before: dict[int, Any] = {}
-        self._after: dict[int, Any] = {}
+        self._hooks: dict[str, dict[int, Any]] = {name: {} for name in HOOKS}
         self._update_all = jit(self._update)
         for group in groups_of(type(self).__name__, params):
             self.add_param_group(group)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "step" in cls.__dict__:
+            cls.step = with_hooks(cls.step)  # type: ignore[method-assign]
 
     # The rule
 
@@ -103,13 +138,16 @@ class Optimizer:
         for p in params:
             check_parameter(name, p, held, self.kinds)
             held.add(id(p))
-        unknown = set(param_group) - set(self.defaults) - {"params", "param_names", "initial_lr"}
-        if unknown:
-            raise ArgumentError(
-                f"{name}: no setting is named {', '.join(sorted(unknown))}; "
-                f"there are {', '.join(self.defaults)}{at_line()}"
-            )
-        settings = checked_settings(type(self), {**self.defaults, **param_group, "params": params})
+        others = {key: x for key, x in param_group.items() if key not in self.defaults}
+        for key in others:
+            meant = get_close_matches(str(key), self.defaults, 1, 0.8)
+            if meant:
+                raise ArgumentError(
+                    f"{name}: no setting is named {key}; is {meant[0]} meant?{at_line()}"
+                )
+        mine = {key: x for key, x in param_group.items() if key in self.defaults}
+        settings = checked_settings(type(self), {**self.defaults, **mine})
+        settings = {**settings, **others, "params": params}
         if names is not None:
             settings["param_names"] = names
         self.param_groups.append(Group(settings, self.optional))
@@ -121,28 +159,25 @@ class Optimizer:
             for p in group["params"]:
                 p.zero_grad(set_to_none)
 
+    @with_hooks
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all parameters that have a gradient; `closure` computes the loss anew."""
         loss = None
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        for hook in list(self._before.values()):
-            hook(self)
         self._prepare()
         if is_recording():
             self._update()
         else:
             self._update_all()
-        for hook in list(self._after.values()):
-            hook(self)
         return loss
 
     def _prepare(self) -> None:
         """Give a state to every parameter that has a gradient and none yet, and what its state
         lacks since a setting was changed (a momentum that was 0 before)."""
         for group in self.param_groups:
-            whole = group.prepared is group.shape
+            whole = group.prepared is group.shape and not self.state.asked
             new = [
                 p for p in group["params"]
                 if (p.grad is not None if p not in self.state else not whole)
@@ -153,6 +188,7 @@ class Optimizer:
                     for p in new:
                         self.state[p] = {**self.begin(wrap(p.value), h), **self.state.get(p, {})}
             group.prepared = group.shape
+        self.state.asked = False
 
     def _update(self) -> None:
         if is_recording():
@@ -175,19 +211,26 @@ class Optimizer:
 
     def state_dict(self) -> dict[str, Any]:
         """Settings and states, with the parameters as numbers in their order."""
+        for hook in list(self._hooks["state_before"].values()):
+            hook(self)
         numbers = {id(p): i for i, p in enumerate(self._all())}
         groups = []
         for group in self.param_groups:
             settings = {name: value for name, value in group.items() if name != "params"}
             groups.append({**settings, "params": [numbers[id(p)] for p in group["params"]]})
-        return {
-            "state": {numbers[id(p)]: dict(state) for p, state in self.state.items()},
-            "param_groups": groups,
-        }
+        state = {numbers[id(p)]: dict(state) for p, state in self.state.items()}
+        found: dict[str, Any] = {"state": state, "param_groups": groups}
+        for hook in list(self._hooks["state_after"].values()):
+            given = hook(self, found)
+            found = found if given is None else given
+        return found
 
     @explained
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a `state_dict` of an optimizer with as many parameters in as many groups."""
+        for hook in list(self._hooks["load_before"].values()):
+            given = hook(self, state_dict)
+            state_dict = state_dict if given is None else given
         groups = state_dict["param_groups"]
         mine = [len(group["params"]) for group in self.param_groups]
         theirs = [len(group["params"]) for group in groups]
@@ -199,7 +242,7 @@ class Optimizer:
         numbers = [i for group in groups for i in group["params"]]
         params = dict(zip(numbers, self._all()))
         states = {
-            params[int(number)]: {name: restored(x) for name, x in state.items()}
+            params[int(number)]: {name: self._restored(x) for name, x in state.items()}
             for number, state in state_dict["state"].items()
         }
         for group, given in zip(self.param_groups, groups):
@@ -208,7 +251,18 @@ class Optimizer:
                     group[name] = value
             self._check_states(group, states)
             group.prepared = None
-        self.state = {p: kept_in_place(self.state.get(p, {}), s) for p, s in states.items()}
+        self.state = States(
+            {p: kept_in_place(self.state.get(p, {}), s) for p, s in states.items()}
+        )
+        for hook in list(self._hooks["load_after"].values()):
+            hook(self)
+
+    def _restored(self, value: Any) -> Any:
+        """A part of a loaded state: a tensor of its own; only an optimizer with a step of its own
+        may keep other things."""
+        if isinstance(value, Tensor):
+            return value.detach().clone()
+        return as_tensor(value).clone() if type(self).step is Optimizer.step else value
 
     def _check_states(self, group: Group, states: dict[Any, State]) -> None:
         """Refuse states of parameters with other shapes."""
@@ -228,12 +282,28 @@ class Optimizer:
     # Hooks
 
     def register_step_pre_hook(self, hook: Any) -> HookHandle:
-        """Call `hook(optimizer)` before every step."""
-        return HookHandle(self._before, hook)
+        """Call `hook(optimizer, args, kwargs)` before every step; it may return other ones."""
+        return HookHandle(self._hooks["before"], hook)
 
     def register_step_post_hook(self, hook: Any) -> HookHandle:
-        """Call `hook(optimizer)` after every step."""
-        return HookHandle(self._after, hook)
+        """Call `hook(optimizer, args, kwargs)` after every step."""
+        return HookHandle(self._hooks["after"], hook)
+
+    def register_state_dict_pre_hook(self, hook: Any) -> HookHandle:
+        """Call `hook(optimizer)` before `state_dict`."""
+        return HookHandle(self._hooks["state_before"], hook)
+
+    def register_state_dict_post_hook(self, hook: Any) -> HookHandle:
+        """Call `hook(optimizer, state_dict)` after `state_dict`; it may return another one."""
+        return HookHandle(self._hooks["state_after"], hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Any) -> HookHandle:
+        """Call `hook(optimizer, state_dict)` before loading; it may return another one."""
+        return HookHandle(self._hooks["load_before"], hook)
+
+    def register_load_state_dict_post_hook(self, hook: Any) -> HookHandle:
+        """Call `hook(optimizer)` after loading."""
+        return HookHandle(self._hooks["load_after"], hook)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -243,20 +313,18 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
-def restored(value: Any) -> Any:
-    return value.detach().clone() if isinstance(value, Tensor) else as_tensor(value).clone()
-
-
 def kept_in_place(old: State, new: State) -> State:
     """A loaded state, in the tensors that there are: a compiled step goes on with them."""
-    alike = old.keys() == new.keys() and all(
-        x.shape == new[name].shape and x.dtype == new[name].dtype for name, x in old.items()
-    )
-    if not alike:
+    if old.keys() != new.keys() or not all(are_alike(x, new[name]) for name, x in old.items()):
         return new
     for name, x in old.items():
         assign(x, new[name], "load_state_dict")
     return old
+
+
+def are_alike(x: Any, y: Any) -> bool:
+    tensors = isinstance(x, Tensor) and isinstance(y, Tensor)
+    return tensors and x.shape == y.shape and x.dtype == y.dtype
 
 
 def listed(name: str, params: Any) -> list[Any]:

@@ -75,7 +75,8 @@ class SGD(Optimizer):
         if h.dampening is not None:
             fresh = where(s["step"] == 0, g, (1 - h.dampening) * g)
             new["step"] = s["step"] + 1
-        v = new["momentum_buffer"] = h.momentum * s["momentum_buffer"] + fresh
+        v = h.momentum * s["momentum_buffer"] + fresh
+        new["momentum_buffer"] = where(h.momentum == 0, s["momentum_buffer"], v)
         step = g + h.momentum * v if h.nesterov else v
         return p - h.lr * step, new
 

@@ -314,7 +314,7 @@ W = lucid.ones(2, requires_grad=True)
         (lambda: SGD([W], lr="fast"), "lr cannot be 'fast'"),
         (lambda: SGD([W], nesterov=True), "nesterov needs"),
         (lambda: SGD([{"lr": 1.0}]), "with 'params'"),
-        (lambda: SGD([{"params": [W], "rate": 1.0}]), "named rate"),
+        (lambda: SGD([{"params": [W], "weigth_decay": 1.0}]), "is weight_decay meant?"),
         (lambda: SGD([W], rate=1.0), "named rate"),
         (lambda: Adam([W], differentiable=True), "optim.functional"),
         (lambda: Adam([W], betas=(0.9, 1.0)), "betas cannot be"),

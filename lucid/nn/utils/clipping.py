@@ -20,7 +20,12 @@ def with_gradients(parameters: Any) -> list[Any]:
     return [p for p in given if p.grad is not None]
 
 
-def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
+def get_total_norm(
+    tensors: Any,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Any:
     """The norm of all elements of all tensors together."""
     given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     if not given:
@@ -32,7 +37,9 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
     return total
 
 
-def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Any) -> None:
+def clip_grads_with_norm_(
+    parameters: Any, max_norm: float, total_norm: Any, foreach: bool | None = None
+) -> None:
     """Scale all gradients so that a norm, which they have now, is at most `max_norm`."""
     with no_grad():
         factor = clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
@@ -45,8 +52,11 @@ def clip_grad_norm_(
     max_norm: float,
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
 ) -> Any:
     """Scale all gradients so that their norm is at most `max_norm`; returns the norm before.
+
+    `foreach` is a question of PyTorch's that has no meaning here.
 
     >>> import lucid
     >>> w = lucid.tensor([0.0, 0.0], requires_grad=True)
@@ -63,7 +73,7 @@ def clip_grad_norm_(
     return total
 
 
-def clip_grad_value_(parameters: Any, clip_value: float) -> None:
+def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
     """Bring every element of every gradient between -clip_value and clip_value."""
     bound = float(clip_value)
     with no_grad():

@@ -22,7 +22,11 @@ from lucid.tensor import Tensor
 
 
 class LRScheduler:
-    """The base of all schedules; a subclass gives `rate`, the next rate of one group."""
+    """The base of all schedules; a subclass gives `rate`, the next rate of one group.
+
+    One that gives `get_lr` instead, the next rates of all groups as numbers, is called by Python
+    at every step, and so outside of jitted functions.
+    """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
@@ -61,6 +65,11 @@ class LRScheduler:
         with no_grad():
             count = self._count + 1.0 if epoch is None else as_number(epoch)
             assign(self._count, count, "step")
+            if type(self).get_lr is not LRScheduler.get_lr:
+                check_outside(type(self).__name__)
+                for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
+                    group["lr"] = float(rate)
+                return
             for i, group in enumerate(self.optimizer.param_groups):
                 old = group.tensor("lr")
                 next_rate = self.rate if epoch is None else self.rate_at
@@ -74,19 +83,25 @@ class LRScheduler:
         """The rate of group `i` at step `t`, whatever was before, where it has such a formula."""
         return self.rate(t, rate, i)
 
+    def get_lr(self) -> list[float]:
+        """The rates of all groups that follow from the present ones at this step."""
+        groups = enumerate(self.optimizer.param_groups)
+        return [as_number(self.rate(self._count, g.tensor("lr"), i)).item() for i, g in groups]
+
     def get_last_lr(self) -> list[float]:
         """The rates of all groups."""
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
         """The state and settings, without the optimizer and without functions."""
-        kept = {name: x for name, x in self.__dict__.items() if is_state(x)}
-        return {name: x.item() if isinstance(x, Tensor) else x for name, x in kept.items()}
+        kept = {name: x for name, x in self.__dict__.items() if is_state(x) and name != "_count"}
+        state = {name: x.item() if isinstance(x, Tensor) else x for name, x in kept.items()}
+        return {**state, "last_epoch": self.last_epoch}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a `state_dict`."""
         for name, value in state_dict.items():
-            mine = self.__dict__.get(name)
+            mine = self.__dict__.get("_count" if name == "last_epoch" else name)
             if isinstance(mine, Tensor):
                 mine.fill_(float(value))
             else:

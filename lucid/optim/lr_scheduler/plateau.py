@@ -10,8 +10,16 @@ from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.mutation import assign
 from lucid.ops.conditional import clamp, maximum
-from lucid.optim.lr_scheduler.base import as_number, choose, number, per_group
+from lucid.optim.lr_scheduler.base import as_number, choose, is_state, number, per_group
 from lucid.optim.optimizer import Optimizer
+from lucid.tensor import Tensor
+
+COUNTS = {
+    "best": "_best",
+    "num_bad_epochs": "_bad",
+    "cooldown_counter": "_rest",
+    "last_epoch": "_count",
+}
 
 
 class ReduceLROnPlateau:
@@ -67,8 +75,18 @@ class ReduceLROnPlateau:
             bound = self._best + sign * self.threshold
         return measure > bound if self.mode == "max" else measure < bound
 
-    def step(self, metrics: Any) -> None:
-        """Look at a new value of the measure."""
+    @property
+    def cooldown_counter(self) -> int:
+        """The steps after a reduction for which nothing is counted yet."""
+        return int(self._rest.item())
+
+    @property
+    def in_cooldown(self) -> bool:
+        """Is a reduction less than `cooldown` steps ago?"""
+        return self.cooldown_counter > 0
+
+    def step(self, metrics: Any, epoch: int | None = None) -> None:
+        """Look at a new value of the measure; `epoch` sets the count of steps."""
         with no_grad():
             measure = as_number(metrics).detach().to("float64")
             better = self.is_better(measure)
@@ -84,18 +102,25 @@ class ReduceLROnPlateau:
             assign(self._bad, choose(reduce, 0.0, bad), "step")
             rest = clamp(self._rest - 1.0, min=0.0)
             assign(self._rest, choose(reduce, float(self.cooldown), rest), "step")
-            assign(self._count, self._count + 1.0, "step")
+            count = self._count + 1.0 if epoch is None else as_number(epoch)
+            assign(self._count, count, "step")
 
     def get_last_lr(self) -> list[float]:
         """The rates of all groups."""
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """The best measure and the counts."""
-        names = ("_best", "_bad", "_rest", "_count")
-        return {name: getattr(self, name).item() for name in names}
+        """The settings, the best measure and the counts."""
+        settings = {name: x for name, x in self.__dict__.items() if is_state(x)}
+        return {
+            **{name: x for name, x in settings.items() if not isinstance(x, Tensor)},
+            **{name: getattr(self, name) for name in COUNTS},
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a `state_dict`."""
         for name, value in state_dict.items():
-            getattr(self, name).fill_(float(value))
+            if name in COUNTS:
+                getattr(self, COUNTS[name]).fill_(float(value))
+            elif name != "optimizer":
+                self.__dict__[name] = value
