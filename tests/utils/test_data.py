@@ -578,3 +578,41 @@ def test_streams_have_their_own_order():
 
 def test_every_public_name_is_documented():
     assert all(getattr(data, name).__doc__ for name in data.__all__)
+
+
+def test_pythons_random_numbers_in_workers_follow_the_seed():
+    import random
+
+    drawn = []
+    for _ in range(2):
+        lucid.manual_seed(3)
+        loader = DataLoader(range(6), 1, num_workers=2, collate_fn=lambda batch: random.random())
+        drawn.append(list(loader))
+    assert drawn[0] == drawn[1] and len(set(drawn[0])) == 6
+
+
+def test_persistent_workers_end_with_their_loader():
+    import multiprocessing
+
+    before = set(multiprocessing.active_children())
+    loader = DataLoader(range(6), 2, num_workers=2, persistent_workers=True)
+    list(loader)
+    assert len(set(multiprocessing.active_children()) - before) == 2
+    del loader
+    assert set(multiprocessing.active_children()) == before
+
+
+def test_positions_of_arguments_are_pytorchs():
+    loader = DataLoader(range(5), 2, None, None, None, 0, None, True, True, 0, None, "fork")
+    assert loader.pin_memory and loader.drop_last and len(loader) == 2
+    with pytest.raises(ArgumentError, match="forked"):
+        DataLoader(range(5), 2, num_workers=1, multiprocessing_context="spawn")
+
+
+def test_an_iterable_dataset_needs_a_batch_size_too():
+    class Endless(IterableDataset):
+        def __iter__(self):
+            return iter(int, 1)
+
+    with pytest.raises(ArgumentError, match="batch_size is a positive integer"):
+        DataLoader(Endless(), 0)

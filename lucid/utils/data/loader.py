@@ -30,26 +30,30 @@ class DataLoader:
         self,
         dataset: Any,
         batch_size: int | None = 1,
-        shuffle: bool = False,
+        shuffle: bool | None = None,
         sampler: Any = None,
         batch_sampler: Any = None,
         num_workers: int = 0,
         collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,
         drop_last: bool = False,
         timeout: float = 0,
         worker_init_fn: Callable[[int], Any] | None = None,
-        *,
+        multiprocessing_context: Any = None,
         generator: random.Generator | None = None,
+        *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
-        pin_memory: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
     ) -> None:
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
         self.num_workers, self.timeout = num_workers, timeout
         self.worker_init_fn, self.generator = worker_init_fn, generator
         self.prefetch_factor = 2 if prefetch_factor is None else prefetch_factor
         self.persistent_workers = persistent_workers
-        self.pin_memory = pin_memory  # memory is memory here; the name is PyTorch's
+        self.pin_memory, self.in_order = pin_memory, in_order  # memory is memory here, and in order
+        self.multiprocessing_context = multiprocessing_context
         self.is_iterable = isinstance(dataset, IterableDataset)
         self._check(shuffle, sampler, batch_sampler)
         if batch_sampler is not None:
@@ -64,12 +68,18 @@ class DataLoader:
         self.collate_fn = collate_fn or (default_collate if batched else default_convert)
         self._kept: Workers | None = None
 
-    def _check(self, shuffle: bool, sampler: Any, batch_sampler: Any) -> None:
+    def _check(self, shuffle: bool | None, sampler: Any, batch_sampler: Any) -> None:
         def refuse(facts: str) -> None:
             raise ArgumentError(f"DataLoader: {facts}{at_line()}")
 
         if self.num_workers < 0 or self.prefetch_factor < 1 or self.timeout < 0:
             refuse("num_workers and timeout are not negative, and prefetch_factor is at least 1")
+        if self.multiprocessing_context not in (None, "fork") and (
+            getattr(self.multiprocessing_context, "_name", None) != "fork"
+        ):
+            refuse("worker processes are forked; multiprocessing_context is 'fork' or None")
+        if self.batch_size is not None and not is_positive(self.batch_size):
+            refuse(f"batch_size is a positive integer or None, not {self.batch_size!r}")
         if self.is_iterable and (shuffle or sampler is not None or batch_sampler is not None):
             refuse("an IterableDataset has its own order; shuffle inside it")
         if sampler is not None and shuffle:
@@ -117,6 +127,10 @@ class DataLoader:
             except EndOfData:
                 return
             yield batch
+
+
+def is_positive(n: Any) -> bool:
+    return isinstance(n, int) and not isinstance(n, bool) and n > 0
 
 
 class EndOfData(Exception):

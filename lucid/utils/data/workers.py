@@ -11,6 +11,7 @@ import contextlib
 import multiprocessing
 import os
 import queue
+import random as pythons_random
 import signal
 import sys
 import threading
@@ -60,8 +61,8 @@ class Workers:
     """The processes of one pass, or of many where they persist."""
 
     def __init__(self, loader: DataLoader, seed: int) -> None:
-        self.loader, self.seed = loader, seed
         self.timeout = loader.timeout or None
+        self.prefetch, self.persistent = loader.prefetch_factor, loader.persistent_workers
         self.pipes: list[Connection] = []
         self.processes: list[Any] = []
         self.busy = False
@@ -103,7 +104,7 @@ class Workers:
             return True
 
         try:
-            for _ in range(n * self.loader.prefetch_factor):
+            for _ in range(n * self.prefetch):
                 if not give():
                     break
             while waiting:
@@ -114,12 +115,12 @@ class Workers:
                 else:
                     give()
                     yield batch
-            if self.loader.persistent_workers:
+            if self.persistent:
                 for worker in range(n):
                     self.send(worker, AGAIN)
                 self.busy = False
         finally:
-            if self.busy or not self.loader.persistent_workers:
+            if self.busy or not self.persistent:
                 self.stop()
 
     def send(self, worker: int, task: Any) -> None:
@@ -181,6 +182,7 @@ def work(loader: DataLoader, number: int, seed: int, pipe: Connection, others: A
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _info = WorkerInfo(number, loader.num_workers, seed + number, loader.dataset)
     random.manual_seed(seed + number)
+    pythons_random.seed(seed + number)
     np.random.seed((seed + number) % 2**32)
     try:
         if loader.worker_init_fn is not None:
