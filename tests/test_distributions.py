@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.integrate import quad
+from scipy.special import betaln, ive
 
 import lucid
 from lucid import distributions as D
@@ -24,6 +26,42 @@ A, B = np.array([0.5, 2.0, 3.5]), np.array([1.5, 0.7, 4.0])
 a, b = lucid.tensor(A), lucid.tensor(B)
 P = np.array([0.1, 0.5, 0.85])
 
+
+
+class Kumaraswamy:
+    """SciPy's Beta(1, b) to the power 1/a."""
+
+    def __init__(self, a, b):
+        self.a, self.b, self.beta = a, b, stats.beta(1, b)
+
+    def ppf(self, p):
+        return self.beta.ppf(p) ** (1 / self.a)
+
+    def cdf(self, x):
+        return self.beta.cdf(x**self.a)
+
+    def logpdf(self, x):
+        return self.beta.logpdf(x**self.a) + np.log(self.a) + (self.a - 1) * np.log(x)
+
+    def mean(self):
+        return np.exp(np.log(self.b) + betaln(1 + 1 / self.a, self.b))
+
+    def var(self):
+        return np.exp(np.log(self.b) + betaln(1 + 2 / self.a, self.b)) - self.mean() ** 2
+
+    def std(self):
+        return np.sqrt(self.var())
+
+    def entropy(self):
+        def term(x, i):
+            y = Kumaraswamy(self.a[i], self.b[i]).logpdf(x)
+            return -y * np.exp(y)
+
+        return np.array([quad(term, 0, 1, (i,))[0] for i in range(len(self.a))])
+
+
+LOW = np.array([0.1, 0.3, 0.45])
+R = np.log((1 - LOW) / LOW)
 CONTINUOUS = {
     "Normal": (D.Normal(a, b), stats.norm(A, B)),
     "LogNormal": (D.LogNormal(a / 4, b / 4), stats.lognorm(B / 4, scale=np.exp(A / 4))),
@@ -38,6 +76,16 @@ CONTINUOUS = {
     "HalfNormal": (D.HalfNormal(b), stats.halfnorm(scale=B)),
     "Gumbel": (D.Gumbel(a, b), stats.gumbel_r(A, B)),
     "Weibull": (D.Weibull(a, b), stats.weibull_min(B, scale=A)),
+    "HalfCauchy": (D.HalfCauchy(b), stats.halfcauchy(scale=B)),
+    "Pareto": (D.Pareto(b, a + 2), stats.pareto(A + 2, scale=B)),
+    "GeneralizedPareto": (D.GeneralizedPareto(a, b, t(0.2, -0.5, 0.0)),
+                          stats.genpareto([0.2, -0.5, 0.0], A, B)),
+    "InverseGamma": (D.InverseGamma(a + 2, b), stats.invgamma(A + 2, scale=B)),
+    "Kumaraswamy": (D.Kumaraswamy(a + 1, b + 1), Kumaraswamy(A + 1, B + 1)),
+    "FisherSnedecor": (D.FisherSnedecor(a, b + 4), stats.f(A, B + 4)),
+    "VonMises": (D.VonMises(a * 0.0, b), stats.vonmises(B)),
+    "ContinuousBernoulli": (D.ContinuousBernoulli(lucid.tensor(LOW)),
+                            stats.truncexpon(R, scale=1 / R)),
     "Affine": (D.TransformedDistribution(D.Normal(a, b), D.AffineTransform(2.0, -3.0)),
                stats.norm(2 - 3 * A, 3 * B)),
     "Power": (D.TransformedDistribution(D.Gamma(a + 1, b), D.PowerTransform(-1.0)),
@@ -50,9 +98,13 @@ DISCRETE = {
                  stats.binom([3, 20, 100], P)),
     "Poisson": (D.Poisson(t(0.5, 8.0, 60.0)), stats.poisson([0.5, 8.0, 60.0])),
     "Geometric": (D.Geometric(lucid.tensor(P)), stats.geom(P, loc=-1)),
+    "NegativeBinomial": (D.NegativeBinomial(t(0.5, 3.0, 8.0), lucid.tensor(P)),
+                         stats.nbinom([0.5, 3.0, 8.0], 1 - P)),
 }  # fmt: skip
 ALL = {**CONTINUOUS, **DISCRETE}
-MOMENTS = [n for n in ALL if n not in ("Affine", "Power", "Cauchy")]
+MOMENTS = [n for n in ALL if n not in ("Affine", "Power", "Cauchy", "VonMises")]
+NO_CDF = ("StudentT", "Beta", "Power", "FisherSnedecor", "VonMises")
+NO_ENTROPY = ("Binomial", "Poisson", "NegativeBinomial", "FisherSnedecor")
 N = 4000
 
 
@@ -76,7 +128,9 @@ def test_probability_is_scipys_and_that_of_other_numbers_is_zero(name):
 
 
 @pytest.mark.parametrize("name", ["LogNormal", "Uniform", "Exponential", "Gamma", "Beta",
-                                  "HalfNormal", "Weibull", "Power"])  # fmt: skip
+                                  "HalfNormal", "Weibull", "Power", "HalfCauchy", "Pareto",
+                                  "GeneralizedPareto", "InverseGamma", "Kumaraswamy",
+                                  "FisherSnedecor", "ContinuousBernoulli"])  # fmt: skip
 def test_density_outside_the_support_is_zero_and_has_no_nan_slope(name):
     mine, _ = CONTINUOUS[name]
     x = lucid.tensor(-0.5, dtype=f64, requires_grad=True)
@@ -86,7 +140,7 @@ def test_density_outside_the_support_is_zero_and_has_no_nan_slope(name):
 
 
 @pytest.mark.parametrize(
-    "name", [n for n in CONTINUOUS if n not in ("StudentT", "Beta", "Power")]
+    "name", [n for n in CONTINUOUS if n not in NO_CDF]
 )
 def test_cdf_is_scipys(name):
     mine, theirs = CONTINUOUS[name]
@@ -95,7 +149,7 @@ def test_cdf_is_scipys(name):
 
 
 @pytest.mark.parametrize(
-    "name", [n for n in CONTINUOUS if n not in ("Gamma", "Chi2", "Beta", "StudentT", "Power")]
+    "name", [n for n in CONTINUOUS if n not in (*NO_CDF, "Gamma", "Chi2", "InverseGamma")]
 )
 def test_icdf_is_scipys(name):
     mine, theirs = CONTINUOUS[name]
@@ -111,7 +165,7 @@ def test_moments_are_scipys(name):
     close(mine.stddev, theirs.std())
 
 
-@pytest.mark.parametrize("name", [n for n in MOMENTS if n not in ("Binomial", "Poisson")])
+@pytest.mark.parametrize("name", [n for n in MOMENTS if n not in NO_ENTROPY])
 def test_entropy_is_scipys(name):
     mine, theirs = ALL[name]
     close(mine.entropy(), theirs.entropy(), rtol=1e-7)
@@ -218,6 +272,15 @@ MEANS = {
     "Chi2": (lambda p: D.Chi2(p), lambda p: p),
     "Beta": (lambda p: D.Beta(p, 1.5), lambda p: p / (p + 1.5)),
     "Beta-small": (lambda p: D.Beta(p / 4, 0.4), lambda p: p / (p + 1.6)),
+    "Pareto": (lambda p: D.Pareto(p, 6.0), lambda p: 1.2 * p),
+    "GeneralizedPareto": (lambda p: D.GeneralizedPareto(p, p, 0.1), lambda p: p + p / 0.9),
+    "InverseGamma": (lambda p: D.InverseGamma(6.0, p), lambda p: p / 5),
+    "Kumaraswamy": (lambda p: D.Kumaraswamy(p, 1.0), lambda p: p / (p + 1)),
+    "FisherSnedecor": (lambda p: D.FisherSnedecor(3.0, p + 8), lambda p: (p + 8) / (p + 6)),
+    "ContinuousBernoulli": (
+        lambda p: D.ContinuousBernoulli(p / 5),
+        lambda p: p / (2 * p - 5) + 1 / math.log(5 / p - 1),
+    ),
 }
 
 
@@ -260,9 +323,107 @@ def test_gradient_through_a_dirichlet_draw():
 
 
 def test_draws_without_gradients_say_so():
-    for name in DISCRETE:
+    for mine, _ in [*DISCRETE.values(), CONTINUOUS["VonMises"]]:
         with pytest.raises(LucidError, match="use sample and log_prob"):
-            DISCRETE[name][0].rsample()
+            mine.rsample()
+
+
+def test_angles_turn_with_their_location():
+    loc = np.array([3.0, -2.0, 0.5])
+    d = D.VonMises(lucid.tensor(loc), b)
+    x = np.linspace(-3, 3, 7)[:, None]
+    close(d.log_prob(lucid.tensor(x)), stats.vonmises(B, loc).logpdf(x))
+    close(d.variance, 1 - ive(1, B) / ive(0, B))
+    lucid.manual_seed(4)
+    drawn = d.sample((N,)).numpy()
+    assert (abs(drawn) <= math.pi).all()
+    turned = (drawn - loc + math.pi) % (2 * math.pi) - math.pi
+    for i in range(3):
+        assert stats.kstest(turned[:, i], stats.vonmises(B[i]).cdf).pvalue > 1e-3
+    spread = D.VonMises(0.0, t(1e-7)).sample((N,)).numpy()[:, 0]
+    assert stats.kstest(spread, stats.uniform(-math.pi, 2 * math.pi).cdf).pvalue > 1e-3
+
+
+def test_a_continuous_bernoulli_is_smooth_about_one_half():
+    p = np.array([0.4, 0.49899, 0.49901, 0.5, 0.5009, 0.5011, 0.7])
+    d = D.ContinuousBernoulli(lucid.tensor(p))
+    x = np.linspace(0, 1, 2001)[:, None]
+    density = p**x * (1 - p) ** (1 - x)
+    area = np.trapezoid(density, x, axis=0)
+    close(d.log_prob(lucid.tensor(x[::500])), np.log(density / area)[::500], rtol=1e-6, atol=1e-7)
+    close(d.mean, np.trapezoid(density * x, x, axis=0) / area, rtol=1e-6)
+    second = np.trapezoid(density * x**2, x, axis=0) / area
+    close(d.variance, second - d.mean.numpy() ** 2, rtol=1e-5)
+    # PyTorch's formula too takes p = 1/2 for the whole of `lims` in the distribution function.
+    close(d.icdf(d.cdf(t(0.3))), np.full(7, 0.3), rtol=1e-9)
+
+
+def test_a_relaxed_choice_nears_a_choice_as_it_cools():
+    p = np.array([0.2, 0.3, 0.5])
+    for make, chance in [
+        (lambda T: D.RelaxedBernoulli(T, lucid.tensor(p)), p),
+        (lambda T: D.RelaxedOneHotCategorical(T, lucid.tensor(p)), p),
+    ]:
+        lucid.manual_seed(9)
+        cold = make(t(0.01)[0]).rsample((20_000,)).numpy()
+        assert np.minimum(cold, 1 - cold).mean() < 0.01
+        np.testing.assert_allclose(cold.mean(0), chance, atol=0.015)
+
+
+def test_relaxed_bernoulli_is_a_squeezed_logistic():
+    p, T = np.array([0.2, 0.5, 0.9]), 0.7
+    theirs = stats.logistic(np.log(p / (1 - p)) / T, 1 / T)
+    d = D.RelaxedBernoulli(lucid.tensor(T, dtype=f64), lucid.tensor(p))
+    y = np.array([[0.1], [0.5], [0.97]])
+    x = np.log(y / (1 - y))
+    close(d.log_prob(lucid.tensor(y)), theirs.logpdf(x) - np.log(y * (1 - y)))
+    assert d.log_prob(t(-0.1, 0.0, 1.0)).tolist() == [-math.inf] * 3
+    lucid.manual_seed(1)
+    drawn = d.rsample((N,)).numpy()
+    for i in range(3):
+        found = stats.logistic(theirs.args[0][i], theirs.args[1])
+        assert stats.kstest(np.log(drawn / (1 - drawn))[:, i], found.cdf).pvalue > 1e-3
+
+
+def test_the_density_of_relaxed_one_hot_draws_sums_to_one():
+    d = D.RelaxedOneHotCategorical(t(0.8)[0], t(0.3, 0.7))
+    y = (np.arange(200_000) + 0.5) / 200_000
+    density = d.log_prob(lucid.tensor(np.stack([y, 1 - y], -1))).exp().numpy()
+    assert density.mean() == pytest.approx(1.0, abs=1e-3)
+    assert d.event_shape == (2,) and d.expand((4,)).rsample((5,)).shape == (5, 4, 2)
+    # For two categories the first share is a relaxed Bernoulli number.
+    one = D.RelaxedBernoulli(t(0.8)[0], t(0.3))
+    close(d.log_prob(t(0.2, 0.8)), one.log_prob(t(0.2)).item())
+
+
+def test_straight_through_draws_have_the_gradient_of_the_probabilities():
+    weights = t(1.0, 5.0, -2.0)
+
+    def f(logits):
+        d = D.OneHotCategoricalStraightThrough(logits=logits)
+        drawn = d.rsample(generator=lucid.Generator(0))
+        return (drawn * weights).sum(), drawn
+
+    logits = t(0.1, 0.4, -0.3)
+    slope, drawn = grad(f, has_aux=True)(logits)
+    assert sorted(drawn.tolist()) == pytest.approx([0.0, 0.0, 1.0])
+    p = np.exp(logits.numpy()) / np.exp(logits.numpy()).sum()
+    close(slope, p * (weights.numpy() - p @ weights.numpy()))
+
+
+def test_the_mode_of_kumaraswamys_is_where_its_density_is_greatest():
+    d = D.Kumaraswamy(a + 1, b + 1)
+    x = lucid.tensor(np.linspace(0.0, 1.0, 100_001)[1:-1, None])
+    close(d.mode, x.numpy()[d.log_prob(x).numpy().argmax(0), 0], atol=1e-5)
+    assert math.isnan(D.Kumaraswamy(0.5, 2.0).mode.item())
+
+
+def test_moments_of_heavy_tails_that_do_not_exist():
+    assert D.Pareto(1.0, t(0.5, 1.5, 3.0)).mean.tolist() == [math.inf, 3.0, 1.5]
+    assert D.Pareto(1.0, t(0.5, 2.0, 3.0)).variance.tolist() == [math.inf, math.inf, 0.75]
+    assert D.InverseGamma(t(0.5, 1.0, 3.0), 2.0).mean.tolist() == [math.inf, math.inf, 1.0]
+    assert str(D.FisherSnedecor(3.0, t(2.0, 4.0)).mean.tolist()) == "[nan, 2.0]"
+    assert D.GeneralizedPareto(0.0, 1.0, t(1.5, 0.5)).mean.tolist() == [math.inf, 2.0]
 
 
 # Vectors
@@ -330,6 +491,58 @@ def test_multivariate_normal_is_scipys(rng):
     np.testing.assert_allclose(np.cov(drawn.T), cov, atol=0.15)
     assert d.expand((2,)).sample((4,)).shape == (4, 2, 3)
     close(d.expand((2,)).log_prob(lucid.tensor(x[:2])), theirs.logpdf(x[:2]))
+
+
+def test_a_normal_vector_of_low_rank_is_scipys(rng):
+    loc, W, d = rng.normal(size=4), rng.normal(size=(4, 2)), rng.uniform(0.5, 2.0, 4)
+    cov = W @ W.T + np.diag(d)
+    mine = D.LowRankMultivariateNormal(*map(lucid.tensor, (loc, W, d)))
+    theirs, x = stats.multivariate_normal(loc, cov), rng.normal(size=(5, 4))
+    close(mine.log_prob(lucid.tensor(x)), theirs.logpdf(x))
+    close(mine.entropy(), theirs.entropy())
+    close(mine.covariance_matrix, cov)
+    close(mine.variance, np.diag(cov))
+    lucid.manual_seed(1)
+    np.testing.assert_allclose(np.cov(mine.rsample((20_000,)).numpy().T), cov, atol=0.2)
+    assert mine.expand((2,)).sample((3,)).shape == (3, 2, 4)
+
+
+def test_wisharts_distribution_is_scipys(rng):
+    m = rng.normal(size=(3, 3))
+    V = m @ m.T / 3 + np.eye(3)
+    theirs, x = stats.wishart(5.5, V), stats.wishart(6, V).rvs(4, random_state=0)
+    for kind, value in (("covariance_matrix", V), ("precision_matrix", np.linalg.inv(V)),
+                        ("scale_tril", np.linalg.cholesky(V))):  # fmt: skip
+        d = D.Wishart(lucid.tensor(5.5, dtype=f64), **{kind: lucid.tensor(value)})
+        close(d.log_prob(lucid.tensor(x)), [theirs.logpdf(y) for y in x])
+        close(d.entropy(), theirs.entropy())
+    close(d.mean, theirs.mean())
+    close(d.mode, theirs.mode())
+    close(d.variance, theirs.var())
+    lucid.manual_seed(2)
+    drawn = d.rsample((20_000,)).numpy()
+    np.testing.assert_allclose(drawn.mean(0), theirs.mean(), atol=0.15)  # 5 standard errors
+    np.testing.assert_allclose(drawn.var(0), theirs.var(), rtol=0.1)
+    assert d.expand((2,)).sample().shape == (2, 3, 3)
+
+
+def test_factors_of_random_correlations():
+    for n, eta in ((2, 0.7), (4, 2.0)):
+        d = D.LKJCholesky(n, lucid.tensor(eta, dtype=f64))
+        lucid.manual_seed(3)
+        L = d.sample((N,)).numpy()
+        R = L @ L.swapaxes(-1, -2)
+        np.testing.assert_allclose(np.diagonal(R, axis1=1, axis2=2), 1.0, rtol=1e-10)
+        assert (np.triu(L, 1) == 0).all()
+        # Every correlation is 2 Beta(c, c) - 1 with c = eta + n/2 - 1.
+        marginal = stats.beta(eta + n / 2 - 1, eta + n / 2 - 1)
+        for i in range(1, n):
+            assert stats.kstest((R[:, i, 0] + 1) / 2, marginal.cdf).pvalue > 1e-3
+    # For n = 2 the density is that of L[1, 0] = r, which is marginal.pdf, over dL[1,1] / dr.
+    d, r = D.LKJCholesky(2, lucid.tensor(1.7, dtype=f64)), 0.4
+    L = lucid.tensor([[1.0, 0.0], [r, math.sqrt(1 - r * r)]], dtype=f64)
+    close(d.log_prob(L), stats.beta(1.7, 1.7).logpdf((r + 1) / 2) - math.log(2))
+    assert d.expand((5,)).sample((3,)).shape == (3, 5, 2, 2)
 
 
 def test_independent_sums_over_its_axes(rng):
@@ -410,6 +623,21 @@ PAIRS = {
         D.MultivariateNormal(b, lucid.eye(3, dtype=f64) + 0.5),
     ),
     "Independent": (D.Independent(D.Normal(a, b), 1), D.Independent(D.Normal(b, a), 1)),
+    "LowRankMultivariateNormal": (
+        D.LowRankMultivariateNormal(a, lucid.eye(3, 2, dtype=f64), b),
+        D.LowRankMultivariateNormal(b, lucid.ones(3, 1, dtype=f64), a),
+    ),
+    "Wishart": (
+        D.Wishart(t(4.5)[0], lucid.eye(3, dtype=f64) * 2),
+        D.Wishart(t(5.5)[0], lucid.eye(3, dtype=f64) + 0.5),
+    ),
+    "Cauchy": (D.Cauchy(a, b), D.Cauchy(b, a)),
+    "Gumbel": (D.Gumbel(a, b), D.Gumbel(b, a + 3)),
+    "HalfNormal": (D.HalfNormal(a), D.HalfNormal(b)),
+    "Pareto": (D.Pareto(b, a), D.Pareto(b / 2, b)),
+    "ContinuousBernoulli": (
+        D.ContinuousBernoulli(lucid.tensor(P)), D.ContinuousBernoulli(logits=a),
+    ),
 }
 
 
@@ -501,6 +729,17 @@ def test_elbo_trains_inside_jit():
         (lambda: D.Categorical(t(-1.0, 3.0)), "not negative"),
         (lambda: D.Multinomial(-1, t(1.0)), "total_count"),
         (lambda: D.Binomial(2.5, 0.5), "whole number"),
+        (lambda: D.NegativeBinomial(-1.0, 0.5), "total_count is not negative"),
+        (lambda: D.RelaxedBernoulli(0.0, 0.5), "temperature is positive"),
+        (lambda: D.RelaxedOneHotCategorical(-1.0, t(0.5, 0.5)), "temperature is positive"),
+        (lambda: D.Pareto(0.0, 1.0), "scale is positive"),
+        (lambda: D.LowRankMultivariateNormal(t(1.0), t(1.0), t(1.0)), "n, (n, k) and n"),
+        (lambda: D.LowRankMultivariateNormal(t(1.0), lucid.ones(1, 1), t(0.0)), "cov_diag is posi"),
+        (lambda: D.Wishart(3.0), "one of them"),
+        (lambda: D.Wishart(1.0, lucid.eye(3)), "df is more than the number of rows"),
+        (lambda: D.LKJCholesky(1), "from 2 on"),
+        (lambda: D.VonMises(0.0, 0.0), "concentration is positive"),
+        (lambda: D.ContinuousBernoulli(), "give probs or logits"),
         (lambda: D.MultivariateNormal(t(1.0)), "one of them"),
         (lambda: D.MultivariateNormal(t(1.0), lucid.eye(2)), "a matrix of shape (2, 2)"),
         (lambda: D.Independent(D.Normal(0.0, 1.0), 1), "1 axes"),

@@ -93,8 +93,8 @@ class Bernoulli(TwoForms):
 
     @property
     def mode(self) -> Any:
-        """The more probable one."""
-        return cast(self.p > 0.5, self.p.dtype)
+        """The more probable one, nan where there is none."""
+        return where(self.p == 0.5, math.nan, cast(self.p > 0.5, self.p.dtype))
 
     @property
     def variance(self) -> Any:

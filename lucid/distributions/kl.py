@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from lucid import linalg
-from lucid.distributions.continuous import Exponential, Laplace, Normal, Uniform
+from lucid.distributions.continuous import (
+    EULER,
+    Cauchy,
+    Exponential,
+    Gumbel,
+    HalfNormal,
+    Laplace,
+    Normal,
+    Uniform,
+)
 from lucid.distributions.discrete import (
     Bernoulli,
     Binomial,
@@ -17,6 +27,9 @@ from lucid.distributions.discrete import (
 )
 from lucid.distributions.gammas import Beta, Dirichlet, Gamma
 from lucid.distributions.joint import Independent, MultivariateNormal
+from lucid.distributions.matrices import LowRankMultivariateNormal, Wishart, log_det_of
+from lucid.distributions.relaxed import ContinuousBernoulli
+from lucid.distributions.tails import Pareto
 from lucid.distributions.transforms import LogNormal
 from lucid.errors import LucidError
 from lucid.ir.source import at_line
@@ -24,7 +37,7 @@ from lucid.ops.arithmetic import abs
 from lucid.ops.conditional import where
 from lucid.ops.exponential import exp, log
 from lucid.ops.shaping import unsqueeze
-from lucid.ops.special_functions import digamma, lgamma
+from lucid.ops.special_functions import digamma, lgamma, mvlgamma
 
 Formula = Callable[[Any, Any], Any]
 FORMULAS: dict[tuple[type, type], Formula] = {}
@@ -151,3 +164,57 @@ def _multivariate_normal(p: Any, q: Any) -> Any:
 @register_kl(Independent, Independent)
 def _independent(p: Any, q: Any) -> Any:
     return p.summed(kl_divergence(p.base_dist, q.base_dist))
+
+
+@register_kl(Cauchy, Cauchy)
+def _cauchy(p: Any, q: Any) -> Any:
+    apart = (p.scale + q.scale) ** 2 + (p.loc - q.loc) ** 2
+    return log(apart) - log(4 * p.scale * q.scale)
+
+
+@register_kl(Gumbel, Gumbel)
+def _gumbel(p: Any, q: Any) -> Any:
+    ratio, apart = p.scale / q.scale, (q.loc - p.loc) / q.scale
+    moment = exp(apart + lgamma(ratio + 1))
+    return -log(ratio) - apart + ratio * EULER + moment - (1 + EULER)
+
+
+@register_kl(HalfNormal, HalfNormal)
+def _half_normal(p: Any, q: Any) -> Any:
+    ratio = (p.scale / q.scale) ** 2
+    return 0.5 * (ratio - 1 - log(ratio))
+
+
+@register_kl(Pareto, Pareto)
+def _pareto(p: Any, q: Any) -> Any:
+    ratio = q.alpha / p.alpha
+    found = q.alpha * log(p.scale / q.scale) - log(ratio) + ratio - 1
+    return where(p.scale < q.scale, float("inf"), found)
+
+
+@register_kl(ContinuousBernoulli, ContinuousBernoulli)
+def _continuous_bernoulli(p: Any, q: Any) -> Any:
+    (_, no), (_, no_q) = p.log_chances(), q.log_chances()
+    return p.mean * (p.logits - q.logits) + p.log_norm() + no - q.log_norm() - no_q
+
+
+@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+@register_kl(MultivariateNormal, LowRankMultivariateNormal)
+def _low_rank_normal(p: Any, q: Any) -> Any:
+    n, factor = p.event_shape[0], q.scale_tril
+    matrix = linalg.solve_triangular(factor, p.scale_tril, upper=False)
+    apart = linalg.solve_triangular(factor, unsqueeze(q.loc - p.loc, -1), upper=False)
+    squares = (matrix**2).sum((-2, -1)) + (apart**2).sum((-2, -1))
+    return 0.5 * (log_det_of(factor) - log_det_of(p.scale_tril) + squares - n)
+
+
+@register_kl(Wishart, Wishart)
+def _wishart(p: Any, q: Any) -> Any:
+    n = p.event_shape[0]
+    matrix = linalg.solve_triangular(q.scale_tril, p.scale_tril, upper=False)
+    trace = (matrix**2).sum((-2, -1))
+    log_dets = log_det_of(q.scale_tril) - log_det_of(p.scale_tril)
+    norms = mvlgamma(q.df / 2, n) - mvlgamma(p.df / 2, n)
+    slopes = p.mean_log_det() - n * math.log(2) - log_det_of(p.scale_tril)
+    return 0.5 * (q.df * log_dets + (p.df - q.df) * slopes + p.df * (trace - n)) + norms

@@ -1,0 +1,247 @@
+"""Distributions that stand for choices and let gradients pass, and those of shares of a whole."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lucid import drawing, random
+from lucid.distributions.discrete import Categorical, OneHotCategorical, TwoForms
+from lucid.distributions.distribution import (
+    chance,
+    floating,
+    inside,
+    not_negative,
+    one_of,
+    softplus,
+    tensor_like,
+)
+from lucid.errors import ArgumentError
+from lucid.ir.source import at_line
+from lucid.ops.arithmetic import abs
+from lucid.ops.conditional import clamp, where
+from lucid.ops.exponential import exp, log, log1p, sigmoid
+from lucid.ops.logarithms import logit
+from lucid.ops.random import uniform
+from lucid.ops.reduction import logsumexp
+from lucid.ops.rounding import floor
+from lucid.ops.softmax import log_softmax
+from lucid.ops.special_functions import lgamma
+
+
+class NegativeBinomial(TwoForms):
+    """The successes before `total_count` failures, each success with probability p."""
+
+    checks = (("probs", chance), ("total_count", not_negative))
+
+    def __init__(
+        self,
+        total_count: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        given = one_of("NegativeBinomial", probs, logits)
+        self.take(validate_args, total_count=total_count, **given)
+
+    def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
+        rate = exp(-self.logits)
+        mean = drawing.gamma(self.total_count, rate, shape, generator=generator)
+        return drawing.poisson(mean.detach(), shape, generator=generator)
+
+    def log_prob(self, value: Any) -> Any:
+        n = self.total_count
+        value = tensor_like(value, n)
+        k = clamp(value, min=0.0)
+        yes, no = self.log_chances()
+        nothing = (n == 0) & (k == 0)
+        filled = where(nothing, 1.0, n)
+        ways = where(nothing, 0.0, lgamma(filled + k) - lgamma(1 + k) - lgamma(filled))
+        return inside((value == k) & (k == floor(k)), ways + n * no + k * yes)
+
+    @property
+    def mean(self) -> Any:
+        """n p / (1 - p)."""
+        return self.total_count * exp(self.logits)
+
+    @property
+    def mode(self) -> Any:
+        """The whole part of (n - 1) p / (1 - p), at least 0."""
+        return clamp(floor((self.total_count - 1) * exp(self.logits)), min=0.0)
+
+    @property
+    def variance(self) -> Any:
+        """n p / (1 - p)²."""
+        return self.mean / sigmoid(-self.logits)
+
+
+class RelaxedBernoulli(TwoForms):
+    """A number in (0, 1) near 0 or 1: the nearer, the lower the `temperature`.
+
+    (Maddison and others, The Concrete distribution, 2017; Jang and others, 2017.)
+    """
+
+    has_rsample = True
+
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.take(validate_args, **one_of("RelaxedBernoulli", probs, logits))
+        self.temperature = tempered(type(self).__name__, temperature, self.given)
+
+    def options(self) -> dict[str, Any]:
+        return {"temperature": self.temperature, **super().options()}
+
+    def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
+        unit = uniform(random.next_key(generator), shape, dtype=self.logits.dtype)
+        unit = clamp(unit, min=2.0**-24)
+        return sigmoid((self.logits + log(unit) - log1p(-unit)) / self.temperature)
+
+    def log_prob(self, value: Any) -> Any:
+        value = tensor_like(value, self.logits)
+        within = (value > 0) & (value < 1)
+        x = logit(where(within, value, 0.5))
+        apart = self.logits - x * self.temperature
+        slope = softplus(-x) + softplus(x)
+        return inside(within, log(self.temperature) + apart - 2 * softplus(apart) + slope)
+
+
+def tempered(name: str, temperature: Any, given: dict[str, Any]) -> Any:
+    found = floating(temperature, given.values())
+    if found.value is not None and not bool((found.detach() > 0).all()):
+        raise ArgumentError(f"{name}: temperature is positive, not {found.tolist()!r}{at_line()}")
+    return found
+
+
+class RelaxedOneHotCategorical(Categorical):
+    """Shares that sum to 1 and lie near a one-hot vector: the nearer, the lower the temperature."""
+
+    has_rsample = True
+
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        super().__init__(probs, logits, validate_args)
+        self.event_shape = (self.num_events,)
+        self.temperature = tempered(type(self).__name__, temperature, self.given)
+
+    def options(self) -> dict[str, Any]:
+        return {"temperature": self.temperature, **super().options()}
+
+    def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
+        noise = drawing.gumbel(size=shape, generator=generator, dtype=self.logits.dtype)
+        return exp(log_softmax((self.logits + noise) / self.temperature, -1))
+
+    def log_prob(self, value: Any) -> Any:
+        value, n = tensor_like(value, self.logits), self.num_events
+        within = ((value > 0) & (value < 1)).all(-1)
+        shares = log(where(value > 0, value, 1.0))
+        score = self.logits - self.temperature * shares
+        score = (score - logsumexp(score, -1, keepdim=True) - shares).sum(-1)
+        return inside(within, score + math.lgamma(n) + (n - 1) * log(self.temperature))
+
+    def entropy(self) -> Any:
+        raise self.lacks("entropy")
+
+    @property
+    def mean(self) -> Any:
+        raise self.lacks("mean")
+
+    @property
+    def mode(self) -> Any:
+        raise self.lacks("mode")
+
+    @property
+    def variance(self) -> Any:
+        raise self.lacks("variance")
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """One-hot draws through which gradients pass as if they were the probabilities."""
+
+    has_rsample = True
+
+    def rsample(self, sample_shape: Any = (), *, generator: Any = None) -> Any:
+        """Draws whose gradient is that of the probabilities."""
+        drawn = self.sample(sample_shape, generator=generator)
+        return drawn + (self.probs - self.probs.detach())
+
+
+class ContinuousBernoulli(TwoForms):
+    """The density proportional to p^x (1 - p)^(1 - x) in [0, 1].
+
+    About p = 1/2, within `lims`, the formulas are those of a series.
+    """
+
+    has_rsample = True
+
+    def __init__(
+        self,
+        probs: Any = None,
+        logits: Any = None,
+        lims: tuple[float, float] = (0.499, 0.501),
+        validate_args: bool | None = None,
+    ) -> None:
+        self.lims = lims
+        self.take(validate_args, **one_of("ContinuousBernoulli", probs, logits))
+
+    def options(self) -> dict[str, Any]:
+        return {"lims": self.lims, **super().options()}
+
+    def parts(self) -> tuple[Any, Any, Any]:
+        """Where p is far from 1/2, p there (and `lims[0]` elsewhere), and p - 1/2."""
+        far = (self.p <= self.lims[0]) | (self.p > self.lims[1])
+        return far, where(far, self.p, self.lims[0]), self.p - 0.5
+
+    def log_norm(self) -> Any:
+        """log of 2 artanh(1 - 2p) / (1 - 2p)."""
+        far, p, x = self.parts()
+        exact = log(abs(log1p(-p) - log(p))) - log(abs(1 - 2 * p))
+        return where(far, exact, math.log(2) + (4 / 3 + 104 / 45 * x * x) * x * x)
+
+    def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
+        return self.icdf(uniform(random.next_key(generator), shape, dtype=self.p.dtype))
+
+    def log_prob(self, value: Any) -> Any:
+        x = tensor_like(value, self.p)
+        yes, no = self.log_chances()
+        return inside((x >= 0) & (x <= 1), x * yes + (1 - x) * no + self.log_norm())
+
+    def cdf(self, value: Any) -> Any:
+        far, p, _ = self.parts()
+        x = clamp(tensor_like(value, self.p), 0.0, 1.0)
+        exact = (p**x * (1 - p) ** (1 - x) + p - 1) / (2 * p - 1)
+        return where(far, exact, x)
+
+    def icdf(self, value: Any) -> Any:
+        far, p, _ = self.parts()
+        u = tensor_like(value, self.p)
+        exact = (log1p(-p + u * (2 * p - 1)) - log1p(-p)) / (log(p) - log1p(-p))
+        return where(far, exact, u)
+
+    def entropy(self) -> Any:
+        yes, no = self.log_chances()
+        return self.mean * (no - yes) - self.log_norm() - no
+
+    @property
+    def mean(self) -> Any:
+        """p / (2p - 1) + 1 / (2 artanh(1 - 2p))."""
+        far, p, x = self.parts()
+        exact = p / (2 * p - 1) + 1 / (log1p(-p) - log(p))
+        return where(far, exact, 0.5 + (1 / 3 + 16 / 45 * x * x) * x)
+
+    @property
+    def variance(self) -> Any:
+        """p (p - 1) / (1 - 2p)² + 1 / (2 artanh(1 - 2p))²."""
+        far, p, x = self.parts()
+        exact = p * (p - 1) / (1 - 2 * p) ** 2 + 1 / (log1p(-p) - log(p)) ** 2
+        return where(far, exact, 1 / 12 - (1 / 15 - 128 / 945 * x * x) * x * x)
+
