@@ -213,7 +213,7 @@ HOSTILE = {
     "no dtype": with_header({"w": {"shape": [2], "data_offsets": [0, 8]}}, bytes(8)),
     "entry is a number": with_header({"w": 3}),
     "entry is a list": with_header({"w": [1, 2, 3]}),
-    "unknown dtype": with_header({"w": entry("BF16", (4,))}, bytes(8)),
+    "unknown dtype": with_header({"w": entry("F8_E4M3", (8,))}, bytes(8)),
     "dtype is a list": with_header({"w": entry(["F32"])}, bytes(8)),
     "wrong dtype": with_header({"w": entry("F64")}, bytes(8)),
     "wrong shape": with_header({"w": entry(shape=(3,))}, bytes(8)),
@@ -470,3 +470,31 @@ def test_a_training_goes_on_bitwise_where_it_was_saved(compiled, path):
         part.load_state_dict(state[name])
     lucid.random.set_rng_state(state["random"])
     assert [run().item() for _ in range(8)] == expected
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
+    import stat
+    import threading
+
+    path, found = tmp_path / "pipe", []
+    os.mkfifo(path)
+    reader = threading.Thread(target=lambda: found.append(lucid.load(path)))
+    reader.start()
+    lucid.save({"epoch": 3}, path)
+    reader.join(10)
+    assert found == [{"epoch": 3}] and stat.S_ISFIFO(path.stat().st_mode)
+
+
+def test_bfloat16_of_other_programs_is_read_as_float32(tmp_path):
+    values = np.array([1.0, -2.5, 3.140625, np.inf, 0.0, 1e-40], np.float32)
+    halves = (values.view(np.uint32) >> 16).astype("<u2")
+    empty = {"dtype": "BF16", "shape": [0, 3], "data_offsets": [12, 12]}
+    header = {"w": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 12]}, "e": empty}
+    text = json.dumps(header).encode()
+    path = tmp_path / "other.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + halves.tobytes())
+    found = lucid.load(path, map_location="cpu", weights_only=True)
+    assert found["w"].dtype == lucid.float32 and found["e"].shape == (0, 3)
+    expected = (halves.astype(np.uint32) << 16).view(np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(found["w"], expected)
+    assert found["w"][0].tolist() == [1.0, -2.5, 3.140625]

@@ -40,8 +40,17 @@ def save(obj: Any, f: str | PathLike[str] | io.BufferedIOBase) -> None:
         raise ArgumentError(f"save: {type(f).__name__} is neither a path nor a file{at_line()}")
 
 
-def load(f: str | PathLike[str] | io.BufferedIOBase) -> Any:
-    """What `save` wrote to a file; a dictionary of tensors for any other safetensors file."""
+def load(
+    f: str | PathLike[str] | io.BufferedIOBase,
+    map_location: Any = None,
+    *,
+    weights_only: bool | None = None,
+) -> Any:
+    """What `save` wrote to a file; a dictionary of tensors for any other safetensors file.
+
+    Numbers of dtype bfloat16, which other programs write, are read as float32. PyTorch's questions
+    are accepted and change nothing: there is one device, and nothing in a file is ever executed.
+    """
     if hasattr(f, "read"):
         return put_together(f, getattr(f, "name", "the file"))
     if not isinstance(f, (str, PathLike)):

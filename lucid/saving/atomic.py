@@ -15,6 +15,9 @@ _numbers = count()
 def write_atomically(path: Any, write: Callable[[Any], None]) -> None:
     """Let `write` fill a new file and put it in the place of `path`."""
     target = Path(os.path.realpath(path))
+    if is_special(target):
+        with open(target, "wb") as file:
+            return write(file)
     remove_leftovers(target)
     draft = target.with_name(f".{target.name}.{os.getpid()}.{next(_numbers)}.draft")
     try:
@@ -32,6 +35,11 @@ def write_atomically(path: Any, write: Callable[[Any], None]) -> None:
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
     sync_folder(target.parent)
+
+
+def is_special(target: Path) -> bool:
+    """A pipe or a device, which is written to: in its place a file would be another thing."""
+    return target.exists() and not target.is_file() and not target.is_dir()
 
 
 def sync_folder(folder: Path) -> None:

@@ -18,9 +18,10 @@ from lucid.errors import FileFormatError
 
 DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
-    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1", "C64": "<c8",
 }  # fmt: skip
 NAMES = {np.dtype(code).str: name for name, code in DTYPES.items()}
+UPPER_HALF = "BF16"  # the first two bytes of a float32, which is what is read
 MOST_HEADER = 100_000_000
 METADATA, STRUCTURE, CHECKSUM = "__metadata__", "lucid.structure", "lucid.sha256"
 BLOCK = 1 << 22
@@ -88,8 +89,10 @@ def read_tensors(file: Any) -> tuple[dict[str, np.ndarray], str | None]:
 
 def array_at(data: bytearray, dtype: np.dtype, begin: int, end: int, shape: list[int]) -> Any:
     if begin == end:
-        return np.empty(shape, dtype)
+        return np.empty(shape, "<f4" if dtype.names else dtype)
     array = np.frombuffer(data, dtype, math.prod(shape), begin).reshape(shape)
+    if dtype.names == (UPPER_HALF,):
+        return (array[UPPER_HALF].astype("<u4") << 16).view("<f4")
     return array if array.flags.aligned else array.copy()
 
 
@@ -150,12 +153,12 @@ def entry(name: str, about: Any) -> tuple[str, np.dtype, int, int, list[int]]:
         code, shape, (begin, end) = about["dtype"], about["shape"], about["data_offsets"]
     except (TypeError, KeyError, ValueError):
         raise FileFormatError(f"array {name!r} lacks dtype, shape or data_offsets") from None
-    if not isinstance(code, str) or code not in DTYPES:
+    if not isinstance(code, str) or code not in (*DTYPES, UPPER_HALF):
         raise FileFormatError(f"array {name!r} has dtype {code!r}, which Lucid does not have")
     sizes = [*shape, begin, end] if isinstance(shape, list) else [None]
     if any(type(n) is not int or not 0 <= n < 1 << 62 for n in sizes) or len(shape) > 64:
         raise FileFormatError(f"array {name!r} has shape {shape!r:.80} at {begin!r}:{end!r}")
-    dtype = np.dtype(DTYPES[code])
+    dtype = np.dtype(DTYPES[code] if code != UPPER_HALF else [(UPPER_HALF, "<u2")])
     if math.prod(n for n in shape if n) * dtype.itemsize >= 1 << 62:
         raise FileFormatError(f"array {name!r} of shape {shape!r:.80} is too large")
     if end - begin != math.prod(shape) * dtype.itemsize:
