@@ -9,6 +9,7 @@ import numpy as np
 
 from lucid.ir.tape import Traced, wrap
 from lucid.ops import copying, creation, predicates
+from lucid.ops.arguments import placed
 from lucid.ops.axes import axis_of
 from lucid.ops.promote import array_of, cast
 
@@ -94,23 +95,40 @@ class Attributes(Traced):
         """The address of the first element."""
         return self.array("data_ptr()").ctypes.data  # type: ignore[attr-defined]
 
+    @placed
     def new_tensor(self, data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
         """A tensor with a copy of `data`, of this tensor's dtype."""
         made = wrap(np.array(array_of(data, dtype or self.dtype)))
         return made.requires_grad_(True) if requires_grad else made
 
-    def new_zeros(self, *size: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
+    @placed
+    def new_zeros(
+        self, *sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False
+    ) -> Any:
         """Zeros of this tensor's dtype."""
-        return creation.zeros(*size, dtype=dtype or self.dtype, requires_grad=requires_grad)
+        return creation.zeros(
+            *sizes, size=size, dtype=dtype or self.dtype, requires_grad=requires_grad
+        )
 
-    def new_ones(self, *size: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
+    @placed
+    def new_ones(
+        self, *sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False
+    ) -> Any:
         """Ones of this tensor's dtype."""
-        return creation.ones(*size, dtype=dtype or self.dtype, requires_grad=requires_grad)
+        return creation.ones(
+            *sizes, size=size, dtype=dtype or self.dtype, requires_grad=requires_grad
+        )
 
-    def new_empty(self, *size: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
+    @placed
+    def new_empty(
+        self, *sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False
+    ) -> Any:
         """A tensor of this one's dtype whose elements are whatever the memory held."""
-        return creation.empty(*size, dtype=dtype or self.dtype, requires_grad=requires_grad)
+        return creation.empty(
+            *sizes, size=size, dtype=dtype or self.dtype, requires_grad=requires_grad
+        )
 
+    @placed
     def new_full(
         self, size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False
     ) -> Any:

@@ -44,7 +44,7 @@ from lucid.ops import (
 )
 from lucid.ops.conditional import where
 from lucid.ops.copying import COPY
-from lucid.ops.promote import as_tensor, cast, literal
+from lucid.ops.promote import as_tensor, literal
 from lucid.ops.quiet import quiet
 from lucid.ops.subscript import setitem
 
@@ -211,21 +211,20 @@ def _set_at_once(x: Any, index: Any, value: Any) -> bool:
 
 def copy_(x: Any, source: Any) -> Any:
     """Overwrite `x` with the values of `source`, which is cast and broadcast."""
-    source = as_tensor(source)
-    return assign(x, bind(COPY, cast(source, x.dtype)), "copy_")
+    return assign(x, bind(COPY, as_tensor(source, x.dtype)), "copy_")
 
 
 def fill_(x: Any, value: Any) -> Any:
     """Overwrite every element of `x` with one number."""
     check_fits(x, value)
-    value = as_tensor(value)
+    value = as_tensor(value, x.dtype)
     if value.ndim:
         raise ShapeError(f"fill_: a value of shape {value.shape}; it is one number{at_line()}")
     if is_recorded(x, value):
-        return assign(x, bind(COPY, cast(value, x.dtype)), "fill_")
+        return assign(x, bind(COPY, value), "fill_")
     check_writable(x, "fill_")
     touch(x)
-    x.value[...] = cast(value, x.dtype).value
+    x.value[...] = value.value
     return x
 
 
@@ -237,7 +236,7 @@ def zero_(x: Any) -> Any:
 def masked_fill_(x: Any, mask: Any, value: Any) -> Any:
     """Overwrite the elements of `x` where `mask` holds with one number."""
     old = before_write(x)
-    new = where(mask, cast(as_tensor(value), x.dtype), old)
+    new = where(mask, as_tensor(value, x.dtype), old)
     keep_old(x, old, new)
     return assign(x, new, "masked_fill_")
 

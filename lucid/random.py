@@ -22,10 +22,11 @@ from lucid.ir.types import dtype_of
 from lucid.mapping import draw_key
 from lucid.mutation import assign
 from lucid.ops import random as pure
-from lucid.ops.arguments import explained
+from lucid.ops.arguments import explained, placed
 from lucid.ops.axes import shape_of
 from lucid.ops.conditional import minimum, where
 from lucid.ops.copying import COPY
+from lucid.ops.creation import given
 from lucid.ops.cumulative import cumsum
 from lucid.ops.exponential import log, log1p
 from lucid.ops.promote import as_tensor, cast
@@ -221,18 +222,35 @@ def _finish(x: Any, requires_grad: bool) -> Any:
     return x.requires_grad_(True) if requires_grad else x
 
 
-def rand(*size: Any, generator: Any = None, dtype: Any = None, requires_grad: bool = False) -> Any:
+@placed
+@explained
+def rand(
+    *sizes: Any,
+    size: Any = None,
+    generator: Any = None,
+    dtype: Any = None,
+    requires_grad: bool = False,
+) -> Any:
     """Numbers uniform in [0, 1)."""
-    x = uniform(next_key(generator), shape_of("rand", size), dtype=dtype)
+    x = uniform(next_key(generator), shape_of("rand", given(sizes, size)), dtype=dtype)
     return _finish(x, requires_grad)
 
 
-def randn(*size: Any, generator: Any = None, dtype: Any = None, requires_grad: bool = False) -> Any:
+@placed
+@explained
+def randn(
+    *sizes: Any,
+    size: Any = None,
+    generator: Any = None,
+    dtype: Any = None,
+    requires_grad: bool = False,
+) -> Any:
     """Numbers from the normal distribution with mean 0 and standard deviation 1."""
-    x = keyed_normal(next_key(generator), shape_of("randn", size), dtype=dtype)
+    x = keyed_normal(next_key(generator), shape_of("randn", given(sizes, size)), dtype=dtype)
     return _finish(x, requires_grad)
 
 
+@placed
 @explained
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None) -> Any:
     """Numbers from normal distributions; the shape is `size`, or that of `mean` and `std`."""
@@ -241,6 +259,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
     return randn(*size, generator=generator) * std + mean
 
 
+@placed
 @explained
 def randint(
     low: int,
@@ -260,6 +279,8 @@ def randint(
     return _finish(x, requires_grad)
 
 
+@placed
+@explained
 def randperm(n: int, *, generator: Any = None, dtype: Any = "int64") -> Any:
     """The numbers 0 to n-1 in random order."""
     return cast(permutation(next_key(generator), n), dtype)
@@ -274,6 +295,7 @@ def bernoulli(x: Any, p: Any = None, *, generator: Any = None) -> Any:
     return cast(drawn, x.dtype)
 
 
+@placed
 @explained
 def rand_like(
     x: Any, *, generator: Any = None, dtype: Any = None, requires_grad: bool = False
@@ -282,6 +304,7 @@ def rand_like(
     return rand(x.shape, generator=generator, dtype=dtype or x.dtype, requires_grad=requires_grad)
 
 
+@placed
 @explained
 def randn_like(
     x: Any, *, generator: Any = None, dtype: Any = None, requires_grad: bool = False
@@ -290,11 +313,14 @@ def randn_like(
     return randn(x.shape, generator=generator, dtype=dtype or x.dtype, requires_grad=requires_grad)
 
 
+@placed
 @explained
-def randint_like(x: Any, low: int, high: Any = None, *, generator: Any = None) -> Any:
+def randint_like(
+    x: Any, low: int, high: Any = None, *, generator: Any = None, dtype: Any = None
+) -> Any:
     """Integers uniform in [low, high), or [0, low), in the shape and dtype of `x`."""
     low, high = (0, low) if high is None else (low, high)
-    return randint(low, high, x.shape, generator=generator, dtype=x.dtype)
+    return randint(low, high, x.shape, generator=generator, dtype=dtype or x.dtype)
 
 
 @explained

@@ -25,6 +25,7 @@ from lucid.ir.types import is_differentiable
 from lucid.mapping import read
 from lucid.methods import Methods
 from lucid.operators import Operators
+from lucid.ops.arguments import placed
 from lucid.ops.promote import array_of, as_tensor, cast, get_default_dtype
 
 
@@ -439,10 +440,15 @@ class Tensor(Methods, Operators):
         ordered = sorted(leaves, key=lambda node: node.serial) or [end]
         return opened(cut_nodes(ordered, [end]).graph("tensor"))
 
-    def to(self, *args: Any, dtype: Any = None, copy: bool = False) -> Tensor:
+    @placed
+    def to(
+        self, *args: Any, dtype: Any = None, non_blocking: bool = False, copy: bool = False
+    ) -> Tensor:
         """This tensor with another dtype (or that of another tensor)."""
+        flags = [arg for arg in args if isinstance(arg, bool)]  # non_blocking, copy
+        copy = copy or (len(flags) > 1 and flags[1])
         for arg in args:
-            if not (isinstance(arg, str) and arg == "cpu"):
+            if not (isinstance(arg, bool) or (isinstance(arg, str) and arg == "cpu")):
                 dtype = arg.dtype if isinstance(arg, Tensor) else arg
         out = self if dtype is None else cast(self, dtype)
         return out.clone() if copy and out is self else out
@@ -455,6 +461,7 @@ class Tensor(Methods, Operators):
 set_class(Tensor)
 
 
+@placed
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """A new tensor with a copy of `data`; Python floats become the default float.
 

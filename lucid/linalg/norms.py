@@ -79,12 +79,13 @@ def norm_of(A: Any, ord: Any, rows: int, columns: int) -> Any:
     if ord == "fro":
         return p_norm(A, 2.0, tuple(sorted((rows, columns))))
     if ord in ("nuc", 2, -2):
-        values = svdvals(movedim(A, (rows, columns), (-2, -1)))
-        extreme = amax if ord == 2 else amin
-        return values.sum(dim=-1) if ord == "nuc" else extreme(values, dim=-1)
-    over, along = (rows, columns) if abs(ord) == 1 else (columns, rows)
-    sums = A.abs().sum(dim=over)
-    return (amax if ord > 0 else amin)(sums, dim=along - (along > over))
+        values, at = svdvals(movedim(A, (rows, columns), (-2, -1))), -1
+    else:
+        over, along = (rows, columns) if abs(ord) == 1 else (columns, rows)
+        values, at = A.abs().sum(dim=over), along - (along > over)
+    if ord == "nuc" or (ord > 0 and not values.shape[at]):  # the largest of none is 0
+        return values.sum(dim=at)
+    return (amax if ord > 0 else amin)(values, dim=at)
 
 
 def two_axes(A: Any, dim: Any) -> tuple[int, int]:

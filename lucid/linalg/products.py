@@ -96,8 +96,7 @@ def vander(x: Any, *, N: Any = None) -> Any:
             [1., 3., 9.]])
     """
     x = as_tensor(x)
-    if not x.ndim:
-        raise ShapeError(f"vander: a 0-d tensor; it takes at least one axis{at_line()}")
+    x = x if x.ndim else x.reshape(1)
     columns = x.shape[-1] if N is None else operator.index(N)
     if columns < (0 if N is None else 1):
         raise ArgumentError(f"vander: N={columns}; it is at least 1{at_line()}")

@@ -49,7 +49,9 @@ class Uninitialized:
         """Itself: there is nothing that a gradient could flow through."""
         return self
 
-    def to(self: Any, *args: Any, dtype: Any = None, copy: bool = False) -> Any:
+    def to(
+        self: Any, *args: Any, dtype: Any = None, non_blocking: bool = False, copy: bool = False
+    ) -> Any:
         """Itself, with another dtype to come."""
         ARRAY.__set__(self, np.empty(0, dtype_of(args[0] if args else dtype)))
         return self

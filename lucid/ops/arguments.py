@@ -7,6 +7,7 @@ the way is told with the function's name, its arguments and the user's line.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -37,6 +38,29 @@ def explained(function: F) -> F:
             ) from error
 
     return call  # type: ignore[return-value]
+
+
+def placed(function: F) -> F:
+    """`function`, which makes a tensor, and takes a `device` too: "cpu" is the one there is."""
+
+    @functools.wraps(function)
+    def call(*args: Any, device: Any = None, **kwargs: Any) -> Any:
+        if device is not None:
+            check_device(function.__name__, device)
+        return function(*args, **kwargs)
+
+    plain = inspect.signature(function)
+    keyword = inspect.Parameter("device", inspect.Parameter.KEYWORD_ONLY, default=None)
+    call.__signature__ = plain.replace(  # type: ignore[attr-defined]
+        parameters=[*plain.parameters.values(), keyword]
+    )
+    return call  # type: ignore[return-value]
+
+
+def check_device(name: str, device: Any) -> None:
+    if str(device).partition(":")[0] != "cpu":
+        facts = f"device={device!r}; tensors are in the memory of the processor, 'cpu'"
+        raise ArgumentError(f"{name}: {facts}{at_line()}")
 
 
 def public_name(function: Callable[..., Any]) -> str:

@@ -160,7 +160,8 @@ def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
     """
     x = as_tensor(x)
     axis = axis_of("unfold", dimension, x.ndim)
-    x = x if x.ndim else x.reshape(1)
+    if not x.ndim:
+        return unfold(x.reshape(1), 0, size, step).reshape(-1)
     n = x.shape[axis]
     size, step = operator.index(size), operator.index(step)
     if not 0 <= size <= n or step < 1:

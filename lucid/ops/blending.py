@@ -13,7 +13,7 @@ from lucid.ops.apply import refuse
 from lucid.ops.arguments import explained
 from lucid.ops.arithmetic import add, divide, multiply, subtract
 from lucid.ops.conditional import clamp, maximum, minimum, where
-from lucid.ops.promote import as_tensor, cast, operand, promote, result_type
+from lucid.ops.promote import as_tensor, cast, operand, promote_tensors, result_type
 
 
 @explained
@@ -53,12 +53,12 @@ def lerp(x: Any, end: Any, weight: Any) -> Any:
     >>> lucid.lerp(lucid.tensor([0.0, 1.0]), lucid.tensor([4.0, 5.0]), 0.25)
     Tensor([1., 2.])
     """
-    x, end = promote(as_tensor(x), as_tensor(end))
+    x, end = promote_tensors(x, end)
     if x.dtype.kind not in "fc":
         raise refuse("lerp", x.dtype, "points between integers are not integers; cast first")
     way = end - x
     weight = operand(weight)
-    if isinstance(weight, (bool, int, float)):
+    if isinstance(weight, (bool, int, float, complex)):
         return x + weight * way if abs(weight) < 0.5 else end - (1 - weight) * way
     weight = cast(weight, x.dtype)
     near = abs(weight) < 0.5 if weight.dtype.kind == "f" else abs(weight.real) < 0.5
@@ -97,8 +97,8 @@ def fmin(x: Any, other: Any) -> Any:
 def unless_nan(chosen: Any, x: Any, other: Any) -> Any:
     if chosen.dtype.kind != "f":
         return chosen
-    x, other = as_tensor(x), as_tensor(other)
-    return where(x != x, cast(other, chosen.dtype), where(other != other, x, chosen))
+    x, other = promote_tensors(x, other)
+    return where(x != x, other, where(other != other, x, chosen))
 
 
 @explained
@@ -109,7 +109,7 @@ def heaviside(x: Any, values: Any) -> Any:
     >>> lucid.heaviside(lucid.tensor([-1.0, 0.0, 2.0]), 0.5)
     Tensor([0. , 0.5, 1. ])
     """
-    x, values = promote(as_tensor(x), as_tensor(values))
+    x, values = promote_tensors(x, values)
     if x.dtype.kind == "c":
         raise refuse("heaviside", x.dtype, "complex numbers have no order")
     return where(x == 0, values, cast(x > 0, x.dtype))
@@ -134,7 +134,7 @@ def isreal(x: Any) -> Any:
 
 def common_floating(name: str, *xs: Any) -> list[Any]:
     """Operands of one real floating dtype; integers become the default float."""
-    out = promote(*xs, floating=True)
+    out = promote_tensors(*xs, floating=True)
     if out[0].dtype.kind == "c":
         raise DTypeError(f"{name}: operand of dtype {result_type(*xs)}; it takes reals{at_line()}")
     return out

@@ -9,7 +9,7 @@ import numpy as np
 from lucid.ops.arguments import explained
 from lucid.ops.conditional import where
 from lucid.ops.logic import isnan
-from lucid.ops.promote import as_tensor, cast, promote
+from lucid.ops.promote import as_tensor, cast, promote_tensors
 
 
 @explained
@@ -22,11 +22,11 @@ def isclose(
     >>> lucid.isclose(lucid.tensor([1.0, 2.0]), lucid.tensor([1.0, 2.1]))
     Tensor([ True, False])
     """
-    x, other = as_tensor(x), as_tensor(other)
+    x, other = promote_tensors(x, other)
     same = x == other
     if x.dtype.kind in "biu" and other.dtype.kind in "biu":
         x, other = cast(x, "float64"), cast(other, "float64")
-    x, other = promote(x.detach(), other.detach())
+    x, other = x.detach(), other.detach()
     near = ((x - other).abs() <= atol + rtol * other.abs()) & other.isfinite() & x.isfinite()
     both_nan = x.isnan() & other.isnan() if equal_nan and x.dtype.kind in "fc" else False
     return same | near | both_nan

@@ -5,7 +5,8 @@ scatter_reduce and index_reduce. Sums and means are made of `put_along`; the res
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,13 +29,35 @@ from lucid.ops.indexing import (
 from lucid.ops.kinds import conjugate, times
 from lucid.ops.lookup import corner, index_tensor
 from lucid.ops.movement import both_batched, replaced
-from lucid.ops.promote import as_tensor, cast
+from lucid.ops.promote import as_tensor, cast, to_dtype_of
 from lucid.ops.quiet import quiet
 from lucid.ops.rounding import floor_divide
 from lucid.ops.shaping import movedim
 from lucid.ops.writing import SliceSet
 
 UFUNCS: dict[str, np.ufunc] = {"max": np.maximum, "min": np.minimum, "prod": np.multiply}
+
+
+class Zeros(NamedTuple):
+    """Where elements are zero, and for each: is it one (1 or 0), its value, and that squared."""
+
+    here: Any
+    sums: tuple[Any, Any, Any]
+
+    @classmethod
+    def among(cls, x: Any) -> Zeros:
+        here = x == 0
+        value = where(here, x, 0)
+        return cls(here, (cast(here, x.dtype), value, value * value))
+
+    def product_of_others(self, whole: Sequence[Any]) -> Any:
+        """The product of the other zeros of a group, from the sums over it, as a polynomial.
+
+        Its value is 0 or 1, its derivatives are right where at most two zeros are left.
+        """
+        count, total, squares = (all - mine for all, mine in zip(whole, self.sums))
+        several = where(count == 2, (total * total - squares) / 2, 0)
+        return where(count == 0, 1, where(count == 1, total, several))
 
 
 class CombineAlong(Primitive):
@@ -91,14 +114,16 @@ class CombineAlong(Primitive):
         return own / count, sent / self.take(count, indices)
 
     def products_of_others(self, x: Any, values: Any, indices: Any) -> tuple[Any, Any]:
-        own, sent = x == 0, values == 0
-        x, values = where(own, 1, x), where(sent, 1, values)
-        product = bind(self, x, values, indices)
-        counted = [cast(part, x.dtype) for part in (own, sent)]
-        zeros = counted[0] + self.put(counted[1], x, indices)
-        others = where(zeros == counted[0], product / x, 0)
-        alone = self.take(zeros, indices) == counted[1]
-        return others, where(alone, self.take(product, indices) / values, 0)
+        """No quotient by a zero occurs; zeros count as factors of their own, which have slopes."""
+        own, sent = Zeros.among(x), Zeros.among(values)
+        full = (where(own.here, 1, x), where(sent.here, 1, values))
+        product = bind(self, *full, indices)
+        whole = [part + self.put(given, x, indices) for part, given in zip(own.sums, sent.sums)]
+        there = [self.take(part, indices) for part in whole]
+        return (
+            times(own.product_of_others(whole), product / full[0]),
+            times(sent.product_of_others(there), self.take(product, indices) / full[1]),
+        )
 
     def put(self, values: Any, x: Any, indices: Any) -> Any:
         return bind(PutAlong(self.axis, x.shape[self.axis]), values, indices)
@@ -134,10 +159,10 @@ def scatter_reduce(
         raise ArgumentError(f"scatter_reduce: reduce={reduce!r}; it is one of {known}{at_line()}")
     axis = axis_of("scatter_reduce", dim, x.ndim)
     if not x.ndim:
-        src = cast(as_tensor(src), x.dtype).reshape(-1)
+        src = to_dtype_of(x, "scatter_reduce", src).reshape(-1)
         return combined(x.reshape(1), 0, index.reshape(-1), src, reduce, include_self).reshape(())
     corner("scatter_reduce", x, index.shape, axis, "the tensor")
-    src = corner("scatter_reduce", cast(as_tensor(src), x.dtype), index.shape, -1, "src")
+    src = corner("scatter_reduce", to_dtype_of(x, "scatter_reduce", src), index.shape, -1, "src")
     sizes = replaced(index.shape, axis, x.shape[axis])
     part = corner("scatter_reduce", x, index.shape, axis, "the tensor")
     y = combined(part, axis, index, src, reduce, include_self)
@@ -201,14 +226,14 @@ def index_reduce(
         known = ", ".join(REDUCTIONS).replace("sum, ", "")
         raise ArgumentError(f"index_reduce: reduce={reduce!r}; it is one of {known}{at_line()}")
     axis = axis_of("index_reduce", dim, x.ndim)
-    source = cast(as_tensor(source), x.dtype)
+    source = to_dtype_of(x, "index_reduce", source)
+    if not x.ndim:
+        parts = (x.reshape(1), dim, index, source.reshape(-1), reduce)
+        return index_reduce(*parts, include_self=include_self).reshape(())
     wanted = replaced(x.shape, axis, index.shape[0] if index.ndim else 1)
     if source.shape != wanted or index.ndim > 1:
         facts = f"source of shape {source.shape}; {wanted} fits the index"
         raise ShapeError(f"index_reduce: {facts}{at_line()}")
-    if not x.ndim:
-        found = combined(x.reshape(1), 0, index.reshape(1), source.reshape(1), reduce, include_self)
-        return found.reshape(())
     ones = [1] * (source.ndim - 1)
     spread = movedim(index.reshape(-1, *ones), 0, axis).expand(source.shape)
     return combined(x, axis, spread, source, reduce, include_self)

@@ -80,21 +80,20 @@ def histc(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     if n < 1 or min > max:
         facts = f"{n} bins from {min} to {max}"
         raise ArgumentError(f"histc: {facts}{at_line()}")
-    low, high = ends_of(x, min, max) if min == max else (as_tensor(v) for v in (min, max))
-    low, high = cast(low, x.dtype), cast(high, x.dtype)
+    low, high = ends_of(x, min, max, 1.0)
     inside = (x >= low) & (x <= high)
     place = floor((where(inside, x, low) - low) / (high - low) * float(n))
     place = clamp(cast(place, "int64"), 0, n - 1)
     return bind(ScatterAdd((n,), (0,)), cast(inside, x.dtype), place)
 
 
-def ends_of(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """The range of the elements where none is given; a range of one point is widened."""
+def ends_of(x: Any, low: Any, high: Any, more: float) -> tuple[Any, Any]:
+    """The range of the elements where none is given; one point has so much `more` on each side."""
     if low == high == 0 and x.shape[0]:
         low, high = amin(x), amax(x)
-    low, high = cast(as_tensor(low), x.dtype), cast(as_tensor(high), x.dtype)
+    low, high = as_tensor(low, x.dtype), as_tensor(high, x.dtype)
     same = low == high
-    return where(same, low - 1.0, low), where(same, high + 1.0, high)
+    return where(same, low - more, low), where(same, high + more, high)
 
 
 @explained
@@ -132,7 +131,7 @@ def histogram(
 
 def edges_of(x: Any, bins: Any, range: Any) -> Any:
     if isinstance(bins, (Traced, np.ndarray, list, tuple)):
-        edges = cast(as_tensor(bins), x.dtype)
+        edges = as_tensor(bins, x.dtype)
         if edges.ndim != 1 or edges.shape[0] < 2:
             facts = f"edges of shape {edges.shape}"
             raise ShapeError(f"histogram: {facts}; they are a sorted vector{at_line()}")
@@ -143,6 +142,6 @@ def edges_of(x: Any, bins: Any, range: Any) -> Any:
     low, high = (0, 0) if range is None else range
     if low > high:
         raise ArgumentError(f"histogram: a range from {low} to {high}{at_line()}")
-    low, high = ends_of(x, low, high)
+    low, high = ends_of(x, low, high, 0.5)
     part = wrap((np.arange(n + 1) / n).astype(x.dtype))
     return where(part == 1, high, low + (high - low) * part)

@@ -30,6 +30,8 @@ def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = No
     if x.ndim > 2:
         raise ShapeError(f"cov: {x.shape}; variables are the rows of a matrix{at_line()}")
     rows = x.reshape(1, -1) if x.ndim < 2 else x
+    if aweights is not None:
+        rows, aweights = promote(rows, as_tensor(aweights))
     weights, divisor = observed(rows, correction, fweights, aweights)
     if weights is None:
         off = rows - mean(rows, 1, True)
@@ -39,7 +41,7 @@ def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = No
         off = rows - middle
         total = (off * weights) @ conj(off).t()
     y = total / divisor
-    return y if x.ndim == 2 else y.reshape(())
+    return y if rows.shape[0] != 1 else y.reshape(())
 
 
 def observed(rows: Any, correction: Any, fweights: Any, aweights: Any) -> tuple[Any, Any]:

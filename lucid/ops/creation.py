@@ -12,11 +12,18 @@ from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced, wrap
 from lucid.ir.types import DTYPES, SHORT_NAMES, Type, dtype_of
-from lucid.ops.arguments import explained
+from lucid.ops.arguments import explained, placed
 from lucid.ops.axes import shape_of
 from lucid.ops.kinds import Constant, Linear
 from lucid.ops.movement import Broadcast, repeat_in_front
-from lucid.ops.promote import array_of, as_tensor, cast, default_dtype, get_default_dtype
+from lucid.ops.promote import (
+    array_of,
+    as_tensor,
+    cast,
+    default_dtype,
+    get_default_dtype,
+    wanted_dtype,
+)
 
 
 class Full(Linear):
@@ -76,12 +83,18 @@ def size_of(name: str, size: Any) -> tuple[int, ...]:
     return shape
 
 
+def given(sizes: tuple[Any, ...], size: Any) -> Any:
+    """Sizes given one by one, as one sequence, or by name."""
+    return sizes if size is None else (size,) if not sizes else (*sizes, size)
+
+
 def floating_or(dtype: Any) -> np.dtype:
     return get_default_dtype() if dtype is None else dtype_of(dtype)
 
 
+@placed
 @explained
-def zeros(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
+def zeros(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False) -> Any:
     """A tensor of zeros: `zeros(2, 3)` or `zeros((2, 3))`.
 
     >>> import lucid
@@ -89,21 +102,24 @@ def zeros(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
     Tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    return new(np.zeros(size_of("zeros", size), floating_or(dtype)), requires_grad)
+    return new(np.zeros(size_of("zeros", given(sizes, size)), floating_or(dtype)), requires_grad)
 
 
+@placed
 @explained
-def ones(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
+def ones(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False) -> Any:
     """A tensor of ones: `ones(2, 3)` or `ones((2, 3))`."""
-    return new(np.ones(size_of("ones", size), floating_or(dtype)), requires_grad)
+    return new(np.ones(size_of("ones", given(sizes, size)), floating_or(dtype)), requires_grad)
 
 
+@placed
 @explained
-def empty(*size: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
+def empty(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False) -> Any:
     """A tensor whose elements are whatever the memory held."""
-    return new(np.empty(size_of("empty", size), floating_or(dtype)), requires_grad)
+    return new(np.empty(size_of("empty", given(sizes, size)), floating_or(dtype)), requires_grad)
 
 
+@placed
 @explained
 def full(size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     """A tensor of one number; it has the number's dtype unless told otherwise.
@@ -133,24 +149,31 @@ def _one_number(name: str, value: Any) -> Any:
     return value.reshape(()) if value.shape else value
 
 
+@placed
+@explained
 def zeros_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     """Zeros of the shape and dtype of `x`."""
     x = as_tensor(x)
     return new(np.zeros(x.shape, dtype_of(dtype or x.dtype)), requires_grad)
 
 
+@placed
+@explained
 def ones_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     """Ones of the shape and dtype of `x`."""
     x = as_tensor(x)
     return new(np.ones(x.shape, dtype_of(dtype or x.dtype)), requires_grad)
 
 
+@placed
+@explained
 def empty_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     """A tensor of the shape and dtype of `x` whose elements are whatever the memory held."""
     x = as_tensor(x)
     return new(np.empty(x.shape, dtype_of(dtype or x.dtype)), requires_grad)
 
 
+@placed
 @explained
 def full_like(x: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     """One number in the shape and dtype of `x`."""
@@ -161,6 +184,7 @@ def full_like(x: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool
     return new(np.full(x.shape, fill_value, dtype), requires_grad)
 
 
+@placed
 @explained
 def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     """The identity matrix, or n rows and m columns of it.
@@ -174,6 +198,7 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool 
     return new(np.eye(rows, columns, dtype=floating_or(dtype)), requires_grad)
 
 
+@placed
 @explained
 def arange(
     start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, requires_grad: bool = False
@@ -187,6 +212,7 @@ def arange(
     start, end, step = (
         _number(x) for x in ((0, start, step) if end is None else (start, end, step))
     )
+    start, end, step = as_stored((start, end, step), dtype)
     if step == 0:
         raise ShapeError(f"arange: the step is 0{at_line()}")
     whole = all(isinstance(x, int) for x in (start, end, step))
@@ -197,6 +223,7 @@ def arange(
     return new((start + step * np.arange(n)).astype(wanted), requires_grad)
 
 
+@placed
 @explained
 def linspace(
     start: Any,
@@ -214,10 +241,12 @@ def linspace(
     Tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     (n,) = size_of("linspace", (steps,))
-    values = np.linspace(_number(start), _number(end), n, endpoint=endpoint)
+    start, end = as_stored((_number(start), _number(end)), dtype)
+    values = np.linspace(start, end, n, endpoint=endpoint)
     return new(values.astype(floating_or(dtype)), requires_grad)
 
 
+@placed
 @explained
 def logspace(
     start: Any,
@@ -230,14 +259,23 @@ def logspace(
 ) -> Any:
     """`base ** linspace(start, end, steps)`."""
     (n,) = size_of("logspace", (steps,))
-    values = np.logspace(_number(start), _number(end), n, base=base)
+    start, end = as_stored((_number(start), _number(end)), dtype)
+    values = np.logspace(start, end, n, base=base)
     return new(values.astype(floating_or(dtype)), requires_grad)
+
+
+def as_stored(numbers: Any, dtype: Any) -> tuple[Any, ...]:
+    """Ends and steps at an integer dtype are integers too, as in PyTorch: 4.3 counts as 4."""
+    if dtype is None or wanted_dtype(dtype).kind not in "iu":
+        return tuple(numbers)
+    return tuple(int(x) for x in numbers)
 
 
 def _number(x: Any) -> Any:
     return x.item() if hasattr(x, "item") else x
 
 
+@placed
 @explained
 def asarray(
     obj: Any, *, dtype: Any = None, copy: Any = None, requires_grad: bool = False
@@ -256,6 +294,7 @@ def asarray(
     return x.requires_grad_(True) if requires_grad else x
 
 
+@placed
 @explained
 def scalar_tensor(s: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     """A number as a 0-d tensor of the default floating dtype, or of another."""

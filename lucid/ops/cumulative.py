@@ -16,6 +16,7 @@ from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.axes import axis_of, either
+from lucid.ops.halves import in_float32
 from lucid.ops.kinds import Linear, conjugate, times
 from lucid.ops.movement import both_batched, pad_axis
 from lucid.ops.promote import as_tensor, to_floating
@@ -260,7 +261,7 @@ def cumsum(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> A
     """
     x = accumulated(x, dtype)
     row, number = one_axis("cumsum", x, dim, axis)
-    return reshaped(bind(Cumsum(number), row), x.shape)
+    return reshaped(in_wide(row, Cumsum(number)), x.shape)
 
 
 def cumprod(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
@@ -274,7 +275,13 @@ def cumprod(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> 
     """
     x = accumulated(x, dtype)
     row, number = one_axis("cumprod", x, dim, axis)
-    return reshaped(bind(Cumprod(number), row), x.shape)
+    return reshaped(in_wide(row, Cumprod(number)), x.shape)
+
+
+@in_float32
+def in_wide(x: Any, op: Any) -> Any:
+    """Rounded at the end alone, where it is float16."""
+    return bind(op, x)
 
 
 def logcumsumexp(x: Any, dim: Any = None, *, axis: Any = None) -> Any:

@@ -14,11 +14,11 @@ from lucid.errors import AxisError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.ir.tape import wrap
-from lucid.ops.arguments import explained
+from lucid.ops.arguments import explained, placed
 from lucid.ops.axes import axis_of
 from lucid.ops.conditional import where
 from lucid.ops.movement import Pad, Reshape, Transpose, slice_axis
-from lucid.ops.promote import as_tensor
+from lucid.ops.promote import as_tensor, wanted_dtype
 from lucid.ops.shaping import movedim
 
 
@@ -117,16 +117,24 @@ def triangle(name: str, x: Any, diagonal: int, lower: bool) -> Any:
     if x.ndim < 2:
         raise ShapeError(f"{name}: a tensor of shape {x.shape} holds no matrices{at_line()}")
     mask = np.tri(x.shape[-2], x.shape[-1], k=diagonal, dtype=bool)
-    return where(wrap(mask if lower else ~mask), x, 0)
+    return where(wrap(mask if lower else ~mask), x, False)
 
 
+@placed
 @explained
-def tril_indices(row: int, col: int | None = None, offset: int = 0) -> Any:
+def tril_indices(
+    row: int, col: int | None = None, offset: int = 0, *, dtype: Any = "int64"
+) -> Any:
     """Row and column indices of the lower triangle of a matrix, as a tensor of two rows."""
-    return wrap(np.stack(np.tril_indices(row, offset, row if col is None else col)))
+    found = np.tril_indices(row, offset, row if col is None else col)
+    return wrap(np.stack(found).astype(wanted_dtype(dtype)))
 
 
+@placed
 @explained
-def triu_indices(row: int, col: int | None = None, offset: int = 0) -> Any:
+def triu_indices(
+    row: int, col: int | None = None, offset: int = 0, *, dtype: Any = "int64"
+) -> Any:
     """Row and column indices of the upper triangle of a matrix, as a tensor of two rows."""
-    return wrap(np.stack(np.triu_indices(row, offset, row if col is None else col)))
+    found = np.triu_indices(row, offset, row if col is None else col)
+    return wrap(np.stack(found).astype(wanted_dtype(dtype)))

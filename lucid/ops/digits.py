@@ -17,7 +17,7 @@ from lucid.ops.blending import common_floating
 from lucid.ops.conditional import maximum
 from lucid.ops.exponential import exp2
 from lucid.ops.kinds import Elementwise, times
-from lucid.ops.promote import as_tensor, cast, promote
+from lucid.ops.promote import as_tensor, cast, promote_tensors
 from lucid.ops.quiet import quiet
 from lucid.ops.rounding import floor_divide
 
@@ -102,14 +102,14 @@ def ldexp(x: Any, other: Any) -> Any:
     >>> lucid.ldexp(lucid.tensor([1.0, 3.0]), lucid.tensor([4, -1]))
     Tensor([16. ,  1.5])
     """
-    x, other = promote(as_tensor(x), as_tensor(other), floating=True)
+    x, other = promote_tensors(x, other, floating=True)
     return x * exp2(other)
 
 
 @explained
 def nextafter(x: Any, other: Any) -> Any:
     """The next floating number after `x` in the direction of `other`, elementwise."""
-    x, other = common_floating("nextafter", as_tensor(x), as_tensor(other))
+    x, other = common_floating("nextafter", x, other)
     return bind(NEXTAFTER, x, other)
 
 
@@ -149,7 +149,7 @@ def lcm(x: Any, other: Any) -> Any:
 
 
 def whole_numbers(name: str, x: Any, other: Any) -> list[Any]:
-    found = promote(as_tensor(x), as_tensor(other))
+    found = promote_tensors(x, other)
     if found[0].dtype.kind not in "iu":
         raise refuse(name, found[0].dtype, "divisors are of integers")
     return found

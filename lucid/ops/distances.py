@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -67,8 +66,8 @@ def by_product(a: Any, b: Any) -> Any:
     """|a|² + |b|² - 2 a·b, which rounding may make a little less than 0."""
     lengths = [bind(Sum((x.ndim - 1,)), square(x)) for x in (a, b)]
     cross = a @ mT(b)
-    squares = lengths[0].reshape(*a.shape[:-1], 1) + lengths[1].reshape(*b.shape[:-2], 1, -1)
-    total = squares - 2.0 * cross
+    rows, columns = (*a.shape[:-1], 1), (*b.shape[:-2], 1, b.shape[-2])
+    total = lengths[0].reshape(rows) + lengths[1].reshape(columns) - 2.0 * cross
     return root(where(total < 0, 0.0, total))
 
 
@@ -119,8 +118,8 @@ def renorm(x: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     if x.ndim < 2:
         raise ShapeError(f"renorm: {x.shape} has no slices; it takes two axes or more{at_line()}")
     p, maxnorm = order_of("renorm", p), float(maxnorm)
-    if not p > 0 or not maxnorm >= 0 or p == math.inf:
-        raise ArgumentError(f"renorm: p={p} and maxnorm={maxnorm}; p > 0 is finite{at_line()}")
+    if not p > 0 or not maxnorm >= 0:
+        raise ArgumentError(f"renorm: p={p} and maxnorm={maxnorm}; p > 0, maxnorm >= 0{at_line()}")
     at = axis_of("renorm", dim, x.ndim)
     axes = tuple(i for i in range(x.ndim) if i != at)
     lengths = p_norm(x, p, axes).reshape(with_ones(x.shape, axes))

@@ -81,6 +81,7 @@ def gradient(x: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) 
     (Tensor([1. , 1.5, 3. , 4. ]),)
     """
     x = to_floating(x)
+    spacing = 1 if spacing is None else spacing
     axes = range(x.ndim) if dim is None else dim if isinstance(dim, (list, tuple)) else (dim,)
     numbers = [axis_of("gradient", axis, x.ndim) for axis in axes]
     if isinstance(spacing, (list, tuple)):

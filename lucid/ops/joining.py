@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 from typing import Any
 
 import numpy as np
 
-from lucid.errors import ShapeError
+from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced, wrap
@@ -165,6 +166,8 @@ def tensor_split(x: Any, indices_or_sections: Any, dim: Any = None, *, axis: Any
     x = as_tensor(x)
     at = axis_of("tensor_split", either("tensor_split", ("dim", dim), ("axis", axis), 0), x.ndim)
     n = x.shape[at]
+    if isinstance(indices_or_sections, (np.ndarray, Traced)):
+        indices_or_sections = as_tensor(indices_or_sections).tolist()
     if isinstance(indices_or_sections, (list, tuple)):
         cuts = [0, *[slice(c).indices(n)[1] for c in indices_or_sections], n]
         return tuple(slice_axis(x, at, a, max(a, b)) for a, b in itertools.pairwise(cuts))
@@ -203,9 +206,23 @@ def roll(x: Any, shifts: Any, dims: Any = None, *, axis: Any = None) -> Any:
 
 
 @explained
-def repeat_interleave(x: Any, repeats: Any, dim: Any = None, *, axis: Any = None) -> Any:
-    """Every element (or slice along `dim`) `repeats` times in a row; NumPy's repeat."""
+def repeat_interleave(
+    x: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None, axis: Any = None
+) -> Any:
+    """Every element (or slice along `dim`) `repeats` times in a row; NumPy's repeat.
+
+    Of counts alone: 0, 1, 2, ... so many times each. `output_size`, the sum of the counts, is
+    found from them.
+
+    >>> import lucid
+    >>> lucid.repeat_interleave(lucid.tensor([1.0, 2.0]), lucid.tensor([2, 1]))
+    Tensor([1., 1., 2.])
+    >>> lucid.repeat_interleave(lucid.tensor([2, 1]))
+    Tensor([0, 0, 1])
+    """
     x = as_tensor(x)
+    if repeats is None:
+        x, repeats = wrap(np.arange(math.prod(x.shape))), x
     at = either("repeat_interleave", ("dim", dim), ("axis", axis))
     if at is None:
         x, at = ravel(x), 0
@@ -213,6 +230,9 @@ def repeat_interleave(x: Any, repeats: Any, dim: Any = None, *, axis: Any = None
     x = x if x.ndim else ravel(x)
     n = x.shape[at]
     if isinstance(repeats, int):
+        if repeats < 0:
+            facts = f"{repeats} repeats; they are not negative"
+            raise ArgumentError(f"repeat_interleave: {facts}{at_line()}")
         apart = broadcast_to(
             expand_dims(x, at + 1), (*x.shape[: at + 1], repeats, *x.shape[at + 1 :])
         )

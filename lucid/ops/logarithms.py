@@ -18,7 +18,7 @@ from lucid.ops.blending import common_floating
 from lucid.ops.conditional import clamp, where
 from lucid.ops.exponential import LN2, LOG, log1p, sigmoid
 from lucid.ops.kinds import Elementwise
-from lucid.ops.promote import as_tensor, to_floating
+from lucid.ops.promote import to_floating
 from lucid.ops.quiet import quiet
 from lucid.ops.trigonometric import sin
 
@@ -55,7 +55,7 @@ def xlogy(x: Any, other: Any) -> Any:
     >>> lucid.xlogy(lucid.tensor([0.0, 2.0]), lucid.tensor([0.0, 1.0]))
     Tensor([0., 0.])
     """
-    x, other = common_floating("xlogy", as_tensor(x), as_tensor(other))
+    x, other = common_floating("xlogy", x, other)
     nothing = (x == 0) & ((other <= 0) | (other == math.inf))
     return where(nothing, 0.0, x * bind(LOG, where(nothing, 1.0, other)))
 

@@ -13,7 +13,7 @@ from lucid.ops.axes import axis_of, either
 from lucid.ops.conditional import where
 from lucid.ops.indexing import Gather, PutAlong, ScatterAdd, TakeAlong, nonzero
 from lucid.ops.movement import Pad, Slice, broadcast_to, replaced, slice_axis
-from lucid.ops.promote import as_tensor, cast
+from lucid.ops.promote import as_tensor, cast, to_dtype_of
 from lucid.ops.shaping import movedim, ravel
 from lucid.ops.subscript import getitem, setitem
 from lucid.ops.writing import ScatterSet
@@ -68,10 +68,26 @@ def corner(name: str, x: Any, shape: tuple[int, ...], axis: int, what: str) -> A
     return x if x.shape == sizes else bind(Slice((0,) * x.ndim, sizes, (1,) * x.ndim), x)
 
 
-def gather(x: Any, dim: int, index: Any) -> Any:
-    """`y[i, j] = x[i, index[i, j]]` for dim 1, and so for other axes; as large as the index."""
+def has_a_number(x: Any, index: Any) -> bool:
+    """Whether one is 0-d, the other at most a vector: then both are used as vectors."""
+    return max(x.ndim, index.ndim) <= 1 and not (x.ndim and index.ndim)
+
+
+def vector(x: Any) -> Any:
+    return x if x.ndim else x.reshape(1)
+
+
+def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
+    """`y[i, j] = x[i, index[i, j]]` for dim 1, and so for other axes; as large as the index.
+
+    `sparse_grad` makes no difference: gradients are dense.
+    """
     x, index = as_tensor(x), index_tensor("gather", index)
     axis = axis_of("gather", dim, x.ndim)
+    if has_a_number(x, index):
+        return gather(vector(x), 0, vector(index)).reshape(index.shape)
+    if 0 in index.shape and index.ndim != x.ndim:
+        return x.new_zeros(index.shape)
     return bind(TakeAlong(axis), corner("gather", x, index.shape, axis, "the tensor"), index)
 
 
@@ -86,11 +102,14 @@ def scatter(
     """
     x, index = as_tensor(x), index_tensor("scatter", index)
     axis = axis_of("scatter", dim, x.ndim)
-    corner("scatter", x, index.shape, axis, "the tensor")
     src = either("scatter", ("src", src), ("value", value))
     if src is None:
         raise ArgumentError(f"scatter: give what to write, as src or value{at_line()}")
-    src = cast(as_tensor(src), x.dtype)
+    src = to_dtype_of(x, "scatter", src)
+    if has_a_number(x, index):
+        src = vector(src) if src.ndim <= 1 and index.ndim <= 1 else src
+        return scatter(vector(x), 0, vector(index), src, reduce=reduce).reshape(x.shape)
+    corner("scatter", x, index.shape, axis, "the tensor")
     if reduce is not None:
         return _scatter_combined(x, axis, index, src, reduce)
     if src.ndim:
@@ -121,8 +140,11 @@ def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
     """`x` with `y[i, index[i, j]] += src[i, j]` for dim 1; all are added where indices repeat."""
     x, index = as_tensor(x), index_tensor("scatter_add", index)
     axis = axis_of("scatter_add", dim, x.ndim)
+    src = to_dtype_of(x, "scatter_add", src)
+    if has_a_number(x, index):
+        return scatter_add(vector(x), 0, vector(index), vector(src)).reshape(x.shape)
     corner("scatter_add", x, index.shape, axis, "the tensor")
-    src = corner("scatter_add", cast(as_tensor(src), x.dtype), index.shape, -1, "src")
+    src = corner("scatter_add", src, index.shape, -1, "src")
     added = bind(PutAlong(axis, x.shape[axis]), src, index)
     if added.shape != x.shape:
         missing = tuple(m - n for m, n in zip(x.shape, added.shape))
@@ -135,6 +157,8 @@ def index_select(x: Any, dim: Any, index: Any) -> Any:
     x, index = as_tensor(x), index_tensor("index_select", index)
     if index.ndim > 1:
         raise ShapeError(f"index_select: an index of shape {index.shape} is no vector{at_line()}")
+    if not x.ndim and index.reshape(-1).shape == (1,):
+        return index_select(vector(x), dim, index).reshape(())
     return take(x, index.reshape(-1), dim)
 
 
@@ -160,7 +184,9 @@ def index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> A
     """`x` with `alpha` times the slices of `source` added to those that the index names."""
     x, index = as_tensor(x), index_tensor("index_add", index)
     axis = axis_of("index_add", dim, x.ndim)
-    source = cast(as_tensor(source), x.dtype)
+    if not x.ndim:
+        return index_add(vector(x), dim, index, vector(as_tensor(source)), alpha=alpha).reshape(())
+    source = to_dtype_of(x, "index_add", source)
     wanted = replaced(x.shape, axis, index.shape[0] if index.ndim else 1)
     if source.shape != wanted or index.ndim > 1:
         facts = f"source of shape {source.shape}; {wanted} fits the index"
@@ -174,6 +200,8 @@ def index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
     """`x` with the slices that the index names replaced by those of `source`."""
     x = as_tensor(x)
     axis = axis_of("index_copy", dim, x.ndim)
+    if not x.ndim:
+        return index_copy(vector(x), dim, index, source).reshape(())
     return setitem(x, (*[slice(None)] * axis, index_tensor("index_copy", index)), source)
 
 
@@ -215,7 +243,7 @@ def masked_fill(x: Any, mask: Any, value: Any) -> Any:
     Tensor([1., 0.])
     """
     x = as_tensor(x)
-    return where(cast(as_tensor(mask), "bool"), cast(as_tensor(value), x.dtype), x)
+    return where(cast(as_tensor(mask), "bool"), to_dtype_of(x, "masked_fill", value), x)
 
 
 def argwhere(x: Any) -> Any:
@@ -243,7 +271,9 @@ def diff(
     if not x.ndim:
         raise ShapeError(f"diff: a 0-d tensor has no neighbours{at_line()}")
     at = axis_of("diff", either("diff", ("dim", dim), ("axis", axis), -1), x.ndim)
-    if prepend is not None or append is not None:
+    if n < 0:
+        raise ArgumentError(f"diff: n={n}; differences are taken 0 times or more{at_line()}")
+    if n and (prepend is not None or append is not None):
         from lucid.ops.joining import cat
 
         x = cat([as_tensor(part) for part in (prepend, x, append) if part is not None], at)

@@ -19,7 +19,7 @@ from lucid.ops.apply import refuse
 from lucid.ops.arguments import explained
 from lucid.ops.conditional import clamp, where
 from lucid.ops.from_scipy import FromScipy
-from lucid.ops.promote import as_tensor, cast, to_floating
+from lucid.ops.promote import as_tensor, cast, get_default_dtype, result_type, to_floating
 
 FAMILIES = {
     "chebyshev": "eval_chebyt",
@@ -79,11 +79,11 @@ def prepared(name: str, x: Any, n: Any) -> tuple[Any, Any, np.dtype]:
     if isinstance(n, (int, float)) and not n <= MOST:
         facts = f"the degree {n}; it is computed step by step, up to {MOST}"
         raise ArgumentError(f"{name}: {facts}{at_line()}")
-    x, n = to_floating(x), as_tensor(n)
-    for operand in (x, n):
-        if operand.dtype.kind == "c":
-            raise refuse(name, operand.dtype, "it takes real numbers")
-    return cast(x, "float64"), cast(n, "int64"), x.dtype
+    dtype = result_type(x, n)
+    if dtype.kind == "c":
+        raise refuse(name, dtype, "it takes real numbers")
+    dtype = dtype if dtype.kind == "f" else get_default_dtype()
+    return as_tensor(x, "float64"), as_tensor(n, "int64"), dtype
 
 
 def evaluated(name: str, family: str, twice: int, x: Any, n: Any) -> Any:
@@ -99,7 +99,7 @@ def difference(name: str, x: Any, n: Any, sign: float) -> Any:
 
 
 def shifted(x: Any) -> Any:
-    return to_floating(x) * 2.0 - 1.0
+    return (x if isinstance(x, (int, float)) else to_floating(x)) * 2.0 - 1.0
 
 
 @explained

@@ -15,7 +15,7 @@ from lucid.ops.complexes import real
 from lucid.ops.conditional import where
 from lucid.ops.exponential import log
 from lucid.ops.kinds import Elementwise
-from lucid.ops.promote import as_tensor, cast, operand, to_floating
+from lucid.ops.promote import as_tensor, operand, result_type, to_floating
 from lucid.ops.quiet import quiet
 
 NUMBER = (int, float, complex)
@@ -55,6 +55,7 @@ class Pow(Elementwise):
 
     numpy = power_of
     scalar, accepts, saves = "pow", "iufc", "xy"
+    fixes_literals = True
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
         if isinstance(b, NUMBER):
@@ -106,9 +107,8 @@ def square(x: Any) -> Any:
 
 def float_power(x: Any, exponent: Any) -> Any:
     """`x ** exponent` computed in float64 (complex128), elementwise."""
-    x, exponent = as_tensor(x), as_tensor(exponent)
-    wide = "complex128" if "c" in (x.dtype.kind, exponent.dtype.kind) else "float64"
-    return pow(cast(x, wide), cast(exponent, wide))
+    wide = "complex128" if result_type(x, exponent).kind == "c" else "float64"
+    return pow(as_tensor(x, wide), as_tensor(exponent, wide))
 
 
 def reciprocal(x: Any) -> Any:

@@ -18,6 +18,7 @@ from lucid.ir.graph import Literal
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced, wrap
 from lucid.ir.types import SHORT_NAMES, dtype_of
+from lucid.ops.arguments import check_device
 from lucid.ops.quiet import quiet
 
 _BOOL, _INT = np.dtype("bool"), np.dtype("int64")
@@ -74,7 +75,7 @@ def array_of(data: Any, dtype: Any = None) -> np.ndarray:
         array = np.asarray(data)
     else:
         array = _from_python(data, wanted)
-    if wanted is not None:
+    if wanted is not None and array.dtype.kind in "biufc":
         return _converted(array, wanted)
     if array.dtype not in SHORT_NAMES:
         raise DTypeError(
@@ -136,13 +137,15 @@ def _holds_arrays(data: Any) -> bool:
     return isinstance(data, (np.ndarray, np.generic, Traced))
 
 
-def as_tensor(data: Any, dtype: Any = None) -> Any:
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     """`data` as a tensor: tensors as they are, arrays without a copy, the rest converted.
 
     >>> import lucid
     >>> lucid.as_tensor([1.0, 2.0])
     Tensor([1., 2.])
     """
+    if device is not None:
+        check_device("as_tensor", device)
     if isinstance(data, Traced):
         return data if dtype is None else cast(data, dtype)
     if isinstance(data, (list, tuple)) and any(isinstance(x, Traced) for x in data):
@@ -249,6 +252,29 @@ def promote(*xs: Any, floating: bool = False) -> list[Any]:
     if not any(isinstance(x, Traced) for x in xs):
         xs = (as_tensor(xs[0]), *xs[1:])
     return [cast(x, dtype) if isinstance(x, Traced) else literal(x, dtype) for x in xs]
+
+
+def promote_tensors(*xs: Any, floating: bool = False) -> list[Any]:
+    """`promote` with tensors alone: a scalar is rounded once, to the dtype that they share."""
+    parts = promote(*xs, floating=floating)
+    return [as_tensor(x.value, x.dtype) if isinstance(x, Literal) else x for x in parts]
+
+
+def to_dtype_of(x: Any, name: str, values: Any) -> Any:
+    """What is to be written into `x`, at its dtype; only complex values are refused by real ones.
+
+    A Python number is rounded once: into a float64 tensor it does not go by way of float32.
+    """
+    if x.dtype.kind != "c" and is_complex(values):
+        facts = f"complex values for a tensor of dtype {x.dtype}"
+        raise DTypeError(f"{name}: {facts}; take .real first{at_line()}")
+    return as_tensor(values, x.dtype)
+
+
+def is_complex(values: Any) -> bool:
+    if isinstance(values, (int, float)):
+        return False
+    return (values if isinstance(values, Traced) else array_of(values)).dtype.kind == "c"
 
 
 def literal(value: Any, dtype: np.dtype) -> Literal:

@@ -19,8 +19,8 @@ from lucid.ops.diagonals import two_axes
 from lucid.ops.indexing import Gather, ScatterAdd
 from lucid.ops.lookup import index_tensor
 from lucid.ops.movement import broadcast_to
-from lucid.ops.promote import as_tensor, cast
-from lucid.ops.shaping import movedim, ravel
+from lucid.ops.promote import as_tensor, cast, to_dtype_of
+from lucid.ops.shaping import broadcast_tensors, movedim, ravel
 from lucid.ops.subscript import getitem, setitem
 from lucid.ops.writing import ScatterSet
 
@@ -42,7 +42,7 @@ def index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> An
         return setitem(x, index, values)
     number = wrap(np.arange(math.prod(x.shape)).reshape(x.shape))
     places = getitem(number, index)
-    values = broadcast_to(same_dtype("index_put", values, x), places.shape)
+    values = broadcast_to(to_dtype_of(x, "index_put", values), places.shape)
     return added(x, places, values)
 
 
@@ -50,14 +50,6 @@ def added(x: Any, places: Any, values: Any) -> Any:
     """`x` with values added at positions in row-major order."""
     op = ScatterAdd((math.prod(x.shape),), (0,))
     return x + bind(op, ravel(values), ravel(places)).reshape(x.shape)
-
-
-def same_dtype(name: str, values: Any, x: Any) -> Any:
-    values = as_tensor(values)
-    if values.dtype.kind == "c" and x.dtype.kind != "c":
-        facts = f"complex values for a tensor of dtype {x.dtype}"
-        raise DTypeError(f"{name}: {facts}; take .real first{at_line()}")
-    return cast(values, x.dtype)
 
 
 @explained
@@ -70,7 +62,7 @@ def put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
             [0., 1.]])
     """
     x, index = as_tensor(x), index_tensor("put", index)
-    source = same_dtype("put", source, x)
+    source = to_dtype_of(x, "put", source)
     if math.prod(source.shape) != math.prod(index.shape):
         facts = f"{math.prod(source.shape)} elements for {math.prod(index.shape)} places"
         raise ShapeError(f"put: {facts}{at_line()}")
@@ -95,7 +87,7 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     if source.dtype != x.dtype:
         facts = f"source of {source.dtype} for a tensor of {x.dtype}"
         raise DTypeError(f"masked_scatter: {facts}; cast one first{at_line()}")
-    mask = broadcast_to(mask, x.shape)
+    x, mask = broadcast_tensors(x, mask)
     flat, source = ravel(mask), ravel(source)
     if not source.shape[0]:
         source = source.new_zeros(1)
@@ -133,7 +125,7 @@ def replace_part(name: str, x: Any, index: tuple[Any, ...], src: Any) -> Any:
     wanted = getitem(wrap(np.broadcast_to(np.zeros(()), x.shape)), index).shape
     if src.shape != wanted:
         raise ShapeError(f"{name}: src of shape {src.shape} for a part of {wanted}{at_line()}")
-    return setitem(x, index, same_dtype(name, src, x))
+    return setitem(x, index, to_dtype_of(x, name, src))
 
 
 @explained
@@ -156,5 +148,5 @@ def diagonal_scatter(x: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int
         facts = f"src of shape {src.shape} for diagonals of {wanted}"
         raise ShapeError(f"diagonal_scatter: {facts}{at_line()}")
     places = (Ellipsis, wrap(numbers + max(-offset, 0)), wrap(numbers + max(offset, 0)))
-    written = setitem(matrices, places, same_dtype("diagonal_scatter", src, x))
+    written = setitem(matrices, places, to_dtype_of(x, "diagonal_scatter", src))
     return movedim(written, (-2, -1), (a, b))

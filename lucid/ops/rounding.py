@@ -14,7 +14,8 @@ import numpy as np
 from lucid.errors import DTypeError
 from lucid.ir.source import at_line
 from lucid.ops.apply import binary, unary
-from lucid.ops.kinds import Elementwise
+from lucid.ops.kinds import SLOW, Elementwise
+from lucid.ops.promote import as_tensor
 from lucid.ops.quiet import quiet
 
 REAL = "biuf"
@@ -81,6 +82,7 @@ class FloorDivide(Elementwise):
 
     numpy = quiet(np.floor_divide)
     scalar, accepts, saves = "floor_divide", "iuf", ""
+    native_from = SLOW
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
         return None, None
@@ -91,6 +93,7 @@ class Remainder(Elementwise):
 
     numpy = quiet(np.remainder)
     scalar, accepts, saves = "remainder", "iuf", "x"
+    native_from = SLOW
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
         return 1, -floor_divide(a, b)
@@ -101,6 +104,7 @@ class Fmod(Elementwise):
 
     numpy = quiet(np.fmod)
     scalar, accepts, saves = "fmod", "iuf", "xy"
+    native_from = SLOW
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
         return 1, -round((a - y) / b)
@@ -146,7 +150,8 @@ def frac(x: Any) -> Any:
 
 def sign(x: Any) -> Any:
     """-1, 0 or 1, elementwise. The derivative is 0, at 0 too. For complex numbers see `sgn`."""
-    return unary(SIGN, x)
+    x = as_tensor(x)
+    return x if x.dtype.kind == "b" else unary(SIGN, x)
 
 
 def floor_divide(x: Any, other: Any) -> Any:

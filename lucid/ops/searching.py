@@ -251,7 +251,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     if indices.dtype.kind not in "iu":
         facts = f"indices of dtype {indices.dtype}"
         raise DTypeError(f"unravel_index: {facts}; they are integers{at_line()}")
-    out = []
+    indices, out = cast(indices, "int64"), []
     for i, n in enumerate(sizes):
         after = max(math.prod(sizes[i + 1 :]), 1)
         place = indices // after

@@ -258,7 +258,7 @@ def each(tensors: tuple[Any, ...], function: Any) -> Any:
     return tuple([function(as_tensor(x)) for x in tensors])
 
 
-def flip(x: Any, *dims: Any, axis: Any = None) -> Any:
+def flip(x: Any, *axes: Any, dims: Any = None, axis: Any = None) -> Any:
     """`x` in reverse order along `dims`: one axis, several, or all.
 
     >>> import lucid
@@ -266,9 +266,10 @@ def flip(x: Any, *dims: Any, axis: Any = None) -> Any:
     Tensor([2, 1, 0])
     """
     x = as_tensor(x)
-    given = dims[0] if len(dims) == 1 else dims or None
-    axes = axes_of("flip", either("flip", ("dims", given), ("axis", axis)), x.ndim)
-    return bind(Flip(axes), x)
+    dims = either("flip", ("dims", dims), ("axis", axis))
+    if axes:
+        dims = either("flip", ("dims", axes[0] if len(axes) == 1 else axes), ("dims", dims))
+    return bind(Flip(axes_of("flip", dims, x.ndim)), x)
 
 
 def fliplr(x: Any) -> Any:

@@ -19,7 +19,7 @@ from lucid.ops.apply import floating
 from lucid.ops.arguments import explained
 from lucid.ops.exponential import exp
 from lucid.ops.from_scipy import ufunc
-from lucid.ops.kinds import Elementwise
+from lucid.ops.kinds import SLOW, Elementwise
 from lucid.ops.promote import to_floating
 from lucid.ops.quiet import quiet
 
@@ -38,6 +38,7 @@ def from_scipy(name: str) -> Callable[..., Any]:
 
 class Erf(Elementwise):
     numpy = from_scipy("erf")
+    native_from = SLOW
     scalar, accepts, saves = "erf", "f", "x"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
@@ -48,6 +49,7 @@ class Erfc(Elementwise):
     """1 - erf(x), exact where that is tiny."""
 
     numpy = from_scipy("erfc")
+    native_from = SLOW
     scalar, accepts, saves = "erfc", "f", "x"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
@@ -58,16 +60,24 @@ class Erfinv(Elementwise):
     """The inverse of erf: -inf and inf at -1 and 1, where the derivative is inf too."""
 
     numpy = from_scipy("erfinv")
+    native_from = SLOW
     scalar, accepts, saves = "erfinv", "f", "y"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (exp(y * y) / TWO_OVER_SQRT_PI,)
 
 
+def log_gamma(x: np.ndarray) -> Any:
+    """SciPy's, but at -inf it is inf, as in C and in compiled programs."""
+    y = np.asarray(from_scipy("gammaln")(x))
+    np.copyto(y, np.inf, where=x == -np.inf)
+    return y
+
+
 class Lgamma(Elementwise):
     """log |gamma(x)|."""
 
-    numpy = from_scipy("gammaln")
+    numpy = log_gamma
     scalar, accepts, saves = "lgamma", "f", "x"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
@@ -78,6 +88,7 @@ class Digamma(Elementwise):
     """The derivative of lgamma."""
 
     numpy = from_scipy("psi")
+    native_from = SLOW
     scalar, accepts, saves = "digamma", "f", "x"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:

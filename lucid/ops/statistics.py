@@ -12,6 +12,7 @@ from lucid.ops.apply import refuse
 from lucid.ops.arguments import explained
 from lucid.ops.axes import axis_of, with_ones
 from lucid.ops.extrema import amax, amin
+from lucid.ops.halves import in_float32, is_half
 from lucid.ops.promote import as_tensor, cast, to_floating
 from lucid.ops.reduction import Sum, kept, reduced, reduced_axes, sum
 from lucid.ops.selection import Selected, pick
@@ -37,8 +38,10 @@ def mean(
     if x.dtype.kind not in "fc":
         raise DTypeError(f"mean: {x.dtype} cannot hold a mean; name a floating dtype{at_line()}")
     axes = reduced_axes("mean", x.ndim, dim, axis)
-    total = reduced(Sum(axes), x) / float(count(x.shape, axes))
     keep = keepdim if keepdims is None else keepdims
+    if is_half(x):
+        return cast(mean(cast(x, "float32"), axes, keep), x.dtype)
+    total = reduced(Sum(axes), x) / float(count(x.shape, axes))
     return kept(total, x, axes) if keep else total
 
 
@@ -67,7 +70,7 @@ def var(
     >>> lucid.var(lucid.tensor([1.0, 2.0, 3.0])), lucid.var(lucid.tensor([1.0, 3.0]), ddof=0)
     (Tensor(1.), Tensor(1.))
     """
-    return moments("var", x, dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
+    return moments(x, "var", dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
 
 
 @explained
@@ -88,7 +91,7 @@ def std(
     >>> lucid.std(lucid.tensor([1.0, 2.0, 3.0]))
     Tensor(1.)
     """
-    return root(moments("std", x, dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0])
+    return deviation(x, "std", dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
 
 
 @explained
@@ -104,7 +107,7 @@ def var_mean(
     keepdims: Any = None,
 ) -> tuple[Any, Any]:
     """The variance and the mean over `dim`; see `var`."""
-    return moments("var_mean", x, dim, unbiased, keepdim, correction, ddof, axis, keepdims)
+    return moments(x, "var_mean", dim, unbiased, keepdim, correction, ddof, axis, keepdims)
 
 
 @explained
@@ -120,15 +123,20 @@ def std_mean(
     keepdims: Any = None,
 ) -> tuple[Any, Any]:
     """The standard deviation and the mean over `dim`; see `std`."""
-    squared, middle = moments(
-        "std_mean", x, dim, unbiased, keepdim, correction, ddof, axis, keepdims
-    )
+    return deviation(x, "std_mean", dim, unbiased, keepdim, correction, ddof, axis, keepdims)
+
+
+@in_float32
+def deviation(x: Any, name: str, *options: Any) -> tuple[Any, Any]:
+    """The standard deviation and the mean."""
+    squared, middle = moments(x, name, *options)
     return root(squared), middle
 
 
+@in_float32
 def moments(
-    name: str,
     x: Any,
+    name: str,
     dim: Any,
     unbiased: Any,
     keepdim: Any,
@@ -177,6 +185,7 @@ def norm(
     p: Any = 2,
     dim: Any = None,
     keepdim: bool = False,
+    dtype: Any = None,
     *,
     ord: Any = None,
     axis: Any = None,
@@ -191,7 +200,7 @@ def norm(
     >>> lucid.norm(lucid.tensor([3.0, 4.0]))
     Tensor(5.)
     """
-    x = to_floating(x)
+    x = to_floating(x) if dtype is None else as_tensor(x, dtype)
     if isinstance(p, str) and p == "nuc":
         from lucid.linalg import matrix_norm
 
@@ -215,6 +224,7 @@ def order_of(name: str, p: Any) -> float:
         ) from None
 
 
+@in_float32
 def p_norm(x: Any, p: float, axes: tuple[int, ...]) -> Any:
     from lucid.ops.conditional import where
 

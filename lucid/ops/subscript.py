@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lucid.errors import DTypeError, IndexingError, LucidError, ShapeError
+from lucid.errors import IndexingError, LucidError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.ir.tape import TRACE, Traced, wrap
@@ -23,7 +23,7 @@ from lucid.ops.axes import without
 from lucid.ops.conditional import where
 from lucid.ops.indexing import Gather
 from lucid.ops.movement import Flip, Reshape, Slice, Transpose, broadcast_to
-from lucid.ops.promote import as_tensor, cast
+from lucid.ops.promote import as_tensor, cast, to_dtype_of
 from lucid.ops.writing import ScatterSet, SliceSet
 
 
@@ -154,7 +154,7 @@ def moved(y: Any, count: int, place: int) -> Any:
 def setitem(x: Any, index: Any, value: Any) -> Any:
     """`x` with the elements at `index` replaced by `value`, which broadcasts; `x` itself stays."""
     x = as_tensor(x)
-    value = stored(x, value)
+    value = to_dtype_of(x, "setitem", value)
     mask = index if is_mask(index) else None
     if mask is not None and value.ndim <= x.ndim - mask.ndim:
         return set_masked(x, as_tensor(mask), value)
@@ -173,14 +173,6 @@ def setitem(x: Any, index: Any, value: Any) -> Any:
     if basic.whole(x):
         return view if view.shape == x.shape else bind(Reshape(x.shape), view)
     return basic.write(x, view)
-
-
-def stored(x: Any, value: Any) -> Any:
-    value = as_tensor(value)
-    if value.dtype.kind == "c" and x.dtype.kind != "c":
-        facts = f"complex values cannot be stored in a tensor of dtype {x.dtype}"
-        raise DTypeError(f"setitem: {facts}; take .real first{at_line()}")
-    return cast(value, x.dtype)
 
 
 def fitted(value: Any, shape: tuple[int, ...]) -> Any:

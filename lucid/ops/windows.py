@@ -10,7 +10,7 @@ import numpy as np
 
 from lucid.errors import ShapeError
 from lucid.ir.source import at_line
-from lucid.ops.arguments import explained
+from lucid.ops.arguments import explained, placed
 from lucid.ops.creation import floating_or, new
 
 
@@ -25,6 +25,7 @@ def window(name: str, length: Any, periodic: Any, make: Any, dtype: Any, require
     return new(np.asarray(points, wanted), requires_grad)
 
 
+@placed
 @explained
 def hann_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, requires_grad: bool = False
@@ -33,6 +34,7 @@ def hann_window(
     return window("hann_window", window_length, periodic, np.hanning, dtype, requires_grad)
 
 
+@placed
 @explained
 def hamming_window(
     window_length: int,
@@ -53,6 +55,7 @@ def hamming_window(
     return window("hamming_window", window_length, periodic, make, dtype, requires_grad)
 
 
+@placed
 @explained
 def blackman_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, requires_grad: bool = False
@@ -61,6 +64,7 @@ def blackman_window(
     return window("blackman_window", window_length, periodic, np.blackman, dtype, requires_grad)
 
 
+@placed
 @explained
 def bartlett_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, requires_grad: bool = False
@@ -69,6 +73,7 @@ def bartlett_window(
     return window("bartlett_window", window_length, periodic, np.bartlett, dtype, requires_grad)
 
 
+@placed
 @explained
 def kaiser_window(
     window_length: int,

@@ -294,7 +294,6 @@ ROWS = [
             call(complex_(2), N=3),
         ],
         refused=[
-            bad(ShapeError, "0-d", real()),
             bad(ArgumentError, "at least 1", real(2), N=0),
         ],
         differs="PyTorch refuses N=1",

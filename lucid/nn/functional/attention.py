@@ -14,6 +14,7 @@ from lucid.ops.arguments import explained
 from lucid.ops.conditional import where
 from lucid.ops.creation import arange
 from lucid.ops.extrema import amax
+from lucid.ops.halves import in_float32
 from lucid.ops.promote import as_tensor, cast
 from lucid.ops.region import fused_when_hot
 from lucid.ops.softmax import softmax
@@ -22,6 +23,7 @@ NAME = "scaled_dot_product_attention"
 
 
 @explained
+@in_float32
 def scaled_dot_product_attention(
     query: Any,
     key: Any,

@@ -20,9 +20,10 @@ from lucid.ops.arguments import explained
 from lucid.ops.axes import axes_of, shape_of, with_ones
 from lucid.ops.conditional import clamp
 from lucid.ops.exponential import rsqrt
+from lucid.ops.halves import in_float32, widened
 from lucid.ops.joining import pad
 from lucid.ops.movement import Reshape, slice_axis
-from lucid.ops.promote import as_tensor
+from lucid.ops.promote import as_tensor, cast
 from lucid.ops.reduction import Sum
 from lucid.ops.region import fused_when_hot
 from lucid.ops.statistics import count, norm
@@ -103,12 +104,12 @@ def batch_norm(
     if x.numel() and count(x.shape, axes) < 2:
         facts = f"input of shape {x.shape} has one value a channel; training takes more"
         raise ShapeError(f"{name}: {facts}{at_line()}")
-    centred, batch_mean, batch_var = moments(x, axes)
+    centred, batch_mean, batch_var = moments(widened(x), axes)
     if x.numel():
         follow(name, mean, batch_mean.reshape(shape), momentum)
         n = count(x.shape, axes)
         follow(name, var, batch_var.reshape(shape), momentum, n / (n - 1))
-    return affine(centred * rsqrt(batch_var + eps), weight, bias, ones)
+    return affine(cast(centred * rsqrt(batch_var + eps), x.dtype), weight, bias, ones)
 
 
 @fused_when_hot
@@ -160,11 +161,11 @@ def instance_norm(
     if x.numel() and n < 2:
         facts = f"input of shape {x.shape} has one value a channel and example; it takes more"
         raise ShapeError(f"{name}: {facts}{at_line()}")
-    centred, own_mean, own_var = moments(x, axes)
+    centred, own_mean, own_var = moments(widened(x), axes)
     if x.numel():
         follow(name, mean, own_mean.reshape(x.shape[:2]).mean(0), momentum)
         follow(name, var, own_var.reshape(x.shape[:2]).mean(0), momentum, n / (n - 1))
-    return affine(centred * rsqrt(own_var + eps), weight, bias, ones)
+    return affine(cast(centred * rsqrt(own_var + eps), x.dtype), weight, bias, ones)
 
 
 def last_axes(name: str, x: Any, normalized_shape: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -178,6 +179,7 @@ def last_axes(name: str, x: Any, normalized_shape: Any) -> tuple[tuple[int, ...]
 
 
 @explained
+@in_float32
 @fused_when_hot
 def layer_norm(
     input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
@@ -197,6 +199,7 @@ def layer_norm(
 
 
 @explained
+@in_float32
 @fused_when_hot
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
     """x over the root of the mean of its squares, over the last axes; eps None: that of the dtype.
@@ -215,6 +218,7 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = N
 
 
 @explained
+@in_float32
 @fused_when_hot
 def group_norm(
     input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
@@ -234,6 +238,7 @@ def group_norm(
 
 
 @explained
+@in_float32
 @fused_when_hot
 def local_response_norm(
     input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0

@@ -21,8 +21,9 @@ from lucid.nn.functional.spatial import (
 )
 from lucid.ops.arguments import explained
 from lucid.ops.creation import zeros
+from lucid.ops.halves import is_half, widened
 from lucid.ops.pooling import MaxPool
-from lucid.ops.promote import as_tensor
+from lucid.ops.promote import as_tensor, cast
 from lucid.ops.writing import ScatterSet
 
 
@@ -144,6 +145,9 @@ def average(
     divisor: Any = None,
 ) -> Any:
     x, had = with_images(name, floating(name, x), axes)
+    if is_half(x):
+        more = (window, stride, padding, ceil_mode, count_include_pad, divisor)
+        return without_images(cast(average(name, axes, widened(x), *more), x.dtype), had)
     window = numbers(name, "kernel_size", window, axes, 1)
     stride = window if is_missing(stride) else numbers(name, "stride", stride, axes, 1)
     padding = numbers(name, "padding", padding, axes)

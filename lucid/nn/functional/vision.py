@@ -63,8 +63,9 @@ def pad_axis_by(mode: str, x: Any, axis: int, before: int, after: int) -> Any:
     places = np.arange(-before, n + after)
     if mode == "replicate":
         places = places.clip(0, max(n - 1, 0))
-    elif mode == "circular":
-        places = places % max(n, 1)
+    elif mode == "circular":  # around what negative widths leave
+        left = np.arange(max(-before, 0), n + min(after, 0))
+        places = left[np.arange(-max(before, 0), left.size + max(after, 0)) % max(left.size, 1)]
     else:
         places = n - 1 - abs(n - 1 - abs(places))
     return x if not (before or after) else take_axis(x, axis, places)

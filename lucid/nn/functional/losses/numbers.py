@@ -20,6 +20,7 @@ from lucid.ops.arguments import explained
 from lucid.ops.arithmetic import abs
 from lucid.ops.conditional import where
 from lucid.ops.exponential import exp, log
+from lucid.ops.halves import in_float32
 
 
 def weighted(name: str, loss: Any, weight: Any, reduction: str) -> Any:
@@ -33,6 +34,7 @@ def weighted(name: str, loss: Any, weight: Any, reduction: str) -> Any:
 
 
 @explained
+@in_float32
 def mse_loss(
     input: Any,
     target: Any,
