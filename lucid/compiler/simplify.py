@@ -138,7 +138,9 @@ def is_number(x: Atom, value: float) -> bool:
 
 
 def arithmetic(w: Rewriter, eqn: Equation) -> Found:
-    """x*1 = x/1 = x**1 = x;  x-0 = x;  x + -0 = x;  n+0 = n for integers;  x**2 = x*x."""
+    """x*1 = x/1 = x**1 = x;  x-0 = x;  x + -0 = x;  n+0 = n for integers;
+    x**2 = x*x;  x**3 = x*x*x;  x**-1 = 1/x.
+    """
     out = eqn.outputs[0].type
     if out.dtype.kind == "c":
         return None
@@ -152,6 +154,10 @@ def arithmetic(w: Rewriter, eqn: Equation) -> Found:
             return x
         case Pow(), (x, c) if is_number(c, 2) and x.type == out:
             return w.make(Mul(), x, x)
+        case Pow(), (x, c) if is_number(c, 3) and x.type == out:
+            return w.make(Mul(), w.make(Mul(), x, x), x)
+        case Pow(), (x, c) if is_number(c, -1) and x.type == out and out.dtype.kind == "f":
+            return w.make(Div(), Literal(1.0, out.dtype), x)
     return None
 
 

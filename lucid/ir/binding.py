@@ -15,6 +15,7 @@ import numpy as np
 from lucid.errors import LucidError
 from lucid.ir import tape
 from lucid.ir.graph import Literal
+from lucid.ir.heat import run
 from lucid.ir.markers import ALIAS, STOP_GRADIENT
 from lucid.ir.modes import local
 from lucid.ir.primitive import Primitive
@@ -66,19 +67,25 @@ def fresh(x: Traced, flags: int = GRAD | TRACE) -> Any:
 
 def bind(op: Primitive, *xs: Any) -> Any:
     """Apply `op` to tensors and Literals: compute where values are known, record where tracked."""
-    flags = 0
+    flags = size = 0
     if not xs and local.staging is not None:
         return _bind_abstract(op, xs)
     for x in xs:
-        if x.value is None:
+        value = x.value
+        if value is None:
             return _bind_abstract(op, xs)
+        if value.__class__ is _ndarray:
+            size += value.size
         node = x.node
         if node is not None:
             flags |= node.flags
     if recording[0] and local.recorder is not None:
         flags |= TRACE
     try:
-        value = op.run(*[x.value for x in xs])
+        if size >= op.native_from:
+            value = run(op, *[x if x.__class__ is Literal else x.value for x in xs])
+        else:
+            value = op.eval(*[x.value for x in xs])
     except LucidError:
         raise
     except Exception as error:
@@ -100,7 +107,8 @@ def bind(op: Primitive, *xs: Any) -> Any:
 def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
     """`bind` for the commonest case, two tensors with values: the same steps, unrolled."""
     try:
-        value = op.run(x.value, y.value)
+        u, v = x.value, y.value
+        value = op.eval(u, v) if u.size + v.size < op.native_from else run(op, u, v)
     except Exception as error:
         raise _explain(op, (x, y), error) from error
     if value.__class__ is not _ndarray:
@@ -150,7 +158,8 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
 def bind_one(op: Primitive, x: Any) -> Any:
     """`bind` for one tensor with a value and an operation that makes no view, unrolled."""
     try:
-        value = op.run(x.value)
+        v = x.value
+        value = op.eval(v) if v.size < op.native_from else run(op, v)
     except Exception as error:
         raise _explain(op, (x,), error) from error
     if value.__class__ is not _ndarray:
@@ -172,7 +181,11 @@ def bind_one(op: Primitive, x: Any) -> Any:
 def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, reflected: bool) -> Any:
     """`bind` for a tensor with a value and a literal, which NumPy takes as a 0-d array."""
     try:
-        value = op.run(array, x.value) if reflected else op.run(x.value, array)
+        v = x.value
+        if v.size >= op.native_from:
+            value = run(op, literal, v) if reflected else run(op, v, literal)
+        else:
+            value = op.eval(array, v) if reflected else op.eval(v, array)
     except Exception as error:
         raise _explain(op, (literal, x) if reflected else (x, literal), error) from error
     if value.__class__ is not _ndarray:

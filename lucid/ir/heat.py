@@ -1,5 +1,8 @@
 """Heat: an operation that has run long enough in NumPy is compiled, as a program of its own.
 
+A native program uses the threads and the BLAS of all compiled programs. NumPy has one thread, and
+those of its BLAS wait by spinning, which takes a core from whatever runs next.
+
 How long is counted in work, never in seconds: the same program switches at the same place each time
 it runs, so that its numbers are the same. The unit is a small equation, about 1.5 µs.
 """
@@ -11,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.ir.graph import Equation, Graph, Var
+from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.interpret import Hot
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
@@ -42,15 +45,85 @@ class Heat:
                 self.native = found
 
 
+RUN = (1 << 16) // ELEMENTS  # work of one run: of one on more elements it is no more
+
+
 def operation_limit() -> float:
-    """The work that makes a single operation hot: some runs on 2^16 elements."""
-    return Hot.threshold * (1 << 16) / ELEMENTS
+    """The work that makes one operation hot: runs on 2^16 elements, more of them on fewer."""
+    return Hot.threshold * RUN
 
 
-def single(op: Primitive, operands: Sequence[np.ndarray]) -> Graph:
-    """The Graph of one operation on operands like these."""
-    inputs = tuple([Var(Type(x.dtype, x.shape)) for x in operands])
-    result = op.infer(*[x.type for x in inputs])
+def work_on(xs: Sequence[Any]) -> int:
+    """The work of one operation on these arrays."""
+    return min(1 + sum([x.size for x in xs]) // ELEMENTS, RUN)
+
+
+def single(op: Primitive, operands: Sequence[Any]) -> Graph:
+    """The Graph of one operation on arrays like these, and on these Literals."""
+    atoms = [x if x.__class__ is Literal else Var(Type(x.dtype, x.shape)) for x in operands]
+    result = op.infer(*[x.type for x in atoms])
     types = result if isinstance(result, tuple) else (result,)
     outputs = tuple([Var(t) for t in types])
-    return Graph(op.name, inputs, (Equation(op, inputs, outputs),), outputs)
+    inputs = tuple([x for x in atoms if x.__class__ is Var])
+    return Graph(op.name, inputs, (Equation(op, tuple(atoms), outputs),), outputs)
+
+
+KEPT = 4096
+_heats: dict[Any, Turned] = {}
+
+
+class Turned(Heat):
+    """The Heat of one operation on operands of these types and strides.
+
+    turned    operands whose last two axes are swapped in memory: the program swaps them back
+    """
+
+    __slots__ = ("turned",)
+
+    def __init__(self, arrays: Sequence[np.ndarray]) -> None:
+        super().__init__(operation_limit())
+        self.turned = tuple([not x.flags.c_contiguous and is_turned(x) for x in arrays])
+
+    def graph(self, op: Primitive, xs: Sequence[Any]) -> Graph:
+        """`op` on operands that are row-major, some of them swapped first."""
+        from lucid.ops.movement import Transpose
+
+        inner = single(op, xs)
+        inputs, equations = list(inner.inputs), list(inner.equations)
+        for i, turned in enumerate(self.turned):
+            if turned:
+                swapped = inner.inputs[i]
+                *outer, rows, columns = swapped.type.shape
+                inputs[i] = Var(Type(swapped.type.dtype, (*outer, columns, rows)))
+                n = len(outer)
+                swap = Transpose((*range(n), n + 1, n))
+                equations.insert(0, Equation(swap, (inputs[i],), (swapped,)))
+        return Graph(inner.name, tuple(inputs), tuple(equations), inner.outputs)
+
+
+def is_turned(x: np.ndarray) -> bool:
+    return x.ndim > 1 and x.swapaxes(-1, -2).flags.c_contiguous
+
+
+def run(op: Primitive, *xs: Any) -> Any:
+    """`op.eval` of arrays and Literals, or a native program of that one operation where it is hot.
+
+    The program takes a Literal as one more array, unless the operation is another for each.
+    """
+    if not op.fixes_literals:
+        xs = tuple([x.array if x.__class__ is Literal else x for x in xs])
+    if Hot.compile is None:
+        return op.eval(*[x.value if x.__class__ is Literal else x for x in xs])
+    arrays = [x for x in xs if x.__class__ is not Literal]
+    parts = [x.key if x.__class__ is Literal else (x.shape, x.strides, x.dtype.char) for x in xs]
+    key = (op, *parts)
+    heat = _heats.get(key)
+    if heat is None:
+        if len(_heats) >= KEPT:
+            _heats.clear()
+        heat = _heats.setdefault(key, Turned(arrays))
+    if heat.native is None:
+        heat.worked(work_on(arrays), lambda: heat.graph(op, xs))
+        return op.eval(*[x.value if x.__class__ is Literal else x for x in xs])
+    outs = heat.native([x.swapaxes(-1, -2) if t else x for x, t in zip(arrays, heat.turned)])
+    return outs[0] if len(outs) == 1 else tuple(outs)

@@ -21,6 +21,9 @@ from lucid.ir.types import Type
 
 Tensors = Any  # tensors, whose class is defined above the IR
 
+HEAVY = 1 << 10  # `native_from` of operations that do much with every element
+NEVER = 1 << 62  # and of those that are never compiled alone
+
 REGISTRY: dict[str, type[Primitive]] = {}
 _interned: dict[Any, Primitive] = {}
 _INTERN_LIMIT = 100_000
@@ -119,7 +122,8 @@ class Primitive(_Parameters):
         False  # belongs to one call (a hook, a ctx): programs with it are not cached
     )
     is_region: ClassVar[bool] = False  # stands for the equations of its `graph`
-    heavy: ClassVar[bool] = False  # `run` is a method of its own, and not `eval`
+    fixes_literals: ClassVar[bool] = False  # compiled, it is another operation for each literal
+    native_from: ClassVar[int] = 1 << 15  # elements from which eager calls are native once hot
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -127,10 +131,10 @@ class Primitive(_Parameters):
         if any(not str(kind).startswith("ClassVar") for kind in own.values()):
             dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
         cls.abstract = abstract
+        if cls.is_view or cls.once or any("Graph" in str(kind) for kind in own.values()):
+            cls.native_from = NEVER  # a Graph that an operation holds has its own way to be hot
         cls.saves_x = "x" in cls.saves  # type: ignore[attr-defined]
         cls.saves_y = "y" in cls.saves  # type: ignore[attr-defined]
-        if not cls.heavy:
-            cls.run = inspect.getattr_static(cls, "eval")  # type: ignore[method-assign]
         if "name" not in cls.__dict__:
             cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         if not abstract:
@@ -143,10 +147,6 @@ class Primitive(_Parameters):
 
     def eval(self, *xs: np.ndarray) -> Any:
         """The result, computed by NumPy."""
-        raise NotImplementedError(f"{self.name} has no eval rule")
-
-    def run(self, *xs: np.ndarray) -> Any:
-        """The result as eager operations compute it: `eval`, or what is quicker where it is hot."""
         raise NotImplementedError(f"{self.name} has no eval rule")
 
     def jvp(self, ts: tuple[Tensors, ...], y: Tensors, *xs: Tensors) -> Tensors:

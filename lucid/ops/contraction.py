@@ -11,11 +11,11 @@ import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.binding import bind, bind_pair
+from lucid.ir.primitive import HEAVY, Primitive
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced
 from lucid.ir.types import Type, broadcast_shapes
 from lucid.ops.contracting import contract
-from lucid.ops.heavy import Heavy
 from lucid.ops.kinds import Bilinear, align, conjugate, sum_to
 from lucid.ops.movement import Broadcast, Transpose
 from lucid.ops.promote import as_tensor, promote
@@ -24,11 +24,13 @@ from lucid.ops.quiet import quiet
 matrix_product = quiet(np.matmul)
 
 
-class Matmul(Heavy, Bilinear):
+class Matmul(Bilinear):
     """The product of matrices in the last two axes; the other axes broadcast.
 
     A vector is a row on the left and a column on the right, and the result lacks that axis.
     """
+
+    native_from = HEAVY
 
     def infer(self, x: Type, y: Type) -> Type:
         if x.dtype != y.dtype:
@@ -111,7 +113,7 @@ def product(x: Any, y: Any) -> Any:
 MATMUL = Matmul()
 
 
-class Einsum(Heavy):
+class Einsum(Primitive):
     """Products of operands by named axes, summed over the names that the result lacks.
 
     A name repeated in an operand reads a diagonal. A name repeated in the result writes one, with
@@ -120,6 +122,7 @@ class Einsum(Heavy):
 
     equation: str
     saves = "x"
+    native_from = HEAVY
 
     @cached_property
     def terms(self) -> tuple[list[str], str]:

@@ -17,8 +17,8 @@ import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.binding import bind
+from lucid.ir.primitive import HEAVY
 from lucid.ir.types import Type
-from lucid.ops.heavy import Heavy
 from lucid.ops.kinds import Bilinear, conjugate
 from lucid.ops.movement import Transpose, both_batched
 from lucid.ops.quiet import quiet
@@ -27,7 +27,7 @@ Sizes = tuple[int, ...]
 WINDOW_BYTES = 1 << 24  # of the windows that are written out at a time
 
 
-class Form(Heavy, Bilinear, abstract=True):
+class Form(Bilinear, abstract=True):
     """What the three have in common: where the form reads, and in how many groups."""
 
     size: Sizes
@@ -35,6 +35,7 @@ class Form(Heavy, Bilinear, abstract=True):
     padding: Sizes
     dilation: Sizes
     groups: int = 1
+    native_from = HEAVY
 
     def check(self, first: Type, second: Type) -> None:
         if first.dtype != second.dtype:

@@ -27,6 +27,9 @@ KIND_NAMES = {"b": "bool", "i": "integer", "u": "unsigned integer", "f": "floati
 BOOL = np.dtype("bool")
 
 
+QUICK, SLOW = 1 << 17, 1 << 13  # `native_from` of NumPy's functions and of compositions of them
+
+
 class Elementwise(Primitive, abstract=True):
     """A function of numbers applied to every element of operands that broadcast.
 
@@ -40,6 +43,7 @@ class Elementwise(Primitive, abstract=True):
     scalar: ClassVar[str] = ""
     accepts: ClassVar[str] = "fc"
     result: ClassVar[str] = "same"
+    native_from: ClassVar[int] = QUICK
 
     def infer(self, *xs: Type) -> Type:
         dtype = xs[0].dtype
@@ -72,7 +76,9 @@ class Elementwise(Primitive, abstract=True):
         super().__init_subclass__(**kwargs)
         cls.carries = cls.differentiable and cls.result != "bool"
         if "eval" not in cls.__dict__ and "numpy" in cls.__dict__:
-            cls.eval = cls.run = staticmethod(cls.numpy)  # type: ignore[method-assign]
+            cls.eval = staticmethod(cls.numpy)  # type: ignore[method-assign]
+        elif "eval" in cls.__dict__ and "native_from" not in cls.__dict__:
+            cls.native_from = min(cls.native_from, SLOW)
 
     def partials(self, y: Any, *xs: Any) -> tuple[Any, ...]:
         """The partial derivative for each operand: a tensor, a Python number, or None for zero.

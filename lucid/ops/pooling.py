@@ -9,8 +9,8 @@ import numpy as np
 
 from lucid.errors import ShapeError
 from lucid.ir.binding import bind
+from lucid.ir.primitive import HEAVY, Primitive
 from lucid.ir.types import Type
-from lucid.ops.heavy import Heavy
 from lucid.ops.indexing import PutAlong, TakeAlong
 from lucid.ops.movement import Reshape
 from lucid.ops.selection import INT64, check_ordered
@@ -18,7 +18,7 @@ from lucid.ops.selection import INT64, check_ordered
 Sizes = tuple[int, ...]
 
 
-class MaxPool(Heavy):
+class MaxPool(Primitive):
     """The largest x[stride q + dilation k - padding] over k for every place q, and its index.
 
     Windows run along the last axes of x, as many as `size`, the shape of the places, has. The index
@@ -32,6 +32,7 @@ class MaxPool(Heavy):
     padding: Sizes
     dilation: Sizes
     saves = "y"
+    native_from = HEAVY
 
     def infer(self, x: Type) -> tuple[Type, Type]:
         check_ordered(self.name, x)

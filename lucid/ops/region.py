@@ -19,7 +19,7 @@ from lucid.errors import LucidError
 from lucid.ir.binding import bind
 from lucid.ir.cut import cut
 from lucid.ir.graph import Graph
-from lucid.ir.heat import ELEMENTS, Heat, operation_limit
+from lucid.ir.heat import Heat, operation_limit, work_on
 from lucid.ir.interpret import Hot, Program
 from lucid.ir.modes import local
 from lucid.ir.primitive import Primitive
@@ -41,7 +41,6 @@ class Region(Primitive):
     graph: Graph
 
     is_region: ClassVar[bool] = True
-    heavy: ClassVar[bool] = True
 
     @functools.cached_property
     def program(self) -> Program:
@@ -55,14 +54,10 @@ class Region(Primitive):
         return self.graph.out_types[0]
 
     def eval(self, *xs: np.ndarray) -> Any:
-        return self.program(xs)[0]
-
-    def run(self, *xs: np.ndarray) -> Any:
         heat = self.heat
         if heat.native is not None:
             return heat.native(xs)[0]
-        elements = sum([x.size for x in xs]) // ELEMENTS
-        heat.worked(len(self.graph.equations) + elements, lambda: self.graph)
+        heat.worked(work_on(xs), lambda: self.graph)
         return self.program(xs)[0]
 
     def inline(self, *xs: Any) -> Any:

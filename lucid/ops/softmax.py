@@ -8,10 +8,10 @@ import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError
 from lucid.ir.binding import bind
+from lucid.ir.primitive import HEAVY, Primitive
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.exponential import exp
-from lucid.ops.heavy import Heavy
 from lucid.ops.indexing import PutAlong, TakeAlong, along, check_along, check_indices, out_of_range
 from lucid.ops.kinds import times
 from lucid.ops.movement import both_batched
@@ -20,11 +20,12 @@ from lucid.ops.quiet import quiet
 from lucid.ops.reduction import Sum, after_examples, reduced, reduced_axes, spread
 
 
-class Normalised(Heavy, abstract=True):
+class Normalised(Primitive, abstract=True):
     """A function of rows over `axes` with a result of the operand's shape."""
 
     axes: tuple[int, ...]
     saves = "y"
+    native_from = HEAVY
 
     def infer(self, x: Type) -> Type:
         if x.dtype.kind != "f":
@@ -86,7 +87,7 @@ class LogSoftmax(Normalised):
         return (ct - times(self.total(ct), exp(y)),)
 
 
-class LogSoftmaxAt(Heavy):
+class LogSoftmaxAt(Primitive):
     """`log_softmax(x)` read along `axis` at indices, without the rest of it: cross entropy.
 
     The derivative is one-hot less softmax(x), which is computed again where it is needed.
@@ -94,6 +95,7 @@ class LogSoftmaxAt(Heavy):
 
     axis: int
     saves = "x"
+    native_from = HEAVY
 
     def infer(self, x: Type, indices: Type) -> Type:
         if x.dtype.kind != "f":

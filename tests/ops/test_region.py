@@ -8,8 +8,9 @@ import pytest
 import lucid
 import lucid.nn.functional as F
 from lucid.autograd import set_detect_anomaly
+from lucid.ir import heat
 from lucid.ir.interpret import Hot
-from lucid.ops import heavy, region
+from lucid.ops import region
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def hot(monkeypatch):
         pytest.skip("nothing is compiled")
     monkeypatch.setattr(Hot, "threshold", 0)
     monkeypatch.setattr(region, "_regions", {})
-    monkeypatch.setattr(heavy, "_heats", {})
+    monkeypatch.setattr(heat, "_heats", {})
 
 
 def ops(x):
@@ -163,8 +164,8 @@ def test_a_hot_product_takes_operands_as_they_lie(hot, turned):
     for _ in range(3):
         found = lucid.from_numpy(a) @ lucid.from_numpy(b)
         np.testing.assert_allclose(found.numpy(), a @ b, rtol=1e-12)
-    heat = [heat for key, heat in heavy._heats.items() if key[0].name == "matmul"]
-    assert len(heat) == 1 and heat[0].native is not None
+    found = [known for key, known in heat._heats.items() if key[0].name == "matmul"]
+    assert len(found) == 1 and found[0].native is not None
 
 
 def test_hot_operations_of_several_results_agree_with_numpy(hot):
@@ -188,7 +189,7 @@ def test_small_products_are_never_compiled(hot):
     x = lucid.ones(4, 4)
     for _ in range(3):
         x @ x
-    assert not heavy._heats
+    assert not heat._heats
 
 
 def test_nothing_becomes_a_region_where_nothing_is_compiled(monkeypatch):
