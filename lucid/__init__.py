@@ -18,6 +18,7 @@ from lucid.autograd import (
 from lucid.compiler import hot as _hot
 from lucid.compiler.api import get_num_threads, profile, set_num_threads
 from lucid.compiler.jit import jit
+from lucid.mapping import vmap
 from lucid.numpy_interop import from_dlpack, from_numpy
 from lucid.ops.adding_products import addbmm, addmm, addmv, addr, baddbmm, chain_matmul, cross
 from lucid.ops.arithmetic import (
@@ -391,6 +392,9 @@ _NAMES_OF = {
         "svd_lowrank", "triangular_solve",
     },
     "linalg.reflections": {"orgqr", "ormqr"},
+    "ops.limits": {"finfo", "iinfo"},
+    "ops.striding": {"as_strided", "as_strided_copy", "as_strided_scatter"},
+    "printing": {"set_printoptions"},
     "random": {"binomial", "poisson"},
     "spectrograms": {"istft", "stft"},
     "nn.functional": {
@@ -457,6 +461,9 @@ __all__ = [
     "argwhere",
     "array_equal",
     "array_split",
+    "as_strided",
+    "as_strided_copy",
+    "as_strided_scatter",
     "as_tensor",
     "asarray",
     "asin",
@@ -581,6 +588,7 @@ __all__ = [
     "eye",
     "feature_alpha_dropout",
     "fill",
+    "finfo",
     "fix",
     "flatten",
     "flip",
@@ -630,6 +638,7 @@ __all__ = [
     "i0",
     "igamma",
     "igammac",
+    "iinfo",
     "imag",
     "index_add",
     "index_copy",
@@ -826,6 +835,7 @@ __all__ = [
     "set_default_dtype",
     "set_grad_enabled",
     "set_num_threads",
+    "set_printoptions",
     "set_rng_state",
     "sgn",
     "short",
@@ -898,6 +908,7 @@ __all__ = [
     "vdot",
     "view_as_complex",
     "view_as_real",
+    "vmap",
     "vsplit",
     "vstack",
     "where",

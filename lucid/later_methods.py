@@ -41,6 +41,9 @@ class Later(Traced):
     svd = function_of("linalg.older", "svd")
     triangular_solve = function_of("linalg.older", "triangular_solve")
 
+    as_strided = function_of("ops.striding", "as_strided")
+    as_strided_scatter = function_of("ops.striding", "as_strided_scatter")
+
     istft = function_of("spectrograms", "istft")
     stft = function_of("spectrograms", "stft")
 

@@ -39,7 +39,8 @@ DTYPES = {
 # second operand and polygamma the order. The others look their function up when they are called.
 DIFFERENT = {"detach", "polygamma", "where"}
 LOOKED_UP = {
-    "bernoulli", "cholesky", "cholesky_inverse", "cholesky_solve", "det", "hardshrink", "inverse",
+    "as_strided", "as_strided_scatter", "bernoulli", "cholesky", "cholesky_inverse",
+    "cholesky_solve", "det", "hardshrink", "inverse",
     "istft", "logdet", "lu", "lu_solve", "matrix_exp", "matrix_power", "multinomial", "orgqr",
     "ormqr", "pinverse", "prelu", "qr", "slogdet", "stft", "svd", "triangular_solve",
 }  # fmt: skip

@@ -18,6 +18,7 @@ NOT_OPERATIONS = {
     "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "jit", "manual_seed",
     "no_grad", "profile", "set_default_dtype", "set_grad_enabled", "set_num_threads", "seed",
     "initial_seed", "get_rng_state", "load", "save", "set_rng_state",
+    "set_printoptions", "vmap",
 }  # fmt: skip
 
 
