@@ -104,6 +104,8 @@ class Module(State):
         computed = self.__dict__.get("_modules", {}).get("parametrizations")
         if computed is not None and name in computed:
             return computed[name]()
+        if name in self.__dict__.get("_pruned", ()):
+            return getattr(self, f"{name}_orig") * getattr(self, f"{name}_mask")
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __delattr__(self, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from lucid.nn.utils import parametrizations as parametrizations
 from lucid.nn.utils import parametrize as parametrize
+from lucid.nn.utils import prune as prune
 from lucid.nn.utils import rnn as rnn
 from lucid.nn.utils.clipping import (
     clip_grad_norm_,
