@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from lucid.errors import ArgumentError
+from lucid.ir.source import at_line
 from lucid.ops.arguments import explained
 from lucid.ops.conditional import where
 from lucid.ops.logic import isnan
@@ -22,6 +24,8 @@ def isclose(
     >>> lucid.isclose(lucid.tensor([1.0, 2.0]), lucid.tensor([1.0, 2.1]))
     Tensor([ True, False])
     """
+    if rtol < 0 or atol < 0:
+        raise ArgumentError(f"isclose: rtol={rtol} and atol={atol} are not negative{at_line()}")
     x, other = promote_tensors(x, other)
     same = x == other
     if x.dtype.kind in "biu" and other.dtype.kind in "biu":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from functools import cached_property, lru_cache
 from string import ascii_letters
@@ -63,7 +64,8 @@ class Matmul(Bilinear):
 
     def right(self, ct: Any, x: Any, y: Any) -> Any:
         if x.ndim > 2 and y.ndim == 2:
-            x, ct = x.reshape(-1, x.shape[-1]), ct.reshape(-1, ct.shape[-1])
+            rows = math.prod(x.shape[:-1])
+            x, ct = x.reshape(rows, x.shape[-1]), ct.reshape(rows, ct.shape[-1])
         if x.ndim > 1 and y.ndim > 1:
             return sum_to(product(adjoint_matrix(x), ct), y.shape)
         ct = ct.reshape(matrix_shape(ct, x, y))

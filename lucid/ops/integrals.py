@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.errors import ArgumentError, ShapeError
+from lucid.errors import ArgumentError, AxisError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced
@@ -84,6 +84,8 @@ def gradient(x: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) 
     spacing = 1 if spacing is None else spacing
     axes = range(x.ndim) if dim is None else dim if isinstance(dim, (list, tuple)) else (dim,)
     numbers = [axis_of("gradient", axis, x.ndim) for axis in axes]
+    if len(set(numbers)) != len(numbers):
+        raise AxisError(f"gradient: an axis appears twice in {tuple(axes)}{at_line()}")
     if isinstance(spacing, (list, tuple)):
         steps = list(spacing)
     else:

@@ -219,6 +219,8 @@ def select(x: Any, dim: int, index: int) -> Any:
 def narrow(x: Any, dim: int, start: int, length: int) -> Any:
     """`length` slices of `x` along one axis from `start` on."""
     x = as_tensor(x)
+    if not x.ndim:
+        raise ShapeError(f"narrow: a 0-d tensor has no slices{at_line()}")
     axis = axis_of("narrow", dim, x.ndim)
     n = x.shape[axis]
     first = start + n if start < 0 else start

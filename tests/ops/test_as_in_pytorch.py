@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.errors import ArgumentError, ShapeError
+from lucid.errors import ArgumentError, AxisError, GraphError, ShapeError
 
 
 def same(actual, expected, dtype=None) -> None:
@@ -204,3 +204,26 @@ def test_third_derivatives_of_a_product_of_zeros():
     places = np.indices((3, 3, 3)).reshape(3, -1).T
     all_differ = [len(set(ijk)) == 3 for ijk in places.tolist()]
     np.testing.assert_array_equal(third.reshape(-1), all_differ)
+
+
+def test_a_product_over_no_elements_has_a_gradient_of_no_elements():
+    x, y = lucid.ones(5, 4, 0), lucid.ones(0, 3)
+    gx, gy = lucid.func.grad(lambda x, y: (x @ y).sum(), argnums=(0, 1))(x, y)
+    assert (gx.shape, gy.shape) == ((5, 4, 0), (0, 3))
+
+
+def test_vmap_of_a_batch_norm_that_follows_says_that_it_cannot():
+    layer = lucid.nn.BatchNorm1d(3)
+    with pytest.raises(GraphError, match="batch_norm.*shared by the examples of vmap"):
+        lucid.func.vmap(layer)(lucid.ones(2, 4, 3))
+    same(layer.running_mean, np.zeros(3), "float32")
+    assert lucid.func.vmap(layer.eval())(lucid.ones(2, 4, 3)).shape == (2, 4, 3)
+
+
+def test_arguments_that_make_no_sense():
+    with pytest.raises(AxisError, match="gradient: an axis appears twice"):
+        lucid.gradient(lucid.ones(3, 3), dim=(1, 1))
+    with pytest.raises(ShapeError, match="narrow: a 0-d tensor"):
+        lucid.narrow(lucid.tensor(1.0), 0, 0, 1)
+    with pytest.raises(ArgumentError, match="isclose: rtol=-0.4"):
+        lucid.isclose(lucid.ones(2), lucid.ones(2), rtol=-0.4)

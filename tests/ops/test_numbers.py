@@ -109,7 +109,7 @@ def test_diff_taken_no_times_is_the_tensor_itself():
 HALF = np.array([[300.0, -300.0, 250.0], [400.0, 200.0, -100.0]], np.float16)
 IN_HALF = {
     "norm": (lucid.norm, np.linalg.norm),
-    "vector_norm": (lambda x: lucid.linalg.vector_norm(x, 3), lambda x: (abs(x) ** 3).sum() ** (1 / 3)),
+    "cubes": (lambda x: lucid.norm(x, 3), lambda x: (abs(x) ** 3).sum() ** (1 / 3)),
     "std": (lucid.std, lambda x: x.std(ddof=1)),
     "mean": (lambda x: (abs(x) * 150).mean(), lambda x: (abs(x) * 150).mean()),
     "layer_norm": (
