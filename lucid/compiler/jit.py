@@ -162,6 +162,7 @@ class Jitted:
     ) -> Any:
         """Run the function, watching, and keep the path it took."""
         known = self.paths.setdefault(key, [])
+        known[:] = [path for path in known if not path.is_over()]
         if len(known) >= MOST_PATHS:
             self.given_up = True
             warnings.warn(

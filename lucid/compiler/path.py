@@ -87,6 +87,7 @@ class Path:
         self.guards: list[Guard] = recorder.guards
         self.locks = Locks(recorder.locks.values())
         self.entries = list(recorder.entries.values())
+        self.counts = recorder.counts
         self.attributes = recorder.kept_attributes()
         self.asked = [asks_for_gradient(x) for x in self.sources]
         self.hooks = [hooks_of(cell) for cell in self.cells]
@@ -179,6 +180,10 @@ class Path:
                 return None
             out.append(x.value)
         return out + self.constants
+
+    def is_over(self) -> bool:
+        """Can the path never be taken again?"""
+        return any(state.get(name) is not value for state, name, value in self.counts)
 
     def is_as_recorded(self) -> bool:
         """Are the attributes that were read, and what leaves do with gradients, the same?"""

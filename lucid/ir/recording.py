@@ -56,6 +56,7 @@ class Recorder:
     guards       values that Python looked at
     values       id -> (Node, array) of every value seen
     entries      (id, name) -> (dictionary, name, value) of Python state that decided what was run
+    counts       those of the entries that never have an earlier value again
     attributes   (id, name) -> (object, name, key, how a value gives it) of what was read of objects
     locks        held while a run is repeated: of state that several threads may change at once
     """
@@ -73,6 +74,7 @@ class Recorder:
         self.guards: list[Guard] = []
         self.values: dict[int, tuple[Node, np.ndarray]] = {}
         self.entries: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
+        self.counts: list[tuple[dict[str, Any], str, Any]] = []
         self.attributes: dict[tuple[int, str], tuple[Any, str, Any, Callable[[Any], Any]]] = {}
         self.locks: dict[int, Any] = {}
 
@@ -154,11 +156,16 @@ class Recorder:
         """Whoever repeats this run must hold `lock`."""
         self.locks[id(lock)] = lock
 
-    def depends(self, state: dict[str, Any], name: str) -> None:
-        """What is run depends on an entry of a dictionary: an attribute of a Python object, say."""
+    def depends(self, state: dict[str, Any], name: str, comes_again: bool = True) -> None:
+        """What is run depends on an entry of a dictionary: an attribute of a Python object, say.
+
+        comes_again    may it have this value again after it had another? A count has not
+        """
         key = (id(state), name)
         if key not in self.entries:
             self.entries[key] = (state, name, state.get(name))
+            if not comes_again:
+                self.counts.append(self.entries[key])
 
     def depends_on_attribute(self, x: Any, name: str, key: Callable[[Any], Any]) -> None:
         """What is run depends on an attribute of `x`: on what `key` makes of it."""

@@ -16,6 +16,7 @@ from lucid.errors import ArgumentError
 from lucid.ir.modes import local
 from lucid.ir.source import at_line
 from lucid.ir.tape import is_recording, wrap
+from lucid.optim.counted import CountedList
 from lucid.tensor import Tensor
 
 
@@ -32,6 +33,7 @@ class Group(MutableMapping[str, Any]):
         self._settings: dict[str, Any] = {}
         self._optional = optional
         self._computed: set[str] = set()
+        self._shapes: dict[Any, tuple[Any, ...]] = {}
         self.shape: tuple[Any, ...] = ()
         self.prepared: tuple[Any, ...] | None = None
         for name, value in settings.items():
@@ -43,10 +45,14 @@ class Group(MutableMapping[str, Any]):
     def __setitem__(self, name: str, value: Any) -> None:
         if is_recording() and isinstance(value, Tensor):
             self._computed.add(name)
+        if name == "params":
+            value = CountedList(value, self._reshape)
         self._settings[name] = renewed(self._settings.get(name), value)
+        self._reshape()
+
+    def _reshape(self) -> None:
         shape = tuple((key, self._kind(key)) for key in self._settings)
-        if shape != self.shape:
-            self.shape = shape
+        self.shape = self._shapes.setdefault(shape, shape)  # one object for each, to be compared
 
     def __delitem__(self, name: str) -> None:
         del self._settings[name]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from difflib import get_close_matches
 from types import SimpleNamespace
 from typing import Any
@@ -26,23 +27,13 @@ from lucid.mutation import assign
 from lucid.ops.arguments import explained
 from lucid.ops.arranging import view_as_complex, view_as_real
 from lucid.ops.promote import as_tensor
+from lucid.optim.counted import CountedList, States
 from lucid.optim.group import Group
 from lucid.optim.settings import check_elsewhere, checked_settings
 from lucid.tensor import HookHandle, Tensor
 
 State = dict[str, Any]
 HOOKS = ("before", "after", "state_before", "state_after", "load_before", "load_after")
-
-
-class States(dict[Any, State]):
-    """The states of parameters; one that is asked for has a state, at first an empty one."""
-
-    asked = False
-
-    def __missing__(self, p: Any) -> State:
-        self.asked = True
-        self[p] = {}
-        return self[p]
 
 
 def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
@@ -84,9 +75,9 @@ class Optimizer:
     ) -> None:
         check_elsewhere(type(self).__name__, elsewhere or {})
         self.defaults = checked_settings(type(self), defaults)
-        self.state = States()
-        self.param_groups: list[Group] = []
-        self._groups: tuple[Group, ...] = ()
+        self._changes = 0
+        self.state = {}
+        self.param_groups: list[Group] = CountedList((), self._changed)
         self._hooks: dict[str, dict[int, Any]] = {name: {} for name in HOOKS}
         self._update_all = jit(self._update)
         for group in groups_of(type(self).__name__, params):
@@ -96,6 +87,32 @@ class Optimizer:
         super().__init_subclass__(**options)
         if "step" in cls.__dict__:
             cls.step = with_hooks(cls.step)  # type: ignore[method-assign]
+
+    def _changed(self) -> None:
+        """Groups or states are others now: what was compiled with the old ones is of no use."""
+        self._changes += 1
+
+    @property
+    def state(self) -> dict[Any, State]:
+        """What the rule keeps of every parameter."""
+        return self._state
+
+    @state.setter
+    def state(self, states: dict[Any, State]) -> None:
+        self._state = States((), self._changed)
+        for p, state in states.items():
+            self._state[p] = state
+        self._changed()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Optimizer:
+        made = memo[id(self)] = object.__new__(type(self))
+        apart = ("_update_all", "_changes", "_state", "param_groups")
+        rest = {name: x for name, x in self.__dict__.items() if name not in apart}
+        made.__dict__.update(deepcopy(rest, memo), _changes=0, _update_all=jit(made._update))
+        groups = [Group(deepcopy(dict(group), memo), self.optional) for group in self.param_groups]
+        made.param_groups = CountedList(groups, made._changed)
+        made.state = {deepcopy(p, memo): deepcopy(dict(s), memo) for p, s in self.state.items()}
+        return made
 
     # The rule
 
@@ -151,7 +168,6 @@ class Optimizer:
         if names is not None:
             settings["param_names"] = names
         self.param_groups.append(Group(settings, self.optional))
-        self._groups = tuple(self.param_groups)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters (or fill them with zeros)."""
@@ -177,7 +193,7 @@ class Optimizer:
         """Give a state to every parameter that has a gradient and none yet, and what its state
         lacks since a setting was changed (a momentum that was 0 before)."""
         for group in self.param_groups:
-            whole = group.prepared is group.shape and not self.state.asked
+            whole = group.prepared is group.shape and not self._state.asked
             new = [
                 p for p in group["params"]
                 if (p.grad is not None if p not in self.state else not whole)
@@ -186,13 +202,19 @@ class Optimizer:
                 with Unrecorded(), no_grad():
                     h = group.hyper()
                     for p in new:
-                        self.state[p] = {**self.begin(wrap(p.value), h), **self.state.get(p, {})}
+                        self._complete(p, self.begin(wrap(p.value), h))
             group.prepared = group.shape
-        self.state.asked = False
+        self._state.asked = False
+
+    def _complete(self, p: Any, begun: State) -> None:
+        """Give a parameter what its state lacks."""
+        state = self.state.get(p)
+        if state is None or begun.keys() - state.keys():
+            self.state[p] = {**begun, **(state or {})}
 
     def _update(self) -> None:
         if is_recording():
-            local.recorder.depends(self.__dict__, "_groups")
+            local.recorder.depends(self.__dict__, "_changes", comes_again=False)
         with no_grad():
             for group in self.param_groups:
                 h = group.hyper()
@@ -251,9 +273,9 @@ class Optimizer:
                     group[name] = value
             self._check_states(group, states)
             group.prepared = None
-        self.state = States(
-            {p: kept_in_place(self.state.get(p, {}), s) for p, s in states.items()}
-        )
+        kept = {p: kept_in_place(self.state.get(p, {}), s) for p, s in states.items()}
+        if any(kept[p] is not self.state.get(p) for p in {**kept, **self.state}):
+            self.state = kept
         for hook in list(self._hooks["load_after"].values()):
             hook(self)
 

@@ -163,3 +163,108 @@ def test_states_of_schedules_have_pytorchs_names():
     other = lr_scheduler.ReduceLROnPlateau(SGD([leaf()], lr=1.0))
     other.load_state_dict(state)
     assert (other.best, other.cooldown_counter, other.last_epoch) == (1.0, 2, 2)
+
+
+def forget(optimizer, w, v):
+    optimizer.state.clear()
+
+
+def forget_one(optimizer, w, v):
+    optimizer.state.pop(w)
+
+
+def exchange_states(optimizer, w, v):
+    optimizer.state = {}
+
+
+def set_a_mean_to_zero(optimizer, w, v):
+    optimizer.state[w]["exp_avg"] = lucid.zeros(2)
+
+
+def append_a_parameter(optimizer, w, v):
+    optimizer.param_groups[0]["params"].append(v)
+
+
+def exchange_parameters(optimizer, w, v):
+    optimizer.param_groups[0]["params"][:] = [v]
+
+
+def drop_a_group(optimizer, w, v):
+    optimizer.param_groups.clear()
+
+
+def adam_by_hand(change, steps=6, at=3, lr=0.1):
+    """The path of (w, v) under Adam by its formulas, with a change of its state on the way."""
+    values = {"w": np.array([1.0, 2.0]), "v": np.array([3.0])}
+    state, chosen = {}, ["w"]
+    for k in range(steps):
+        if k == at:
+            if change in (forget, forget_one, exchange_states):
+                state = {}
+            elif change is set_a_mean_to_zero:
+                state["w"][1][:] = 0.0
+            else:
+                then = {append_a_parameter: ["w", "v"], exchange_parameters: ["v"]}
+                chosen = then.get(change, [])
+        for name in chosen:
+            t, m, s = state.get(name, (0, np.zeros(len(values[name])), np.zeros(len(values[name]))))
+            g = 2 * values[name]
+            t, m, s = t + 1, 0.9 * m + 0.1 * g, 0.999 * s + 0.001 * g * g
+            state[name] = (t, m, s)
+            ahead = (m / (1 - 0.9**t)) / (np.sqrt(s / (1 - 0.999**t)) + 1e-8)
+            values[name] = values[name] - lr * ahead
+    return values
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, lucid.jit], ids=["eager", "jitted"])
+@pytest.mark.parametrize(
+    "change",
+    [forget, forget_one, exchange_states, set_a_mean_to_zero, append_a_parameter,
+     exchange_parameters, drop_a_group],
+)  # fmt: skip
+def test_states_and_groups_that_are_changed_by_hand_are_those_of_the_next_step(change, wrap):
+    w, v = leaf(), lucid.nn.Parameter(lucid.tensor([3.0]))
+    optimizer = Adam([w], lr=0.1)
+
+    @wrap
+    def step():
+        w.grad = v.grad = None
+        ((w * w).sum() + (v * v).sum()).backward()
+        optimizer.step()
+
+    for k in range(6):
+        if k == 3:
+            change(optimizer, w, v)
+        step()
+    expected = adam_by_hand(change)
+    np.testing.assert_allclose(w.detach(), expected["w"], rtol=1e-5)
+    np.testing.assert_allclose(v.detach(), expected["v"], rtol=1e-5)
+
+
+def test_states_that_are_forgotten_again_and_again_keep_the_step_compiled(recwarn):
+    w = leaf()
+    optimizer = SGD([w], lr=0.1, momentum=0.9)
+    for k in range(40):
+        optimizer.state.clear()
+        optimizer.param_groups[0]["weight_decay"] = 0.1 * (k % 2)
+        descend(optimizer, w)
+    assert not recwarn.list
+    assert sum(map(len, optimizer._update_all.paths.values())) <= 2
+
+
+def test_a_deep_copy_of_a_run_goes_its_own_way():
+    import copy
+
+    w = leaf()
+    optimizer = Adam([w], lr=0.1)
+    schedule = lr_scheduler.ExponentialLR(optimizer, 0.5)
+    descend(optimizer, w)
+    schedule.step()
+    other, twin, its = copy.deepcopy((w, optimizer, schedule))
+    assert twin.param_groups[0]["params"][0] is other and its.optimizer is twin
+    descend(optimizer, w, 2)
+    assert other.tolist() != w.tolist()
+    descend(twin, other, 2)
+    assert other.tolist() == w.tolist()
+    its.step()
+    assert (twin.param_groups[0]["lr"], optimizer.param_groups[0]["lr"]) == (0.025, 0.05)
