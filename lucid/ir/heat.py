@@ -112,8 +112,9 @@ def run(op: Primitive, *xs: Any) -> Any:
     """
     if not op.fixes_literals:
         xs = tuple([x.array if x.__class__ is Literal else x for x in xs])
+    values: list[Any] = [x.value if x.__class__ is Literal else x for x in xs]
     if Hot.compile is None:
-        return op.eval(*[x.value if x.__class__ is Literal else x for x in xs])
+        return op.eval(*values)
     arrays = [x for x in xs if x.__class__ is not Literal]
     parts = [x.key if x.__class__ is Literal else (x.shape, x.strides, x.dtype.char) for x in xs]
     key = (op, *parts)
@@ -124,6 +125,6 @@ def run(op: Primitive, *xs: Any) -> Any:
         heat = _heats.setdefault(key, Turned(arrays))
     if heat.native is None:
         heat.worked(work_on(arrays), lambda: heat.graph(op, xs))
-        return op.eval(*[x.value if x.__class__ is Literal else x for x in xs])
+        return op.eval(*values)
     outs = heat.native([x.swapaxes(-1, -2) if t else x for x, t in zip(arrays, heat.turned)])
     return outs[0] if len(outs) == 1 else tuple(outs)

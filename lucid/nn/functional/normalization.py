@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from lucid.autograd import no_grad
-from lucid.errors import ArgumentError, DTypeError, ShapeError
+from lucid.errors import ArgumentError, DTypeError, GraphError, ShapeError
 from lucid.ir.binding import bind
+from lucid.ir.modes import local
 from lucid.ir.source import at_line
 from lucid.nn.functional.arguments import number, real, whole
 from lucid.ops.arguments import explained
@@ -28,8 +29,10 @@ from lucid.ops.reduction import Sum
 from lucid.ops.region import fused_when_hot
 from lucid.ops.statistics import count, norm
 
+Axes = tuple[int, ...]
 
-def moments(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any, Any]:
+
+def moments(x: Any, axes: Axes) -> tuple[Any, Any, Any]:
     """x less its mean, the mean and the variance (of all, not of a sample), with axes of size 1."""
     n = float(max(count(x.shape, axes), 1))
     total, widened = Sum(axes), Reshape(with_ones(x.shape, axes))
@@ -104,12 +107,11 @@ def batch_norm(
     if x.numel() and count(x.shape, axes) < 2:
         facts = f"input of shape {x.shape} has one value a channel; training takes more"
         raise ShapeError(f"{name}: {facts}{at_line()}")
-    centred, batch_mean, batch_var = moments(widened(x), axes)
     if x.numel():
-        follow(name, mean, batch_mean.reshape(shape), momentum)
         n = count(x.shape, axes)
-        follow(name, var, batch_var.reshape(shape), momentum, n / (n - 1))
-    return affine(cast(centred * rsqrt(batch_var + eps), x.dtype), weight, bias, ones)
+        follow(name, mean, mean_of, x, axes, shape, momentum)
+        follow(name, var, variance_of, x, axes, shape, momentum, n / (n - 1))
+    return standardised(x, axes, eps, weight, bias, ones)
 
 
 @fused_when_hot
@@ -118,15 +120,43 @@ def scaled(x: Any, mean: Any, var: Any, eps: float, ones: tuple[int, ...]) -> An
     return (x - mean.reshape(ones)) * rsqrt(var + eps).reshape(ones)
 
 
-def follow(name: str, running: Any, now: Any, momentum: Any, factor: float = 1.0) -> None:
-    """Move a running statistic towards what it is now, in place and unrecorded."""
+@fused_when_hot
+def standardised(x: Any, axes: Axes, eps: float, weight: Any, bias: Any, shape: Axes) -> Any:
+    """`x` less its mean over its standard deviation, along some axes, scaled and shifted."""
+    centred, _, var = moments(widened(x), axes)
+    return affine(cast(centred * rsqrt(var + eps), x.dtype), weight, bias, shape)
+
+
+@fused_when_hot
+def mean_of(x: Any, axes: Axes, shape: Axes) -> Any:
+    return moments(widened(x), axes)[1].reshape(shape)
+
+
+@fused_when_hot
+def variance_of(x: Any, axes: Axes, shape: Axes) -> Any:
+    return moments(widened(x), axes)[2].reshape(shape)
+
+
+def follow(
+    name: str, running: Any, statistic: Any, x: Any, axes: Axes, shape: Axes, momentum: Any,
+    factor: float = 1.0,
+) -> None:  # fmt: skip
+    """Move a running statistic towards what it is now, in place and unrecorded.
+
+    Of statistics of several examples (the first axis of `shape`) the mean counts.
+    """
     if running is None or momentum is None:
         return
+    if local.maps and x.value is None and running.value is not None:
+        facts = "the running statistics are shared by the examples of vmap, and cannot follow each"
+        raise GraphError(f"{name}: {facts}; call eval() first, or give none{at_line()}")
     if not hasattr(momentum, "shape"):
         momentum = number(name, momentum, "momentum")
     with no_grad():
-        now = now.detach() if factor == 1 else now.detach() * factor
-        running.add_((now - running) * momentum)
+        now = statistic(x, axes, shape)
+        if now.ndim > 1:
+            now = now.mean(0)
+        running.add_(((now if factor == 1 else now * factor) - running) * momentum)
 
 
 @explained
@@ -161,11 +191,10 @@ def instance_norm(
     if x.numel() and n < 2:
         facts = f"input of shape {x.shape} has one value a channel and example; it takes more"
         raise ShapeError(f"{name}: {facts}{at_line()}")
-    centred, own_mean, own_var = moments(widened(x), axes)
     if x.numel():
-        follow(name, mean, own_mean.reshape(x.shape[:2]).mean(0), momentum)
-        follow(name, var, own_var.reshape(x.shape[:2]).mean(0), momentum, n / (n - 1))
-    return affine(cast(centred * rsqrt(own_var + eps), x.dtype), weight, bias, ones)
+        follow(name, mean, mean_of, x, axes, x.shape[:2], momentum)
+        follow(name, var, variance_of, x, axes, x.shape[:2], momentum, n / (n - 1))
+    return standardised(x, axes, eps, weight, bias, ones)
 
 
 def last_axes(name: str, x: Any, normalized_shape: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:

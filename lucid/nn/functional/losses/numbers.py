@@ -21,6 +21,7 @@ from lucid.ops.arithmetic import abs
 from lucid.ops.conditional import where
 from lucid.ops.exponential import exp, log
 from lucid.ops.halves import in_float32
+from lucid.ops.region import fused_when_hot
 
 
 def weighted(name: str, loss: Any, weight: Any, reduction: str) -> Any:
@@ -35,6 +36,7 @@ def weighted(name: str, loss: Any, weight: Any, reduction: str) -> Any:
 
 @explained
 @in_float32
+@fused_when_hot
 def mse_loss(
     input: Any,
     target: Any,
@@ -56,6 +58,7 @@ def mse_loss(
 
 
 @explained
+@fused_when_hot
 def l1_loss(
     input: Any,
     target: Any,
@@ -71,6 +74,7 @@ def l1_loss(
 
 
 @explained
+@fused_when_hot
 def smooth_l1_loss(
     input: Any,
     target: Any,
@@ -93,6 +97,7 @@ def smooth_l1_loss(
 
 
 @explained
+@fused_when_hot
 def huber_loss(
     input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
 ) -> Any:

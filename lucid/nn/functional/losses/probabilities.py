@@ -19,6 +19,7 @@ from lucid.nn.functional.arguments import (
 from lucid.ops.arguments import explained
 from lucid.ops.conditional import clamp, where
 from lucid.ops.exponential import exp, log, log1p
+from lucid.ops.region import fused_when_hot
 
 
 @explained
@@ -45,6 +46,7 @@ def binary_cross_entropy(
 
 
 @explained
+@fused_when_hot
 def binary_cross_entropy_with_logits(
     input: Any,
     target: Any,
@@ -86,6 +88,7 @@ def of_logits(x: Any, t: Any, positive: Any = None) -> Any:
 
 
 @explained
+@fused_when_hot
 def kl_div(
     input: Any,
     target: Any,
