@@ -95,12 +95,36 @@ def facts(m: Any, name: str, params: Any, others: Any, value: Any) -> dict[str, 
     return {**{k: x.detach().numpy() for k, x in found.items()}, **slopes}
 
 
+TRANSFORMS: list[tuple[str, tuple[Any, ...], Any]] = [
+    ("StickBreakingTransform", (), X),
+    ("CorrCholeskyTransform", (), X),
+    ("ReshapeTransform", ((3,), (3, 1)), X),
+    ("SoftmaxTransform", (), X),
+    ("AbsTransform", (), X),
+    ("LowerCholeskyTransform", (), MATRIX),
+    ("PositiveDefiniteTransform", (), MATRIX),
+]
+
+
+def images(m: Any, name: str, args: Any, value: Any) -> dict[str, np.ndarray]:
+    """What a library says of a transform at a value."""
+    transform, x = getattr(m.distributions, name)(*args), m.tensor(value)
+    y = transform(x)
+    found = {"y": y, "back": transform.inv(y)}
+    try:
+        found["slope"] = transform.log_abs_det_jacobian(x, y)
+    except (NotImplementedError, lucid.errors.LucidError):
+        pass
+    return {what: z.numpy() for what, z in found.items()}
+
+
 def main() -> int:
     torch.set_default_dtype(torch.float64)  # of numbers that some distributions make themselves
     agree, differ = 0, []
-    for case in CASES:
+    cases = [*[(facts, case) for case in CASES], *[(images, case) for case in TRANSFORMS]]
+    for look, case in cases:
         try:
-            theirs, mine = facts(torch, *case), facts(lucid, *case)
+            theirs, mine = look(torch, *case), look(lucid, *case)
             rtol = ROUGH.get(case[0], 1e-7)
             for what in theirs.keys() & mine.keys():
                 if (case[0], what) in WRONG:

@@ -20,7 +20,7 @@ from lucid.distributions.distribution import (
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.ops.conditional import clamp, where
-from lucid.ops.creation import arange, full_like
+from lucid.ops.creation import arange, eye, full_like
 from lucid.ops.exponential import exp, log, log1p, sigmoid
 from lucid.ops.extrema import argmax
 from lucid.ops.logarithms import xlogy
@@ -82,6 +82,10 @@ class Bernoulli(TwoForms):
         yes, no = self.log_chances()
         return inside((x == 0) | (x == 1), times(x, yes) + times(1 - x, no))
 
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """0 and 1."""
+        return self.enumerated(arange(2, dtype=self.p.dtype), expand)
+
     def entropy(self) -> Any:
         yes, no = self.log_chances()
         return -times(self.p, yes) - times(1 - self.p, no)
@@ -125,6 +129,13 @@ class Binomial(TwoForms):
         yes, no = self.log_chances()
         ways = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
         return inside((value == k) & (k == floor(k)), ways + times(k, yes) + times(n - k, no))
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """From 0 to the number of trials, which is the same in the whole batch."""
+        total = int(self.total_count.max().item())
+        if total != self.total_count.min().item():
+            raise self.lacks("support: the numbers of trials differ, and so a common")
+        return self.enumerated(arange(1 + total, dtype=self.p.dtype), expand)
 
     @property
     def mean(self) -> Any:
@@ -243,6 +254,10 @@ class Categorical(Distribution):
             index = index.expand((*logits.shape[:-1], 1))
         return squeeze(gather(logits, -1, index), -1)
 
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """All indices."""
+        return self.enumerated(arange(self.num_events), expand)
+
     def entropy(self) -> Any:
         return -times(self.probs, self.logits).sum(-1)
 
@@ -282,6 +297,10 @@ class OneHotCategorical(Categorical):
 
     def log_prob(self, value: Any) -> Any:
         return times(tensor_like(value, self.logits), self.logits).sum(-1)
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """All categories."""
+        return self.enumerated(eye(self.num_events, dtype=self.logits.dtype), expand)
 
     @property
     def mean(self) -> Any:
@@ -331,6 +350,9 @@ class Multinomial(OneHotCategorical):
 
     def entropy(self) -> Any:
         raise self.lacks("entropy")
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        raise self.lacks("short list of values")
 
     @property
     def mean(self) -> Any:

@@ -107,6 +107,23 @@ class Distribution:
             )
         return self.draw(self.shape(sample_shape), generator)
 
+    @property
+    def support(self) -> Any:
+        """The constraint that all draws satisfy."""
+        from lucid.distributions.supports import support_of
+
+        return support_of(self)
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """All values of a discrete distribution, in a new first axis."""
+        raise self.lacks("finite support")
+
+    def enumerated(self, values: Any, expand: bool) -> Any:
+        """Values in a new first axis before the batch, repeated along it if wanted."""
+        rest = values.shape[1:]
+        values = values.reshape((values.shape[0], *[1] * len(self.batch_shape), *rest))
+        return values.expand((values.shape[0], *self.batch_shape, *rest)) if expand else values
+
     # Densities and moments
 
     def lacks(self, what: str) -> LucidError:

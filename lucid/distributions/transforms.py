@@ -8,6 +8,7 @@ from typing import Any
 
 from lucid.distributions.continuous import Normal
 from lucid.distributions.distribution import Distribution, inside, softplus, tensor_like
+from lucid.distributions.joint import Independent
 from lucid.ops.arithmetic import abs
 from lucid.ops.conditional import where
 from lucid.ops.exponential import exp, expm1, log, sigmoid
@@ -16,10 +17,34 @@ from lucid.ops.promote import as_tensor
 from lucid.ops.trigonometric import atanh, tanh
 
 
+def sum_rightmost(x: Any, n: int) -> Any:
+    """The sum over the last `n` axes."""
+    return x.sum(tuple(range(-n, 0))) if n else x
+
+
+def all_rightmost(x: Any, n: int) -> Any:
+    """Whether all hold along the last `n` axes."""
+    return x.all(tuple(range(-n, 0))) if n else x
+
+
+def or_harmless(fits: Any, y: Any) -> Any:
+    """`y`, and a number that every transform reaches where it does not fit."""
+    return where(fits.reshape(fits.shape + (1,) * (y.ndim - fits.ndim)), y, 0.5)
+
+
 class Transform:
-    """A monotone function of one number with its inverse; `sign` is -1 where it falls."""
+    """A monotone function of one number with its inverse; `sign` is -1 where it falls.
+
+    event_dim, codomain_dim    of how many last axes its arguments and results are one event
+    """
 
     sign: Any = 1.0
+    event_dim: int = 0
+    codomain_dim: int = 0
+
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of y for that of x."""
+        return shape
 
     def __call__(self, x: Any) -> Any:
         """y for x."""
@@ -30,11 +55,11 @@ class Transform:
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """log |dy/dx|."""
+        """log |dy/dx| of every event."""
         raise NotImplementedError
 
     def reaches(self, y: Any) -> Any:
-        """Whether y is the image of some x."""
+        """Whether y is the image of some x: of every number, or of every event."""
         return y == y
 
     def __repr__(self) -> str:
@@ -155,6 +180,19 @@ class ComposeTransform(Transform):
 
     def __init__(self, parts: Sequence[Transform]) -> None:
         self.parts = list(parts)
+        self.codomain_dim = 0
+        for part in self.parts:
+            gained = part.codomain_dim - part.event_dim
+            self.codomain_dim = max(self.codomain_dim + gained, part.codomain_dim)
+        self.event_dim = self.codomain_dim
+        for part in reversed(self.parts):
+            lost = part.event_dim - part.codomain_dim
+            self.event_dim = max(self.event_dim + lost, part.event_dim)
+
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        for part in self.parts:
+            shape = part.forward_shape(shape)
+        return shape
 
     @property
     def sign(self) -> Any:  # type: ignore[override]
@@ -175,19 +213,24 @@ class ComposeTransform(Transform):
         return y
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        total: Any = x * 0.0
+        total: Any = sum_rightmost(x * 0.0, self.event_dim)
+        events = self.event_dim
         for part in self.parts:
             image = part(x)
-            total = total + part.log_abs_det_jacobian(x, image)
+            slope = part.log_abs_det_jacobian(x, image)
+            total = total + sum_rightmost(slope, events - part.event_dim)
+            events += part.codomain_dim - part.event_dim
             x = image
         return total
 
     def reaches(self, y: Any) -> Any:
-        found = y == y
+        events = self.codomain_dim
+        found = all_rightmost(y == y, events)
         for part in reversed(self.parts):
             fits = part.reaches(y)
-            found = found & fits
-            y = part.inv(where(fits, y, 0.5))
+            found = found & all_rightmost(fits, events - (y.ndim - fits.ndim))
+            y = part.inv(or_harmless(fits, y))
+            events += part.event_dim - part.codomain_dim
         return found
 
 
@@ -198,25 +241,29 @@ class TransformedDistribution(Distribution):
         self, base_distribution: Any, transforms: Any, validate_args: bool | None = None
     ) -> None:
         parts = [transforms] if isinstance(transforms, Transform) else list(transforms)
-        self.base_dist, self.transforms = base_distribution, parts
-        self.whole = ComposeTransform(parts)
-        super().__init__(
-            base_distribution.batch_shape, base_distribution.event_shape, validate_args
-        )
-        self.has_rsample = base_distribution.has_rsample
+        self.whole, base = ComposeTransform(parts), base_distribution
+        missing = self.whole.event_dim - len(base.event_shape)
+        base = Independent(base, missing) if missing > 0 else base
+        self.base_dist, self.transforms = base, parts
+        shape = self.whole.forward_shape(base.batch_shape + base.event_shape)
+        cut = len(shape) - (self.whole.codomain_dim + max(-missing, 0))
+        super().__init__(shape[:cut], shape[cut:], validate_args)
+        self.has_rsample = base.has_rsample
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        return self.whole(self.base_dist.draw(shape, generator))
+        base = self.base_dist
+        outer = shape[: len(shape) - len(self.batch_shape) - len(self.event_shape)]
+        return self.whole(base.draw(outer + base.batch_shape + base.event_shape, generator))
 
     def log_prob(self, value: Any) -> Any:
         y = tensor_like(value, as_tensor(0.0))
         fits = self.whole.reaches(y)
-        y = where(fits, y, 0.5)
+        y = or_harmless(fits, y)
         x = self.whole.inv(y)
         slope = self.whole.log_abs_det_jacobian(x, y)
-        events = tuple(range(-len(self.event_shape), 0))
-        slope = slope.sum(events) if events else slope
-        return inside(fits.all(events) if events else fits, self.base_dist.log_prob(x) - slope)
+        slope = sum_rightmost(slope, len(self.base_dist.event_shape) - self.whole.event_dim)
+        fits = all_rightmost(fits, len(self.event_shape) - self.whole.codomain_dim)
+        return inside(fits, self.base_dist.log_prob(x) - slope)
 
     def cdf(self, value: Any) -> Any:
         below = self.base_dist.cdf(self.whole.inv(tensor_like(value, as_tensor(0.0))))
