@@ -118,8 +118,16 @@ class Sequential(Numbered):
 
     def append(self, member: Any) -> Any:
         """Add a module at the end."""
-        self.register_module(str(len(self)), a_module(self, member))
+        number = len(self)
+        while str(number) in self._modules:  # a part of another Sequential has its numbers
+            number += 1
+        self.register_module(str(number), a_module(self, member))
         return self
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return type(self)(dict(list(self._modules.items())[index]))
+        return super().__getitem__(index)
 
     def _key(self, index: int) -> str:
         return list(self._modules)[int(super()._key(index))]
@@ -127,10 +135,28 @@ class Sequential(Numbered):
     def _some(self, members: list[Any]) -> Any:
         return type(self)(*members)
 
+    def __mul__(self, times: int) -> Any:
+        return self._some(list(self) * check_times(self, times))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times: int) -> Any:
+        self._renumber(list(self) * check_times(self, times))
+        return self
+
     def forward(self, input: Any) -> Any:
         for module in self._modules.values():
             input = module(input)
         return input
+
+
+def check_times(owner: Module, times: Any) -> int:
+    if not isinstance(times, int) or isinstance(times, bool) or times < 1:
+        raise ModuleError(
+            f"{type(owner).__name__}: it is repeated a positive number of times, not "
+            f"{times!r}{at_line()}"
+        )
+    return times
 
 
 class ModuleList(Numbered):
@@ -159,6 +185,9 @@ class ParameterList(Numbered):
         """Add a parameter at the end."""
         setattr(self, str(len(self)), a_parameter(member))
         return self
+
+    def __setitem__(self, index: int, member: Any) -> None:
+        setattr(self, self._key(index), a_parameter(member))
 
     def extra_repr(self) -> str:
         return "\n".join(f"({i}): {describe(p)}" for i, p in enumerate(self))
@@ -244,6 +273,41 @@ class ParameterDict(Named):
 
     def __setitem__(self, name: str, member: Any) -> None:
         self.register_parameter(name, a_parameter(member))
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The parameter with this name, or `default`."""
+        return self[name] if name in self else default
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        """The parameter with this name, which is `default` where there was none."""
+        if name not in self:
+            self[name] = default
+        return self[name]
+
+    def popitem(self) -> tuple[str, Any]:
+        """Take the last parameter out, with its name."""
+        if not len(self):
+            raise ModuleError(f"ParameterDict: it is empty{at_line()}")
+        name = list(self)[-1]
+        return name, self.pop(name)
+
+    def copy(self) -> ParameterDict:
+        """Another dictionary with the same parameters."""
+        return ParameterDict(dict(self.items()))
+
+    def fromkeys(self, names: Iterable[str], default: Any = None) -> ParameterDict:
+        """A dictionary with one value for all names."""
+        return ParameterDict(dict.fromkeys(names, default))
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(list(self))
+
+    def __or__(self, other: Any) -> ParameterDict:
+        return ParameterDict({**dict(self.items()), **dict(other.items())})
+
+    def __ior__(self, other: Any) -> ParameterDict:
+        self.update(other)
+        return self
 
     def extra_repr(self) -> str:
         return "\n".join(f"({name}): {describe(p)}" for name, p in self.items())

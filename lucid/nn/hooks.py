@@ -17,6 +17,7 @@ class Hooks:
 
     def __init__(self) -> None:
         self.by_kind: dict[str, dict[int, Any]] = {kind: {} for kind in (*KINDS, *OF_STATE)}
+        self.always: set[int] = set()
 
     @property
     def any(self) -> bool:
@@ -24,10 +25,17 @@ class Hooks:
         return any([self.by_kind[kind] for kind in KINDS])
 
     def add(
-        self, kind: str, hook: Any, prepend: bool = False, with_kwargs: bool = False
+        self,
+        kind: str,
+        hook: Any,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always: bool = False,
     ) -> HookHandle:
         hooks = self.by_kind[kind]
         handle = HookHandle(hooks, (hook, with_kwargs))
+        if always:
+            self.always.add(handle.number)
         if prepend:
             rest = {number: hooks.pop(number) for number in [*hooks][:-1]}
             hooks.update(rest)
@@ -43,11 +51,27 @@ class Hooks:
     def __deepcopy__(self, memo: Any) -> Hooks:
         made = Hooks()
         made.by_kind = {kind: dict(hooks) for kind, hooks in self.by_kind.items()}
+        made.always = set(self.always)
         return made
 
 
 def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The forward of a module that has hooks."""
+    if not module._hooks.always:
+        return called(module, args, kwargs, set())
+    seen: set[int] = set()
+    try:
+        return called(module, args, kwargs, seen)
+    except Exception:
+        for number, (hook, with_kwargs) in list(module._hooks.by_kind["after"].items()):
+            if number in module._hooks.always and number not in seen:
+                hook(module, args, kwargs, None) if with_kwargs else hook(module, args, None)
+        raise
+
+
+def called(
+    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], seen: set[int]
+) -> Any:
     for hook, with_kwargs in module._hooks.of("before"):
         if with_kwargs:
             given = hook(module, args, kwargs)
@@ -60,7 +84,8 @@ def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if watch is not None:
         args = watch.arguments(args)
     output = module.forward(*args, **kwargs)
-    for hook, with_kwargs in module._hooks.of("after"):
+    for number, (hook, with_kwargs) in list(module._hooks.by_kind["after"].items()):
+        seen.add(number)
         given = hook(module, args, kwargs, output) if with_kwargs else hook(module, args, output)
         output = output if given is None else given
     return output if watch is None else watch.output(output)

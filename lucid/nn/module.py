@@ -196,9 +196,10 @@ class Module(State):
                 path = f"{prefix}.{name}" if prefix else name
                 yield from module.named_modules(memo, path, remove_duplicate)
 
-    def modules(self) -> Iterator[Module]:
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """This module and all inside."""
-        return (module for _, module in self.named_modules())
+        named = self.named_modules(remove_duplicate=remove_duplicate)
+        return (module for _, module in named)
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """The modules directly inside, with their names."""
@@ -289,6 +290,8 @@ class Module(State):
 
     def train(self: M, mode: bool = True) -> M:
         """Switch this module and all inside to training."""
+        if not isinstance(mode, bool):
+            raise ModuleError(f"train: mode is True or False, not {mode!r}{at_line()}")
         for module in self.modules():
             module.training = mode
         return self
@@ -367,10 +370,18 @@ class Module(State):
         return self._hooks.add("before", hook, prepend, with_kwargs)
 
     def register_forward_hook(
-        self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False
+        self,
+        hook: Any,
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
     ) -> HookHandle:
-        """Call `hook(module, args, output)` after forward; what it returns replaces the output."""
-        return self._hooks.add("after", hook, prepend, with_kwargs)
+        """Call `hook(module, args, output)` after forward; what it returns replaces the output.
+
+        always_call    also after a forward that raised, with None as output
+        """
+        return self._hooks.add("after", hook, prepend, with_kwargs, always_call)
 
     def register_full_backward_pre_hook(self, hook: Any, prepend: bool = False) -> HookHandle:
         """Call `hook(module, grad_output)` in backward; what it returns replaces the gradients."""

@@ -27,11 +27,16 @@ class Incompatible(NamedTuple):
 class State:
     """What a Module says about its state; `self` is always a Module."""
 
-    def state_dict(self: Any, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
-        """All parameters and persistent buffers by name, detached but in the same memory."""
-        state: dict[str, Any] = OrderedDict()
-        path = prefix.rstrip(".")
-        collect(self, state, f"{path}." if path else "", keep_vars)
+    def state_dict(
+        self: Any, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Any]:
+        """All parameters and persistent buffers by name, detached but in the same memory.
+
+        destination    a dictionary to which they are added
+        prefix         stands before every name, and ends with a dot where there shall be one
+        """
+        state: dict[str, Any] = OrderedDict() if destination is None else destination
+        collect(self, state, prefix, keep_vars)
         return state
 
     def load_state_dict(

@@ -63,3 +63,13 @@ def test_the_inputs_of_a_loss_may_be_named():
         lucid.zeros(1, 2), target=lucid.tensor([0])
     ).item() == pytest.approx(0.6931472)
     assert nn.Bilinear(2, 2, 1)(input1=X, input2=X).shape == (1,)
+
+
+@pytest.mark.parametrize(
+    "make", [nn.BatchNorm1d, lambda n, **kw: nn.InstanceNorm1d(n, affine=True, **kw),
+             lambda n, **kw: nn.GroupNorm(1, n, **kw), nn.LayerNorm]
+)  # fmt: skip
+def test_norms_may_have_a_factor_without_a_summand(make):
+    layer = make(4, bias=False)
+    assert [name for name, _ in layer.named_parameters()] == ["weight"]
+    assert layer(lucid.randn(2, 4, 4)).shape == (2, 4, 4)

@@ -424,3 +424,67 @@ def test_the_repr_shows_what_is_inside():
         "Sequential(\n  (0): Linear(in_features=1, out_features=2, bias=True)\n"
         "  (1): Sequential(\n    (0): ReLU()\n  )\n)"
     )
+
+
+def test_a_part_of_a_sequential_keeps_its_names():
+    net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+    part = net[1:]
+    assert list(part.state_dict()) == ["2.weight", "2.bias"] and part[1] is net[2]
+    part.append(nn.Tanh())
+    assert len(part) == 3 and part(lucid.ones(3)).shape == (1,)
+
+
+def test_a_sequential_can_be_repeated():
+    net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    assert len(net * 2) == len(2 * net) == 4 and len(list((net * 2).parameters())) == 2
+    net *= 3
+    assert len(net) == 6
+    with pytest.raises(ModuleError, match="positive number of times"):
+        net * 0
+
+
+def test_a_parameter_dict_is_used_as_a_dictionary():
+    params = nn.ParameterDict({"a": lucid.ones(2), "b": lucid.zeros(1)})
+    assert params.get("a") is params["a"] and params.get("z") is None
+    assert isinstance(params.setdefault("c", lucid.ones(3)), nn.Parameter)
+    assert list(reversed(params)) == ["c", "b", "a"] and params.popitem()[0] == "c"
+    assert list(params | {"d": lucid.ones(1)}) == ["a", "b", "d"]
+    assert params.copy()["a"] is params["a"]
+    params |= {"e": lucid.ones(1)}
+    assert [name for name, _ in params.named_parameters()] == ["a", "b", "e"]
+    assert list(params.fromkeys(["x", "y"], lucid.ones(1))) == ["x", "y"]
+
+
+def test_a_member_of_a_parameter_list_that_is_exchanged_is_a_parameter():
+    params = nn.ParameterList([lucid.ones(2)])
+    params[0] = lucid.zeros(3)
+    assert isinstance(params[0], nn.Parameter) and params[0].shape == (3,)
+
+
+def test_a_hook_that_is_always_called_is_called_when_forward_raises():
+    class Fails(nn.Module):
+        def forward(self, x):
+            raise ValueError("no")
+
+    module, seen = Fails(), []
+    always = lambda m, args, out: seen.append(("always", out))  # noqa: E731
+    module.register_forward_hook(always, always_call=True)
+    module.register_forward_hook(lambda m, args, out: seen.append(("else", out)))
+    with pytest.raises(ValueError, match="no"):
+        module(1)
+    assert seen == [("always", None)]
+
+
+def test_a_state_is_added_to_a_dictionary_under_a_prefix():
+    found = {"epoch": 3}
+    assert nn.Linear(2, 1).state_dict(destination=found, prefix="net.") is found
+    assert list(found) == ["epoch", "net.weight", "net.bias"]
+    assert list(nn.Linear(2, 1).state_dict(prefix="a_")) == ["a_weight", "a_bias"]
+
+
+def test_modules_may_come_as_often_as_they_stand_there():
+    layer = nn.Linear(1, 1)
+    net = nn.Sequential(layer, layer)
+    assert len(list(net.modules())) == 2 and len(list(net.modules(remove_duplicate=False))) == 3
+    with pytest.raises(ModuleError, match="mode is True or False"):
+        net.train("yes")

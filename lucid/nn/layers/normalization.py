@@ -52,11 +52,12 @@ class RunningNorm(Module):
         is_affine: bool,
         track_running_stats: bool,
         dtype: Any,
+        is_shifted: bool,
     ) -> None:
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = is_affine, track_running_stats
-        add_affine(self, (num_features,), is_affine, is_affine, dtype)
+        add_affine(self, (num_features,), is_affine, is_affine and is_shifted, dtype)
         tracked = track_running_stats
         self.register_buffer("running_mean", zeros(num_features, dtype=dtype) if tracked else None)
         self.register_buffer("running_var", ones(num_features, dtype=dtype) if tracked else None)
@@ -118,8 +119,10 @@ class BatchNorm(RunningNorm):
         affine: bool = True,
         track_running_stats: bool = True,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype, bias)
 
     def forward(self, input: Any) -> Any:
         self.check(input)
@@ -166,8 +169,10 @@ class InstanceNorm(RunningNorm):
         affine: bool = False,
         track_running_stats: bool = False,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype, bias)
 
     def forward(self, input: Any) -> Any:
         self.check(input)
@@ -270,6 +275,8 @@ class GroupNorm(Module):
         eps: float = 1e-5,
         affine: bool = True,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         if num_channels % num_groups:
@@ -278,7 +285,7 @@ class GroupNorm(Module):
             )
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self.affine = affine
-        add_affine(self, (num_channels,), affine, affine, dtype)
+        add_affine(self, (num_channels,), affine, affine and bias, dtype)
 
     def reset_parameters(self) -> None:
         """Give parameters their initial values."""
