@@ -2,18 +2,24 @@
 
 On a terminal one line is rewritten, in a notebook one output is updated, and elsewhere (a file, a
 pipe) a plain line is printed now and then. A tensor that is shown is looked at only when a line is
-drawn, a few times a second, so that a loop does not wait for its numbers.
+drawn, a few times a second, so that a loop does not wait for its numbers. A line that cannot be
+shown, because a stream is closed or a reader has gone, is not: the loop goes on.
 """
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 import time
+import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
-BAR = 20
+from lucid.errors import ArgumentError
+from lucid.ir.source import at_line
+
+BAR, FULL, EMPTY = 20, "━", "╌"
 PAUSE = {"terminal": 0.1, "notebook": 0.25, "plain": 5.0}
 
 
@@ -37,6 +43,8 @@ class Progress:
         clock: Any = time.perf_counter,
     ) -> None:
         self.items = range(items) if isinstance(items, int) else items
+        if not hasattr(self.items, "__iter__") and not hasattr(self.items, "__getitem__"):
+            raise ArgumentError(f"progress: there is no loop over {items!r}{at_line()}")
         self.title, self.file, self.clock = title, file or sys.stderr, clock
         self.total = total if total is not None else length_of(self.items)
         self.values: dict[str, Any] = {}
@@ -72,14 +80,17 @@ class Progress:
 
     def draw(self, now: float, last: bool = False) -> None:
         text = self.text(now, last)
-        if self.place == "terminal":
-            width = max(shutil.get_terminal_size().columns - 1, 20)
-            self.file.write("\r" + text[:width].ljust(width) + ("\n" if last else ""))
-        elif self.place == "notebook":
+        if self.place == "notebook":
             self.output = shown_in_notebook(text, self.output)
-        else:
-            self.file.write(text + "\n")
-        self.file.flush()
+        elif self.file is not None:
+            if self.place == "terminal":
+                width = max(shutil.get_terminal_size().columns - 1, 20)
+                text = "\r" + in_cells(text, width) + ("\n" if last else "")
+            else:
+                text += "\n"
+            with contextlib.suppress(OSError, ValueError):
+                self.file.write(text)
+                self.file.flush()
 
     def finish(self) -> None:
         self.draw(self.clock(), last=True)
@@ -90,7 +101,7 @@ class Progress:
         parts = [self.title] if self.title else []
         if self.total:
             if self.place != "plain" and not last:
-                parts.append(bar(self.done / self.total))
+                parts.append(bar(self.done / self.total, can_show(self.file, FULL + EMPTY)))
             parts.append(f"{self.done}/{self.total}")
         else:
             parts.append(str(self.done))
@@ -104,7 +115,7 @@ class Progress:
                 line += f"  {time_text(max(self.total - self.done, 0) / rate)} left"
         for name, value in self.values.items():
             line += f"  {name} {value_text(value)}"
-        return line
+        return "".join([c if c.isprintable() else " " for c in line])
 
 
 def progress(items: Iterable[Any] | int, title: str = "", **options: Any) -> Progress:
@@ -119,17 +130,20 @@ def length_of(items: Any) -> int | None:
         return None
 
 
-def place_of(file: TextIO) -> str:
+def place_of(file: TextIO | None) -> str:
     """Where the line is shown: "notebook", "terminal" or "plain"."""
     if in_notebook() and file is sys.stderr:
         return "notebook"
-    return "terminal" if hasattr(file, "isatty") and file.isatty() else "plain"
+    with contextlib.suppress(ValueError):  # a closed stream is no terminal
+        if file is not None and hasattr(file, "isatty") and file.isatty():
+            return "terminal"
+    return "plain"
 
 
 def in_notebook() -> bool:
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
-    return type(shell).__name__ == "ZMQInteractiveShell"
+    return any(cls.__name__ == "ZMQInteractiveShell" for cls in type(shell).__mro__)
 
 
 def shown_in_notebook(text: str, output: Any) -> Any:
@@ -144,9 +158,30 @@ def shown_in_notebook(text: str, output: Any) -> Any:
     return output
 
 
-def bar(share: float) -> str:
+def bar(share: float, in_lines: bool = True) -> str:
     full = round(min(max(share, 0.0), 1.0) * BAR)
-    return "━" * full + "╌" * (BAR - full)
+    return (FULL if in_lines else "#") * full + (EMPTY if in_lines else ".") * (BAR - full)
+
+
+def can_show(file: Any, text: str) -> bool:
+    """Has the encoding of a stream these characters?"""
+    try:
+        text.encode(getattr(file, "encoding", None) or "utf-8")
+    except (UnicodeError, LookupError):
+        return False
+    return True
+
+
+def in_cells(text: str, width: int) -> str:
+    """A text cut or filled to a number of cells of a terminal; some characters take two."""
+    kept, used = [], 0
+    for c in text:
+        cells = 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        if used + cells > width:
+            break
+        kept.append(c)
+        used += cells
+    return "".join(kept) + " " * (width - used)
 
 
 def rate_text(rate: float) -> str:

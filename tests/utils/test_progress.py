@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import sys
 
 import pytest
 
 import lucid
+from lucid.errors import ArgumentError
 from lucid.utils import Progress, progress
 from lucid.utils.progress import rate_text, time_text
 
@@ -74,3 +76,48 @@ def test_a_number_of_steps_is_a_loop():
 def test_times_and_rates_are_short():
     assert [time_text(s) for s in (2.34, 59, 61, 3725)] == ["2.3 s", "59 s", "1:01", "1:02:05"]
     assert [rate_text(r) for r in (0.512, 9.9, 1234.5)] == ["0.51/s", "9.9/s", "1,234/s"]
+
+
+def test_a_loop_goes_on_where_nothing_can_be_shown(monkeypatch):
+    closed = io.StringIO()
+    closed.close()
+    assert list(progress(range(3), file=closed)) == [0, 1, 2]
+    monkeypatch.setattr(sys, "stderr", None)
+    assert list(progress(range(3))) == [0, 1, 2]
+
+    class Gone(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    assert list(progress(range(3), file=Gone())) == [0, 1, 2]
+
+
+class EncodedTerminal(io.TextIOWrapper):
+    """A terminal of some encoding."""
+
+    def __init__(self, encoding):
+        super().__init__(io.BytesIO(), encoding=encoding, write_through=True)
+
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_without_lines_gets_another_bar():
+    file, clock = EncodedTerminal("ascii"), iter(range(100))
+    list(progress(range(3), "epoch", file=file, clock=lambda: next(clock)))
+    shown = file.buffer.getvalue().decode("ascii")
+    assert "epoch #######............. 1/3" in shown
+
+
+def test_a_line_is_one_line_and_fits_the_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "31")
+    file, clock = EncodedTerminal("utf-8"), iter(range(100))
+    for _ in (steps := progress(range(2), "学習\n", file=file, clock=lambda: next(clock))):
+        steps.show(note="a\nb" * 50)
+    lines = file.buffer.getvalue().decode("utf-8").removesuffix("\n").split("\r")[1:]
+    assert lines and all("\n" not in line and len(line) + 2 == 30 for line in lines)
+
+
+def test_what_is_no_loop_is_told():
+    with pytest.raises(ArgumentError, match=r"no loop over 5\.5"):
+        progress(5.5)
