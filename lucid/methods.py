@@ -51,6 +51,7 @@ from lucid.ops import (
     trigonometric,
 )
 from lucid.ops.softmax import log_softmax, softmax
+from lucid.reshaping import Reshaping
 
 
 class Elements(Traced):
@@ -378,7 +379,9 @@ class Summaries(Traced):
     cross = adding_products.cross
 
 
-class Methods(Elements, InPlace, Filling, Arrangement, Summaries, Later, Attributes, Casts):
+class Methods(
+    Elements, InPlace, Filling, Arrangement, Reshaping, Summaries, Later, Attributes, Casts
+):
     """All named methods of Tensor, by families."""
 
     __slots__ = ()
