@@ -24,7 +24,7 @@ from lucid.ir.tape import GRAD, TRACE, Node, Trace, leaf, next_serial
 from lucid.ir.tracing import function_name, input_names
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.control.loops import While
-from lucid.ops.control.scan import Scan
+from lucid.ops.control.scan import Scan, run_scan
 from lucid.ops.control.switch import Switch
 from lucid.ops.promote import as_tensor, cast
 
@@ -234,7 +234,7 @@ def scan(
     check_carry("scan", tree, [x.type for x in given], body, parts[0])
     graph = body.with_consts(len(given) + len(rows), body.captured, 0)
     op = Scan(graph, len(body.captured), len(given), steps, bool(reverse))
-    outs = bind(op, *body.captured, *given, *rows)
+    outs = run_scan(op, *body.captured, *given, *rows)
     n = len(given)
     return unflatten(tree, outs[:n]), unflatten(parts[1], outs[n:])
 

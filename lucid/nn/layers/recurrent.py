@@ -15,7 +15,6 @@ from typing import Any
 import lucid.nn.functional as F
 from lucid.control import trace_body
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ir.binding import bind
 from lucid.ir.graph import Graph
 from lucid.ir.pytree import flatten
 from lucid.ir.source import at_line
@@ -35,7 +34,7 @@ from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
 from lucid.nn.utils.rnn import PackedSequence, layout_of, packed_rows, padded
 from lucid.ops.conditional import where
-from lucid.ops.control.scan import Scan
+from lucid.ops.control.scan import Scan, run_scan
 from lucid.ops.creation import empty, zeros
 from lucid.ops.joining import cat, stack
 from lucid.ops.lookup import index_select
@@ -214,7 +213,7 @@ class Recurrent(Module):
         types += [Type(r.dtype, r.shape[1:]) for r in rows]
         graph = body(rule, given, tuple(types), inside is not None)
         op = Scan(graph, len(weights), len(first), x.shape[0], reverse)
-        outs = bind(op, *weights, *first, *rows)
+        outs = run_scan(op, *weights, *first, *rows)
         return outs[-1], outs[:-1]
 
     def extra_repr(self) -> str:

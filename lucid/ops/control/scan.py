@@ -10,6 +10,7 @@ no step changes is computed once, outside.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,14 +19,16 @@ from lucid.errors import ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.heat import single
+from lucid.ir.modes import local
 from lucid.ir.primitive import Primitive
-from lucid.ir.tape import wrap
+from lucid.ir.tape import GRAD, wrap
 from lucid.ir.tracing import replay
 from lucid.ir.types import Type
 from lucid.ops.control.subgraphs import (
     Differential,
     Writer,
     batched_graph,
+    differentiable,
     differential,
     hot_loop,
     over_examples,
@@ -167,15 +170,14 @@ class Scan(Primitive):
                 stacked.setdefault(var, y)
         missing = [var for var in read if var not in fixed and var not in stacked]
         if missing:
-            body = Graph(
-                self.body.name,
-                self.body.inputs,
-                self.body.equations,
-                (*self.body.outputs, *missing),
-            )
-            op = Scan(body, self.n_consts, self.n_carry, self.length, self.reverse)
-            stacked.update(zip(missing, bind(op, *operands)[len(ys) :]))
+            stacked.update(zip(missing, bind(self.stacking(missing), *operands)[len(ys) :]))
         return Saved(fixed, stacked)
+
+    def stacking(self, missing: Sequence[Var]) -> Scan:
+        """The same loop with values of its body as further results."""
+        g = self.body
+        body = Graph(g.name, g.inputs, g.equations, (*g.outputs, *missing))
+        return Scan(body, self.n_consts, self.n_carry, self.length, self.reverse)
 
     # Many examples
 
@@ -227,6 +229,27 @@ class Scan(Primitive):
         n_consts = sum(i < self.n_consts for i in inputs)
         op = Scan(graph, n_consts, len(carries), self.length, self.reverse)
         return op, inputs, outputs
+
+
+def run_scan(op: Scan, *operands: Any) -> tuple[Any, ...]:
+    """`bind(op, *operands)`; an eager run that `backward` may follow keeps what that will read."""
+    if not local.plain or not any([is_followed(x) for x in operands]):
+        return bind(op, *operands)  # type: ignore[no-any-return]
+    return bind(remembering(op), *operands)[: len(op.body.outputs)]  # type: ignore[no-any-return]
+
+
+def is_followed(x: Any) -> bool:
+    return x.value is not None and x.node is not None and x.node.flags == GRAD
+
+
+@lru_cache(maxsize=256)
+def remembering(op: Scan) -> Scan:
+    """The Scan with all that its derivative reads among its results."""
+    body, n = op.body, op.n_carry
+    d, _ = pulled_body(body, op.n_consts, n, [differentiable(y) or None for y in body.outputs])
+    c_in, _, x_in = op.parts(body.inputs)
+    at_hand = {*invariant(body, c_in), *x_in, *body.outputs[n:]}
+    return op.stacking([var for var in d.residuals if var not in at_hand])
 
 
 class Saved(NamedTuple):
