@@ -104,6 +104,7 @@ from lucid.nn.functional.losses.probabilities import (
     kl_div,
 )
 from lucid.nn.functional.losses.sequences import ctc_loss
+from lucid.nn.functional.multihead import multi_head_attention_forward
 from lucid.nn.functional.normalization import (
     batch_norm,
     group_norm,
@@ -233,6 +234,7 @@ __all__ = [
     "max_unpool3d",
     "mish",
     "mse_loss",
+    "multi_head_attention_forward",
     "multi_margin_loss",
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
