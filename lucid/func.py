@@ -221,7 +221,7 @@ def stop_gradient(x: Any) -> Any:
 
 def __getattr__(name: str) -> Any:
     """What belongs to modules is loaded when it is first used."""
-    if name in ("functional_call", "stack_module_state"):
+    if name in ("functional_call", "replace_all_batch_norm_modules_", "stack_module_state"):
         from lucid.nn import stateless
 
         return getattr(stateless, name)

@@ -312,3 +312,12 @@ class LogNormal(TransformedDistribution):
         return expm1(self.scale**2) * exp(2 * self.loc + self.scale**2)
 
     __repr__ = Distribution.__repr__
+
+
+def __getattr__(name: str) -> Any:
+    """Transforms of vectors and matrices are built on these."""
+    from lucid.distributions import event_transforms
+
+    if name.endswith("ransform") and hasattr(event_transforms, name):
+        return getattr(event_transforms, name)
+    raise AttributeError(f"module 'lucid.distributions.transforms' has no attribute {name!r}")

@@ -7,6 +7,7 @@ from typing import Any
 
 from lucid.errors import ModuleError
 from lucid.ir.source import at_line
+from lucid.nn.layers.normalization import BatchNorm
 from lucid.nn.module import Module
 from lucid.nn.structure import flatten
 from lucid.ops.joining import stack
@@ -93,3 +94,18 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[s
 
 def each_requires_grad(models: Sequence[Module], name: str) -> bool:
     return all(m.get_parameter(name).requires_grad for m in models)
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Let all batch norms inside keep no running statistics, so that `vmap` can go through them.
+
+    >>> import lucid
+    >>> net = lucid.nn.Sequential(lucid.nn.BatchNorm1d(2))
+    >>> dict(lucid.func.replace_all_batch_norm_modules_(net).named_buffers())
+    {}
+    """
+    for module in root.modules():
+        if isinstance(module, BatchNorm) and module.track_running_stats:
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

@@ -319,3 +319,34 @@ def test_bad_settings_are_refused():
         parametrizations.orthogonal(nn.Linear(2, 2), orthogonal_map="x")
     with pytest.raises(LucidError):
         parametrizations.spectral_norm(nn.Linear(2, 2), "nothing")
+
+
+def test_weights_are_fused_with_the_statistics_of_a_norm():
+    rng = np.random.default_rng(3)
+    w, b, mean, shift = rng.normal(size=(3, 4)), *rng.normal(size=(3, 3))
+    var, factor = rng.uniform(0.5, 2.0, (2, 3))
+    x = rng.normal(size=(5, 4))
+    expected = (x @ w.T + b - mean) / np.sqrt(var + 1e-3) * factor + shift
+    given = [lucid.tensor(v) for v in (w, b, mean, var)]
+    weight, bias = nn.utils.fuse_linear_bn_weights(
+        *given, 1e-3, lucid.tensor(factor), lucid.tensor(shift)
+    )
+    np.testing.assert_allclose(x @ weight.detach().numpy().T + bias.detach().numpy(), expected)
+    plain, none = nn.utils.fuse_conv_bn_weights(
+        lucid.tensor(w[..., None]), None, given[2], given[3], 1e-3, None, None
+    )
+    scale = 1 / np.sqrt(var + 1e-3)
+    np.testing.assert_allclose(plain.detach()[..., 0], w * scale[:, None])
+    np.testing.assert_allclose(none.detach(), -mean * scale)
+
+
+def test_vmap_goes_through_batch_norms_without_statistics():
+    net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    assert lucid.func.replace_all_batch_norm_modules_(net) is net
+    assert not dict(net.named_buffers()) and not net[1].track_running_stats
+    x = lucid.randn(4, 5, 2)
+    together = lucid.func.vmap(net)(x)
+    np.testing.assert_allclose(
+        together.detach(), np.stack([np.asarray(net(part).detach()) for part in x]), rtol=1e-4,
+        atol=1e-5,
+    )  # fmt: skip

@@ -12,7 +12,12 @@ from lucid.nn.utils.clipping import (
     parameters_to_vector,
     vector_to_parameters,
 )
-from lucid.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
+from lucid.nn.utils.fusion import (
+    fuse_conv_bn_eval,
+    fuse_conv_bn_weights,
+    fuse_linear_bn_eval,
+    fuse_linear_bn_weights,
+)
 from lucid.nn.utils.parametrizations import (
     remove_spectral_norm,
     remove_weight_norm,
@@ -22,7 +27,7 @@ from lucid.nn.utils.parametrizations import (
 
 __all__ = [
     "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "fuse_conv_bn_eval",
-    "fuse_linear_bn_eval", "get_total_norm",
+    "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights", "get_total_norm",
     "parameters_to_vector", "remove_spectral_norm", "remove_weight_norm", "spectral_norm",
     "vector_to_parameters", "weight_norm",
 ]  # fmt: skip

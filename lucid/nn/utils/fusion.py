@@ -22,16 +22,46 @@ def fuse(layer: Any, norm: Any, axis: int) -> Any:
             f"running statistics; call eval() first{at_line()}"
         )
     fused = copy.deepcopy(layer)
-    mean = norm.running_mean
-    weight = ones_like(mean) if norm.weight is None else norm.weight
-    shift = zeros_like(mean) if norm.bias is None else norm.bias
-    bias = zeros_like(mean) if layer.bias is None else layer.bias
-    with no_grad():
-        factor = weight * rsqrt(norm.running_var + norm.eps)
-        shape = [-1 if i == axis else 1 for i in range(layer.weight.ndim)]
-        fused.weight = Parameter(layer.weight * factor.reshape(shape), layer.weight.requires_grad)
-        fused.bias = Parameter((bias - mean) * factor + shift)
+    fused.weight, fused.bias = fused_weights(
+        layer.weight, layer.bias, norm.running_mean, norm.running_var, norm.eps, norm.weight,
+        norm.bias, axis,
+    )  # fmt: skip
     return fused
+
+
+def fused_weights(
+    weight: Any, bias: Any, mean: Any, var: Any, eps: float, factor: Any, shift: Any, axis: int
+) -> tuple[Parameter, Parameter]:
+    factor = ones_like(mean) if factor is None else factor
+    shift = zeros_like(mean) if shift is None else shift
+    wanted = True if bias is None else bias.requires_grad
+    bias = zeros_like(mean) if bias is None else bias
+    with no_grad():
+        factor = factor * rsqrt(var + eps)
+        shape = [-1 if i == axis else 1 for i in range(weight.ndim)]
+        fused = Parameter(weight * factor.reshape(shape), weight.requires_grad)
+        return fused, Parameter((bias - mean) * factor + shift, wanted)
+
+
+def fuse_conv_bn_weights(
+    conv_w: Any,
+    conv_b: Any,
+    bn_rm: Any,
+    bn_rv: Any,
+    bn_eps: float,
+    bn_w: Any,
+    bn_b: Any,
+    transpose: bool = False,
+) -> tuple[Parameter, Parameter]:
+    """Weight and bias of a convolution that does what a batch norm with these statistics did."""
+    return fused_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, int(transpose))
+
+
+def fuse_linear_bn_weights(
+    linear_w: Any, linear_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any
+) -> tuple[Parameter, Parameter]:
+    """Weight and bias of a linear layer that does what a batch norm with these statistics did."""
+    return fused_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 0)
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
