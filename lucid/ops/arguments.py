@@ -46,7 +46,7 @@ def placed(function: F) -> F:
     @functools.wraps(function)
     def call(*args: Any, device: Any = None, **kwargs: Any) -> Any:
         if device is not None:
-            check_device(function.__name__, device)
+            check_device(function.__qualname__.removesuffix(".__init__"), device)
         return function(*args, **kwargs)
 
     plain = inspect.signature(function)

@@ -73,3 +73,24 @@ def test_norms_may_have_a_factor_without_a_summand(make):
     layer = make(4, bias=False)
     assert [name for name, _ in layer.named_parameters()] == ["weight"]
     assert layer(lucid.randn(2, 4, 4)).shape == (2, 4, 4)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **kw: nn.Linear(2, 2, **kw),
+        lambda **kw: nn.LSTM(2, 2, **kw),
+        lambda **kw: nn.GRUCell(2, 2, **kw),
+        lambda **kw: nn.Conv2d(1, 1, 1, **kw),
+        lambda **kw: nn.BatchNorm1d(2, **kw),
+        lambda **kw: nn.Embedding(2, 2, **kw),
+        lambda **kw: nn.MultiheadAttention(2, 1, **kw),
+        lambda **kw: nn.TransformerEncoderLayer(2, 1, 4, **kw),
+        lambda **kw: nn.LazyLinear(2, **kw),
+        lambda **kw: nn.LazyBatchNorm1d(**kw),
+    ],
+)
+def test_layers_take_the_device_that_there_is(make):
+    assert make(device="cpu", dtype=lucid.float64) is not None
+    with pytest.raises(ArgumentError, match="device='cuda'"):
+        make(device="cuda")

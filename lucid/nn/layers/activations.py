@@ -8,6 +8,7 @@ import lucid.nn.functional as F
 from lucid.nn.layers.applied import REQUIRED, Applied
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
+from lucid.ops.arguments import placed
 from lucid.ops.creation import full
 
 
@@ -208,6 +209,7 @@ class RReLU(Module):
 class PReLU(Module):
     """x where it is positive, else x times a slope that is learned, one or one a channel."""
 
+    @placed
     def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: Any = None) -> None:
         super().__init__()
         self.num_parameters = num_parameters

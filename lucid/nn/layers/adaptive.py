@@ -18,6 +18,7 @@ from lucid.nn.containers import ModuleList, Sequential
 from lucid.nn.functional.arguments import integers, known_array
 from lucid.nn.layers.linear import Linear
 from lucid.nn.module import Module
+from lucid.ops.arguments import placed
 from lucid.ops.conditional import where
 from lucid.ops.joining import cat
 from lucid.ops.lookup import gather, index_add
@@ -45,6 +46,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     ((3,), Tensor([1., 1., 1.]))
     """
 
+    @placed
     def __init__(
         self,
         in_features: int,

@@ -11,6 +11,7 @@ from lucid.nn.functional.multihead import Attending
 from lucid.nn.layers.linear import Linear
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
+from lucid.ops.arguments import placed
 from lucid.ops.creation import empty
 
 
@@ -29,6 +30,7 @@ class MultiheadAttention(Module):
     ((3, 5, 8), (3, 5, 5))
     """
 
+    @placed
     def __init__(
         self,
         embed_dim: int,

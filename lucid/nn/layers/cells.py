@@ -11,6 +11,7 @@ from lucid.ir.source import at_line
 from lucid.nn import init
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
+from lucid.ops.arguments import placed
 from lucid.ops.creation import empty, zeros
 from lucid.ops.joining import chunk
 from lucid.ops.promote import as_tensor
@@ -94,6 +95,7 @@ class Cell(Module):
 
     rule: Any = TANH
 
+    @placed
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, dtype: Any = None
     ) -> None:
@@ -138,6 +140,7 @@ class Cell(Module):
 class RNNCell(Cell):
     """One step of an RNN: `h = cell(x, h)`."""
 
+    @placed
     def __init__(
         self,
         input_size: int,

@@ -11,6 +11,7 @@ from lucid.ir.source import at_line
 from lucid.nn import init
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
+from lucid.ops.arguments import placed
 from lucid.ops.creation import empty
 
 MODES = ("zeros", "reflect", "replicate", "circular")
@@ -89,6 +90,7 @@ class Convolving(Module):
 class Convolution(Convolving):
     """A convolution of images, sequences or volumes with learned windows."""
 
+    @placed
     def __init__(
         self,
         in_channels: int,
@@ -140,6 +142,7 @@ class TransposedConvolution(Convolving):
 
     transposed = True
 
+    @placed
     def __init__(
         self,
         in_channels: int,

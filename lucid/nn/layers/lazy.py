@@ -29,7 +29,7 @@ from lucid.nn.layers.normalization import (
 )
 from lucid.nn.module import Module
 from lucid.nn.uninitialized import Uninitialized, UninitializedBuffer, UninitializedParameter
-from lucid.ops.arguments import known_array
+from lucid.ops.arguments import known_array, placed
 from lucid.ops.promote import as_tensor
 
 
@@ -93,6 +93,7 @@ class LazyLinear(Lazy, Linear):
 
     becomes = Linear
 
+    @placed
     def __init__(self, out_features: int, bias: bool = True, dtype: Any = None) -> None:
         Module.__init__(self)
         self.in_features, self.out_features = 0, out_features

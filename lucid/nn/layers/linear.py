@@ -13,6 +13,7 @@ from lucid.nn import init
 from lucid.nn.layers.applied import Applied
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
+from lucid.ops.arguments import placed
 from lucid.ops.creation import empty
 from lucid.ops.shaping import flatten, unflatten
 
@@ -35,6 +36,7 @@ class Linear(Module):
     Linear(in_features=3, out_features=2, bias=True)
     """
 
+    @placed
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, dtype: Any = None
     ) -> None:
@@ -63,6 +65,7 @@ class Linear(Module):
 class Bilinear(Module):
     """x₁ᵀ A x₂ + b."""
 
+    @placed
     def __init__(
         self,
         in1_features: int,
@@ -145,6 +148,7 @@ class Table(Module):
 class Embedding(Table):
     """The rows of a table at integers."""
 
+    @placed
     def __init__(
         self,
         num_embeddings: int,
@@ -171,6 +175,7 @@ class Embedding(Table):
 class EmbeddingBag(Table):
     """Sums, means or maxima of rows of a table, a bag of them at a time."""
 
+    @placed
     def __init__(
         self,
         num_embeddings: int,

@@ -15,6 +15,7 @@ from lucid.mutation import is_argument
 from lucid.nn.layers.applied import REQUIRED, Applied
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
+from lucid.ops.arguments import placed
 from lucid.ops.creation import ones, zeros
 
 
@@ -111,6 +112,7 @@ class BatchNorm(RunningNorm):
     (Tensor([0.2]), Tensor([0.]))
     """
 
+    @placed
     def __init__(
         self,
         num_features: int,
@@ -161,6 +163,7 @@ class BatchNorm3d(BatchNorm):
 class InstanceNorm(RunningNorm):
     """Every channel of every example with mean 0 and variance 1."""
 
+    @placed
     def __init__(
         self,
         num_features: int,
@@ -209,6 +212,7 @@ class InstanceNorm3d(InstanceNorm):
 class LayerNorm(Module):
     """The last axes with mean 0 and variance 1, then scaled and shifted elementwise."""
 
+    @placed
     def __init__(
         self,
         normalized_shape: Any,
@@ -239,6 +243,7 @@ class LayerNorm(Module):
 class RMSNorm(Module):
     """The last axes divided by their root mean square, then scaled elementwise."""
 
+    @placed
     def __init__(
         self,
         normalized_shape: Any,
@@ -268,6 +273,7 @@ class RMSNorm(Module):
 class GroupNorm(Module):
     """Groups of channels of every example with mean 0 and variance 1, then scaled and shifted."""
 
+    @placed
     def __init__(
         self,
         num_groups: int,

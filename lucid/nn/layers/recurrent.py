@@ -33,6 +33,7 @@ from lucid.nn.layers.cells import (
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
 from lucid.nn.utils.rnn import PackedSequence, layout_of, packed_rows, padded
+from lucid.ops.arguments import placed
 from lucid.ops.conditional import where
 from lucid.ops.control.scan import Scan, run_scan
 from lucid.ops.creation import empty, zeros
@@ -61,6 +62,7 @@ class Recurrent(Module):
 
     rule: Any = TANH
 
+    @placed
     def __init__(
         self,
         input_size: int,
@@ -235,6 +237,7 @@ class RNN(Recurrent):
     every layer.
     """
 
+    @placed
     def __init__(
         self,
         input_size: int,
@@ -279,6 +282,7 @@ class GRU(Recurrent):
 
     rule = GATED
 
+    @placed
     def __init__(
         self,
         input_size: int,

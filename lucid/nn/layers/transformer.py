@@ -16,6 +16,7 @@ from lucid.nn.layers.dropout import Dropout
 from lucid.nn.layers.linear import Linear
 from lucid.nn.layers.normalization import LayerNorm
 from lucid.nn.module import Module
+from lucid.ops.arguments import placed
 from lucid.ops.conditional import where
 from lucid.ops.creation import arange
 from lucid.ops.promote import as_tensor, get_default_dtype
@@ -35,6 +36,7 @@ def activation_of(name: str, activation: Any) -> Any:
 class Block(Module):
     """What encoder and decoder layers share: residual parts, each with a norm before or after."""
 
+    @placed
     def __init__(
         self,
         d_model: int,
@@ -190,6 +192,7 @@ class TransformerDecoder(Module):
 class Transformer(Module):
     """An encoder of one sequence, and a decoder of another that attends to it."""
 
+    @placed
     def __init__(
         self,
         d_model: int = 512,
@@ -252,6 +255,7 @@ class Transformer(Module):
         )  # fmt: skip
 
     @staticmethod
+    @placed
     def generate_square_subsequent_mask(sz: int, dtype: Any = None) -> Any:
         """The mask with which a position sees itself and those before: 0 there, else -inf.
 
