@@ -19,10 +19,12 @@ from lucid.nn import hooks, structure
 from lucid.nn.parameter import Buffer, Parameter, recast
 from lucid.nn.state import State
 from lucid.nn.uninitialized import Uninitialized
+from lucid.ops.arguments import check_device, placed
 from lucid.tensor import HookHandle, Tensor
 
 M = TypeVar("M", bound="Module")
 REGISTERED = ("_parameters", "_buffers", "_modules")
+DEVICES = ("cpu", "cuda", "mps", "xpu", "meta")
 
 
 class Module(State):
@@ -318,12 +320,15 @@ class Module(State):
         fn(self)
         return self
 
-    def to(self: M, *args: Any, dtype: Any = None, **options: Any) -> M:
+    @placed
+    def to(self: M, *args: Any, dtype: Any = None, non_blocking: bool = False) -> M:
         """Convert floating parameters and buffers to a dtype, in place."""
         for arg in args:
             if isinstance(arg, Tensor):
                 dtype = arg.dtype
-            elif not (isinstance(arg, str) and arg == "cpu") and not isinstance(arg, bool):
+            elif isinstance(arg, str) and arg.partition(":")[0] in DEVICES:
+                check_device("to", arg)
+            elif arg is not None and not isinstance(arg, bool):
                 dtype = arg
         return self if dtype is None else self._convert(dtype_of(dtype))
 

@@ -94,3 +94,11 @@ def test_layers_take_the_device_that_there_is(make):
     assert make(device="cpu", dtype=lucid.float64) is not None
     with pytest.raises(ArgumentError, match="device='cuda'"):
         make(device="cuda")
+
+
+def test_a_module_goes_to_the_processor_and_nowhere_else():
+    layer = nn.Linear(2, 2)
+    assert layer.to("cpu").to(device="cpu").to("cpu", lucid.float64).weight.dtype == lucid.float64
+    for move in (lambda: layer.to("cuda:0"), lambda: layer.to(device="cuda")):
+        with pytest.raises(ArgumentError, match="the memory of the processor"):
+            move()
