@@ -27,6 +27,7 @@ class Later(Traced):
     cholesky_inverse = function_of("linalg.older", "cholesky_inverse")
     cholesky_solve = function_of("linalg", "cholesky_solve")
     det = function_of("linalg", "det")
+    geqrf = function_of("linalg.reflections", "geqrf")
     inverse = function_of("linalg", "inv")
     logdet = function_of("linalg", "logdet")
     lu = function_of("linalg.older", "lu")

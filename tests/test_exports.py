@@ -40,7 +40,7 @@ DTYPES = {
 DIFFERENT = {"detach", "polygamma", "where"}
 LOOKED_UP = {
     "as_strided", "as_strided_scatter", "bernoulli", "cholesky", "cholesky_inverse",
-    "cholesky_solve", "det", "hardshrink", "inverse",
+    "cholesky_solve", "det", "geqrf", "hardshrink", "inverse",
     "istft", "logdet", "lu", "lu_solve", "matrix_exp", "matrix_power", "multinomial", "orgqr",
     "ormqr", "pinverse", "prelu", "qr", "slogdet", "stft", "svd", "triangular_solve",
 }  # fmt: skip

@@ -290,3 +290,14 @@ def test_a_jitted_gradient_is_one_native_program(name, dtype, rng):
     tolerance = 1e-3 if dtype == "float32" else 1e-9
     size = np.abs(expected).max()
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * size)
+
+
+def test_a_packed_factorisation_gives_back_its_matrix():
+    A = lucid.tensor(np.random.default_rng(0).normal(size=(2, 5, 3)))
+    packed, tau = lucid.geqrf(A)
+    Q, R = lucid.linalg.householder_product(packed, tau), lucid.triu(packed[..., :3, :])
+    np.testing.assert_allclose(Q @ R, A, rtol=1e-12, atol=1e-12)
+    turned = lucid.ormqr(packed, tau, A, transpose=True)
+    np.testing.assert_allclose(turned[..., :3, :], R, atol=1e-12)
+    with pytest.raises(LinAlgError, match="no derivative; use linalg.qr"):
+        lucid.func.grad(lambda A: lucid.geqrf(A).a.sum())(A)

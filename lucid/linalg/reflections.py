@@ -7,17 +7,19 @@ matrix products and one triangular solve.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from lucid.errors import ShapeError
+from lucid.errors import LinAlgError, ShapeError
+from lucid.ir.binding import bind
 from lucid.ir.source import at_line
-from lucid.linalg.arguments import expanded, matrix, outer_shape
+from lucid.linalg.arguments import expanded, is_tracked, matrix, outer_shape
 from lucid.linalg.solving import solve_triangular
 from lucid.ops.arguments import explained
 from lucid.ops.contraction import adjoint_matrix
 from lucid.ops.diagonals import tril, triu
+from lucid.ops.factorisations import Geqrf
 from lucid.ops.matrices import constant
 from lucid.ops.promote import as_tensor, promote
 from lucid.ops.ties import column, row
@@ -77,3 +79,20 @@ def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool =
     v, x, tau = expanded(v, outer), expanded(x, outer), expanded(tau, outer, 1)
     y = reflected(v, tau, x, adjoint=bool(transpose) == bool(left))
     return y if left else adjoint_matrix(y)
+
+
+class Packed(NamedTuple):
+    a: Any
+    tau: Any
+
+
+@explained
+def geqrf(input: Any) -> Packed:
+    """QR as `householder_product` and `ormqr` take it: R, and below it the reflections of Q.
+
+    It has no derivative, as in PyTorch; that of `linalg.qr` is known.
+    """
+    A = matrix("geqrf", input, square=False)
+    if is_tracked(A):
+        raise LinAlgError(f"geqrf: it has no derivative; use linalg.qr, or detach(){at_line()}")
+    return Packed(*bind(Geqrf(), A))

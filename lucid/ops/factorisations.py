@@ -265,6 +265,19 @@ class Qr(Matrixwise):
         return (cat([ga, product(q, further)], -1),)
 
 
+class Geqrf(MatrixwiseConstant):
+    """LAPACK's own form of QR: R above, reflections below the diagonal, and their factors τ."""
+
+    def infer(self, a: Type) -> tuple[Type, Type]:
+        check_matrix("geqrf", a, square=False)
+        return a, Type(a.dtype, (*a.shape[:-2], min(a.shape[-2:])))
+
+    @in_single
+    def eval(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        packed, tau = np.linalg.qr(a, "raw")
+        return np.ascontiguousarray(packed.swapaxes(-1, -2)), tau
+
+
 def square_pullback(q: Any, r: Any, gq: Any, gr: Any) -> Any:
     """The cotangent of a matrix with at least as many rows as columns, from those of Q and R."""
     inner = None if gr is None else product(gr, adjoint_matrix(r))

@@ -9,13 +9,21 @@ import numpy as np
 import scipy.linalg
 
 from lucid.ops.eigenvalues import Eig, Eigvals
-from lucid.ops.factorisations import Cholesky, LuFactor, Permutation, Qr
+from lucid.ops.factorisations import Cholesky, Geqrf, LuFactor, Permutation, Qr
 from lucid.ops.known import KnownDet, KnownPinv, KnownSlogdet
 from lucid.ops.matrix_exponential import MatrixExp, RepeatedSquare
 from lucid.ops.refusal import Refuse
 from lucid.ops.spectra import Eigh, Eigvalsh, Svd, Svdvals
 from lucid.ops.triangular import LuSolve, TriangularSolve
 from tests.cases.case import Arg, Case, complex_, integer, real
+
+
+def raw_qr(a):
+    def one(m):
+        (packed, tau), _ = scipy.linalg.qr(m, mode="raw")
+        return packed, tau
+
+    return each(one, a)
 
 
 @dataclass(frozen=True)
@@ -192,6 +200,9 @@ CASES = [
     Case(Svd(True), (matrix(3, 2, form="spread"),), svd(True), smooth=False),  # arbitrary vectors
     Case(Svdvals(), (matrix(2, 3, 2, form="spread"),), lambda a: svd(False)(a)[1]),
     Case(Svdvals(), (complex_matrix(2, 3, form="spread"),), lambda a: svd(False)(a)[1]),
+    Case(Geqrf(), (matrix(4, 3),), raw_qr, smooth=False),
+    Case(Geqrf(), (complex_matrix(2, 3, 4),), raw_qr, smooth=False),
+    Case(Geqrf(), (real(0, 3),), lambda a: (a, np.zeros(0)), label="empty", smooth=False),
     Case(Eig(), (matrix(3, 3, form="spread"),), eig, smooth=False),  # the phase, as above
     Case(Eig(), (complex_matrix(2, 3, 3, form="spread"),), eig, smooth=False),
     Case(Eig(), (matrix(2, 2, form="spread"),), eig),

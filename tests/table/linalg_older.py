@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 
 from lucid.errors import ArgumentError, LinAlgError, ShapeError
 from tests.cases.case import Arg, complex_, real
@@ -38,6 +39,15 @@ def reflected(A, tau, x, left=True, transpose=False):
     Q = whole_product(A, tau)
     Q = Q.swapaxes(-1, -2).conj() if transpose else Q
     return Q @ x if left else x @ Q
+
+
+def packed(A):
+    """LAPACK's geqrf, by SciPy."""
+    if A.ndim > 2:
+        parts = [packed(a) for a in A]
+        return np.stack([h for h, _ in parts]), np.stack([tau for _, tau in parts])
+    (h, tau), _ = scipy.linalg.qr(A, mode="raw")
+    return np.ascontiguousarray(h), tau
 
 
 def small(*shape):
@@ -126,6 +136,17 @@ ROWS = [
             call(small(3, 2), small(0), label="no reflections"),
         ],
         refused=REFUSED,
+    ),
+    Row(
+        "geqrf",
+        lambda A: tuple(packed(A)),
+        [
+            call(matrix(4, 3)),
+            call(matrix(2, 3, 4)),
+            call(complex_matrix(3, 3)),
+        ],
+        refused=[NOT_MATRIX],
+        smooth=False,
     ),
     Row(
         "ormqr",
