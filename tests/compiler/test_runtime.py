@@ -344,3 +344,41 @@ def test_a_signal_handler_may_run_plans(threads):
         assert heard == [((), ())]
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+STEPS = """
+import resource
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+def step():
+    return [np.ones(100_000, np.float32) for _ in range(10)]
+{}
+for _ in range(5):
+    step()
+before = faults()
+for _ in range(20):
+    step()
+print((faults() - before) // 20)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="of the GNU C library")
+def test_results_are_made_of_memory_that_was_freed_before():
+    assert int(run_script(STEPS.format("runtime.native()"))) < 50
+    chosen = {"MALLOC_TRIM_THRESHOLD_": "131072"}
+    assert int(run_script(STEPS.format("runtime.native()"), **chosen)) > 500
+
+
+def test_release_memory_returns_freed_memory():
+    body = """
+import os, resource
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+runtime.native()
+held = [np.ones(1_000_000) for _ in range(20)]
+del held
+before = resident()
+runtime.release_memory()
+print(before - resident())
+"""
+    assert int(run_script(body)) > 100_000_000
