@@ -7,7 +7,13 @@ import pytest
 
 import lucid
 import lucid.nn.functional as F
+from lucid.compiler.arrays import Array
+from lucid.compiler.kernels import kernels_of
+from lucid.compiler.plan import Builder
+from lucid.compiler.steps.blocks import block_of
+from lucid.compiler.steps.packing import PackWork
 from lucid.ir.interpret import evaluate
+from lucid.ir.types import Type
 from lucid.ops.convolution import Convolution, ConvolutionTranspose, ConvolutionWeight
 from lucid.ops.pooling import MaxPool
 from tests.compiler.steps import check, compiled, graph_of
@@ -26,6 +32,19 @@ FORMS = {
     "planes": ((9, 31, 40), (3,) * 3, (9, 31, 40), (1,) * 3, (1,) * 3, (1,) * 3, 1, 16, 2, 1),
     "negative padding": ((12, 12), (2, 2), (9, 10), (1, 1), (-2, -1), (1, 1), 1, 2, 2, 1),
     "many images": ((6, 6), (3, 3), (4, 4), (1, 1), (0, 0), (1, 1), 1, 4, 6, 150),
+    "panels": ((7, 7), (3, 3), (7, 7), (1, 1), (1, 1), (1, 1), 1, 40, 64, 3),
+    "panels and one more result": ((7, 5), (3, 3), (7, 5), (1, 1), (1, 1), (1, 1), 1, 20, 65, 1),
+    "panels and one fewer": ((5, 6), (2, 3), (4, 4), (1, 1), (0, 0), (1, 1), 1, 7, 31, 2),
+    "panels in pieces": ((7, 7), (3, 3), (7, 7), (1, 1), (1, 1), (1, 1), 1, 150, 256, 9),
+    "panels in groups": ((9, 8), (3, 3), (5, 4), (2, 2), (1, 1), (1, 1), 3, 17, 48, 5),
+    "panels with dilation": ((14, 15), (3, 2), (4, 13), (3, 1), (1, 0), (2, 2), 1, 9, 32, 2),
+    "panels of tiles": ((299, 290), (3, 3), (299, 290), (1, 1), (1, 1), (1, 1), 1, 2, 32, 1),
+    "panels of planes": ((5, 9, 7), (3,) * 3, (5, 9, 7), (1,) * 3, (1,) * 3, (1,) * 3, 1, 5, 32, 2),
+    "cut planes": ((9, 60, 61), (3, 1, 1), (7, 60, 61), (1,) * 3, (0,) * 3, (1,) * 3, 1, 3, 32, 1),
+    "panels of many images": ((14, 14), (3, 3), (14, 14), (1, 1), (1, 1), (1, 1), 1, 3, 32, 21),
+    "panels of a pixel": ((7, 7), (1, 1), (7, 7), (1, 1), (0, 0), (1, 1), 1, 200, 64, 4),
+    "panels of a pixel, stride": ((13, 14), (1, 1), (7, 7), (2, 2), (0, 0), (1, 1), 1, 90, 96, 4),
+    "panels of a long row": ((20_000,), (5,), (20_000,), (1,), (2,), (1,), 1, 4, 48, 1),
 }  # fmt: skip
 
 
@@ -80,10 +99,46 @@ def test_results_do_not_depend_on_the_number_of_threads(name):
         lucid.set_num_threads(before)
 
 
-def test_operands_may_lie_in_any_order():
+def test_few_results_or_short_sums_go_by_rows_and_many_results_by_panels():
+    assert not block_of("f32", results=1, places=3136, vectors=392, terms=9).panels
+    assert not block_of("f32", results=64, places=3136, vectors=392, terms=64).panels
+    for places, vectors in ((49, 7), (3136, 392)):
+        assert block_of("f32", 256, places, vectors, 2304).panels
+        assert block_of("f64", 256, places, 2 * vectors, 2304).panels
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(2, 64, 48, 3), (3, 70, 31, 9), (1, 8, 8, 8), (2, 100, 2, 2)])
+@pytest.mark.parametrize("dense", [True, False])
+def test_packed_operands_have_results_side_by_side_and_end_with_zeros(shape, dense, dtype):
+    g, m, n, k = shape
+    steps = 1 if dense else 2
+    x = np.random.default_rng(0).normal(size=(g, m, n, steps * k)).astype(dtype)[..., ::steps]
+    blocks, rows = -(-m // 32), 32
+    want = np.zeros((g, blocks * rows, n * k), dtype)
+    want[:, :m] = x.reshape(g, m, n * k)
+    want = want.reshape(g, blocks, rows, n * k).swapaxes(2, 3)
+    np.testing.assert_array_equal(packed(x, rows), want)
+
+
+def packed(x, rows):
+    """What PackWork makes of an array (G, M, two axes)."""
+    g, m, n, k = x.shape
+    base, builder = np.ascontiguousarray(x.base), Builder()
+    source = Array.of(builder.input(x.dtype, base.shape), Type(x.dtype, x.shape))
+    shape = (g, -(-m // rows), n * k, rows)
+    target = Array.of(builder.output(x.dtype, shape), Type(x.dtype, shape))
+    strides = tuple(step // x.itemsize for step in x.strides)
+    work = PackWork(source, x.shape, strides, target, "pack")
+    work.add(builder, kernels_of(work.kernels()))
+    return builder.build()(base)[0]
+
+
+@pytest.mark.parametrize("results", [5, 40])
+def test_operands_may_lie_in_any_order(results):
     rng = np.random.default_rng(0)
     x = lucid.tensor(rng.normal(size=(2, 9, 12, 3)))
-    w = lucid.tensor(rng.normal(size=(3, 3, 3, 5)))
+    w = lucid.tensor(rng.normal(size=(3, 3, 3, results)))
 
     def f(x, w):
         return F.conv2d(x.permute(0, 3, 1, 2).flip(3), w.permute(3, 2, 0, 1), padding=1).sum((2, 3))
@@ -122,6 +177,18 @@ def step(n: int):
     rng = np.random.default_rng(0)
     arrays = [lucid.tensor(rng.normal(size=shape).astype("float32")) for shape in shapes]
     return lucid.func.grad(loss, argnums=(0, 1, 2, 3)), arrays
+
+
+def test_another_number_of_images_goes_by_the_same_kernels(new_kernels):
+    w = np.ones((64, 100, 3, 3), "float32")
+    for n in (1, 3, 8, 40):
+        x, y = np.ones((n, 100, 7, 7), "float32"), np.ones((n, 64, 7, 7), "float32")
+        rest = (1, 1), (1, 1), (1, 1)
+        compiled(Convolution((7, 7), *rest), x, w)
+        compiled(ConvolutionTranspose((7, 7), *rest), y, w)
+        compiled(ConvolutionWeight((3, 3), *rest), x, y)
+        assert new_kernels if n == 1 else not new_kernels
+        new_kernels.clear()
 
 
 def test_a_new_batch_size_compiles_nothing(new_kernels):

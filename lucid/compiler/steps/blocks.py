@@ -9,6 +9,7 @@ lie as they like, so that no row is too short, but results are written apart fro
 from __future__ import annotations
 
 import itertools
+import math
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from lucid.compiler.steps.loops import Int, Loops, Pointer, Variable
 from lucid.compiler.steps.windows import LANES, kinds, table
 
 ROWS_COST = 1.15  # of a product by rows, where one by panels costs 1
+PIECE_BYTES = 1 << 17  # of a panel, for all places or windows before the next
 WRITE_COST = 16  # of a result that is written alone, in products
 FEW = 256  # places, below which those of several images are taken together
 
@@ -93,6 +95,12 @@ def block_bytes(dtype: str, block: Block) -> int:
     return block.rows * block.columns * (kinds(dtype)[1] if block.panels else 32)
 
 
+def piece_of(dtype: str, block: Block, terms: int) -> int:
+    """How many terms of a panel are taken at a time, so that the cache holds them."""
+    most = PIECE_BYTES // (block.rows * kinds(dtype)[1])
+    return math.ceil(terms / max(1, round(terms / most)))
+
+
 def sums_space(code: Loops, dtype: str, block: Block) -> Pointer:
     return code.space(f"[{block_bytes(dtype, block) // 32} x <8 x float>]")
 
@@ -118,23 +126,22 @@ def multiply_rows(code: Loops, dtype: str, block: Block) -> None:
     keep(inner, vector, sums, out)
 
 
-def multiply_panels(code: Loops, dtype: str, block: Block, apart: int, start: bool) -> None:
-    """Sums over terms of a panel times single elements, whose places are `apart` bytes apart.
+def multiply_panels(code: Loops, dtype: str, block: Block, apart: int) -> Pointer:
+    """Sums over terms of a panel times single elements, of places `apart` bytes apart in a table.
 
-    They begin with zeros, or (`start`) with the sums that there are.
+    They begin with those at `start`; zeros for the first terms are what is returned.
     """
     element, item, _ = kinds(dtype)
     lanes = panel_lanes(dtype)
     vector = f"<{lanes} x {element}>"
-    names = ("panel", "local", "places", "offsets", "sums")
-    inner = code.inner("multiply", ", ".join(f"ptr noalias %{n}" for n in names) + ", i64 %n")
-    panel, local, places, offsets, out = (Pointer(inner, f"%{n}") for n in names)
+    names = ("panel", "local", "places", "offsets", "start", "sums")
+    inner = code.inner("multiply", ", ".join(f"ptr %{n}" for n in names) + ", i64 %n")
+    panel, local, places, offsets, start, out = (Pointer(inner, f"%{n}") for n in names)
     vectors = range(block.rows // lanes)
     begins = [local.at(inner.load_int(places.at(j * apart))) for j in range(block.columns)]
     sums = [[Variable(inner, vector) for _ in vectors] for _ in begins]
     for i, each in enumerate(itertools.chain.from_iterable(sums)):
-        before = inner.load(vector, out.at(i * lanes * item), 32) if start else "zeroinitializer"
-        each.set(before)
+        each.set(inner.load(vector, start.at(i * lanes * item), 32))
     with inner.loop(0, Int(inner, "%n")) as k:
         offset = inner.load_int(offsets.at(k * 8))
         term = panel.at(k * (block.rows * item))
@@ -144,6 +151,10 @@ def multiply_panels(code: Loops, dtype: str, block: Block, apart: int, start: bo
             for w, total in zip(ws, column):
                 total.set(multiply_add(inner, vector, w, x, total.get()))
     keep(inner, vector, sums, out, lanes * item)
+    zeros = sums_space(code, dtype, block)
+    for at in range(0, block_bytes(dtype, block), 32):
+        code.store("<8 x float>", "zeroinitializer", zeros.at(at), 32)
+    return zeros
 
 
 def keep(
@@ -209,3 +220,15 @@ def write_panels(
         for j, target in enumerate(targets):
             one = code.load(element, sums.at((i + j * block.rows) * item), item)
             code.store(element, one, target.at(row), item)
+
+
+def expect_panels(
+    code: Loops, a: dict[str, Int], block: Block, out: Pointer, v: Int, m: Int
+) -> None:
+    """Have the cache fetch where the results will be written, while they are computed."""
+    places = table(code, a, "vector_table").at(v * 16 + 8)
+    ends = [out.at(code.load_int(places.at(j * 16))) for j in (0, block.columns - 1)]
+    with code.loop(0, (a["results"] - m).min(block.rows)) as i:
+        for end in ends:
+            at = end.at((m + i) * a["om"])
+            code.call("llvm.prefetch.p0", "void", f"ptr {at.name}, i32 1, i32 3, i32 1")

@@ -315,7 +315,12 @@ def some_channels(
         fits = images * w.local_bytes <= LOCAL_BYTES and (w.tiles == 1 or length >= LENGTH)
         if fits or each <= 8:
             return w, max(1, min(images, LOCAL_BYTES // w.local_bytes))
-        each = math.ceil(channels / (math.ceil(channels / each) + 1))
+        each = fewer(channels, each)
+
+
+def fewer(channels: int, each: int) -> int:
+    """The most channels at a time with which there are more parts."""
+    return math.ceil(channels / math.ceil(channels / (each - 1)))
 
 
 def rows_of(results: int, height: int) -> tuple[float, int, int]:

@@ -151,6 +151,9 @@ class Loops:
         a, b = self.number(a), self.number(b)
         return Int(self, self.write(f"select i1 {condition}, i64 {a.name}, i64 {b.name}"))
 
+    def either(self, condition: str, a: Pointer, b: Pointer) -> Pointer:
+        return Pointer(self, self.write(f"select i1 {condition}, ptr {a.name}, ptr {b.name}"))
+
     @contextmanager
     def loop(self, start: Int | int, stop: Int | int, step: Int | int = 1) -> Iterator[Int]:
         """From `start` as long as below `stop`."""

@@ -23,7 +23,7 @@ PACK_WORDS = (
     "sg", "sm", "s0", "s1", "s2", "s3",
 )  # fmt: skip
 PACK_NS = 0.2  # estimated, for an element
-COLUMNS = 512  # of a dense row that are packed at a time, at most
+COLUMNS = 64  # of a dense row that are packed at a time, at most
 
 
 @lru_cache(maxsize=32)
@@ -73,24 +73,26 @@ def turn(
 
 
 def write_turn(code: Loops, dtype: str) -> None:
+    """The last squares end where rows and columns end, over what is written already."""
     element, item, vector = kinds(dtype)
     lanes = LANES[dtype]
     source, target = Pointer(code, "%source"), Pointer(code, "%target")
     names = ("down", "across", "apart", "rows", "columns")
     down, across, apart, rows, columns = (Int(code, f"%{n}") for n in names)
-    dense = across.is_("eq", item)
-    whole_rows = code.chosen(dense, rows // lanes * lanes, 0)
-    whole_columns = columns // lanes * lanes
-    with code.loop(0, whole_rows, lanes) as r, code.loop(0, whole_columns, lanes) as k:
+    large = code.write(f"and i1 {rows.is_('sge', lanes)}, {columns.is_('sge', lanes)}")
+    by_squares = code.write(f"and i1 {large}, {across.is_('eq', item)}")
+    with (
+        code.loop(0, code.chosen(by_squares, rows, 0), lanes) as i,
+        code.loop(0, columns, lanes) as j,
+    ):
+        r, k = i.min(rows - lanes), j.min(columns - lanes)
         begin, to = source.at(r * down + k * item), target.at(k * apart + r * item)
-        square = [code.load(vector, begin.at(down * i), item) for i in range(lanes)]
-        for i, x in enumerate(turned(code, vector, square)):
-            code.store(vector, x, to.at(apart * i), item)
-    with code.loop(0, rows) as r:
-        first = code.chosen(r.is_("slt", whole_rows), whole_columns, 0)
-        with code.loop(first, columns) as k:
-            x = code.load(element, source.at(r * down + k * across), item)
-            code.store(element, x, target.at(k * apart + r * item), item)
+        square = [code.load(vector, begin.at(down * n), item) for n in range(lanes)]
+        for n, x in enumerate(turned(code, vector, square)):
+            code.store(vector, x, to.at(apart * n), item)
+    with code.loop(code.chosen(by_squares, rows, 0), rows) as r, code.loop(0, columns) as k:
+        one = code.load(element, source.at(r * down + k * across), item)
+        code.store(element, one, target.at(k * apart + r * item), item)
 
 
 def turned(code: Loops, vector: str, rows: list[str]) -> list[str]:

@@ -25,14 +25,17 @@ from lucid.compiler.steps.blocks import (
     block_bytes,
     multiply_panels,
     panel_of,
+    piece_of,
 )
 from lucid.compiler.steps.building import label_of
-from lucid.compiler.steps.convolving import grouped, joined, known, scratch, spatial, work_of
+from lucid.compiler.steps.convolution import grouped, joined, known, work_of
+from lucid.compiler.steps.convolving import scratch, spatial
 from lucid.compiler.steps.correlating import (
     CHUNKED_NS,
     PARTS_BYTES,
     SumWork,
     correlated,
+    fewer,
     parts_of,
     rows_of,
 )
@@ -54,7 +57,6 @@ from lucid.compiler.steps.windows import (
 from lucid.ir.graph import Equation
 from lucid.ir.types import Type
 
-PIECE_BYTES = 1 << 17  # of a panel that is read again and again
 FEWEST = 48  # windows' elements of a unit that are worth a pass over the cotangent
 UNITS = 8
 
@@ -72,23 +74,17 @@ def weigh_kernel(dtype: str, block: Block) -> TextKernel:
     code = Loops(name)
     a = shared_words(code, WEIGH_WORDS)
     local = code.pointer(WORDS.index("local")).at(code.lo // a["grain"] * a["chunk_bytes"])
-    multiply_panels(code, dtype, block, apart=8, start=True)
+    zeros = multiply_panels(code, dtype, block, apart=8)
     with code.loop(code.lo, code.hi) as unit:
         chunk, part = unit % a["chunks"], unit // a["chunks"]
         c0, g = part % a["channel_parts"] * a["channels"], part // a["channel_parts"]
         here = {**a, "channels": (a["all_channels"] - c0).min(a["channels"])}
-        sums = local.at(a["sums"])
-        clear(code, sums, a["blocks"] * a["row_blocks"] * block_bytes(dtype, block))
-        begin = chunk * a["steps_each"]
+        sums, begin = local.at(a["sums"]), chunk * a["steps_each"]
         with code.loop(begin, (begin + a["steps_each"]).min(a["steps"])) as step:
-            add_step(code, here, dtype, block, local, sums, step, g, c0)
+            new = step.is_("eq", begin)
+            add_step(code, here, dtype, block, local, sums, (new, zeros), step, g, c0)
         write_weights(code, here, dtype, block, sums, chunk, g, c0)
     return TextKernel(name, code.text())
-
-
-def clear(code: Loops, target: Pointer, nbytes: Int) -> None:
-    with code.loop(0, nbytes, 32) as at:
-        code.store("<8 x float>", "zeroinitializer", target.at(at), 32)
 
 
 def add_step(
@@ -98,11 +94,12 @@ def add_step(
     block: Block,
     local: Pointer,
     sums: Pointer,
+    start: tuple[str, Pointer],
     step: Int,
     g: Int,
     c0: Int,
 ) -> None:
-    """The products of a tile of some images.
+    """The products of a tile of some images; the first of a unit begin with zeros.
 
     The last tile ends where the places end: those that it shares with the one before are skipped.
     """
@@ -115,11 +112,11 @@ def add_step(
         begin = source.at((image + b) * a["sn"] + g * a["sg"] + c0 * a["sc"])
         copy_tile(code, a, dtype, begin, local.at(b * a["image_bytes"]), first, "0.0")
     plane, line = tile // a["n1"] * a["t0"], tile % a["n1"] * a["t1"]
-    start = (plane * a["q1"] + line) * a["q2"]
-    skipped = start - (first[0] * a["q1"] + first[1]) * a["q2"]
+    begin_term = (plane * a["q1"] + line) * a["q2"]
+    skipped = begin_term - (first[0] * a["q1"] + first[1]) * a["q2"]
     count = here * a["tile_terms"] - skipped
     panel = panels.at((g * a["blocks"] * a["images"] * a["terms"]) * row)
-    panel = panel.at((image * a["terms"] + start) * row)
+    panel = panel.at((image * a["terms"] + begin_term) * row)
     offsets, rows = table(code, a, "term_table").at(skipped * 8), table(code, a, "row_table")
     with (
         code.loop(0, count, a["piece"]) as k,
@@ -127,9 +124,12 @@ def add_step(
         code.loop(0, a["channels"] * a["taps"], block.columns) as r,
     ):
         at = number * a["row_blocks"] + r // block.columns
+        total = sums.at(at * block_bytes(dtype, block))
+        is_new = code.write(f"and i1 {start[0]}, {k.is_('eq', 0)}")
+        before = code.either(is_new, start[1], total)
         given = [
             panel.at((number * a["images"] * a["terms"] + k) * row), local, rows.at(r * 8),
-            offsets.at(k * 8), sums.at(at * block_bytes(dtype, block)),
+            offsets.at(k * 8), before, total,
         ]  # fmt: skip
         passed = ", ".join(f"ptr {p.name}" for p in given)
         length = (count - k).min(a["piece"])
@@ -194,7 +194,7 @@ class WeighWork:
             "all_channels": self.channels, "channel_parts": channel_parts,
             "row_table": builder.constant(rows), "row_blocks": len(rows) // block.columns,
             "term_table": builder.constant(terms), "terms": w.all_places,
-            "tile_terms": len(places), "piece": PIECE_BYTES // (block.rows * w.item),
+            "tile_terms": len(places), "piece": piece_of(w.dtype, block, len(terms)),
             "sums": sums_place(w, self.images_each),
         }  # fmt: skip
         args = [values[name] for name in WEIGH_WORDS]
@@ -231,7 +231,7 @@ def channels_of(windows: Windows, block: Block, results: int) -> Windows:
         held = w.tiles == 1 and sums_bytes(w, block, results) <= 2 * LOCAL_BYTES
         if (held and w.groups * parts >= UNITS) or len(w.rows) <= FEWEST or each == 1:
             return w
-        each = math.ceil(windows.channels / (parts + 1))
+        each = fewer(windows.channels, each)
 
 
 def weighed(

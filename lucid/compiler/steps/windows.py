@@ -284,35 +284,41 @@ def copy_row(
 
 
 def write_copy_row(code: Loops, dtype: str) -> None:
-    """By vectors where the elements, or every other one, are adjacent.
+    """By vectors where elements, or every other one, are adjacent; by half ones if there are few.
 
-    Every other element comes from two vectors that overlap in one: nothing is read beyond the last.
+    The last vector overlaps the one before. Every other element comes from two vectors that overlap
+    in one: nothing is read beyond the last.
     """
-    element, item, vector = kinds(dtype)
-    lanes = LANES[dtype]
+    element, item, _ = kinds(dtype)
     source, row = Pointer(code, "%source"), Pointer(code, "%row")
     count, apart = Int(code, "%count"), Int(code, "%apart")
-    mask = ", ".join(f"i32 {i}" for i in (*range(0, lanes, 2), *range(lanes + 1, 2 * lanes, 2)))
-
-    def move(k: Int, step: int) -> None:
-        x = code.load(vector, source.at(k * (step * item)), item)
-        if step == 2:
-            y = code.load(vector, source.at(k * (2 * item) + (lanes - 1) * item), item)
-            pair = f"{vector} {x}, {vector} {y}"
-            x = code.write(f"shufflevector {pair}, <{lanes} x i32> <{mask}>")
-        code.store(vector, x, row.at(k * item), item)
-
     left = Variable(code, "i64")
     left.set(count.name)
-    long = count.is_("sge", lanes)
-    for step in (1, 2):
-        with code.when(code.write(f"and i1 {apart.is_('eq', step * item)}, {long}")):
+    for step, lanes in ((1, LANES[dtype]), (2, LANES[dtype]), (1, LANES[dtype] // 2)):
+        known = code.write(f"and i1 {apart.is_('eq', step * item)}, {count.is_('sge', lanes)}")
+        todo = Int(code, left.get()).is_("ne", 0)
+        with code.when(code.write(f"and i1 {known}, {todo}")):
             with code.loop(0, count - lanes, lanes) as k:
-                move(k, step)
-            move(count - lanes, step)
+                move(code, dtype, source, row, k, step, lanes)
+            move(code, dtype, source, row, count - lanes, step, lanes)
             left.set("0")
     with code.loop(0, Int(code, left.get())) as k:
         code.store(element, code.load(element, source.at(k * apart), item), row.at(k * item), item)
+
+
+def move(
+    code: Loops, dtype: str, source: Pointer, row: Pointer, k: Int, step: int, lanes: int
+) -> None:
+    """A vector of elements from the k-th on that are `step` apart."""
+    element, item, _ = kinds(dtype)
+    vector = f"<{lanes} x {element}>"
+    x = code.load(vector, source.at(k * (step * item)), item)
+    if step == 2:
+        y = code.load(vector, source.at(k * (2 * item) + (lanes - 1) * item), item)
+        chosen = (*range(0, lanes, 2), *range(lanes + 1, 2 * lanes, 2))
+        mask = f"<{lanes} x i32> <{', '.join(f'i32 {i}' for i in chosen)}>"
+        x = code.write(f"shufflevector {vector} {x}, {vector} {y}, {mask}")
+    code.store(vector, x, row.at(k * item), item)
 
 
 def shared_words(code: Loops, names: tuple[str, ...]) -> dict[str, Int]:
