@@ -381,7 +381,7 @@ newaxis = None
 compile = jit
 _hot.install()
 
-_LATER = {"distributions", "fft", "linalg", "nn", "optim", "special", "utils"}
+_LATER = {"distributions", "fft", "linalg", "nn", "optim", "special", "testing", "utils"}
 _NAMES_OF = {
     "linalg": {
         "cholesky_solve", "det", "inverse", "logdet", "matrix_exp", "matrix_power", "pinverse",

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -56,6 +58,7 @@ __all__ = [
     "bernoulli",
     "default_generator",
     "fold_in",
+    "fork_rng",
     "get_rng_state",
     "initial_seed",
     "key",
@@ -212,6 +215,27 @@ def get_rng_state() -> Any:
 def set_rng_state(state: Any) -> None:
     """Go on with the default stream from a state that `get_rng_state` gave."""
     default_generator.set_state(state)
+
+
+@contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+    """Draws inside the block leave the default stream as it was before.
+
+    >>> import lucid
+    >>> _ = lucid.manual_seed(0)
+    >>> with lucid.random.fork_rng():
+    ...     _ = lucid.randn(3)
+    >>> a = lucid.randn(3)
+    >>> _ = lucid.manual_seed(0)
+    >>> bool((lucid.randn(3) == a).all())
+    True
+    """
+    state = get_rng_state() if enabled else None
+    try:
+        yield
+    finally:
+        if state is not None:
+            set_rng_state(state)
 
 
 def next_key(generator: Generator | None) -> Any:
