@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from threading import RLock
@@ -20,6 +21,7 @@ import numpy as np
 from lucid.compiler.donation import give_up, invalidate, overlap
 from lucid.compiler.path import Path
 from lucid.compiler.short_way import BROKEN, is_tracked
+from lucid.compiler.surroundings import are_equal, surroundings
 from lucid.errors import LucidError
 from lucid.ir.binding import bind, bind_known
 from lucid.ir.graph import Graph
@@ -47,7 +49,7 @@ class Jitted:
     def __init__(
         self, f: Callable[..., Any], static_argnums: Any = (), donate_argnums: Any = ()
     ) -> None:
-        functools.update_wrapper(self, f)
+        functools.update_wrapper(self, f, updated=())
         self.function = f
         self.name = function_name(f)
         self.static = (
@@ -62,6 +64,33 @@ class Jitted:
         self.given_up = False
         self.last: Path | None = None
         self._lock = RLock()
+        self._bound: dict[int, tuple[Any, Jitted]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "function":
+            raise AttributeError(name)
+        return getattr(self.function, name)  # a jitted Module has its parameters, train(), ...
+
+    def __get__(self, owner: Any, cls: Any = None) -> Any:
+        """The method of an object: jitted for it alone, with what it holds closed over."""
+        if owner is None:
+            return self
+        place, bound = id(owner), self._bound
+        if place not in bound or bound[place][0]() is not owner:
+            there = weakref.ref(owner, lambda _: bound.pop(place, None))
+            bound[place] = (there, self.of(there))
+        return bound[place][1]
+
+    def of(self, there: Any) -> Jitted:
+        """This function with the object of a weak reference as its first argument."""
+
+        @functools.wraps(self.function)
+        def method(*args: Any, **kwargs: Any) -> Any:
+            return self.function(there(), *args, **kwargs)
+
+        shifted = [tuple(i - 1 if i > 0 else i for i in numbers if i) for numbers in
+                   (self.static, self.donated)]  # fmt: skip
+        return Jitted(method, *shifted)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         last = self.last
@@ -199,7 +228,16 @@ class Jitted:
                 inputs.append(wrap(x.value, node))
             new_args, new_kwargs = unflatten(tree, inputs)
             full = tuple(args[i] if i in self.static else x for i, x in enumerate(new_args))
-            result = self.function(*full, **new_kwargs)
+            names = surroundings(self.function)
+            try:
+                result = self.function(*full, **new_kwargs)
+            except BaseException:
+                settle_state(recorder)
+                raise
+            for scope, name, value in names:
+                now = scope.get(name)
+                if now is value or are_equal(now, value):
+                    recorder.depends(scope, name)
             for y in flatten(result)[0]:
                 if isinstance(y, Traced):
                     noted(node_of(y), y)

@@ -14,6 +14,7 @@ from lucid.compiler.donation import set_apart
 from lucid.compiler.hot import compile_hot
 from lucid.compiler.known import fold_known
 from lucid.compiler.short_way import ShortWay, is_tracked
+from lucid.compiler.surroundings import are_equal
 from lucid.ir.binding import bind
 from lucid.ir.cut import cut_nodes
 from lucid.ir.graph import Graph, Var
@@ -171,7 +172,9 @@ class Path:
             if (cell.grad is not None) != had:
                 return None
         for state, name, value in self.entries:
-            if state.get(name) is not value:
+            now = state.get(name)
+            if now is not value and not are_equal(now, value):
+                self.differs = f"{name} was changed"
                 return None
         out = []
         for source in self.sources:
