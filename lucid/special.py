@@ -29,7 +29,7 @@ from lucid.ops.bessel import (
 from lucid.ops.entropies import entr, xlog1py
 from lucid.ops.exponential import exp2, expit, expm1, log1p
 from lucid.ops.incomplete_gamma import gammainc, gammaincc
-from lucid.ops.logarithms import logit, sinc, sine_over, xlogy
+from lucid.ops.logarithms import logit, sinc, vanishing, xlogy
 from lucid.ops.normal import erfcx, log_ndtr, ndtr, ndtri
 from lucid.ops.polynomials import (
     chebyshev_polynomial_t,
@@ -126,4 +126,4 @@ def spherical_bessel_j0(x: Any) -> Any:
     x = to_floating(x)
     if x.dtype.kind == "c":
         raise refuse("spherical_bessel_j0", x.dtype, "it takes floating dtypes")
-    return sine_over(x)
+    return vanishing(x)

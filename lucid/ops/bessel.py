@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from lucid.ir.binding import bind
 from lucid.ops.apply import floating
 from lucid.ops.from_scipy import FromScipy
@@ -19,6 +21,9 @@ class I0(FromScipy):
 
     function, saves = "i0", "x"
 
+    def eval(self, *xs: np.ndarray) -> Any:
+        return np.where(np.isinf(xs[0]), np.abs(xs[0]), super().eval(*xs))  # SciPy gives nan there
+
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (i1(x),)
 
@@ -27,6 +32,9 @@ class I1(FromScipy):
     """The modified Bessel function of the first kind, of order 1."""
 
     function, saves = "i1", "x"
+
+    def eval(self, *xs: np.ndarray) -> Any:
+        return np.where(np.isinf(xs[0]), xs[0], super().eval(*xs))
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return ((i0(x) + bind(BesselI(2), x)) * 0.5,)

@@ -212,14 +212,16 @@ def arange(
     start, end, step = (
         _number(x) for x in ((0, start, step) if end is None else (start, end, step))
     )
-    start, end, step = as_stored((start, end, step), dtype)
-    if step == 0:
-        raise ShapeError(f"arange: the step is 0{at_line()}")
     whole = all(isinstance(x, int) for x in (start, end, step))
     wanted = (
         (np.dtype("int64") if whole else get_default_dtype()) if dtype is None else dtype_of(dtype)
     )
+    if wanted == np.dtype("int64"):  # of other integers the ends still count as they are
+        whole, (start, end, step) = True, as_stored((start, end, step), wanted)
+    if step == 0:
+        raise ShapeError(f"arange: the step is 0{at_line()}")
     n = max(0, -((start - end) // step) if whole else math.ceil((end - start) / step))
+    start, step = as_stored((start, step), wanted)
     return new((start + step * np.arange(n)).astype(wanted), requires_grad)
 
 

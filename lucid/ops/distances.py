@@ -14,6 +14,7 @@ from lucid.ops.apply import refuse
 from lucid.ops.arguments import explained
 from lucid.ops.axes import axis_of, with_ones
 from lucid.ops.conditional import where
+from lucid.ops.halves import in_float32
 from lucid.ops.indexing import Gather
 from lucid.ops.promote import as_tensor, promote, to_floating
 from lucid.ops.reduction import Sum
@@ -104,6 +105,7 @@ def pdist(x: Any, p: Any = 2) -> Any:
 
 
 @explained
+@in_float32
 def renorm(x: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     """`x` with every slice along `dim` whose p-norm exceeds `maxnorm` scaled down to it.
 

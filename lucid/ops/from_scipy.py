@@ -76,11 +76,11 @@ class FromScipy(Elementwise, abstract=True):
         dtype = np.result_type(*xs)
         function = ufunc(self.function)
         args = [dtype.type(x) if isinstance(x, float) else x for x in self.arguments(*xs)]
-        y = _run(function, *args)
-        y = y[self.output] if function.nout > 1 else y
-        return y if y.dtype == dtype else y.astype(dtype)
+        return _run(function, self.output, dtype, *args)
 
 
 @quiet
-def _run(function: Any, *xs: Any) -> Any:
-    return function(*xs)
+def _run(function: Any, output: int, dtype: np.dtype, *xs: Any) -> Any:
+    y = function(*xs)
+    y = y[output] if function.nout > 1 else y
+    return y if y.dtype == dtype else y.astype(dtype)

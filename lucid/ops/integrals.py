@@ -31,7 +31,7 @@ def areas(name: str, y: Any, x: Any, dx: Any, dim: Any) -> tuple[Any, int]:
     if x is not None:
         if dx is not None:
             raise ArgumentError(f"{name}: give x or dx, not both{at_line()}")
-        steps = distances(name, as_tensor(x), y, at)
+        steps = distances(name, to_floating(x), y, at)
     heights = slice_axis(y, at, min(1, n), n) + slice_axis(y, at, 0, max(n - 1, 0))
     return heights * 0.5 * steps, at
 

@@ -17,6 +17,7 @@ from lucid.ops.arguments import explained
 from lucid.ops.blending import common_floating
 from lucid.ops.conditional import clamp, where
 from lucid.ops.exponential import LN2, LOG, log1p, sigmoid
+from lucid.ops.halves import in_float32
 from lucid.ops.kinds import Elementwise
 from lucid.ops.promote import to_floating
 from lucid.ops.quiet import quiet
@@ -82,6 +83,7 @@ NEAR = 0.6
 
 
 @explained
+@in_float32
 def sinc(x: Any) -> Any:
     """sin(pi x) / (pi x), elementwise, and 1 at 0, with the derivatives that it has there.
 
@@ -90,6 +92,12 @@ def sinc(x: Any) -> Any:
     Tensor([1.        , 0.63661975])
     """
     return sine_over(to_floating(x) * math.pi)
+
+
+def vanishing(u: Any) -> Any:
+    """`sine_over`, and 0 at infinity."""
+    far = abs(u) == math.inf
+    return where(far, 0.0, sine_over(where(far, 0.0, u)))
 
 
 def sine_over(u: Any) -> Any:

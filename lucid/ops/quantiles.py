@@ -23,6 +23,7 @@ from lucid.ops.conditional import maximum, where
 from lucid.ops.cumulative import Cummax
 from lucid.ops.extrema import Argmax
 from lucid.ops.indexing import TakeAlong
+from lucid.ops.logic import isinf
 from lucid.ops.movement import broadcast_to, slice_axis
 from lucid.ops.promote import as_tensor, cast
 from lucid.ops.reduction import sum
@@ -237,7 +238,8 @@ def between(ordered: Any, places: Any, way: str) -> Any:
     if way == "higher":
         return at_places(ordered, high)
     below, above = at_places(ordered, low), at_places(ordered, high)
-    return below + (above - below) * (0.5 if way == "midpoint" else places - low)
+    found = below + (above - below) * (0.5 if way == "midpoint" else places - low)
+    return where(isinf(below) | isinf(above), below + above, found)
 
 
 def at_places(ordered: Any, places: Any) -> Any:

@@ -140,7 +140,14 @@ def round(x: Any, decimals: int = 0) -> Any:
         decimals = operator.index(decimals)
     except TypeError:
         raise DTypeError(f"round: decimals {decimals!r} is not an integer{at_line()}") from None
-    return unary(Round(decimals), x)
+    x = as_tensor(x)
+    if decimals == 0 or x.dtype.kind != "f":
+        return unary(Round(decimals), x)
+    from lucid.ops.conditional import where
+
+    most = int(np.log10(np.finfo(x.dtype).max))  # the tens that the dtype has
+    y = unary(Round(min(decimals, most)), x) if decimals >= -most else x.detach() * 0
+    return where(abs(y) < np.inf, y, x.detach())  # what overflows on the way has no decimals
 
 
 def frac(x: Any) -> Any:

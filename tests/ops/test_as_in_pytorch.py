@@ -18,6 +18,8 @@ def same(actual, expected, dtype=None) -> None:
 def test_ends_of_a_range_of_integers_are_integers():
     same(lucid.arange(3.1, dtype=lucid.int64), [0, 1, 2])
     same(lucid.arange(0.1, -7.9, -4.0, dtype=lucid.int64), [0, -4])
+    same(lucid.arange(3.1, dtype=lucid.int32), [0, 1, 2, 3], "int32")
+    same(lucid.arange(-0.9, 2.1, 2.0, dtype=lucid.uint8), [0, 2], "uint8")
     same(lucid.linspace(4.3, 0, 5, dtype=lucid.int64), [4, 3, 2, 1, 0])
     same(lucid.logspace(0, 1.2, 2, dtype=lucid.int64), [1, 10])
 
@@ -227,3 +229,42 @@ def test_arguments_that_make_no_sense():
         lucid.narrow(lucid.tensor(1.0), 0, 0, 1)
     with pytest.raises(ArgumentError, match="isclose: rtol=-0.4"):
         lucid.isclose(lucid.ones(2), lucid.ones(2), rtol=-0.4)
+
+
+def test_rounding_to_decimals_leaves_large_numbers_alone():
+    x = np.array([60000.0, 0.25, -np.inf, np.nan], np.float16)
+    for f in (lucid.round, lucid.jit(lucid.round, static_argnums=1)):
+        np.testing.assert_allclose(f(lucid.tensor(x), 1), [60000.0, 0.2, -np.inf, np.nan], 1e-3)
+    same(lucid.round(lucid.tensor([1.5, 1e38]), 400), np.float32([1.5, 1e38]))
+    same(lucid.round(lucid.tensor([1.5, 1e38]), -400), np.float32([0.0, 0.0]))
+
+
+def test_integrals_over_unsigned_points_that_decrease():
+    points = lucid.tensor([9, 3, 1], dtype=lucid.uint8)
+    assert lucid.trapezoid(lucid.tensor([5.0, 6.0, 4.0]), points).item() == -43.0
+
+
+def test_bessel_functions_at_infinity():
+    x = lucid.tensor([lucid.inf, -lucid.inf])
+    same(lucid.special.i0(x), [np.inf, np.inf], "float32")
+    same(lucid.special.i1(x), [np.inf, -np.inf], "float32")
+    same(lucid.special.spherical_bessel_j0(x), [0.0, 0.0], "float32")
+    same(lucid.jit(lucid.special.i0)(x), [np.inf, np.inf], "float32")
+    same(lucid.jit(lucid.special.i1)(x), [np.inf, -np.inf], "float32")
+
+
+def test_quantiles_beside_infinity_are_infinite():
+    x = np.array([-np.inf, 1.0, 2.0, np.inf, np.inf])
+    q = np.array([0.0, 0.1, 0.25, 0.375, 0.5, 0.7, 0.9, 1.0])
+    expected = [-np.inf, -np.inf, 1.0, 1.5, 2.0, np.inf, np.inf, np.inf]
+    same(lucid.quantile(lucid.tensor(x), lucid.tensor(q)), expected)
+    same(lucid.quantile(lucid.tensor(x), 0.875, interpolation="midpoint"), np.inf)
+
+
+def test_sinc_of_whole_numbers_is_zero_in_float16_too():
+    y = lucid.sinc(lucid.tensor([0.0, 1.0, 2.0, 60000.0], dtype=lucid.float16))
+    np.testing.assert_allclose(y.numpy(), [1.0, 0.0, 0.0, 0.0], atol=1e-6)
+
+
+def test_hardtanh_of_integers_is_of_integers():
+    same(lucid.nn.functional.hardtanh(lucid.tensor([-3, 0, 5])), [-1, 0, 1])

@@ -88,6 +88,8 @@ def hardtanh(
 @fused_when_hot
 def _held(x: Any, low: Any, high: Any, name: str) -> Any:
     x = ordered(name, x)
+    if x.dtype.kind in "iu":
+        low, high = int(low), int(high)
     return where(x <= low, low, where(x >= high, high, x))
 
 
