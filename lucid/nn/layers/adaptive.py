@@ -33,8 +33,10 @@ class LogProbability(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Classes in clusters, the frequent ones first: the head has those below the first cutoff and
-    one element for every further cluster, whose classes have a smaller matrix each.
+    """The log-probabilities of many classes, in clusters of which the first are frequent.
+
+    The head has the classes below the first cutoff and one element for every further cluster,
+    whose classes have a smaller matrix each.
 
     Targets whose values are known cost only the clusters they are in; inside `jit` and transforms,
     where they are not, every cluster is computed for every example.
