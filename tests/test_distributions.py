@@ -759,3 +759,14 @@ def test_validation_can_be_switched_off():
 def test_repr_shows_parameters():
     assert repr(D.Normal(0.0, 1.0)) == "Normal(loc: 0.0, scale: 1.0)"
     assert repr(D.Normal(a, 1.0)) == "Normal(loc: (3,), scale: (3,))"
+
+
+def test_parameters_that_do_not_fit_are_told():
+    from lucid.errors import ShapeError
+
+    with pytest.raises(ShapeError, match=r"Categorical: probs has shape \(\)"):
+        D.Categorical(lucid.tensor(1.0))
+    with pytest.raises(ShapeError, match=r"Dirichlet: concentration has shape \(\)"):
+        D.Dirichlet(lucid.tensor(1.0))
+    with pytest.raises(ShapeError, match=r"Normal: loc of shape \(2,\) and scale of shape \(3,\)"):
+        D.Normal(lucid.zeros(2), lucid.ones(3))

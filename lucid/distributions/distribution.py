@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lucid.autograd import no_grad
-from lucid.errors import ArgumentError, LucidError
+from lucid.errors import ArgumentError, LucidError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced, is_recording
 from lucid.ir.types import broadcast_shapes
@@ -35,12 +35,15 @@ finite: Check = ("a number", lambda x: x == x)
 class Distribution:
     """The base of all distributions.
 
-    has_rsample    whether gradients pass through draws to the parameters
-    checks         what parameters must be, by name
+    has_rsample              whether gradients pass through draws to the parameters
+    has_enumerate_support    whether there is a list of all values
+    checks                   what parameters must be, by name
     """
 
     has_rsample = False
+    has_enumerate_support = False
     checks: Checks = ()
+    validated_by_default = True
 
     def __init__(
         self,
@@ -55,16 +58,37 @@ class Distribution:
     def take(self, validate_args: bool | None, event_axes: int = 0, **params: Any) -> None:
         """Broadcast parameters against each other, check them, and keep them by name."""
         found = {name: floating(x, params.values()) for name, x in params.items()}
+        for name, x in found.items():
+            if x.ndim < event_axes:
+                raise ShapeError(
+                    f"{type(self).__name__}: {name} has shape {x.shape}; a draw has "
+                    f"{event_axes} axes, and so has it at least{at_line()}"
+                )
         shapes = [x.shape[: x.ndim - event_axes] for x in found.values()]
-        batch = broadcast_shapes(*shapes)
+        try:
+            batch = broadcast_shapes(*shapes)
+        except ShapeError:
+            given = " and ".join(f"{name} of shape {x.shape}" for name, x in found.items())
+            facts = f"{given} do not broadcast"
+            raise ShapeError(f"{type(self).__name__}: {facts}{at_line()}") from None
         first = next(iter(found.values()))
         event = first.shape[first.ndim - event_axes :]
         self.given = {name: x.expand(batch + event) for name, x in found.items()}
         self.__dict__.update(self.given)
         self.batch_shape, self.event_shape = batch, event
         self.validate_args = validate_args
-        if validate_args is not False:
+        if self.validates(validate_args):
             self.check()
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Check the parameters of distributions that do not say whether, or do not."""
+        if value not in (True, False):
+            raise ArgumentError(f"set_default_validate_args: {value!r} is no bool{at_line()}")
+        Distribution.validated_by_default = bool(value)
+
+    def validates(self, validate_args: bool | None) -> bool:
+        return self.validated_by_default if validate_args is None else bool(validate_args)
 
     def check(self) -> None:
         for name, x in self.given.items():
