@@ -231,6 +231,24 @@ def test_the_values_of_a_discrete_distribution_in_order():
     assert d.enumerate_support().shape == (3, 4)
     close(d.log_prob(d.enumerate_support()).exp().sum(0), np.ones(4), rtol=1e-6)
     assert D.OneHotCategorical(lucid.ones(3)).enumerate_support().tolist() == np.eye(3).tolist()
-    for d in (D.Binomial(lucid.tensor([1.0, 2.0]), p), D.Poisson(1.0), D.Normal(0.0, 1.0)):
+    assert d.has_enumerate_support and not D.Multinomial(3, p).has_enumerate_support
+    relaxed = D.RelaxedOneHotCategorical(1.0, p)
+    assert not relaxed.has_enumerate_support
+    for d in (D.Binomial(lucid.tensor([1.0, 2.0]), p), D.Poisson(1.0), D.Normal(0.0, 1.0), relaxed):
         with pytest.raises(LucidError, match="support"):
             d.enumerate_support()
+
+
+def test_checks_of_parameters_are_switched_off_for_all():
+    D.Distribution.set_default_validate_args(False)
+    try:
+        assert D.Normal(0.0, -1.0).scale.item() == -1.0
+        D.LowRankMultivariateNormal(lucid.zeros(1), lucid.ones(1, 1), -2 * lucid.ones(1))
+        with pytest.raises(ArgumentError, match="scale is positive"):
+            D.Normal(0.0, -1.0, validate_args=True)
+    finally:
+        D.Distribution.set_default_validate_args(True)
+    with pytest.raises(ArgumentError, match="scale is positive"):
+        D.Normal(0.0, -1.0)
+    with pytest.raises(ArgumentError, match="is no bool"):
+        D.Distribution.set_default_validate_args("yes")

@@ -68,6 +68,8 @@ def times(n: Any, log_p: Any) -> Any:
 class Bernoulli(TwoForms):
     """1 with probability p, else 0."""
 
+    has_enumerate_support = True
+
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
@@ -108,6 +110,8 @@ class Bernoulli(TwoForms):
 
 class Binomial(TwoForms):
     """The number of successes in `total_count` trials."""
+
+    has_enumerate_support = True
 
     def __init__(
         self,
@@ -222,6 +226,8 @@ class Poisson(Distribution):
 class Categorical(Distribution):
     """One of n indices; `probs` may be weights of any sum, `logits` are their logarithms."""
 
+    has_enumerate_support = True
+
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
@@ -320,6 +326,8 @@ class OneHotCategorical(Categorical):
 
 class Multinomial(OneHotCategorical):
     """How often each category comes in `total_count` draws."""
+
+    has_enumerate_support = False
 
     def __init__(
         self,

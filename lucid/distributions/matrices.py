@@ -61,7 +61,7 @@ class LowRankMultivariateNormal(Distribution):
         self.loc, self.cov_diag = loc.expand((*batch, n)), diag.expand((*batch, n))
         self.cov_factor = factor.expand((*batch, *factor.shape[-2:]))
         self.given = {"loc": self.loc, "cov_factor": self.cov_factor, "cov_diag": self.cov_diag}
-        if validate_args is not False:
+        if self.validates(validate_args):
             self.check()
         scaled = self.cov_factor / unsqueeze(self.cov_diag, -1)
         small = matmul(self.cov_factor.mT, scaled) + eye(factor.shape[-1], dtype=loc.dtype)
@@ -150,7 +150,7 @@ class Wishart(Distribution):
         self.given = {"df": self.df, "scale_tril": self.scale_tril}
         enough = ("more than the number of rows less 1", lambda x: x > n - 1)
         self.checks = (("df", enough),)
-        if validate_args is not False:
+        if self.validates(validate_args):
             self.check()
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:

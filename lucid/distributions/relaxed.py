@@ -120,7 +120,7 @@ def tempered(name: str, temperature: Any, given: dict[str, Any]) -> Any:
 class RelaxedOneHotCategorical(Categorical):
     """Shares that sum to 1 and lie near a one-hot vector: the nearer, the lower the temperature."""
 
-    has_rsample = True
+    has_rsample, has_enumerate_support = True, False
 
     def __init__(
         self,
@@ -147,6 +147,9 @@ class RelaxedOneHotCategorical(Categorical):
         score = self.logits - self.temperature * shares
         score = (score - logsumexp(score, -1, keepdim=True) - shares).sum(-1)
         return inside(within, score + math.lgamma(n) + (n - 1) * log(self.temperature))
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        raise self.lacks("finite support")
 
     def entropy(self) -> Any:
         raise self.lacks("entropy")
