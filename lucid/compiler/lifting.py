@@ -1,6 +1,7 @@
 """lift: Graph -> Graph in which products that need not wait for their step stand outside of loops.
 
     x @ w, w the same at every step         all rows of xs at once, before the loop
+    c @ w.T, w the same at every step        w is transposed once, before the loop
     total + p.T @ q, a total of products     one product of all steps' p and q, after the loop
 
 A product of many rows runs at the full speed of the machine; one of a few rows does not.
@@ -33,6 +34,7 @@ def lift(graph: Graph) -> Graph:
         lifting = Lifting(eqn)
         lifting.products_before()
         lifting.totals_after()
+        lifting.transposes_before()
         if lifting.changed:
             graph = spliced(graph, eqn, lifting)
     return graph
@@ -107,6 +109,21 @@ class Lifting:
         nbytes = self.op.length * sum(v.type.size * v.type.dtype.itemsize for v in last)
         if self.op.length > 1 and last and nbytes <= MOST_BYTES:
             self.take_before(last)
+
+    def transposes_before(self) -> None:
+        """Take out transposes of constants that products read: BLAS is quicker with rows."""
+        known = dict(self.consts)
+        made = {e.outputs[0]: e for e in self.equations if isinstance(e.op, Transpose)}
+        for i, eqn in enumerate(self.equations):
+            turned = made.get(eqn.inputs[-1]) if isinstance(eqn.op, Matmul) else None  # type: ignore[arg-type]
+            if turned is None or turned.inputs[0] not in known or turned.op.permutation != (1, 0):  # type: ignore[attr-defined]
+                continue
+            inside = Var(turned.outputs[0].type)
+            outside = self.make(self.before, turned.op, known[turned.inputs[0]])  # type: ignore[index]
+            self.consts.append((inside, outside))
+            inputs = (eqn.inputs[0], inside)
+            self.equations[i] = Equation(eqn.op, inputs, eqn.outputs, eqn.source)
+            self.changed = True
 
     def read_by(self, results: Sequence[Var]) -> set[Any]:
         return {x for e in self.equations if e.outputs[0] in results for x in e.inputs}

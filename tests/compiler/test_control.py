@@ -339,3 +339,14 @@ def test_carries_that_read_one_another_keep_their_old_values_until_all_are_writt
 
     graph = trace(f)(lucid.ones(3), lucid.ones(3), lucid.ones(3))
     same(graph, arrays_for(graph))
+
+
+def test_a_weight_that_a_loop_reads_transposed_is_transposed_once():
+    def f(w, c):
+        return F.scan(lambda c, _: (lucid.tanh(c @ w.T), None), c, length=5)[0]
+
+    arrays = [np.random.default_rng(0).normal(size=shape) for shape in ((4, 4), (3, 4))]
+    graph = trace(f)(*[lucid.tensor(x) for x in arrays])
+    (scan,) = [e for e in stages(graph)["lifted"].equations if e.op.name == "scan"]
+    assert [e.op.name for e in scan.op.body.equations] == ["matmul", "tanh"]
+    same(graph, arrays)
