@@ -40,7 +40,7 @@ from lucid.nn.layers.activations import (
     Tanhshrink,
     Threshold,
 )
-from lucid.nn.layers.adaptive import AdaptiveLogSoftmaxWithLoss
+from lucid.nn.layers.adaptive import AdaptiveLogSoftmaxWithLoss, LinearCrossEntropyLoss
 from lucid.nn.layers.attention import (
     MultiheadAttention,
 )
@@ -279,6 +279,7 @@ __all__ = [
     "LazyLinear",
     "LeakyReLU",
     "Linear",
+    "LinearCrossEntropyLoss",
     "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",

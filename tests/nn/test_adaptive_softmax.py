@@ -1,4 +1,4 @@
-"""AdaptiveLogSoftmaxWithLoss against its formula, class by class."""
+"""Losses with a matrix inside: AdaptiveLogSoftmaxWithLoss and LinearCrossEntropyLoss."""
 
 from __future__ import annotations
 
@@ -75,3 +75,17 @@ def test_what_it_refuses():
     for cutoffs in ([], [5, 3], [3, 3], [0, 3], [20], [2.5]):
         with pytest.raises(ArgumentError, match="they ascend"):
             nn.AdaptiveLogSoftmaxWithLoss(8, 20, cutoffs)
+
+
+def test_the_cross_entropy_of_a_linear_layer():
+    weight = RNG.uniform(0.5, 2.0, 20)
+    made = nn.LinearCrossEntropyLoss(8, 20, bias=True, weight=lucid.tensor(weight)).double()
+    w, b = (x.detach().numpy() for x in (made.linear.weight, made.linear.bias))
+    picked = -log_softmax(X @ w.T + b)[np.arange(6), TARGET]
+    expected = (picked * weight[TARGET]).sum() / weight[TARGET].sum()
+    assert made(lucid.tensor(X), lucid.tensor(TARGET)).item() == pytest.approx(expected)
+    assert sorted(made.state_dict()) == ["linear.bias", "linear.weight", "weight"]
+    with pytest.raises(ShapeError, match="for 20 classes"):
+        nn.LinearCrossEntropyLoss(8, 20, weight=lucid.ones(3))
+    with pytest.raises(ArgumentError, match="out_features"):
+        nn.LinearCrossEntropyLoss(8, 20, out_features=(2,))

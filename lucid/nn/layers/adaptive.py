@@ -1,6 +1,7 @@
-"""AdaptiveLogSoftmaxWithLoss: a softmax over many classes of which few are frequent.
+"""Losses with the matrix that makes logits inside.
 
-(Grave and others, Efficient softmax approximation for GPUs, 2017.)
+AdaptiveLogSoftmaxWithLoss is for many classes of which few are frequent (Grave and others,
+Efficient softmax approximation for GPUs, 2017).
 """
 
 from __future__ import annotations
@@ -137,3 +138,45 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 def of_class(log_probabilities: Any, chosen: Any) -> Any:
     """One element of every row."""
     return gather(log_probabilities, 1, chosen.unsqueeze(1)).squeeze(1)
+
+
+class LinearCrossEntropyLoss(Module):
+    """Cross entropy of the logits that a linear layer inside makes of the input.
+
+    >>> import lucid
+    >>> loss = lucid.nn.LinearCrossEntropyLoss(8, 5)
+    >>> loss(lucid.randn(3, 8), lucid.tensor([0, 4, 2])).shape
+    ()
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        dtype: Any = None,
+        reduction: str = "mean",
+        weight: Any = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if tuple(out_features):
+            facts = f"out_features={out_features!r}; a target has one class for every input"
+            raise ArgumentError(f"LinearCrossEntropyLoss: {facts}{at_line()}")
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            facts = f"a weight of shape {tuple(weight.shape)} for {num_classes} classes"
+            raise ShapeError(f"LinearCrossEntropyLoss: {facts}{at_line()}")
+        self.num_classes, self.reduction = num_classes, reduction
+        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+        self.register_buffer("weight", weight)
+        self.linear = Linear(in_features, num_classes, bias=bias, dtype=dtype)
+
+    def forward(self, input: Any, target: Any) -> Any:
+        return F.linear_cross_entropy(
+            input, self.linear.weight, target, linear_bias=self.linear.bias, weight=self.weight,
+            reduction=self.reduction, ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+        )  # fmt: skip
