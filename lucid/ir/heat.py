@@ -9,6 +9,7 @@ it runs, so that its numbers are the same. The unit is a small equation, about 1
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.interpret import Hot
-from lucid.ir.primitive import Primitive
+from lucid.ir.primitive import HEAVY, Primitive
 from lucid.ir.types import Type
 
 ELEMENTS = 200  # as many take NumPy about as long as Python takes for an equation
@@ -75,13 +76,17 @@ _heats: dict[Any, Turned] = {}
 class Turned(Heat):
     """The Heat of one operation on operands of these types and strides.
 
+    A program reads memory in order. Where it lies otherwise only a heavy operation is worth a copy;
+    others NumPy computes in the order in which it lies.
+
     turned    operands whose last two axes are swapped in memory: the program swaps them back
     """
 
     __slots__ = ("turned",)
 
-    def __init__(self, arrays: Sequence[np.ndarray]) -> None:
-        super().__init__(operation_limit())
+    def __init__(self, op: Primitive, arrays: Sequence[np.ndarray]) -> None:
+        takes_any = op.native_from <= HEAVY or all([x.flags.c_contiguous for x in arrays])
+        super().__init__(operation_limit() if takes_any else math.inf)
         self.turned = tuple([not x.flags.c_contiguous and is_turned(x) for x in arrays])
 
     def graph(self, op: Primitive, xs: Sequence[Any]) -> Graph:
@@ -122,7 +127,7 @@ def run(op: Primitive, *xs: Any) -> Any:
     if heat is None:
         if len(_heats) >= KEPT:
             _heats.clear()
-        heat = _heats.setdefault(key, Turned(arrays))
+        heat = _heats.setdefault(key, Turned(op, arrays))
     if heat.native is None:
         heat.worked(work_on(arrays), lambda: heat.graph(op, xs))
         return op.eval(*values)

@@ -197,3 +197,11 @@ def test_nothing_becomes_a_region_where_nothing_is_compiled(monkeypatch):
     monkeypatch.setattr(region, "_regions", {})
     x = lucid.tensor(rows(3), requires_grad=True)
     assert all(ops(F.gelu(x))[0] == "mul" for _ in range(6))
+
+
+def test_light_operations_leave_memory_in_another_order_to_numpy(hot):
+    x = lucid.tensor(rows(300, 600)).T
+    for _ in range(3):
+        y = x * 2.0
+    assert y.numpy().flags.f_contiguous
+    np.testing.assert_array_equal(y.numpy(), x.numpy() * 2.0)
