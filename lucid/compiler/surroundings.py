@@ -6,7 +6,8 @@ new model say, the function must be recorded again.
 
 from __future__ import annotations
 
-from types import CellType, CodeType, FunctionType, ModuleType
+from functools import partial
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 Variable = tuple[Any, str, Any]
@@ -76,12 +77,15 @@ def surroundings(function: Any) -> list[Variable]:
 
 
 def plain(f: Any) -> FunctionType | None:
-    """The function of Python behind a method or a wrapper."""
-    while not isinstance(f, FunctionType):
-        f = getattr(f, "__func__", None) or getattr(f, "__wrapped__", None)
-        if f is None:
-            return None
-    return plain(f.__wrapped__) if hasattr(f, "__wrapped__") else f
+    """The function of Python behind a method, a partial application or a wrapper."""
+    if isinstance(f, MethodType):
+        return plain(f.__func__)
+    if isinstance(f, partial):
+        return plain(f.func)
+    inside = getattr(f, "__dict__", None)
+    if isinstance(inside, dict) and "__wrapped__" in inside:
+        return plain(inside["__wrapped__"])
+    return f if isinstance(f, FunctionType) else None
 
 
 def is_ours(f: FunctionType) -> bool:
