@@ -149,6 +149,7 @@ class LinearCrossEntropyLoss(Module):
     ()
     """
 
+    @placed
     def __init__(
         self,
         in_features: int,
