@@ -69,7 +69,7 @@ def single(op: Primitive, operands: Sequence[Any]) -> Graph:
     return Graph(op.name, inputs, (Equation(op, tuple(atoms), outputs),), outputs)
 
 
-KEPT = 4096
+KEPT = 2048
 _heats: dict[Any, Turned] = {}
 
 
@@ -106,6 +106,13 @@ class Turned(Heat):
         return Graph(inner.name, tuple(inputs), tuple(equations), inner.outputs)
 
 
+def make_room(table: dict[Any, Any]) -> None:
+    """Drop the older half of a full table."""
+    if len(table) >= KEPT:
+        for key in list(table)[: KEPT // 2]:
+            table.pop(key, None)
+
+
 def is_turned(x: np.ndarray) -> bool:
     return x.ndim > 1 and x.swapaxes(-1, -2).flags.c_contiguous
 
@@ -125,8 +132,7 @@ def run(op: Primitive, *xs: Any) -> Any:
     key = (op, *parts)
     heat = _heats.get(key)
     if heat is None:
-        if len(_heats) >= KEPT:
-            _heats.clear()
+        make_room(_heats)
         heat = _heats.setdefault(key, Turned(op, arrays))
     if heat.native is None:
         heat.worked(work_on(arrays), lambda: heat.graph(op, xs))

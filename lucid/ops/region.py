@@ -19,7 +19,7 @@ from lucid.errors import LucidError
 from lucid.ir.binding import bind
 from lucid.ir.cut import cut
 from lucid.ir.graph import Graph
-from lucid.ir.heat import Heat, operation_limit, work_on
+from lucid.ir.heat import Heat, make_room, operation_limit, work_on
 from lucid.ir.interpret import Hot, Program
 from lucid.ir.modes import local
 from lucid.ir.primitive import Primitive
@@ -31,7 +31,6 @@ from lucid.ops.promote import get_default_dtype
 
 F = TypeVar("F", bound=Callable[..., Any])
 CALLS = 4  # with operands of the same types, before a function becomes a Region
-KEPT = 1024
 _regions: dict[Any, Any] = {}  # calls so far, or what is Fused, or False where that cannot be
 
 
@@ -129,8 +128,8 @@ def recurring(signature: Any, found: Any, function: Any, args: Any, kwargs: Any)
     if found is False:
         return None
     calls = 1 if found is None else found + 1
-    if found is None and len(_regions) >= KEPT:
-        _regions.clear()
+    if found is None:
+        make_room(_regions)
     if calls < min(CALLS, Hot.threshold):
         _regions[signature] = calls
         return None

@@ -205,3 +205,12 @@ def test_light_operations_leave_memory_in_another_order_to_numpy(hot):
         y = x * 2.0
     assert y.numpy().flags.f_contiguous
     np.testing.assert_array_equal(y.numpy(), x.numpy() * 2.0)
+
+
+def test_what_is_remembered_of_operations_is_bounded(hot, monkeypatch):
+    monkeypatch.setattr(heat, "KEPT", 4)
+    for n in range(40, 52):
+        x = lucid.ones(n, 32)
+        np.testing.assert_allclose((x @ x.T).numpy(), 32.0)
+        F.gelu(x)
+        assert len(heat._heats) <= 4 and len(region._regions) <= 4
