@@ -277,6 +277,7 @@ ROWS = [
         ],
         result=lambda *found: found[0] if len(found) == 1 else values_alone(*found),
         smooth=False,
+        unmapped="it draws random numbers",
         unjitted=RANDOM,
     ),
     Row(
@@ -288,6 +289,7 @@ ROWS = [
         refused=[NOT_MATRIX, bad(ArgumentError, "q=9", real(3, 5), 9)],
         result=lambda *found: found[0] if len(found) == 1 else values_alone(*found),
         smooth=False,
+        unmapped="it draws random numbers",
         unjitted=RANDOM,
     ),
 ]
