@@ -21,7 +21,7 @@ from lucid.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.ir.tape import wrap
-from lucid.ops.arguments import explained
+from lucid.ops.arguments import also, explained, placed
 from lucid.ops.axes import axis_of, either
 from lucid.ops.complexes import conj
 from lucid.ops.fourier import SWAPPED, Fft, Irfft, Rfft
@@ -286,36 +286,42 @@ def _split(name: str, x: Any, s: Any, dim: Any, axes: Any) -> tuple[list[int], l
 
 
 @explained
+@also(dim="axes")
 def fft2(x: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
     """The discrete Fourier transform along two axes, by default the last two."""
     return fftn(x, s, dim, norm)
 
 
 @explained
+@also(dim="axes")
 def ifft2(x: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
     """The inverse of `fft2`."""
     return ifftn(x, s, dim, norm)
 
 
 @explained
+@also(dim="axes")
 def rfft2(x: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
     """The transform of real numbers along two axes, of the last of which half is kept."""
     return rfftn(x, s, dim, norm)
 
 
 @explained
+@also(dim="axes")
 def irfft2(x: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
     """The inverse of `rfft2`."""
     return irfftn(x, s, dim, norm)
 
 
 @explained
+@also(dim="axes")
 def hfft2(x: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
     """The real transform along two axes of Hermitian numbers, of which half is given."""
     return hfftn(x, s, dim, norm)
 
 
 @explained
+@also(dim="axes")
 def ihfft2(x: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
     """The inverse of `hfft2`."""
     return ihfftn(x, s, dim, norm)
@@ -324,6 +330,7 @@ def ihfft2(x: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
 # Frequencies
 
 
+@placed
 @explained
 def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     """The frequencies of the results of `fft`, for samples `d` apart.
@@ -335,6 +342,7 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, requires_grad: bool = 
     return _frequencies(np.fft.fftfreq(_length("fftfreq", n), d), dtype, requires_grad)
 
 
+@placed
 @explained
 def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     """The frequencies of the results of `rfft`, for samples `d` apart."""

@@ -13,7 +13,7 @@ from lucid.linalg.arguments import checked, matrix
 from lucid.linalg.solving import inv
 from lucid.ops import adding_products, diagonals
 from lucid.ops.adding_products import chain_matmul
-from lucid.ops.arguments import explained
+from lucid.ops.arguments import also, explained
 from lucid.ops.axes import axis_of
 from lucid.ops.complexes import conj
 from lucid.ops.contraction import product
@@ -110,6 +110,7 @@ def vander(x: Any, *, N: Any = None) -> Any:
 
 
 @explained
+@also(dim="axis")
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
     """The sum of conj(x) · y along `dim`; the other axes broadcast.
 
@@ -123,6 +124,7 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
 
 
 @explained
+@also(dim="axis")
 def cross(x: Any, y: Any, *, dim: int = -1) -> Any:
     """The cross product of vectors of three numbers along `dim`; the other axes broadcast.
 

@@ -57,6 +57,32 @@ def placed(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
+def also(**words: str) -> Callable[[F], F]:
+    """Second names for parameters: `@also(dim="axis")` lets `axis=1` say `dim=1`."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for first, second in words.items():
+                if second in kwargs:
+                    if first in kwargs or len(args) > places[first]:
+                        facts = f"give {first} or {second}, not both"
+                        raise ArgumentError(f"{function.__name__}: {facts}{at_line()}")
+                    kwargs[first] = kwargs.pop(second)
+            return function(*args, **kwargs)
+
+        plain = inspect.signature(function)
+        places = {name: i for i, name in enumerate(plain.parameters)}
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        more = [inspect.Parameter(second, keyword, default=None) for second in words.values()]
+        call.__signature__ = plain.replace(  # type: ignore[attr-defined]
+            parameters=[*plain.parameters.values(), *more]
+        )
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
 def check_device(name: str, device: Any) -> None:
     if str(device).partition(":")[0] != "cpu":
         facts = f"device={device!r}; tensors are in the memory of the processor, 'cpu'"

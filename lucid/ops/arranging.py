@@ -13,7 +13,7 @@ from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.ir.tape import wrap
 from lucid.ir.types import broadcast_shapes as broadcast
-from lucid.ops.arguments import explained
+from lucid.ops.arguments import also, explained
 from lucid.ops.axes import axis_of, shape_of
 from lucid.ops.complexes import complex, conj, imag, real
 from lucid.ops.diagonals import diag_embed
@@ -74,12 +74,14 @@ def equal_parts(name: str, x: Any, parts: Any, axis: int, least: int) -> tuple[A
 
 
 @explained
+@also(dim="axis")
 def split_with_sizes(x: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
     """Pieces of these sizes along `dim`, one after the other."""
     return split(x, list(split_sizes), dim)
 
 
 @explained
+@also(dim="axis")
 def narrow_copy(x: Any, dim: int, start: int, length: int) -> Any:
     """`narrow` with memory of its own."""
     from lucid.ops.copying import clone

@@ -50,6 +50,13 @@ def either(name: str, first: tuple[str, Any], second: tuple[str, Any], default: 
     return b
 
 
+def by_word(name: str, word: str, given: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+    """Numbers given one by one, as one sequence, or by a word: `permute(x, dims=(1, 0))`."""
+    if given:
+        raise ArgumentError(f"{name}: give {word} once, by position or by name{at_line()}")
+    return (value,)
+
+
 def shape_of(name: str, shape: Any) -> tuple[int, ...]:
     """A shape given as ints or as one sequence: `reshape(2, 3)` and `reshape((2, 3))`."""
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):

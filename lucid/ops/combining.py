@@ -15,7 +15,7 @@ from lucid.ir.binding import bind
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
-from lucid.ops.arguments import explained
+from lucid.ops.arguments import also, explained
 from lucid.ops.axes import axis_of
 from lucid.ops.conditional import where
 from lucid.ops.indexing import (
@@ -140,6 +140,7 @@ REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
 @explained
+@also(dim="axis")
 def scatter_reduce(
     x: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
@@ -210,6 +211,7 @@ def identity(reduce: str, dtype: np.dtype) -> Any:
 
 
 @explained
+@also(dim="axis")
 def index_reduce(
     x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
 ) -> Any:

@@ -11,7 +11,7 @@ from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.ir.tape import wrap
 from lucid.ops.apply import refuse
-from lucid.ops.arguments import explained
+from lucid.ops.arguments import also, explained
 from lucid.ops.axes import axis_of, with_ones
 from lucid.ops.conditional import where
 from lucid.ops.halves import in_float32
@@ -105,6 +105,7 @@ def pdist(x: Any, p: Any = 2) -> Any:
 
 
 @explained
+@also(dim="axis")
 @in_float32
 def renorm(x: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     """`x` with every slice along `dim` whose p-norm exceeds `maxnorm` scaled down to it.

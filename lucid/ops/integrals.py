@@ -10,7 +10,7 @@ from lucid.errors import ArgumentError, AxisError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced
-from lucid.ops.arguments import explained
+from lucid.ops.arguments import also, explained
 from lucid.ops.axes import axis_of
 from lucid.ops.cumulative import Cumsum
 from lucid.ops.joining import cat
@@ -49,6 +49,7 @@ def distances(name: str, x: Any, y: Any, at: int) -> Any:
 
 
 @explained
+@also(dim="axis")
 def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     """The integral along `dim` by the trapezoidal rule, at points `x` or `dx` apart.
 
@@ -64,6 +65,7 @@ trapz = trapezoid
 
 
 @explained
+@also(dim="axis")
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     """The integrals from the first point to every further one, by the trapezoidal rule."""
     parts, at = areas("cumulative_trapezoid", y, x, dx, dim)
@@ -71,6 +73,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1
 
 
 @explained
+@also(dim="axis")
 def gradient(x: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Any, ...]:
     """The slopes along axes of values on a grid, by central differences: one tensor an axis.
 

@@ -8,7 +8,7 @@ from lucid.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
-from lucid.ops.arguments import explained
+from lucid.ops.arguments import also, explained
 from lucid.ops.axes import axis_of, either
 from lucid.ops.conditional import where
 from lucid.ops.indexing import Gather, PutAlong, ScatterAdd, TakeAlong, nonzero
@@ -77,6 +77,8 @@ def vector(x: Any) -> Any:
     return x if x.ndim else x.reshape(1)
 
 
+@explained
+@also(dim="axis")
 def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """`y[i, j] = x[i, index[i, j]]` for dim 1, and so for other axes; as large as the index.
 
@@ -92,6 +94,7 @@ def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
 
 
 @explained
+@also(dim="axis")
 def scatter(
     x: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None
 ) -> Any:
@@ -136,6 +139,8 @@ def positions(index: Any, axis: int) -> Any:
     return broadcast_to(arange(index.shape[axis]).reshape(sizes), index.shape)
 
 
+@explained
+@also(dim="axis")
 def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
     """`x` with `y[i, index[i, j]] += src[i, j]` for dim 1; all are added where indices repeat."""
     x, index = as_tensor(x), index_tensor("scatter_add", index)
@@ -152,6 +157,8 @@ def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
     return x + added
 
 
+@explained
+@also(dim="axis")
 def index_select(x: Any, dim: Any, index: Any) -> Any:
     """The slices of `x` along one axis that an index vector names, in its order."""
     x, index = as_tensor(x), index_tensor("index_select", index)
@@ -162,6 +169,8 @@ def index_select(x: Any, dim: Any, index: Any) -> Any:
     return take(x, index.reshape(-1), dim)
 
 
+@explained
+@also(indices="index")
 def take(x: Any, indices: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """The elements of `x` at indices: in row-major order, or slices along one axis.
 
@@ -180,6 +189,8 @@ def take(x: Any, indices: Any, dim: Any = None, *, axis: Any = None) -> Any:
     return movedim(y, tuple(range(indices.ndim)), tuple(range(at, at + indices.ndim)))
 
 
+@explained
+@also(dim="axis")
 def index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     """`x` with `alpha` times the slices of `source` added to those that the index names."""
     x, index = as_tensor(x), index_tensor("index_add", index)
@@ -196,6 +207,8 @@ def index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> A
     return x + (added if alpha == 1 else added * alpha)
 
 
+@explained
+@also(dim="axis")
 def index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
     """`x` with the slices that the index names replaced by those of `source`."""
     x = as_tensor(x)
@@ -205,17 +218,23 @@ def index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
     return setitem(x, (*[slice(None)] * axis, index_tensor("index_copy", index)), source)
 
 
+@explained
+@also(dim="axis")
 def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
     """`x` with the slices that the index names filled with one number."""
     return index_copy(x, dim, index, value)
 
 
+@explained
+@also(dim="axis")
 def select(x: Any, dim: int, index: int) -> Any:
     """`x` at one index along one axis, which the result lacks."""
     x = as_tensor(x)
     return getitem(x, (*[slice(None)] * axis_of("select", dim, x.ndim), index))
 
 
+@explained
+@also(dim="axis")
 def narrow(x: Any, dim: int, start: int, length: int) -> Any:
     """`length` slices of `x` along one axis from `start` on."""
     x = as_tensor(x)

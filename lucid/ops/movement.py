@@ -13,7 +13,7 @@ from lucid.ir.binding import bind
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
-from lucid.ops.axes import axis_of, resolve_shape, shape_of, without
+from lucid.ops.axes import axis_of, by_word, resolve_shape, shape_of, without
 from lucid.ops.kinds import Linear
 from lucid.ops.promote import as_tensor
 
@@ -319,7 +319,7 @@ def repeat_in_front(n: int, x: Any) -> Any:
     return bind(Broadcast((n, *x.shape), tuple(range(1, x.ndim + 1))), x)
 
 
-def reshape(x: Any, *shape: Any) -> Any:
+def reshape(x: Any, *sizes: Any, shape: Any = None) -> Any:
     """The elements of `x` in row-major order in another shape; one size may be -1.
 
     >>> import lucid
@@ -327,13 +327,15 @@ def reshape(x: Any, *shape: Any) -> Any:
     (2, 3)
     """
     x = as_tensor(x)
-    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
-        shape = tuple(shape[0])
+    if shape is not None:
+        sizes = by_word("reshape", "shape", sizes, shape)
+    if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
+        sizes = tuple(sizes[0])
     try:
-        op = reshape_op(x.shape, *shape)
+        op = reshape_op(x.shape, *sizes)
     except TypeError:  # what cannot be hashed is no size
         raise ShapeError(
-            f"reshape: {shape} is not a shape: sizes are integers{at_line()}"
+            f"reshape: {sizes} is not a shape: sizes are integers{at_line()}"
         ) from None
     return bind(op, x)
 
@@ -343,7 +345,7 @@ def reshape_op(old: tuple[int, ...], *shape: Any) -> Reshape:
     return Reshape(resolve_shape("reshape", shape_of("reshape", shape), math.prod(old)))
 
 
-def permute(x: Any, *dims: Any) -> Any:
+def permute(x: Any, *order: Any, dims: Any = None) -> Any:
     """`x` with its axes in another order.
 
     >>> import lucid
@@ -351,7 +353,8 @@ def permute(x: Any, *dims: Any) -> Any:
     (4, 2, 3)
     """
     x = as_tensor(x)
-    order = tuple(axis_of("permute", d, x.ndim) for d in shape_of("permute", dims))
+    order = order if dims is None else by_word("permute", "dims", order, dims)
+    order = tuple(axis_of("permute", d, x.ndim) for d in shape_of("permute", order))
     if sorted(order) != list(range(x.ndim)):
         raise ShapeError(f"permute: {order} is not a permutation of {x.ndim} axes{at_line()}")
     return bind(Transpose(order), x)

@@ -9,7 +9,7 @@ from typing import Any
 from lucid.errors import ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.source import at_line
-from lucid.ops.arguments import explained
+from lucid.ops.arguments import also, explained
 from lucid.ops.axes import axis_of
 from lucid.ops.contraction import MATMUL, bind_einsum
 from lucid.ops.kinds import conjugate
@@ -86,6 +86,7 @@ ger = outer
 
 
 @explained
+@also(x="a", other="b")
 def tensordot(x: Any, other: Any, dims: Any = 2, *, axes: Any = None) -> Any:
     """Sums of products over axes: the last `dims` of x and the first of other, or two lists.
 

@@ -11,7 +11,7 @@ from lucid.errors import DTypeError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.ir.tape import wrap
-from lucid.ops.arguments import explained
+from lucid.ops.arguments import also, explained
 from lucid.ops.axes import axis_of
 from lucid.ops.conditional import maximum, where
 from lucid.ops.cumulative import Cumsum
@@ -97,6 +97,7 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
 
 
 @explained
+@also(dim="axis")
 def select_scatter(x: Any, src: Any, dim: int, index: int) -> Any:
     """`x` with the slice at one index along `dim` replaced by `src`."""
     x, src = as_tensor(x), as_tensor(src)
@@ -105,6 +106,7 @@ def select_scatter(x: Any, src: Any, dim: int, index: int) -> Any:
 
 
 @explained
+@also(dim="axis")
 def slice_scatter(
     x: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Any:

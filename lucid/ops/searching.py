@@ -17,7 +17,7 @@ from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.ir.tape import infer, wrap
 from lucid.ir.types import Type
-from lucid.ops.arguments import explained
+from lucid.ops.arguments import also, explained
 from lucid.ops.axes import axis_of, shape_of
 from lucid.ops.conditional import where
 from lucid.ops.indexing import Gather, TakeAlong
@@ -72,6 +72,7 @@ class Searchsorted(Constant):
 
 
 @explained
+@also(x="values")
 def searchsorted(
     sorted_sequence: Any,
     x: Any,
@@ -147,6 +148,7 @@ def isin(
 
 
 @explained
+@also(dim="axis")
 def unique(
     x: Any,
     sorted: bool = True,
@@ -175,6 +177,7 @@ def unique(
 
 
 @explained
+@also(dim="axis")
 def unique_consecutive(
     x: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
 ) -> Any:

@@ -12,8 +12,8 @@ from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced
 from lucid.ir.types import broadcast_shapes
-from lucid.ops.arguments import explained
-from lucid.ops.axes import axes_of, axis_of, either, resolve_shape, shape_of
+from lucid.ops.arguments import also, explained
+from lucid.ops.axes import axes_of, axis_of, by_word, either, resolve_shape, shape_of
 from lucid.ops.movement import Broadcast, Flip, Reshape, Slice, Transpose, broadcast_to, reshape
 from lucid.ops.promote import as_tensor
 
@@ -154,9 +154,10 @@ def expand_dims_op(name: str, shape: tuple[int, ...], axes: tuple[Any, ...]) -> 
     return Reshape(tuple(1 if i in places else next(sizes) for i in range(ndim)))
 
 
-def expand(x: Any, *sizes: Any) -> Any:
+def expand(x: Any, *sizes: Any, size: Any = None) -> Any:
     """`x` repeated along axes of size 1 and new axes in front, without copying; -1 keeps a size."""
     x = as_tensor(x)
+    sizes = sizes if size is None else by_word("expand", "size", sizes, size)
     shape = shape_of("expand", sizes)
     extra = len(shape) - x.ndim
     if -1 in shape:
@@ -203,6 +204,8 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     return bind(Reshape((*x.shape[:start], size, *x.shape[end + 1 :])), x)
 
 
+@explained
+@also(dim="axis")
 def unflatten(x: Any, dim: int, sizes: Any) -> Any:
     """`x` with one axis made into several; one size may be -1."""
     x = as_tensor(x)
@@ -314,7 +317,7 @@ def unbind(x: Any, dim: Any = None, *, axis: Any = None) -> tuple[Any, ...]:
     )
 
 
-def repeat(x: Any, *sizes: Any) -> Any:
+def repeat(x: Any, *sizes: Any, repeats: Any = None) -> Any:
     """`x` laid out `sizes` times along its axes; further sizes are for new axes in front.
 
     >>> import lucid
@@ -323,6 +326,7 @@ def repeat(x: Any, *sizes: Any) -> Any:
             [1, 2, 1, 2]])
     """
     x = as_tensor(x)
+    sizes = sizes if repeats is None else by_word("repeat", "repeats", sizes, repeats)
     counts = shape_of("repeat", sizes)
     extra = len(counts) - x.ndim
     if extra < 0 or min(counts, default=0) < 0:
@@ -334,8 +338,9 @@ def repeat(x: Any, *sizes: Any) -> Any:
     return bind(Reshape(tuple(c * n for c, n in zip(counts, shape))), spread)
 
 
-def tile(x: Any, *dims: Any) -> Any:
+def tile(x: Any, *sizes: Any, dims: Any = None) -> Any:
     """`repeat`, where missing counts in front are 1."""
     x = as_tensor(x)
-    counts = shape_of("tile", dims)
+    sizes = sizes if dims is None else by_word("tile", "dims", sizes, dims)
+    counts = shape_of("tile", sizes)
     return repeat(x, (1,) * builtins.max(x.ndim - len(counts), 0) + counts)

@@ -268,3 +268,52 @@ def test_sinc_of_whole_numbers_is_zero_in_float16_too():
 
 def test_hardtanh_of_integers_is_of_integers():
     same(lucid.nn.functional.hardtanh(lucid.tensor([-3, 0, 5])), [-1, 0, 1])
+
+
+X = lucid.tensor(np.arange(6.0).reshape(2, 3))
+I = lucid.tensor([0])  # noqa: E741
+BY_AXIS = {
+    "gather": lambda **kw: lucid.gather(X, index=lucid.tensor([[0], [1]]), **kw),
+    "scatter": lambda **kw: lucid.scatter(X, index=lucid.tensor([[0], [1]]), src=9.0, **kw),
+    "index_select": lambda **kw: lucid.index_select(X, index=I, **kw),
+    "index_add": lambda **kw: lucid.index_add(X, index=I, source=lucid.ones(2, 1).double(), **kw),
+    "index_fill": lambda **kw: lucid.index_fill(X, index=I, value=7.0, **kw),
+    "select": lambda **kw: X.select(index=1, **kw),
+    "narrow": lambda **kw: lucid.narrow(X, start=1, length=2, **kw),
+    "select_scatter": lambda **kw: lucid.select_scatter(X, lucid.ones(2), index=0, **kw),
+    "trapezoid": lambda **kw: lucid.trapezoid(X, **kw),
+    "cumulative_trapezoid": lambda **kw: lucid.cumulative_trapezoid(X, **kw),
+    "gradient": lambda **kw: lucid.gradient(X, **kw)[0],
+    "renorm": lambda **kw: lucid.renorm(X, p=2, maxnorm=1.0, **kw),
+    "unique": lambda **kw: lucid.unique(X, **kw),
+    "unflatten": lambda **kw: lucid.unflatten(X, sizes=(3, 1), **kw),
+    "split_with_sizes": lambda **kw: lucid.split_with_sizes(X, [1, 2], **kw)[1],
+    "vecdot": lambda **kw: lucid.linalg.vecdot(X, X, **kw),
+    "cross": lambda **kw: lucid.linalg.cross(X, X + 1, **kw),
+}
+
+
+@pytest.mark.parametrize("name", BY_AXIS)
+def test_an_axis_may_be_called_dim_or_axis(name):
+    same(BY_AXIS[name](axis=1), BY_AXIS[name](dim=1).numpy())
+    with pytest.raises(ArgumentError, match=f"{name}.*dim or axis"):
+        BY_AXIS[name](dim=1, axis=1)
+
+
+def test_an_axis_given_twice_is_refused_by_position_too():
+    with pytest.raises(ArgumentError, match="gather: give dim or axis, not both"):
+        lucid.gather(X, 1, axis=1, index=lucid.tensor([[0], [1]]))
+
+
+def test_orders_shapes_and_counts_may_be_named():
+    assert lucid.permute(X, dims=(1, 0)).shape == (3, 2)
+    assert X.permute(dims=(1, 0)).shape == (3, 2)
+    assert lucid.reshape(X, shape=(3, 2)).shape == (3, 2)
+    assert lucid.tile(X, dims=(2,)).shape == (2, 6)
+    assert X.repeat(repeats=(2, 1)).shape == (4, 3)
+    assert X.expand(size=(4, 2, 3)).shape == (4, 2, 3)
+    assert lucid.tensordot(a=X, b=X.t(), dims=1).shape == (2, 2)
+    assert lucid.searchsorted(lucid.arange(3), values=lucid.tensor([1])).tolist() == [1]
+    assert lucid.take(X, index=lucid.tensor([4])).tolist() == [4.0]
+    with pytest.raises(ArgumentError, match="permute: give dims once"):
+        lucid.permute(X, 1, 0, dims=(1, 0))

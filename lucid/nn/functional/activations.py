@@ -17,7 +17,7 @@ from lucid.ir.tape import Traced
 from lucid.nn.functional.arguments import choice, number, real
 from lucid.ops import conditional
 from lucid.ops.apply import refuse
-from lucid.ops.arguments import explained
+from lucid.ops.arguments import also, explained
 from lucid.ops.arithmetic import abs, sgn
 from lucid.ops.axes import axis_of
 from lucid.ops.conditional import clamp, where
@@ -211,6 +211,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
 
 
 @explained
+@also(dim="axis")
 @fused_when_hot
 def glu(input: Any, dim: int = -1) -> Any:
     """The first half along `dim` times the sigmoid of the second."""

@@ -7,7 +7,7 @@ from typing import Any
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.nn.functional.arguments import number, real
-from lucid.ops.arguments import explained
+from lucid.ops.arguments import also, explained
 from lucid.ops.axes import axis_of
 from lucid.ops.creation import arange
 from lucid.ops.exponential import log, log1p
@@ -25,6 +25,7 @@ def softmin(input: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None)
 
 
 @explained
+@also(dim="axis")
 def gumbel_softmax(
     logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Any:

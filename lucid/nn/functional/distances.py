@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.nn.functional.arguments import number, reals
-from lucid.ops.arguments import explained
+from lucid.ops.arguments import also, explained
 from lucid.ops.axes import axis_of
 from lucid.ops.conditional import clamp
 from lucid.ops.shaping import broadcast_tensors
@@ -31,6 +31,7 @@ def cosine_similarity(
 
 
 @explained
+@also(keepdim="keepdims")
 def pairwise_distance(
     x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Any:
