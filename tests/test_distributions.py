@@ -770,3 +770,40 @@ def test_parameters_that_do_not_fit_are_told():
         D.Dirichlet(lucid.tensor(1.0))
     with pytest.raises(ShapeError, match=r"Normal: loc of shape \(2,\) and scale of shape \(3,\)"):
         D.Normal(lucid.zeros(2), lucid.ones(3))
+
+
+def in_double(x):
+    return lucid.tensor(x, dtype="float64")
+
+
+@pytest.mark.parametrize(
+    ("p", "q"),
+    [
+        (p, q)
+        for p in ("Beta", "Exponential", "Gamma", "Gumbel", "Laplace", "Normal", "Uniform")
+        for q in ("Normal", "Exponential", "Gamma", "Laplace", "Uniform", "Beta")
+        if (getattr(D, p), getattr(D, q)) in D.kl.FORMULAS and p != q
+    ],
+)
+def test_divergences_of_two_classes_are_the_integrals(p, q):
+    from scipy import integrate
+
+    first = {"Exponential": (1.7,), "Uniform": (0.2, 0.9)}.get(p, (2.1, 1.4))
+    others = {"Exponential": (0.6,), "Uniform": (-0.5, 2.0), "Normal": (0.3, 1.2)}
+    second = others.get(q, (1.6, 2.3))
+    p, q = getattr(D, p)(*map(in_double, first)), getattr(D, q)(*map(in_double, second))
+
+    def density(x):
+        found = p.log_prob(in_double(x)).item()
+        return math.exp(found) * (found - q.log_prob(in_double(x)).item()) if found > -700 else 0.0
+
+    low, high = {D.Uniform: (0.2, 0.9), D.Beta: (0.0, 1.0)}.get(type(p), (-40.0, 60.0))
+    low = 0.0 if type(p) in (D.Exponential, D.Gamma) else low
+    expected, _ = integrate.quad(density, low, high, points=[first[0]] if low < 0 else None)
+    close(D.kl_divergence(p, q), expected, rtol=1e-6, atol=1e-8)
+
+
+def test_a_divergence_from_what_cannot_be_is_infinite():
+    assert D.kl_divergence(D.Uniform(-1.0, 1.0), D.Exponential(1.0)).item() == math.inf
+    assert D.kl_divergence(D.Uniform(0.5, 1.5), D.Beta(2.0, 2.0)).item() == math.inf
+    assert D.kl_divergence(D.Beta(2.0, 2.0), D.Uniform(0.5, 2.0)).item() == math.inf

@@ -1,6 +1,7 @@
 """Probability distributions, as in `torch.distributions`."""
 
 from lucid.distributions import constraints, transforms
+from lucid.distributions import kl_mixed as kl_mixed
 from lucid.distributions.continuous import (
     Cauchy,
     Exponential,
