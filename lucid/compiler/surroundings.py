@@ -12,6 +12,7 @@ from typing import Any
 
 Variable = tuple[Any, str, Any]
 NOTHING = object()
+MOST = 256  # elements of a list or a dictionary that are compared at every call
 
 
 class Enclosed:
@@ -70,7 +71,7 @@ def surroundings(function: Any) -> list[Variable]:
         for variable in variables(f):
             found.append(variable)
             waiting.append(plain(variable[2]))
-            if type(variable[2]) in (list, dict):
+            if type(variable[2]) in (list, dict) and len(variable[2]) <= MOST:
                 contents = Contents(variable[2])
                 found.append((contents, variable[1], contents.get("")))
     return found
