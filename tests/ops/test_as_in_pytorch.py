@@ -317,3 +317,12 @@ def test_orders_shapes_and_counts_may_be_named():
     assert lucid.take(X, index=lucid.tensor([4])).tolist() == [4.0]
     with pytest.raises(ArgumentError, match="permute: give dims once"):
         lucid.permute(X, 1, 0, dims=(1, 0))
+
+
+def test_the_margin_loss_of_one_target_has_the_shape_of_the_target():
+    x, loss = lucid.tensor([0.5, 0.0, 1.0]), lucid.nn.functional.multi_margin_loss
+    expected = (max(0, 1 - 0.5 + 0.0) + max(0, 1 - 0.5 + 1.0)) / 3
+    for target in (lucid.tensor(0), lucid.tensor([0])):
+        y = loss(x, target, reduction="none")
+        assert y.shape == target.shape
+        np.testing.assert_allclose(y.numpy(), np.full(target.shape, expected), rtol=1e-6)

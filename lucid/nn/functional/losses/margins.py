@@ -99,7 +99,7 @@ def multi_margin_loss(
     if x.ndim not in (1, 2) or (t.shape != x.shape[:-1] and t.shape != (1,)):
         facts = f"input of shape {x.shape} and target of shape {t.shape}"
         raise ShapeError(f"{name}: {facts}: a row of classes for each target{at_line()}")
-    classes = x.shape[-1]
+    classes, shape = x.shape[-1], t.shape
     check_classes(name, t, classes)
     t = t.reshape(*x.shape[:-1], 1)
     short = clamp(number(name, margin, "margin") - bind(TakeAlong(x.ndim - 1), x, t) + x, 0.0)
@@ -107,7 +107,7 @@ def multi_margin_loss(
     if weight is not None:
         short = short * bind(Gather((0,)), class_weight(name, weight, classes), t)
     loss = where(arange(classes) == t, 0.0, short).sum(axis=-1) / classes
-    return reduced(loss, reduction)
+    return reduced(loss.reshape(shape), reduction)
 
 
 def class_weight(name: str, weight: Any, classes: int) -> Any:
