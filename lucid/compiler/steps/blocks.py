@@ -9,7 +9,6 @@ lie as they like, so that no row is too short, but results are written apart fro
 from __future__ import annotations
 
 import itertools
-import math
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,7 +16,6 @@ from lucid.compiler.steps.loops import Int, Loops, Pointer, Variable
 from lucid.compiler.steps.windows import LANES, kinds, table
 
 ROWS_COST = 1.15  # of a product by rows, where one by panels costs 1
-PIECE_BYTES = 1 << 17  # of a panel, for all places or windows before the next
 WRITE_COST = 16  # of a result that is written alone, in products
 FEW = 256  # places, below which those of several images are taken together
 
@@ -93,12 +91,6 @@ def panel_of(dtype: str, results: int, places: int) -> tuple[float, int, int]:
 def block_bytes(dtype: str, block: Block) -> int:
     """The memory of a block's sums."""
     return block.rows * block.columns * (kinds(dtype)[1] if block.panels else 32)
-
-
-def piece_of(dtype: str, block: Block, terms: int) -> int:
-    """How many terms of a panel are taken at a time, so that the cache holds them."""
-    most = PIECE_BYTES // (block.rows * kinds(dtype)[1])
-    return math.ceil(terms / max(1, round(terms / most)))
 
 
 def sums_space(code: Loops, dtype: str, block: Block) -> Pointer:

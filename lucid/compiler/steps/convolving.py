@@ -20,12 +20,10 @@ from lucid.compiler.kernels import TextKernel
 from lucid.compiler.plan import Builder
 from lucid.compiler.steps.blocks import (
     Block,
-    block_bytes,
     block_of,
     expect_panels,
     multiply_panels,
     multiply_rows,
-    piece_of,
     sums_space,
     write_panels,
     write_rows,
@@ -42,7 +40,6 @@ from lucid.compiler.steps.windows import (
     Windows,
     copy_tile,
     gather_kernel,
-    kinds,
     shared_words,
     starts,
     table,
@@ -57,8 +54,7 @@ PARTED_NS = 100_000  # a step that takes less is not cut for more threads
 CONVOLVE_WORDS = (
     *WORDS, "weights", "out", "rows", "row_table", "blocks", "block_bytes", "results",
     "vectors", "vector_table", "lanes", "images", "images_each", "image_bytes", "copied",
-    "tile_bytes", "spots", "blocks_each", "blocks_held", "piece", "sums", "sums_room", "sums_apart",
-    "on", "og", "om", "o0", "o1", "o2",
+    "tile_bytes", "spots", "blocks_each", "blocks_held", "on", "og", "om", "o0", "o1", "o2",
 )  # fmt: skip
 
 
@@ -125,33 +121,18 @@ def multiply_by_rows(
 def multiply_by_panels(
     code: Loops, a: dict[str, Int], dtype: str, block: Block, dense: bool
 ) -> Callable[[Pointer, Pointer, Pointer, Int, Int], None]:
-    """One panel after the other, by pieces that the cache holds for all places.
-
-    Where there are several pieces, the sums of all places wait in memory for the next one.
-    """
-    zeros = multiply_panels(code, dtype, block, apart=16)
-    sums = table(code, a, "sums").at(code.lo // a["grain"] * a["sums_room"])
-    row = block.rows * kinds(dtype)[1]
+    """One panel after the other, for all places."""
+    zeros, sums = multiply_panels(code, dtype, block, apart=16), sums_space(code, dtype, block)
 
     def products(weights: Pointer, here: Pointer, out: Pointer, begin: Int, end: Int) -> None:
         places, offsets = table(code, a, "vector_table"), table(code, a, "row_table")
-        with (
-            code.loop(begin, end) as number,
-            code.loop(0, a["rows"], a["piece"]) as k,
-            code.loop(0, a["vectors"], block.columns) as v,
-        ):
-            length, m = (a["rows"] - k).min(a["piece"]), number * block.rows
-            total = sums.at(v // block.columns * a["sums_apart"])
-            start = code.either(k.is_("eq", 0), zeros, total)
-            panel = weights.at(number * a["block_bytes"] + k * row)
-            given = [panel, here, places.at(v * 16), offsets.at(k * 8), start, total]
+        with code.loop(begin, end) as number, code.loop(0, a["vectors"], block.columns) as v:
+            m, panel = number * block.rows, weights.at(number * a["block_bytes"])
+            given = [panel, here, places.at(v * 16), offsets, zeros, sums]
             passed = ", ".join(f"ptr {p.name}" for p in given)
-            is_last = (k + length).is_("eq", a["rows"])
-            with code.when(is_last):
-                expect_panels(code, a, block, out, v, m)
-            code.line(f"call void @multiply({passed}, i64 {length.name})")
-            with code.when(is_last):
-                write_panels(code, a, dtype, total, block, out, v, m)
+            expect_panels(code, a, block, out, v, m)
+            code.line(f"call void @multiply({passed}, i64 {a['rows'].name})")
+            write_panels(code, a, dtype, sums, block, out, v, m)
 
     return products
 
@@ -171,7 +152,6 @@ class ConvolveWork:
     block: Block
     images_each: int
     parts: int
-    sums: Array
 
     @property
     def lanes(self) -> int:
@@ -212,20 +192,17 @@ class ConvolveWork:
             places = {"copied": 0, "tile_bytes": self.local.shape[-1], "chunk_bytes": 0}
             image_bytes = self.local.shape[-1] * w.groups * w.tiles
         vectors, offsets = self.vectors(image_bytes, apart), w.rows
-        blocks, weight_bytes = math.ceil(self.results / rows), len(offsets) * rows * w.item
-        nbytes = block_bytes(w.dtype, self.block)
+        blocks, block_bytes = math.ceil(self.results / rows), len(offsets) * rows * w.item
         spots = math.ceil(w.images / self.images_each) * w.groups * w.tiles
         values = w.words(builder, self.local, self.grain)
         values |= places | {
             "weights": self.weights.address, "out": self.out.address, "rows": len(offsets),
-            "row_table": builder.constant(offsets), "blocks": blocks, "block_bytes": weight_bytes,
+            "row_table": builder.constant(offsets), "blocks": blocks, "block_bytes": block_bytes,
             "results": self.results, "vectors": len(vectors),
             "vector_table": builder.constant(vectors), "lanes": self.lanes, "images": w.images,
             "images_each": self.images_each, "image_bytes": image_bytes, "spots": spots,
             "blocks_each": math.ceil(blocks / parts),
-            "blocks_held": max(1, LOCAL_BYTES // weight_bytes),
-            "piece": piece_of(w.dtype, self.block, len(offsets)), "sums": self.sums.address,
-            "sums_room": self.sums.shape[1], "sums_apart": min(nbytes, self.sums.shape[1] - nbytes),
+            "blocks_held": max(1, LOCAL_BYTES // block_bytes),
             **dict(zip(("on", "og", "om", "o0", "o1", "o2"), apart)),
         }  # fmt: skip
         done = len(vectors) * (1 if self.block.panels else w.lanes)
@@ -271,19 +248,8 @@ def convolution(
         local, grain = gathered.local, math.ceil(spots * parts / CHUNKS)
     else:
         local, grain = scratch(layout, images * w.local_bytes, spots)
-    sums = sums_of(layout, w, block, terms, images, math.ceil(spots * parts / grain))
-    rest = (local, grain, label, block, images, parts, sums)
+    rest = (local, grain, label, block, images, parts)
     return [*work, ConvolveWork(w, held, out, out_strides, shape[1], *rest)]
-
-
-def sums_of(
-    layout: Any, windows: Windows, block: Block, terms: int, images: int, chunks: int
-) -> Array:
-    """Memory for the sums of a block, or of all places if a panel is read in pieces."""
-    nbytes = block_bytes(windows.dtype, block)
-    if block.panels and piece_of(windows.dtype, block, terms) < terms:
-        nbytes *= math.ceil(images * math.prod(windows.tile) / block.columns)
-    return layout.workspace("sums", Type(np.dtype("uint8"), (chunks, nbytes)))
 
 
 def units_of(windows: Windows, blocks: int, images: int) -> tuple[int, int]:

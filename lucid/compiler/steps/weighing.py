@@ -25,7 +25,6 @@ from lucid.compiler.steps.blocks import (
     block_bytes,
     multiply_panels,
     panel_of,
-    piece_of,
 )
 from lucid.compiler.steps.building import label_of
 from lucid.compiler.steps.convolution import grouped, joined, known, work_of
@@ -59,6 +58,7 @@ from lucid.ir.types import Type
 
 FEWEST = 48  # windows' elements of a unit that are worth a pass over the cotangent
 UNITS = 8
+PIECE_BYTES = 1 << 17  # of a panel, for all windows before the next
 
 WEIGH_WORDS = (
     *WORDS, "panels", "out", "part_bytes", "chunks", "steps", "steps_each", "images",
@@ -194,7 +194,7 @@ class WeighWork:
             "all_channels": self.channels, "channel_parts": channel_parts,
             "row_table": builder.constant(rows), "row_blocks": len(rows) // block.columns,
             "term_table": builder.constant(terms), "terms": w.all_places,
-            "tile_terms": len(places), "piece": piece_of(w.dtype, block, len(terms)),
+            "tile_terms": len(places), "piece": PIECE_BYTES // (block.rows * w.item),
             "sums": sums_place(w, self.images_each),
         }  # fmt: skip
         args = [values[name] for name in WEIGH_WORDS]
