@@ -22,6 +22,14 @@ changes = [0]  # how often an attribute of an object of these classes was set
 _active, _switch = [0], Lock()
 
 
+def watch(cls: type, look: Any) -> None:
+    """Let `look` be the __getattribute__ of a class while a Recorder is active, now if one is."""
+    with _switch:
+        watched[cls] = look
+        if _active[0]:
+            cls.__getattribute__ = look  # type: ignore[method-assign]
+
+
 def look_at_attributes(change: int) -> None:
     """Let the watched classes tell what is read of them, from the first Recorder to the last."""
     with _switch:

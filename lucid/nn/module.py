@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from lucid.errors import DTypeError, ModuleError
 from lucid.ir.modes import local
-from lucid.ir.recording import changes, watched
+from lucid.ir.recording import changes, watch
 from lucid.ir.source import at_line
 from lucid.ir.tape import is_recording
 from lucid.ir.types import dtype_of, is_differentiable
@@ -436,4 +436,4 @@ def told(module: Module, name: str) -> Any:
 
 
 structure.register(Module)
-watched[Module] = told
+watch(Module, told)

@@ -1,6 +1,8 @@
 """A jitted function and the variables, objects and errors around it."""
 
 import gc
+import subprocess
+import sys
 import weakref
 
 import numpy as np
@@ -156,3 +158,15 @@ def test_an_error_in_the_recorded_run_leaves_all_tensors_usable():
     optimizer.step()
     assert net[1].num_batches_tracked.item() == 4
     assert all(p.is_leaf and p.requires_grad for p in net.parameters())
+
+
+def test_modules_may_be_imported_while_a_run_is_recorded():
+    script = (
+        "import sys, lucid\n"
+        "f = lucid.jit(lambda x, w: lucid.conv2d(x, w))\n"
+        "assert 'lucid.nn.module' not in sys.modules\n"
+        "x, w = lucid.ones(1, 1, 3, 3), lucid.ones(1, 1, 3, 3)\n"
+        "print([f(x, w).item() for _ in range(2)], '__getattribute__' in vars(lucid.nn.Module))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "[9.0, 9.0] False\n", done.stderr
