@@ -15,6 +15,7 @@ from lucid.ir.binding import bind
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
+from lucid.ops import complex_exponentials
 from lucid.ops.axes import axis_of, either
 from lucid.ops.halves import in_float32
 from lucid.ops.kinds import Linear, conjugate, times
@@ -186,18 +187,22 @@ class LogCumSumExp(Primitive):
     axis: int
 
     def infer(self, x: Type) -> Type:
-        if x.dtype.kind != "f":
+        if x.dtype.kind not in "fc":
             raise DTypeError(f"logcumsumexp: operand of dtype {x.dtype}; it takes floating dtypes")
         return x
 
     def eval(self, x: np.ndarray) -> np.ndarray:
+        if x.dtype.kind == "c":
+            rows = complex_exponentials.logcumsumexp(np.moveaxis(x, self.axis, 0))
+            return np.moveaxis(rows, 0, self.axis)
         return accumulate(np.logaddexp, x, self.axis, False)
 
     def factors(self, y: Any, x: Any) -> tuple[Any, Any]:
         """The parts of the sum at each place: of the sum before it, and of its own element."""
+        from lucid.ops.complexes import real
         from lucid.ops.conditional import where
 
-        finite = where(y == -np.inf, 0.0, y)
+        finite = where(real(y) == -np.inf, 0.0, y)
         return (shift(y, self.axis, False) - finite).exp(), (x - finite).exp()
 
     def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
@@ -205,7 +210,7 @@ class LogCumSumExp(Primitive):
         return bind(Recurrence(self.axis), before, times(ts[0], own))
 
     def vjp(self, ct: Any, y: Any, x: Any) -> tuple[Any, ...]:
-        before, own = self.factors(y, x)
+        before, own = map(conjugate, self.factors(y, x))
         pulled = bind(Recurrence(self.axis, True), shift(before, self.axis, True), ct)
         return (times(pulled, own),)
 
@@ -252,19 +257,19 @@ def one_axis(name: str, x: Any, dim: Any, axis: Any) -> tuple[Any, int]:
     return (x.reshape(1) if x.ndim == 0 else x), number
 
 
-def cumsum(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
+def cumsum(input: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
     """The sum of the elements up to each place along `dim`; integers give int64.
 
     >>> import lucid
     >>> lucid.cumsum(lucid.tensor([1.0, 2.0, 3.0]), dim=0)
     Tensor([1., 3., 6.])
     """
-    x = accumulated(x, dtype)
+    x = accumulated(input, dtype)
     row, number = one_axis("cumsum", x, dim, axis)
     return reshaped(in_wide(row, Cumsum(number)), x.shape)
 
 
-def cumprod(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
+def cumprod(input: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
     """The product of the elements up to each place along `dim`; integers give int64.
 
     The gradient is right with any number of zeros among the elements, to any order.
@@ -273,7 +278,7 @@ def cumprod(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> 
     >>> lucid.cumprod(lucid.tensor([1.0, 2.0, 3.0]), dim=0)
     Tensor([1., 2., 6.])
     """
-    x = accumulated(x, dtype)
+    x = accumulated(input, dtype)
     row, number = one_axis("cumprod", x, dim, axis)
     return reshaped(in_wide(row, Cumprod(number)), x.shape)
 
@@ -284,14 +289,14 @@ def in_wide(x: Any, op: Any) -> Any:
     return bind(op, x)
 
 
-def logcumsumexp(x: Any, dim: Any = None, *, axis: Any = None) -> Any:
-    """`log(cumsum(exp(x)))` along `dim`, computed without overflow."""
-    x = to_floating(x)
+def logcumsumexp(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
+    """`log(cumsum(exp(input)))` along `dim`, computed without overflow."""
+    x = to_floating(input)
     row, number = one_axis("logcumsumexp", x, dim, axis)
     return reshaped(checked(LogCumSumExp(number), row), x.shape)
 
 
-def cummax(x: Any, dim: Any = None, *, axis: Any = None) -> Selected:
+def cummax(input: Any, dim: Any = None, *, axis: Any = None) -> Selected:
     """The largest elements up to each place along `dim`, and their indices.
 
     Where elements tie, the last is chosen and it alone gets the gradient.
@@ -301,12 +306,12 @@ def cummax(x: Any, dim: Any = None, *, axis: Any = None) -> Selected:
     >>> indices
     Tensor([0, 1, 1, 3])
     """
-    return running("cummax", Cummax, x, dim, axis)
+    return running("cummax", Cummax, input, dim, axis)
 
 
-def cummin(x: Any, dim: Any = None, *, axis: Any = None) -> Selected:
+def cummin(input: Any, dim: Any = None, *, axis: Any = None) -> Selected:
     """The smallest elements up to each place along `dim`, and their indices; see `cummax`."""
-    return running("cummin", Cummin, x, dim, axis)
+    return running("cummin", Cummin, input, dim, axis)
 
 
 def running(name: str, op: type[Any], x: Any, dim: Any, axis: Any) -> Selected:

@@ -11,8 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from lucid.ops.apply import floating, floating_binary
+from lucid.ir.binding import bind
+from lucid.ir.tape import Traced
+from lucid.ops import complex_exponentials
+from lucid.ops.apply import floating, operands
 from lucid.ops.kinds import Elementwise
+from lucid.ops.promote import as_tensor, promote_tensors
 from lucid.ops.quiet import quiet
 
 LN2, LN10 = math.log(2), math.log(10)
@@ -133,54 +137,57 @@ LOG, LOG2, LOG10, LOG1P, LOGADDEXP = Log(), Log2(), Log10(), Log1p(), Logaddexp(
 SQRT, RSQRT, CBRT, SIGMOID = Sqrt(), Rsqrt(), Cbrt(), Sigmoid()
 
 
-def exp(x: Any) -> Any:
+def exp(input: Any) -> Any:
     """e**x, elementwise."""
-    return floating(EXP, x)
+    return floating(EXP, input)
 
 
-def exp2(x: Any) -> Any:
+def exp2(input: Any) -> Any:
     """2**x, elementwise."""
-    return floating(EXP2, x)
+    return floating(EXP2, input)
 
 
-def expm1(x: Any) -> Any:
+def expm1(input: Any) -> Any:
     """e**x - 1, elementwise and exact near 0."""
-    return floating(EXPM1, x)
+    return floating(EXPM1, input)
 
 
-def log(x: Any) -> Any:
+def log(input: Any) -> Any:
     """The natural logarithm, elementwise: -inf at 0, nan below."""
-    return floating(LOG, x)
+    return floating(LOG, input)
 
 
-def log2(x: Any) -> Any:
+def log2(input: Any) -> Any:
     """The logarithm to base 2, elementwise."""
-    return floating(LOG2, x)
+    return floating(LOG2, input)
 
 
-def log10(x: Any) -> Any:
+def log10(input: Any) -> Any:
     """The logarithm to base 10, elementwise."""
-    return floating(LOG10, x)
+    return floating(LOG10, input)
 
 
-def log1p(x: Any) -> Any:
+def log1p(input: Any) -> Any:
     """log(1 + x), elementwise and exact near 0."""
-    return floating(LOG1P, x)
+    return floating(LOG1P, input)
 
 
-def logaddexp(x: Any, other: Any) -> Any:
+def logaddexp(input: Any, other: Any) -> Any:
     """log(e**x + e**other), elementwise and without overflow."""
-    return floating_binary(LOGADDEXP, x, other)
+    a, b = operands(input, other, floating=True)
+    if a.dtype.kind == "c":
+        return complex_exponentials.logaddexp(*promote_tensors(input, other))
+    return bind(LOGADDEXP, a, b)
 
 
-def sqrt(x: Any) -> Any:
+def sqrt(input: Any) -> Any:
     """The square root, elementwise: nan below 0; the derivative at 0 is inf."""
-    return floating(SQRT, x)
+    return floating(SQRT, input)
 
 
-def rsqrt(x: Any) -> Any:
+def rsqrt(input: Any) -> Any:
     """1 / sqrt(x), elementwise."""
-    return floating(RSQRT, x)
+    return floating(RSQRT, input)
 
 
 def cbrt(x: Any) -> Any:
@@ -193,13 +200,16 @@ def cbrt(x: Any) -> Any:
     return floating(CBRT, x)
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(input: Any) -> Any:
     """The logistic function 1 / (1 + e**-x), elementwise.
 
     >>> import lucid
     >>> lucid.sigmoid(lucid.tensor([-1000.0, 0.0, 1000.0]))
     Tensor([0. , 0.5, 1. ])
     """
+    x = input if isinstance(input, Traced) else as_tensor(input)
+    if x.dtype.kind == "c":
+        return complex_exponentials.sigmoid(x)
     return floating(SIGMOID, x)
 
 

@@ -14,6 +14,7 @@ from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced, infer
 from lucid.ir.types import Type
+from lucid.ops import complex_exponentials
 from lucid.ops.axes import axes_of, with_ones, without
 from lucid.ops.kinds import Constant, Linear, conjugate, times
 from lucid.ops.movement import Broadcast, Reshape
@@ -230,7 +231,7 @@ _SUM_OF_ALL = [Sum(tuple(range(ndim))) for ndim in range(65)]
 
 
 def sum(
-    x: Any,
+    input: Any,
     dim: Any = None,
     keepdim: bool = False,
     *,
@@ -245,14 +246,14 @@ def sum(
     Tensor([4., 6.])
     """
     if dim is None and axis is None and dtype is None and not (keepdim or keepdims):
-        value = x.value if isinstance(x, Traced) else None
+        value = input.value if isinstance(input, Traced) else None
         if value is not None and value.dtype.kind in "fc":
-            return bind_one(_SUM_OF_ALL[value.ndim], x)
-    return reduce(Sum, "sum", accumulated(x, dtype), dim, keepdim, axis, keepdims)
+            return bind_one(_SUM_OF_ALL[value.ndim], input)
+    return reduce(Sum, "sum", accumulated(input, dtype), dim, keepdim, axis, keepdims)
 
 
 def prod(
-    x: Any,
+    input: Any,
     dim: Any = None,
     keepdim: bool = False,
     *,
@@ -268,34 +269,34 @@ def prod(
     >>> lucid.prod(lucid.tensor([2.0, 3.0, 4.0]))
     Tensor(24.)
     """
-    return reduce(Prod, "prod", accumulated(x, dtype), dim, keepdim, axis, keepdims)
+    return reduce(Prod, "prod", accumulated(input, dtype), dim, keepdim, axis, keepdims)
 
 
 def any(
-    x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
+    input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
     """Whether any element over `dim` is true (not zero, so nan is); False where there is none."""
-    return reduce(AnyTrue, "any", as_tensor(x), dim, keepdim, axis, keepdims)
+    return reduce(AnyTrue, "any", as_tensor(input), dim, keepdim, axis, keepdims)
 
 
 def all(
-    x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
+    input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
     """Whether all elements over `dim` are true (not zero, so nan is); True where there is none."""
-    return reduce(AllTrue, "all", as_tensor(x), dim, keepdim, axis, keepdims)
+    return reduce(AllTrue, "all", as_tensor(input), dim, keepdim, axis, keepdims)
 
 
 def count_nonzero(
-    x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
+    input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
     """How many elements over `dim` are not zero."""
-    return sum(as_tensor(x) != 0, dim, keepdim, axis=axis, keepdims=keepdims)
+    return sum(as_tensor(input) != 0, dim, keepdim, axis=axis, keepdims=keepdims)
 
 
 def logsumexp(
-    x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
+    input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
-    """`log(sum(exp(x)))` over `dim` (all axes by default), without overflow.
+    """`log(sum(exp(input)))` over `dim` (all axes by default), without overflow.
 
     The gradient is softmax. Where all elements are -inf the result is -inf with gradient 0.
 
@@ -303,4 +304,10 @@ def logsumexp(
     >>> lucid.logsumexp(lucid.tensor([1000.0, 0.0]))
     Tensor(1000.)
     """
-    return reduce(LogSumExp, "logsumexp", to_floating(x), dim, keepdim, axis, keepdims)
+    x = to_floating(input)
+    if x.dtype.kind != "c":
+        return reduce(LogSumExp, "logsumexp", x, dim, keepdim, axis, keepdims)
+    axes = reduced_axes("logsumexp", x.ndim, dim, axis)
+    y = complex_exponentials.logsumexp(x, axes)
+    keep = keepdim if keepdims is None else keepdims
+    return y if keep else y.reshape(without(x.shape, axes))

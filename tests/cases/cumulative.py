@@ -60,7 +60,11 @@ def running(best, axis):
 
 
 def log_of_sums(axis):
-    return lambda x: np.log(np.cumsum(np.exp(x.astype("float64")), axis))
+    def expected(x):
+        wide = x.astype("float64" if x.dtype.kind == "f" else "complex128")
+        return np.log(np.cumsum(np.exp(wide), axis))
+
+    return expected
 
 
 CASES = [
@@ -85,6 +89,7 @@ CASES = [
     Case(LogCumSumExp(0), (real(5),), log_of_sums(0)),
     Case(LogCumSumExp(1), (real(2, 3, 2),), log_of_sums(1)),
     Case(LogCumSumExp(0), (real(0),), lambda x: x, label="empty"),
+    Case(LogCumSumExp(1), (complex_(2, 4, low=-1, high=1),), log_of_sums(1)),
     Case(Recurrence(0), (real(4), real(4)), recurrence(0)),
     Case(Recurrence(1, True), (real(2, 3), real(2, 3)), recurrence(1, True)),
     Case(Recurrence(0), (complex_(3, 2), complex_(3, 2)), recurrence(0)),

@@ -67,7 +67,7 @@ ROWS = [
     unary("sqrt", np.sqrt, takes="fc1", **POSITIVE),
     unary("rsqrt", lambda x: 1 / np.sqrt(x), takes="fc1", **POSITIVE),
     unary("cbrt", np.cbrt, takes="f1", torch=None, **AWAY),
-    unary("sigmoid", special.expit, takes="f0"),
+    unary("sigmoid", lambda x: 1 / (1 + np.exp(-x)), takes="fc0"),
     unary(
         "logit",
         logit,

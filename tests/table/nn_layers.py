@@ -4,7 +4,7 @@ import numpy as np
 from scipy import special
 
 from lucid.errors import ArgumentError, AxisError, DTypeError, IndexingError, ShapeError
-from tests.cases.case import boolean, index, integer, real
+from tests.cases.case import boolean, complex_, index, integer, real
 from tests.table.row import Row, bad, call
 
 F = "nn.functional."
@@ -239,6 +239,7 @@ DISTANCES = [
             call(real(3, 4), real(4), 1.0),
             call(real(4), real(4), p=3.0, eps=0.1),
             call(real(3, 4), real(3, 4), 2.0, 1e-3, True),
+            call(complex_(3, 4), complex_(3, 4)),
         ],
         [bad(ShapeError, "(3, 4) and (3, 5)", real(3, 4), real(3, 5))],
     ),

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from lucid.errors import ArgumentError, DTypeError, IndexingError, ShapeError
-from tests.cases.case import boolean, index, real
+from tests.cases.case import boolean, complex_, index, real
 from tests.table.row import Row, bad, call
 
 F = "nn.functional."
@@ -291,7 +291,12 @@ NUMBERS = [
     Row(
         F + "l1_loss",
         l1_loss,
-        [*reductions(X, APART), *older(X, APART), call(X, APART, weight=UNIT)],
+        [
+            *reductions(X, APART),
+            *older(X, APART),
+            call(X, APART, weight=UNIT),
+            call(complex_(2, 3), complex_(2, 3)),
+        ],
         [bad(ArgumentError, "reduction=None", X, X, reduction=None)],
     ),
     Row(
@@ -340,7 +345,7 @@ PROBABILITIES = [
         binary_cross_entropy,
         [*reductions(UNIT, UNIT), *older(UNIT, UNIT), call(UNIT, UNIT, real(4))],
         [
-            bad(ShapeError, "they are equal", UNIT, real(3)),
+            bad(ShapeError, "they must be equal", UNIT, real(3)),
             bad(ArgumentError, "sigmoid", APART, UNIT),
         ],
     ),
@@ -355,7 +360,7 @@ PROBABILITIES = [
             call(real(3, 4, low=-80, high=80), UNIT, pos_weight=real(3, 1, low=0.5)),
             call(real(0), real(0), reduction="sum"),
         ],
-        [bad(ShapeError, "they are equal", X, real(3))],
+        [bad(ShapeError, "they must be equal", X, real(3))],
     ),
     Row(
         F + "kl_div",
@@ -416,7 +421,7 @@ MARGINS = [
             call(real(4), np.array([3, 0, -1, 1])),
         ],
         [
-            bad(ShapeError, "they are equal", X, index(3, high=4)),
+            bad(ShapeError, "they must be equal", X, index(3, high=4)),
             bad(ArgumentError, "4 classes", real(4), np.array([0, 4, 1, 2])),
         ],
     ),
@@ -450,6 +455,7 @@ MARGINS = [
             ),
             call(X, X, X, margin=2.0, swap=True),
             call(real(4), real(4), real(4)),
+            call(complex_(2, 4), complex_(2, 4), complex_(2, 4)),
         ],
         [
             bad(ArgumentError, "it is positive", X, X, X, 0),

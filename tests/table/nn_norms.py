@@ -3,7 +3,7 @@
 import numpy as np
 
 from lucid.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from tests.cases.case import integer, real
+from tests.cases.case import complex_, integer, real
 from tests.table.row import Row, bad, call
 
 F = "nn.functional."
@@ -156,6 +156,7 @@ NORMS = [
             call(X, (3,), real(3), 1e-3),
             call(IMAGE, (3, 2), weight=real(3, 2), eps=0.1),
             call(real(0, 3), (3,)),
+            call(complex_(2, 3), (3,), complex_(3)),
         ],
         [bad(ShapeError, "agree in the last axes", X, (2, 3))],
     ),

@@ -23,7 +23,7 @@ from lucid.ops.axes import axis_of
 from lucid.ops.conditional import clamp, where
 from lucid.ops.exponential import exp, expm1, log1p, logaddexp, sigmoid
 from lucid.ops.movement import slice_axis
-from lucid.ops.promote import as_tensor
+from lucid.ops.promote import as_tensor, to_floating
 from lucid.ops.region import fused_when_hot
 from lucid.ops.special_functions import erfc
 from lucid.ops.trigonometric import tanh
@@ -233,7 +233,7 @@ def silu(input: Any, inplace: bool = False) -> Any:
 
 @fused_when_hot
 def _silu(x: Any) -> Any:
-    x = real("silu", x)
+    x = to_floating(x)
     return x * sigmoid(x)
 
 
@@ -295,7 +295,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
 @fused_when_hot
 def tanhshrink(input: Any) -> Any:
     """x - tanh(x)."""
-    x = real("tanhshrink", input)
+    x = to_floating(input)
     return x - tanh(x)
 
 
@@ -324,8 +324,10 @@ def softsign(input: Any) -> Any:
     Beyond 1 it is ±(1 - 1 / (1 + |x|)), whose derivative does not cancel: it is exact at 1e4, and
     ±1 with derivative 0 at ±inf.
     """
-    x = real("softsign", input)
+    x = to_floating(input)
     size = abs(x)
+    if x.dtype.kind == "c":
+        return x / (1 + size)
     return where(size < 1, x / (1 + size), sgn(x) * (1 - 1 / (1 + size)))
 
 

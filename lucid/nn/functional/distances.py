@@ -8,6 +8,7 @@ from lucid.nn.functional.arguments import number, reals
 from lucid.ops.arguments import also, explained
 from lucid.ops.axes import axis_of
 from lucid.ops.conditional import clamp
+from lucid.ops.promote import promote_tensors
 from lucid.ops.shaping import broadcast_tensors
 from lucid.ops.statistics import norm
 
@@ -36,7 +37,7 @@ def pairwise_distance(
     x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Any:
     """The p-norm of x1 - x2 + eps along the last axis."""
-    x, y = reals("pairwise_distance", x1, x2)
+    x, y = promote_tensors(x1, x2, floating=True)
     number("pairwise_distance", p, "p")
     gap = x - y + number("pairwise_distance", eps, "eps")
     return norm(gap, p, -1, keepdim)

@@ -11,6 +11,7 @@ from lucid.nn.functional.activations import SELU_ALPHA, SELU_SCALE, run
 from lucid.nn.functional.arguments import number, real
 from lucid.ops.arguments import explained
 from lucid.ops.conditional import where
+from lucid.ops.promote import to_floating
 from lucid.random import rand
 
 FLOOR = -SELU_ALPHA * SELU_SCALE  # what selu tends to far below zero
@@ -58,7 +59,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
 @explained
 def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
     """Elements set to selu's lower bound at random, and all rescaled: mean and variance stay."""
-    x, p = real("alpha_dropout", input), chance("alpha_dropout", p)
+    x, p = to_floating(input), chance("alpha_dropout", p)
     if not training or p == 0:
         return x
     return run("alpha_dropout", bent, x, inplace, p, x.shape)
@@ -69,7 +70,7 @@ def feature_alpha_dropout(
     input: Any, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Any:
     """`alpha_dropout` of whole channels (axis 1)."""
-    x, p = real("feature_alpha_dropout", input), chance("feature_alpha_dropout", p)
+    x, p = to_floating(input), chance("feature_alpha_dropout", p)
     if x.ndim < 2:
         facts = f"input of shape {x.shape}; it is (batch, channels, ...)"
         raise ShapeError(f"feature_alpha_dropout: {facts}{at_line()}")

@@ -24,7 +24,7 @@ from lucid.ops.exponential import rsqrt
 from lucid.ops.halves import in_float32, widened
 from lucid.ops.joining import pad
 from lucid.ops.movement import Reshape, slice_axis
-from lucid.ops.promote import as_tensor, cast
+from lucid.ops.promote import as_tensor, cast, to_floating
 from lucid.ops.reduction import Sum
 from lucid.ops.region import fused_when_hot
 from lucid.ops.statistics import count, norm
@@ -56,7 +56,7 @@ def vector(name: str, what: str, x: Any, given: Any, shape: tuple[int, ...]) -> 
     if given.shape != shape:
         facts = f"{what} of shape {given.shape} for input of shape {x.shape}"
         raise ShapeError(f"{name}: {facts}; {shape} fits{at_line()}")
-    if given.dtype.kind != "f":
+    if given.dtype.kind != "f" and given.dtype != x.dtype:
         facts = f"{what} of dtype {given.dtype}; it holds floating numbers"
         raise DTypeError(f"{name}: {facts}{at_line()}")
     return given
@@ -203,7 +203,7 @@ def last_axes(name: str, x: Any, normalized_shape: Any) -> tuple[tuple[int, ...]
     shape = shape_of(name, (tuple(given),))
     if not shape or x.shape[max(x.ndim - len(shape), 0) :] != shape:
         facts = f"input of shape {x.shape} and normalized_shape {shape}"
-        raise ShapeError(f"{name}: {facts}: they agree in the last axes{at_line()}")
+        raise ShapeError(f"{name}: {facts}: they must agree in the last axes{at_line()}")
     return shape, tuple(range(x.ndim - len(shape), x.ndim))
 
 
@@ -237,7 +237,7 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = N
     >>> lucid.nn.functional.rms_norm(lucid.tensor([3.0, 4.0, 0.0, 0.0]), (4,))
     Tensor([1.2, 1.6, 0. , 0. ])
     """
-    name, x = "rms_norm", real("rms_norm", input)
+    name, x = "rms_norm", to_floating(input)
     shape, axes = last_axes(name, x, normalized_shape)
     weight = vector(name, "weight", x, weight, shape)
     eps = float(np.finfo(x.dtype).eps) if eps is None else number(name, eps, "eps")

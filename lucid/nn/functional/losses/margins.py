@@ -27,7 +27,7 @@ from lucid.ops.creation import arange
 from lucid.ops.cumulative import cumsum
 from lucid.ops.exponential import logaddexp, rsqrt
 from lucid.ops.indexing import Gather, TakeAlong
-from lucid.ops.promote import as_tensor, cast
+from lucid.ops.promote import as_tensor, cast, promote_tensors
 
 
 @explained
@@ -215,7 +215,7 @@ def triplet_margin_loss(
     reduction = reduction_of(name, reduction, size_average, reduce)
     if not number(name, margin, "margin") > 0:
         raise ArgumentError(f"{name}: margin={margin}; it is positive{at_line()}")
-    a, b, c = reals(name, anchor, positive, negative)
+    a, b, c = promote_tensors(anchor, positive, negative, floating=True)
 
     def distance(x: Any, y: Any) -> Any:
         return pairwise_distance(x, y, p, eps)
@@ -238,7 +238,7 @@ def triplet_margin_with_distance_loss(
     reduction = reduction_of(name, reduction)
     if not number(name, margin, "margin") > 0:
         raise ArgumentError(f"{name}: margin={margin}; it is positive{at_line()}")
-    a, b, c = reals(name, anchor, positive, negative)
+    a, b, c = promote_tensors(anchor, positive, negative, floating=True)
     if distance_function is not None and not callable(distance_function):
         raise ArgumentError(f"{name}: distance_function={distance_function!r}{at_line()}")
     distance = pairwise_distance if distance_function is None else distance_function

@@ -21,6 +21,7 @@ from lucid.ops.arithmetic import abs
 from lucid.ops.conditional import where
 from lucid.ops.exponential import exp, log
 from lucid.ops.halves import in_float32
+from lucid.ops.promote import promote_tensors
 from lucid.ops.region import fused_when_hot
 
 
@@ -69,7 +70,7 @@ def l1_loss(
 ) -> Any:
     """|x - t|, and its mean; the derivative is 0 where they are equal."""
     reduction = reduction_of("l1_loss", reduction, size_average, reduce)
-    x, t = reals("l1_loss", input, target)
+    x, t = promote_tensors(input, target, floating=True)
     return weighted("l1_loss", abs(x - t), weight, reduction)
 
 
