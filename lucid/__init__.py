@@ -415,7 +415,9 @@ def __getattr__(name: str) -> _Any:
         return _importlib.import_module(f"lucid.{name}")
     if name in _HOME:
         return getattr(_importlib.import_module(f"lucid.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'lucid' has no attribute {name!r}")
+    here = _importlib.import_module("lucid")
+    remedy = "; tensors are on the processor, so leave devices out" * (name in ("cuda", "device"))
+    raise AttributeError(f"module 'lucid' has no attribute {name!r}{remedy}", name=name, obj=here)
 
 
 def __dir__() -> list[str]:

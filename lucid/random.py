@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.errors import ShapeError
+from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.modes import local
 from lucid.ir.source import at_line
@@ -171,7 +171,10 @@ def words_of(seed: int) -> np.ndarray:
     The count stands in the lower word of the counter and the upper 24 bits of the other, above the
     number that separates folding into a key from drawing.
     """
-    seed = int(seed) % (1 << 64)
+    try:
+        seed = int(seed) % (1 << 64)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"manual_seed: a seed is an integer, not {seed!r}{at_line()}") from None
     return np.array([seed & 0xFFFFFFFF, seed >> 32, 0, FOLD], UINT32)
 
 

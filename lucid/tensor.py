@@ -25,7 +25,7 @@ from lucid.ir.types import is_differentiable
 from lucid.mapping import read
 from lucid.methods import Methods
 from lucid.operators import Operators
-from lucid.ops.arguments import placed
+from lucid.ops.arguments import check_device, is_device, placed
 from lucid.ops.promote import array_of, as_tensor, cast, get_default_dtype
 
 
@@ -226,7 +226,8 @@ class Tensor(Methods, Operators):
         """The value of a tensor with one element as a Python number."""
         value = self.array("item()")
         if value.size != 1:
-            raise ShapeError(f"item: a tensor of shape {value.shape} is not one number{at_line()}")
+            facts = f"item: a tensor of shape {value.shape} is not one number"
+            raise ShapeError(f"{facts}; index it, or take tolist(){at_line()}")
         return value.item()
 
     def tolist(self) -> Any:
@@ -448,7 +449,9 @@ class Tensor(Methods, Operators):
         flags = [arg for arg in args if isinstance(arg, bool)]  # non_blocking, copy
         copy = copy or (len(flags) > 1 and flags[1])
         for arg in args:
-            if not (isinstance(arg, bool) or (isinstance(arg, str) and arg == "cpu")):
+            if is_device(arg):
+                check_device("to", arg)
+            elif not isinstance(arg, bool):
                 dtype = arg.dtype if isinstance(arg, Tensor) else arg
         out = self if dtype is None else cast(self, dtype)
         return out.clone() if copy and out is self else out

@@ -22,13 +22,14 @@ from lucid.compiler.donation import give_up, invalidate, overlap
 from lucid.compiler.path import Path
 from lucid.compiler.short_way import BROKEN, is_tracked
 from lucid.compiler.surroundings import are_equal, surroundings
-from lucid.errors import LucidError
+from lucid.errors import ArgumentError, LucidError
 from lucid.ir.binding import bind, bind_known
 from lucid.ir.graph import Graph
 from lucid.ir.modes import local
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.recording import Recorder
 from lucid.ir.sharing import node_of
+from lucid.ir.source import at_line
 from lucid.ir.tape import GRAD, TRACE, Node, Traced, noted, wrap
 from lucid.ir.tracing import function_name, input_names
 from lucid.ir.types import Type
@@ -70,6 +71,9 @@ class Jitted:
         if name == "function":
             raise AttributeError(name)
         return getattr(self.function, name)  # a jitted Module has its parameters, train(), ...
+
+    def __repr__(self) -> str:
+        return f"<jitted {self.name}>"
 
     def __get__(self, owner: Any, cls: Any = None) -> Any:
         """The method of an object: jitted for it alone, with what it holds closed over."""
@@ -334,4 +338,6 @@ def jit(f: Any = None, *, static_argnums: Any = (), donate_argnums: Any = ()) ->
     """
     if f is None:
         return functools.partial(jit, static_argnums=static_argnums, donate_argnums=donate_argnums)
+    if not callable(f):
+        raise ArgumentError(f"jit: {type(f).__name__} is no function{at_line()}")
     return Jitted(f, static_argnums, donate_argnums)

@@ -259,10 +259,11 @@ def unknown_value(x: Traced, what: str) -> LucidError:
     trace = x.node.trace
     if not trace.active:
         return leaked(trace)
+    split = ", or pass branching='split' to vmap" if trace.what.startswith("vmap") else ""
     return TracedValueError(
         f"{what} needs the value of {x.type}, but inside {trace.what} there is none; "
         f"choose with func.cond, loop with func.while_loop, or compute both sides and take "
-        f"where() of them{at_line()}"
+        f"where() of them{split}{at_line()}"
     )
 
 

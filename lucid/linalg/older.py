@@ -112,7 +112,7 @@ def lu_unpack(
     pivots = as_tensor(LU_pivots)
     *outer, m, n = packed.shape
     if pivots.dtype.kind not in "iu" or pivots.shape != (*outer, min(m, n)):
-        facts = f"pivots {pivots.type} for a matrix of {packed.shape}; they are what lu gives"
+        facts = f"pivots {pivots.type} for a matrix of {packed.shape}; they must be what lu gives"
         raise ShapeError(f"lu_unpack: {facts}{at_line()}")
     nothing = empty(0, dtype=packed.dtype)
     P = L = U = nothing

@@ -19,12 +19,11 @@ from lucid.nn import hooks, structure
 from lucid.nn.parameter import Buffer, Parameter, recast
 from lucid.nn.state import State
 from lucid.nn.uninitialized import Uninitialized
-from lucid.ops.arguments import check_device, placed
+from lucid.ops.arguments import check_device, is_device, placed
 from lucid.tensor import HookHandle, Tensor
 
 M = TypeVar("M", bound="Module")
 REGISTERED = ("_parameters", "_buffers", "_modules")
-DEVICES = ("cpu", "cuda", "mps", "xpu", "meta")
 
 
 class Module(State):
@@ -58,7 +57,8 @@ class Module(State):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes; every subclass has its own."""
-        raise ModuleError(f"{type(self).__name__} has no forward(){at_line()}")
+        what = f"{type(self).__name__} has no forward()"
+        raise ModuleError(f"{what}; define one in the class{at_line()}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._hooks.any:
@@ -108,7 +108,8 @@ class Module(State):
             return computed[name]()
         if name in self.__dict__.get("_pruned", ()):
             return getattr(self, f"{name}_orig") * getattr(self, f"{name}_mask")
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        facts = f"{type(self).__name__} has no attribute {name!r}"
+        raise AttributeError(facts, name=name, obj=self)
 
     def __delattr__(self, name: str) -> None:
         changes[0] += 1
@@ -326,7 +327,7 @@ class Module(State):
         for arg in args:
             if isinstance(arg, Tensor):
                 dtype = arg.dtype
-            elif isinstance(arg, str) and arg.partition(":")[0] in DEVICES:
+            elif is_device(arg):
                 check_device("to", arg)
             elif arg is not None and not isinstance(arg, bool):
                 dtype = arg

@@ -83,10 +83,18 @@ def also(**words: str) -> Callable[[F], F]:
     return decorate
 
 
+DEVICES = ("cpu", "cuda", "mps", "xpu", "meta")
+
+
+def is_device(x: Any) -> bool:
+    """True for names that PyTorch has for devices."""
+    return isinstance(x, str) and x.partition(":")[0] in DEVICES
+
+
 def check_device(name: str, device: Any) -> None:
     if str(device).partition(":")[0] != "cpu":
-        facts = f"device={device!r}; tensors are in the memory of the processor, 'cpu'"
-        raise ArgumentError(f"{name}: {facts}{at_line()}")
+        facts = f"device={device!r}; tensors are in the memory of the processor"
+        raise ArgumentError(f"{name}: {facts}: leave it out, or say 'cpu'{at_line()}")
 
 
 def public_name(function: Callable[..., Any]) -> str:

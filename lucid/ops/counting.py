@@ -134,7 +134,7 @@ def edges_of(x: Any, bins: Any, range: Any) -> Any:
         edges = as_tensor(bins, x.dtype)
         if edges.ndim != 1 or edges.shape[0] < 2:
             facts = f"edges of shape {edges.shape}"
-            raise ShapeError(f"histogram: {facts}; they are a sorted vector{at_line()}")
+            raise ShapeError(f"histogram: {facts}; they must be a sorted vector{at_line()}")
         return edges
     n = operator.index(bins)
     if n < 1:

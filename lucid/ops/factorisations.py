@@ -198,7 +198,7 @@ class Permutation(MatrixwiseConstant):
 
     def infer(self, pivots: Type) -> Type:
         if pivots.dtype != INT32:
-            raise DTypeError(f"permutation: pivots of dtype {pivots.dtype}; they are int32")
+            raise DTypeError(f"permutation: pivots of dtype {pivots.dtype}; they must be int32")
         return Type(INT64, (*pivots.shape[:-1], self.size))
 
     def eval(self, pivots: np.ndarray) -> np.ndarray:

@@ -252,7 +252,7 @@ def along(indices: np.ndarray, axis: int) -> tuple[Any, ...]:
 def check_indices(name: str, *indices: Type) -> None:
     for i in indices:
         if i.dtype.kind not in "iu":
-            raise DTypeError(f"{name}: indices of dtype {i.dtype}; they are integers")
+            raise DTypeError(f"{name}: indices of dtype {i.dtype}; they must be integers")
 
 
 def check_along(name: str, axis: int, shape: tuple[int, ...], indices: tuple[int, ...]) -> None:

@@ -231,7 +231,7 @@ def repeat_interleave(
     n = x.shape[at]
     if isinstance(repeats, int):
         if repeats < 0:
-            facts = f"{repeats} repeats; they are not negative"
+            facts = f"{repeats} repeats; they must not be negative"
             raise ArgumentError(f"repeat_interleave: {facts}{at_line()}")
         apart = broadcast_to(
             expand_dims(x, at + 1), (*x.shape[: at + 1], repeats, *x.shape[at + 1 :])

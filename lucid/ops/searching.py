@@ -121,8 +121,8 @@ def bucketize(x: Any, boundaries: Any, *, out_int32: bool = False, right: bool =
     boundaries = as_tensor(boundaries)
     if boundaries.ndim != 1:
         facts = f"boundaries of shape {boundaries.shape}"
-        raise ShapeError(f"bucketize: {facts}; they are a sorted vector{at_line()}")
-    return place_in(boundaries, x, right, out_int32)
+        raise ShapeError(f"bucketize: {facts}; they must be a sorted vector{at_line()}")
+    return place_in(boundaries, input, right, out_int32)
 
 
 @explained
@@ -253,7 +253,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     indices, sizes = as_tensor(indices), shape_of("unravel_index", (shape,))
     if indices.dtype.kind not in "iu":
         facts = f"indices of dtype {indices.dtype}"
-        raise DTypeError(f"unravel_index: {facts}; they are integers{at_line()}")
+        raise DTypeError(f"unravel_index: {facts}; they must be integers{at_line()}")
     indices, out = cast(indices, "int64"), []
     for i, n in enumerate(sizes):
         after = max(math.prod(sizes[i + 1 :]), 1)

@@ -352,9 +352,10 @@ def are_alike(x: Any, y: Any) -> bool:
 def listed(name: str, params: Any) -> list[Any]:
     """Parameters, or groups of them, as a list."""
     if isinstance(params, (set, str)) or not isinstance(params, Iterable):
+        remedy = "; pass its parameters()" if hasattr(params, "parameters") else ""
         raise ArgumentError(
             f"{name}: parameters come as a list or an iterator in a fixed order, not as "
-            f"{type(params).__name__}{at_line()}"
+            f"{type(params).__name__}{remedy}{at_line()}"
         )
     return list(params)
 

@@ -69,7 +69,7 @@ def read_tensors(file: Any) -> tuple[dict[str, np.ndarray], str | None]:
     """The arrays of a file by name, and the text about them where Lucid wrote it."""
     length = int.from_bytes(read_exactly(file, 8, "its first 8 bytes"), "little")
     if not 2 <= length <= MOST_HEADER:
-        raise FileFormatError(f"a header of {length} bytes; this is no safetensors file")
+        raise FileFormatError(foreign(length.to_bytes(8, "little")))
     text = read_exactly(file, length, "its header")
     header = parsed(text)
     metadata = header.pop(METADATA, {})
@@ -85,6 +85,23 @@ def read_tensors(file: Any) -> tuple[dict[str, np.ndarray], str | None]:
         name: array_at(data, dtype, begin, end, shape) for name, dtype, begin, end, shape in entries
     }
     return arrays, metadata.get(STRUCTURE)
+
+
+FOREIGN = {
+    b"\x93NUMPY": "a file of np.save; read it by lucid.from_numpy(np.load(...))",
+    b"PK\x03\x04": "a zip archive, as torch.save and np.savez write it; read it by what wrote it, "
+    "and save its arrays by safetensors",
+    b"\x80": "a pickle, which could execute anything; read it by what wrote it, and save its "
+    "arrays by safetensors",
+}
+
+
+def foreign(start: bytes) -> str:
+    """What a file that begins in such a way is, as far as that can be told."""
+    for mark, what in FOREIGN.items():
+        if start.startswith(mark):
+            return f"this is no safetensors file but {what}"
+    return "this is no safetensors file, which is what lucid.save writes"
 
 
 def array_at(data: bytearray, dtype: np.dtype, begin: int, end: int, shape: list[int]) -> Any:

@@ -73,7 +73,7 @@ def spread(axes):
     return expected
 
 
-CHANNELS = bad(ShapeError, ("3 channels", "(O, C / groups"), real(1, 3, 4, 4), real(2, 2, 3, 3))
+CHANNELS = bad(ShapeError, ("3 channels", "(out, in / groups"), real(1, 3, 4, 4), real(2, 2, 3, 3))
 
 ROWS = [
     Row(
@@ -148,7 +148,7 @@ ROWS = [
             call(real(1, 4, 5), real(4, 2, 3), stride=2, padding=1, groups=2, dilation=2),
         ],
         refused=[
-            bad(ShapeError, "(C, O / groups", real(1, 3, 4), real(2, 3, 3)),
+            bad(ShapeError, "(in, out / groups", real(1, 3, 4), real(2, 3, 3)),
             bad(ShapeError, "output_padding 2", real(1, 3, 4), real(3, 2, 3), output_padding=2),
         ],
     ),

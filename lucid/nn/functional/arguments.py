@@ -89,5 +89,5 @@ def reduced(x: Any, reduction: str) -> Any:
 
 def same_shape(name: str, what: str, x: Any, y: Any) -> None:
     if x.shape != y.shape:
-        facts = f"{what} of shapes {x.shape} and {y.shape}; they are equal"
+        facts = f"{what} of shapes {x.shape} and {y.shape}; they must be equal"
         raise ShapeError(f"{name}: {facts}{at_line()}")

@@ -131,8 +131,9 @@ def convolve(
     x, had = with_images(name, x, axes)
     w = checked_weight(name, w, x, axes, groups)
     if w.shape[1] * groups != x.shape[1] or w.shape[0] % groups:
-        facts = f"{x.shape[1]} channels in {groups} groups with weights of {w.shape}"
-        raise ShapeError(f"{name}: {facts}; weights are (O, C / groups, ...){at_line()}")
+        facts = f"input of shape {x.shape} has {x.shape[1]} channels, weights of shape {w.shape}"
+        takes = f"{facts} take {w.shape[1] * groups} (groups={groups})"
+        raise ShapeError(f"{name}: {takes}; weights are (out, in / groups, ...){at_line()}")
     stride = numbers(name, "stride", stride, axes, 1)
     dilation = numbers(name, "dilation", dilation, axes, 1)
     extent = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilation)]
@@ -161,8 +162,9 @@ def transpose(
     x, had = with_images(name, x, axes)
     w = checked_weight(name, w, x, axes, groups)
     if w.shape[0] != x.shape[1] or x.shape[1] % groups:
-        facts = f"{x.shape[1]} channels in {groups} groups with weights of {w.shape}"
-        raise ShapeError(f"{name}: {facts}; weights are (C, O / groups, ...){at_line()}")
+        facts = f"input of shape {x.shape} has {x.shape[1]} channels, weights of shape {w.shape}"
+        takes = f"{facts} take {w.shape[0]} (groups={groups})"
+        raise ShapeError(f"{name}: {takes}; weights are (in, out / groups, ...){at_line()}")
     stride = numbers(name, "stride", stride, axes, 1)
     dilation = numbers(name, "dilation", dilation, axes, 1)
     low = numbers(name, "padding", padding, axes)

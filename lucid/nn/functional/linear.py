@@ -26,7 +26,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     x, weight = as_tensor(input), as_tensor(weight)
     if weight.ndim not in (1, 2) or not x.ndim or x.shape[-1] != weight.shape[-1]:
         facts = f"input of shape {x.shape} and weight of shape {weight.shape}"
-        raise ShapeError(f"linear: {facts}: they agree in the last axis{at_line()}")
+        raise ShapeError(f"linear: {facts}: they must agree in the last axis{at_line()}")
     y = x @ (t(weight) if weight.ndim == 2 else weight)
     if bias is None:
         return y
@@ -44,7 +44,7 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     fits = x.ndim and y.ndim and weight.ndim == 3 and x.shape[:-1] == y.shape[:-1]
     if not fits or (x.shape[-1], y.shape[-1]) != weight.shape[1:]:
         facts = f"inputs of shapes {x.shape} and {y.shape} and weight of shape {weight.shape}"
-        raise ShapeError(f"bilinear: {facts}: they are (..., i), (..., j), (o, i, j){at_line()}")
+        raise ShapeError(f"bilinear: {facts}: wanted: (..., i), (..., j), (o, i, j){at_line()}")
     z = einsum("...i,oij,...j->...o", x, weight, y)
     if bias is None:
         return z

@@ -286,7 +286,7 @@ def unpool(
         facts = f"an input of {x.shape} and indices of {indices.shape}; they have one shape"
         raise ShapeError(f"{name}: {facts}{at_line()}")
     if indices.dtype.kind not in "iu":
-        raise DTypeError(f"{name}: indices of dtype {indices.dtype}; they are integers{at_line()}")
+        raise DTypeError(f"{name}: indices of dtype {indices.dtype}, not integers{at_line()}")
     window = numbers(name, "kernel_size", window, axes, 1)
     stride = window if is_missing(stride) else numbers(name, "stride", stride, axes, 1)
     padding = numbers(name, "padding", padding, axes)

@@ -193,7 +193,7 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
             f"affine_grid: size {size} is not (N, C, H, W) or (N, C, D, H, W){at_line()}"
         )
     if theta.shape != (size[0], axes, axes + 1):
-        facts = f"maps of {theta.shape} for size {size}; they are {(size[0], axes, axes + 1)}"
+        facts = f"maps of {theta.shape} for size {size}; they must be {(size[0], axes, axes + 1)}"
         raise ShapeError(f"affine_grid: {facts}{at_line()}")
     if theta.dtype.kind != "f":
         raise DTypeError(f"affine_grid: maps of dtype {theta.dtype}; cast them{at_line()}")

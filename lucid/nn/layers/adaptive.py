@@ -112,7 +112,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         name = type(self).__name__
         if target.ndim > 1 or x.ndim != target.ndim + 1 or x.shape[:-1] != target.shape:
             facts = f"an input of {x.shape} and a target of {target.shape}"
-            raise ShapeError(f"{name}: {facts}; they are (N, features) and (N,){at_line()}")
+            raise ShapeError(f"{name}: {facts}; they must be (N, features) and (N,){at_line()}")
         known = known_array(target)
         if known is None or not known.size:
             return

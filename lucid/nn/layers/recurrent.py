@@ -152,7 +152,7 @@ class Recurrent(Module):
     def packed(self, x: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
         if x.data.ndim != 2 or x.data.shape[-1] != self.input_size:
             raise ShapeError(
-                f"{type(self).__name__}: packed rows of shape {x.data.shape}; they are "
+                f"{type(self).__name__}: packed rows of shape {x.data.shape}; they must be "
                 f"(rows, {self.input_size}){at_line()}"
             )
         layout = layout_of(x.batch_sizes)

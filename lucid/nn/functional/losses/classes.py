@@ -207,7 +207,8 @@ def of_probabilities(
     """-sum(t w log_softmax(x)) over classes; the mean is over the targets, whatever the weights."""
     if t.shape != x.shape or not x.ndim:
         facts = f"input of shape {x.shape} and probabilities of shape {t.shape}"
-        raise ShapeError(f"{name}: {facts}; they are equal (classes are integers){at_line()}")
+        remedy = "probabilities have the shape of the input, and numbers of classes are integers"
+        raise ShapeError(f"{name}: {facts}; {remedy}: target.long(){at_line()}")
     x, t = reals(name, x, t)
     axis = 1 if x.ndim > 1 else 0
     if smooth:

@@ -43,7 +43,7 @@ def ctc_loss(
     reduction = reduction_of(name, reduction)
     single = x.ndim == 2
     if x.ndim not in (2, 3) or not x.shape[0]:
-        facts = f"log_probs of shape {x.shape}; they are (time, batch, class)"
+        facts = f"log_probs of shape {x.shape}; they must be (time, batch, class)"
         raise ShapeError(f"{name}: {facts}{at_line()}")
     x = x.reshape(x.shape[0], 1, x.shape[1]) if single else x
     dtype = x.dtype
@@ -72,7 +72,7 @@ def lengths_of(name: str, what: str, given: Any, batch: int, most: int | None) -
         if known.min() < 0 or (most is not None and known.max() > most):
             limit = "" if most is None else f" and at most {most}"
             facts = f"{what} from {known.min()} to {known.max()}"
-            raise ArgumentError(f"{name}: {facts}; they are not negative{limit}{at_line()}")
+            raise ArgumentError(f"{name}: {facts}; they must not be negative{limit}{at_line()}")
     return cast(lengths, "int64")
 
 
