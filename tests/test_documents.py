@@ -20,6 +20,7 @@ import lucid
 
 ROOT = Path(lucid.__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINKED = [*PAGES, ROOT / "examples" / "README.md", ROOT / "benchmarks" / "README.md"]
 BLOCK = re.compile(r"^```python[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
@@ -52,6 +53,28 @@ def check_examples(code: str, namespace: dict[str, object], name: str, line: int
 def test_code_on_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_page(str(page), page.read_text())
+
+
+def anchors(text: str) -> set[str]:
+    """The names by which a page's headings are linked to."""
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_on_the_page_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", BLOCK.sub("", page.read_text())):
+        name, _, heading = target.partition("#")
+        if not name.startswith("http"):
+            place = (page.parent / name).resolve() if name else page
+            assert place.exists(), target
+            assert not heading or heading in anchors(place.read_text()), target
+
+
+def test_every_decision_stands_in_the_table_of_contents():
+    text = (ROOT / "docs" / "decisions.md").read_text()
+    listed = set(re.findall(r"\(#([^)]+)\)", text.partition("\n## ")[0]))
+    assert listed == anchors(text) - {"decisions-and-their-measurements"}
 
 
 def test_wrong_output_on_a_page_is_found():
