@@ -40,53 +40,53 @@ def plus(name: str, x: Any, product: Any, beta: Any, alpha: Any) -> Any:
 
 
 @explained
-def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """`beta * x + alpha * (mat1 @ mat2)` for matrices.
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta * input + alpha * (mat1 @ mat2)` for matrices.
 
     >>> import lucid
     >>> lucid.addmm(lucid.ones(1), lucid.ones(2, 3), lucid.ones(3, 2), alpha=2)
     Tensor([[7., 7.],
             [7., 7.]])
     """
-    return plus("addmm", x, mm(mat1, mat2), beta, alpha)
+    return plus("addmm", input, mm(mat1, mat2), beta, alpha)
 
 
 @explained
-def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """`beta * x + alpha * (mat @ vec)` for a matrix and a vector."""
-    return plus("addmv", x, mv(mat, vec), beta, alpha)
+def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta * input + alpha * (mat @ vec)` for a matrix and a vector."""
+    return plus("addmv", input, mv(mat, vec), beta, alpha)
 
 
 @explained
-def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """`beta * x + alpha * outer(vec1, vec2)` for vectors."""
-    return plus("addr", x, outer(*ranked("addr", (vec1, vec2), (1, 1))), beta, alpha)
+def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta * input + alpha * outer(vec1, vec2)` for vectors."""
+    return plus("addr", input, outer(*ranked("addr", (vec1, vec2), (1, 1))), beta, alpha)
 
 
 @explained
-def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """`beta * x + alpha * (batch1 @ batch2)` for matrices, pair by pair along axis 0."""
-    return plus("baddbmm", x, bmm(batch1, batch2), beta, alpha)
+def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta * input + alpha * (batch1 @ batch2)` for matrices, pair by pair along axis 0."""
+    return plus("baddbmm", input, bmm(batch1, batch2), beta, alpha)
 
 
 @explained
-def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """`beta * x + alpha` times the sum of the products of matrices, pair by pair along axis 0."""
+def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta * input + alpha` times the sum of the products of matrices, pair by pair in axis 0."""
     a, b = ranked("addbmm", (batch1, batch2), (3, 3))
     if a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
         raise ShapeError(f"addbmm: shapes {a.shape} and {b.shape} do not fit{at_line()}")
-    return plus("addbmm", x, bind_einsum(["bij", "bjk"], "ik", a, b), beta, alpha)
+    return plus("addbmm", input, bind_einsum(["bij", "bjk"], "ik", a, b), beta, alpha)
 
 
 @explained
-def cross(x: Any, other: Any, dim: Any = None, *, axis: Any = None) -> Any:
+def cross(input: Any, other: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """The cross products of vectors of three numbers along `dim`; by default the first of size 3.
 
     >>> import lucid
     >>> lucid.cross(lucid.tensor([1.0, 0.0, 0.0]), lucid.tensor([0.0, 1.0, 0.0]))
     Tensor([0., 0., 1.])
     """
-    x, other = promote(as_tensor(x), as_tensor(other))
+    x, other = promote(as_tensor(input), as_tensor(other))
     if x.dtype.kind == "b":
         raise refuse("cross", x.dtype, "the difference of booleans is not defined")
     try:

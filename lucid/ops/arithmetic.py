@@ -137,19 +137,19 @@ def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 ADD, SUB, MUL, DIV, NEG, ABS, COPYSIGN = Add(), Sub(), Mul(), Div(), Neg(), Abs(), Copysign()
 
 
-def add(x: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """`x + alpha * other`, elementwise with broadcasting.
+def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """`input + alpha * other`, elementwise with broadcasting.
 
     >>> import lucid
     >>> lucid.add(lucid.tensor([1.0, 2.0]), 10, alpha=2)
     Tensor([21., 22.])
     """
-    return binary(ADD, x, other if alpha == 1 else multiply(other, alpha))
+    return binary(ADD, input, other if alpha == 1 else multiply(other, alpha))
 
 
-def subtract(x: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """`x - alpha * other`, elementwise with broadcasting."""
-    x, other = promote(x, other if alpha == 1 else multiply(other, alpha))
+def subtract(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """`input - alpha * other`, elementwise with broadcasting."""
+    x, other = promote(input, other if alpha == 1 else multiply(other, alpha))
     if x.dtype.kind == "b":
         raise DTypeError(
             "sub: the difference of booleans is not defined; "
@@ -158,13 +158,13 @@ def subtract(x: Any, other: Any, *, alpha: Any = 1) -> Any:
     return bind(SUB, x, other)
 
 
-def multiply(x: Any, other: Any) -> Any:
-    """`x * other`, elementwise with broadcasting."""
-    return binary(MUL, x, other)
+def multiply(input: Any, other: Any) -> Any:
+    """`input * other`, elementwise with broadcasting."""
+    return binary(MUL, input, other)
 
 
-def divide(x: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
-    """`x / other`, elementwise; integers become the default float.
+def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """`input / other`, elementwise; integers become the default float.
 
     With `rounding_mode` "floor" or "trunc" the quotient is rounded so, and integers stay integers.
 
@@ -176,54 +176,54 @@ def divide(x: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     from lucid.ops import rounding
 
     if rounding_mode is None:
-        return floating_binary(DIV, x, other)
+        return floating_binary(DIV, input, other)
     if rounding_mode == "floor":
-        return rounding.floor_divide(x, other)
+        return rounding.floor_divide(input, other)
     if rounding_mode != "trunc":
         raise ValueError(
             f"divide: rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}{at_line()}"
         )
-    a, b = promote(x, other)
+    a, b = promote(input, other)
     if a.dtype.kind in "fc":
         return rounding.trunc(bind(DIV, a, b))
-    return rounding.floor_divide(subtract(x, rounding.fmod(x, other)), other)
+    return rounding.floor_divide(subtract(input, rounding.fmod(input, other)), other)
 
 
-def negative(x: Any) -> Any:
-    """`-x`, elementwise."""
-    return unary(NEG, x)
+def negative(input: Any) -> Any:
+    """`-input`, elementwise."""
+    return unary(NEG, input)
 
 
-def positive(x: Any) -> Any:
-    """`+x`: x itself."""
-    return as_tensor(x)
+def positive(input: Any) -> Any:
+    """`+input`: the tensor itself."""
+    return as_tensor(input)
 
 
-def abs(x: Any) -> Any:
+def abs(input: Any) -> Any:
     """The absolute value, elementwise: real, of complex numbers too. The derivative at 0 is 0.
 
     >>> import lucid
     >>> lucid.abs(lucid.tensor([3 + 4j])), lucid.abs(lucid.tensor([-2, 2]))
     (Tensor([5.]), Tensor([2, 2]))
     """
-    return unary(ABS, x)
+    return unary(ABS, input)
 
 
-def sgn(x: Any) -> Any:
+def sgn(input: Any) -> Any:
     """x / |x|, elementwise, and 0 at 0: the sign of real numbers, the direction of complex ones."""
     from lucid.ops.conditional import where
     from lucid.ops.rounding import sign
 
-    x = as_tensor(x)
+    x = as_tensor(input)
     if x.dtype.kind != "c":
         return sign(x)
     size = cast(abs(x), x.dtype)
     return where(size == 0, 0.0, x / size)
 
 
-def copysign(x: Any, other: Any) -> Any:
-    """|x| with the sign of `other`, elementwise; integers become the default float."""
-    return floating_binary(COPYSIGN, x, other)
+def copysign(input: Any, other: Any) -> Any:
+    """`|input|` with the sign of `other`, elementwise; integers become the default float."""
+    return floating_binary(COPYSIGN, input, other)
 
 
 sub, mul, div, true_divide, neg, absolute = subtract, multiply, divide, divide, negative, abs

@@ -44,22 +44,22 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 
 
 @explained
-def hsplit(x: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     """Equal pieces side by side, or cuts at indices: along axis 1, vectors along axis 0."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     return equal_parts("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else 1, 1)
 
 
 @explained
-def vsplit(x: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     """Equal pieces below each other, or cuts at indices, along axis 0."""
-    return equal_parts("vsplit", as_tensor(x), indices_or_sections, 0, 2)
+    return equal_parts("vsplit", as_tensor(input), indices_or_sections, 0, 2)
 
 
 @explained
-def dsplit(x: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     """Equal pieces behind each other, or cuts at indices, along axis 2."""
-    return equal_parts("dsplit", as_tensor(x), indices_or_sections, 2, 3)
+    return equal_parts("dsplit", as_tensor(input), indices_or_sections, 2, 3)
 
 
 def equal_parts(name: str, x: Any, parts: Any, axis: int, least: int) -> tuple[Any, ...]:
@@ -75,24 +75,24 @@ def equal_parts(name: str, x: Any, parts: Any, axis: int, least: int) -> tuple[A
 
 @explained
 @also(dim="axis")
-def split_with_sizes(x: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
+def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
     """Pieces of these sizes along `dim`, one after the other."""
-    return split(x, list(split_sizes), dim)
+    return split(input, list(split_sizes), dim)
 
 
 @explained
 @also(dim="axis")
-def narrow_copy(x: Any, dim: int, start: int, length: int) -> Any:
+def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
     """`narrow` with memory of its own."""
     from lucid.ops.copying import clone
 
-    return clone(narrow(x, dim, start, length))
+    return clone(narrow(input, dim, start, length))
 
 
 @explained
-def diagflat(x: Any, offset: int = 0) -> Any:
-    """A matrix with all elements of `x`, in row-major order, as its diagonal."""
-    return diag_embed(ravel(as_tensor(x)), offset)
+def diagflat(input: Any, offset: int = 0) -> Any:
+    """A matrix with all elements of `input`, in row-major order, as its diagonal."""
+    return diag_embed(ravel(as_tensor(input)), offset)
 
 
 @explained
@@ -139,9 +139,9 @@ def cartesian_prod(*tensors: Any) -> Any:
 
 
 @explained
-def combinations(x: Any, r: int = 2, with_replacement: bool = False) -> Any:
+def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     """All choices of r elements of a vector, in its order, as rows."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     if x.ndim != 1 or r < 0:
         raise ShapeError(f"combinations: {r} elements of shape {x.shape}{at_line()}")
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
@@ -177,29 +177,29 @@ def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
 
 
 @explained
-def adjoint(x: Any) -> Any:
+def adjoint(input: Any) -> Any:
     """The conjugate, with the last two axes exchanged."""
-    return conj(mT(x))
+    return conj(mT(input))
 
 
 @explained
-def view_as_real(x: Any) -> Any:
+def view_as_real(input: Any) -> Any:
     """Complex numbers as pairs of their real and imaginary parts, in a new last axis."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     if x.dtype.kind != "c":
         raise DTypeError(f"view_as_real: {x.dtype}; it takes complex dtypes{at_line()}")
     return stack([real(x), imag(x)], -1)
 
 
 @explained
-def view_as_complex(x: Any) -> Any:
+def view_as_complex(input: Any) -> Any:
     """The pairs in the last axis as complex numbers.
 
     >>> import lucid
     >>> lucid.view_as_complex(lucid.tensor([[1.0, 2.0]]))
     Tensor([1.+2.j], dtype=complex64)
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     if x.dtype.kind != "f" or not x.ndim or x.shape[-1] != 2:
         facts = f"{x.dtype} {x.shape}"
         raise ShapeError(f"view_as_complex: {facts}; it takes pairs of floats{at_line()}")
@@ -243,9 +243,9 @@ def sum_to_size(x: Any, *size: Any) -> Any:
 
 
 @explained
-def constant_pad_nd(x: Any, pad: Any, value: Any = 0) -> Any:
-    """`x` with one number added at its ends: pairs (before, after), the last axis first."""
-    return add_ends(x, pad, "constant", value)
+def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
+    """`input` with one number added at its ends: pairs (before, after), the last axis first."""
+    return add_ends(input, pad, "constant", value)
 
 
 unsafe_chunk, unsafe_split, unsafe_split_with_sizes = chunk, split, split_with_sizes

@@ -196,59 +196,59 @@ Y_0, Y_1, K_0, K_1, K_0E, K_1E = Y0(), Y1(), K0(), K1(), K0e(), K1e()
 AIRY_AI, AIRY_SLOPE = AiryAi(), AirySlope()
 
 
-def i0(x: Any) -> Any:
+def i0(input: Any) -> Any:
     """The modified Bessel function of the first kind, of order 0, elementwise.
 
     >>> import lucid
     >>> lucid.i0(lucid.tensor([0.0, 1.0]))
     Tensor([1.       , 1.2660658])
     """
-    return floating(I_0, x)
+    return floating(I_0, input)
 
 
-def i1(x: Any) -> Any:
+def i1(input: Any) -> Any:
     """The modified Bessel function of the first kind, of order 1, elementwise."""
-    return floating(I_1, x)
+    return floating(I_1, input)
 
 
-def i0e(x: Any) -> Any:
+def i0e(input: Any) -> Any:
     """e**(-|x|) i0(x), elementwise, where i0 itself would overflow."""
-    return floating(I_0E, x)
+    return floating(I_0E, input)
 
 
-def i1e(x: Any) -> Any:
+def i1e(input: Any) -> Any:
     """e**(-|x|) i1(x), elementwise, where i1 itself would overflow."""
-    return floating(I_1E, x)
+    return floating(I_1E, input)
 
 
-def bessel_j0(x: Any) -> Any:
+def bessel_j0(input: Any) -> Any:
     """The Bessel function of the first kind, of order 0, elementwise."""
-    return floating(J_0, x)
+    return floating(J_0, input)
 
 
-def bessel_j1(x: Any) -> Any:
+def bessel_j1(input: Any) -> Any:
     """The Bessel function of the first kind, of order 1, elementwise."""
-    return floating(J_1, x)
+    return floating(J_1, input)
 
 
-def bessel_y0(x: Any) -> Any:
+def bessel_y0(input: Any) -> Any:
     """The Bessel function of the second kind, of order 0, elementwise: nan below 0."""
-    return floating(Y_0, x)
+    return floating(Y_0, input)
 
 
-def bessel_y1(x: Any) -> Any:
+def bessel_y1(input: Any) -> Any:
     """The Bessel function of the second kind, of order 1, elementwise: nan below 0."""
-    return floating(Y_1, x)
+    return floating(Y_1, input)
 
 
-def modified_bessel_k0(x: Any) -> Any:
+def modified_bessel_k0(input: Any) -> Any:
     """The modified Bessel function of the second kind, of order 0, elementwise: nan below 0."""
-    return floating(K_0, x)
+    return floating(K_0, input)
 
 
-def modified_bessel_k1(x: Any) -> Any:
+def modified_bessel_k1(input: Any) -> Any:
     """The modified Bessel function of the second kind, of order 1, elementwise: nan below 0."""
-    return floating(K_1, x)
+    return floating(K_1, input)
 
 
 def scaled_modified_bessel_k0(x: Any) -> Any:

@@ -17,22 +17,22 @@ from lucid.ops.promote import as_tensor, cast, operand, promote_tensors, result_
 
 
 @explained
-def addcmul(x: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
-    """`x + value * tensor1 * tensor2`, elementwise.
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    """`input + value * tensor1 * tensor2`, elementwise.
 
     >>> import lucid
     >>> lucid.addcmul(lucid.ones(2), lucid.tensor([1.0, 2.0]), lucid.tensor([3.0, 4.0]), value=2)
     Tensor([ 7., 17.])
     """
     product = multiply(tensor1, tensor2)
-    return add(x, product if is_one(value) else multiply(product, value))
+    return add(input, product if is_one(value) else multiply(product, value))
 
 
 @explained
-def addcdiv(x: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
-    """`x + value * tensor1 / tensor2`, elementwise; the division is a true one."""
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    """`input + value * tensor1 / tensor2`, elementwise; the division is a true one."""
     quotient = divide(tensor1, tensor2)
-    return add(x, quotient if is_one(value) else multiply(quotient, value))
+    return add(input, quotient if is_one(value) else multiply(quotient, value))
 
 
 def is_one(value: Any) -> bool:
@@ -40,20 +40,20 @@ def is_one(value: Any) -> bool:
 
 
 @explained
-def rsub(x: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """`other - alpha * x`, elementwise."""
-    return subtract(other, x if is_one(alpha) else multiply(x, alpha))
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """`other - alpha * input`, elementwise."""
+    return subtract(other, input if is_one(alpha) else multiply(input, alpha))
 
 
 @explained
-def lerp(x: Any, end: Any, weight: Any) -> Any:
-    """`x + weight * (end - x)`, elementwise: from `x` at weight 0 to `end`, exactly, at 1.
+def lerp(input: Any, end: Any, weight: Any) -> Any:
+    """`input + weight * (end - input)`, elementwise: exactly `input` at weight 0 and `end` at 1.
 
     >>> import lucid
     >>> lucid.lerp(lucid.tensor([0.0, 1.0]), lucid.tensor([4.0, 5.0]), 0.25)
     Tensor([1., 2.])
     """
-    x, end = promote_tensors(x, end)
+    x, end = promote_tensors(input, end)
     if x.dtype.kind not in "fc":
         raise refuse("lerp", x.dtype, "points between integers are not integers; cast first")
     way = end - x
@@ -66,32 +66,32 @@ def lerp(x: Any, end: Any, weight: Any) -> Any:
 
 
 @explained
-def clamp_min(x: Any, min: Any) -> Any:
-    """`x`, but nowhere less than `min`, elementwise."""
-    return clamp(x, min=min)
+def clamp_min(input: Any, min: Any) -> Any:
+    """`input`, but nowhere less than `min`, elementwise."""
+    return clamp(input, min=min)
 
 
 @explained
-def clamp_max(x: Any, max: Any) -> Any:
-    """`x`, but nowhere more than `max`, elementwise."""
-    return clamp(x, max=max)
+def clamp_max(input: Any, max: Any) -> Any:
+    """`input`, but nowhere more than `max`, elementwise."""
+    return clamp(input, max=max)
 
 
 @explained
-def fmax(x: Any, other: Any) -> Any:
+def fmax(input: Any, other: Any) -> Any:
     """The greater of two, elementwise; where one is nan, the other.
 
     >>> import lucid
     >>> lucid.fmax(lucid.tensor([1.0, lucid.nan]), lucid.tensor([2.0, 3.0]))
     Tensor([2., 3.])
     """
-    return unless_nan(maximum(x, other), x, other)
+    return unless_nan(maximum(input, other), input, other)
 
 
 @explained
-def fmin(x: Any, other: Any) -> Any:
+def fmin(input: Any, other: Any) -> Any:
     """The lesser of two, elementwise; where one is nan, the other."""
-    return unless_nan(minimum(x, other), x, other)
+    return unless_nan(minimum(input, other), input, other)
 
 
 def unless_nan(chosen: Any, x: Any, other: Any) -> Any:
@@ -102,33 +102,33 @@ def unless_nan(chosen: Any, x: Any, other: Any) -> Any:
 
 
 @explained
-def heaviside(x: Any, values: Any) -> Any:
-    """0 where x < 0, 1 where x > 0 and `values` where x is 0, elementwise. The step has slope 0.
+def heaviside(input: Any, values: Any) -> Any:
+    """0 below 0, 1 above and `values` where `input` is 0, elementwise. The step has slope 0.
 
     >>> import lucid
     >>> lucid.heaviside(lucid.tensor([-1.0, 0.0, 2.0]), 0.5)
     Tensor([0. , 0.5, 1. ])
     """
-    x, values = promote_tensors(x, values)
+    x, values = promote_tensors(input, values)
     if x.dtype.kind == "c":
         raise refuse("heaviside", x.dtype, "complex numbers have no order")
     return where(x == 0, values, cast(x > 0, x.dtype))
 
 
 @explained
-def fill(x: Any, value: Any) -> Any:
-    """One number, or a 0-d tensor, in the shape and dtype of `x`."""
+def fill(input: Any, value: Any) -> Any:
+    """One number, or a 0-d tensor, in the shape and dtype of `input`."""
     from lucid.ops.creation import full_like
 
-    return full_like(x, value)
+    return full_like(input, value)
 
 
 @explained
-def isreal(x: Any) -> Any:
+def isreal(input: Any) -> Any:
     """True where the imaginary part is 0, elementwise; for real dtypes everywhere."""
     from lucid.ops.creation import ones_like
 
-    x = as_tensor(x)
+    x = as_tensor(input)
     return x.imag == 0 if x.dtype.kind == "c" else ones_like(x, dtype="bool")
 
 

@@ -16,9 +16,9 @@ from lucid.ops.promote import as_tensor, cast, promote_tensors
 
 @explained
 def isclose(
-    x: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+    input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Any:
-    """True where |x - other| <= atol + rtol |other|, elementwise; equal infinities are close.
+    """True where `|input - other| <= atol + rtol |other|`, elementwise; equal infinities are close.
 
     >>> import lucid
     >>> lucid.isclose(lucid.tensor([1.0, 2.0]), lucid.tensor([1.0, 2.1]))
@@ -26,7 +26,7 @@ def isclose(
     """
     if rtol < 0 or atol < 0:
         raise ArgumentError(f"isclose: rtol={rtol} and atol={atol} are not negative{at_line()}")
-    x, other = promote_tensors(x, other)
+    x, other = promote_tensors(input, other)
     same = x == other
     if x.dtype.kind in "biu" and other.dtype.kind in "biu":
         x, other = cast(x, "float64"), cast(other, "float64")
@@ -38,15 +38,15 @@ def isclose(
 
 @explained
 def allclose(
-    x: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+    input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
     """True if all elements are close; see `isclose`."""
-    return bool(isclose(x, other, rtol, atol, equal_nan).all())
+    return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 
-def equal(x: Any, other: Any, equal_nan: bool = False) -> bool:
+def equal(input: Any, other: Any, equal_nan: bool = False) -> bool:
     """True if two tensors have the same shape and the same elements."""
-    x, other = as_tensor(x), as_tensor(other)
+    x, other = as_tensor(input), as_tensor(other)
     if x.shape != other.shape:
         return False
     same = x == other
@@ -56,7 +56,7 @@ def equal(x: Any, other: Any, equal_nan: bool = False) -> bool:
 
 
 @explained
-def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(input: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """Numbers in place of nan and infinities: by default 0, and the largest of either sign.
 
     Their gradient is zero, that of all other elements passes through.
@@ -65,7 +65,7 @@ def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -
     >>> lucid.nan_to_num(lucid.tensor([1.0, float("nan")]))
     Tensor([1., 0.])
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     if x.dtype.kind == "c":
         from lucid.ops.complexes import complex
 

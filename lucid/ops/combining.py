@@ -142,11 +142,11 @@ REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 @explained
 @also(dim="axis")
 def scatter_reduce(
-    x: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
+    input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
-    """`x` with `y[i, index[i, j]]` reduced with `src[i, j]` for all j, for dim 1.
+    """`input` with `y[i, index[i, j]]` reduced with `src[i, j]` for all j, for dim 1.
 
-    `reduce` is "sum", "prod", "mean", "amax" or "amin". Without `include_self` the elements of x
+    `reduce` is "sum", "prod", "mean", "amax" or "amin". Without `include_self` the elements
     that something is sent to do not count themselves.
 
     >>> import lucid
@@ -154,7 +154,7 @@ def scatter_reduce(
     >>> lucid.scatter_reduce(lucid.zeros(2), 0, index, lucid.tensor([1.0, 5.0, 2.0]), "amax")
     Tensor([5., 2.])
     """
-    x, index = as_tensor(x), index_tensor("scatter_reduce", index)
+    x, index = as_tensor(input), index_tensor("scatter_reduce", index)
     if reduce not in REDUCTIONS:
         known = ", ".join(REDUCTIONS)
         raise ArgumentError(f"scatter_reduce: reduce={reduce!r}; it is one of {known}{at_line()}")
@@ -213,9 +213,9 @@ def identity(reduce: str, dtype: np.dtype) -> Any:
 @explained
 @also(dim="axis")
 def index_reduce(
-    x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
+    input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
-    """`x` with the slices that the index names reduced with those of `source`.
+    """`input` with the slices that the index names reduced with those of `source`.
 
     `reduce` is "prod", "mean", "amax" or "amin"; see `scatter_reduce`.
 
@@ -223,7 +223,7 @@ def index_reduce(
     >>> lucid.index_reduce(lucid.ones(2), 0, [1, 1], lucid.tensor([3.0, 4.0]), "prod")
     Tensor([ 1., 12.])
     """
-    x, index = as_tensor(x), index_tensor("index_reduce", index)
+    x, index = as_tensor(input), index_tensor("index_reduce", index)
     if reduce not in REDUCTIONS or reduce == "sum":
         known = ", ".join(REDUCTIONS).replace("sum, ", "")
         raise ArgumentError(f"index_reduce: reduce={reduce!r}; it is one of {known}{at_line()}")

@@ -92,30 +92,30 @@ class Complex(Elementwise):
 REAL, IMAG, CONJ, COMPLEX = Real(), Imag(), Conj(), Complex()
 
 
-def real(x: Any) -> Any:
+def real(input: Any) -> Any:
     """The real part, elementwise; a real tensor is its own.
 
     >>> import lucid
     >>> lucid.real(lucid.tensor([1 + 2j]))
     Tensor([1.])
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     return unary(REAL, x) if x.dtype.kind == "c" else x
 
 
-def imag(x: Any) -> Any:
+def imag(input: Any) -> Any:
     """The imaginary part, elementwise; zeros for a real tensor."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     return unary(IMAG, x) if x.dtype.kind == "c" else wrap(np.zeros(x.shape, x.dtype))
 
 
-def conj(x: Any) -> Any:
+def conj(input: Any) -> Any:
     """The complex conjugate, elementwise; a real tensor is its own."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     return unary(CONJ, x) if x.dtype.kind == "c" else x
 
 
-def angle(x: Any) -> Any:
+def angle(input: Any) -> Any:
     """The argument of complex numbers in [-pi, pi], elementwise; 0 or pi for real ones.
 
     The derivative at 0 is 0.
@@ -124,7 +124,7 @@ def angle(x: Any) -> Any:
     >>> lucid.angle(lucid.tensor([1j, -1 + 0j]))
     Tensor([1.5707964, 3.1415927])
     """
-    x = to_floating(x)
+    x = to_floating(input)
     if x.dtype.kind == "c":
         return atan2(imag(x), real(x))
     zero = wrap(np.zeros((), x.dtype))

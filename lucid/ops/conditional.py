@@ -155,10 +155,10 @@ class Minimum(Elementwise):
 WHERE, RELU, CLAMP, MAXIMUM, MINIMUM = Where(), Relu(), Clamp(), Maximum(), Minimum()
 
 
-def where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    """`x` where `condition` holds, else `y`, elementwise; what is not taken has gradient zero.
+def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+    """`input` where `condition` holds, else `other`, elementwise; what is not taken has gradient 0.
 
-    Without `x` and `y`: the indices where the condition holds, as `nonzero`.
+    Without `input` and `other`: the indices where the condition holds, as `nonzero`.
 
     >>> import lucid
     >>> x = lucid.tensor([-1.0, 4.0], requires_grad=True)
@@ -166,30 +166,30 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     >>> x.grad
     Tensor([0.  , 0.25])
     """
-    if x is None and y is None:
+    if input is None and other is None:
         from lucid.ops.indexing import nonzero
 
         return nonzero(condition, as_tuple=True)
-    if x is None or y is None:
+    if input is None or other is None:
         raise ArgumentError(f"where: give both x and y, or neither{at_line()}")
-    x, y = operands(x, y)
+    x, y = operands(input, other)
     return bind(WHERE, cast(as_tensor(condition), "bool"), x, y)
 
 
-def relu(x: Any) -> Any:
+def relu(input: Any) -> Any:
     """max(x, 0), elementwise; the derivative at 0 is 0.
 
     >>> import lucid
     >>> lucid.relu(lucid.tensor([-1.0, 2.0]))
     Tensor([0., 2.])
     """
-    return unary(RELU, x)
+    return unary(RELU, input)
 
 
-def clamp(x: Any, min: Any = None, max: Any = None) -> Any:
-    """`x` held between `min` and `max` (numbers or tensors, one may be None), elementwise.
+def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
+    """`input` held between `min` and `max` (numbers or tensors, one may be None), elementwise.
 
-    At a bound the derivative belongs to x, beyond it to the bound. Where min > max it is max.
+    At a bound the derivative belongs to `input`, beyond it to the bound. Where min > max it is max.
 
     >>> import lucid
     >>> lucid.clamp(lucid.tensor([-3.0, 0.5, 3.0]), -1.0, 1.0)
@@ -197,7 +197,7 @@ def clamp(x: Any, min: Any = None, max: Any = None) -> Any:
     """
     if min is None and max is None:
         raise ArgumentError(f"clamp: give min, max or both{at_line()}")
-    given = operands(x, *[bound for bound in (min, max) if bound is not None])
+    given = operands(input, *[bound for bound in (min, max) if bound is not None])
     dtype = given[0].dtype
     if dtype.kind not in Clamp.accepts:
         raise refuse("clamp", dtype, "numbers that have an order can be clamped")
@@ -216,19 +216,19 @@ def _limits(dtype: np.dtype) -> tuple[Literal, Literal]:
     return Literal(int(bounds.min), dtype), Literal(int(bounds.max), dtype)
 
 
-def maximum(x: Any, other: Any) -> Any:
+def maximum(input: Any, other: Any) -> Any:
     """The greater of two, elementwise; at a tie each has half of the gradient.
 
     >>> import lucid
     >>> lucid.maximum(lucid.tensor([1.0, 5.0]), lucid.tensor([2.0, 3.0]))
     Tensor([2., 5.])
     """
-    return binary(MAXIMUM, x, other)
+    return binary(MAXIMUM, input, other)
 
 
-def minimum(x: Any, other: Any) -> Any:
+def minimum(input: Any, other: Any) -> Any:
     """The lesser of two, elementwise; at a tie each has half of the gradient."""
-    return binary(MINIMUM, x, other)
+    return binary(MINIMUM, input, other)
 
 
 clip = clamp

@@ -212,18 +212,18 @@ def canonical(inputs: tuple[str, ...], out: str) -> Einsum | Transpose | None:
     return Einsum(f"{','.join(inputs)}->{out}".translate(table))
 
 
-def matmul(x: Any, other: Any) -> Any:
-    """The matrix product `x @ other`; axes before the last two broadcast.
+def matmul(input: Any, other: Any) -> Any:
+    """The matrix product `input @ other`; axes before the last two broadcast.
 
     >>> import lucid
     >>> lucid.matmul(lucid.tensor([[1.0, 2.0], [3.0, 4.0]]), lucid.tensor([1.0, 1.0]))
     Tensor([3., 7.])
     """
-    if isinstance(x, Traced) and isinstance(other, Traced):
-        a, b = x.value, other.value
+    if isinstance(input, Traced) and isinstance(other, Traced):
+        a, b = input.value, other.value
         if a is not None and b is not None and a.dtype is b.dtype:
-            return bind_pair(MATMUL, x, other)
-    return bind(MATMUL, *promote(as_tensor(x), as_tensor(other)))
+            return bind_pair(MATMUL, input, other)
+    return bind(MATMUL, *promote(as_tensor(input), as_tensor(other)))
 
 
 def einsum(equation: str, *operands: Any) -> Any:

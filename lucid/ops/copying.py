@@ -31,9 +31,9 @@ class Copy(Linear):
 COPY = Copy()
 
 
-def clone(x: Any) -> Any:
-    """A copy of `x` through which gradients flow."""
-    return bind(COPY, as_tensor(x))
+def clone(input: Any) -> Any:
+    """A copy of `input` through which gradients flow."""
+    return bind(COPY, as_tensor(input))
 
 
 def contiguous(x: Any) -> Any:

@@ -32,7 +32,7 @@ class Histogram(NamedTuple):
 
 
 @explained
-def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     """How often each of 0, 1, 2, ... occurs, or the sum of its weights.
 
     The size of the result depends on the values: it is one more than the largest.
@@ -41,7 +41,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     >>> lucid.bincount(lucid.tensor([1, 3, 1]))
     Tensor([0, 2, 0, 1])
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     if x.dtype.kind not in "iu" or x.ndim != 1:
         facts = f"{x.dtype} {x.shape}"
         raise DTypeError(f"bincount: {facts}; it counts the integers of a vector{at_line()}")
@@ -66,14 +66,14 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
 
 
 @explained
-def histc(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     """How many elements lie in each of `bins` equal parts of [min, max], by default of their range.
 
     >>> import lucid
     >>> lucid.histc(lucid.tensor([1.0, 2.0, 1.0]), bins=3, min=0, max=3)
     Tensor([0., 2., 1.])
     """
-    x = ravel(as_tensor(x)).detach()
+    x = ravel(as_tensor(input)).detach()
     if x.dtype.kind != "f":
         raise refuse("histc", x.dtype, "it takes floating dtypes")
     n = operator.index(bins)
@@ -98,7 +98,7 @@ def ends_of(x: Any, low: Any, high: Any, more: float) -> tuple[Any, Any]:
 
 @explained
 def histogram(
-    x: Any, bins: Any = 100, *, range: Any = None, weight: Any = None, density: bool = False
+    input: Any, bins: Any = 100, *, range: Any = None, weight: Any = None, density: bool = False
 ) -> Histogram:
     """The counts (or weights) between edges, and the edges; `bins` is a number or the edges.
 
@@ -108,7 +108,7 @@ def histogram(
     >>> lucid.histogram(lucid.tensor([1.0, 2.0, 1.0]), 3, range=(0.0, 3.0)).hist
     Tensor([0., 2., 1.])
     """
-    x = ravel(as_tensor(x))
+    x = ravel(as_tensor(input))
     if x.dtype.kind != "f":
         raise refuse("histogram", x.dtype, "it takes floating dtypes")
     x, edges = x.detach(), edges_of(x.detach(), bins, range)

@@ -16,7 +16,7 @@ from lucid.ops.statistics import mean
 
 
 @explained
-def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """The covariances of variables, the rows of a matrix, over their observations, its columns.
 
     Observations count `fweights` times, with the importance `aweights`.
@@ -26,7 +26,7 @@ def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = No
     Tensor([[ 1., -1.],
             [-1.,  1.]])
     """
-    x = to_floating(x)
+    x = to_floating(input)
     if x.ndim > 2:
         raise ShapeError(f"cov: {x.shape}; variables are the rows of a matrix{at_line()}")
     rows = x.reshape(1, -1) if x.ndim < 2 else x
@@ -68,7 +68,7 @@ def observed(rows: Any, correction: Any, fweights: Any, aweights: Any) -> tuple[
 
 
 @explained
-def corrcoef(x: Any) -> Any:
+def corrcoef(input: Any) -> Any:
     """The correlations of variables, the rows of a matrix: covariances over standard deviations.
 
     >>> import lucid
@@ -76,7 +76,7 @@ def corrcoef(x: Any) -> Any:
     Tensor([[ 1., -1.],
             [-1.,  1.]])
     """
-    c = cov(x)
+    c = cov(input)
     if not c.ndim:
         return c / c
     spread = strided_diagonal(c, 0, 0, 1).real.sqrt()

@@ -151,33 +151,35 @@ def _one_number(name: str, value: Any) -> Any:
 
 @placed
 @explained
-def zeros_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
-    """Zeros of the shape and dtype of `x`."""
-    x = as_tensor(x)
+def zeros_like(input: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+    """Zeros of the shape and dtype of `input`."""
+    x = as_tensor(input)
     return new(np.zeros(x.shape, dtype_of(dtype or x.dtype)), requires_grad)
 
 
 @placed
 @explained
-def ones_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
-    """Ones of the shape and dtype of `x`."""
-    x = as_tensor(x)
+def ones_like(input: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+    """Ones of the shape and dtype of `input`."""
+    x = as_tensor(input)
     return new(np.ones(x.shape, dtype_of(dtype or x.dtype)), requires_grad)
 
 
 @placed
 @explained
-def empty_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
-    """A tensor of the shape and dtype of `x` whose elements are whatever the memory held."""
-    x = as_tensor(x)
+def empty_like(input: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+    """A tensor of the shape and dtype of `input` whose elements are whatever the memory held."""
+    x = as_tensor(input)
     return new(np.empty(x.shape, dtype_of(dtype or x.dtype)), requires_grad)
 
 
 @placed
 @explained
-def full_like(x: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
-    """One number in the shape and dtype of `x`."""
-    x = as_tensor(x)
+def full_like(
+    input: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False
+) -> Any:
+    """One number in the shape and dtype of `input`."""
+    x = as_tensor(input)
     dtype = dtype_of(dtype or x.dtype)
     if isinstance(fill_value, Traced):
         return _full_of_tensor("full_like", x.shape, fill_value, dtype)

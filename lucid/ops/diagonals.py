@@ -24,7 +24,13 @@ from lucid.ops.shaping import movedim
 
 @explained
 def diagonal(
-    x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1, *, axis1: Any = None, axis2: Any = None
+    input: Any,
+    offset: int = 0,
+    dim1: int = 0,
+    dim2: int = 1,
+    *,
+    axis1: Any = None,
+    axis2: Any = None,
 ) -> Any:
     """The diagonals of the matrices in two axes, as the last axis of the result.
 
@@ -32,7 +38,7 @@ def diagonal(
     >>> lucid.diagonal(lucid.arange(9).reshape(3, 3), 1)
     Tensor([1, 5])
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     a = dim1 if axis1 is None else axis1
     b = dim2 if axis2 is None else axis2
     return strided_diagonal(x, offset, *two_axes("diagonal", x, a, b))
@@ -60,9 +66,9 @@ def two_axes(name: str, x: Any, dim1: Any, dim2: Any) -> tuple[int, int]:
 
 
 @explained
-def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
-    """Matrices that are zero but for one diagonal: the last axis of `x`."""
-    x = as_tensor(x)
+def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    """Matrices that are zero but for one diagonal: the last axis of `input`."""
+    x = as_tensor(input)
     if not x.ndim:
         raise ShapeError(f"diag_embed: a 0-d tensor is no diagonal{at_line()}")
     n = x.shape[-1]
@@ -78,9 +84,9 @@ def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
 
 
 @explained
-def diag(x: Any, diagonal: int = 0) -> Any:
-    """A matrix with the vector `x` as its diagonal, or the diagonal of the matrix `x`."""
-    x = as_tensor(x)
+def diag(input: Any, diagonal: int = 0) -> Any:
+    """A matrix with the vector `input` as its diagonal, or the diagonal of the matrix `input`."""
+    x = as_tensor(input)
     if x.ndim == 1:
         return diag_embed(x, diagonal)
     if x.ndim != 2:
@@ -88,27 +94,27 @@ def diag(x: Any, diagonal: int = 0) -> Any:
     return strided_diagonal(x, diagonal, 0, 1)
 
 
-def trace(x: Any) -> Any:
+def trace(input: Any) -> Any:
     """The sum of the diagonal of a matrix."""
-    return diagonal(x).sum(dim=-1)
+    return diagonal(input).sum(dim=-1)
 
 
 @explained
-def tril(x: Any, diagonal: int = 0) -> Any:
-    """The matrices of `x` with zeros above a diagonal."""
-    return triangle("tril", x, diagonal, True)
+def tril(input: Any, diagonal: int = 0) -> Any:
+    """The matrices of `input` with zeros above a diagonal."""
+    return triangle("tril", input, diagonal, True)
 
 
 @explained
-def triu(x: Any, diagonal: int = 0) -> Any:
-    """The matrices of `x` with zeros below a diagonal.
+def triu(input: Any, diagonal: int = 0) -> Any:
+    """The matrices of `input` with zeros below a diagonal.
 
     >>> import lucid
     >>> lucid.triu(lucid.ones(2, 2))
     Tensor([[1., 1.],
             [0., 1.]])
     """
-    return triangle("triu", x, diagonal - 1, False)
+    return triangle("triu", input, diagonal - 1, False)
 
 
 def triangle(name: str, x: Any, diagonal: int, lower: bool) -> Any:

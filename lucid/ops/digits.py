@@ -81,47 +81,47 @@ FREXP, NEXTAFTER, GCD = Frexp(), Nextafter(), Gcd()
 
 
 @explained
-def frexp(x: Any) -> Parts:
-    """`x` as mantissa * 2**exponent, elementwise, with the mantissa in [0.5, 1) or 0.
+def frexp(input: Any) -> Parts:
+    """`input` as mantissa * 2**exponent, elementwise, with the mantissa in [0.5, 1) or 0.
 
     >>> import lucid
     >>> lucid.frexp(lucid.tensor([3.0, 0.0])).mantissa
     Tensor([0.75, 0.  ])
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     if x.dtype.kind != "f":
         raise refuse("frexp", x.dtype, "it takes floating dtypes")
     return Parts(*bind(FREXP, x))
 
 
 @explained
-def ldexp(x: Any, other: Any) -> Any:
-    """x * 2**other, elementwise.
+def ldexp(input: Any, other: Any) -> Any:
+    """`input * 2**other`, elementwise.
 
     >>> import lucid
     >>> lucid.ldexp(lucid.tensor([1.0, 3.0]), lucid.tensor([4, -1]))
     Tensor([16. ,  1.5])
     """
-    x, other = promote_tensors(x, other, floating=True)
+    x, other = promote_tensors(input, other, floating=True)
     return x * exp2(other)
 
 
 @explained
-def nextafter(x: Any, other: Any) -> Any:
-    """The next floating number after `x` in the direction of `other`, elementwise."""
-    x, other = common_floating("nextafter", x, other)
+def nextafter(input: Any, other: Any) -> Any:
+    """The next floating number after `input` in the direction of `other`, elementwise."""
+    x, other = common_floating("nextafter", input, other)
     return bind(NEXTAFTER, x, other)
 
 
 @explained
-def signbit(x: Any) -> Any:
+def signbit(input: Any) -> Any:
     """True where the sign is negative, elementwise: of -0.0 too.
 
     >>> import lucid
     >>> lucid.signbit(lucid.tensor([-0.0, 0.0, -1.0]))
     Tensor([ True, False,  True])
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     if x.dtype.kind == "c":
         raise refuse("signbit", x.dtype, "complex numbers have no sign")
     if x.dtype.kind != "f":
@@ -130,20 +130,20 @@ def signbit(x: Any) -> Any:
 
 
 @explained
-def gcd(x: Any, other: Any) -> Any:
+def gcd(input: Any, other: Any) -> Any:
     """The greatest common divisor of integers, elementwise.
 
     >>> import lucid
     >>> lucid.gcd(lucid.tensor([4, 0]), lucid.tensor([6, 9]))
     Tensor([2, 9])
     """
-    return bind(GCD, *whole_numbers("gcd", x, other))
+    return bind(GCD, *whole_numbers("gcd", input, other))
 
 
 @explained
-def lcm(x: Any, other: Any) -> Any:
+def lcm(input: Any, other: Any) -> Any:
     """The least common multiple of integers, elementwise; 0 where one is 0."""
-    x, other = whole_numbers("lcm", x, other)
+    x, other = whole_numbers("lcm", input, other)
     divisor = maximum(bind(GCD, x, other), 1)
     return abs(floor_divide(x, divisor) * other)
 

@@ -30,9 +30,9 @@ MODES = (
 
 
 @explained
-def dist(x: Any, other: Any, p: Any = 2) -> Any:
-    """The p-norm of `x - other`."""
-    x, other = promote(as_tensor(x), as_tensor(other))
+def dist(input: Any, other: Any, p: Any = 2) -> Any:
+    """The p-norm of `input - other`."""
+    x, other = promote(as_tensor(input), as_tensor(other))
     return norm(x - other, p)
 
 
@@ -87,14 +87,14 @@ def distance_order(name: str, p: Any) -> float:
 
 
 @explained
-def pdist(x: Any, p: Any = 2) -> Any:
+def pdist(input: Any, p: Any = 2) -> Any:
     """The p-norm distances of all pairs of rows of a matrix, as a vector.
 
     >>> import lucid
     >>> lucid.pdist(lucid.tensor([[0.0, 0.0], [3.0, 4.0], [3.0, 0.0]]))
     Tensor([5., 3., 4.])
     """
-    x = to_floating(x)
+    x = to_floating(input)
     if x.ndim != 2:
         raise ShapeError(f"pdist: a tensor of shape {x.shape}; it takes a matrix{at_line()}")
     if x.dtype.kind == "c":
@@ -107,15 +107,15 @@ def pdist(x: Any, p: Any = 2) -> Any:
 @explained
 @also(dim="axis")
 @in_float32
-def renorm(x: Any, p: Any, dim: int, maxnorm: Any) -> Any:
-    """`x` with every slice along `dim` whose p-norm exceeds `maxnorm` scaled down to it.
+def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+    """`input` with every slice along `dim` whose p-norm exceeds `maxnorm` scaled down to it.
 
     >>> import lucid
     >>> lucid.renorm(lucid.tensor([[3.0, 4.0], [0.0, 1.0]]), 2, 0, 5.0)
     Tensor([[3., 4.],
             [0., 1.]])
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     if x.dtype.kind not in "fc":
         raise refuse("renorm", x.dtype, "it takes floating and complex dtypes")
     if x.ndim < 2:

@@ -42,21 +42,21 @@ def _logarithm(x: Any, y: Any) -> Any:
 ENTR, XLOG1PY = Entr(), Xlog1py()
 
 
-def entr(x: Any) -> Any:
+def entr(input: Any) -> Any:
     """-x log(x), elementwise: 0 at 0 and -inf below.
 
     >>> import lucid
     >>> lucid.special.entr(lucid.tensor([0.0, 0.5, -1.0]))
     Tensor([0.       , 0.3465736,      -inf])
     """
-    return floating(ENTR, x)
+    return floating(ENTR, input)
 
 
-def xlog1py(x: Any, other: Any) -> Any:
-    """x log(1 + other), elementwise, which is 0 where x is 0 whatever its logarithm is.
+def xlog1py(input: Any, other: Any) -> Any:
+    """`input * log(1 + other)`, elementwise, which is 0 where `input` is, whatever the other is.
 
     >>> import lucid
     >>> lucid.special.xlog1py(lucid.tensor([0.0, 2.0]), lucid.tensor([-1.0, 0.0]))
     Tensor([0., 0.])
     """
-    return floating_binary(XLOG1PY, x, other)
+    return floating_binary(XLOG1PY, input, other)

@@ -173,7 +173,7 @@ def log1p(input: Any) -> Any:
 
 
 def logaddexp(input: Any, other: Any) -> Any:
-    """log(e**x + e**other), elementwise and without overflow."""
+    """`log(e**input + e**other)`, elementwise and without overflow."""
     a, b = operands(input, other, floating=True)
     if a.dtype.kind == "c":
         return complex_exponentials.logaddexp(*promote_tensors(input, other))

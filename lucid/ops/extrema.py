@@ -99,15 +99,15 @@ class MinMax(NamedTuple):
 
 
 def max(
-    x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
+    input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
     """The largest elements, in the spelling of PyTorch or NumPy.
 
-    - `max(x)` is the largest of all elements.
-    - `max(x, dim=1)` gives `(values, indices)` along one axis; of a tie, the first is chosen
+    - `max(input)` is the largest of all elements.
+    - `max(input, dim=1)` gives `(values, indices)` along one axis; of a tie, the first is chosen
       and it alone gets the gradient.
-    - `max(x, axis=1)`, with one axis or several, gives values; a tie shares the gradient.
-    - `max(x, y)` for a tensor `y` is `maximum(x, y)`.
+    - `max(input, axis=1)`, with one axis or several, gives values; a tie shares the gradient.
+    - `max(input, y)` for a tensor `y` is `maximum(input, y)`.
 
     >>> import lucid
     >>> values, indices = lucid.max(lucid.tensor([[1.0, 3.0], [4.0, 2.0]]), dim=1)
@@ -117,24 +117,24 @@ def max(
     if isinstance(dim, (Traced, np.ndarray)):
         from lucid.ops.conditional import maximum
 
-        return maximum(x, dim)
+        return maximum(input, dim)
     if dim is None:
-        return amax(x, None, keepdim, axis=axis, keepdims=keepdims)
+        return amax(input, None, keepdim, axis=axis, keepdims=keepdims)
     return along(
-        "max", Argmax, x, one_axis("max", dim, axis), keepdim if keepdims is None else keepdims
+        "max", Argmax, input, one_axis("max", dim, axis), keepdim if keepdims is None else keepdims
     )
 
 
 def min(
-    x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
+    input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
     """The smallest elements, in the spelling of PyTorch or NumPy.
 
-    - `min(x)` is the smallest of all elements.
-    - `min(x, dim=1)` gives `(values, indices)` along one axis; of a tie, the first is chosen
+    - `min(input)` is the smallest of all elements.
+    - `min(input, dim=1)` gives `(values, indices)` along one axis; of a tie, the first is chosen
       and it alone gets the gradient.
-    - `min(x, axis=1)`, with one axis or several, gives values; a tie shares the gradient.
-    - `min(x, y)` for a tensor `y` is `minimum(x, y)`.
+    - `min(input, axis=1)`, with one axis or several, gives values; a tie shares the gradient.
+    - `min(input, y)` for a tensor `y` is `minimum(input, y)`.
 
     >>> import lucid
     >>> lucid.min(lucid.tensor([[1.0, 3.0], [4.0, 2.0]]), axis=1)
@@ -143,11 +143,11 @@ def min(
     if isinstance(dim, (Traced, np.ndarray)):
         from lucid.ops.conditional import minimum
 
-        return minimum(x, dim)
+        return minimum(input, dim)
     if dim is None:
-        return amin(x, None, keepdim, axis=axis, keepdims=keepdims)
+        return amin(input, None, keepdim, axis=axis, keepdims=keepdims)
     return along(
-        "min", Argmin, x, one_axis("min", dim, axis), keepdim if keepdims is None else keepdims
+        "min", Argmin, input, one_axis("min", dim, axis), keepdim if keepdims is None else keepdims
     )
 
 
@@ -171,7 +171,7 @@ def along(name: str, op: type[Any], x: Any, dim: Any, keep: bool) -> Selected:
 
 
 def amax(
-    x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
+    input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
     """The largest elements over `dim` (all axes by default); a tie shares the gradient.
 
@@ -179,21 +179,21 @@ def amax(
     >>> lucid.amax(lucid.tensor([[1.0, 3.0], [4.0, 2.0]]), dim=(0, 1))
     Tensor(4.)
     """
-    return reduce(Max, "max", as_tensor(x), dim, keepdim, axis, keepdims)
+    return reduce(Max, "max", as_tensor(input), dim, keepdim, axis, keepdims)
 
 
 def amin(
-    x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
+    input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
     """The smallest elements over `dim` (all axes by default); a tie shares the gradient."""
-    return reduce(Min, "min", as_tensor(x), dim, keepdim, axis, keepdims)
+    return reduce(Min, "min", as_tensor(input), dim, keepdim, axis, keepdims)
 
 
 def aminmax(
-    x: Any, *, dim: Any = None, keepdim: bool = False, axis: Any = None, keepdims: Any = None
+    input: Any, *, dim: Any = None, keepdim: bool = False, axis: Any = None, keepdims: Any = None
 ) -> MinMax:
     """The smallest and the largest elements over `dim` (all axes by default)."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     return MinMax(
         amin(x, dim, keepdim, axis=axis, keepdims=keepdims),
         amax(x, dim, keepdim, axis=axis, keepdims=keepdims),
@@ -201,7 +201,7 @@ def aminmax(
 
 
 def argmax(
-    x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
+    input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
     """The index of the first largest element along `dim`, or in the flattened tensor.
 
@@ -209,14 +209,14 @@ def argmax(
     >>> lucid.argmax(lucid.tensor([1.0, 5.0, 5.0]))
     Tensor(1)
     """
-    return index_of("argmax", Argmax, x, dim, keepdim, axis, keepdims)
+    return index_of("argmax", Argmax, input, dim, keepdim, axis, keepdims)
 
 
 def argmin(
-    x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
+    input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
     """The index of the first smallest element along `dim`, or in the flattened tensor."""
-    return index_of("argmin", Argmin, x, dim, keepdim, axis, keepdims)
+    return index_of("argmin", Argmin, input, dim, keepdim, axis, keepdims)
 
 
 def index_of(

@@ -136,21 +136,22 @@ def _rule() -> tuple[Any, Any]:
     return wrap(points), wrap(weights)
 
 
-def gammainc(a: Any, x: Any) -> Any:
+def gammainc(input: Any, other: Any) -> Any:
     """The regularised lower incomplete gamma function, elementwise.
 
-    It is the integral of t**(a - 1) e**-t / gamma(a) from 0 to x, with derivatives in a and in x.
+    It is the integral of t**(a - 1) e**-t / gamma(a) from 0 to x, for a = `input` and x = `other`,
+    with derivatives in both.
 
     >>> import lucid
     >>> lucid.special.gammainc(lucid.tensor([1.0, 4.0]), lucid.tensor([1.0, 4.0]))
     Tensor([0.63212055, 0.56652987])
     """
-    return floating_binary(GAMMAINC, a, x)
+    return floating_binary(GAMMAINC, input, other)
 
 
-def gammaincc(a: Any, x: Any) -> Any:
-    """The regularised upper incomplete gamma function, 1 - gammainc(a, x), elementwise."""
-    return floating_binary(GAMMAINCC, a, x)
+def gammaincc(input: Any, other: Any) -> Any:
+    """The regularised upper incomplete gamma function, `1 - gammainc(input, other)`."""
+    return floating_binary(GAMMAINCC, input, other)
 
 
 igamma, igammac = gammainc, gammaincc

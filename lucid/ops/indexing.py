@@ -280,7 +280,7 @@ def out_of_range(name: str, indices: np.ndarray, size: int, axis: int) -> Indexi
     return IndexingError(f"{name}: {facts}{at_line()}")
 
 
-def nonzero(x: Any, *, as_tuple: bool = False) -> Any:
+def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """The indices of the elements that are not zero: one row for each, or one vector for each axis.
 
     >>> import lucid
@@ -288,7 +288,7 @@ def nonzero(x: Any, *, as_tuple: bool = False) -> Any:
     Tensor([[1],
             [2]])
     """
-    array = as_tensor(x).array("nonzero")
+    array = as_tensor(input).array("nonzero")
     found = np.nonzero(array) if array.ndim else np.nonzero(array.reshape(1))[: int(as_tuple)]
     if as_tuple:
         return tuple(wrap(i) for i in found)

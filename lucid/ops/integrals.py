@@ -74,7 +74,9 @@ def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1
 
 @explained
 @also(dim="axis")
-def gradient(x: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Any, ...]:
+def gradient(
+    input: Any, *, spacing: Any = None, dim: Any = None, edge_order: int = 1
+) -> tuple[Any, ...]:
     """The slopes along axes of values on a grid, by central differences: one tensor an axis.
 
     `spacing` is one distance, one for each axis, or coordinates as vectors, one for each axis.
@@ -83,7 +85,7 @@ def gradient(x: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) 
     >>> lucid.gradient(lucid.tensor([1.0, 2.0, 4.0, 8.0]))
     (Tensor([1. , 1.5, 3. , 4. ]),)
     """
-    x = to_floating(x)
+    x = to_floating(input)
     spacing = 1 if spacing is None else spacing
     axes = range(x.ndim) if dim is None else dim if isinstance(dim, (list, tuple)) else (dim,)
     numbers = [axis_of("gradient", axis, x.ndim) for axis in axes]

@@ -128,14 +128,14 @@ def pieces(x: Any, axis: int, sizes: list[int]) -> tuple[Any, ...]:
 
 
 @explained
-def split(x: Any, split_size_or_sections: Any, dim: Any = None, *, axis: Any = None) -> Any:
+def split(tensor: Any, split_size_or_sections: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """Pieces of one size (the last may be smaller), or of the given sizes.
 
     >>> import lucid
     >>> [p.shape for p in lucid.split(lucid.zeros(5), 2)]
     [(2,), (2,), (1,)]
     """
-    x = as_tensor(x)
+    x = as_tensor(tensor)
     at = axis_of("split", either("split", ("dim", dim), ("axis", axis), 0), x.ndim)
     n = x.shape[at]
     if isinstance(split_size_or_sections, (list, tuple)):
@@ -151,9 +151,9 @@ def split(x: Any, split_size_or_sections: Any, dim: Any = None, *, axis: Any = N
 
 
 @explained
-def chunk(x: Any, chunks: int, dim: Any = None, *, axis: Any = None) -> Any:
+def chunk(input: Any, chunks: int, dim: Any = None, *, axis: Any = None) -> Any:
     """At most `chunks` pieces, all of one size but the last."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     at = axis_of("chunk", either("chunk", ("dim", dim), ("axis", axis), 0), x.ndim)
     if chunks < 1:
         raise ShapeError(f"chunk: {chunks} chunks{at_line()}")
@@ -161,9 +161,9 @@ def chunk(x: Any, chunks: int, dim: Any = None, *, axis: Any = None) -> Any:
 
 
 @explained
-def tensor_split(x: Any, indices_or_sections: Any, dim: Any = None, *, axis: Any = None) -> Any:
+def tensor_split(input: Any, indices_or_sections: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """NumPy's array_split: so many pieces of nearly one size, or cuts at these indices."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     at = axis_of("tensor_split", either("tensor_split", ("dim", dim), ("axis", axis), 0), x.ndim)
     n = x.shape[at]
     if isinstance(indices_or_sections, (np.ndarray, Traced)):
@@ -181,14 +181,14 @@ array_split = tensor_split
 
 
 @explained
-def roll(x: Any, shifts: Any, dims: Any = None, *, axis: Any = None) -> Any:
-    """`x` shifted along axes; what leaves at one end enters at the other.
+def roll(input: Any, shifts: Any, dims: Any = None, *, axis: Any = None) -> Any:
+    """`input` shifted along axes; what leaves at one end enters at the other.
 
     >>> import lucid
     >>> lucid.roll(lucid.arange(4), 1)
     Tensor([3, 0, 1, 2])
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     axes = either("roll", ("dims", dims), ("axis", axis))
     if axes is None:
         return roll(ravel(x), shifts, 0).reshape(x.shape)
@@ -207,7 +207,7 @@ def roll(x: Any, shifts: Any, dims: Any = None, *, axis: Any = None) -> Any:
 
 @explained
 def repeat_interleave(
-    x: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None, axis: Any = None
+    input: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None, axis: Any = None
 ) -> Any:
     """Every element (or slice along `dim`) `repeats` times in a row; NumPy's repeat.
 
@@ -220,7 +220,7 @@ def repeat_interleave(
     >>> lucid.repeat_interleave(lucid.tensor([2, 1]))
     Tensor([0, 0, 1])
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     if repeats is None:
         x, repeats = wrap(np.arange(math.prod(x.shape))), x
     at = either("repeat_interleave", ("dim", dim), ("axis", axis))

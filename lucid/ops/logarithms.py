@@ -38,38 +38,38 @@ LOGADDEXP2 = Logaddexp2()
 
 
 @explained
-def logaddexp2(x: Any, other: Any) -> Any:
-    """log2(2**x + 2**other), elementwise and without overflow.
+def logaddexp2(input: Any, other: Any) -> Any:
+    """`log2(2**input + 2**other)`, elementwise and without overflow.
 
     >>> import lucid
     >>> lucid.logaddexp2(lucid.tensor([1000.0]), lucid.tensor([1000.0]))
     Tensor([1001.])
     """
-    return floating_binary(LOGADDEXP2, x, other)
+    return floating_binary(LOGADDEXP2, input, other)
 
 
 @explained
-def xlogy(x: Any, other: Any) -> Any:
-    """x * log(other), elementwise, which is 0 where x is 0 whatever its logarithm is.
+def xlogy(input: Any, other: Any) -> Any:
+    """`input * log(other)`, elementwise, which is 0 where `input` is, whatever its logarithm is.
 
     >>> import lucid
     >>> lucid.xlogy(lucid.tensor([0.0, 2.0]), lucid.tensor([0.0, 1.0]))
     Tensor([0., 0.])
     """
-    x, other = common_floating("xlogy", x, other)
+    x, other = common_floating("xlogy", input, other)
     nothing = (x == 0) & ((other <= 0) | (other == math.inf))
     return where(nothing, 0.0, x * bind(LOG, where(nothing, 1.0, other)))
 
 
 @explained
-def logit(x: Any, eps: Any = None) -> Any:
-    """log(x / (1 - x)), elementwise, the inverse of sigmoid; `x` is first held in [eps, 1 - eps].
+def logit(input: Any, eps: Any = None) -> Any:
+    """log(x / (1 - x)), elementwise, the inverse of sigmoid; x is first held in [eps, 1 - eps].
 
     >>> import lucid
     >>> lucid.logit(lucid.tensor([0.0, 0.5]), eps=0.5)
     Tensor([0., 0.])
     """
-    x = to_floating(x)
+    x = to_floating(input)
     if x.dtype.kind == "c":
         raise refuse("logit", x.dtype, "it takes floating dtypes")
     if eps is not None:
@@ -84,14 +84,14 @@ NEAR = 0.6
 
 @explained
 @in_float32
-def sinc(x: Any) -> Any:
+def sinc(input: Any) -> Any:
     """sin(pi x) / (pi x), elementwise, and 1 at 0, with the derivatives that it has there.
 
     >>> import lucid
     >>> lucid.sinc(lucid.tensor([0.0, 0.5]))
     Tensor([1.        , 0.63661975])
     """
-    return sine_over(to_floating(x) * math.pi)
+    return sine_over(to_floating(input) * math.pi)
 
 
 def vanishing(u: Any) -> Any:

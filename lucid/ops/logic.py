@@ -133,59 +133,59 @@ def _widened(x: Any, y: int) -> tuple[Any, Any]:
     return cast(x, "float64"), float(max(-(2**64), min(y, 2**64)))
 
 
-def eq(x: Any, other: Any) -> Any:
-    """x == other, elementwise."""
-    return _compare(EQ, x, other)
+def eq(input: Any, other: Any) -> Any:
+    """`input == other`, elementwise."""
+    return _compare(EQ, input, other)
 
 
-def ne(x: Any, other: Any) -> Any:
-    """x != other, elementwise."""
-    return _compare(NE, x, other)
+def ne(input: Any, other: Any) -> Any:
+    """`input != other`, elementwise."""
+    return _compare(NE, input, other)
 
 
-def lt(x: Any, other: Any) -> Any:
-    """x < other, elementwise."""
-    return _compare(LT, x, other)
+def lt(input: Any, other: Any) -> Any:
+    """`input < other`, elementwise."""
+    return _compare(LT, input, other)
 
 
-def le(x: Any, other: Any) -> Any:
-    """x <= other, elementwise."""
-    return _compare(LE, x, other)
+def le(input: Any, other: Any) -> Any:
+    """`input <= other`, elementwise."""
+    return _compare(LE, input, other)
 
 
-def gt(x: Any, other: Any) -> Any:
-    """x > other, elementwise."""
-    return _compare(GT, x, other)
+def gt(input: Any, other: Any) -> Any:
+    """`input > other`, elementwise."""
+    return _compare(GT, input, other)
 
 
-def ge(x: Any, other: Any) -> Any:
-    """x >= other, elementwise."""
-    return _compare(GE, x, other)
+def ge(input: Any, other: Any) -> Any:
+    """`input >= other`, elementwise."""
+    return _compare(GE, input, other)
 
 
-def isnan(x: Any) -> Any:
+def isnan(input: Any) -> Any:
     """True where x is not a number, elementwise."""
-    return unary(ISNAN, x)
+    return unary(ISNAN, input)
 
 
-def isinf(x: Any) -> Any:
+def isinf(input: Any) -> Any:
     """True where x is inf or -inf, elementwise."""
-    return unary(ISINF, x)
+    return unary(ISINF, input)
 
 
-def isfinite(x: Any) -> Any:
+def isfinite(input: Any) -> Any:
     """True where x is neither infinite nor nan, elementwise."""
-    return unary(ISFINITE, x)
+    return unary(ISFINITE, input)
 
 
-def isposinf(x: Any) -> Any:
+def isposinf(input: Any) -> Any:
     """True where x is inf, elementwise."""
-    return eq(_ordered("isposinf", x), math.inf)
+    return eq(_ordered("isposinf", input), math.inf)
 
 
-def isneginf(x: Any) -> Any:
+def isneginf(input: Any) -> Any:
     """True where x is -inf, elementwise."""
-    return eq(_ordered("isneginf", x), -math.inf)
+    return eq(_ordered("isneginf", input), -math.inf)
 
 
 def _ordered(name: str, x: Any) -> Any:
@@ -199,59 +199,59 @@ def _truth(x: Any) -> Any:
     return cast(as_tensor(x), "bool")
 
 
-def logical_and(x: Any, other: Any) -> Any:
+def logical_and(input: Any, other: Any) -> Any:
     """True where both are nonzero, elementwise, for any dtypes."""
-    return bind(AND, _truth(x), _truth(other))
+    return bind(AND, _truth(input), _truth(other))
 
 
-def logical_or(x: Any, other: Any) -> Any:
+def logical_or(input: Any, other: Any) -> Any:
     """True where at least one is nonzero, elementwise, for any dtypes."""
-    return bind(OR, _truth(x), _truth(other))
+    return bind(OR, _truth(input), _truth(other))
 
 
-def logical_xor(x: Any, other: Any) -> Any:
+def logical_xor(input: Any, other: Any) -> Any:
     """True where exactly one is nonzero, elementwise, for any dtypes."""
-    return bind(XOR, _truth(x), _truth(other))
+    return bind(XOR, _truth(input), _truth(other))
 
 
-def logical_not(x: Any) -> Any:
+def logical_not(input: Any) -> Any:
     """True where x is zero, elementwise, for any dtype.
 
     >>> import lucid
     >>> lucid.logical_not(lucid.tensor([0.0, 2.0]))
     Tensor([ True, False])
     """
-    return unary(NOT, _truth(x))
+    return unary(NOT, _truth(input))
 
 
-def bitwise_and(x: Any, other: Any) -> Any:
+def bitwise_and(input: Any, other: Any) -> Any:
     """The bits set in both, elementwise; `and` for booleans."""
-    return binary(AND, x, other)
+    return binary(AND, input, other)
 
 
-def bitwise_or(x: Any, other: Any) -> Any:
+def bitwise_or(input: Any, other: Any) -> Any:
     """The bits set in at least one, elementwise; `or` for booleans."""
-    return binary(OR, x, other)
+    return binary(OR, input, other)
 
 
-def bitwise_xor(x: Any, other: Any) -> Any:
+def bitwise_xor(input: Any, other: Any) -> Any:
     """The bits set in exactly one, elementwise."""
-    return binary(XOR, x, other)
+    return binary(XOR, input, other)
 
 
-def bitwise_not(x: Any) -> Any:
+def bitwise_not(input: Any) -> Any:
     """All bits turned over, elementwise; `not` for booleans."""
-    return unary(NOT, x)
+    return unary(NOT, input)
 
 
-def left_shift(x: Any, other: Any) -> Any:
-    """The bits of x moved up by `other` places, elementwise."""
-    return binary(LEFT_SHIFT, x, other)
+def left_shift(input: Any, other: Any) -> Any:
+    """The bits of `input` moved up by `other` places, elementwise."""
+    return binary(LEFT_SHIFT, input, other)
 
 
-def right_shift(x: Any, other: Any) -> Any:
-    """The bits of x moved down by `other` places, elementwise, keeping the sign."""
-    return binary(RIGHT_SHIFT, x, other)
+def right_shift(input: Any, other: Any) -> Any:
+    """The bits of `input` moved down by `other` places, elementwise, keeping the sign."""
+    return binary(RIGHT_SHIFT, input, other)
 
 
 not_equal = ne

@@ -26,8 +26,8 @@ def index_tensor(name: str, index: Any) -> Any:
     return index
 
 
-def take_along_dim(x: Any, indices: Any, dim: Any = None, *, axis: Any = None) -> Any:
-    """`x` read along one axis at indices that broadcast with it in all others.
+def take_along_dim(input: Any, indices: Any, dim: Any = None, *, axis: Any = None) -> Any:
+    """`input` read along one axis at indices that broadcast with it in all others.
 
     >>> import lucid
     >>> x = lucid.tensor([[3.0, 1.0], [2.0, 4.0]])
@@ -35,7 +35,7 @@ def take_along_dim(x: Any, indices: Any, dim: Any = None, *, axis: Any = None) -
     Tensor([[1., 3.],
             [2., 4.]])
     """
-    x, indices = as_tensor(x), index_tensor("take_along_dim", indices)
+    x, indices = as_tensor(input), index_tensor("take_along_dim", indices)
     at = either("take_along_dim", ("dim", dim), ("axis", axis))
     if at is None:
         x, indices, at = ravel(x), ravel(indices), 0
@@ -79,12 +79,12 @@ def vector(x: Any) -> Any:
 
 @explained
 @also(dim="axis")
-def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
-    """`y[i, j] = x[i, index[i, j]]` for dim 1, and so for other axes; as large as the index.
+def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
+    """`y[i, j] = input[i, index[i, j]]` for dim 1, and so for other axes; as large as the index.
 
     `sparse_grad` makes no difference: gradients are dense.
     """
-    x, index = as_tensor(x), index_tensor("gather", index)
+    x, index = as_tensor(input), index_tensor("gather", index)
     axis = axis_of("gather", dim, x.ndim)
     if has_a_number(x, index):
         return gather(vector(x), 0, vector(index)).reshape(index.shape)
@@ -96,14 +96,14 @@ def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
 @explained
 @also(dim="axis")
 def scatter(
-    x: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None
+    input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None
 ) -> Any:
-    """`x` with `y[i, index[i, j]] = src[i, j]` for dim 1; of repeated indices the last counts.
+    """`input` with `y[i, index[i, j]] = src[i, j]` for dim 1; of repeated indices the last counts.
 
     `src` may be one number (also as `value`). With `reduce` "add" or "multiply" it is combined with
     what is there instead.
     """
-    x, index = as_tensor(x), index_tensor("scatter", index)
+    x, index = as_tensor(input), index_tensor("scatter", index)
     axis = axis_of("scatter", dim, x.ndim)
     src = either("scatter", ("src", src), ("value", value))
     if src is None:
@@ -141,9 +141,9 @@ def positions(index: Any, axis: int) -> Any:
 
 @explained
 @also(dim="axis")
-def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
-    """`x` with `y[i, index[i, j]] += src[i, j]` for dim 1; all are added where indices repeat."""
-    x, index = as_tensor(x), index_tensor("scatter_add", index)
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
+    """`input` with `y[i, index[i, j]] += src[i, j]` for dim 1; indices that repeat add all."""
+    x, index = as_tensor(input), index_tensor("scatter_add", index)
     axis = axis_of("scatter_add", dim, x.ndim)
     src = to_dtype_of(x, "scatter_add", src)
     if has_a_number(x, index):
@@ -159,9 +159,9 @@ def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
 
 @explained
 @also(dim="axis")
-def index_select(x: Any, dim: Any, index: Any) -> Any:
-    """The slices of `x` along one axis that an index vector names, in its order."""
-    x, index = as_tensor(x), index_tensor("index_select", index)
+def index_select(input: Any, dim: Any, index: Any) -> Any:
+    """The slices of `input` along one axis that an index vector names, in its order."""
+    x, index = as_tensor(input), index_tensor("index_select", index)
     if index.ndim > 1:
         raise ShapeError(f"index_select: an index of shape {index.shape} is no vector{at_line()}")
     if not x.ndim and index.reshape(-1).shape == (1,):
@@ -170,15 +170,15 @@ def index_select(x: Any, dim: Any, index: Any) -> Any:
 
 
 @explained
-@also(indices="index")
-def take(x: Any, indices: Any, dim: Any = None, *, axis: Any = None) -> Any:
-    """The elements of `x` at indices: in row-major order, or slices along one axis.
+@also(index="indices")
+def take(input: Any, index: Any, dim: Any = None, *, axis: Any = None) -> Any:
+    """The elements of `input` at indices: in row-major order, or slices along one axis.
 
     >>> import lucid
     >>> lucid.take(lucid.tensor([[4, 3], [2, 1]]), [0, -1])
     Tensor([4, 1])
     """
-    x, indices = as_tensor(x), index_tensor("take", indices)
+    x, indices = as_tensor(input), index_tensor("take", index)
     at = either("take", ("dim", dim), ("axis", axis))
     if at is None:
         return bind(Gather((0,)), ravel(x), indices)
@@ -191,9 +191,9 @@ def take(x: Any, indices: Any, dim: Any = None, *, axis: Any = None) -> Any:
 
 @explained
 @also(dim="axis")
-def index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
-    """`x` with `alpha` times the slices of `source` added to those that the index names."""
-    x, index = as_tensor(x), index_tensor("index_add", index)
+def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+    """`input` with `alpha` times the slices of `source` added to those that the index names."""
+    x, index = as_tensor(input), index_tensor("index_add", index)
     axis = axis_of("index_add", dim, x.ndim)
     if not x.ndim:
         return index_add(vector(x), dim, index, vector(as_tensor(source)), alpha=alpha).reshape(())
@@ -209,9 +209,9 @@ def index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> A
 
 @explained
 @also(dim="axis")
-def index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
-    """`x` with the slices that the index names replaced by those of `source`."""
-    x = as_tensor(x)
+def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
+    """`input` with the slices that the index names replaced by those of `source`."""
+    x = as_tensor(input)
     axis = axis_of("index_copy", dim, x.ndim)
     if not x.ndim:
         return index_copy(vector(x), dim, index, source).reshape(())
@@ -220,24 +220,24 @@ def index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
 
 @explained
 @also(dim="axis")
-def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
-    """`x` with the slices that the index names filled with one number."""
-    return index_copy(x, dim, index, value)
+def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
+    """`input` with the slices that the index names filled with one number."""
+    return index_copy(input, dim, index, value)
 
 
 @explained
 @also(dim="axis")
-def select(x: Any, dim: int, index: int) -> Any:
-    """`x` at one index along one axis, which the result lacks."""
-    x = as_tensor(x)
+def select(input: Any, dim: int, index: int) -> Any:
+    """`input` at one index along one axis, which the result lacks."""
+    x = as_tensor(input)
     return getitem(x, (*[slice(None)] * axis_of("select", dim, x.ndim), index))
 
 
 @explained
 @also(dim="axis")
-def narrow(x: Any, dim: int, start: int, length: int) -> Any:
-    """`length` slices of `x` along one axis from `start` on."""
-    x = as_tensor(x)
+def narrow(input: Any, dim: int, start: int, length: int) -> Any:
+    """`length` slices of `input` along one axis from `start` on."""
+    x = as_tensor(input)
     if not x.ndim:
         raise ShapeError(f"narrow: a 0-d tensor has no slices{at_line()}")
     axis = axis_of("narrow", dim, x.ndim)
@@ -249,32 +249,32 @@ def narrow(x: Any, dim: int, start: int, length: int) -> Any:
     return slice_axis(x, axis, first, first + length)
 
 
-def masked_select(x: Any, mask: Any) -> Any:
-    """The elements of `x` where a mask holds, as a vector whose size depends on its values."""
-    x, mask = as_tensor(x), cast(as_tensor(mask), "bool")
+def masked_select(input: Any, mask: Any) -> Any:
+    """The elements of `input` where a mask holds, as a vector whose size depends on its values."""
+    x, mask = as_tensor(input), cast(as_tensor(mask), "bool")
     shape = broadcast_shapes(x.shape, mask.shape)
     return getitem(broadcast_to(x, shape), broadcast_to(mask, shape))
 
 
-def masked_fill(x: Any, mask: Any, value: Any) -> Any:
-    """`x` with one number where a mask holds.
+def masked_fill(input: Any, mask: Any, value: Any) -> Any:
+    """`input` with one number where a mask holds.
 
     >>> import lucid
     >>> lucid.masked_fill(lucid.tensor([1.0, -2.0]), lucid.tensor([False, True]), 0.0)
     Tensor([1., 0.])
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     return where(cast(as_tensor(mask), "bool"), to_dtype_of(x, "masked_fill", value), x)
 
 
-def argwhere(x: Any) -> Any:
+def argwhere(input: Any) -> Any:
     """The indices of the elements that are not zero, one row for each."""
-    return nonzero(x)
+    return nonzero(input)
 
 
 @explained
 def diff(
-    x: Any,
+    input: Any,
     n: int = 1,
     dim: Any = None,
     prepend: Any = None,
@@ -288,7 +288,7 @@ def diff(
     >>> lucid.diff(lucid.tensor([1, 4, 9]), prepend=lucid.tensor([0]))
     Tensor([1, 3, 5])
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     if not x.ndim:
         raise ShapeError(f"diff: a 0-d tensor has no neighbours{at_line()}")
     at = axis_of("diff", either("diff", ("dim", dim), ("axis", axis), -1), x.ndim)

@@ -319,14 +319,14 @@ def repeat_in_front(n: int, x: Any) -> Any:
     return bind(Broadcast((n, *x.shape), tuple(range(1, x.ndim + 1))), x)
 
 
-def reshape(x: Any, *sizes: Any, shape: Any = None) -> Any:
-    """The elements of `x` in row-major order in another shape; one size may be -1.
+def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
+    """The elements of `input` in row-major order in another shape; one size may be -1.
 
     >>> import lucid
     >>> lucid.arange(6).reshape(2, -1).shape
     (2, 3)
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     if shape is not None:
         sizes = by_word("reshape", "shape", sizes, shape)
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
@@ -345,14 +345,14 @@ def reshape_op(old: tuple[int, ...], *shape: Any) -> Reshape:
     return Reshape(resolve_shape("reshape", shape_of("reshape", shape), math.prod(old)))
 
 
-def permute(x: Any, *order: Any, dims: Any = None) -> Any:
-    """`x` with its axes in another order.
+def permute(input: Any, *order: Any, dims: Any = None) -> Any:
+    """`input` with its axes in another order.
 
     >>> import lucid
     >>> lucid.zeros(2, 3, 4).permute(2, 0, 1).shape
     (4, 2, 3)
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     order = order if dims is None else by_word("permute", "dims", order, dims)
     order = tuple(axis_of("permute", d, x.ndim) for d in shape_of("permute", order))
     if sorted(order) != list(range(x.ndim)):
@@ -360,10 +360,10 @@ def permute(x: Any, *order: Any, dims: Any = None) -> Any:
     return bind(Transpose(order), x)
 
 
-def broadcast_to(x: Any, shape: Any) -> Any:
-    """`x` repeated to a larger shape by NumPy's rules, without copying."""
-    x = as_tensor(x)
-    shape = shape_of("broadcast_to", (shape,))
+def broadcast_to(input: Any, size: Any) -> Any:
+    """`input` repeated to a larger shape by NumPy's rules, without copying."""
+    x = as_tensor(input)
+    shape = shape_of("broadcast_to", (size,))
     extra = len(shape) - x.ndim
     if extra < 0:
         raise ShapeError(f"broadcast_to: {x.shape} has more axes than {shape}{at_line()}")

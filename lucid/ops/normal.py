@@ -67,31 +67,31 @@ class Ndtri(FromScipy):
 ERFCX, NDTR, LOG_NDTR, NDTRI = Erfcx(), Ndtr(), LogNdtr(), Ndtri()
 
 
-def erfcx(x: Any) -> Any:
+def erfcx(input: Any) -> Any:
     """e**(x*x) erfc(x), elementwise, where erfc itself would be 0.
 
     >>> import lucid
     >>> lucid.special.erfcx(lucid.tensor([0.0, 1e10]))
     Tensor([1.000000e+00, 5.641896e-11])
     """
-    return floating(ERFCX, x)
+    return floating(ERFCX, input)
 
 
-def ndtr(x: Any) -> Any:
+def ndtr(input: Any) -> Any:
     """The probability that a standard normal number is at most x, elementwise."""
-    return floating(NDTR, x)
+    return floating(NDTR, input)
 
 
-def log_ndtr(x: Any) -> Any:
+def log_ndtr(input: Any) -> Any:
     """The logarithm of ndtr, elementwise, where ndtr itself would be 0.
 
     >>> import lucid
     >>> lucid.special.log_ndtr(lucid.tensor([0.0, -40.0]))
     Tensor([-6.9314718e-01, -8.0460846e+02])
     """
-    return floating(LOG_NDTR, x)
+    return floating(LOG_NDTR, input)
 
 
-def ndtri(x: Any) -> Any:
+def ndtri(input: Any) -> Any:
     """The number whose ndtr is x, elementwise: nan outside [0, 1]."""
-    return floating(NDTRI, x)
+    return floating(NDTRI, input)

@@ -81,8 +81,8 @@ def log_of(a: Any) -> Any:
 POW = Pow()
 
 
-def pow(x: Any, exponent: Any) -> Any:
-    """`x ** exponent`, elementwise; integers stay integers and take no negative exponent.
+def pow(input: Any, exponent: Any) -> Any:
+    """`input ** exponent`, elementwise; integers stay integers and take no negative exponent.
 
     >>> import lucid
     >>> x = lucid.tensor([0.0, 3.0], requires_grad=True)
@@ -90,7 +90,7 @@ def pow(x: Any, exponent: Any) -> Any:
     >>> x.grad
     Tensor([0., 6.])
     """
-    x, exponent = operand(x), operand(exponent)
+    x, exponent = operand(input), operand(exponent)
     if not isinstance(exponent, Traced) and isinstance(exponent, int) and exponent < 0:
         if as_tensor(x).dtype.kind in "biu":
             raise DTypeError(
@@ -100,20 +100,20 @@ def pow(x: Any, exponent: Any) -> Any:
     return binary(POW, x, exponent)
 
 
-def square(x: Any) -> Any:
+def square(input: Any) -> Any:
     """x * x, elementwise."""
-    return pow(x, 2)
+    return pow(input, 2)
 
 
-def float_power(x: Any, exponent: Any) -> Any:
-    """`x ** exponent` computed in float64 (complex128), elementwise."""
-    wide = "complex128" if result_type(x, exponent).kind == "c" else "float64"
-    return pow(as_tensor(x, wide), as_tensor(exponent, wide))
+def float_power(input: Any, exponent: Any) -> Any:
+    """`input ** exponent` computed in float64 (complex128), elementwise."""
+    wide = "complex128" if result_type(input, exponent).kind == "c" else "float64"
+    return pow(as_tensor(input, wide), as_tensor(exponent, wide))
 
 
-def reciprocal(x: Any) -> Any:
+def reciprocal(input: Any) -> Any:
     """1 / x, elementwise; integers become the default float."""
-    return 1 / to_floating(x)
+    return 1 / to_floating(input)
 
 
 power = pow

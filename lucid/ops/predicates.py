@@ -16,75 +16,75 @@ from lucid.ops.promote import as_tensor, result_type, wanted_dtype
 KINDS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
-def is_tensor(x: Any) -> bool:
+def is_tensor(obj: Any) -> bool:
     """True for tensors."""
-    return isinstance(x, Traced)
+    return isinstance(obj, Traced)
 
 
-def numel(x: Any) -> int:
+def numel(input: Any) -> int:
     """The number of elements."""
-    return math.prod(as_tensor(x).shape)
+    return math.prod(as_tensor(input).shape)
 
 
-def is_floating_point(x: Any) -> bool:
+def is_floating_point(input: Any) -> bool:
     """True for floating dtypes."""
-    return as_tensor(x).dtype.kind == "f"
+    return as_tensor(input).dtype.kind == "f"
 
 
-def is_complex(x: Any) -> bool:
+def is_complex(input: Any) -> bool:
     """True for complex dtypes."""
-    return as_tensor(x).dtype.kind == "c"
+    return as_tensor(input).dtype.kind == "c"
 
 
-def is_signed(x: Any) -> bool:
+def is_signed(input: Any) -> bool:
     """True for dtypes that hold negative numbers."""
-    return as_tensor(x).dtype.kind in "ifc"
+    return as_tensor(input).dtype.kind in "ifc"
 
 
-def is_same_size(x: Any, other: Any) -> bool:
+def is_same_size(input: Any, other: Any) -> bool:
     """True if two tensors have the same shape."""
-    return as_tensor(x).shape == as_tensor(other).shape
+    return as_tensor(input).shape == as_tensor(other).shape
 
 
-def is_nonzero(x: Any) -> bool:
+def is_nonzero(input: Any) -> bool:
     """Whether the one element of a tensor is not zero."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     if math.prod(x.shape) != 1:
         raise ShapeError(f"is_nonzero: a tensor of shape {x.shape} is not one number{at_line()}")
     return bool(x.reshape(()))
 
 
-def is_conj(x: Any) -> bool:
+def is_conj(input: Any) -> bool:
     """False: a conjugate is computed, not a flag."""
-    as_tensor(x)
+    as_tensor(input)
     return False
 
 
-def is_neg(x: Any) -> bool:
+def is_neg(input: Any) -> bool:
     """False: a negative is computed, not a flag."""
-    as_tensor(x)
+    as_tensor(input)
     return False
 
 
-def is_inference(x: Any) -> bool:
+def is_inference(input: Any) -> bool:
     """False: tensors made in inference mode are ordinary ones without a graph."""
-    as_tensor(x)
+    as_tensor(input)
     return False
 
 
-def resolve_conj(x: Any) -> Any:
-    """`x` itself: its conjugate is computed, not a flag."""
-    return as_tensor(x)
+def resolve_conj(input: Any) -> Any:
+    """`input` itself: its conjugate is computed, not a flag."""
+    return as_tensor(input)
 
 
-def resolve_neg(x: Any) -> Any:
-    """`x` itself: its negative is computed, not a flag."""
-    return as_tensor(x)
+def resolve_neg(input: Any) -> Any:
+    """`input` itself: its negative is computed, not a flag."""
+    return as_tensor(input)
 
 
-def detach(x: Any) -> Any:
-    """`x` without its history: the same memory, through which no gradient flows."""
-    return as_tensor(x).detach()
+def detach(input: Any) -> Any:
+    """`input` without its history: the same memory, through which no gradient flows."""
+    return as_tensor(input).detach()
 
 
 @explained

@@ -9,7 +9,7 @@ from typing import Any
 from lucid.errors import ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.source import at_line
-from lucid.ops.arguments import also, explained
+from lucid.ops.arguments import explained
 from lucid.ops.axes import axis_of
 from lucid.ops.contraction import MATMUL, bind_einsum
 from lucid.ops.kinds import conjugate
@@ -28,32 +28,32 @@ def ranked(name: str, xs: tuple[Any, ...], ndims: tuple[int, ...]) -> list[Any]:
     return tensors
 
 
-def mm(x: Any, mat2: Any) -> Any:
+def mm(input: Any, mat2: Any) -> Any:
     """The product of two matrices."""
-    return bind(MATMUL, *ranked("mm", (x, mat2), (2, 2)))
+    return bind(MATMUL, *ranked("mm", (input, mat2), (2, 2)))
 
 
-def bmm(x: Any, mat2: Any) -> Any:
+def bmm(input: Any, mat2: Any) -> Any:
     """The products of matrices, pair by pair along axis 0."""
-    a, b = ranked("bmm", (x, mat2), (3, 3))
+    a, b = ranked("bmm", (input, mat2), (3, 3))
     if a.shape[0] != b.shape[0]:
         raise ShapeError(f"bmm: {a.shape[0]} and {b.shape[0]} matrices{at_line()}")
     return bind(MATMUL, a, b)
 
 
-def mv(x: Any, vec: Any) -> Any:
+def mv(input: Any, vec: Any) -> Any:
     """A matrix times a vector."""
-    return bind(MATMUL, *ranked("mv", (x, vec), (2, 1)))
+    return bind(MATMUL, *ranked("mv", (input, vec), (2, 1)))
 
 
-def dot(x: Any, other: Any) -> Any:
+def dot(input: Any, tensor: Any) -> Any:
     """The sum of products of two vectors; with more axes NumPy's dot.
 
     >>> import lucid
     >>> lucid.dot(lucid.tensor([1.0, 2.0]), lucid.tensor([3.0, 4.0]))
     Tensor(11.)
     """
-    x, other = promote(as_tensor(x), as_tensor(other))
+    x, other = promote(as_tensor(input), as_tensor(tensor))
     if not x.ndim or not other.ndim:
         return x * other
     if x.ndim <= 2 or other.ndim == 1:
@@ -62,23 +62,23 @@ def dot(x: Any, other: Any) -> Any:
     return tensordot(x, other, ((-1,), (-2 if other.ndim > 1 else -1,)))
 
 
-def vdot(x: Any, other: Any) -> Any:
-    """The inner product of all elements: the conjugate of `x` times `other`, summed."""
-    x, other = promote(as_tensor(x), as_tensor(other))
+def vdot(input: Any, other: Any) -> Any:
+    """The inner product of all elements: the conjugate of `input` times `other`, summed."""
+    x, other = promote(as_tensor(input), as_tensor(other))
     return bind(MATMUL, conjugate(ravel(x)), ravel(other))
 
 
-def inner(x: Any, other: Any) -> Any:
+def inner(input: Any, other: Any) -> Any:
     """Sums of products over the last axis of both."""
-    x, other = promote(as_tensor(x), as_tensor(other))
+    x, other = promote(as_tensor(input), as_tensor(other))
     if not x.ndim or not other.ndim:
         return x * other
     return tensordot(x, other, ((-1,), (-1,)))
 
 
-def outer(x: Any, vec2: Any) -> Any:
+def outer(input: Any, vec2: Any) -> Any:
     """The matrix of all products of elements of two vectors."""
-    x, vec2 = promote(as_tensor(x), as_tensor(vec2))
+    x, vec2 = promote(as_tensor(input), as_tensor(vec2))
     return x.reshape(-1, 1) * vec2.reshape(1, -1)
 
 
@@ -86,26 +86,25 @@ ger = outer
 
 
 @explained
-@also(x="a", other="b")
-def tensordot(x: Any, other: Any, dims: Any = 2, *, axes: Any = None) -> Any:
-    """Sums of products over axes: the last `dims` of x and the first of other, or two lists.
+def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Any:
+    """Sums of products over axes: the last `dims` of `a` and the first of `b`, or two lists.
 
     >>> import lucid
     >>> lucid.tensordot(lucid.ones(2, 3, 4), lucid.ones(4, 3, 5), dims=([1, 2], [1, 0])).shape
     (2, 5)
     """
-    x, other = promote(as_tensor(x), as_tensor(other))
+    x, other = promote(as_tensor(a), as_tensor(b))
     left, right = summed_axes(x, other, dims if axes is None else axes)
     keep_left = [i for i in range(x.ndim) if i not in left]
     keep_right = [i for i in range(other.ndim) if i not in right]
     rows = tuple(x.shape[i] for i in keep_left)
     columns = tuple(other.shape[i] for i in keep_right)
     inner = math.prod(x.shape[i] for i in left)
-    a = bind(Transpose((*keep_left, *left)), x)
-    b = bind(Transpose((*right, *keep_right)), other)
-    a = bind(Reshape((math.prod(rows), inner)), a)
-    b = bind(Reshape((inner, math.prod(columns))), b)
-    return bind(Reshape(rows + columns), bind(MATMUL, a, b))
+    x = bind(Transpose((*keep_left, *left)), x)
+    other = bind(Transpose((*right, *keep_right)), other)
+    x = bind(Reshape((math.prod(rows), inner)), x)
+    other = bind(Reshape((inner, math.prod(columns))), other)
+    return bind(Reshape(rows + columns), bind(MATMUL, x, other))
 
 
 def summed_axes(x: Any, other: Any, dims: Any) -> tuple[list[int], list[int]]:
@@ -123,9 +122,9 @@ def summed_axes(x: Any, other: Any, dims: Any) -> tuple[list[int], list[int]]:
     return left, right
 
 
-def kron(x: Any, other: Any) -> Any:
-    """Kronecker's product: every element of `x` times all of `other`."""
-    x, other = promote(as_tensor(x), as_tensor(other))
+def kron(input: Any, other: Any) -> Any:
+    """Kronecker's product: every element of `input` times all of `other`."""
+    x, other = promote(as_tensor(input), as_tensor(other))
     ndim = max(x.ndim, other.ndim)
     a, b = (1,) * (ndim - x.ndim) + x.shape, (1,) * (ndim - other.ndim) + other.shape
     names = ascii_letters[: 2 * ndim]

@@ -35,9 +35,9 @@ def get_default_dtype() -> np.dtype:
     return _Default.floating
 
 
-def set_default_dtype(dtype: Any) -> None:
+def set_default_dtype(d: Any) -> None:
     """Set the floating dtype that Python floats become."""
-    dtype = dtype_of(dtype)
+    dtype = dtype_of(d)
     if dtype.kind != "f":
         raise DTypeError(f"set_default_dtype: {dtype} is not a floating dtype{at_line()}")
     _Default.floating = dtype

@@ -54,14 +54,20 @@ def as_given(found: Selected, x: Any, keep: Any) -> Selected:
 
 
 @explained
-def msort(x: Any) -> Any:
+def msort(input: Any) -> Any:
     """The elements in order along axis 0."""
-    return sort(x, 0).values
+    return sort(input, 0).values
 
 
 @explained
 def kthvalue(
-    x: Any, k: int, dim: int = -1, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
+    input: Any,
+    k: int,
+    dim: int = -1,
+    keepdim: bool = False,
+    *,
+    axis: Any = None,
+    keepdims: Any = None,
 ) -> Selected:
     """The k-th smallest elements along `dim`, counted from 1, and their indices.
 
@@ -69,7 +75,7 @@ def kthvalue(
     >>> lucid.kthvalue(lucid.tensor([3.0, 1.0, 2.0]), 2)
     Selected(values=Tensor(2.), indices=Tensor(2))
     """
-    row, at = row_along("kthvalue", x, dim, axis)
+    row, at = row_along("kthvalue", input, dim, axis)
     n, k = row.shape[at], operator.index(k)
     if not 1 <= k <= n:
         raise ShapeError(f"kthvalue: k={k} of {n} elements; it is between 1 and {n}{at_line()}")
@@ -80,12 +86,12 @@ def kthvalue(
     last = [slice_axis(part, at, count - 1, count) for part in found]
     shape = tuple(size for i, size in enumerate(row.shape) if i != at)
     out = Selected(*[part if keep else part.reshape(shape) for part in last])
-    return as_given(out, x, keep)
+    return as_given(out, input, keep)
 
 
 @explained
 def mode(
-    x: Any, dim: int = -1, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
+    input: Any, dim: int = -1, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Selected:
     """The elements that occur most often along `dim`, of a tie the smallest, and an index of each.
 
@@ -93,7 +99,7 @@ def mode(
     >>> lucid.mode(lucid.tensor([1, 2, 2, 3])).values
     Tensor(2)
     """
-    row, at = row_along("mode", x, dim, axis)
+    row, at = row_along("mode", input, dim, axis)
     ordered, indices = bind(Sort(at, stable=True), row.detach())
     n = row.shape[at]
     sizes = [n if i == at else 1 for i in range(row.ndim)]
@@ -108,12 +114,12 @@ def mode(
     place = bind(Argmax(at), number - began)
     keep = keepdim if keepdims is None else keepdims
     chosen = pick(indices, place, at, False).values
-    return as_given(pick(row, chosen, at, keep), x, keep)
+    return as_given(pick(row, chosen, at, keep), input, keep)
 
 
 @explained
 def nanmedian(
-    x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
+    input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
     """The middle of the elements that are not nan; of an even number the lower one; see `median`.
 
@@ -123,20 +129,20 @@ def nanmedian(
     """
     keep = keepdim if keepdims is None else keepdims
     if dim is None and axis is None:
-        x = as_tensor(x)
-        values = nanmedian(ravel(x), 0).values
-        return values.reshape([1] * x.ndim) if keep else values
-    row, at = row_along("nanmedian", x, dim if axis is None else axis, None)
+        input = as_tensor(input)
+        values = nanmedian(ravel(input), 0).values
+        return values.reshape([1] * input.ndim) if keep else values
+    row, at = row_along("nanmedian", input, dim if axis is None else axis, None)
     indices = bind(Sort(at, stable=True), row.detach())[1]
     place = maximum(sum(row == row, axis=at) - 1, 0) // 2
     found = pick(row, pick(indices, place, at, False).values, at, keep)
-    found = as_given(found, x, keep)
+    found = as_given(found, input, keep)
     return found.values if dim is None else found
 
 
 @explained
 def quantile(
-    x: Any,
+    input: Any,
     q: Any,
     dim: Any = None,
     keepdim: bool = False,
@@ -155,12 +161,12 @@ def quantile(
     Tensor([2., 3.])
     """
     dim, keep = (dim if axis is None else axis), (keepdim if keepdims is None else keepdims)
-    return quantiles("quantile", x, q, dim, keep, interpolation, False)
+    return quantiles("quantile", input, q, dim, keep, interpolation, False)
 
 
 @explained
 def nanquantile(
-    x: Any,
+    input: Any,
     q: Any,
     dim: Any = None,
     keepdim: bool = False,
@@ -171,7 +177,7 @@ def nanquantile(
 ) -> Any:
     """`quantile` of the elements that are not nan."""
     dim, keep = (dim if axis is None else axis), (keepdim if keepdims is None else keepdims)
-    return quantiles("nanquantile", x, q, dim, keep, interpolation, True)
+    return quantiles("nanquantile", input, q, dim, keep, interpolation, True)
 
 
 def quantiles(name: str, x: Any, q: Any, dim: Any, keep: Any, way: str, skips_nan: bool) -> Any:

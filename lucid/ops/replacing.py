@@ -26,15 +26,15 @@ from lucid.ops.writing import ScatterSet
 
 
 @explained
-def index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
-    """`x` with `x[indices] = values`; where `accumulate`, all values are added to what is there.
+def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """`input` with `input[indices] = values`; `accumulate` adds all values to what is there.
 
     >>> import lucid
     >>> places = (lucid.tensor([0, 0]),)
     >>> lucid.index_put(lucid.zeros(2), places, lucid.tensor([1.0, 2.0]), accumulate=True)
     Tensor([3., 0.])
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     if not isinstance(indices, (tuple, list)):
         raise ShapeError(f"index_put: indices are a tuple of tensors, one for an axis{at_line()}")
     index = tuple(slice(None) if i is None else i for i in indices)
@@ -53,15 +53,15 @@ def added(x: Any, places: Any, values: Any) -> Any:
 
 
 @explained
-def put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
-    """`x` with elements replaced at positions in row-major order, or added to where `accumulate`.
+def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    """`input` with elements replaced at positions in row-major order, `accumulate` adds to them.
 
     >>> import lucid
     >>> lucid.put(lucid.zeros(2, 2), lucid.tensor([3, 0]), lucid.tensor([1.0, 2.0]))
     Tensor([[2., 0.],
             [0., 1.]])
     """
-    x, index = as_tensor(x), index_tensor("put", index)
+    x, index = as_tensor(input), index_tensor("put", index)
     source = to_dtype_of(x, "put", source)
     if math.prod(source.shape) != math.prod(index.shape):
         facts = f"{math.prod(source.shape)} elements for {math.prod(index.shape)} places"
@@ -72,15 +72,15 @@ def put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 
 
 @explained
-def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
-    """`x` with the elements where `mask` holds replaced by those of `source`, in order.
+def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
+    """`input` with the elements where `mask` holds replaced by those of `source`, in order.
 
     >>> import lucid
     >>> mask = lucid.tensor([True, False, True])
     >>> lucid.masked_scatter(lucid.zeros(3), mask, lucid.tensor([1.0, 2.0]))
     Tensor([1., 0., 2.])
     """
-    x, mask = as_tensor(x), as_tensor(mask)
+    x, mask = as_tensor(input), as_tensor(mask)
     if mask.dtype.kind != "b":
         raise DTypeError(f"masked_scatter: a mask of dtype {mask.dtype}; it is bool{at_line()}")
     source = as_tensor(source)
@@ -98,9 +98,9 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
 
 @explained
 @also(dim="axis")
-def select_scatter(x: Any, src: Any, dim: int, index: int) -> Any:
-    """`x` with the slice at one index along `dim` replaced by `src`."""
-    x, src = as_tensor(x), as_tensor(src)
+def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
+    """`input` with the slice at one index along `dim` replaced by `src`."""
+    x, src = as_tensor(input), as_tensor(src)
     axis = axis_of("select_scatter", dim, x.ndim)
     return replace_part("select_scatter", x, (*[slice(None)] * axis, int(index)), src)
 
@@ -108,15 +108,15 @@ def select_scatter(x: Any, src: Any, dim: int, index: int) -> Any:
 @explained
 @also(dim="axis")
 def slice_scatter(
-    x: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+    input: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Any:
-    """`x` with the slices `start:end:step` along `dim` replaced by `src`.
+    """`input` with the slices `start:end:step` along `dim` replaced by `src`.
 
     >>> import lucid
     >>> lucid.slice_scatter(lucid.zeros(4), lucid.ones(2), 0, 1, 3)
     Tensor([0., 1., 1., 0.])
     """
-    x, src = as_tensor(x), as_tensor(src)
+    x, src = as_tensor(input), as_tensor(src)
     axis = axis_of("slice_scatter", dim, x.ndim)
     if step < 1:
         raise ShapeError(f"slice_scatter: the step {step} is not positive{at_line()}")
@@ -131,15 +131,15 @@ def replace_part(name: str, x: Any, index: tuple[Any, ...], src: Any) -> Any:
 
 
 @explained
-def diagonal_scatter(x: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """`x` with the diagonals of the matrices in two axes replaced by the last axis of `src`.
+def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """`input` with the diagonals of the matrices in two axes replaced by the last axis of `src`.
 
     >>> import lucid
     >>> lucid.diagonal_scatter(lucid.zeros(2, 2), lucid.tensor([1.0, 2.0]))
     Tensor([[1., 0.],
             [0., 2.]])
     """
-    x, src = as_tensor(x), as_tensor(src)
+    x, src = as_tensor(input), as_tensor(src)
     a, b = two_axes("diagonal_scatter", x, dim1, dim2)
     matrices = movedim(x, (a, b), (-2, -1))
     rows, columns = matrices.shape[-2:]

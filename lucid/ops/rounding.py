@@ -114,22 +114,22 @@ FLOOR, CEIL, TRUNC, ROUND, SIGN = Floor(), Ceil(), Trunc(), Round(0), Sign()
 FLOOR_DIVIDE, REMAINDER, FMOD = FloorDivide(), Remainder(), Fmod()
 
 
-def floor(x: Any) -> Any:
+def floor(input: Any) -> Any:
     """The largest integer that is not greater, elementwise, in the same dtype."""
-    return unary(FLOOR, x)
+    return unary(FLOOR, input)
 
 
-def ceil(x: Any) -> Any:
+def ceil(input: Any) -> Any:
     """The smallest integer that is not less, elementwise, in the same dtype."""
-    return unary(CEIL, x)
+    return unary(CEIL, input)
 
 
-def trunc(x: Any) -> Any:
+def trunc(input: Any) -> Any:
     """The integer part, elementwise: rounding towards zero."""
-    return unary(TRUNC, x)
+    return unary(TRUNC, input)
 
 
-def round(x: Any, decimals: int = 0) -> Any:
+def round(input: Any, decimals: int = 0) -> Any:
     """The nearest number of `decimals` decimal places, elementwise; halves go to the even one.
 
     >>> import lucid
@@ -140,7 +140,7 @@ def round(x: Any, decimals: int = 0) -> Any:
         decimals = operator.index(decimals)
     except TypeError:
         raise DTypeError(f"round: decimals {decimals!r} is not an integer{at_line()}") from None
-    x = as_tensor(x)
+    x = as_tensor(input)
     if decimals == 0 or x.dtype.kind != "f":
         return unary(Round(decimals), x)
     from lucid.ops.conditional import where
@@ -150,45 +150,45 @@ def round(x: Any, decimals: int = 0) -> Any:
     return where(abs(y) < np.inf, y, x.detach())  # what overflows on the way has no decimals
 
 
-def frac(x: Any) -> Any:
-    """What `trunc` takes away, elementwise, with the sign of x."""
-    return x - trunc(x)
+def frac(input: Any) -> Any:
+    """What `trunc` takes away, elementwise, with the sign of `input`."""
+    return input - trunc(input)
 
 
-def sign(x: Any) -> Any:
+def sign(input: Any) -> Any:
     """-1, 0 or 1, elementwise. The derivative is 0, at 0 too. For complex numbers see `sgn`."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     return x if x.dtype.kind == "b" else unary(SIGN, x)
 
 
-def floor_divide(x: Any, other: Any) -> Any:
-    """floor(x / other), elementwise; an integer divided by 0 gives 0.
+def floor_divide(input: Any, other: Any) -> Any:
+    """`floor(input / other)`, elementwise; an integer divided by 0 gives 0.
 
     >>> import lucid
     >>> lucid.floor_divide(lucid.tensor([7, -7]), 2)
     Tensor([ 3, -4])
     """
-    return binary(FLOOR_DIVIDE, x, other)
+    return binary(FLOOR_DIVIDE, input, other)
 
 
-def remainder(x: Any, other: Any) -> Any:
-    """x - other * floor(x / other), elementwise, with the sign of `other`: Python's %.
+def remainder(input: Any, other: Any) -> Any:
+    """`input - other * floor(input / other)`, elementwise, with the sign of `other`: Python's %.
 
     >>> import lucid
     >>> lucid.remainder(lucid.tensor([7, -7]), 3)
     Tensor([1, 2])
     """
-    return binary(REMAINDER, x, other)
+    return binary(REMAINDER, input, other)
 
 
-def fmod(x: Any, other: Any) -> Any:
-    """x - other * trunc(x / other), elementwise, with the sign of x.
+def fmod(input: Any, other: Any) -> Any:
+    """`input - other * trunc(input / other)`, elementwise, with the sign of `input`.
 
     >>> import lucid
     >>> lucid.fmod(lucid.tensor([7, -7]), 3)
     Tensor([ 1, -1])
     """
-    return binary(FMOD, x, other)
+    return binary(FMOD, input, other)
 
 
 fix, mod = trunc, remainder

@@ -72,17 +72,17 @@ class Searchsorted(Constant):
 
 
 @explained
-@also(x="values")
+@also(input="values")
 def searchsorted(
     sorted_sequence: Any,
-    x: Any,
+    input: Any,
     *,
     out_int32: bool = False,
     right: bool = False,
     side: Any = None,
     sorter: Any = None,
 ) -> Any:
-    """For every element of `x` where it would stand in the sorted last axis, by binary search.
+    """For every element of `input` where it would stand in the sorted last axis, by binary search.
 
     Before elements that are equal to it, or after them where `right` (or `side="right"`).
 
@@ -99,7 +99,7 @@ def searchsorted(
         sorter = as_tensor(sorter)
         axis = max(rows.ndim - 1, 0)
         rows = bind(TakeAlong(axis), rows, sorter)
-    return place_in(rows, x, right or side == "right", out_int32)
+    return place_in(rows, input, right or side == "right", out_int32)
 
 
 def place_in(rows: Any, values: Any, right: bool, narrow: bool) -> Any:
@@ -111,7 +111,7 @@ def place_in(rows: Any, values: Any, right: bool, narrow: bool) -> Any:
 
 
 @explained
-def bucketize(x: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
     """The number of the bucket between sorted boundaries in which every element lies.
 
     >>> import lucid
@@ -150,7 +150,7 @@ def isin(
 @explained
 @also(dim="axis")
 def unique(
-    x: Any,
+    input: Any,
     sorted: bool = True,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -164,7 +164,7 @@ def unique(
     >>> lucid.unique(lucid.tensor([3, 1, 3]), return_counts=True)
     (Tensor([1, 3]), Tensor([1, 2]))
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     array = x.array("unique")
     axis = None if dim is None else axis_of("unique", dim, x.ndim)
     _, first, inverse, counts = np.unique(
@@ -179,15 +179,15 @@ def unique(
 @explained
 @also(dim="axis")
 def unique_consecutive(
-    x: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
+    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
 ) -> Any:
-    """`x` without the elements (or slices along `dim`) that equal the one before.
+    """`input` without the elements (or slices along `dim`) that equal the one before.
 
     >>> import lucid
     >>> lucid.unique_consecutive(lucid.tensor([1, 1, 2, 1]))
     Tensor([1, 2, 1])
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     array = x.array("unique_consecutive")
     axis = None if dim is None else axis_of("unique_consecutive", dim, x.ndim)
     rows = array.reshape(-1) if axis is None else np.moveaxis(array, axis, 0)
@@ -211,7 +211,7 @@ def with_extras(values: Any, inverse: Any, counts: Any, wants_inverse: Any, want
 
 
 @explained
-def nonzero_static(x: Any, *, size: int, fill_value: int = -1) -> Any:
+def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
     """The indices of the first `size` elements that are not zero; rows that are left are filled.
 
     Its shape does not depend on values, so it runs inside vmap and jit.
@@ -222,7 +222,7 @@ def nonzero_static(x: Any, *, size: int, fill_value: int = -1) -> Any:
             [ 2],
             [-1]])
     """
-    x, size = as_tensor(x), operator.index(size)
+    x, size = as_tensor(input), operator.index(size)
     if size < 0:
         raise ShapeError(f"nonzero_static: size {size} is negative{at_line()}")
     there = ravel(x != 0)

@@ -131,19 +131,19 @@ class LogSoftmaxAt(Primitive):
         return bind(LogSoftmaxAt(self.axis + 1), *both_batched(n, batched, x, indices))
 
 
-def softmax(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
-    """`exp(x) / sum(exp(x))` along `dim`, computed without overflow.
+def softmax(input: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
+    """`exp(input) / sum(exp(input))` along `dim`, computed without overflow.
 
     >>> import lucid
     >>> lucid.softmax(lucid.tensor([1.0, 1.0]), dim=0)
     Tensor([0.5, 0.5])
     """
-    return _normalise(Softmax, x, dim, axis, dtype)
+    return _normalise(Softmax, input, dim, axis, dtype)
 
 
-def log_softmax(x: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
-    """`log(softmax(x))` along `dim`: `x - logsumexp(x)`, exact also where x is far from 0."""
-    return _normalise(LogSoftmax, x, dim, axis, dtype)
+def log_softmax(input: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
+    """`log(softmax(input))` along `dim`: `input - logsumexp(input)`, exact also far from 0."""
+    return _normalise(LogSoftmax, input, dim, axis, dtype)
 
 
 def _normalise(op: type[Normalised], x: Any, dim: Any, axis: Any, dtype: Any) -> Any:

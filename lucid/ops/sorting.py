@@ -112,7 +112,7 @@ def row_of(name: str, x: Any, dim: Any, axis: Any) -> tuple[Any, int]:
 
 
 def sort(
-    x: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: Any = None
+    input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: Any = None
 ) -> Selected:
     """The elements in order along `dim`, and their indices; the gradient goes back the same way.
 
@@ -121,14 +121,14 @@ def sort(
     >>> values, indices
     (Tensor([1., 2., 3.]), Tensor([1, 2, 0]))
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     row, number = row_of("sort", x, dim, axis)
     outs = checked(Sort(number, bool(descending), bool(stable)), row)
     return Selected(*[reshaped(part, x.shape) for part in outs])
 
 
 def argsort(
-    x: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: Any = None
+    input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: Any = None
 ) -> Any:
     """The indices that put the elements in order along `dim`.
 
@@ -136,14 +136,20 @@ def argsort(
     >>> lucid.argsort(lucid.tensor([3.0, 1.0, 2.0]), descending=True)
     Tensor([0, 2, 1])
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     row, number = row_of("argsort", x, dim, axis)
     indices = checked(Argsort(number, bool(descending), bool(stable)), row)
     return reshaped(indices, x.shape)
 
 
 def topk(
-    x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, axis: Any = None
+    input: Any,
+    k: int,
+    dim: int = -1,
+    largest: bool = True,
+    sorted: bool = True,
+    *,
+    axis: Any = None,
 ) -> Selected:
     """The `k` largest (or smallest) elements along `dim`, and their indices.
 
@@ -151,7 +157,7 @@ def topk(
     >>> lucid.topk(lucid.tensor([3.0, 1.0, 4.0, 1.0, 5.0]), 2).values
     Tensor([5., 4.])
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     row, number = row_of("topk", x, dim, axis)
     op = TopK(number, int(k), bool(largest), bool(sorted))
     if k < 0:

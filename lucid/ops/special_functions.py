@@ -125,45 +125,45 @@ def polygamma_factor(n: int) -> float:
 ERF, ERFC, ERFINV, LGAMMA, DIGAMMA = Erf(), Erfc(), Erfinv(), Lgamma(), Digamma()
 
 
-def erf(x: Any) -> Any:
+def erf(input: Any) -> Any:
     """The error function, 2 / sqrt(pi) times the integral of e**(-t*t) from 0 to x, elementwise."""
-    return floating(ERF, x)
+    return floating(ERF, input)
 
 
-def erfc(x: Any) -> Any:
+def erfc(input: Any) -> Any:
     """1 - erf(x), elementwise and exact where that is tiny."""
-    return floating(ERFC, x)
+    return floating(ERFC, input)
 
 
-def erfinv(x: Any) -> Any:
+def erfinv(input: Any) -> Any:
     """The number whose erf is x, elementwise: nan outside [-1, 1]."""
-    return floating(ERFINV, x)
+    return floating(ERFINV, input)
 
 
-def lgamma(x: Any) -> Any:
+def lgamma(input: Any) -> Any:
     """The logarithm of |gamma(x)|, elementwise.
 
     >>> import lucid
     >>> lucid.lgamma(lucid.tensor([1.0, 5.0]))
     Tensor([0.       , 3.1780539])
     """
-    return floating(LGAMMA, x)
+    return floating(LGAMMA, input)
 
 
-def digamma(x: Any) -> Any:
+def digamma(input: Any) -> Any:
     """The derivative of lgamma, elementwise."""
-    return floating(DIGAMMA, x)
+    return floating(DIGAMMA, input)
 
 
-def polygamma(n: int, x: Any) -> Any:
-    """The derivative of digamma of order `n`, elementwise; `polygamma(0, x)` is digamma itself."""
+def polygamma(n: int, input: Any) -> Any:
+    """The derivative of digamma of order `n`, elementwise: `polygamma(0, input)` is digamma."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise DTypeError(f"polygamma: the order {n!r} is not an integer >= 0{at_line()}")
-    return floating(Polygamma(n), x) if n else digamma(x)
+    return floating(Polygamma(n), input) if n else digamma(input)
 
 
 @explained
-def mvlgamma(x: Any, p: int) -> Any:
+def mvlgamma(input: Any, p: int) -> Any:
     """The logarithm of the multivariate gamma function of dimension `p`, elementwise.
 
     It is p (p - 1) / 4 log(pi) plus the sum of lgamma(x - i / 2) for i < p, where x > (p - 1) / 2.
@@ -171,7 +171,7 @@ def mvlgamma(x: Any, p: int) -> Any:
     p = operator.index(p)
     if p < 1:
         raise ArgumentError(f"mvlgamma: the dimension p is {p}; it must be at least 1{at_line()}")
-    x = to_floating(x)
+    x = to_floating(input)
     steps = wrap((np.arange(p) / 2).astype(x.dtype))
     return lgamma(x.unsqueeze(-1) - steps).sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 

@@ -20,7 +20,7 @@ from lucid.ops.sorting import Sort
 
 
 def mean(
-    x: Any,
+    input: Any,
     dim: Any = None,
     keepdim: bool = False,
     *,
@@ -34,7 +34,7 @@ def mean(
     >>> lucid.mean(lucid.tensor([1.0, 2.0, 6.0]))
     Tensor(3.)
     """
-    x = to_floating(x) if dtype is None else cast(as_tensor(x), dtype)
+    x = to_floating(input) if dtype is None else cast(as_tensor(input), dtype)
     if x.dtype.kind not in "fc":
         raise DTypeError(f"mean: {x.dtype} cannot hold a mean; name a floating dtype{at_line()}")
     axes = reduced_axes("mean", x.ndim, dim, axis)
@@ -52,7 +52,7 @@ def count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
 
 @explained
 def var(
-    x: Any,
+    input: Any,
     dim: Any = None,
     unbiased: Any = None,
     keepdim: bool = False,
@@ -70,12 +70,12 @@ def var(
     >>> lucid.var(lucid.tensor([1.0, 2.0, 3.0])), lucid.var(lucid.tensor([1.0, 3.0]), ddof=0)
     (Tensor(1.), Tensor(1.))
     """
-    return moments(x, "var", dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
+    return moments(input, "var", dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
 
 
 @explained
 def std(
-    x: Any,
+    input: Any,
     dim: Any = None,
     unbiased: Any = None,
     keepdim: bool = False,
@@ -91,12 +91,12 @@ def std(
     >>> lucid.std(lucid.tensor([1.0, 2.0, 3.0]))
     Tensor(1.)
     """
-    return deviation(x, "std", dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
+    return deviation(input, "std", dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
 
 
 @explained
 def var_mean(
-    x: Any,
+    input: Any,
     dim: Any = None,
     unbiased: Any = None,
     keepdim: bool = False,
@@ -107,12 +107,12 @@ def var_mean(
     keepdims: Any = None,
 ) -> tuple[Any, Any]:
     """The variance and the mean over `dim`; see `var`."""
-    return moments(x, "var_mean", dim, unbiased, keepdim, correction, ddof, axis, keepdims)
+    return moments(input, "var_mean", dim, unbiased, keepdim, correction, ddof, axis, keepdims)
 
 
 @explained
 def std_mean(
-    x: Any,
+    input: Any,
     dim: Any = None,
     unbiased: Any = None,
     keepdim: bool = False,
@@ -123,7 +123,7 @@ def std_mean(
     keepdims: Any = None,
 ) -> tuple[Any, Any]:
     """The standard deviation and the mean over `dim`; see `std`."""
-    return deviation(x, "std_mean", dim, unbiased, keepdim, correction, ddof, axis, keepdims)
+    return deviation(input, "std_mean", dim, unbiased, keepdim, correction, ddof, axis, keepdims)
 
 
 @in_float32
@@ -181,7 +181,7 @@ def root(x: Any) -> Any:
 
 @explained
 def norm(
-    x: Any,
+    input: Any,
     p: Any = 2,
     dim: Any = None,
     keepdim: bool = False,
@@ -191,7 +191,7 @@ def norm(
     axis: Any = None,
     keepdims: Any = None,
 ) -> Any:
-    """The p-norm of the elements over `dim` (all axes by default): `sum(|x|**p) ** (1/p)`.
+    """The p-norm of the elements over `dim` (all axes by default): `sum(|input|**p) ** (1/p)`.
 
     p is any number; inf and -inf give the largest and smallest |x|, 0 the count of elements that
     are not zero. At x = 0, where a norm is not differentiable, its gradient is 0, to every order.
@@ -200,7 +200,7 @@ def norm(
     >>> lucid.norm(lucid.tensor([3.0, 4.0]))
     Tensor(5.)
     """
-    x = to_floating(x) if dtype is None else as_tensor(x, dtype)
+    x = to_floating(input) if dtype is None else as_tensor(input, dtype)
     if isinstance(p, str) and p == "nuc":
         from lucid.linalg import matrix_norm
 
@@ -247,7 +247,7 @@ def p_norm(x: Any, p: float, axes: tuple[int, ...]) -> Any:
 
 
 def nansum(
-    x: Any,
+    input: Any,
     dim: Any = None,
     keepdim: bool = False,
     *,
@@ -256,11 +256,12 @@ def nansum(
     dtype: Any = None,
 ) -> Any:
     """The sum over `dim` with nan counted as 0, in value and gradient."""
-    return sum(without_nan(as_tensor(x)), dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype)
+    x = without_nan(as_tensor(input))
+    return sum(x, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype)
 
 
 def nanmean(
-    x: Any,
+    input: Any,
     dim: Any = None,
     keepdim: bool = False,
     *,
@@ -269,7 +270,7 @@ def nanmean(
     dtype: Any = None,
 ) -> Any:
     """The mean over `dim` of the elements that are not nan."""
-    x = to_floating(x) if dtype is None else cast(as_tensor(x), dtype)
+    x = to_floating(input) if dtype is None else cast(as_tensor(input), dtype)
     total = nansum(x, dim, keepdim, axis=axis, keepdims=keepdims)
     return total / cast(sum(x == x, dim, keepdim, axis=axis, keepdims=keepdims), total.dtype)
 
@@ -282,13 +283,13 @@ def without_nan(x: Any) -> Any:
 
 @explained
 def median(
-    x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
+    input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
     """The middle element; of an even number the lower of the two in the middle, as in PyTorch.
 
-    - `median(x)` is the median of all elements.
-    - `median(x, dim=1)` gives `(values, indices)` along one axis.
-    - `median(x, axis=1)` gives values only.
+    - `median(input)` is the median of all elements.
+    - `median(input, dim=1)` gives `(values, indices)` along one axis.
+    - `median(input, axis=1)` gives values only.
 
     The gradient goes to the element chosen. Where there is a nan, the first nan is the median.
 
@@ -296,7 +297,7 @@ def median(
     >>> lucid.median(lucid.tensor([3.0, 1.0, 2.0, 4.0]))
     Tensor(2.)
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     keep = keepdim if keepdims is None else keepdims
     if x.dtype.kind == "c":
         raise refuse("median", x.dtype, "complex numbers have no order")

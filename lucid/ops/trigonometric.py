@@ -150,38 +150,38 @@ SINH, COSH, TANH, ASINH, ACOSH, ATANH = Sinh(), Cosh(), Tanh(), Asinh(), Acosh()
 ATAN2, HYPOT = Atan2(), Hypot()
 
 
-def sin(x: Any) -> Any:
+def sin(input: Any) -> Any:
     """The sine, elementwise."""
-    return floating(SIN, x)
+    return floating(SIN, input)
 
 
-def cos(x: Any) -> Any:
+def cos(input: Any) -> Any:
     """The cosine, elementwise."""
-    return floating(COS, x)
+    return floating(COS, input)
 
 
-def tan(x: Any) -> Any:
+def tan(input: Any) -> Any:
     """The tangent, elementwise."""
-    return floating(TAN, x)
+    return floating(TAN, input)
 
 
-def asin(x: Any) -> Any:
+def asin(input: Any) -> Any:
     """The angle in [-pi/2, pi/2] whose sine is x, elementwise."""
-    return floating(ASIN, x)
+    return floating(ASIN, input)
 
 
-def acos(x: Any) -> Any:
+def acos(input: Any) -> Any:
     """The angle in [0, pi] whose cosine is x, elementwise."""
-    return floating(ACOS, x)
+    return floating(ACOS, input)
 
 
-def atan(x: Any) -> Any:
+def atan(input: Any) -> Any:
     """The angle in [-pi/2, pi/2] whose tangent is x, elementwise."""
-    return floating(ATAN, x)
+    return floating(ATAN, input)
 
 
-def atan2(x: Any, other: Any) -> Any:
-    """The angle in [-pi, pi] of the point with ordinate `x` and abscissa `other`, elementwise.
+def atan2(input: Any, other: Any) -> Any:
+    """The angle in [-pi, pi] of the point with ordinate `input` and abscissa `other`, elementwise.
 
     The derivative at the origin is 0.
 
@@ -189,57 +189,57 @@ def atan2(x: Any, other: Any) -> Any:
     >>> lucid.atan2(lucid.tensor([1.0, -1.0]), lucid.tensor([0.0, -1.0]))
     Tensor([ 1.5707964, -2.3561945])
     """
-    return floating_binary(ATAN2, x, other)
+    return floating_binary(ATAN2, input, other)
 
 
-def hypot(x: Any, other: Any) -> Any:
-    """sqrt(x**2 + other**2), elementwise and without overflow; derivative 0 at the origin.
+def hypot(input: Any, other: Any) -> Any:
+    """`sqrt(input**2 + other**2)`, elementwise and without overflow; derivative 0 at the origin.
 
     >>> import lucid
     >>> lucid.hypot(lucid.tensor([3.0, 1e30]), 4.0)
     Tensor([5.e+00, 1.e+30])
     """
-    return floating_binary(HYPOT, x, other)
+    return floating_binary(HYPOT, input, other)
 
 
-def sinh(x: Any) -> Any:
+def sinh(input: Any) -> Any:
     """The hyperbolic sine, elementwise."""
-    return floating(SINH, x)
+    return floating(SINH, input)
 
 
-def cosh(x: Any) -> Any:
+def cosh(input: Any) -> Any:
     """The hyperbolic cosine, elementwise."""
-    return floating(COSH, x)
+    return floating(COSH, input)
 
 
-def tanh(x: Any) -> Any:
+def tanh(input: Any) -> Any:
     """The hyperbolic tangent, elementwise."""
-    return floating(TANH, x)
+    return floating(TANH, input)
 
 
-def asinh(x: Any) -> Any:
+def asinh(input: Any) -> Any:
     """The inverse hyperbolic sine, elementwise."""
-    return floating(ASINH, x)
+    return floating(ASINH, input)
 
 
-def acosh(x: Any) -> Any:
+def acosh(input: Any) -> Any:
     """The inverse hyperbolic cosine, elementwise: nan below 1."""
-    return floating(ACOSH, x)
+    return floating(ACOSH, input)
 
 
-def atanh(x: Any) -> Any:
+def atanh(input: Any) -> Any:
     """The inverse hyperbolic tangent, elementwise: nan outside [-1, 1]."""
-    return floating(ATANH, x)
+    return floating(ATANH, input)
 
 
-def deg2rad(x: Any) -> Any:
+def deg2rad(input: Any) -> Any:
     """Degrees as radians, elementwise."""
-    return _real_angle("deg2rad", x) * (math.pi / 180)
+    return _real_angle("deg2rad", input) * (math.pi / 180)
 
 
-def rad2deg(x: Any) -> Any:
+def rad2deg(input: Any) -> Any:
     """Radians as degrees, elementwise."""
-    return _real_angle("rad2deg", x) * (180 / math.pi)
+    return _real_angle("rad2deg", input) * (180 / math.pi)
 
 
 def _real_angle(name: str, x: Any) -> Any:

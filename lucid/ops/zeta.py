@@ -61,11 +61,11 @@ def zeta_slope(x: Any, q: Any) -> Any:
     return -total
 
 
-def zeta(x: Any, other: Any) -> Any:
-    """The sum of (other + k)**-x over k = 0, 1, 2, ..., elementwise (Hurwitz's zeta function).
+def zeta(input: Any, other: Any) -> Any:
+    """The sum of `(other + k)**-input` over k = 0, 1, 2, ..., elementwise (Hurwitz's zeta).
 
     >>> import lucid
     >>> lucid.special.zeta(lucid.tensor([2.0, 4.0]), 1.0)
     Tensor([1.644934 , 1.0823232])
     """
-    return floating_binary(ZETA, x, other)
+    return floating_binary(ZETA, input, other)
