@@ -5,8 +5,8 @@
 The loss of a task is taken after a step of gradient descent, so its gradient differentiates that
 step; `vmap` runs all tasks of a batch at once.
 
-The squared error of new sines falls from 2.88 to 0.42 by one step and to 0.13 by ten, after 10,000
-steps in 19 s on two busy cores.
+The squared error of new sines falls from 2.88 to 0.45 by one step and to 0.14 by ten, after 10,000
+steps in 9 s on two busy cores.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ added to their sum. Each step sees all images, so T steps with noise σ are ρ-z
 is (ρ + 2 √(ρ ln 1/δ), δ)-differential privacy (Bun and Steinke, 2016; one image added or removed).
 
 Reads 97.5 % of held-out digits right without noise, 95 % with ε = 4.8, 92 % with ε = 2.3, 86 % with
-ε = 1.1, for δ = 1e-4; 2 to 4 s each on two busy cores.
+ε = 1.1, for δ = 1e-4; 1 s each on two busy cores.
 """
 
 from __future__ import annotations
