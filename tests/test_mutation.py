@@ -659,3 +659,23 @@ def test_result_shares_no_memory_with_an_operand_unless_it_says_so(case):
     result = case.op.eval(*arrays)
     for y in result if isinstance(result, tuple) else (result,):
         assert not any(np.shares_memory(y, x) for x in arrays), case.op
+
+
+def test_a_write_to_the_bits_of_a_tensor_is_a_write_to_the_tensor():
+    x = lucid.tensor([1.0, 2.0])
+    x.view(lucid.int32)[0] = 0
+    assert x.tolist() == [0.0, 2.0]
+
+
+def test_bits_are_written_inside_jit_too():
+    def without_sign(x):
+        y = x.clone()
+        y.view(lucid.int32).bitwise_and_(0x7FFFFFFF)
+        return y
+
+    assert lucid.jit(without_sign)(lucid.tensor([-1.5, 2.0])).tolist() == [1.5, 2.0]
+
+
+def test_the_bits_of_a_transposed_tensor_are_those_of_its_rows():
+    x = np.arange(6, dtype="float32").reshape(2, 3)
+    assert np.array_equal(lucid.tensor(x).T.view(lucid.int16), x.T.copy().view("int16"))

@@ -107,5 +107,5 @@ def _would_share(x: Traced, op: Primitive) -> bool:
 def layout(x: Traced) -> np.ndarray:
     """An array laid out as `x` would be: row-major, seen through its views."""
     if x.origin is None:
-        return np.empty(x.shape, np.int8)
+        return np.empty(x.shape, x.dtype)
     return x.origin[1].eval(layout(x.origin[0]))

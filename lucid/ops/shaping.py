@@ -7,13 +7,16 @@ import math
 from functools import lru_cache
 from typing import Any
 
-from lucid.errors import AxisError, ShapeError
+import numpy as np
+
+from lucid.errors import ArgumentError, AxisError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.arguments import also, explained
 from lucid.ops.axes import axes_of, axis_of, by_word, either, resolve_shape, shape_of
+from lucid.ops.bits import bitcast
 from lucid.ops.movement import Broadcast, Flip, Reshape, Slice, Transpose, broadcast_to, reshape
 from lucid.ops.promote import as_tensor
 
@@ -32,14 +35,14 @@ def swap_op(name: str, ndim: int, a: Any, b: Any) -> Transpose:
 
 
 @explained
-def transpose(x: Any, dim0: Any = None, dim1: Any = None, *, axes: Any = None) -> Any:
-    """`x` with two axes swapped; with one sequence of axes, or none, NumPy's transpose.
+def transpose(input: Any, dim0: Any = None, dim1: Any = None, *, axes: Any = None) -> Any:
+    """`input` with two axes swapped; with one sequence of axes, or none, NumPy's transpose.
 
     >>> import lucid
     >>> lucid.transpose(lucid.zeros(2, 3, 4), 0, 2).shape
     (4, 3, 2)
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     if dim1 is not None:
         return swap("transpose", x, dim0, dim1)
     order = either("transpose", ("dim0", dim0), ("axes", axes))
@@ -53,9 +56,9 @@ def transpose(x: Any, dim0: Any = None, dim1: Any = None, *, axes: Any = None) -
 
 
 @explained
-def swapaxes(x: Any, axis0: int, axis1: int) -> Any:
-    """`x` with two axes swapped."""
-    return swap("swapaxes", as_tensor(x), axis0, axis1)
+def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
+    """`input` with two axes swapped."""
+    return swap("swapaxes", as_tensor(input), axis0, axis1)
 
 
 swapdims = swapaxes
@@ -75,23 +78,23 @@ def mT(x: Any) -> Any:
     return swap("mT", x, -2, -1)
 
 
-def t(x: Any) -> Any:
+def t(input: Any) -> Any:
     """The transpose of a matrix; vectors and numbers stay."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     if x.ndim > 2:
         raise ShapeError(f"t: {x.shape} has more than two axes; use mT or permute{at_line()}")
     return x if x.ndim < 2 else T(x)
 
 
 @explained
-def movedim(x: Any, source: Any, destination: Any) -> Any:
-    """`x` with axes moved to other places; those not named keep their order.
+def movedim(input: Any, source: Any, destination: Any) -> Any:
+    """`input` with axes moved to other places; those not named keep their order.
 
     >>> import lucid
     >>> lucid.movedim(lucid.zeros(2, 3, 4), 0, -1).shape
     (3, 4, 2)
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     source, destination = (
         [
             axis_of("movedim", a, x.ndim)
@@ -112,21 +115,21 @@ def movedim(x: Any, source: Any, destination: Any) -> Any:
 moveaxis = movedim
 
 
-def squeeze(x: Any, dim: Any = None, *, axis: Any = None) -> Any:
-    """`x` without its axes of size 1, or without those of them that are named."""
-    x = as_tensor(x)
+def squeeze(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
+    """`input` without its axes of size 1, or without those of them that are named."""
+    x = as_tensor(input)
     axes = axes_of("squeeze", either("squeeze", ("dim", dim), ("axis", axis)), x.ndim)
     return reshape(x, tuple(n for i, n in enumerate(x.shape) if n != 1 or i not in axes))
 
 
-def unsqueeze(x: Any, dim: Any = None, *, axis: Any = None) -> Any:
-    """`x` with a new axis of size 1 that becomes axis `dim` of the result.
+def unsqueeze(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
+    """`input` with a new axis of size 1 that becomes axis `dim` of the result.
 
     >>> import lucid
     >>> lucid.unsqueeze(lucid.zeros(2, 3), 1).shape
     (2, 1, 3)
     """
-    return _expand_dims("unsqueeze", x, either("unsqueeze", ("dim", dim), ("axis", axis)))
+    return _expand_dims("unsqueeze", input, either("unsqueeze", ("dim", dim), ("axis", axis)))
 
 
 def expand_dims(x: Any, axis: Any) -> Any:
@@ -187,14 +190,14 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
 broadcast_arrays = broadcast_tensors
 
 
-def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
-    """`x` with the axes from `start_dim` to `end_dim` made into one.
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+    """`input` with the axes from `start_dim` to `end_dim` made into one.
 
     >>> import lucid
     >>> lucid.flatten(lucid.zeros(2, 3, 4), 1).shape
     (2, 12)
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     if not x.ndim:
         return bind(Reshape((1,)), x)
     start, end = (axis_of("flatten", d, x.ndim) for d in (start_dim, end_dim))
@@ -206,23 +209,34 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 @explained
 @also(dim="axis")
-def unflatten(x: Any, dim: int, sizes: Any) -> Any:
-    """`x` with one axis made into several; one size may be -1."""
-    x = as_tensor(x)
+def unflatten(input: Any, dim: int, sizes: Any) -> Any:
+    """`input` with one axis made into several; one size may be -1."""
+    x = as_tensor(input)
     axis = axis_of("unflatten", dim, x.ndim)
     sizes = resolve_shape("unflatten", shape_of("unflatten", (sizes,)), x.shape[axis])
     return bind(Reshape((*x.shape[:axis], *sizes, *x.shape[axis + 1 :])), x)
 
 
-def ravel(x: Any) -> Any:
-    """The elements of `x` in row-major order."""
-    x = as_tensor(x)
+def ravel(input: Any) -> Any:
+    """The elements of `input` in row-major order."""
+    x = as_tensor(input)
     return bind(Reshape((math.prod(x.shape),)), x)
 
 
-def view(x: Any, *shape: Any) -> Any:
-    """`reshape`: the same memory where the layout allows it."""
-    return reshape(x, *shape)
+def view(input: Any, *shape: Any, dtype: Any = None, size: Any = None) -> Any:
+    """Another shape, or the bits as another dtype: the same memory where the layout allows it.
+
+    >>> import lucid
+    >>> lucid.tensor([1.0, -0.0]).view(lucid.int32)
+    Tensor([ 1065353216, -2147483648], dtype=int32)
+    """
+    if dtype is None and len(shape) == 1 and isinstance(shape[0], (np.dtype, type, str)):
+        dtype = shape[0]
+    elif dtype is not None and shape:
+        raise ArgumentError(f"view: give a shape or a dtype, not both{at_line()}")
+    if dtype is not None:
+        return bitcast(as_tensor(input), dtype)
+    return reshape(input, *(shape if size is None else by_word("view", "size", shape, size)))
 
 
 @explained
@@ -261,37 +275,37 @@ def each(tensors: tuple[Any, ...], function: Any) -> Any:
     return tuple([function(as_tensor(x)) for x in tensors])
 
 
-def flip(x: Any, *axes: Any, dims: Any = None, axis: Any = None) -> Any:
-    """`x` in reverse order along `dims`: one axis, several, or all.
+def flip(input: Any, *axes: Any, dims: Any = None, axis: Any = None) -> Any:
+    """`input` in reverse order along `dims`: one axis, several, or all.
 
     >>> import lucid
     >>> lucid.flip(lucid.arange(3), 0)
     Tensor([2, 1, 0])
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     dims = either("flip", ("dims", dims), ("axis", axis))
     if axes:
         dims = either("flip", ("dims", axes[0] if len(axes) == 1 else axes), ("dims", dims))
     return bind(Flip(axes_of("flip", dims, x.ndim)), x)
 
 
-def fliplr(x: Any) -> Any:
-    """`x` in reverse order along axis 1."""
-    return flip(x, 1)
+def fliplr(input: Any) -> Any:
+    """`input` in reverse order along axis 1."""
+    return flip(input, 1)
 
 
-def flipud(x: Any) -> Any:
-    """`x` in reverse order along axis 0."""
-    x = as_tensor(x)
+def flipud(input: Any) -> Any:
+    """`input` in reverse order along axis 0."""
+    x = as_tensor(input)
     if not x.ndim:
         raise ShapeError(f"flipud: a 0-d tensor has no order{at_line()}")
     return flip(x, 0)
 
 
 @explained
-def rot90(x: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
-    """`x` turned by k quarter turns in the plane of two axes, from the first towards the second."""
-    x = as_tensor(x)
+def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
+    """`input` turned by k quarter turns in the plane of two axes, from the first to the second."""
+    x = as_tensor(input)
     a, b = (axis_of("rot90", d, x.ndim) for d in dims)
     if a == b:
         raise AxisError(f"rot90: axis {a} twice; a plane has two axes{at_line()}")
@@ -303,9 +317,9 @@ def rot90(x: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
     return flip(swap("rot90", x, a, b), a) if turns == 1 else swap("rot90", flip(x, a), a, b)
 
 
-def unbind(x: Any, dim: Any = None, *, axis: Any = None) -> tuple[Any, ...]:
-    """The slices of `x` along one axis, which they lack."""
-    x = as_tensor(x)
+def unbind(input: Any, dim: Any = None, *, axis: Any = None) -> tuple[Any, ...]:
+    """The slices of `input` along one axis, which they lack."""
+    x = as_tensor(input)
     if not x.ndim:
         raise ShapeError(f"unbind: a 0-d tensor has no slices{at_line()}")
     at = axis_of("unbind", either("unbind", ("dim", dim), ("axis", axis), 0), x.ndim)
@@ -338,9 +352,9 @@ def repeat(x: Any, *sizes: Any, repeats: Any = None) -> Any:
     return bind(Reshape(tuple(c * n for c, n in zip(counts, shape))), spread)
 
 
-def tile(x: Any, *sizes: Any, dims: Any = None) -> Any:
+def tile(input: Any, *sizes: Any, dims: Any = None) -> Any:
     """`repeat`, where missing counts in front are 1."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     sizes = sizes if dims is None else by_word("tile", "dims", sizes, dims)
     counts = shape_of("tile", sizes)
     return repeat(x, (1,) * builtins.max(x.ndim - len(counts), 0) + counts)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from lucid.ops.bits import Bitcast
 from lucid.ops.movement import Broadcast, Concatenate, Flip, Pad, Reshape, Slice, Transpose
 from tests.cases.case import Case, boolean, complex_, integer, real
 
@@ -35,6 +36,11 @@ CASES = [
     Case(Reshape(()), (real(1, 1),), lambda x: np.reshape(x, ())),
     Case(Reshape((0, 5)), (real(2, 0),), lambda x: np.reshape(x, (0, 5)), label="empty"),
     Case(Reshape((6,)), (boolean(2, 3),), lambda x: np.reshape(x, 6)),
+    Case(Bitcast("f32"), (integer(2, 3, low=1, dtype="int32"),), lambda x: x.view("float32")),
+    Case(Bitcast("i16"), (real(2, 3, dtype="float64"),), lambda x: x.view("int16")),
+    Case(Bitcast("c64"), (integer(2, 4, low=1),), lambda x: x.view("complex64")),
+    Case(Bitcast("f64"), (integer(0, 2, dtype="int32"),), lambda x: x.view("float64")),
+    Case(Bitcast("u32"), (integer(dtype="int32"),), lambda x: x.view("uint32")),
     Case(Transpose((1, 0)), (real(2, 3),), np.transpose),
     Case(Transpose((2, 0, 1)), (complex_(2, 3, 4),), lambda x: np.transpose(x, (2, 0, 1))),
     Case(Transpose(()), (integer(),), lambda x: x),

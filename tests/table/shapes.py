@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 
-from lucid.errors import AxisError, DTypeError, IndexingError, ShapeError
-from tests.cases.case import complex_, integer, real
+from lucid.errors import ArgumentError, AxisError, DTypeError, IndexingError, ShapeError
+from tests.cases.case import boolean, complex_, integer, real
 from tests.table.row import Row, bad, call
 
 
@@ -118,6 +118,29 @@ def square(n=3):
 TALL = real(2, 3, 4)
 ONE_SHAPE = bad(ShapeError, "6 elements", real(2, 3), (4, 2))
 
+INT64 = np.dtype("int64")
+
+
+def bits_of(source, shape, dtype):
+    """The view at a dtype of numbers that `source` holds exactly."""
+    make = boolean(*shape) if source == "bool" else integer(*shape, low=1, dtype=source)
+    if np.dtype(source).kind == "f":
+        make = real(*shape, dtype=source)
+    expected = lambda x, to: x.astype(source).view(to)  # noqa: E731
+    return call(make, np.dtype(dtype)).but(expected=expected, smooth=False)
+
+
+BITS = [
+    bits_of("float32", (2, 3), "int32"),
+    bits_of("float32", (2, 4), "int64"),
+    bits_of("int32", (2, 3), "float32"),
+    bits_of("int64", (2, 3), "float32"),
+    bits_of("int16", (2, 4), "complex64"),
+    bits_of("bool", (3,), "uint8"),
+    bits_of("float32", (), "int32"),
+    bits_of("float32", (2, 0), "int32"),
+]
+
 ROWS = [
     Row(
         "reshape",
@@ -135,9 +158,15 @@ ROWS = [
     Row(
         "Tensor.view",
         lambda x, *shape: np.reshape(x, shape),
-        [call(TALL, 6, 4), call(real(6), 2, -1), call(real(0, 3), 3, 0)],
-        [bad(ShapeError, "6 elements", real(6), 4)],
-        torch=lambda t, x, *shape: x.reshape(*shape),
+        [call(TALL, 6, 4), call(real(6), 2, -1), call(real(0, 3), 3, 0), *BITS],
+        [
+            bad(ShapeError, "6 elements", real(6), 4),
+            bad(ShapeError, "12 bytes", integer(3, dtype="int32"), INT64),
+            bad(ShapeError, "0-d", integer(dtype="int32"), INT64),
+            bad(ArgumentError, "not both", real(6), 6, dtype=INT64),
+            bad(DTypeError, "'words' is not a dtype", real(6), "words"),
+        ],
+        torch=lambda t, x, *shape: x.view(*shape),
     ),
     Row(
         "Tensor.view_as",
