@@ -25,6 +25,7 @@ from lucid.compiler.surroundings import are_equal, surroundings
 from lucid.errors import ArgumentError, LucidError
 from lucid.ir.binding import bind, bind_known
 from lucid.ir.graph import Graph
+from lucid.ir.interpret import Program
 from lucid.ir.modes import local
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.recording import Recorder
@@ -281,10 +282,26 @@ class Jitted:
     def path_for(self, args: Any, kwargs: Any) -> Path:
         """The path that a call with these arguments takes; recorded now where there is none."""
         leaves, tree = flatten((self.dynamic(args), kwargs))
-        key = self.key(args, tree, [as_tensor(x) for x in leaves])
-        if not self.paths.get(key):
-            self(*args, **kwargs)
+        tensors = [as_tensor(x) for x in leaves]
+        key = self.key(args, tree, tensors)
+        values = [x.value for x in tensors]
+        for path in self.paths.get(key, ()):
+            if not breaks_a_guard(path, values):
+                return path
+        self(*args, **kwargs)
         return self.paths[key][0]
+
+
+def breaks_a_guard(path: Path, values: list[Any]) -> bool:
+    """Do these arguments lead Python another way than the one recorded? Nothing is written."""
+    extra = path.arrays() if path.guards else None
+    if extra is None or not path.fits(extra, len(values)):
+        return False
+    try:
+        outputs = Program(path.graph)([*values, *extra])
+    except LucidError:
+        return True
+    return path.broken(outputs[path.n_outputs + path.n_state :]) is not None
 
 
 def followed(

@@ -163,6 +163,21 @@ def test_a_profile_is_a_table_slowest_first():
     assert all(f"{HERE}:" in line for line in lines)
 
 
+def test_the_graph_shown_is_that_of_the_way_these_values_take():
+    @jit
+    def f(x):
+        return lucid.exp(x) if x.sum() > 0 else lucid.sin(x)
+
+    up, down = lucid.ones(2), -lucid.ones(2)
+    f(up), f(down)
+    recorded = [path for paths in f.paths.values() for path in paths]
+    for x, seen in ((up, "exp"), (down, "sin")):
+        ops = [eqn.op.name for eqn in f.graph(x).equations]
+        assert seen in ops and len({"exp", "sin"} & set(ops)) == 1
+    assert [path for paths in f.paths.values() for path in paths] == recorded, "nothing is recorded"
+    assert "log" in [eqn.op.name for eqn in jit(lambda x: x.log()).graph(up).equations]
+
+
 def test_a_profile_sees_programs_made_inside_it_and_stops_after_it():
     x = lucid.ones(3)
     with lucid.profile() as p:
