@@ -180,20 +180,20 @@ def dirichlet(
 
 @explained
 def poisson(
-    rate: Any, size: Any = None, *, key: Any = None, generator: Any = None, dtype: Any = None
+    input: Any, size: Any = None, *, key: Any = None, generator: Any = None, dtype: Any = None
 ) -> Any:
-    """Draws of how often something happens that happens `rate` times in the mean."""
-    draw = Draw("poisson", (rate,), size, key, generator, dtype)
+    """Draws of how often something happens that happens `input` times in the mean."""
+    draw = Draw("poisson", (input,), size, key, generator, dtype)
     return cast(rejection.poisson(draw.key, draw.spread("float64")[0].detach()), draw.dtype)
 
 
 @explained
 def binomial(
-    count: Any, p: Any, size: Any = None,
+    count: Any, prob: Any, size: Any = None,
     *, key: Any = None, generator: Any = None, dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Draws of how many of `count` trials succeed, each with probability `p`."""
-    draw = Draw("binomial", (count, p), size, key, generator, dtype)
+    """Draws of how many of `count` trials succeed, each with probability `prob`."""
+    draw = Draw("binomial", (count, prob), size, key, generator, dtype)
     n, chance = [x.detach() for x in draw.spread("float64")]
     return cast(rejection.binomial(draw.key, n, chance), draw.dtype)
 

@@ -164,60 +164,60 @@ def _c2r(name: str, x: Any, axis: int, n: Any, norm: Any) -> Any:
 
 
 @explained
-def fft(x: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: Any = None) -> Any:
+def fft(input: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: Any = None) -> Any:
     """The discrete Fourier transform along `dim`.
 
     >>> import lucid
     >>> lucid.fft.fft(lucid.tensor([1.0, 0.0, 0.0]))
     Tensor([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     a = _axis("fft", x, dim, axis)
     return _c2c("fft", x, [a], [None if n is None else _length("fft", n)], False, norm)
 
 
 @explained
-def ifft(x: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: Any = None) -> Any:
+def ifft(input: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: Any = None) -> Any:
     """The inverse of `fft` along `dim`."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     a = _axis("ifft", x, dim, axis)
     return _c2c("ifft", x, [a], [None if n is None else _length("ifft", n)], True, norm)
 
 
 @explained
-def rfft(x: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: Any = None) -> Any:
+def rfft(input: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: Any = None) -> Any:
     """The transform of real numbers along `dim`, up to the frequency n // 2.
 
     >>> import lucid
     >>> lucid.fft.rfft(lucid.ones(4))
     Tensor([4.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
     """
-    x = as_tensor(x)
+    x = as_tensor(input)
     a = _axis("rfft", x, dim, axis)
     return _r2c("rfft", x, a, None if n is None else _length("rfft", n), norm)
 
 
 @explained
-def irfft(x: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: Any = None) -> Any:
+def irfft(input: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: Any = None) -> Any:
     """The inverse of `rfft` along `dim`: `n` real numbers, by default an even number of them."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     a = _axis("irfft", x, dim, axis)
     return _c2r("irfft", x, a, None if n is None else _length("irfft", n), norm)
 
 
 @explained
-def hfft(x: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: Any = None) -> Any:
+def hfft(input: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: Any = None) -> Any:
     """The real transform of `n` numbers along `dim` of which half is given, being Hermitian."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     a = _axis("hfft", x, dim, axis)
     n = None if n is None else _length("hfft", n)
     return _c2r("hfft", conj(x), a, n, SWAPPED[_norm("hfft", norm)])
 
 
 @explained
-def ihfft(x: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: Any = None) -> Any:
+def ihfft(input: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: Any = None) -> Any:
     """The inverse of `hfft` along `dim`."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     a = _axis("ihfft", x, dim, axis)
     n = None if n is None else _length("ihfft", n)
     return conj(_r2c("ihfft", x, a, n, SWAPPED[_norm("ihfft", norm)]))
@@ -227,50 +227,54 @@ def ihfft(x: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: Any =
 
 
 @explained
-def fftn(x: Any, s: Any = None, dim: Any = None, norm: Any = None, *, axes: Any = None) -> Any:
+def fftn(input: Any, s: Any = None, dim: Any = None, norm: Any = None, *, axes: Any = None) -> Any:
     """The discrete Fourier transform along the axes `dim`, by default all."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     return _c2c("fftn", x, *_axes("fftn", x, s, dim, axes), False, norm)
 
 
 @explained
-def ifftn(x: Any, s: Any = None, dim: Any = None, norm: Any = None, *, axes: Any = None) -> Any:
+def ifftn(input: Any, s: Any = None, dim: Any = None, norm: Any = None, *, axes: Any = None) -> Any:
     """The inverse of `fftn`."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     return _c2c("ifftn", x, *_axes("ifftn", x, s, dim, axes), True, norm)
 
 
 @explained
-def rfftn(x: Any, s: Any = None, dim: Any = None, norm: Any = None, *, axes: Any = None) -> Any:
+def rfftn(input: Any, s: Any = None, dim: Any = None, norm: Any = None, *, axes: Any = None) -> Any:
     """The transform of real numbers along the axes `dim`; of the last of them half is kept."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     dims, lengths = _split("rfftn", x, s, dim, axes)
     y = _r2c("rfftn", _cut(x, dims, lengths), dims[-1], None, norm)
     return _c2c("rfftn", y, dims[:-1], [None] * len(dims), False, norm)
 
 
 @explained
-def irfftn(x: Any, s: Any = None, dim: Any = None, norm: Any = None, *, axes: Any = None) -> Any:
+def irfftn(
+    input: Any, s: Any = None, dim: Any = None, norm: Any = None, *, axes: Any = None
+) -> Any:
     """The inverse of `rfftn`: real numbers, by default an even number along the last axis."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     dims, lengths = _split("irfftn", x, s, dim, axes)
     y = _c2c("irfftn", x, dims[:-1], lengths[:-1], True, norm)
     return _c2r("irfftn", y, dims[-1], lengths[-1], norm)
 
 
 @explained
-def hfftn(x: Any, s: Any = None, dim: Any = None, norm: Any = None, *, axes: Any = None) -> Any:
+def hfftn(input: Any, s: Any = None, dim: Any = None, norm: Any = None, *, axes: Any = None) -> Any:
     """The real transform along the axes `dim` of Hermitian numbers, of which half is given."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     dims, lengths = _split("hfftn", x, s, dim, axes)
     y = _c2c("hfftn", x, dims[:-1], lengths[:-1], False, norm)
     return _c2r("hfftn", conj(y), dims[-1], lengths[-1], SWAPPED[_norm("hfftn", norm)])
 
 
 @explained
-def ihfftn(x: Any, s: Any = None, dim: Any = None, norm: Any = None, *, axes: Any = None) -> Any:
+def ihfftn(
+    input: Any, s: Any = None, dim: Any = None, norm: Any = None, *, axes: Any = None
+) -> Any:
     """The inverse of `hfftn`."""
-    x = as_tensor(x)
+    x = as_tensor(input)
     dims, lengths = _split("ihfftn", x, s, dim, axes)
     x = _cut(x, dims, lengths)
     y = conj(_r2c("ihfftn", x, dims[-1], None, SWAPPED[_norm("ihfftn", norm)]))
@@ -287,44 +291,44 @@ def _split(name: str, x: Any, s: Any, dim: Any, axes: Any) -> tuple[list[int], l
 
 @explained
 @also(dim="axes")
-def fft2(x: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
+def fft2(input: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
     """The discrete Fourier transform along two axes, by default the last two."""
-    return fftn(x, s, dim, norm)
+    return fftn(input, s, dim, norm)
 
 
 @explained
 @also(dim="axes")
-def ifft2(x: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
+def ifft2(input: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
     """The inverse of `fft2`."""
-    return ifftn(x, s, dim, norm)
+    return ifftn(input, s, dim, norm)
 
 
 @explained
 @also(dim="axes")
-def rfft2(x: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
+def rfft2(input: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
     """The transform of real numbers along two axes, of the last of which half is kept."""
-    return rfftn(x, s, dim, norm)
+    return rfftn(input, s, dim, norm)
 
 
 @explained
 @also(dim="axes")
-def irfft2(x: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
+def irfft2(input: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
     """The inverse of `rfft2`."""
-    return irfftn(x, s, dim, norm)
+    return irfftn(input, s, dim, norm)
 
 
 @explained
 @also(dim="axes")
-def hfft2(x: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
+def hfft2(input: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
     """The real transform along two axes of Hermitian numbers, of which half is given."""
-    return hfftn(x, s, dim, norm)
+    return hfftn(input, s, dim, norm)
 
 
 @explained
 @also(dim="axes")
-def ihfft2(x: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
+def ihfft2(input: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
     """The inverse of `hfft2`."""
-    return ihfftn(x, s, dim, norm)
+    return ihfftn(input, s, dim, norm)
 
 
 # Frequencies
@@ -356,20 +360,20 @@ def _frequencies(values: np.ndarray, dtype: Any, requires_grad: bool) -> Any:
 
 
 @explained
-def fftshift(x: Any, dim: Any = None, *, axes: Any = None) -> Any:
-    """`x` with frequency 0 moved from the front to the middle of the axes `dim`, by default all.
+def fftshift(input: Any, dim: Any = None, *, axes: Any = None) -> Any:
+    """`input` with frequency 0 moved from the front to the middle of the axes `dim`, or of all.
 
     >>> import lucid
     >>> lucid.fft.fftshift(lucid.fft.fftfreq(4))
     Tensor([-0.5 , -0.25,  0.  ,  0.25])
     """
-    return _shifted("fftshift", x, dim, axes, 0)
+    return _shifted("fftshift", input, dim, axes, 0)
 
 
 @explained
-def ifftshift(x: Any, dim: Any = None, *, axes: Any = None) -> Any:
+def ifftshift(input: Any, dim: Any = None, *, axes: Any = None) -> Any:
     """The inverse of `fftshift`."""
-    return _shifted("ifftshift", x, dim, axes, 1)
+    return _shifted("ifftshift", input, dim, axes, 1)
 
 
 def _shifted(name: str, x: Any, dim: Any, axes: Any, more: int) -> Any:

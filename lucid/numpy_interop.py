@@ -327,7 +327,7 @@ def to_array(x: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
     return value.astype(dtype)
 
 
-def from_numpy(array: np.ndarray) -> Any:
+def from_numpy(ndarray: np.ndarray) -> Any:
     """A tensor in the memory of an ndarray: what changes one changes the other.
 
     >>> import lucid, numpy as np
@@ -337,13 +337,13 @@ def from_numpy(array: np.ndarray) -> Any:
     >>> t
     Tensor([7., 0.])
     """
-    if not isinstance(array, np.ndarray):
-        raise refusal("from_numpy", f"{type(array).__name__} is not an ndarray; use as_tensor")
-    if array.dtype not in SHORT_NAMES or not array.dtype.isnative:
+    if not isinstance(ndarray, np.ndarray):
+        raise refusal("from_numpy", f"{type(ndarray).__name__} is not an ndarray; use as_tensor")
+    if ndarray.dtype not in SHORT_NAMES or not ndarray.dtype.isnative:
         raise refusal(
-            "from_numpy", f"an array of dtype {array.dtype} cannot be shared; use as_tensor"
+            "from_numpy", f"an array of dtype {ndarray.dtype} cannot be shared; use as_tensor"
         )
-    return wrap(array.view(np.ndarray) if type(array) is not np.ndarray else array)
+    return wrap(ndarray.view(np.ndarray) if type(ndarray) is not np.ndarray else ndarray)
 
 
 def to_dlpack(x: Any, **options: Any) -> Any:
@@ -363,18 +363,19 @@ def to_dlpack(x: Any, **options: Any) -> Any:
         raise GraphError(f"__dlpack__: {error}{at_line()}") from None
 
 
-def from_dlpack(source: Any) -> Any:
+def from_dlpack(ext_tensor: Any) -> Any:
     """A tensor in the memory of an object of another library, shared through DLPack.
 
     >>> import lucid, numpy as np
     >>> lucid.from_dlpack(np.arange(3.0)).dtype
     dtype('float64')
     """
-    if isinstance(source, Traced):
-        return source.detach()  # type: ignore[attr-defined]
-    if not hasattr(source, "__dlpack__"):
-        raise refusal("from_dlpack", f"{type(source).__name__} has no __dlpack__; use as_tensor")
-    array = np.from_dlpack(source)
+    if isinstance(ext_tensor, Traced):
+        return ext_tensor.detach()  # type: ignore[attr-defined]
+    if not hasattr(ext_tensor, "__dlpack__"):
+        facts = f"{type(ext_tensor).__name__} has no __dlpack__; use as_tensor"
+        raise refusal("from_dlpack", facts)
+    array = np.from_dlpack(ext_tensor)
     if array.dtype not in SHORT_NAMES:
         raise refusal("from_dlpack", f"an array of dtype {array.dtype} cannot be a tensor")
     return wrap(array)

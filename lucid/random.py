@@ -215,9 +215,9 @@ def get_rng_state() -> Any:
     return default_generator.get_state()
 
 
-def set_rng_state(state: Any) -> None:
+def set_rng_state(new_state: Any) -> None:
     """Go on with the default stream from a state that `get_rng_state` gave."""
-    default_generator.set_state(state)
+    default_generator.set_state(new_state)
 
 
 @contextmanager
@@ -314,9 +314,9 @@ def randperm(n: int, *, generator: Any = None, dtype: Any = "int64") -> Any:
 
 
 @explained
-def bernoulli(x: Any, p: Any = None, *, generator: Any = None) -> Any:
-    """1 with probability `x` (or `p`), else 0, in the shape and dtype of `x`."""
-    x = as_tensor(x)
+def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
+    """1 with probability `input` (or `p`), else 0, in the shape and dtype of `input`."""
+    x = as_tensor(input)
     chance = x.detach() if p is None else p
     drawn = keyed_bernoulli(next_key(generator), chance, x.shape)
     return cast(drawn, x.dtype)
@@ -325,41 +325,43 @@ def bernoulli(x: Any, p: Any = None, *, generator: Any = None) -> Any:
 @placed
 @explained
 def rand_like(
-    x: Any, *, generator: Any = None, dtype: Any = None, requires_grad: bool = False
+    input: Any, *, generator: Any = None, dtype: Any = None, requires_grad: bool = False
 ) -> Any:
-    """Numbers uniform in [0, 1) in the shape and dtype of `x`."""
-    return rand(x.shape, generator=generator, dtype=dtype or x.dtype, requires_grad=requires_grad)
+    """Numbers uniform in [0, 1) in the shape and dtype of `input`."""
+    dtype = dtype or input.dtype
+    return rand(input.shape, generator=generator, dtype=dtype, requires_grad=requires_grad)
 
 
 @placed
 @explained
 def randn_like(
-    x: Any, *, generator: Any = None, dtype: Any = None, requires_grad: bool = False
+    input: Any, *, generator: Any = None, dtype: Any = None, requires_grad: bool = False
 ) -> Any:
-    """Normally distributed numbers in the shape and dtype of `x`."""
-    return randn(x.shape, generator=generator, dtype=dtype or x.dtype, requires_grad=requires_grad)
+    """Normally distributed numbers in the shape and dtype of `input`."""
+    dtype = dtype or input.dtype
+    return randn(input.shape, generator=generator, dtype=dtype, requires_grad=requires_grad)
 
 
 @placed
 @explained
 def randint_like(
-    x: Any, low: int, high: Any = None, *, generator: Any = None, dtype: Any = None
+    input: Any, low: int, high: Any = None, *, generator: Any = None, dtype: Any = None
 ) -> Any:
-    """Integers uniform in [low, high), or [0, low), in the shape and dtype of `x`."""
+    """Integers uniform in [low, high), or [0, low), in the shape and dtype of `input`."""
     low, high = (0, low) if high is None else (low, high)
-    return randint(low, high, x.shape, generator=generator, dtype=dtype or x.dtype)
+    return randint(low, high, input.shape, generator=generator, dtype=dtype or input.dtype)
 
 
 @explained
 def multinomial(
-    p: Any, num_samples: int, replacement: bool = False, *, generator: Any = None
+    input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None
 ) -> Any:
-    """Indices drawn with probabilities proportional to the last axis of `p`.
+    """Indices drawn with probabilities proportional to the last axis of `input`.
 
     With replacement, where the sums of the weights pass uniform numbers. Without, Gumbel's trick:
     the k greatest of log p + noise are k fair draws.
     """
-    weights = cast(as_tensor(p).detach(), "float64")
+    weights = cast(as_tensor(input).detach(), "float64")
     if weights.value is not None:
         check_weights(weights, num_samples, replacement)
     rows = weights.shape[:-1]

@@ -13,7 +13,6 @@ from lucid.ir.source import at_line
 from lucid.ir.tape import wrap
 from lucid.ops.arguments import explained, known_array
 from lucid.ops.arranging import unfold, view_as_real
-from lucid.ops.complexes import real
 from lucid.ops.creation import ones, zeros
 from lucid.ops.joining import pad
 from lucid.ops.lookup import index_add
@@ -63,10 +62,11 @@ def stft(
 
     center          frame t has its middle at t · hop_length, with `pad_mode` beyond the ends
     onesided        only frequencies up to half; by default for real signals
-    return_complex  False gives pairs of real and imaginary parts in a last axis
+    return_complex  False gives pairs of real and imaginary parts in a last axis; it is to be said
+                    for real signals
 
     >>> import lucid
-    >>> lucid.stft(lucid.ones(8), 4, 4, center=False).abs()
+    >>> lucid.stft(lucid.ones(8), 4, 4, center=False, return_complex=True).abs()
     Tensor([[4., 4.],
             [0., 0.],
             [0., 0.]])
@@ -77,6 +77,10 @@ def stft(
         raise (DTypeError if x.ndim in (1, 2) else ShapeError)(f"stft: {facts}{at_line()}")
     n, hop, width = steps("stft", n_fft, hop_length, win_length)
     x, framed = promote(x, window_of("stft", window, width, n, x))
+    if return_complex is None and x.dtype.kind != "c":
+        facts = "return_complex is to be given for real signals"
+        raise ArgumentError(f"stft: {facts}; True gives complex numbers{at_line()}")
+    whole = return_complex is None
     if onesided is None:
         onesided = x.dtype.kind != "c"
     if onesided and x.dtype.kind == "c":
@@ -89,7 +93,7 @@ def stft(
     transform = fft.rfft if onesided else fft.fft
     spectra = transform(unfold(x, -1, n, hop) * framed, norm="ortho" if normalized else None)
     y = swapaxes(spectra, -1, -2)
-    return view_as_real(y) if return_complex is not None and not return_complex else y
+    return view_as_real(y) if not whole and not return_complex else y
 
 
 @explained
@@ -107,9 +111,11 @@ def istft(
 ) -> Any:
     """The signal whose `stft` is nearest to this one: frames added up, over the squared windows.
 
+    A real signal is made of the frequencies up to half alone, also where all are given.
+
     >>> import lucid
     >>> x = lucid.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    >>> lucid.istft(lucid.stft(x, 4), 4).round(decimals=4)
+    >>> lucid.istft(lucid.stft(x, 4, return_complex=True), 4).round(decimals=4)
     Tensor([1., 2., 3., 4., 5., 6.])
     """
     x = as_tensor(input)
@@ -124,9 +130,10 @@ def istft(
     spectra = swapaxes(x, -1, -2)
     if half and return_complex:
         raise ArgumentError(f"istft: a onesided spectrum has a real signal{at_line()}")
-    frames = fft.irfft(spectra, n, norm=norm) if half else fft.ifft(spectra, norm=norm)
-    if not return_complex and not half:
-        frames = real(frames)
+    if return_complex:
+        frames = fft.ifft(spectra, norm=norm)
+    else:
+        frames = fft.irfft(spectra[..., : n // 2 + 1], n, norm=norm)
     frames, framed = promote(frames, framed)
     y, envelope = added(frames * framed, hop), added((framed * framed).expand(frames.shape), hop)
     first, last = ends(y.shape[-1], n, bool(center), length)

@@ -24,11 +24,11 @@ def profile() -> AbstractContextManager[Any]:
     return profile()
 
 
-def set_num_threads(n: int) -> None:
-    """Let compiled programs use up to `n` threads; results are bitwise the same for any number."""
+def set_num_threads(num: int) -> None:
+    """Let compiled programs use up to `num` threads; results are bitwise the same for any."""
     from lucid.compiler.runtime import set_num_threads
 
-    set_num_threads(n)
+    set_num_threads(num)
 
 
 def get_num_threads() -> int:

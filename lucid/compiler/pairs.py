@@ -31,6 +31,7 @@ from lucid.ops.kinds import Scale
 from lucid.ops.logic import BitwiseAnd, BitwiseOr, Eq, Ge, Isfinite, Isinf, Isnan, Lt, Ne
 from lucid.ops.movement import Broadcast, Concatenate, Flip, Pad, Reshape, Slice, Transpose
 from lucid.ops.reduction import AllTrue, AnyTrue, Prod, Sum
+from lucid.ops.resampling import Resample
 from lucid.ops.writing import ScatterSet, SliceSet
 
 Pair = tuple[Atom, Atom]
@@ -38,6 +39,7 @@ Pair = tuple[Atom, Atom]
 PARTWISE = (
     Add, Sub, Neg, Copy, Named, Where, Sum, Reshape, Transpose, Broadcast, Slice, Flip, Pad,
     Concatenate, Gather, TakeAlong, PutAlong, ScatterAdd, ScatterSet, SliceSet, Cumsum,
+    Resample,
 )  # fmt: skip
 REAL_OF = {"c64": "f32", "c128": "f64"}
 

@@ -45,12 +45,12 @@ def slogdet(A: Any) -> Slogdet:
 
 
 @explained
-def logdet(A: Any) -> Any:
+def logdet(input: Any) -> Any:
     """log det A: nan for a negative determinant, -inf for 0.
 
     >>> import lucid
     >>> lucid.logdet(lucid.eye(3))
     Tensor(0.)
     """
-    sign, log = slogdet(A)
+    sign, log = slogdet(input)
     return where(sign < 0, math.nan, log) if log.dtype == sign.dtype else sign.log() + log

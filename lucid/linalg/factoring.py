@@ -47,7 +47,7 @@ class QR(NamedTuple):
 
 
 @explained
-def cholesky(A: Any, *, upper: bool = False) -> Any:
+def cholesky(input: Any, *, upper: bool = False) -> Any:
     """The lower triangular L with A = L Lᴴ of a positive definite matrix, or Lᴴ if `upper`.
 
     The Hermitian part of A is what counts, so gradients are Hermitian.
@@ -57,15 +57,15 @@ def cholesky(A: Any, *, upper: bool = False) -> Any:
     Tensor([[2., 0.],
             [1., 2.]])
     """
-    lower, _ = bind(Cholesky(), matrix("cholesky", A))
+    lower, _ = bind(Cholesky(), matrix("cholesky", input))
     return adjoint_matrix(lower) if upper else lower
 
 
 @explained
-def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> CholeskyEx:
+def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) -> CholeskyEx:
     """`cholesky` that does not raise: `info` is the order of the minor that fails, or 0."""
     op = Cholesky(checked=bool(check_errors))
-    lower, info = bind(op, matrix("cholesky_ex", A))
+    lower, info = bind(op, matrix("cholesky_ex", input))
     return CholeskyEx(adjoint_matrix(lower) if upper else lower, info)
 
 

@@ -27,7 +27,7 @@ def typed(x: Any, dtype: Any) -> Any:
 
 @explained
 def vector_norm(
-    x: Any,
+    input: Any,
     ord: Any = 2,
     dim: Any = None,
     keepdim: bool = False,
@@ -36,13 +36,13 @@ def vector_norm(
     axis: Any = None,
     keepdims: Any = None,
 ) -> Any:
-    """The norm `sum(|x|**ord) ** (1/ord)` of the elements over `dim`, all of them by default.
+    """The norm `sum(|input|**ord) ** (1/ord)` of the elements over `dim`, all of them by default.
 
     >>> import lucid
     >>> lucid.linalg.vector_norm(lucid.tensor([[3.0, 4.0], [0.0, 0.0]]), dim=1)
     Tensor([5., 0.])
     """
-    x = typed(x, dtype)
+    x = typed(input, dtype)
     axes = reduced_axes("vector_norm", x.ndim, dim, axis)
     y = p_norm(x, order_of("vector_norm", ord), axes)
     keep = keepdim if keepdims is None else keepdims
@@ -51,7 +51,7 @@ def vector_norm(
 
 @explained
 def matrix_norm(
-    A: Any,
+    input: Any,
     ord: Any = "fro",
     dim: Any = (-2, -1),
     keepdim: bool = False,
@@ -66,7 +66,7 @@ def matrix_norm(
     >>> lucid.linalg.matrix_norm(lucid.tensor([[1.0, -2.0], [3.0, 4.0]]), ord=1)
     Tensor(6.)
     """
-    A = typed(A, dtype)
+    A = typed(input, dtype)
     rows, columns = two_axes(A, dim if axis is None else axis)
     keep = keepdim if keepdims is None else keepdims
     if isinstance(ord, bool) or ord not in ORDERS:
@@ -101,7 +101,7 @@ def two_axes(A: Any, dim: Any) -> tuple[int, int]:
 
 @explained
 def norm(
-    A: Any,
+    input: Any,
     ord: Any = None,
     dim: Any = None,
     keepdim: bool = False,
@@ -111,7 +111,7 @@ def norm(
     keepdims: Any = None,
 ) -> Any:
     """The 2-norm of all elements, or a vector's or a matrix's norm, as `ord` and `dim` say."""
-    A = typed(A, dtype)
+    A = typed(input, dtype)
     dim = either("norm", ("dim", dim), ("axis", axis))
     keep = keepdim if keepdims is None else keepdims
     given = (dim,) if isinstance(dim, int) else dim
@@ -125,11 +125,11 @@ def norm(
 
 
 @explained
-def cond(A: Any, p: Any = None) -> Any:
+def cond(input: Any, p: Any = None) -> Any:
     """The condition number: the largest singular value by the smallest, or ‖A‖ ‖A⁻¹‖ for p."""
     if p is None or p in (2, -2):
-        values = svdvals(matrix("cond", A, square=False))
+        values = svdvals(matrix("cond", input, square=False))
         high, low = amax(values, dim=-1), amin(values, dim=-1)
         return low / high if p == -2 else high / low
-    A = matrix("cond", A)
+    A = matrix("cond", input)
     return matrix_norm(A, p) * matrix_norm(inv(A), p)

@@ -91,9 +91,9 @@ def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> LUFactor | LUFact
 
 
 @explained
-def lu_solve(b: Any, LU_data: Any, LU_pivots: Any) -> Any:
-    """The X with A X = b, from what `lu` gives for A."""
-    return solve_by_lu(LU_data, LU_pivots, b)
+def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:
+    """The X with A X = `input`, from what `lu` gives for A."""
+    return solve_by_lu(LU_data, LU_pivots, input)
 
 
 @explained
@@ -127,10 +127,10 @@ def lu_unpack(
 
 @explained
 def triangular_solve(
-    b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+    input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> TriangularSolution:
-    """The X with A X = b (Aᵀ X = b if `transpose`) for a triangular A, and A itself."""
-    A, b = matrices("triangular_solve", A, b)
+    """The X with A X = b = `input` (Aᵀ X = b if `transpose`) for a triangular A, and A itself."""
+    A, b = matrices("triangular_solve", A, input)
     used, above = (transposed(A), not upper) if transpose else (A, bool(upper))
     return TriangularSolution(triangular("triangular_solve", used, b, above, unitriangular), A)
 

@@ -26,7 +26,7 @@ from lucid.ops.promote import as_tensor, promote
 
 
 @explained
-def matrix_power(A: Any, n: int) -> Any:
+def matrix_power(input: Any, n: int) -> Any:
     """The product of n times A; of its inverse where n is negative.
 
     >>> import lucid
@@ -34,7 +34,7 @@ def matrix_power(A: Any, n: int) -> Any:
     Tensor([[1., 3.],
             [0., 1.]])
     """
-    A, n = as_tensor(A), operator.index(n)
+    A, n = as_tensor(input), operator.index(n)
     if A.dtype.kind in "fc":
         checked("matrix_power", A)
     elif A.ndim < 2 or A.shape[-1] != A.shape[-2]:
@@ -51,7 +51,7 @@ def matrix_power(A: Any, n: int) -> Any:
 
 
 @explained
-def matrix_exp(A: Any) -> Any:
+def matrix_exp(input: Any) -> Any:
     """The exponential of a square matrix, the sum of all Aᵏ/k!.
 
     >>> import lucid
@@ -59,7 +59,7 @@ def matrix_exp(A: Any) -> Any:
     Tensor([[1., 0.],
             [0., 1.]])
     """
-    return bind(MatrixExp(), matrix("matrix_exp", A))
+    return bind(MatrixExp(), matrix("matrix_exp", input))
 
 
 @explained
@@ -125,14 +125,14 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
 
 @explained
 @also(dim="axis")
-def cross(x: Any, y: Any, *, dim: int = -1) -> Any:
+def cross(input: Any, other: Any, *, dim: int = -1) -> Any:
     """The cross product of vectors of three numbers along `dim`; the other axes broadcast.
 
     >>> import lucid
     >>> lucid.linalg.cross(lucid.tensor([1.0, 0.0, 0.0]), lucid.tensor([0.0, 1.0, 0.0]))
     Tensor([0., 0., 1.])
     """
-    x, y = as_tensor(x), as_tensor(y)
+    x, y = as_tensor(input), as_tensor(other)
     if x.ndim != y.ndim:
         raise ShapeError(f"cross: {x.shape} and {y.shape}: the numbers of axes differ{at_line()}")
     return adding_products.cross(x, y, dim)

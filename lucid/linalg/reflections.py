@@ -25,14 +25,15 @@ from lucid.ops.promote import as_tensor, promote
 from lucid.ops.ties import column, row
 
 
-def vectors(name: str, A: Any, tau: Any) -> tuple[Any, Any]:
-    """The columns vᵢ and the numbers τᵢ of one dtype, after their checks."""
+def vectors(name: str, A: Any, tau: Any, wide: bool = False) -> tuple[Any, Any]:
+    """The columns vᵢ and the numbers τᵢ of one dtype; further columns only where `wide`."""
     A, tau = promote(matrix(name, A, square=False), as_tensor(tau), floating=True)
     m, n = A.shape[-2:]
     k = tau.shape[-1] if tau.ndim else -1
-    if tau.shape[:-1] != A.shape[:-2] or not 0 <= k <= n <= m:
+    if tau.shape[:-1] != A.shape[:-2] or not 0 <= k <= n or (k if wide else n) > m:
         facts = f"a matrix of {A.shape} with tau of {tau.shape}; (..., m, n) goes with (..., k)"
-        raise ShapeError(f"{name}: {facts} for k ≤ n ≤ m{at_line()}")
+        sizes = "k ≤ min(m, n)" if wide else "k ≤ n ≤ m"
+        raise ShapeError(f"{name}: {facts} for {sizes}{at_line()}")
     return tril(A[..., :k], -1) + constant(np.eye(m, k), A), tau
 
 
@@ -49,7 +50,7 @@ def reflected(v: Any, tau: Any, x: Any, adjoint: bool = False) -> Any:
 
 
 @explained
-def householder_product(A: Any, tau: Any) -> Any:
+def householder_product(input: Any, tau: Any) -> Any:
     """The first n columns of H₁ ⋯ H_k, from the m × n matrix and the k numbers that hold them.
 
     >>> import lucid
@@ -57,8 +58,8 @@ def householder_product(A: Any, tau: Any) -> Any:
     Tensor([[ 0.],
             [-1.]])
     """
-    v, tau = vectors("householder_product", A, tau)
-    m, n = as_tensor(A).shape[-2:]
+    v, tau = vectors("householder_product", input, tau)
+    m, n = as_tensor(input).shape[-2:]
     return reflected(v, tau, constant(np.eye(m, n), v))
 
 
@@ -66,10 +67,13 @@ orgqr = householder_product
 
 
 @explained
-def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False) -> Any:
-    """Q `other` for the whole Q = H₁ ⋯ H_k: Qᴴ if `transpose`, `other` Q if not `left`."""
-    v, tau = vectors("ormqr", input, tau)
-    v, other = promote(v, matrix("ormqr", other, square=False))
+def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bool = False) -> Any:
+    """Q `input3` for the whole Q = H₁ ⋯ H_k: Qᴴ if `transpose`, `input3` Q if not `left`.
+
+    `input` and `input2` are the vectors and their factors, as `geqrf` gives them.
+    """
+    v, tau = vectors("ormqr", input, input2, wide=True)
+    v, other = promote(v, matrix("ormqr", input3, square=False))
     x = other if left else adjoint_matrix(other)
     if x.shape[-2] != v.shape[-2]:
         side = "rows" if left else "columns"

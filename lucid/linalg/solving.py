@@ -126,13 +126,13 @@ def inverted(name: str, A: Any, check: bool) -> tuple[Any, Any]:
 
 @explained
 def solve_triangular(
-    A: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
+    input: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Any:
     """The X with A X = B (or X A = B) for a triangular matrix, of which one triangle is read.
 
     A zero on the diagonal gives inf or nan.
     """
-    A, B = matrices("solve_triangular", A, B)
+    A, B = matrices("solve_triangular", input, B)
     b = B if left else transposed_of("solve_triangular", B)
     a = A if left else transposed(A)
     x = triangular("solve_triangular", a, b, bool(upper) == bool(left), bool(unitriangular))
@@ -149,9 +149,9 @@ def triangular(
 
 
 @explained
-def cholesky_solve(B: Any, L: Any, upper: bool = False) -> Any:
-    """The X with A X = B, from the factor L (or Lᴴ if `upper`) that `cholesky` gives for A."""
-    L, B = matrices("cholesky_solve", L, B)
+def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
+    """The X with A X = `input`, from `input2`: the L (Lᴴ if `upper`) that `cholesky` gives for A."""
+    L, B = matrices("cholesky_solve", input2, input)
     half_way = triangular("cholesky_solve", L, B, bool(upper), adjoint=bool(upper))
     return triangular("cholesky_solve", L, half_way, bool(upper), adjoint=not upper)
 
@@ -188,7 +188,7 @@ DRIVERS = (None, "gels", "gelsy", "gelsd", "gelss")
 
 
 @explained
-def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: Any = None) -> Lstsq:
+def lstsq(input: Any, b: Any, rcond: Any = None, *, driver: Any = None) -> Lstsq:
     """The X of least norm that minimises ‖A X - B‖, with residuals, rank and singular values.
 
     It goes by the pseudo-inverse; the driver says, as in PyTorch, which results are given, the
@@ -198,7 +198,7 @@ def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: Any = None) -> Lstsq:
     if driver not in DRIVERS:
         names = ", ".join(map(repr, DRIVERS[1:]))
         raise ArgumentError(f"lstsq: driver={driver!r}; it is one of {names}{at_line()}")
-    A, B = promote(as_tensor(A), as_tensor(B), floating=True)
+    A, B = promote(as_tensor(input), as_tensor(b), floating=True)
     A = matrix("lstsq", A, square=False)
     vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
     b = B.reshape(*B.shape, 1) if vector else B
@@ -223,11 +223,11 @@ def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: Any = None) -> Lstsq:
 
 
 @explained
-def tensorinv(A: Any, ind: int = 2) -> Any:
-    """The inverse of `tensordot(A, ., ind)`: the first `ind` axes count as rows, the others as
+def tensorinv(input: Any, ind: int = 2) -> Any:
+    """The inverse of `tensordot(input, ., ind)`: the first `ind` axes count as rows, the others as
     columns.
     """
-    A = as_tensor(A)
+    A = as_tensor(input)
     ind = int(ind)
     if not 0 < ind < A.ndim or math.prod(A.shape[:ind]) != math.prod(A.shape[ind:]):
         raise ShapeError(
@@ -238,9 +238,9 @@ def tensorinv(A: Any, ind: int = 2) -> Any:
 
 
 @explained
-def tensorsolve(A: Any, B: Any, dims: Any = None) -> Any:
-    """The X with `tensordot(A, X, X.ndim) = B`; the axes `dims` of A are moved to its end first."""
-    A, B = promote(as_tensor(A), as_tensor(B), floating=True)
+def tensorsolve(input: Any, other: Any, dims: Any = None) -> Any:
+    """The X with `tensordot(input, X, X.ndim) = other`, after the axes `dims` moved to the end."""
+    A, B = promote(as_tensor(input), as_tensor(other), floating=True)
     if dims is not None:
         moved = [axis_of("tensorsolve", d, A.ndim) for d in dims]
         A = movedim(A, moved, tuple(range(A.ndim - len(moved), A.ndim)))

@@ -36,7 +36,7 @@ def check_triangle(name: str, UPLO: Any) -> None:
 
 
 @explained
-def eigh(A: Any, UPLO: str = "L") -> Eigenpairs:
+def eigh(input: Any, UPLO: str = "L") -> Eigenpairs:
     """Eigenvalues, ascending, and orthonormal eigenvectors (columns) of a Hermitian matrix.
 
     The Hermitian part of A is what counts, so `UPLO` makes no difference and gradients are
@@ -47,34 +47,34 @@ def eigh(A: Any, UPLO: str = "L") -> Eigenpairs:
     Tensor([1., 2.])
     """
     check_triangle("eigh", UPLO)
-    values, rows = bind(Eigh(), matrix("eigh", A))
+    values, rows = bind(Eigh(), matrix("eigh", input))
     return Eigenpairs(values, adjoint_matrix(rows))
 
 
 @explained
-def eigvalsh(A: Any, UPLO: str = "L") -> Any:
+def eigvalsh(input: Any, UPLO: str = "L") -> Any:
     """The eigenvalues of a Hermitian matrix, ascending.
 
     Equal ones share their cotangents, so functions that treat them alike have their gradient.
     """
     check_triangle("eigvalsh", UPLO)
-    A = matrix("eigvalsh", A)
+    A = matrix("eigvalsh", input)
     return bind(Eigh(), A)[0] if is_tracked(A) else bind(Eigvalsh(), A)
 
 
 @explained
-def eig(A: Any) -> Eigenpairs:
+def eig(input: Any) -> Eigenpairs:
     """Eigenvalues and eigenvectors (columns) of a square matrix, which are complex.
 
     Their derivative exists where the eigenvalues are distinct.
     """
-    return Eigenpairs(*bind(Eig(), matrix("eig", A)))
+    return Eigenpairs(*bind(Eig(), matrix("eig", input)))
 
 
 @explained
-def eigvals(A: Any) -> Any:
+def eigvals(input: Any) -> Any:
     """The eigenvalues of a square matrix, which are complex."""
-    A = matrix("eigvals", A)
+    A = matrix("eigvals", input)
     return bind(Eig(), A)[0] if is_tracked(A) else bind(Eigvals(), A)
 
 
@@ -107,7 +107,7 @@ def svdvals(A: Any, *, driver: Any = None) -> Any:
 
 @explained
 def matrix_rank(
-    A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+    input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Any:
     """How many singular values are greater than max(atol, rtol · the largest).
 
@@ -115,7 +115,7 @@ def matrix_rank(
     >>> lucid.linalg.matrix_rank(lucid.ones(3, 3))
     Tensor(1)
     """
-    A = matrix("matrix_rank", A, square=False).detach()
+    A = matrix("matrix_rank", input, square=False).detach()
     values = eigvalsh(A).abs() if hermitian else svdvals(A)
     if tol is not None:
         atol, rtol = tol, 0.0 if rtol is None else rtol
@@ -124,13 +124,13 @@ def matrix_rank(
 
 @explained
 def pinv(
-    A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+    input: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Any:
     """The pseudo-inverse; singular values up to max(atol, rtol · the largest) count as zero.
 
     Its derivative is that at constant rank, which exists at repeated singular values too.
     """
-    A = matrix("pinv", A, square=bool(hermitian))
+    A = matrix("pinv", input, square=bool(hermitian))
     rtol = rcond if rtol is None else rtol
     if not hermitian:
         parts = svd(A.detach(), full_matrices=False)

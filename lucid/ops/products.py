@@ -95,6 +95,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Any:
     """
     x, other = promote(as_tensor(a), as_tensor(b))
     left, right = summed_axes(x, other, dims if axes is None else axes)
+    x, other = summed_alone(x, left, other, right), summed_alone(other, right, x, left)
     keep_left = [i for i in range(x.ndim) if i not in left]
     keep_right = [i for i in range(other.ndim) if i not in right]
     rows = tuple(x.shape[i] for i in keep_left)
@@ -112,14 +113,21 @@ def summed_axes(x: Any, other: Any, dims: Any) -> tuple[list[int], list[int]]:
         if not 0 <= dims <= min(x.ndim, other.ndim):
             facts = f"{dims} axes of {x.shape} and {other.shape}"
             raise ShapeError(f"tensordot: {facts}{at_line()}")
-        return list(range(x.ndim - dims, x.ndim)), list(range(dims))
-    pair = [d if isinstance(d, (list, tuple)) else (d,) for d in dims]
+        dims = range(x.ndim - dims, x.ndim), range(dims)
+    pair = [d if isinstance(d, (list, tuple, range)) else (d,) for d in dims]
     left = [axis_of("tensordot", d, x.ndim) for d in pair[0]]
     right = [axis_of("tensordot", d, other.ndim) for d in pair[1]]
-    if [x.shape[i] for i in left] != [other.shape[i] for i in right]:
+    sizes = [(x.shape[i], other.shape[j]) for i, j in zip(left, right)]
+    if len(left) != len(right) or any(m != n and 1 not in (m, n) for m, n in sizes):
         facts = f"axes {left} of {x.shape} and {right} of {other.shape} differ in size"
         raise ShapeError(f"tensordot: {facts}{at_line()}")
     return left, right
+
+
+def summed_alone(x: Any, axes: list[int], other: Any, its: list[int]) -> Any:
+    """`x` summed over the axes that meet one of size 1 in the other operand, which repeats it."""
+    alone = [i for i, j in zip(axes, its) if other.shape[j] == 1 != x.shape[i]]
+    return x.sum(dim=tuple(alone), keepdim=True) if alone else x
 
 
 def kron(input: Any, other: Any) -> Any:

@@ -50,6 +50,7 @@ STEPS = {
     "Recurrence": "steps.scanning.ScanStep",
     "Refuse": "steps.factoring.RefuseStep",
     "RepeatedSquare": "steps.squaring.RepeatedSquareStep",
+    "Resample": "steps.resampling.ResampleStep",
     "Rfft": "steps.fourier.FourierStep",
     "Scan": "steps.control.LoopStep",
     "ScatterAdd": "steps.indexing.ScatterAddStep",

@@ -227,7 +227,7 @@ def bags_of(indices: Any, offsets: Any, include_last_offset: Any) -> Matrix | Pa
 
 
 @explained
-def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+def one_hot(input: Any, num_classes: int = -1) -> Any:
     """Vectors of zeros with a 1 at the place that each index names; -1 classes: as many as needed.
 
     >>> import lucid
@@ -235,7 +235,7 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     Tensor([[1, 0, 0],
             [0, 0, 1]])
     """
-    indices = integers("one_hot", tensor, "tensor")
+    indices = integers("one_hot", input, "tensor")
     classes = whole("one_hot", num_classes, "num_classes", -1)
     if classes == -1:
         if not indices.numel():

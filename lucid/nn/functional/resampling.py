@@ -21,6 +21,7 @@ from lucid.ops.indexing import Gather
 from lucid.ops.joining import take_axis
 from lucid.ops.movement import Transpose
 from lucid.ops.promote import as_tensor, cast
+from lucid.ops.resampling import Resample, cubic
 from lucid.ops.rounding import floor
 from lucid.ops.rounding import round as nearest
 from lucid.ops.shaping import movedim
@@ -70,9 +71,7 @@ def interpolate(
     if x.dtype.kind not in "fc" and mode not in ("nearest", "nearest-exact"):
         facts = f"mode {mode!r} for an input of dtype {x.dtype}; cast it to a floating one"
         raise DTypeError(f"interpolate: {facts}{at_line()}")
-    for axis, (m, scale) in enumerate(zip(sizes, scales), 2):
-        x = resampled(x, axis, m, scale, mode, bool(align_corners), bool(antialias))
-    return x
+    return resampled(x, sizes, scales, mode, bool(align_corners), bool(antialias))
 
 
 def sizes_of(old: Sizes, size: Any, scale_factor: Any, recompute: Any) -> tuple[Sizes, list[float]]:
@@ -96,63 +95,20 @@ def sizes_of(old: Sizes, size: Any, scale_factor: Any, recompute: Any) -> tuple[
 
 
 def resampled(
-    x: Any, axis: int, m: int, scale: float, mode: str, corners: bool, antialias: bool
+    x: Any, sizes: Sizes, scales: list[float], mode: str, corners: bool, antialias: bool
 ) -> Any:
-    """One axis at m places."""
-    n = x.shape[axis]
-    i = np.arange(m)
-    if mode.startswith("nearest"):
-        step = np.float32(scale)
-        at = (i + np.float32(0.5)) * step if mode == "nearest-exact" else i * step
-        return take_axis(x, axis, np.minimum(np.floor(at).astype(np.int64), n - 1))
-    if antialias:
-        weights = smoothing(n, m, (n - 1) / max(m - 1, 1) if corners else scale, mode)
-        return movedim(movedim(x, axis, -1) @ wrap(weights.astype(x.dtype)), -1, axis)
-    at = i * ((n - 1) / max(m - 1, 1)) if corners else (i + 0.5) * scale - 0.5
-    if mode != "bicubic":
-        at = np.maximum(at, 0)
-    first = np.floor(at).astype(np.int64)
-    t = at - first
-    around = cubic(t) if mode == "bicubic" else [1 - t, t]
-    start = -1 if mode == "bicubic" else 0
-    total = None
-    for shift, weight in enumerate(around, start):
-        shape = [-1 if a == axis else 1 for a in range(x.ndim)]
-        w = wrap(weight.astype(x.dtype).reshape(shape))
-        term = take_axis(x, axis, (first + shift).clip(0, n - 1)) * w
-        total = term if total is None else total + term
-    return total
+    """Each axis in turn: those that shrink from the first, those that grow from the last.
 
-
-def cubic(t: Any, a: float = -0.75) -> list[Any]:
-    """Keys' weights of the four elements around a place, which lies t beyond the second."""
-
-    def near(s: Any) -> Any:
-        return ((a + 2) * s - (a + 3)) * s * s + 1
-
-    def far(s: Any) -> Any:
-        return ((a * s - 5 * a) * s + 8 * a) * s - 4 * a
-
-    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
-
-
-def smoothing(n: int, m: int, scale: float, mode: str) -> np.ndarray:
-    """Weights (n, m) of a filter that is stretched where the image shrinks, as in Pillow."""
-    reach = (2.0 if mode == "bicubic" else 1.0) * max(scale, 1.0)
-    centre = scale * (np.arange(m) + 0.5)
-    first = np.maximum(np.floor(centre - reach + 0.5), 0)
-    last = np.minimum(np.floor(centre + reach + 0.5), n)
-    k = np.arange(n)[:, None]
-    t = np.abs((k - centre + 0.5) / max(scale, 1.0))
-    if mode == "bicubic":
-        a = -0.5
-        near = ((a + 2) * t - (a + 3)) * t * t + 1
-        far = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
-        weights = np.where(t < 1, near, np.where(t < 2, far, 0.0))
-    else:
-        weights = np.maximum(1 - t, 0)
-    weights = np.where((k >= first) & (k < last), weights, 0.0)
-    return weights / weights.sum(0)
+    Reading along the last axis takes longest, so it is done where there are fewest elements.
+    """
+    kind = "linear" if mode in LINEAR else "cubic" if mode == "bicubic" else mode
+    known = list(zip(range(2, x.ndim), sizes, scales))
+    growing = [each for each in known if each[1] > x.shape[each[0]]]
+    for axis, m, scale in [each for each in known if each not in growing] + growing[::-1]:
+        op = Resample(axis, x.shape[axis], m, kind, scale, corners, antialias)
+        floating = x.dtype.kind in "fc"
+        x = bind(op, x) if floating else take_axis(x, axis, op.table.places)
+    return x
 
 
 @explained
