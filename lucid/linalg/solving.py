@@ -150,7 +150,7 @@ def triangular(
 
 @explained
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
-    """The X with A X = `input`, from `input2`: the L (Lᴴ if `upper`) that `cholesky` gives for A."""
+    """The X with A X = `input` for `input2`, the L (Lᴴ if `upper`) that `cholesky` gives of A."""
     L, B = matrices("cholesky_solve", input2, input)
     half_way = triangular("cholesky_solve", L, B, bool(upper), adjoint=bool(upper))
     return triangular("cholesky_solve", L, half_way, bool(upper), adjoint=not upper)
