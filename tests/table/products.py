@@ -73,6 +73,11 @@ def cross(x, other, dim=None):
 
 
 def tensordot(x, other, dims=2):
+    left, right = (range(-dims, 0), range(dims)) if isinstance(dims, int) else dims
+    for i, j in zip(left, right):
+        size = max(x.shape[i], other.shape[j])
+        x = x if x.shape[i] == size else np.repeat(x, size, i)
+        other = other if other.shape[j] == size else np.repeat(other, size, j)
     return np.tensordot(x, other, dims)
 
 
@@ -167,9 +172,14 @@ ROWS = [
             call(real(2), real(3), dims=0),
             call(real(2, 3, 4), real(4, 3, 5), dims=([1, 2], [1, 0])),
             call(complex_(2, 2), complex_(2, 2), 1),
+            call(real(1, 2, 3), real(2, 4, 5), ([0, 1], [1, 0])),
+            call(real(2, 3), real(1, 2), 1),
+            call(real(2, 4, 1), real(3, 1), ([2, 1], [0, 1])),
         ],
         [
             bad(ShapeError, "differ in size", real(2, 3), real(2, 3), ([1], [0])),
+            bad(ShapeError, "differ in size", real(2, 3), real(2, 3), ([1], [1, 0])),
+            bad(ShapeError, "differ in size", real(2, 3), real(2, 3), 1),
             bad(ShapeError, "3 axes", real(2, 3), real(2, 3), 3),
         ],
     ),

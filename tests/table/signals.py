@@ -58,10 +58,11 @@ def signal(
     hop = n_fft // 4 if hop_length is None else hop_length
     window = whole_window(n_fft, win_length, window)
     norm = "ortho" if normalized else None
-    half = x.shape[-2] != n_fft if onesided is None else onesided
     turned = x.swapaxes(-1, -2)
-    frames = np.fft.irfft(turned, n_fft, norm=norm) if half else np.fft.ifft(turned, norm=norm)
-    frames = frames if return_complex else frames.real
+    if return_complex:
+        frames = np.fft.ifft(turned, norm=norm)
+    else:
+        frames = np.fft.irfft(turned[..., : n_fft // 2 + 1], n_fft, norm=norm)
     total = (x.shape[-1] - 1) * hop + n_fft
     y = np.zeros((*x.shape[:-2], total), frames.dtype)
     weight = np.zeros(total)
@@ -92,6 +93,10 @@ ROWS = [
             call(real(12), 5, 2, pad_mode="constant", onesided=False, **PAIRS),
             call(real(12), 4, 3, pad_mode="replicate", return_complex=False),
             call(complex_(12), 4, 2, center=False, return_complex=True),
+            call(complex_(12), 4, 2, center=False, return_complex=False),
+            call(complex_(12), 4, 2).but(
+                expected=lambda x, *sizes: spectra(x, *sizes, return_complex=True)
+            ),
         ],
         refused=[
             bad(ShapeError, "1 axis", real(2, 3, 4), 2),
@@ -99,8 +104,9 @@ ROWS = [
             bad(ArgumentError, "hop_length=0", real(9), 4, 0),
             bad(ArgumentError, "win_length=5", real(9), 4, 1, 5),
             bad(ShapeError, "a window of shape (3,)", real(9), 4, window=real(3)),
-            bad(ShapeError, "do not fit", real(3), 4, center=False),
+            bad(ShapeError, "do not fit", real(3), 4, center=False, **PAIRS),
             bad(ArgumentError, "onesided", complex_(9), 4, onesided=True),
+            bad(ArgumentError, "return_complex", real(9), 4),
         ],
     ),
     Row(
@@ -111,6 +117,8 @@ ROWS = [
             call(complex_(2, 5, 4), 8, 3, 6, window(6)),
             call(complex_(4, 6), 6, 2, window=window(6), center=False, normalized=True),
             call(complex_(5, 3), 5, 2, onesided=False, return_complex=True),
+            call(complex_(5, 3), 5, 2, onesided=False),
+            call(complex_(2, 8, 4), 8),
             call(complex_(3, 4), 4, 2, length=5),
             call(complex_(3, 4), 4, 2, length=12),
         ],
