@@ -22,7 +22,7 @@ from lucid.compiler.donation import give_up, invalidate, overlap
 from lucid.compiler.path import Path
 from lucid.compiler.short_way import BROKEN, is_tracked
 from lucid.compiler.surroundings import are_equal, surroundings
-from lucid.errors import ArgumentError, LucidError
+from lucid.errors import ArgumentError, DTypeError, LucidError
 from lucid.ir.binding import bind, bind_known
 from lucid.ir.graph import Graph
 from lucid.ir.interpret import Program
@@ -97,6 +97,13 @@ class Jitted:
                    (self.static, self.donated)]  # fmt: skip
         return Jitted(method, *shifted)
 
+    def operand(self, x: Any) -> Any:
+        try:
+            return as_tensor(x)
+        except DTypeError:
+            facts = f"jit of {self.name}: an argument {x!r:.40} is no array"
+            raise ArgumentError(f"{facts}; name its place in static_argnums{at_line()}") from None
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         last = self.last
         if last is not None and not kwargs and local.grad is last.grad and local.recorder is None:
@@ -104,7 +111,7 @@ class Jitted:
             if found is not None and found is not BROKEN:
                 return found[0]
         leaves, tree = flatten((self.dynamic(args), kwargs))
-        tensors = [x if isinstance(x, Traced) else as_tensor(x) for x in leaves]
+        tensors = [x if isinstance(x, Traced) else self.operand(x) for x in leaves]
         if self.given_up or local.recorder is not None or any(x.value is None for x in tensors):
             return self.function(*args, **kwargs)
         key = self.key(args, tree, tensors)
@@ -282,7 +289,7 @@ class Jitted:
     def path_for(self, args: Any, kwargs: Any) -> Path:
         """The path that a call with these arguments takes; recorded now where there is none."""
         leaves, tree = flatten((self.dynamic(args), kwargs))
-        tensors = [as_tensor(x) for x in leaves]
+        tensors = [self.operand(x) for x in leaves]
         key = self.key(args, tree, tensors)
         values = [x.value for x in tensors]
         for path in self.paths.get(key, ()):
