@@ -74,7 +74,8 @@ def test_links_on_the_page_lead_somewhere(page):
 def test_every_decision_stands_in_the_table_of_contents():
     text = (ROOT / "docs" / "decisions.md").read_text()
     listed = set(re.findall(r"\(#([^)]+)\)", text.partition("\n## ")[0]))
-    assert listed == anchors(text) - {"decisions-and-their-measurements"}
+    there = anchors(text) - {"decisions-and-their-measurements"}
+    assert listed == there, "put a decision under its theme as ###, and into the list at the top"
 
 
 def test_wrong_output_on_a_page_is_found():
