@@ -3,8 +3,8 @@
     python examples/gpt.py [--eager] [--quick] [--out FOLDER]
 
 Reaches 1.518 nats a letter on the last tenth of the book after 1,500 steps, eager and jitted alike
-(both then write the same text): 8 minutes jitted, 19 eager, on two busy
-cores with OPENBLAS_NUM_THREADS=1.
+(both then write the same text): 3 minutes, jitted or eager, on two busy cores with
+OPENBLAS_NUM_THREADS=1.
 """
 
 from __future__ import annotations
