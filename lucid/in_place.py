@@ -77,6 +77,7 @@ def in_place(
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"`{function.__name__}` in place: the result is stored in this tensor."
+    method.__wrapped__ = function  # type: ignore[attr-defined]  # the signature is its
     return method
 
 
@@ -209,9 +210,9 @@ def _set_at_once(x: Any, index: Any, value: Any) -> bool:
     return True
 
 
-def copy_(x: Any, source: Any) -> Any:
-    """Overwrite `x` with the values of `source`, which is cast and broadcast."""
-    return assign(x, bind(COPY, as_tensor(source, x.dtype)), "copy_")
+def copy_(x: Any, other: Any, non_blocking: bool = False) -> Any:
+    """Overwrite `x` with the values of `other`, which is cast and broadcast."""
+    return assign(x, bind(COPY, as_tensor(other, x.dtype)), "copy_")
 
 
 def fill_(x: Any, value: Any) -> Any:

@@ -201,7 +201,8 @@ class Arrangement(Traced):
     view_as = reshape_as = shaping.view_as
     permute = movement.permute
     transpose = shaping.transpose
-    swapaxes = swapdims = shaping.swapaxes
+    swapaxes = shaping.swapaxes
+    swapdims = shaping.swapdims
     movedim = moveaxis = shaping.movedim
     t = shaping.t
     squeeze = shaping.squeeze

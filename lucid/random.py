@@ -279,11 +279,19 @@ def randn(
 
 @placed
 @explained
-def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None) -> Any:
+def normal(
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Any = None,
+    dtype: Any = None,
+    requires_grad: bool = False,
+) -> Any:
     """Numbers from normal distributions; the shape is `size`, or that of `mean` and `std`."""
     if size is None:
         size = np.broadcast_shapes(getattr(mean, "shape", ()), getattr(std, "shape", ()))
-    return randn(*size, generator=generator) * std + mean
+    return _finish(randn(*size, generator=generator, dtype=dtype) * std + mean, requires_grad)
 
 
 @placed
@@ -294,7 +302,7 @@ def randint(
     size: Any = None,
     *,
     generator: Any = None,
-    dtype: Any = "int64",
+    dtype: Any = None,
     requires_grad: bool = False,
 ) -> Any:
     """Integers uniform in [low, high): `randint(high, size)` or `randint(low, high, size)`."""
@@ -302,15 +310,17 @@ def randint(
         if not isinstance(high, (tuple, list)):
             raise ShapeError(f"randint: give a size, as in randint(0, 10, (3,)){at_line()}")
         low, high, size = 0, low, high
-    x = pure.randint(next_key(generator), tuple(size), low, high, dtype_of(dtype))
+    x = pure.randint(next_key(generator), tuple(size), low, high, dtype_of(dtype or "int64"))
     return _finish(x, requires_grad)
 
 
 @placed
 @explained
-def randperm(n: int, *, generator: Any = None, dtype: Any = "int64") -> Any:
+def randperm(
+    n: int, *, generator: Any = None, dtype: Any = None, requires_grad: bool = False
+) -> Any:
     """The numbers 0 to n-1 in random order."""
-    return cast(permutation(next_key(generator), n), dtype)
+    return _finish(cast(permutation(next_key(generator), n), dtype or "int64"), requires_grad)
 
 
 @explained
@@ -345,11 +355,18 @@ def randn_like(
 @placed
 @explained
 def randint_like(
-    input: Any, low: int, high: Any = None, *, generator: Any = None, dtype: Any = None
+    input: Any,
+    low: int,
+    high: Any = None,
+    *,
+    generator: Any = None,
+    dtype: Any = None,
+    requires_grad: bool = False,
 ) -> Any:
     """Integers uniform in [low, high), or [0, low), in the shape and dtype of `input`."""
     low, high = (0, low) if high is None else (low, high)
-    return randint(low, high, input.shape, generator=generator, dtype=dtype or input.dtype)
+    drawn = randint(low, high, input.shape, generator=generator, dtype=dtype or input.dtype)
+    return _finish(drawn, requires_grad)
 
 
 @explained

@@ -87,6 +87,7 @@ class Reshaping(Traced):
     squeeze_ = in_place(shaping.squeeze)
     unsqueeze_ = in_place(shaping.unsqueeze)
     transpose_ = in_place(shaping.transpose)
-    swapaxes_ = swapdims_ = in_place(shaping.swapaxes)
+    swapaxes_ = in_place(shaping.swapaxes)
+    swapdims_ = in_place(shaping.swapdims)
     t_ = in_place(shaping.t)
     detach_ = detach_

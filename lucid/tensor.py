@@ -214,8 +214,11 @@ class Tensor(Methods, Operators):
             local.recorder.looked(self, what, caller())
         return self.value
 
-    def numpy(self) -> np.ndarray:
-        """The value as an ndarray without a copy; read-only while a graph may still need it."""
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The value as an ndarray without a copy; read-only while a graph may still need it.
+
+        `force` asks of PyTorch's tensors what is always done here.
+        """
         value = self.array("numpy()")
         if self.node is not None and self.node.flags:
             value = value.view()
@@ -329,7 +332,7 @@ class Tensor(Methods, Operators):
     def backward(
         self,
         gradient: Any = None,
-        retain_graph: bool = False,
+        retain_graph: bool | None = None,
         create_graph: bool = False,
         inputs: Any = None,
         *,
@@ -443,9 +446,15 @@ class Tensor(Methods, Operators):
 
     @placed
     def to(
-        self, *args: Any, dtype: Any = None, non_blocking: bool = False, copy: bool = False
+        self,
+        *args: Any,
+        dtype: Any = None,
+        other: Any = None,
+        non_blocking: bool = False,
+        copy: bool = False,
     ) -> Tensor:
         """This tensor with another dtype (or that of another tensor)."""
+        args = args if other is None else (*args, other)
         flags = [arg for arg in args if isinstance(arg, bool)]  # non_blocking, copy
         copy = copy or (len(flags) > 1 and flags[1])
         for arg in args:

@@ -23,7 +23,7 @@ ALIASES = [
     ("asin", "arcsin"), ("acos", "arccos"), ("atan", "arctan"), ("atan2", "arctan2"),
     ("asinh", "arcsinh"), ("acosh", "arccosh"), ("atanh", "arctanh"), ("clamp", "clip"),
     ("cat", "concat"), ("eq", "eq"), ("ne", "not_equal"), ("lt", "less"), ("le", "less_equal"),
-    ("gt", "greater"), ("ge", "greater_equal"), ("movedim", "moveaxis"), ("swapaxes", "swapdims"),
+    ("gt", "greater"), ("ge", "greater_equal"), ("movedim", "moveaxis"),
     ("conj", "conjugate"), ("bitwise_not", "invert"), ("sigmoid", "expit"), ("vstack", "row_stack"),
     ("trunc", "fix"), ("lgamma", "gammaln"), ("digamma", "psi"), ("equal", "array_equal"),
 ]  # fmt: skip

@@ -29,7 +29,7 @@ UNHELD = 2  # references to a Node that nothing but the function that frees it h
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
-    retain_graph: bool = False,
+    retain_graph: bool | None = None,
     create_graph: bool = False,
     inputs: Any = None,
     *,
@@ -69,7 +69,7 @@ def backward(
         for row in cut.rows:
             cell_of(cut.slots[row[2]]).retain = True
     starts = leaf_nodes(cut)
-    grads = run(cut, seeds, create_graph, retain_graph or create_graph, keep=True)
+    grads = run(cut, seeds, create_graph, bool(retain_graph) or create_graph, keep=True)
     given: set[int] = {id(seed.value) for seed in seeds}
     plain = not create_graph and not is_recording()
     for node, g in zip(starts, grads):

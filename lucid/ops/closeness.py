@@ -56,7 +56,7 @@ def equal(input: Any, other: Any, equal_nan: bool = False) -> bool:
 
 
 @explained
-def nan_to_num(input: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     """Numbers in place of nan and infinities: by default 0, and the largest of either sign.
 
     Their gradient is zero, that of all other elements passes through.
@@ -75,7 +75,7 @@ def nan_to_num(input: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = Non
     if x.dtype.kind != "f":
         return x
     limits = np.finfo(x.dtype)
-    x = where(x != x, nan, x)
+    x = where(x != x, 0.0 if nan is None else nan, x)
     x = where(x == np.inf, float(limits.max) if posinf is None else posinf, x)
     return where(x == -np.inf, float(limits.min) if neginf is None else neginf, x)
 

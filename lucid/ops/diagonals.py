@@ -128,19 +128,15 @@ def triangle(name: str, x: Any, diagonal: int, lower: bool) -> Any:
 
 @placed
 @explained
-def tril_indices(
-    row: int, col: int | None = None, offset: int = 0, *, dtype: Any = "int64"
-) -> Any:
+def tril_indices(row: int, col: int | None = None, offset: int = 0, *, dtype: Any = None) -> Any:
     """Row and column indices of the lower triangle of a matrix, as a tensor of two rows."""
     found = np.tril_indices(row, offset, row if col is None else col)
-    return wrap(np.stack(found).astype(wanted_dtype(dtype)))
+    return wrap(np.stack(found).astype(wanted_dtype(dtype or "int64")))
 
 
 @placed
 @explained
-def triu_indices(
-    row: int, col: int | None = None, offset: int = 0, *, dtype: Any = "int64"
-) -> Any:
+def triu_indices(row: int, col: int | None = None, offset: int = 0, *, dtype: Any = None) -> Any:
     """Row and column indices of the upper triangle of a matrix, as a tensor of two rows."""
     found = np.triu_indices(row, offset, row if col is None else col)
-    return wrap(np.stack(found).astype(wanted_dtype(dtype)))
+    return wrap(np.stack(found).astype(wanted_dtype(dtype or "int64")))

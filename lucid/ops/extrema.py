@@ -13,7 +13,7 @@ from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced
 from lucid.ir.types import Type
-from lucid.ops.axes import axis_of, without
+from lucid.ops.axes import axis_of, either, without
 from lucid.ops.kinds import SCALE, Constant
 from lucid.ops.promote import as_tensor, cast
 from lucid.ops.reduction import Sum, after_examples, checked, kept, reduce, spread
@@ -99,7 +99,13 @@ class MinMax(NamedTuple):
 
 
 def max(
-    input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
+    input: Any,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    other: Any = None,
+    axis: Any = None,
+    keepdims: Any = None,
 ) -> Any:
     """The largest elements, in the spelling of PyTorch or NumPy.
 
@@ -107,17 +113,17 @@ def max(
     - `max(input, dim=1)` gives `(values, indices)` along one axis; of a tie, the first is chosen
       and it alone gets the gradient.
     - `max(input, axis=1)`, with one axis or several, gives values; a tie shares the gradient.
-    - `max(input, y)` for a tensor `y` is `maximum(input, y)`.
+    - `max(input, other)` for a tensor `other` is `maximum(input, other)`.
 
     >>> import lucid
     >>> values, indices = lucid.max(lucid.tensor([[1.0, 3.0], [4.0, 2.0]]), dim=1)
     >>> indices
     Tensor([1, 0])
     """
-    if isinstance(dim, (Traced, np.ndarray)):
+    if other is not None or isinstance(dim, (Traced, np.ndarray)):
         from lucid.ops.conditional import maximum
 
-        return maximum(input, dim)
+        return maximum(input, either("max", ("dim", dim), ("other", other)))
     if dim is None:
         return amax(input, None, keepdim, axis=axis, keepdims=keepdims)
     return along(
@@ -126,7 +132,13 @@ def max(
 
 
 def min(
-    input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
+    input: Any,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    other: Any = None,
+    axis: Any = None,
+    keepdims: Any = None,
 ) -> Any:
     """The smallest elements, in the spelling of PyTorch or NumPy.
 
@@ -134,16 +146,16 @@ def min(
     - `min(input, dim=1)` gives `(values, indices)` along one axis; of a tie, the first is chosen
       and it alone gets the gradient.
     - `min(input, axis=1)`, with one axis or several, gives values; a tie shares the gradient.
-    - `min(input, y)` for a tensor `y` is `minimum(input, y)`.
+    - `min(input, other)` for a tensor `other` is `minimum(input, other)`.
 
     >>> import lucid
     >>> lucid.min(lucid.tensor([[1.0, 3.0], [4.0, 2.0]]), axis=1)
     Tensor([1., 2.])
     """
-    if isinstance(dim, (Traced, np.ndarray)):
+    if other is not None or isinstance(dim, (Traced, np.ndarray)):
         from lucid.ops.conditional import minimum
 
-        return minimum(input, dim)
+        return minimum(input, either("min", ("dim", dim), ("other", other)))
     if dim is None:
         return amin(input, None, keepdim, axis=axis, keepdims=keepdims)
     return along(

@@ -304,8 +304,8 @@ def pad_constant(x: Any, low: tuple[int, ...], high: tuple[int, ...], value: Any
     return x
 
 
-def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Any, ...]:
-    """The coordinates of the grid that vectors span, one tensor for each of them."""
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
+    """The coordinates of the grid that vectors span, one tensor for each of them: "ij" or "xy"."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
     xs = [ravel(x) for x in tensors]
@@ -314,7 +314,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Any, ...]:
         broadcast_to(x.reshape([-1 if j == i else 1 for j in range(len(xs))]), shape)
         for i, x in enumerate(xs)
     ]
-    if indexing == "ij" or len(xs) < 2:
+    if indexing in (None, "ij") or len(xs) < 2:
         return tuple(grids)
     if indexing != "xy":
         raise ShapeError(f"meshgrid: indexing is 'ij' or 'xy', not {indexing!r}{at_line()}")

@@ -360,10 +360,10 @@ def permute(input: Any, *order: Any, dims: Any = None) -> Any:
     return bind(Transpose(order), x)
 
 
-def broadcast_to(input: Any, size: Any) -> Any:
+def broadcast_to(input: Any, size: Any, *sizes: Any) -> Any:
     """`input` repeated to a larger shape by NumPy's rules, without copying."""
     x = as_tensor(input)
-    shape = shape_of("broadcast_to", (size,))
+    shape = shape_of("broadcast_to", (size, *sizes))
     extra = len(shape) - x.ndim
     if extra < 0:
         raise ShapeError(f"broadcast_to: {x.shape} has more axes than {shape}{at_line()}")

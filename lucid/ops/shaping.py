@@ -61,7 +61,10 @@ def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
     return swap("swapaxes", as_tensor(input), axis0, axis1)
 
 
-swapdims = swapaxes
+@explained
+def swapdims(input: Any, dim0: int, dim1: int) -> Any:
+    """`input` with two axes swapped."""
+    return swap("swapdims", as_tensor(input), dim0, dim1)
 
 
 def T(x: Any) -> Any:
@@ -115,9 +118,10 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
 moveaxis = movedim
 
 
-def squeeze(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
+def squeeze(input: Any, dim: Any = None, *dims: Any, axis: Any = None) -> Any:
     """`input` without its axes of size 1, or without those of them that are named."""
     x = as_tensor(input)
+    dim = (dim, *dims) if dims else dim
     axes = axes_of("squeeze", either("squeeze", ("dim", dim), ("axis", axis)), x.ndim)
     return reshape(x, tuple(n for i, n in enumerate(x.shape) if n != 1 or i not in axes))
 

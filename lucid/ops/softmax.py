@@ -131,7 +131,7 @@ class LogSoftmaxAt(Primitive):
         return bind(LogSoftmaxAt(self.axis + 1), *both_batched(n, batched, x, indices))
 
 
-def softmax(input: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
+def softmax(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Any:
     """`exp(input) / sum(exp(input))` along `dim`, computed without overflow.
 
     >>> import lucid
@@ -141,7 +141,7 @@ def softmax(input: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None)
     return _normalise(Softmax, input, dim, axis, dtype)
 
 
-def log_softmax(input: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
+def log_softmax(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Any:
     """`log(softmax(input))` along `dim`: `input - logsumexp(input)`, exact also far from 0."""
     return _normalise(LogSoftmax, input, dim, axis, dtype)
 

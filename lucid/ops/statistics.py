@@ -182,7 +182,7 @@ def root(x: Any) -> Any:
 @explained
 def norm(
     input: Any,
-    p: Any = 2,
+    p: Any = "fro",
     dim: Any = None,
     keepdim: bool = False,
     dtype: Any = None,
@@ -193,8 +193,9 @@ def norm(
 ) -> Any:
     """The p-norm of the elements over `dim` (all axes by default): `sum(|input|**p) ** (1/p)`.
 
-    p is any number; inf and -inf give the largest and smallest |x|, 0 the count of elements that
-    are not zero. At x = 0, where a norm is not differentiable, its gradient is 0, to every order.
+    p is any number, "fro" is 2; inf and -inf give the largest and smallest |x|, 0 the count of
+    elements that are not zero. At x = 0, where a norm is not differentiable, its gradient is 0, to
+    every order.
 
     >>> import lucid
     >>> lucid.norm(lucid.tensor([3.0, 4.0]))

@@ -59,6 +59,7 @@ def stored(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     write.__name__ = write.__qualname__ = name
     write.__doc__ = f"`{name[:-1]}` in place: the result is stored in the tensor itself."
+    write.__wrapped__ = function  # type: ignore[attr-defined]  # the signature is its
     return write
 
 

@@ -19,7 +19,7 @@ from lucid.random import rand_like
 
 
 @explained
-def softmin(input: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
+def softmin(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Any:
     """`softmax(-x)` along `dim`."""
     return softmax(-real("softmin", input), dim, axis=axis, dtype=dtype)
 

@@ -235,7 +235,7 @@ def one_hot(input: Any, num_classes: int = -1) -> Any:
     Tensor([[1, 0, 0],
             [0, 0, 1]])
     """
-    indices = integers("one_hot", input, "tensor")
+    indices = integers("one_hot", input, "input")
     classes = whole("one_hot", num_classes, "num_classes", -1)
     if classes == -1:
         if not indices.numel():
