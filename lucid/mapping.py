@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+import gc
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
-from lucid.errors import AxisError, LucidError, ShapeError
+from lucid.errors import AxisError, GraphError, LucidError, ShapeError
 from lucid.ir.cut import cut
 from lucid.ir.modes import local
 from lucid.ir.pytree import broadcast_prefix, flatten, unflatten
@@ -24,12 +26,22 @@ from lucid.transforms.vmap import vmap as vmap_graph
 RANDOMNESS = ("error", "same", "different")
 
 
+class Write(NamedTuple):
+    """A write of a value that differs between examples to a tensor that had one for all."""
+
+    tensor: weakref.ref[Any]
+    value: Any
+    node: Any
+    line: str
+
+
 class Map:
     """A running vmap, or one part of it, and the inputs of its function.
 
     rows      which examples it maps over
     keys      keys drawn in the first part, which the others draw again; None: that is an error
     branch    what Python has read so far, where paths may split; None: to read is an error
+    writes    the tensors with values that were given one for each example
     """
 
     def __init__(
@@ -42,6 +54,7 @@ class Map:
         self.drawn = 0
         self.inputs: list[Any] = []
         self.values: list[Batched] = []
+        self.writes: list[Write] = []
 
     @property
     def n(self) -> int:
@@ -54,6 +67,42 @@ class Map:
         self.inputs.append(inside)
         self.values.append(Batched(tensor, True))
         return inside
+
+    def wrote(self, x: Any) -> None:
+        """Note that `x` is about to become a value of every example."""
+        self.writes.append(Write(weakref.ref(x), x.value, x.node, at_line()))
+
+    def refuse_writes(self, outputs: Sequence[Any]) -> None:
+        """Refuse writes to tensors that outlive the function: such a one has no room for all."""
+        own = {id(x) for y in outputs for x in with_bases(y)}
+        if self.outliving(own):
+            gc.collect()
+        written = self.outliving(own)
+        if written:
+            self.undo_writes()
+            raise GraphError(
+                f"{self.trace.what}: a value that differs between examples is written to a tensor "
+                f"from outside, which has one for all; return it instead{written[0].line}"
+            )
+
+    def outliving(self, own: set[int]) -> list[Write]:
+        alive = [(write, write.tensor()) for write in self.writes]
+        return [
+            write for write, x in alive if x is not None and x.value is None and id(x) not in own
+        ]
+
+    def undo_writes(self) -> None:
+        for write in reversed(self.writes):
+            x = write.tensor()
+            if x is not None:
+                x.value, x.node = write.value, write.node
+
+
+def with_bases(x: Any) -> Iterator[Any]:
+    """A tensor and what it is a view of."""
+    while x is not None:
+        yield x
+        x = None if x.origin is None else x.origin[0]
 
 
 class Keys:
@@ -175,9 +224,13 @@ def run(
     local.maps = (*before, mapped)
     try:
         result, out_tree = flatten(f(*unflatten(tree, inside), **kwargs))
+    except BaseException:
+        mapped.undo_writes()
+        raise
     finally:
         local.maps = before
     outputs = [as_tensor(y) for y in result]
+    mapped.refuse_writes(outputs)
     traced = [y for y in outputs if y.value is None]
     section = cut(mapped.inputs, traced)
     mapped.trace.active = False

@@ -247,6 +247,10 @@ def set_node(x: Any, node: Node | None, abstract: bool) -> None:
     """Give `x` its Node after a write, with the wish to keep its gradient."""
     old = x.node
     if abstract:
+        if x.value is not None and local.maps and node is not None:
+            for mapped in local.maps:
+                if mapped.trace is node.trace:
+                    mapped.wrote(x)
         x.value = None
     x.node = node
     if node is None:

@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.errors import AxisError, LeakError, LucidError, ShapeError, TracedValueError
+from lucid.errors import (
+    AxisError,
+    GraphError,
+    LeakError,
+    LucidError,
+    ShapeError,
+    TracedValueError,
+)
 from lucid.func import grad, jvp, vjp, vmap
 
 
@@ -357,3 +364,42 @@ def test_randomness_under_grad_inside_vmap():
     lucid.manual_seed(1)
     out = vmap(f, randomness="different")(double(array(4, 2))).numpy()
     assert len(np.unique(out)) == 8 and (0 <= out).all() and (out < 1).all()
+
+
+def test_a_value_of_each_example_is_not_written_to_a_tensor_from_outside():
+    total = lucid.zeros(3)
+    part = total[1:]
+
+    def add(x):
+        total[0] = x
+        return x
+
+    for mapped in (lucid.vmap(add), lucid.jit(lucid.vmap(add))):
+        with pytest.raises(GraphError, match=r"from outside.*\[test_vmap.py:\d+\]"):
+            mapped(lucid.ones(2))
+        assert total.tolist() == [0.0, 0.0, 0.0] and part.tolist() == [0.0, 0.0]
+
+
+def test_a_tensor_made_inside_is_written_even_where_a_cycle_keeps_it():
+    def fill(x):
+        y = lucid.zeros(3)
+
+        def write(i):
+            y[i] = x * i
+            return write(i - 1) if i else y.sum()
+
+        return write(2)
+
+    assert lucid.vmap(fill)(lucid.tensor([1.0, 2.0])).tolist() == [3.0, 6.0]
+
+
+def test_a_write_before_an_error_is_undone():
+    total = lucid.zeros(())
+
+    def fail(x):
+        total.add_(x)
+        raise KeyError("no")
+
+    with pytest.raises(KeyError):
+        lucid.vmap(fail)(lucid.ones(2))
+    assert total.item() == 0.0
