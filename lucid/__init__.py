@@ -1,4 +1,20 @@
-"""Lucid: eager tensors, JAX-style transforms and a compiler, over one small IR made to be read."""
+"""Lucid: eager tensors, JAX-style transforms and a compiler, over one small IR made to be read.
+
+    lucid.tensor, lucid.ones ...    tensors, and functions of them under PyTorch's names
+    lucid.autograd, x.backward()    gradients of eager programs
+    lucid.func                      grad, vjp, jvp, vmap, jacobian, hessian; cond, scan, while_loop
+    lucid.jit                       a function as one native call
+    lucid.nn, lucid.optim           networks, optimizers, schedules; lucid.utils.data: loaders
+    lucid.linalg, fft, special      further functions; lucid.random, lucid.distributions
+    lucid.save, lucid.load          safetensors files
+    lucid.ir                        the programs behind all that: trace, print, verify, run them
+
+>>> import lucid
+>>> x = lucid.tensor([1.0, 2.0], requires_grad=True)
+>>> (x**2).sum().backward()
+>>> x.grad
+Tensor([2., 4.])
+"""
 
 import importlib as _importlib
 import math as _math
@@ -384,14 +400,13 @@ _hot.install()
 _LATER = {"distributions", "fft", "linalg", "nn", "optim", "special", "testing", "utils"}
 _NAMES_OF = {
     "linalg": {
-        "cholesky_solve", "det", "inverse", "logdet", "matrix_exp", "matrix_power", "pinverse",
-        "slogdet",
+        "cholesky_solve", "logdet", "matrix_exp", "matrix_power",
     },
     "linalg.older": {
-        "cholesky", "cholesky_inverse", "lu", "lu_solve", "lu_unpack", "pca_lowrank", "qr", "svd",
-        "svd_lowrank", "triangular_solve",
+        "cholesky", "cholesky_inverse", "det", "inverse", "lu", "lu_solve", "lu_unpack", "orgqr",
+        "pca_lowrank", "pinverse", "qr", "slogdet", "svd", "svd_lowrank", "triangular_solve",
     },
-    "linalg.reflections": {"geqrf", "orgqr", "ormqr"},
+    "linalg.reflections": {"geqrf", "ormqr"},
     "ops.limits": {"finfo", "iinfo"},
     "ops.striding": {"as_strided", "as_strided_copy", "as_strided_scatter"},
     "printing": {"set_printoptions"},

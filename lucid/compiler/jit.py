@@ -351,7 +351,8 @@ def jit(f: Any = None, *, static_argnums: Any = (), donate_argnums: Any = ()) ->
 
     What the function closes over is read anew at every call, what it changes in place is written
     back. A value that Python looks at inside is compared at every call, and another path is
-    recorded where it differs.
+    recorded where it differs. The result has `graph(*args, stage=...)`, `kernels(*args)` and
+    `why_recompiled()`, which show what has become of it.
 
     >>> import lucid
     >>> @lucid.jit

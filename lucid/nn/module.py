@@ -29,6 +29,10 @@ REGISTERED = ("_parameters", "_buffers", "_modules")
 class Module(State):
     """The base of all layers and networks: write `__init__` and `forward`.
 
+    Parameters, buffers and modules that are assigned to attributes are found by `parameters()`,
+    `state_dict()`, `to()`, `train()` and their kin. A Module is a pytree of its tensors, so that
+    `func.grad`, `func.vmap` and `jit` take it as an argument.
+
     >>> import lucid
     >>> class Scale(lucid.nn.Module):
     ...     def __init__(self):

@@ -29,6 +29,15 @@ def start(p: Any) -> State:
 class Adam(Optimizer):
     """Adam: p = p - lr m̂ / (√v̂ + eps), with m and v the running means of g and g².
 
+    params          parameters, or groups {"params": ..., "lr": ...} with settings of their own
+    betas           how much of m and of v is kept at every step
+    weight_decay    times p is added to g; with decoupled_weight_decay, as AdamW has it, p shrinks
+                    by lr weight_decay itself
+    amsgrad         divide by the largest v so far
+    maximize        go up instead of down
+    elsewhere       PyTorch's foreach, fused and capturable, which change nothing here: a step is
+                    one compiled call for all parameters
+
     >>> import lucid
     >>> w = lucid.tensor([1.0, 2.0], requires_grad=True)
     >>> optimizer = lucid.optim.Adam([w], lr=0.25)
