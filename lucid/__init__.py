@@ -399,9 +399,7 @@ _hot.install()
 
 _LATER = {"distributions", "fft", "linalg", "nn", "optim", "special", "testing", "utils"}
 _NAMES_OF = {
-    "linalg": {
-        "cholesky_solve", "logdet", "matrix_exp", "matrix_power",
-    },
+    "linalg": {"cholesky_solve", "logdet", "matrix_exp", "matrix_power"},
     "linalg.older": {
         "cholesky", "cholesky_inverse", "det", "inverse", "lu", "lu_solve", "lu_unpack", "orgqr",
         "pca_lowrank", "pinverse", "qr", "slogdet", "svd", "svd_lowrank", "triangular_solve",

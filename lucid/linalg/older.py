@@ -14,12 +14,15 @@ from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.ir.tape import wrap
+from lucid.linalg import determinants
 from lucid.linalg.arguments import matrices, matrix
 from lucid.linalg.factoring import QR, LUFactor, LUFactorEx, lu_factor_ex
 from lucid.linalg.factoring import cholesky as cholesky_factor
 from lucid.linalg.factoring import qr as qr_factors
-from lucid.linalg.solving import cholesky_solve, triangular
+from lucid.linalg.reflections import householder_product
+from lucid.linalg.solving import cholesky_solve, inv, triangular
 from lucid.linalg.solving import lu_solve as solve_by_lu
+from lucid.linalg.spectra import pinv
 from lucid.linalg.spectra import svd as singular_values
 from lucid.ops.arguments import explained
 from lucid.ops.contraction import adjoint_matrix
@@ -45,6 +48,31 @@ class LUParts(NamedTuple):
 class TriangularSolution(NamedTuple):
     solution: Any
     cloned_coefficient: Any
+
+
+def det(input: Any) -> Any:
+    """`linalg.det`: the determinant."""
+    return determinants.det(input)
+
+
+def slogdet(input: Any) -> Any:
+    """`linalg.slogdet`: the sign of the determinant and the logarithm of its absolute value."""
+    return determinants.slogdet(input)
+
+
+def inverse(input: Any) -> Any:
+    """`linalg.inv`: the inverse of a square matrix; a singular one raises LinAlgError."""
+    return inv(input)
+
+
+def pinverse(input: Any, rcond: Any = 1e-15) -> Any:
+    """`linalg.pinv`: singular values up to `rcond` times the largest count as zero."""
+    return pinv(input, rcond)
+
+
+def orgqr(input: Any, input2: Any) -> Any:
+    """`linalg.householder_product`: the Q of vectors and their factors, as `geqrf` gives them."""
+    return householder_product(input, input2)
 
 
 @explained

@@ -63,9 +63,6 @@ def householder_product(input: Any, tau: Any) -> Any:
     return reflected(v, tau, constant(np.eye(m, n), v))
 
 
-orgqr = householder_product
-
-
 @explained
 def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bool = False) -> Any:
     """Q `input3` for the whole Q = H₁ ⋯ H_k: Qᴴ if `transpose`, `input3` Q if not `left`.
