@@ -85,6 +85,7 @@ class Row:
                 NumPy's and PyTorch's
     unmapped    why vmap refuses it ("the shape depends on values"), with its clear error
     unjitted    why jit is not compared
+    laid_out    why the layout of the arguments in memory matters
     torch       PyTorch's spelling if it is another name, or a function (torch, *args, **kwargs);
                 None where PyTorch has no such operation
     differs     a deliberate difference from PyTorch, in a sentence; parity lists it
@@ -99,6 +100,7 @@ class Row:
     result: Callable[..., Any] | None = None
     unmapped: str = ""
     unjitted: str = ""
+    laid_out: str = ""
     torch: Any = ""
     differs: str = ""
     rtol: dict[str, float] = field(default_factory=dict)

@@ -22,6 +22,8 @@ def written(x, src, size, stride, storage_offset=0):
     return out
 
 
+LAID_OUT = "strides count the elements of memory"
+
 ROWS = [
     Row(
         "as_strided",
@@ -39,6 +41,7 @@ ROWS = [
             bad(ArgumentError, "one stride for every size", real(6), (3,), (1, 1)),
             bad(ArgumentError, "none negative", real(6), (3,), (-1,)),
         ],
+        laid_out=LAID_OUT,
     ),
     Row(
         "as_strided_scatter",
@@ -53,6 +56,7 @@ ROWS = [
             bad(ArgumentError, "overlap", real(6), real(2, 2), (2, 2), (1, 1)),
             bad(IndexingError, "element 9", real(6), real(4), (4,), (3,)),
         ],
+        laid_out=LAID_OUT,
         differs="the input has a gradient where it is kept, in PyTorch where it is overwritten",
     ),
 ]
