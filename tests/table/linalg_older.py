@@ -138,6 +138,37 @@ ROWS = [
         refused=REFUSED,
     ),
     Row(
+        "orgqr",
+        lambda A, tau: whole_product(A, tau)[..., : A.shape[-1]],
+        [call(small(4, 3), small(3)), call(small_complex(4, 3), small_complex(3))],
+        refused=REFUSED,
+    ),
+    Row(
+        "det",
+        np.linalg.det,
+        [call(matrix(3, 3)), call(matrix(2, 2, 2)), call(complex_matrix(2, 2))],
+        refused=[NOT_SQUARE, NOT_MATRIX],
+    ),
+    Row(
+        "slogdet",
+        lambda A: tuple(np.linalg.slogdet(A)),
+        [call(matrix(3, 3)), call(matrix(2, 2, 2)), call(complex_matrix(3, 3))],
+        refused=[NOT_SQUARE],
+        result=lambda sign, log: (sign + 0 * log, log),  # PyTorch's tangent of a sign has no memory
+    ),
+    Row(
+        "inverse",
+        np.linalg.inv,
+        [call(matrix(3, 3)), call(matrix(2, 2, 2)), call(complex_matrix(3, 3))],
+        refused=[NOT_SQUARE, NOT_MATRIX, bad(LinAlgError, ("[0]", "singular"), zeros(2, 3, 3))],
+    ),
+    Row(
+        "pinverse",
+        lambda A, rcond=1e-15: np.linalg.pinv(A, rcond),
+        [call(matrix(3, 3)), call(matrix(2, 4, 2)), call(complex_matrix(3, 2), 1e-9)],
+        refused=[NOT_MATRIX],
+    ),
+    Row(
         "geqrf",
         lambda A: tuple(packed(A)),
         [

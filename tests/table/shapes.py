@@ -197,6 +197,12 @@ ROWS = [
         [bad(AxisError, "axis 3", real(2, 3), 0, 3)],
     ),
     Row(
+        "swapdims",
+        lambda x, dim0, dim1: np.swapaxes(x, dim0, dim1),
+        [call(TALL, 0, 2), call(real(2, 3), dim0=-1, dim1=0), call(real(0, 2), 0, 1)],
+        [bad(AxisError, "axis 3", real(2, 3), 0, 3)],
+    ),
+    Row(
         "movedim",
         moved,
         [call(TALL, 0, 2), call(TALL, (0, 1), (-1, 0)), call(real(0, 2), 0, 1)],
