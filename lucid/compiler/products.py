@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from lucid.compiler import blas
 from lucid.compiler.arrays import Array
+from lucid.compiler.kernels import TextKernel
 from lucid.compiler.plan import Builder
 from lucid.ir.graph import Equation
+from lucid.ir.types import Type
+
+SHORT, MANY = 96, 128  # elements of a row, and rows, of products for which weights are transposed
+ROWS = 16  # of a matrix that one unit transposes
+TURN_NS = 0.3  # estimated, for an element
 
 
 class MatmulStep:
@@ -22,10 +30,14 @@ class MatmulStep:
         return x.type.dtype.str[1:] in ("f4", "f8") and x.type.size * y.type.size > 0
 
     @staticmethod
-    def lower(layout: Any, eqn: Equation) -> list[ProductWork]:
+    def lower(layout: Any, eqn: Equation) -> list[Any]:
         x, y = (layout.array(operand) for operand in eqn.inputs)
-        label = f"matmul  [{eqn.source}]" if eqn.source else "matmul"
-        return [ProductWork(x, y, layout.array(eqn.outputs[0]), label)]
+        source = f"  [{eqn.source}]" if eqn.source else ""
+        product = ProductWork(x, y, layout.array(eqn.outputs[0]), f"matmul{source}")
+        if not product.is_short or x.type.size < MANY * x.shape[-1]:
+            return [product]
+        turned = layout.workspace("turned", Type(y.type.dtype, y.shape))
+        return [TurnWork(y, turned, f"transpose{source}"), replace(product, y=turned)]
 
 
 @dataclass(eq=False)
@@ -37,11 +49,62 @@ class ProductWork:
     out: Array
     label: str
 
+    @property
+    def is_short(self) -> bool:
+        """Do short rows meet columns? For many of them BLAS takes longer than a transpose takes."""
+        if len(self.x.shape) < 2 or len(self.y.shape) != 2:
+            return False
+        return matrix(self.y, left=False).transposed and self.y.shape[0] <= SHORT
+
     def kernels(self) -> Sequence[Any]:
-        return ()
+        """That of a transpose, where another number of rows would need it."""
+        return (turn_kernel(self.y.dtype),) if self.is_short else ()
 
     def add(self, builder: Builder, kernels: Any) -> None:
         add_product(builder, self.x, self.y, self.out, self.label)
+
+
+@lru_cache(maxsize=2)
+def turn_kernel(dtype: str) -> TextKernel:
+    """A matrix transposed; units are some rows of it."""
+    from lucid.compiler.steps.loops import Loops
+    from lucid.compiler.steps.packing import turn
+    from lucid.compiler.steps.windows import kinds
+
+    name, item = f"turn_{dtype}", kinds(dtype)[1]
+    code = Loops(name)
+    source, target = code.pointer(0), code.pointer(1)
+    down, apart, rows, columns = (code.word(i) for i in range(2, 6))
+    with code.loop(code.lo, code.hi) as unit:
+        first = unit * ROWS
+        begin, to = source.at(first * down), target.at(first * item)
+        height = (rows - first).min(ROWS)
+        turn(code, dtype, begin, (down, code.number(item)), to, apart, height, columns)
+    return TextKernel(name, code.text())
+
+
+@dataclass(eq=False)
+class TurnWork:
+    """A matrix (k, n) whose columns are adjacent, as one whose rows are."""
+
+    source: Array
+    target: Array
+    label: str
+
+    def kernels(self) -> Sequence[Any]:
+        return (turn_kernel(self.source.dtype),)
+
+    def add(self, builder: Builder, kernels: Any) -> None:
+        columns, rows = self.source.shape
+        item = self.source.type.dtype.itemsize
+        apart = matrix(self.source, left=False).leading * item
+        args = [self.source.address, self.target.address, apart, rows * item, rows, columns]
+        (kernel,) = self.kernels()
+        cost = TURN_NS * ROWS * columns
+        builder.call(
+            kernels[kernel.key], args, math.ceil(rows / ROWS), cost, label=self.label,
+            traffic=(2 * rows * columns * item, 0),
+        )  # fmt: skip
 
 
 class Matrix(NamedTuple):

@@ -7,8 +7,6 @@ computed into memory of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from lucid.compiler.arrays import Array
 from lucid.compiler.bodies import CONTROL
 from lucid.compiler.groups import VIEWS
@@ -19,8 +17,6 @@ from lucid.ops.contraction import Matmul
 from lucid.ops.copying import COPY
 from lucid.ops.creation import Full
 from lucid.ops.movement import Pad
-
-SHORT, MANY = 96, 128
 
 
 def settle(graph: Graph) -> Graph:
@@ -54,8 +50,6 @@ class Settler:
         inputs = eqn.inputs
         if isinstance(eqn.op, Matmul):
             inputs = tuple([self.readable(x, eqn) for x in inputs])
-            if self.is_slow(inputs):
-                inputs = (inputs[0], self.copied(inputs[1], eqn))  # type: ignore[arg-type]
         elif isinstance(eqn.op, CONTROL):
             inputs = tuple([self.in_order(x, eqn) for x in inputs])
         elif isinstance(eqn.op, Pad) and isinstance(inputs[0], Var) and inputs[0].type.ndim:
@@ -79,15 +73,6 @@ class Settler:
         if isinstance(x, Literal) or has_adjacent_rows(self.layouts[x]):
             return x
         return self.copied(x, eqn)
-
-    def is_slow(self, operands: Sequence[Atom]) -> bool:
-        """Do many short rows meet columns? BLAS takes longer for them than a transpose takes."""
-        x, y = operands
-        if not isinstance(y, Var) or x.type.ndim < 2 or y.type.ndim != 2:
-            return False
-        rows, (k, n) = x.type.size // max(x.type.shape[-1], 1), y.type.shape
-        transposed = self.layouts[y].strides[-1] != 1 and min(k, n) > 1
-        return transposed and k <= SHORT and rows >= MANY
 
     def in_order(self, x: Atom, eqn: Equation) -> Atom:
         """An operand of a branch or a loop, whose body takes memory in order."""

@@ -165,12 +165,3 @@ def test_so_is_a_stack_of_products_that_is_read_element_by_element():
 )
 def test_a_product_stays_where_turning_it_saves_nothing(text):
     assert settled(text) == text
-
-
-@pytest.mark.parametrize(("rows", "k", "copies"), [(128, 96, 1), (127, 96, 0), (128, 97, 0)])
-def test_many_short_rows_meet_rows(rows, k, copies):
-    text = f"""graph f(x: f32[{rows},{k}], y: f32[8,{k}]):
-    %0: f32[{k},8] = transpose[permutation=(1,0)] y
-    %1: f32[{rows},8] = matmul x %0
-    return %1"""
-    assert settled(text).count("copy") == copies
