@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lucid import numpy_interop
-from lucid.errors import DTypeError, GraphError, ShapeError
+from lucid.errors import ArgumentError, DTypeError, GraphError, ShapeError
 from lucid.ir.binding import bind, set_class
 from lucid.ir.cut import ancestors, cut_nodes
 from lucid.ir.graph import Graph
@@ -107,6 +107,9 @@ class Tensor(Methods, Operators):
     def __init__(
         self, data: Any, requires_grad: bool = False, keep_grad: bool = False, dtype: Any = None
     ) -> None:
+        if not isinstance(requires_grad, (bool, np.bool_)):
+            facts = f"Tensor: requires_grad={requires_grad!r} is neither True nor False"
+            raise ArgumentError(f"{facts}; lucid.empty(3, 4) makes a tensor of a shape{at_line()}")
         array = np.array(array_of(data, dtype))
         if requires_grad and dtype is None and not is_differentiable(array.dtype):
             array = array.astype(get_default_dtype())

@@ -64,6 +64,7 @@ MISTAKES = {
     "no base class": (forget_to_call_the_base, r"call super\(\).__init__\(\) before"),
     "no forward": (lambda: nn.Module()(lucid.ones(2)), "define one in the class"),
     "no function to jit": (lambda: lucid.jit(3), "jit: int is no function"),
+    "a shape to the class": (lambda: lucid.Tensor(3, 4), r"lucid.empty\(3, 4\) makes a tensor"),
     "a word to a jitted function": (
         lambda: lucid.jit(lambda x, how: x)(lucid.ones(2), "mean"),
         "'mean' is no array; name its place in static_argnums",
