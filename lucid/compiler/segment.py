@@ -16,7 +16,7 @@ import numpy as np
 from lucid.compiler.arrays import Array
 from lucid.compiler.epilogue import Blocks, ByRowsWork, blocks_of, paired
 from lucid.compiler.executable import Segment
-from lucid.compiler.groups import Group
+from lucid.compiler.groups import Group, Step
 from lucid.compiler.inplace import overwritten, written_into
 from lucid.compiler.instructions import INLINE_NS, chunk_length
 from lucid.compiler.memory import Life, allocate
@@ -37,6 +37,8 @@ from lucid.compiler.steps.building import fill
 from lucid.compiler.work import NestWork, note_traffic
 from lucid.ir.graph import Equation, Var
 from lucid.ir.types import Type
+from lucid.ops.copying import Copy
+from lucid.ops.movement import Reshape
 
 MANY_ROWS = 64  # from here on columns are summed row by row, in chunks of rows
 SHORT_ROW = 1 << 14
@@ -46,6 +48,7 @@ class SegmentLayout:
     """A segment's memory and instructions."""
 
     base = 0  # where its part of the arena begins
+    is_whole = True  # not the body of a loop or a branch, whose outputs lie where others read
 
     def __init__(self, lowering: Any, segment: Segment) -> None:
         self.lowering = lowering
@@ -66,6 +69,8 @@ class SegmentLayout:
 
     def lower_steps(self) -> None:
         for step in self.segment.steps:
+            if step in self.renaming:
+                continue
             if isinstance(step, Group):
                 self.lower_group(step)
             else:
@@ -85,6 +90,7 @@ class SegmentLayout:
         }
         over = overwritten(steps, readings, last, set(first), set(temporaries), reserved)
         self.place_outputs(written_into(reserved, over, first, last))
+        self.renaming = self.find_renaming(over, set(temporaries))
         end = {x: y for y, x in over.items()}  # becomes the last Var written in the same place
         lives: dict[Var, Life] = {}
         for var in reversed(temporaries):
@@ -101,6 +107,27 @@ class SegmentLayout:
         for var in temporaries:
             ref = places.get(end[var]) or self.arrays[end[var]].ref
             self.arrays[var] = Array.of(ref, var.type)
+
+    def find_renaming(self, over: dict[Var, Var], temporaries: set[Var]) -> set[Step]:
+        """Copies of a value in another shape to an output: the value is computed there at once."""
+        found: set[Step] = set()
+        if not self.is_whole:
+            return found
+        elsewhere = {*self.segment.into, *over}
+        outputs = {var for var in self.segment.outputs if var not in elsewhere}
+        taken = set(over.values())
+        for step in self.segment.steps:
+            eqn = sole_equation(step)
+            if eqn is None or not isinstance(eqn.op, Copy) or eqn.outputs[0] not in outputs:
+                continue
+            x: Any = eqn.inputs[0]
+            while x in self.lowering.producer and isinstance(self.lowering.producer[x].op, Reshape):
+                x = self.lowering.producer[x].inputs[0]
+            if x in temporaries and x not in taken:
+                taken.add(x)
+                over[eqn.outputs[0]] = x
+                found.add(step)
+        return found
 
     def place_outputs(self, into: Mapping[Var, Var]) -> None:
         """New memory for every output, or that of the input which it replaces."""
@@ -217,6 +244,13 @@ class SegmentLayout:
             work.add(self.builder, kernels)
             note_traffic(work, self.builder.current.instructions[begin:])
         self.segment.plan = self.builder.build(self.top)
+
+
+def sole_equation(step: Step) -> Equation | None:
+    """The equation of a step that has no other."""
+    if isinstance(step, Group):
+        return step.equations[0] if len(step.equations) == 1 else None
+    return step.equation
 
 
 def worth_splitting(nest: Nest, cost: float) -> bool:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import lucid
+from lucid.compiler.inspection import planned_text
 from lucid.compiler.lower import Lowering
 from lucid.compiler.memory import ALIGNMENT, Life, allocate, rounded
-from lucid.compiler.pipeline import stages
+from lucid.compiler.pipeline import compile_graph, stages
 from lucid.ir import evaluate
 from lucid.ir.graph import Graph
 from tests.compiler.agreement import Job, compile_jobs, difference
@@ -172,3 +173,27 @@ def test_the_accumulators_of_columns_are_not_written_over_an_operand():
         lucid.ones(30), lucid.ones(30, 30), lucid.ones(50, 30)
     )
     check(graph, floats(30), floats(30, 30, seed=1), floats(50, 30, seed=2))
+
+
+def in_another_shape(x):
+    return lucid.softmax(x, -1).reshape(3, 2, 5, 2)
+
+
+def in_two_shapes(x):
+    y = lucid.softmax(x, -1)
+    return y.reshape(3, 2, 5, 2), y.reshape(2, 3, 2, 5), (y * y).sum(0)
+
+
+def read_after_it_was_given(x):
+    y = lucid.softmax(x, -1)
+    return y.reshape(3, 2, 5, 2), lucid.cumsum(lucid.softmax(y, 0), 0)
+
+
+@pytest.mark.parametrize("f", [in_another_shape, in_two_shapes, read_after_it_was_given])
+def test_an_output_in_another_shape_is_computed_where_it_is_given(f):
+    x = np.random.default_rng(0).normal(size=(6, 10)).astype("float32")
+    graph = lucid.ir.trace(f)(lucid.tensor(x)).stripped()
+    copies = [line for line in planned_text(graph).splitlines() if "copy" in line]
+    assert len(copies) == (1 if f is in_two_shapes else 0)
+    for given, wanted in zip(compile_graph(graph)([x]), evaluate(graph, x), strict=True):
+        np.testing.assert_allclose(given, wanted, rtol=1e-6)

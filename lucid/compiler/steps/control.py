@@ -61,6 +61,8 @@ def inner(
     class InnerLayout(SegmentLayout):
         """A layout inside that of another: the same plan, with memory above the other's."""
 
+        is_whole = False
+
         def __init__(self) -> None:
             self.lowering = shallow_copy(lowered(graph))
             own: Graph = self.lowering.graph
