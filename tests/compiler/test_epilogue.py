@@ -61,7 +61,9 @@ def agrees(f: Callable[..., Any], args: tuple[Any, ...]) -> None:
     try:
         for threads in (1, 2, 4):
             lucid.set_num_threads(threads)
-            results.append(lucid.jit(lambda *xs: f(*xs))(*args))
+            jitted = lucid.jit(lambda *xs: f(*xs))
+            jitted(*args)  # recorded: an eager run
+            results.append(jitted(*args))
     finally:
         lucid.set_num_threads(before)
     for one, *others in zip(*[r if isinstance(r, tuple) else (r,) for r in results]):
