@@ -60,6 +60,7 @@ def in_place(function: Callable[..., Any]) -> Callable[..., Any]:
         return self
 
     method.__name__, method.__doc__ = name, f"`{function.__name__}`, in place."
+    method.__wrapped__ = function  # type: ignore[attr-defined]  # the signature is its
     return method
 
 

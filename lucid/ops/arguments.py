@@ -57,13 +57,18 @@ def placed(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def also(**words: str) -> Callable[[F], F]:
-    """Second names for parameters: `@also(dim="axis")` lets `axis=1` say `dim=1`."""
+def also(**words: str | tuple[str, ...]) -> Callable[[F], F]:
+    """More names for parameters: `@also(dim="axis")` lets `axis=1` say `dim=1`."""
+    pairs = [
+        (first, second)
+        for first, more in words.items()
+        for second in ((more,) if isinstance(more, str) else more)
+    ]
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            for first, second in words.items():
+            for first, second in pairs:
                 if second in kwargs:
                     if first in kwargs or len(args) > places[first]:
                         facts = f"give {first} or {second}, not both"
@@ -74,7 +79,7 @@ def also(**words: str) -> Callable[[F], F]:
         plain = inspect.signature(function)
         places = {name: i for i, name in enumerate(plain.parameters)}
         keyword = inspect.Parameter.KEYWORD_ONLY
-        more = [inspect.Parameter(second, keyword, default=None) for second in words.values()]
+        more = [inspect.Parameter(second, keyword, default=None) for _, second in pairs]
         call.__signature__ = plain.replace(  # type: ignore[attr-defined]
             parameters=[*plain.parameters.values(), *more]
         )

@@ -44,6 +44,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 
 
 @explained
+@also(indices_or_sections=("sections", "indices"))
 def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     """Equal pieces side by side, or cuts at indices: along axis 1, vectors along axis 0."""
     x = as_tensor(input)
@@ -51,12 +52,14 @@ def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
 
 
 @explained
+@also(indices_or_sections=("sections", "indices"))
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     """Equal pieces below each other, or cuts at indices, along axis 0."""
     return equal_parts("vsplit", as_tensor(input), indices_or_sections, 0, 2)
 
 
 @explained
+@also(indices_or_sections=("sections", "indices"))
 def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     """Equal pieces behind each other, or cuts at indices, along axis 2."""
     return equal_parts("dsplit", as_tensor(input), indices_or_sections, 2, 3)

@@ -13,7 +13,7 @@ from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.ir.tape import Traced, wrap
-from lucid.ops.arguments import explained
+from lucid.ops.arguments import also, explained
 from lucid.ops.axes import axis_of, either, shape_of
 from lucid.ops.creation import full
 from lucid.ops.indexing import Gather
@@ -56,7 +56,8 @@ def cat(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     xs = sequence("cat", tensors)
     xs = [x for x in xs if x.shape != (0,)] or xs[:1]  # PyTorch lets an empty vector join anything
     if not xs[0].ndim:
-        raise ShapeError(f"cat: a 0-d tensor has no axis to join along; use stack{at_line()}")
+        remedy = "use stack, and pass several tensors as one list: cat([x, y])"
+        raise ShapeError(f"cat: a 0-d tensor has no axis to join along; {remedy}{at_line()}")
     at = axis_of("cat", either("cat", ("dim", dim), ("axis", axis), 0), xs[0].ndim)
     return bind(Concatenate(at), *xs)
 
@@ -128,7 +129,14 @@ def pieces(x: Any, axis: int, sizes: list[int]) -> tuple[Any, ...]:
 
 
 @explained
-def split(tensor: Any, split_size_or_sections: Any, dim: Any = None, *, axis: Any = None) -> Any:
+def split(
+    tensor: Any,
+    split_size_or_sections: Any = None,
+    dim: Any = None,
+    *,
+    split_size: Any = None,
+    axis: Any = None,
+) -> Any:
     """Pieces of one size (the last may be smaller), or of the given sizes.
 
     >>> import lucid
@@ -138,13 +146,15 @@ def split(tensor: Any, split_size_or_sections: Any, dim: Any = None, *, axis: An
     x = as_tensor(tensor)
     at = axis_of("split", either("split", ("dim", dim), ("axis", axis), 0), x.ndim)
     n = x.shape[at]
-    if isinstance(split_size_or_sections, (list, tuple)):
-        sizes = [operator.index(s) for s in split_size_or_sections]
+    words = ("split_size_or_sections", split_size_or_sections), ("split_size", split_size)
+    parts = either("split", *words)
+    if isinstance(parts, (list, tuple)):
+        sizes = [operator.index(s) for s in parts]
         if sum(sizes) != n or min(sizes, default=0) < 0:
             facts = f"sections {sizes} do not add up to size {n} of axis {at}"
             raise ShapeError(f"split: {facts}{at_line()}")
         return pieces(x, at, sizes)
-    size = operator.index(split_size_or_sections)
+    size = operator.index(parts)
     if size < 1:
         raise ShapeError(f"split: a piece of size {size}{at_line()}")
     return pieces(x, at, [min(size, n - start) for start in range(0, n, size)] or [0])
@@ -161,6 +171,7 @@ def chunk(input: Any, chunks: int, dim: Any = None, *, axis: Any = None) -> Any:
 
 
 @explained
+@also(indices_or_sections=("sections", "indices", "tensor_indices_or_sections"))
 def tensor_split(input: Any, indices_or_sections: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """NumPy's array_split: so many pieces of nearly one size, or cuts at these indices."""
     x = as_tensor(input)
