@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -64,6 +65,7 @@ MISTAKES = {
     "no base class": (forget_to_call_the_base, r"call super\(\).__init__\(\) before"),
     "no forward": (lambda: nn.Module()(lucid.ones(2)), "define one in the class"),
     "no function to jit": (lambda: lucid.jit(3), "jit: int is no function"),
+    "tensors in no list": (lambda: lucid.cat(leaf(), leaf()), r"as one list: cat\(\[x, y\]\)"),
     "a shape to the class": (lambda: lucid.Tensor(3, 4), r"lucid.empty\(3, 4\) makes a tensor"),
     "a word to a jitted function": (
         lambda: lucid.jit(lambda x, how: x)(lucid.ones(2), "mean"),
@@ -78,6 +80,16 @@ def test_the_message_says_what_to_do(mistake):
     do, words = MISTAKES[mistake]
     with pytest.raises(LucidError, match=rf"(?s){words}.*\[test_first_mistakes.py:\d+\]"):
         do()
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"])
+def test_a_target_that_is_broadcast_is_warned_of(name):
+    loss = getattr(nn.functional, name)
+    with pytest.warns(UserWarning, match=rf"{name}: .*\(3, 1\) .*\(3,\) are broadcast.*takes.py"):
+        loss(lucid.ones(3, 1), lucid.ones(3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loss(lucid.ones(3, 1), lucid.ones(3, 1))
 
 
 FILES = {

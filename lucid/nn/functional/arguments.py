@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,14 @@ def reduction_of(
 def reduced(x: Any, reduction: str) -> Any:
     """All elements, their mean or their sum."""
     return x if reduction == "none" else x.mean() if reduction == "mean" else x.sum()
+
+
+def warn_of_broadcasting(name: str, x: Any, t: Any) -> None:
+    """Warn of a target of another shape: (n, 1) and (n,) have n² differences, rarely meant."""
+    if x.shape != t.shape:
+        facts = f"input of shape {x.shape} and target of shape {t.shape} are broadcast"
+        remedy = "reshape one of them, unless that is meant"
+        warnings.warn(f"{name}: {facts}; {remedy}{at_line()}", UserWarning, stacklevel=3)
 
 
 def same_shape(name: str, what: str, x: Any, y: Any) -> None:

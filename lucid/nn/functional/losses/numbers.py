@@ -15,6 +15,7 @@ from lucid.nn.functional.arguments import (
     reduced,
     reduction_of,
     same_shape,
+    warn_of_broadcasting,
 )
 from lucid.ops.arguments import explained
 from lucid.ops.arithmetic import abs
@@ -55,6 +56,7 @@ def mse_loss(
     reduction = reduction_of("mse_loss", reduction, size_average, reduce)
     x, t = reals("mse_loss", input, target)
     gap = x - t
+    warn_of_broadcasting("mse_loss", x, t)
     return weighted("mse_loss", gap * gap, weight, reduction)
 
 
@@ -71,7 +73,9 @@ def l1_loss(
     """|x - t|, and its mean; the derivative is 0 where they are equal."""
     reduction = reduction_of("l1_loss", reduction, size_average, reduce)
     x, t = promote_tensors(input, target, floating=True)
-    return weighted("l1_loss", abs(x - t), weight, reduction)
+    gap = x - t
+    warn_of_broadcasting("l1_loss", x, t)
+    return weighted("l1_loss", abs(gap), weight, reduction)
 
 
 @explained
@@ -91,6 +95,7 @@ def smooth_l1_loss(
         raise ArgumentError(f"{name}: beta={beta}; it is not negative{at_line()}")
     x, t = reals(name, input, target)
     gap = x - t
+    warn_of_broadcasting(name, x, t)
     size = abs(gap)
     if beta == 0:
         return reduced(size, reduction)
@@ -112,6 +117,7 @@ def huber_loss(
         raise ArgumentError(f"{name}: delta={delta}; it is positive{at_line()}")
     x, t = reals(name, input, target)
     gap = x - t
+    warn_of_broadcasting(name, x, t)
     size = abs(gap)
     loss = where(size <= delta, 0.5 * (gap * gap), delta * (size - 0.5 * delta))
     if weight is not None:
