@@ -39,9 +39,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`functional` is built on transforms, which are built on this package."""
-    if name == "functional":
+    """What is built on transforms, which are built on this package."""
+    if name in ("forward_ad", "functional"):
         import importlib
 
-        return importlib.import_module("lucid.autograd.functional")
+        return importlib.import_module(f"lucid.autograd.{name}")
     raise AttributeError(f"module 'lucid.autograd' has no attribute {name!r}")
