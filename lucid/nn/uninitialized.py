@@ -50,10 +50,16 @@ class Uninitialized:
         return self
 
     def to(
-        self: Any, *args: Any, dtype: Any = None, non_blocking: bool = False, copy: bool = False
+        self: Any,
+        *args: Any,
+        dtype: Any = None,
+        other: Any = None,
+        non_blocking: bool = False,
+        copy: bool = False,
     ) -> Any:
         """Itself, with another dtype to come."""
-        ARRAY.__set__(self, np.empty(0, dtype_of(args[0] if args else dtype)))
+        wanted = dtype if other is None else other.dtype
+        ARRAY.__set__(self, np.empty(0, dtype_of(args[0] if args else wanted)))
         return self
 
     def materialize(self: Any, shape: Any, dtype: Any = None) -> None:
