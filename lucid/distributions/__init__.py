@@ -2,6 +2,7 @@
 
 from lucid.distributions import constraints, transforms
 from lucid.distributions import kl_mixed as kl_mixed
+from lucid.distributions import kl_supports as kl_supports
 from lucid.distributions.continuous import (
     Cauchy,
     Exponential,

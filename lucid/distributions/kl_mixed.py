@@ -18,6 +18,7 @@ from lucid.distributions.continuous import (
 )
 from lucid.distributions.gammas import Beta, Gamma
 from lucid.distributions.kl import register_kl
+from lucid.distributions.tails import Pareto
 from lucid.ops.arithmetic import abs
 from lucid.ops.conditional import where
 from lucid.ops.exponential import exp, log
@@ -33,6 +34,8 @@ def mean_log(p: Any) -> Any:
     if isinstance(p, Beta):
         a, b = p.concentration1, p.concentration0
         return digamma(a) - digamma(a + b)
+    if isinstance(p, Pareto):
+        return log(p.scale) + 1 / p.alpha
     low = where(p.low > 0, p.low, 1.0)
     start = where(p.low > 0, p.low * log(low), 0.0)
     return (p.high * log(p.high) - start) / (p.high - p.low) - 1
