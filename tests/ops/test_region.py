@@ -8,6 +8,7 @@ import pytest
 import lucid
 import lucid.nn.functional as F
 from lucid.autograd import set_detect_anomaly
+from lucid.errors import IndexingError
 from lucid.ir import heat
 from lucid.ir.interpret import Hot
 from lucid.ops import region
@@ -73,6 +74,7 @@ FUNCTIONS = {
     "gelu": (F.gelu, (rows(5, 4),)),
     "tanh gelu": (lambda x: F.gelu(x, "tanh"), (rows(5, 4),)),
     "mish": (F.mish, (rows(5, 4),)),
+    "cross_entropy": (lambda x: F.cross_entropy(x, lucid.tensor([3, 0, 1])), (rows(3, 4),)),
     "causal attention": (
         lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
         (rows(2, 5, 4), rows(2, 5, 4, seed=1), rows(2, 5, 3)),
@@ -214,3 +216,14 @@ def test_what_is_remembered_of_operations_is_bounded(hot, monkeypatch):
         np.testing.assert_allclose((x @ x.T).numpy(), 32.0)
         F.gelu(x)
         assert len(heat._heats) <= 4 and len(region._regions) <= 4
+
+
+def test_cross_entropy_looks_at_its_targets_in_every_call(hot):
+    x = lucid.tensor(rows(3, 4), requires_grad=True)
+    values = x.numpy() - np.log(np.exp(x.numpy()).sum(1, keepdims=True))
+    for targets in ([0, 1, 2], [3, 3, 0], [2, -100, 1], [1, 1, 1]):
+        counted = [(i, t) for i, t in enumerate(targets) if t >= 0]
+        expected = -np.mean([values[i, t] for i, t in counted])
+        assert F.cross_entropy(x, lucid.tensor(targets)).item() == pytest.approx(expected)
+    with pytest.raises(IndexingError, match="a target of 4"):
+        F.cross_entropy(x, lucid.tensor([0, 4, 0]))

@@ -27,6 +27,7 @@ from lucid.ops.conditional import where
 from lucid.ops.indexing import Gather, TakeAlong
 from lucid.ops.kinds import times
 from lucid.ops.promote import as_tensor, cast
+from lucid.ops.region import fused_when_hot
 from lucid.ops.softmax import LogSoftmaxAt, log_softmax
 
 
@@ -158,13 +159,27 @@ def cross_entropy(
     x, t = real(name, input), as_tensor(target)
     if t.dtype.kind == "f":
         return of_probabilities(name, x, t, weight, reduction, smooth)
-    found = targets_of(name, x, integers(name, t), weight, ignore_index)
+    t = integers(name, t)
+    if weight is None and not smooth:
+        axis = class_axis(name, x, t)
+        ignored = whole(name, ignore_index, "ignore_index", -(2**63))
+        if check_classes(name, t, x.shape[axis], ignored):
+            return of_all_classes(x, t, axis, reduction)
+    found = targets_of(name, x, t, weight, ignore_index)
     loss = -bind(LogSoftmaxAt(found.axis), x, found.indices)
     if weight is not None:
         loss = loss * found.weights
     if smooth:
         loss = (1 - smooth) * loss + smooth * spread_loss(name, x, weight, found.axis)
     return found.reduced(loss, reduction)
+
+
+@fused_when_hot
+def of_all_classes(x: Any, target: Any, axis: int, reduction: str) -> Any:
+    """The cross entropy where every target counts, and as much as the others."""
+    indices = target.reshape((*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+    loss = -bind(LogSoftmaxAt(axis), x, indices)
+    return Targets(axis, indices, None, None).reduced(loss, reduction)
 
 
 @explained
