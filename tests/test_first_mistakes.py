@@ -62,6 +62,10 @@ MISTAKES = {
     "device": (lambda: lucid.ones(3, device="cuda"), "leave it out, or say 'cpu'"),
     "to a device": (lambda: lucid.ones(3).to("cuda:0"), "leave it out, or say 'cpu'"),
     "a module to optimize": (lambda: lucid.optim.SGD(nn.Linear(2, 2), 0.1), r"its parameters\(\)"),
+    "a setting of another name": (
+        lambda: lucid.optim.Adam([leaf()], learning_rate=0.1),
+        "no setting is named learning_rate; there are lr, betas, eps",
+    ),
     "no base class": (forget_to_call_the_base, r"call super\(\).__init__\(\) before"),
     "no forward": (lambda: nn.Module()(lucid.ones(2)), "define one in the class"),
     "no function to jit": (lambda: lucid.jit(3), "jit: int is no function"),

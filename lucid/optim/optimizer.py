@@ -73,7 +73,7 @@ class Optimizer:
     def __init__(
         self, params: Any, defaults: dict[str, Any], elsewhere: dict[str, Any] | None = None
     ) -> None:
-        check_elsewhere(type(self).__name__, elsewhere or {})
+        check_elsewhere(type(self).__name__, elsewhere or {}, defaults)
         self.defaults = checked_settings(type(self), defaults)
         self._changes = 0
         self.state = {}

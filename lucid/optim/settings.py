@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 from lucid.errors import ArgumentError
@@ -12,11 +13,12 @@ from lucid.ir.source import at_line
 ELSEWHERE = ("foreach", "fused", "capturable", "differentiable")
 
 
-def check_elsewhere(name: str, settings: dict[str, Any]) -> None:
+def check_elsewhere(name: str, settings: dict[str, Any], known: Iterable[str]) -> None:
     """Take what PyTorch asks about the manner of an update, which is one compiled call here."""
     unknown = [key for key in settings if key not in ELSEWHERE]
     if unknown:
-        raise ArgumentError(f"{name}: no setting is named {', '.join(unknown)}{at_line()}")
+        facts = f"{name}: no setting is named {', '.join(unknown)}"
+        raise ArgumentError(f"{facts}; there are {', '.join(known)}{at_line()}")
     if settings.get("differentiable"):
         raise ArgumentError(
             f"{name}: its steps are not differentiated; optim.functional has the rule as a "
