@@ -14,6 +14,7 @@ import pytest
 import lucid
 import lucid.func as F
 from lucid.errors import ArgumentError, GraphError, LucidError, ShapeError
+from tests.compiled import compiled
 
 X = lucid.tensor(np.linspace(-1.0, 1.0, 7))
 
@@ -81,7 +82,7 @@ def test_a_derivative_may_be_a_function_of_numba_too():
     expected = np.where(np.asarray(X) > 0, 1.0, 0.1)
     gradient = F.grad(lambda x: f(x).sum())
     np.testing.assert_array_equal(gradient(X), expected)
-    np.testing.assert_array_equal(lucid.jit(gradient)(X), expected)
+    np.testing.assert_array_equal(compiled(gradient)(X), expected)
     np.testing.assert_array_equal(F.jvp(f, (X,), (X,))[1], expected * np.asarray(X))
 
 
@@ -147,7 +148,7 @@ def test_a_function_of_arrays_that_writes_its_result():
     jacobian = np.tril(np.ones((5, 5)))
     np.testing.assert_array_equal(F.jacrev(f)(x[0]), jacobian)
     np.testing.assert_array_equal(F.jacfwd(f)(x[0]), jacobian)
-    np.testing.assert_array_equal(lucid.jit(F.jacfwd(f))(x[0]), jacobian)
+    np.testing.assert_array_equal(compiled(F.jacfwd(f))(x[0]), jacobian)
     squares = lucid.jit(F.hessian(lambda x: (f(x) ** 2).sum()))
     np.testing.assert_allclose(squares(x[0]), 2 * jacobian.T @ jacobian)
 
@@ -155,7 +156,7 @@ def test_a_function_of_arrays_that_writes_its_result():
 def test_a_view_is_copied_for_a_function_of_arrays():
     f = F.from_numba(running, shape=lambda x: x)
     x = lucid.tensor(np.arange(10.0))
-    np.testing.assert_array_equal(lucid.jit(lambda x: f(x[::2]))(x), np.cumsum(np.arange(0, 10, 2)))
+    np.testing.assert_array_equal(compiled(lambda x: f(x[::2]))(x), np.cumsum(np.arange(0, 10, 2)))
 
 
 def test_a_result_of_another_shape_than_announced_is_an_error():

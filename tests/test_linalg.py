@@ -10,13 +10,14 @@ import lucid
 from lucid import func, linalg
 from lucid.compiler.executable import LIVE, Segment
 from lucid.errors import LinAlgError
+from tests.compiled import compiled
 
 
 def gradient(f, x):
     """The gradient of a scalar function, eagerly; it is the same when compiled and in reverse."""
     t = lucid.tensor(x, requires_grad=True)
     f(t).backward()
-    np.testing.assert_allclose(lucid.jit(func.grad(f))(lucid.tensor(x)), t.grad, atol=1e-10)
+    np.testing.assert_allclose(compiled(func.grad(f))(lucid.tensor(x)), t.grad, atol=1e-10)
     return t.grad.numpy()
 
 

@@ -13,6 +13,7 @@ from lucid.autograd import Function, grad, gradcheck, gradgradcheck, once_differ
 from lucid.errors import DTypeError, GraphError, MutationError, ShapeError
 from lucid.func import grad as func_grad
 from lucid.func import hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
+from tests.compiled import compiled
 
 
 def leaf(*values: float) -> lucid.Tensor:
@@ -548,7 +549,7 @@ def test_a_jvp_of_ones_own_is_used_in_forward_mode_alone():
     _, tangent = lucid.func.jvp(f, (x,), (lucid.ones(2),))
     assert tangent.tolist() == [6.0, 6.0]
     assert lucid.func.grad(lambda x: f(x).sum())(x).tolist() == [3.0, 3.0]
-    _, jitted = lucid.jit(lambda x: lucid.func.jvp(f, (x,), (lucid.ones(2),)))(x)
+    _, jitted = compiled(lambda x: lucid.func.jvp(f, (x,), (lucid.ones(2),)))(x)
     assert jitted.tolist() == [6.0, 6.0]
 
 
@@ -583,5 +584,5 @@ def test_a_batch_rule_is_there_whether_or_not_it_is_asked_for(asked):
 
     x = lucid.tensor([1.0, 2.0, 3.0])
     for f in (lucid.func.vmap(lucid.func.grad(Cube.apply)), lucid.func.vmap(Cube.apply)):
-        np.testing.assert_allclose(lucid.jit(f)(x), f(x))
+        np.testing.assert_allclose(compiled(f)(x), f(x))
     np.testing.assert_allclose(lucid.func.vmap(lucid.func.grad(Cube.apply))(x), [3, 12, 27])

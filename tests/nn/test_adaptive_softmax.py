@@ -8,6 +8,7 @@ import pytest
 import lucid
 from lucid import nn
 from lucid.errors import ArgumentError, DTypeError, IndexingError, ShapeError
+from tests.compiled import compiled
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 8))
@@ -58,7 +59,7 @@ def test_jit_and_transforms_give_the_same_loss_and_gradients():
     def of(module, x, target):
         return module(x, target).loss
 
-    value, grads = lucid.jit(lucid.func.value_and_grad(of))(made, x, target)
+    value, grads = compiled(lucid.func.value_and_grad(of))(made, x, target)
     np.testing.assert_allclose(value, loss.item(), rtol=1e-12)
     for (name, p), g in zip(made.named_parameters(), grads.parameters(), strict=True):
         np.testing.assert_allclose(g.detach(), p.grad, rtol=1e-9, atol=1e-12, err_msg=name)

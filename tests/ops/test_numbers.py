@@ -7,6 +7,7 @@ import pytest
 
 import lucid
 from lucid.errors import ArgumentError, DTypeError
+from tests.compiled import compiled
 
 X = np.array([0.25, 0.5, 0.75])
 MASK = np.array([True, False, True])
@@ -83,7 +84,7 @@ def test_indexing_functions_take_a_0d_tensor_as_a_vector_of_one(name):
     call, expected = ZERO_D[name]
     y = call(lucid.tensor(2.0), lucid.tensor(0))
     assert y.shape == () and y.item() == expected
-    y = lucid.jit(call)(lucid.tensor(2.0), lucid.tensor(0))
+    y = compiled(call)(lucid.tensor(2.0), lucid.tensor(0))
     assert y.shape == () and y.item() == expected
 
 
@@ -135,7 +136,7 @@ IN_HALF = {
 @pytest.mark.parametrize("name", IN_HALF)
 def test_functions_of_float16_do_not_overflow_on_the_way(name):
     call, expected = IN_HALF[name]
-    for y in (call(lucid.tensor(HALF)), lucid.jit(call)(lucid.tensor(HALF))):
+    for y in (call(lucid.tensor(HALF)), compiled(call)(lucid.tensor(HALF))):
         assert y.dtype == np.float16
         np.testing.assert_allclose(y.numpy(), expected(HALF.astype(float)), rtol=2e-3)
 

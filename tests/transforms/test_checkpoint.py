@@ -9,6 +9,7 @@ import lucid
 import lucid.func as F
 from lucid.errors import ArgumentError
 from lucid.ir.pytree import flatten
+from tests.compiled import compiled
 
 POLICIES = ["nothing", "dots", "everything", ["z"], lambda eqn: eqn.op.name == "sigmoid"]
 X = lucid.tensor(np.random.default_rng(1).normal(size=(3, 4)))
@@ -51,7 +52,7 @@ def test_derivatives_are_those_without_a_checkpoint(policy, name):
     expected = TRANSFORMS[name](network(lambda f: f, w))(X)
     function = TRANSFORMS[name](network(F.checkpoint(policy=policy), w))
     close(function(X), expected)
-    close(lucid.jit(function)(X), expected)
+    close(compiled(function)(X), expected)
 
 
 def test_tensors_closed_over_get_their_gradient():

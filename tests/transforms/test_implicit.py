@@ -9,6 +9,7 @@ import lucid
 import lucid.func as F
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.pytree import flatten
+from tests.compiled import compiled
 
 rng = np.random.default_rng(0)
 A = lucid.tensor(rng.normal(size=(5, 5)) + 5 * np.eye(5))
@@ -52,7 +53,7 @@ def test_linear_solve_is_linalg_solve(solver, name):
     expected = transform(exact)(A, B)
     close(transform(free(solver))(A, B), expected)
     if name != "hessian":
-        close(lucid.jit(transform(free(solver)))(A, B), expected)
+        close(compiled(transform(free(solver)))(A, B), expected)
 
 
 @pytest.mark.parametrize("name", ["value", "grad", "jvp", "hessian"])
@@ -118,7 +119,7 @@ def test_root_of_a_system_mapped_and_jitted():
     close(circle_and_line(p[0]), exact(p[0]))
     close(F.vmap(circle_and_line)(p), F.vmap(exact)(p))
     close(F.vmap(F.jacrev(circle_and_line))(p), F.vmap(F.jacrev(exact))(p))
-    close(lucid.jit(F.jacfwd(circle_and_line))(p[0]), F.jacfwd(exact)(p[0]))
+    close(compiled(F.jacfwd(circle_and_line))(p[0]), F.jacfwd(exact)(p[0]))
 
 
 def test_fixed_point_of_a_contraction():
