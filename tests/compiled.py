@@ -9,7 +9,7 @@ import lucid
 
 
 def compiled(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f` jitted; a call records, if it is the first of its kind, and then runs what was compiled."""
+    """`f` jitted: a call records where that is still to be done, then runs what was compiled."""
     jitted = lucid.jit(f)
 
     def call(*args: Any, **kwargs: Any) -> Any:
