@@ -149,7 +149,7 @@ def test_a_function_of_arrays_that_writes_its_result():
     np.testing.assert_array_equal(F.jacrev(f)(x[0]), jacobian)
     np.testing.assert_array_equal(F.jacfwd(f)(x[0]), jacobian)
     np.testing.assert_array_equal(compiled(F.jacfwd(f))(x[0]), jacobian)
-    squares = lucid.jit(F.hessian(lambda x: (f(x) ** 2).sum()))
+    squares = compiled(F.hessian(lambda x: (f(x) ** 2).sum()))
     np.testing.assert_allclose(squares(x[0]), 2 * jacobian.T @ jacobian)
 
 

@@ -109,7 +109,7 @@ def test_detach_forgets_the_history_in_place():
     with pytest.raises(GraphError, match="view"):
         (w * 2)[0].detach_()
 
-    @lucid.jit
+    @compiled
     def f(w):
         return lucid.func.grad(lambda w: ((w * 2).detach_() * w).sum())(w)
 
