@@ -216,5 +216,4 @@ def test_every_reason_is_for_a_name_that_is_compared():
 
 @pytest.mark.parametrize("name", sorted({row.name for row in rows() if row.torch == ""}))
 def test_the_signature_of_every_name_that_pytorch_has_is_stored(name):
-    """`python -m tests.signatures.write` adds those of new names."""
-    assert name in stored()
+    assert name in stored(), "`.venv-parity/bin/python -m tests.signatures.write` adds it"
