@@ -45,6 +45,11 @@ def scalar_seed(run: Run) -> list[Any]:
             "sum() it, or use "
             f"vjp or jacrev{at_line()}"
         )
+    if run.forgotten:
+        raise DTypeError(
+            f"{run.what}: the function returned {run.forgotten}, which does not remember how it "
+            f"was computed; return a tensor, without item() or numpy() on the way{at_line()}"
+        )
     dtype = run.outputs[0].dtype
     if dtype.kind != "f":
         raise DTypeError(

@@ -28,6 +28,7 @@ class Run:
 
     inputs      the tensors it was called with, fresh
     outputs     the leaves of its result
+    forgotten   the classes of those among them that were no tensors
     outer       flags of whatever outside was watching the arguments or captured values
     """
 
@@ -54,6 +55,8 @@ class Run:
             result, self.aux = result
         leaves, self.out_tree = flatten(result)
         self.outputs = [as_tensor(y) for y in leaves]
+        kinds = {type(y).__name__ for y in leaves if not isinstance(y, Traced)}
+        self.forgotten = ", ".join(sorted(kinds))
         ends = [node_of(y) for y in self.outputs]
         self.cut: Cut = find_cut(ends, [node_of(x) for x in self.inputs])
         self.outer = 0

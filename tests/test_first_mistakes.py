@@ -59,6 +59,10 @@ MISTAKES = {
     "item of many": (lambda: lucid.ones(3).item(), r"index it, or take tolist\(\)"),
     "truth of many": (lambda: bool(lucid.ones(3) > 0), r"use any\(\) or all\(\)"),
     "slope of a vector": (lambda: lucid.func.grad(lambda x: 2 * x)(lucid.ones(3)), r"sum\(\) it"),
+    "item in a loss": (
+        lambda: lucid.func.grad(lambda x: x.sum().item())(lucid.ones(3)),
+        r"returned float, .* without item\(\) or numpy\(\)",
+    ),
     "device": (lambda: lucid.ones(3, device="cuda"), "leave it out, or say 'cpu'"),
     "to a device": (lambda: lucid.ones(3).to("cuda:0"), "leave it out, or say 'cpu'"),
     "a module to optimize": (lambda: lucid.optim.SGD(nn.Linear(2, 2), 0.1), r"its parameters\(\)"),
