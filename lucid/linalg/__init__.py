@@ -31,6 +31,7 @@ from lucid.linalg.solving import (
     tensorsolve,
 )
 from lucid.linalg.spectra import eig, eigh, eigvals, eigvalsh, matrix_rank, pinv, svd, svdvals
+from lucid.linalg.symmetric import ldl_factor, ldl_factor_ex, ldl_solve
 from lucid.ops.contraction import matmul
 
 inverse, pinverse = inv, pinv
@@ -51,6 +52,9 @@ __all__ = [
     "householder_product",
     "inv",
     "inv_ex",
+    "ldl_factor",
+    "ldl_factor_ex",
+    "ldl_solve",
     "logdet",
     "lstsq",
     "lu",
