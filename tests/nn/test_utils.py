@@ -9,7 +9,7 @@ import pytest
 
 import lucid
 from lucid import nn
-from lucid.errors import LucidError, ModuleError
+from lucid.errors import ArgumentError, LucidError, ModuleError
 from lucid.nn.utils import (
     clip_grad_norm_,
     clip_grad_value_,
@@ -350,3 +350,22 @@ def test_vmap_goes_through_batch_norms_without_statistics():
         together.detach(), np.stack([np.asarray(net(part).detach()) for part in x]), rtol=1e-4,
         atol=1e-5,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [(nn.Linear, (3, 2)), (nn.Conv2d, (3, 4, 3)), (nn.Embedding, (5, 3)), (nn.GRUCell, (3, 4))],
+)
+def test_skip_init_makes_the_module_and_draws_nothing(kind, sizes):
+    before = lucid.get_rng_state()
+    module = nn.utils.skip_init(kind, *sizes)
+    assert type(module) is kind and np.array_equal(before, lucid.get_rng_state())
+    shapes = {name: p.shape for name, p in module.named_parameters()}
+    assert shapes == {name: p.shape for name, p in kind(*sizes).named_parameters()}
+    module.reset_parameters()
+    assert not np.array_equal(before, lucid.get_rng_state())
+
+
+def test_skip_init_takes_classes_of_modules():
+    with pytest.raises(ArgumentError, match="no class of modules"):
+        nn.utils.skip_init(nn.Linear(3, 2))

@@ -18,6 +18,7 @@ from lucid.nn.utils.fusion import (
     fuse_linear_bn_eval,
     fuse_linear_bn_weights,
 )
+from lucid.nn.utils.init import skip_init
 from lucid.nn.utils.parametrizations import (
     remove_spectral_norm,
     remove_weight_norm,
@@ -28,6 +29,6 @@ from lucid.nn.utils.parametrizations import (
 __all__ = [
     "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "fuse_conv_bn_eval",
     "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights", "get_total_norm",
-    "parameters_to_vector", "remove_spectral_norm", "remove_weight_norm", "spectral_norm",
-    "vector_to_parameters", "weight_norm",
+    "parameters_to_vector", "remove_spectral_norm", "remove_weight_norm", "skip_init",
+    "spectral_norm", "vector_to_parameters", "weight_norm",
 ]  # fmt: skip

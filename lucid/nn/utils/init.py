@@ -1,0 +1,28 @@
+"""skip_init: a module whose parameters are left as they are made, to be filled by their owner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lucid.errors import ArgumentError
+from lucid.ir.source import at_line
+from lucid.nn.module import Module
+
+
+def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """`module_cls(*args, **kwargs)` without its own initialisation, for which nothing is drawn.
+
+    Modules inside of it are initialised as ever.
+
+    >>> import lucid
+    >>> layer = lucid.nn.utils.skip_init(lucid.nn.Linear, 3, 2)
+    >>> layer.weight.shape, type(layer) is lucid.nn.Linear
+    ((2, 3), True)
+    """
+    if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
+        facts = f"{module_cls!r} is no class of modules"
+        raise ArgumentError(f"skip_init: {facts}{at_line()}")
+    left: Any = type(module_cls.__name__, (module_cls,), {"reset_parameters": lambda self: None})
+    module = left(*args, **kwargs)
+    module.__class__ = module_cls
+    return module
