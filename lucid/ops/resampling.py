@@ -104,11 +104,12 @@ def table_of(
     if turned:
         return table_of(n, m, mode, scale, corners, antialias, False).transposed(n)
     if mode.startswith("nearest"):
-        step, i = np.float32(scale), np.arange(m)
-        at = (i + np.float32(0.5)) * step if mode == "nearest-exact" else i * step
+        i = np.arange(m, dtype=np.float32)  # as PyTorch does: 15 * 1.4 is 21, but not in float64
+        at = (i + np.float32(0.5) if mode == "nearest-exact" else i) * np.float32(scale)
         places = np.minimum(np.floor(at).astype(np.int64), n - 1)
         return Table(np.arange(m + 1), places, np.ones(m))
-    scale = (n - 1) / max(m - 1, 1) if corners else scale
+    if corners:
+        scale = (n - 1) / (m - 1) if m > 1 else 0.0
     if antialias:
         weights = smoothing(n, m, scale, mode).T
         rows, places = np.nonzero(weights)

@@ -59,3 +59,18 @@ def test_an_operand_of_another_length_is_refused():
         Resample(1, 5, 10, "linear", 0.5).infer(Type.parse("f32[2,4]"))
     with pytest.raises(DTypeError, match="cast it"):
         Resample(0, 2, 4, "linear", 0.5).infer(Type.parse("i64[2]"))
+
+
+def test_places_that_are_whole_numbers_are_those_elements():
+    y = interpolate(lucid.arange(28.0).reshape(1, 1, 28), 20)
+    assert y.flatten().tolist() == [i * 28 // 20 for i in range(20)]
+
+
+@pytest.mark.parametrize(
+    "mode, weights", [("bilinear", [1, 0, 0]), ("bicubic", [1.125, -0.125, 0])]
+)
+def test_one_place_between_corners_is_the_first(mode, weights):
+    """As in PyTorch: the kernel of a = -1/2 at distances 1/2 and 3/2, over their sum."""
+    x = lucid.tensor(np.eye(3, dtype="float32").reshape(3, 1, 1, 3))
+    y = interpolate(x, (1, 1), mode=mode, align_corners=True, antialias=True)
+    assert y.flatten().tolist() == pytest.approx(weights)
