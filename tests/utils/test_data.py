@@ -616,3 +616,18 @@ def test_an_iterable_dataset_needs_a_batch_size_too():
 
     with pytest.raises(ArgumentError, match="batch_size is a positive integer"):
         DataLoader(Endless(), 0)
+
+
+class Endless:
+    def __getitem__(self, i):
+        return i
+
+
+@pytest.mark.parametrize("dataset", [5, None, (i for i in range(3)), Endless()])
+def test_what_is_no_dataset_is_refused(dataset):
+    with pytest.raises(lucid.errors.ArgumentError, match="is no dataset|has no __len__"):
+        DataLoader(dataset)
+
+
+def test_a_dataset_without_a_length_takes_a_sampler():
+    assert [x.item() for x in DataLoader(Endless(), sampler=[3, 5])] == [3, 5]

@@ -72,6 +72,14 @@ class DataLoader:
         def refuse(facts: str) -> None:
             raise ArgumentError(f"DataLoader: {facts}{at_line()}")
 
+        indexed = hasattr(self.dataset, "__getitem__")
+        if not self.is_iterable and not indexed:
+            kind = type(self.dataset).__name__
+            remedy = "it has __getitem__ and __len__, or is an IterableDataset"
+            refuse(f"{kind} is no dataset: {remedy}")
+        sized = hasattr(self.dataset, "__len__")
+        if indexed and not self.is_iterable and not sized and sampler is batch_sampler is None:
+            refuse(f"{type(self.dataset).__name__} has no __len__; give a sampler, or a length")
         if self.num_workers < 0 or self.prefetch_factor < 1 or self.timeout < 0:
             refuse("num_workers and timeout are not negative, and prefetch_factor is at least 1")
         if self.multiprocessing_context not in (None, "fork") and (
