@@ -201,6 +201,14 @@ def _tensor(x: Any, dtype: np.dtype) -> Any:
     return cast(x if isinstance(x, Traced) else wrap(np.asarray(x)), dtype)
 
 
+def _of_parts(draw: Any, key: Any, shape: Any, dtype: np.dtype) -> Any:
+    """Complex numbers whose two parts are drawn alike."""
+    from lucid.ops.arranging import view_as_complex
+
+    part = np.dtype("float64" if dtype.itemsize == 16 else "float32")
+    return view_as_complex(draw(key, (*shape_of("random", (shape,)), 2), dtype=part))
+
+
 def _floating(name: str, dtype: Any) -> np.dtype:
     dtype = get_default_dtype() if dtype is None else dtype_of(dtype)
     if dtype.kind != "f":
@@ -209,13 +217,15 @@ def _floating(name: str, dtype: Any) -> np.dtype:
 
 
 def uniform(key: Any, shape: Any = (), low: Any = 0.0, high: Any = 1.0, dtype: Any = None) -> Any:
-    """Numbers uniform in [low, high).
+    """Numbers uniform in [low, high); both parts of complex ones between 0 and 1, before scaling.
 
     >>> import lucid
     >>> x = lucid.random.uniform(lucid.random.key(0), (1000,))
     >>> bool((x >= 0).all()), bool((x < 1).all())
     (True, True)
     """
+    if dtype is not None and dtype_of(dtype).kind == "c":
+        return _of_parts(uniform, key, shape, dtype_of(dtype)) * (high - low) + low
     dtype = _floating("uniform", dtype)
     numbers, precision = _integers(key, shape_of("uniform", (shape,)), dtype)
     unit = _tensor(numbers * 2.0**-precision, dtype)
@@ -224,9 +234,14 @@ def uniform(key: Any, shape: Any = (), low: Any = 0.0, high: Any = 1.0, dtype: A
 
 
 def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Numbers with mean 0 and standard deviation 1: √2 erfinv of numbers uniform in (-1, 1)."""
+    """Numbers with mean 0 and standard deviation 1: √2 erfinv of numbers uniform in (-1, 1).
+
+    Complex ones have parts of variance 1/2 each.
+    """
     from lucid.ops.special_functions import erfinv
 
+    if dtype is not None and dtype_of(dtype).kind == "c":
+        return _of_parts(normal, key, shape, dtype_of(dtype)) * math.sqrt(0.5)
     dtype = _floating("normal", dtype)
     numbers, precision = _integers(key, shape_of("normal", (shape,)), dtype)
     symmetric = numbers * 2.0 ** (1 - precision) + (2.0**-precision - 1.0)

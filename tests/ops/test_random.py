@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import lucid
 import lucid.random as lr
 from lucid.errors import DTypeError, ShapeError
 from lucid.func import vmap
@@ -182,3 +183,29 @@ def test_bad_input_is_named_with_the_line(call, error, words):
         call()
     assert words in str(caught.value)
     assert "test_random.py:" in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_normal_numbers_have_variance_one_shared_by_their_parts(dtype):
+    lucid.manual_seed(0)
+    x = lucid.randn(200, 300, dtype=dtype).numpy()
+    assert x.dtype == dtype and abs(x.mean()) < 0.02
+    np.testing.assert_allclose([x.real.var(), x.imag.var()], [0.5, 0.5], rtol=0.02)
+    assert abs((x.real * x.imag).mean()) < 0.01
+    assert lucid.randn_like(lucid.tensor(x)).dtype == dtype
+
+
+def test_complex_uniform_numbers_have_both_parts_between_zero_and_one():
+    x = lucid.rand(100, 50, dtype="complex64").numpy()
+    for part in (x.real, x.imag):
+        assert part.min() >= 0 and part.max() < 1 and abs(part.mean() - 0.5) < 0.02
+
+
+def test_complex_numbers_are_drawn_in_jit_as_outside():
+    def draw(x):
+        return lucid.randn(3, dtype="complex64") * x
+
+    lucid.manual_seed(1)
+    plain = draw(lucid.tensor(2.0))
+    lucid.manual_seed(1)
+    np.testing.assert_allclose(lucid.jit(draw)(lucid.tensor(2.0)).numpy(), plain.numpy(), rtol=1e-6)
