@@ -34,7 +34,7 @@ from lucid.ir.source import at_line
 from lucid.ir.tape import GRAD, TRACE, Node, Traced, noted, wrap
 from lucid.ir.tracing import function_name, input_names
 from lucid.ir.types import Type
-from lucid.ops.call import Call
+from lucid.ops.call import Call, remembering
 from lucid.ops.promote import as_tensor
 
 MOST_PATHS = 16
@@ -176,7 +176,8 @@ class Jitted:
         outs: Sequence[Any] = ()
         if watched and path.is_pure:
             operands = (*tensors, *[path.operand(x) for x in path.sources])
-            outs = bind(Call(path.graph), *operands, *[wrap(c) for c in path.constants])
+            graph = remembering(path.graph)  # a derivative will be asked for
+            outs = bind(Call(graph), *operands, *[wrap(c) for c in path.constants])
             outputs = [y.value for y in outs]
             outs = path.on_tape(operands, outs[: path.n_outputs])
         elif tracked:

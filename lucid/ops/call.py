@@ -8,17 +8,45 @@ from typing import Any
 import numpy as np
 
 from lucid.ir.binding import bind
-from lucid.ir.graph import Graph
+from lucid.ir.graph import Graph, Var
 from lucid.ir.interpret import Hot, Program
 from lucid.ir.primitive import Primitive
-from lucid.ir.types import Type
+from lucid.ir.types import Type, is_differentiable
+from lucid.ops.arithmetic import Cast
 from lucid.ops.custom import apply
+from lucid.ops.kinds import Elementwise
 
 
 @lru_cache(maxsize=256)
 def native(graph: Graph) -> Any:
     """The compiled Graph, or its interpreter where nothing is compiled."""
     return Program(graph) if Hot.compile is None else Hot.compile(graph)
+
+
+@lru_cache(maxsize=256)
+def remembering(graph: Graph) -> Graph:
+    """The Graph with further outputs: what its derivative reads and is not quickly computed again.
+
+    That of elements is, and of views: their operands are kept instead.
+    """
+    from lucid.transforms.vjp import vjp
+
+    seeded = [isinstance(y, Var) and is_differentiable(y.type.dtype) for y in graph.outputs]
+    made = {y: eqn for eqn in graph.equations for y in eqn.outputs}
+    seen: set[Any] = {*graph.inputs, *graph.outputs}
+    kept: list[Any] = []
+    waiting: list[Any] = list(vjp(graph, graph.inputs, seeded).residuals)
+    while waiting:
+        x = waiting.pop()
+        if x in seen or x not in made:
+            continue
+        seen.add(x)
+        eqn = made[x]
+        if eqn.op.is_view or isinstance(eqn.op, (Elementwise, Cast)) or not eqn.inputs:
+            waiting += eqn.inputs
+        else:
+            kept.append(x)
+    return Graph(graph.name, graph.inputs, graph.equations, (*graph.outputs, *kept))
 
 
 class Call(Primitive):

@@ -241,3 +241,30 @@ def test_an_error_on_another_path_is_no_error_of_this_one():
 
     x = lucid.tensor([0.0, 1.0, 2.0])
     assert [f(x, lucid.tensor(i)).item() for i in (1, 2, 5, 7, 0)] == [1.0, 2.0, 3.0, 3.0, 0.0]
+
+
+def test_a_derivative_from_outside_multiplies_no_matrices_again():
+    from lucid.ops.call import remembering
+
+    def f(x, w, v):
+        return (lucid.tanh(x @ w + 1.0) @ v).sum()
+
+    arrays = [np.random.default_rng(i).normal(size=(4, 4)) for i in range(3)]
+    graph = remembering(lucid.ir.trace(f)(*map(lucid.tensor, arrays)))
+    made = {y: eqn.op.name for eqn in graph.equations for y in eqn.outputs}
+    assert [made[y] for y in graph.outputs] == ["sum", "matmul"]
+
+    jitted = lucid.jit(f)
+    grads = []
+    for run in (f, jitted, jitted, jitted):
+        xs = [lucid.tensor(x, requires_grad=True) for x in arrays]
+        run(*xs).backward()
+        grads.append([x.grad.numpy() for x in xs])
+    for other in grads[1:]:
+        for a, b in zip(grads[0], other):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
+    xs = [lucid.tensor(x, requires_grad=True) for x in arrays]
+    first = lucid.autograd.grad(jitted(*xs), xs[0], create_graph=True)
+    again = lucid.autograd.grad(f(*xs), xs[0], create_graph=True)
+    both = [lucid.autograd.grad((g * g).sum(), xs[1]).numpy() for g in (first, again)]
+    np.testing.assert_allclose(*both, rtol=1e-12)
