@@ -7,6 +7,7 @@ import pytest
 
 import lucid
 from lucid.errors import LinAlgError
+from tests.compiled import compiled
 
 A = np.array([[0.0, 2.0, 1.0], [2.0, 0.0, 4.0], [1.0, 4.0, 0.5]])
 B = np.arange(6.0).reshape(3, 2) - 2
@@ -33,7 +34,7 @@ def test_batches_broadcast_and_vmap_is_the_loop():
     LD, pivots = lucid.linalg.ldl_factor(lucid.tensor(both))
     each = lucid.vmap(lucid.linalg.ldl_solve, (0, 0, None))(LD, pivots, lucid.tensor(B))
     np.testing.assert_allclose(each.numpy(), expected, rtol=1e-10)
-    again = lucid.jit(lucid.linalg.ldl_solve)(LD, pivots, lucid.tensor(B))
+    again = compiled(lucid.linalg.ldl_solve)(LD, pivots, lucid.tensor(B))
     np.testing.assert_allclose(again.numpy(), expected, rtol=1e-10)
 
 

@@ -8,6 +8,7 @@ import pytest
 import lucid
 from lucid.autograd import forward_ad
 from lucid.errors import DTypeError, GraphError, ShapeError
+from tests.compiled import compiled
 
 X, T = np.array([0.3, -1.2, 0.7]), np.array([1.0, 0.5, -2.0])
 
@@ -86,7 +87,7 @@ def slope(x):
         return forward_ad.unpack_dual(lucid.sin(forward_ad.make_dual(x, x * 0 + 1))).tangent
 
 
-@pytest.mark.parametrize("transform", [lucid.jit, lucid.vmap, lambda f: f])
+@pytest.mark.parametrize("transform", [compiled, lucid.vmap, lambda f: f])
 def test_levels_work_inside_transforms(transform):
     close(transform(slope)(lucid.tensor(X)), np.cos(X))
 
