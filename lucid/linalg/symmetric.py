@@ -47,7 +47,7 @@ def factored(name: str, A: Any, hermitian: Any, checked: Any) -> Any:
 
 
 @explained
-def ldl_factor(A: Any, *, hermitian: bool = False) -> LDLFactor:
+def ldl_factor(input: Any, *, hermitian: bool = False) -> LDLFactor:
     """A = L D Lᵀ of a symmetric matrix (L D Lᴴ if `hermitian`), packed: what `ldl_solve` takes.
 
     >>> import lucid
@@ -57,13 +57,15 @@ def ldl_factor(A: Any, *, hermitian: bool = False) -> LDLFactor:
     Tensor([[3.],
             [5.]])
     """
-    return LDLFactor(*factored("ldl_factor", A, hermitian, True)[:2])
+    return LDLFactor(*factored("ldl_factor", input, hermitian, True)[:2])
 
 
 @explained
-def ldl_factor_ex(A: Any, *, hermitian: bool = False, check_errors: bool = False) -> LDLFactorEx:
+def ldl_factor_ex(
+    input: Any, *, hermitian: bool = False, check_errors: bool = False
+) -> LDLFactorEx:
     """`ldl_factor`, with `info`: the number of the first block of D that is zero, or 0."""
-    return factored("ldl_factor_ex", A, hermitian, check_errors)
+    return factored("ldl_factor_ex", input, hermitian, check_errors)
 
 
 @explained

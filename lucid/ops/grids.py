@@ -37,7 +37,7 @@ def per_axis(bins: Any, axes: int) -> list[Any]:
 
 @explained
 def histogramdd(
-    input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False
+    input: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False
 ) -> Grid:
     """The counts (or weights) of points, the last axis of `input`, in the boxes of a grid.
 
