@@ -38,6 +38,7 @@ class Region(Primitive):
     """The one output of `graph`, computed as a whole."""
 
     graph: Graph
+    saves = "x"
 
     is_region: ClassVar[bool] = True
 
@@ -66,13 +67,13 @@ class Region(Primitive):
         from lucid.transforms.jvp import jvp
 
         derivative = jvp(self.graph, self.graph.inputs, [t is not None for t in ts])
-        return apply(derivative, self.graph, xs, (y,), ts)[0]
+        return apply(derivative, self.graph, xs, (None,), ts)[0]
 
     def vjp(self, ct: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
         from lucid.transforms.vjp import vjp
 
         derivative = vjp(self.graph, self.graph.inputs, [True])
-        return tuple(apply(derivative, self.graph, xs, (y,), (ct,)))
+        return tuple(apply(derivative, self.graph, xs, (None,), (ct,)))
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:
         from lucid.transforms.vmap import batch_graph
@@ -106,7 +107,7 @@ def fused_when_hot(function: F) -> F:
                 tensors.append(x)
                 key.append((value.dtype.char, value.shape))
             else:
-                key.append((x.__class__, x))
+                key.append((x.__class__, x if x.__class__ is not float or x else repr(x)))  # -0.0
         try:
             found = _regions.get(signature := tuple(key))
         except TypeError:  # an argument without a hash

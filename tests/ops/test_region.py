@@ -55,6 +55,27 @@ def test_settings_of_other_types_are_other_calls(hot):
     assert F.leaky_relu(x, 0.5).tolist() == [1.0, -1.0]
 
 
+def test_settings_that_are_equal_but_not_the_same_are_other_calls(hot):
+    x = lucid.tensor([1.0, -2.0])
+    signs = [np.signbit(F.threshold(x, 5.0, v).numpy()).tolist() for v in (0.0, -0.0, 0.0)]
+    assert signs == [[False, False], [True, True], [False, False]]
+
+
+def test_a_result_may_be_changed_in_place_before_backward(hot):
+    x = lucid.tensor([[1.0, -2.0]], requires_grad=True)
+    w = lucid.tensor([[3.0, 4.0]], requires_grad=True)
+    F.linear(x, w).mul_(2.0).sum().backward()
+    assert w.grad.tolist() == [[2.0, -4.0]]
+
+
+def test_an_index_out_of_range_is_refused_by_hot_operations_too(hot):
+    x = lucid.ones(400, 100)
+    x[lucid.arange(400)]
+    for _ in range(3):
+        with pytest.raises(lucid.errors.IndexingError, match=r"test_region\.py"):
+            x[lucid.arange(400) + 1]
+
+
 def test_a_region_follows_the_default_dtype(hot):
     whole = lucid.tensor([[1, 2], [3, 4]])
     first = F.threshold(whole, 2, 0)
