@@ -111,7 +111,7 @@ class Distribution:
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
         """Numbers of a whole shape."""
-        raise NotImplementedError
+        raise self.lacks("draw")
 
     def sample(self, sample_shape: Any = (), *, generator: Any = None) -> Any:
         """Draws without derivatives."""
