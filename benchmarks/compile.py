@@ -21,10 +21,10 @@ os.environ["LUCID_CACHE_DIR"] = tempfile.mkdtemp()
 import numpy as np
 
 import lucid
-from lucid.compiler import pipeline
-from lucid.compiler.fuse import fuse
-from lucid.compiler.kernels import kernels_of
-from lucid.compiler.lower import Lowering
+from lucid.compiler.fusion.fuse import fuse
+from lucid.compiler.lowering.lower import Lowering
+from lucid.compiler.passes import pipeline
+from lucid.compiler.runtime.kernel_table import kernels_of
 from lucid.func import grad
 from lucid.ir.verify import verify
 

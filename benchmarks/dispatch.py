@@ -25,8 +25,10 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from lucid.compiler import blas, codegen, kernel, loader, runtime  # noqa: E402
-from lucid.compiler.plan import Builder, Plan  # noqa: E402
+from lucid.compiler.plan.plan import Builder, Plan  # noqa: E402
+from lucid.compiler.runtime import blas, codegen, loader
+from lucid.compiler.runtime import native_kernel as kernel
+from lucid.compiler.runtime import threads as runtime
 from tests.compiler import texts  # noqa: E402
 
 SHAPES = [(8, 8, 8), (32, 32, 32), (64, 128, 784), (128, 512, 784), (512, 512, 512)]
@@ -184,7 +186,7 @@ JAX = "import jax, numpy as np; jax.jit(lambda a, b: a + b)(*np.ones((2, 10), 'f
 
 LUCID = """
 import numpy as np
-from lucid.compiler.plan import Builder
+from lucid.compiler.plan.plan import Builder
 from tests.compiler import texts
 b = Builder()
 args = [b.input("f4", (10,)), b.input("f4", (10,)), b.output("f4", (10,))]

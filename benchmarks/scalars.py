@@ -13,9 +13,9 @@ import math
 import time
 
 import numpy as np
-
-from lucid.compiler.scalars import table
 from lucid.compiler.scalars.native import Loops
+
+from lucid.compiler.kernels.scalars import table
 
 SIZE = 1 << 14
 MATH = {"asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2", "pow", "hypot", "lgamma"}

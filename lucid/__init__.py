@@ -31,13 +31,29 @@ from lucid.autograd import (
     no_grad,
     set_grad_enabled,
 )
-from lucid.compiler import hot as _hot
 from lucid.compiler.api import get_num_threads, profile, set_num_threads
-from lucid.compiler.jit import jit
-from lucid.mapping import vmap
-from lucid.numpy_interop import from_dlpack, from_numpy
-from lucid.ops.adding_products import addbmm, addmm, addmv, addr, baddbmm, chain_matmul, cross
-from lucid.ops.arithmetic import (
+from lucid.compiler.jit import hot_programs as _hot
+from lucid.compiler.jit.jit import jit
+from lucid.func.batching import vmap
+from lucid.ops.core.predicates import (
+    can_cast,
+    detach,
+    is_complex,
+    is_conj,
+    is_floating_point,
+    is_inference,
+    is_neg,
+    is_nonzero,
+    is_same_size,
+    is_signed,
+    is_tensor,
+    numel,
+    promote_types,
+    resolve_conj,
+    resolve_neg,
+)
+from lucid.ops.core.promote import as_tensor, get_default_dtype, result_type, set_default_dtype
+from lucid.ops.elementwise.arithmetic import (
     abs,
     absolute,
     add,
@@ -54,28 +70,7 @@ from lucid.ops.arithmetic import (
     subtract,
     true_divide,
 )
-from lucid.ops.arranging import (
-    adjoint,
-    block_diag,
-    broadcast_shapes,
-    cartesian_prod,
-    combinations,
-    constant_pad_nd,
-    diagflat,
-    dsplit,
-    hsplit,
-    narrow_copy,
-    split_with_sizes,
-    unsafe_chunk,
-    unsafe_split,
-    unsafe_split_with_sizes,
-    vander,
-    view_as_complex,
-    view_as_real,
-    vsplit,
-)
-from lucid.ops.bessel import i0
-from lucid.ops.blending import (
+from lucid.ops.elementwise.blending import (
     addcdiv,
     addcmul,
     clamp_max,
@@ -88,45 +83,20 @@ from lucid.ops.blending import (
     lerp,
     rsub,
 )
-from lucid.ops.closeness import allclose, array_equal, equal, isclose, nan_to_num
-from lucid.ops.combining import index_reduce, scatter_reduce
-from lucid.ops.complexes import angle, complex, conj, conj_physical, conjugate, imag, polar, real
-from lucid.ops.conditional import clamp, clip, maximum, minimum, relu, where
-from lucid.ops.contraction import einsum, matmul
-from lucid.ops.copying import clone
-from lucid.ops.counting import bincount, histc, histogram
-from lucid.ops.covariance import corrcoef, cov
-from lucid.ops.creation import (
-    arange,
-    asarray,
-    empty,
-    empty_like,
-    eye,
-    frombuffer,
-    full,
-    full_like,
-    linspace,
-    logspace,
-    ones,
-    ones_like,
-    scalar_tensor,
-    zeros,
-    zeros_like,
+from lucid.ops.elementwise.closeness import allclose, array_equal, equal, isclose, nan_to_num
+from lucid.ops.elementwise.complexes import (
+    angle,
+    complex,
+    conj,
+    conj_physical,
+    conjugate,
+    imag,
+    polar,
+    real,
 )
-from lucid.ops.cumulative import cummax, cummin, cumprod, cumsum, logcumsumexp
-from lucid.ops.diagonals import (
-    diag,
-    diag_embed,
-    diagonal,
-    trace,
-    tril,
-    tril_indices,
-    triu,
-    triu_indices,
-)
-from lucid.ops.digits import frexp, gcd, lcm, ldexp, nextafter, signbit
-from lucid.ops.distances import cdist, dist, pdist, renorm
-from lucid.ops.exponential import (
+from lucid.ops.elementwise.conditional import clamp, clip, maximum, minimum, relu, where
+from lucid.ops.elementwise.digits import frexp, gcd, lcm, ldexp, nextafter, signbit
+from lucid.ops.elementwise.exponential import (
     cbrt,
     exp,
     exp2,
@@ -141,31 +111,8 @@ from lucid.ops.exponential import (
     sigmoid,
     sqrt,
 )
-from lucid.ops.extrema import amax, amin, aminmax, argmax, argmin, max, min
-from lucid.ops.incomplete_gamma import igamma, igammac
-from lucid.ops.indexing import nonzero
-from lucid.ops.integrals import cumulative_trapezoid, gradient, trapezoid, trapz
-from lucid.ops.joining import (
-    array_split,
-    cat,
-    chunk,
-    column_stack,
-    concat,
-    concatenate,
-    dstack,
-    hstack,
-    meshgrid,
-    pad,
-    repeat_interleave,
-    roll,
-    row_stack,
-    split,
-    stack,
-    tensor_split,
-    vstack,
-)
-from lucid.ops.logarithms import logaddexp2, logit, sinc, xlogy
-from lucid.ops.logic import (
+from lucid.ops.elementwise.logarithms import logaddexp2, logit, sinc, xlogy
+from lucid.ops.elementwise.logic import (
     bitwise_and,
     bitwise_left_shift,
     bitwise_not,
@@ -196,56 +143,8 @@ from lucid.ops.logic import (
     not_equal,
     right_shift,
 )
-from lucid.ops.lookup import (
-    argwhere,
-    diff,
-    gather,
-    index_add,
-    index_copy,
-    index_fill,
-    index_select,
-    masked_fill,
-    masked_select,
-    narrow,
-    scatter,
-    scatter_add,
-    select,
-    take,
-    take_along_axis,
-    take_along_dim,
-)
-from lucid.ops.movement import broadcast_to, permute, reshape
-from lucid.ops.power import float_power, pow, power, reciprocal, square
-from lucid.ops.predicates import (
-    can_cast,
-    detach,
-    is_complex,
-    is_conj,
-    is_floating_point,
-    is_inference,
-    is_neg,
-    is_nonzero,
-    is_same_size,
-    is_signed,
-    is_tensor,
-    numel,
-    promote_types,
-    resolve_conj,
-    resolve_neg,
-)
-from lucid.ops.products import bmm, dot, ger, inner, kron, mm, mv, outer, tensordot, vdot
-from lucid.ops.promote import as_tensor, get_default_dtype, result_type, set_default_dtype
-from lucid.ops.quantiles import kthvalue, mode, msort, nanmedian, nanquantile, quantile
-from lucid.ops.reduction import all, any, count_nonzero, logsumexp, prod, sum
-from lucid.ops.replacing import (
-    diagonal_scatter,
-    index_put,
-    masked_scatter,
-    put,
-    select_scatter,
-    slice_scatter,
-)
-from lucid.ops.rounding import (
+from lucid.ops.elementwise.power import float_power, pow, power, reciprocal, square
+from lucid.ops.elementwise.rounding import (
     ceil,
     fix,
     floor,
@@ -258,65 +157,7 @@ from lucid.ops.rounding import (
     sign,
     trunc,
 )
-from lucid.ops.searching import (
-    bucketize,
-    isin,
-    nonzero_static,
-    searchsorted,
-    unique,
-    unique_consecutive,
-    unravel_index,
-)
-from lucid.ops.shaping import (
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    broadcast_arrays,
-    broadcast_tensors,
-    expand_dims,
-    flatten,
-    flip,
-    fliplr,
-    flipud,
-    moveaxis,
-    movedim,
-    ravel,
-    rot90,
-    squeeze,
-    swapaxes,
-    swapdims,
-    t,
-    tile,
-    transpose,
-    unbind,
-    unflatten,
-    unsqueeze,
-)
-from lucid.ops.softmax import log_softmax, softmax
-from lucid.ops.sorting import argsort, sort, topk
-from lucid.ops.special_functions import (
-    digamma,
-    erf,
-    erfc,
-    erfinv,
-    gammaln,
-    lgamma,
-    mvlgamma,
-    polygamma,
-    psi,
-)
-from lucid.ops.statistics import (
-    mean,
-    median,
-    nanmean,
-    nansum,
-    norm,
-    std,
-    std_mean,
-    var,
-    var_mean,
-)
-from lucid.ops.trigonometric import (
+from lucid.ops.elementwise.trigonometric import (
     acos,
     acosh,
     arccos,
@@ -343,7 +184,182 @@ from lucid.ops.trigonometric import (
     tan,
     tanh,
 )
-from lucid.ops.windows import (
+from lucid.ops.index.gather_scatter import nonzero
+from lucid.ops.index.lookup import (
+    argwhere,
+    diff,
+    gather,
+    index_add,
+    index_copy,
+    index_fill,
+    index_select,
+    masked_fill,
+    masked_select,
+    narrow,
+    scatter,
+    scatter_add,
+    select,
+    take,
+    take_along_axis,
+    take_along_dim,
+)
+from lucid.ops.index.replacing import (
+    diagonal_scatter,
+    index_put,
+    masked_scatter,
+    put,
+    select_scatter,
+    slice_scatter,
+)
+from lucid.ops.index.scatter_reduce import index_reduce, scatter_reduce
+from lucid.ops.index.searching import (
+    bucketize,
+    isin,
+    nonzero_static,
+    searchsorted,
+    unique,
+    unique_consecutive,
+    unravel_index,
+)
+from lucid.ops.linalg.adding_products import (
+    addbmm,
+    addmm,
+    addmv,
+    addr,
+    baddbmm,
+    chain_matmul,
+    cross,
+)
+from lucid.ops.linalg.contraction import einsum, matmul
+from lucid.ops.linalg.distances import cdist, dist, pdist, renorm
+from lucid.ops.linalg.products import bmm, dot, ger, inner, kron, mm, mv, outer, tensordot, vdot
+from lucid.ops.nn.softmax import log_softmax, softmax
+from lucid.ops.reduce.counting import bincount, histc, histogram
+from lucid.ops.reduce.covariance import corrcoef, cov
+from lucid.ops.reduce.cumulative import cummax, cummin, cumprod, cumsum, logcumsumexp
+from lucid.ops.reduce.extrema import amax, amin, aminmax, argmax, argmin, max, min
+from lucid.ops.reduce.integrals import cumulative_trapezoid, gradient, trapezoid, trapz
+from lucid.ops.reduce.quantiles import kthvalue, mode, msort, nanmedian, nanquantile, quantile
+from lucid.ops.reduce.reduction import all, any, count_nonzero, logsumexp, prod, sum
+from lucid.ops.reduce.sorting import argsort, sort, topk
+from lucid.ops.reduce.statistics import (
+    mean,
+    median,
+    nanmean,
+    nansum,
+    norm,
+    std,
+    std_mean,
+    var,
+    var_mean,
+)
+from lucid.ops.shape.arranging import (
+    adjoint,
+    block_diag,
+    broadcast_shapes,
+    cartesian_prod,
+    combinations,
+    constant_pad_nd,
+    diagflat,
+    dsplit,
+    hsplit,
+    narrow_copy,
+    split_with_sizes,
+    unsafe_chunk,
+    unsafe_split,
+    unsafe_split_with_sizes,
+    vander,
+    view_as_complex,
+    view_as_real,
+    vsplit,
+)
+from lucid.ops.shape.copying import clone
+from lucid.ops.shape.creation import (
+    arange,
+    asarray,
+    empty,
+    empty_like,
+    eye,
+    frombuffer,
+    full,
+    full_like,
+    linspace,
+    logspace,
+    ones,
+    ones_like,
+    scalar_tensor,
+    zeros,
+    zeros_like,
+)
+from lucid.ops.shape.diagonals import (
+    diag,
+    diag_embed,
+    diagonal,
+    trace,
+    tril,
+    tril_indices,
+    triu,
+    triu_indices,
+)
+from lucid.ops.shape.joining import (
+    array_split,
+    cat,
+    chunk,
+    column_stack,
+    concat,
+    concatenate,
+    dstack,
+    hstack,
+    meshgrid,
+    pad,
+    repeat_interleave,
+    roll,
+    row_stack,
+    split,
+    stack,
+    tensor_split,
+    vstack,
+)
+from lucid.ops.shape.movement import broadcast_to, permute, reshape
+from lucid.ops.shape.shaping import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    broadcast_arrays,
+    broadcast_tensors,
+    expand_dims,
+    flatten,
+    flip,
+    fliplr,
+    flipud,
+    moveaxis,
+    movedim,
+    ravel,
+    rot90,
+    squeeze,
+    swapaxes,
+    swapdims,
+    t,
+    tile,
+    transpose,
+    unbind,
+    unflatten,
+    unsqueeze,
+)
+from lucid.ops.special.bessel import i0
+from lucid.ops.special.error_and_gamma import (
+    digamma,
+    erf,
+    erfc,
+    erfinv,
+    gammaln,
+    lgamma,
+    mvlgamma,
+    polygamma,
+    psi,
+)
+from lucid.ops.special.incomplete_gamma import igamma, igammac
+from lucid.ops.special.signal_windows import (
     bartlett_window,
     blackman_window,
     hamming_window,
@@ -369,7 +385,8 @@ from lucid.random import (
     set_rng_state,
 )
 from lucid.saving import load, save
-from lucid.tensor import Tensor, tensor
+from lucid.tensors.numpy_protocols import from_dlpack, from_numpy
+from lucid.tensors.tensor import Tensor, tensor
 
 __version__ = "0.1.0"
 
@@ -400,18 +417,18 @@ _hot.install()
 _LATER = {"distributions", "fft", "linalg", "nn", "optim", "special", "testing", "utils"}
 _NAMES_OF = {
     "linalg": {"cholesky_solve", "logdet", "matrix_exp", "matrix_power"},
-    "linalg.older": {
+    "linalg.torch_names": {
         "cholesky", "cholesky_inverse", "det", "inverse", "lu", "lu_solve", "lu_unpack", "orgqr",
         "pca_lowrank", "pinverse", "qr", "slogdet", "svd", "svd_lowrank", "triangular_solve",
     },
     "linalg.reflections": {"geqrf", "ormqr"},
-    "ops.grids": {"histogramdd"},
-    "ops.limits": {"finfo", "iinfo"},
-    "ops.segments": {"segment_reduce"},
-    "ops.striding": {"as_strided", "as_strided_copy", "as_strided_scatter"},
-    "printing": {"set_printoptions"},
+    "ops.reduce.histogramdd": {"histogramdd"},
+    "ops.core.limits": {"finfo", "iinfo"},
+    "ops.reduce.segments": {"segment_reduce"},
+    "ops.shape.striding": {"as_strided", "as_strided_copy", "as_strided_scatter"},
+    "tensors.printing": {"set_printoptions"},
     "random": {"binomial", "poisson"},
-    "spectrograms": {"istft", "stft"},
+    "fft.spectrograms": {"istft", "stft"},
     "nn.functional": {
         "adaptive_avg_pool1d", "alpha_dropout", "avg_pool1d", "bilinear", "celu", "celu_",
         "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
@@ -420,7 +437,7 @@ _NAMES_OF = {
         "pixel_shuffle", "pixel_unshuffle", "prelu", "rms_norm", "rrelu", "rrelu_", "selu",
         "selu_", "threshold", "threshold_",
     },
-    "writing_functions": {
+    "tensors.inplace_functions": {
         "abs_", "acos_", "acosh_", "addmv_", "arccos_", "arccosh_", "arcsin_", "arcsinh_",
         "arctan_", "arctanh_", "asin_", "asinh_", "atan_", "atanh_", "ceil_", "clamp_",
         "clamp_max_", "clamp_min_", "clip_", "conj_physical_", "cos_", "cosh_", "deg2rad_",

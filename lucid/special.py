@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from lucid.ops.apply import refuse
-from lucid.ops.bessel import (
+from lucid.ops.core.apply import refuse
+from lucid.ops.core.promote import to_floating
+from lucid.ops.elementwise.exponential import exp2, expit, expm1, log1p
+from lucid.ops.elementwise.logarithms import logit, sinc, vanishing, xlogy
+from lucid.ops.elementwise.rounding import round
+from lucid.ops.nn.softmax import log_softmax, softmax
+from lucid.ops.reduce.reduction import logsumexp
+from lucid.ops.special.bessel import (
     airy_ai,
     bessel_j0,
     bessel_j1,
@@ -26,12 +32,20 @@ from lucid.ops.bessel import (
     scaled_modified_bessel_k0,
     scaled_modified_bessel_k1,
 )
-from lucid.ops.entropies import entr, xlog1py
-from lucid.ops.exponential import exp2, expit, expm1, log1p
-from lucid.ops.incomplete_gamma import gammainc, gammaincc
-from lucid.ops.logarithms import logit, sinc, vanishing, xlogy
-from lucid.ops.normal import erfcx, log_ndtr, ndtr, ndtri
-from lucid.ops.polynomials import (
+from lucid.ops.special.entropies import entr, xlog1py
+from lucid.ops.special.error_and_gamma import (
+    digamma,
+    erf,
+    erfc,
+    erfinv,
+    gammaln,
+    multigammaln,
+    polygamma,
+    psi,
+)
+from lucid.ops.special.incomplete_gamma import gammainc, gammaincc
+from lucid.ops.special.normal import erfcx, log_ndtr, ndtr, ndtri
+from lucid.ops.special.polynomials import (
     chebyshev_polynomial_t,
     chebyshev_polynomial_u,
     chebyshev_polynomial_v,
@@ -45,21 +59,7 @@ from lucid.ops.polynomials import (
     shifted_chebyshev_polynomial_v,
     shifted_chebyshev_polynomial_w,
 )
-from lucid.ops.promote import to_floating
-from lucid.ops.reduction import logsumexp
-from lucid.ops.rounding import round
-from lucid.ops.softmax import log_softmax, softmax
-from lucid.ops.special_functions import (
-    digamma,
-    erf,
-    erfc,
-    erfinv,
-    gammaln,
-    multigammaln,
-    polygamma,
-    psi,
-)
-from lucid.ops.zeta import zeta
+from lucid.ops.special.zeta import zeta
 
 __all__ = [
     "airy_ai",

@@ -9,8 +9,8 @@ import numpy as np
 
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.ir.tape import Traced
-from lucid.ops.promote import as_tensor
+from lucid.ops.core.promote import as_tensor
+from lucid.tape.node import Traced
 
 __all__ = ["assert_close"]
 

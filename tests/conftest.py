@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from lucid.ir.modes import local
-from lucid.ops.promote import get_default_dtype, set_default_dtype
+from lucid.ops.core.promote import get_default_dtype, set_default_dtype
+from lucid.tape.modes import local
 
 
 def pytest_addoption(parser):

@@ -12,7 +12,7 @@ from scipy.special import betaln, ive
 
 import lucid
 from lucid import distributions as D
-from lucid.distributions.kl_supports import infinite
+from lucid.distributions.kl.mismatched_supports import infinite
 from lucid.errors import ArgumentError, LucidError
 from lucid.func import grad, vmap
 

@@ -10,7 +10,7 @@ from scipy import integrate, stats
 
 import lucid
 import lucid.distributions as D
-from lucid.distributions.kl_supports import ENDLESS
+from lucid.distributions.kl.mismatched_supports import ENDLESS
 from lucid.errors import LucidError
 
 

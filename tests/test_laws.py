@@ -12,7 +12,7 @@ import lucid.autograd
 import lucid.ops
 import tests.cases
 from lucid.ir.primitive import REGISTRY, Primitive
-from lucid.ops.kinds import Bilinear, Elementwise, Linear
+from lucid.ops.core.kinds import Bilinear, Elementwise, Linear
 from tests import laws
 from tests.cases.case import Case
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lucid.ir.binding import bind
 from lucid.ir.types import Type
-from lucid.ops.kinds import Elementwise, Linear
+from lucid.ops.core.kinds import Elementwise, Linear
+from lucid.tape.bind import bind
 from tests import laws
 from tests.cases.case import Case, real
 

@@ -8,7 +8,7 @@ import scipy.linalg
 
 import lucid
 from lucid import func, linalg
-from lucid.compiler.executable import LIVE, Segment
+from lucid.compiler.plan.executable import LIVE, Segment
 from lucid.errors import LinAlgError
 from tests.compiled import compiled
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.numpy_functions import FUNCTIONS
-from lucid.numpy_interop import UFUNCS
+from lucid.numpy.dispatch import FUNCTIONS
+from lucid.tensors.numpy_protocols import UFUNCS
 
 X = np.random.default_rng(0).permutation(np.linspace(0.35, 0.95, 12)).reshape(3, 4)
 Y = np.random.default_rng(1).permutation(np.linspace(0.3, 0.9, 12)).reshape(3, 4)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid import writing_functions
 from lucid.errors import ArgumentError, LucidError
+from lucid.tensors import inplace_functions as writing_functions
 
 NAMES = sorted(lucid._NAMES_OF["writing_functions"])
 MORE = {

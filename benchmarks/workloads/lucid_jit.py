@@ -1,11 +1,11 @@
 """`lucid.jit`, also before the package exports it, and hot graphs switched on."""
 
 import lucid
-from lucid.compiler import hot
+from lucid.compiler.jit import hot_programs as hot
 
 if hasattr(lucid, "jit"):
     jit = lucid.jit
 else:
-    from lucid.compiler.jit import jit  # noqa: F401
+    from lucid.compiler.jit.jit import jit  # noqa: F401
 
     hot.install()

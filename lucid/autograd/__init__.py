@@ -4,7 +4,7 @@ from typing import Any
 
 from lucid.autograd.engine import backward, grad
 from lucid.autograd.function import Function, FunctionCtx, once_differentiable
-from lucid.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from lucid.autograd.gradient_check import GradcheckError, gradcheck, gradgradcheck
 from lucid.autograd.modes import (
     detect_anomaly,
     enable_grad,

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import GraphError
-from lucid.ir.cut import Cut
 from lucid.ir.graph import Equation, Graph
-from lucid.ir.tape import residual
-from lucid.ir.tracing import replay
-from lucid.transforms.differentiate import prepare
+from lucid.tape.cut import Cut
+from lucid.tape.node import residual
+from lucid.tape.trace import replay
+from lucid.transforms.prepare import prepare
 
 
 def explain_nan(cut: Cut, seeds: Sequence[Any], grads: Sequence[Any]) -> None:

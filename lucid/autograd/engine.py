@@ -12,16 +12,16 @@ import numpy as np
 from lucid.autograd.anomaly import explain_nan
 from lucid.autograd.watch import has_watchers, prepare_watched, run_hooks
 from lucid.errors import GraphError, ShapeError
-from lucid.ir.cut import Cut, cut_nodes
-from lucid.ir.modes import local
-from lucid.ir.sharing import node_of
 from lucid.ir.source import at_line
-from lucid.ir.tape import FREED, GRAD, TRACE, Node, is_recording, node_type, wrap
-from lucid.ir.template import find_cut
 from lucid.ir.types import Type
-from lucid.ops.promote import as_tensor, cast
+from lucid.ops.core.promote import as_tensor, cast
+from lucid.tape.cut import Cut, cut_nodes
+from lucid.tape.modes import local
+from lucid.tape.node import FREED, GRAD, TRACE, Node, is_recording, node_type, wrap
+from lucid.tape.template import find_cut
+from lucid.tape.views import node_of
 from lucid.transforms.constants import filled, zeros_like
-from lucid.transforms.differentiate import prepare
+from lucid.transforms.prepare import prepare
 
 UNHELD = 2  # references to a Node that nothing but the function that frees it has
 
@@ -257,7 +257,7 @@ def apply_leaf_hooks(node: Node, g: Any) -> Any:
 
 def cell_of(node: Node) -> Any:
     if node.cell is None:
-        from lucid.tensor import GradCell
+        from lucid.tensors.tensor import GradCell
 
         node.cell = GradCell()
     return node.cell

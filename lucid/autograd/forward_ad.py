@@ -10,16 +10,16 @@ import threading
 from typing import Any, NamedTuple
 
 from lucid.errors import DTypeError, GraphError, ShapeError
-from lucid.ir.binding import fresh
-from lucid.ir.modes import local
-from lucid.ir.sharing import node_of, storage_of
 from lucid.ir.source import at_line
-from lucid.ir.tape import TRACE, Traced, is_recording, wrap
-from lucid.ir.template import find_cut
 from lucid.ir.types import is_differentiable
-from lucid.ops.arguments import explained
-from lucid.ops.promote import as_tensor
-from lucid.transforms.differentiate import pushforward
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.promote import as_tensor
+from lucid.tape.bind import fresh
+from lucid.tape.modes import local
+from lucid.tape.node import TRACE, Traced, is_recording, wrap
+from lucid.tape.template import find_cut
+from lucid.tape.views import node_of, storage_of
+from lucid.transforms.prepare import pushforward
 
 __all__ = [
     "UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual",

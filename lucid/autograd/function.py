@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lucid.errors import DTypeError, GraphError, ShapeError, TracedValueError
-from lucid.ir.binding import bind, fresh
-from lucid.ir.cut import cut
-from lucid.ir.modes import local
 from lucid.ir.primitive import Primitive
-from lucid.ir.sharing import node_of, tensor_of
 from lucid.ir.source import at_line, caller
-from lucid.ir.tape import GRAD, TRACE, Node, Trace, Traced, is_recording, leaf, next_serial, wrap
 from lucid.ir.types import Type, is_differentiable
-from lucid.ops.custom import CustomFunction, CustomVjp
-from lucid.ops.promote import as_tensor, cast
+from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.higher_order.custom_derivative import CustomFunction, CustomVjp
+from lucid.tape.bind import bind, fresh
+from lucid.tape.cut import cut
+from lucid.tape.modes import local
+from lucid.tape.node import GRAD, TRACE, Node, Trace, Traced, is_recording, leaf, next_serial, wrap
+from lucid.tape.views import node_of, tensor_of
 
 
 class FunctionCtx:

@@ -14,14 +14,14 @@ from lucid import func as F
 from lucid.autograd.engine import grad as gradient
 from lucid.autograd.modes import enable_grad
 from lucid.errors import ArgumentError, GraphError, ShapeError
+from lucid.func.jacobians import hessian as hessian_of
+from lucid.func.jacobians import jacfwd, jacrev
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
-from lucid.jacobians import hessian as hessian_of
-from lucid.jacobians import jacfwd, jacrev
-from lucid.ops.arguments import explained
-from lucid.ops.creation import ones_like
-from lucid.ops.promote import as_tensor
-from lucid.tensor import Tensor
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.promote import as_tensor
+from lucid.ops.shape.creation import ones_like
+from lucid.tensors.tensor import Tensor
 
 Inputs = Any  # a tensor or a tuple of tensors
 STRATEGIES = {"reverse-mode": jacrev, "forward-mode": jacfwd}

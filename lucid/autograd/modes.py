@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from lucid.ir.modes import local
+from lucid.tape.modes import local
 
 F = TypeVar("F", bound=Callable[..., Any])
 

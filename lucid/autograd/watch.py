@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ShapeError
-from lucid.ir.binding import bind
-from lucid.ir.cut import Cut
 from lucid.ir.graph import Equation, Graph, Var
-from lucid.ir.modes import local
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
-from lucid.ir.tape import wrap
 from lucid.ir.types import Type
-from lucid.ops.promote import as_tensor, cast
-from lucid.transforms.differentiate import Prepared
+from lucid.ops.core.promote import as_tensor, cast
+from lucid.tape.bind import bind
+from lucid.tape.cut import Cut
+from lucid.tape.modes import local
+from lucid.tape.node import wrap
+from lucid.transforms.prepare import Prepared
 from lucid.transforms.vjp import vjp
 
 

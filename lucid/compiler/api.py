@@ -19,20 +19,20 @@ def profile() -> AbstractContextManager[Any]:
     >>> len(p.rows)
     1
     """
-    from lucid.compiler.profiling import profile
+    from lucid.compiler.inspect.profiling import profile
 
     return profile()
 
 
 def set_num_threads(num: int) -> None:
     """Let compiled programs use up to `num` threads; results are bitwise the same for any."""
-    from lucid.compiler.runtime import set_num_threads
+    from lucid.compiler.runtime.threads import set_num_threads
 
     set_num_threads(num)
 
 
 def get_num_threads() -> int:
     """How many threads compiled programs may use."""
-    from lucid.compiler.runtime import get_num_threads
+    from lucid.compiler.runtime.threads import get_num_threads
 
     return get_num_threads()

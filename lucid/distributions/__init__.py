@@ -1,8 +1,6 @@
 """Probability distributions, as in `torch.distributions`."""
 
 from lucid.distributions import constraints, transforms
-from lucid.distributions import kl_mixed as kl_mixed
-from lucid.distributions import kl_supports as kl_supports
 from lucid.distributions.continuous import (
     Cauchy,
     Exponential,

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from lucid import linalg
-from lucid.ops.diagonals import diagonal, tril
-from lucid.ops.promote import as_tensor, cast
+from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.shape.diagonals import diagonal, tril
 
 
 class Constraint:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lucid import drawing, random
+from lucid import random
 from lucid.distributions.distribution import Checks, Distribution, inside, positive, tensor_like
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.ops.arithmetic import abs
-from lucid.ops.conditional import clamp, where
-from lucid.ops.creation import full_like
-from lucid.ops.exponential import exp, expm1, log, log1p, sqrt
-from lucid.ops.logarithms import xlogy
-from lucid.ops.normal import ndtr, ndtri
-from lucid.ops.random import normal, uniform
-from lucid.ops.rounding import sign
-from lucid.ops.special_functions import digamma, lgamma
-from lucid.ops.trigonometric import atan, tan
+from lucid.ops.elementwise.arithmetic import abs
+from lucid.ops.elementwise.conditional import clamp, where
+from lucid.ops.elementwise.exponential import exp, expm1, log, log1p, sqrt
+from lucid.ops.elementwise.logarithms import xlogy
+from lucid.ops.elementwise.rounding import sign
+from lucid.ops.elementwise.trigonometric import atan, tan
+from lucid.ops.random.keyed import normal, uniform
+from lucid.ops.shape.creation import full_like
+from lucid.ops.special.error_and_gamma import digamma, lgamma
+from lucid.ops.special.normal import ndtr, ndtri
+from lucid.random import distributions as drawing
 
 EULER = 0.5772156649015329
 LOG_ROOT = math.log(math.sqrt(2 * math.pi))

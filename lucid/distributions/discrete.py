@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lucid import drawing, random
+from lucid import random
 from lucid.distributions.distribution import (
     Distribution,
     chance,
@@ -19,19 +19,20 @@ from lucid.distributions.distribution import (
 )
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.ops.conditional import clamp, where
-from lucid.ops.creation import arange, eye, full_like
-from lucid.ops.exponential import exp, log, log1p, sigmoid
-from lucid.ops.extrema import argmax
-from lucid.ops.logarithms import xlogy
-from lucid.ops.logic import eq
-from lucid.ops.lookup import gather
-from lucid.ops.promote import as_tensor, cast
-from lucid.ops.random import uniform
-from lucid.ops.rounding import floor
-from lucid.ops.shaping import squeeze, unsqueeze
-from lucid.ops.softmax import log_softmax
-from lucid.ops.special_functions import lgamma
+from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.elementwise.conditional import clamp, where
+from lucid.ops.elementwise.exponential import exp, log, log1p, sigmoid
+from lucid.ops.elementwise.logarithms import xlogy
+from lucid.ops.elementwise.logic import eq
+from lucid.ops.elementwise.rounding import floor
+from lucid.ops.index.lookup import gather
+from lucid.ops.nn.softmax import log_softmax
+from lucid.ops.random.keyed import uniform
+from lucid.ops.reduce.extrema import argmax
+from lucid.ops.shape.creation import arange, eye, full_like
+from lucid.ops.shape.shaping import squeeze, unsqueeze
+from lucid.ops.special.error_and_gamma import lgamma
+from lucid.random import distributions as drawing
 
 
 class TwoForms(Distribution):

@@ -15,11 +15,11 @@ import numpy as np
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, LucidError, ShapeError
 from lucid.ir.source import at_line
-from lucid.ir.tape import Traced, is_recording
 from lucid.ir.types import broadcast_shapes
-from lucid.ops.conditional import where
-from lucid.ops.exponential import exp, logaddexp, sqrt
-from lucid.ops.promote import as_tensor, cast, get_default_dtype
+from lucid.ops.core.promote import as_tensor, cast, get_default_dtype
+from lucid.ops.elementwise.conditional import where
+from lucid.ops.elementwise.exponential import exp, logaddexp, sqrt
+from lucid.tape.node import Traced, is_recording
 
 Check = tuple[str, Callable[[Any], Any]]
 Checks = tuple[tuple[str, Check], ...]

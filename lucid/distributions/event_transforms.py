@@ -23,16 +23,16 @@ from lucid.distributions.transforms import (
 )
 from lucid.errors import ArgumentError, LucidError
 from lucid.ir.source import at_line
-from lucid.ir.tape import wrap
-from lucid.ops.arithmetic import abs
-from lucid.ops.conditional import clamp
-from lucid.ops.creation import eye, zeros
-from lucid.ops.cumulative import cumprod, cumsum
-from lucid.ops.diagonals import diag_embed, diagonal, tril
-from lucid.ops.exponential import exp, log, log1p, sigmoid, sqrt
-from lucid.ops.joining import cat, pad, stack
-from lucid.ops.softmax import softmax
-from lucid.ops.trigonometric import tanh
+from lucid.ops.elementwise.arithmetic import abs
+from lucid.ops.elementwise.conditional import clamp
+from lucid.ops.elementwise.exponential import exp, log, log1p, sigmoid, sqrt
+from lucid.ops.elementwise.trigonometric import tanh
+from lucid.ops.nn.softmax import softmax
+from lucid.ops.reduce.cumulative import cumprod, cumsum
+from lucid.ops.shape.creation import eye, zeros
+from lucid.ops.shape.diagonals import diag_embed, diagonal, tril
+from lucid.ops.shape.joining import cat, pad, stack
+from lucid.tape.node import wrap
 
 
 class NotInvertible(Transform):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from lucid import drawing
 from lucid.distributions.distribution import Checks, Distribution, inside, positive, tensor_like
-from lucid.ops.conditional import clamp
-from lucid.ops.exponential import log
-from lucid.ops.incomplete_gamma import igamma
-from lucid.ops.logarithms import xlogy
-from lucid.ops.special_functions import digamma, lgamma
+from lucid.ops.elementwise.conditional import clamp
+from lucid.ops.elementwise.exponential import log
+from lucid.ops.elementwise.logarithms import xlogy
+from lucid.ops.special.error_and_gamma import digamma, lgamma
+from lucid.ops.special.incomplete_gamma import igamma
+from lucid.random import distributions as drawing
 
 
 class Gamma(Distribution):

@@ -11,12 +11,12 @@ from lucid.distributions.distribution import Distribution, floating, tensor_like
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
-from lucid.ops.contraction import matmul
-from lucid.ops.diagonals import diagonal
-from lucid.ops.exponential import log
-from lucid.ops.random import normal
-from lucid.ops.reduction import logsumexp
-from lucid.ops.shaping import squeeze, unsqueeze
+from lucid.ops.elementwise.exponential import log
+from lucid.ops.linalg.contraction import matmul
+from lucid.ops.random.keyed import normal
+from lucid.ops.reduce.reduction import logsumexp
+from lucid.ops.shape.diagonals import diagonal
+from lucid.ops.shape.shaping import squeeze, unsqueeze
 
 
 class MultivariateNormal(Distribution):

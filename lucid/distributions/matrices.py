@@ -7,20 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from lucid import drawing, linalg, random
+from lucid import linalg, random
 from lucid.distributions.distribution import Distribution, floating, positive, tensor_like
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.ir.tape import wrap
 from lucid.ir.types import broadcast_shapes
-from lucid.ops.conditional import clamp, where
-from lucid.ops.contraction import matmul
-from lucid.ops.creation import arange, eye
-from lucid.ops.diagonals import diag_embed, diagonal, tril
-from lucid.ops.exponential import log, sqrt
-from lucid.ops.random import normal
-from lucid.ops.shaping import squeeze, unsqueeze
-from lucid.ops.special_functions import digamma, lgamma, mvlgamma
+from lucid.ops.elementwise.conditional import clamp, where
+from lucid.ops.elementwise.exponential import log, sqrt
+from lucid.ops.linalg.contraction import matmul
+from lucid.ops.random.keyed import normal
+from lucid.ops.shape.creation import arange, eye
+from lucid.ops.shape.diagonals import diag_embed, diagonal, tril
+from lucid.ops.shape.shaping import squeeze, unsqueeze
+from lucid.ops.special.error_and_gamma import digamma, lgamma, mvlgamma
+from lucid.random import distributions as drawing
+from lucid.tape.node import wrap
 
 LOG_2PI = math.log(2 * math.pi)
 

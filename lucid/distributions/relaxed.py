@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lucid import drawing, random
+from lucid import random
 from lucid.distributions.discrete import Categorical, OneHotCategorical, TwoForms
 from lucid.distributions.distribution import (
     chance,
@@ -18,15 +18,16 @@ from lucid.distributions.distribution import (
 )
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.ops.arithmetic import abs
-from lucid.ops.conditional import clamp, where
-from lucid.ops.exponential import exp, log, log1p, sigmoid
-from lucid.ops.logarithms import logit
-from lucid.ops.random import uniform
-from lucid.ops.reduction import logsumexp
-from lucid.ops.rounding import floor
-from lucid.ops.softmax import log_softmax
-from lucid.ops.special_functions import lgamma
+from lucid.ops.elementwise.arithmetic import abs
+from lucid.ops.elementwise.conditional import clamp, where
+from lucid.ops.elementwise.exponential import exp, log, log1p, sigmoid
+from lucid.ops.elementwise.logarithms import logit
+from lucid.ops.elementwise.rounding import floor
+from lucid.ops.nn.softmax import log_softmax
+from lucid.ops.random.keyed import uniform
+from lucid.ops.reduce.reduction import logsumexp
+from lucid.ops.special.error_and_gamma import lgamma
+from lucid.random import distributions as drawing
 
 
 class NegativeBinomial(TwoForms):

@@ -5,22 +5,23 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lucid import drawing, random
+from lucid import random
 from lucid.distributions.continuous import EULER, LocationScale
 from lucid.distributions.distribution import Distribution, inside, positive, tensor_like
 from lucid.distributions.gammas import Gamma
-from lucid.ops.arithmetic import abs
-from lucid.ops.bessel import i0e, i1e
-from lucid.ops.conditional import clamp, where
-from lucid.ops.creation import full_like
-from lucid.ops.exponential import exp, expm1, log, log1p, sqrt
-from lucid.ops.incomplete_gamma import igammac
-from lucid.ops.logarithms import xlogy
-from lucid.ops.random import split, uniform
-from lucid.ops.rounding import sign
-from lucid.ops.special_functions import digamma, lgamma
-from lucid.ops.trigonometric import acos, atan, cos, tan
-from lucid.rejection import accepted
+from lucid.ops.elementwise.arithmetic import abs
+from lucid.ops.elementwise.conditional import clamp, where
+from lucid.ops.elementwise.exponential import exp, expm1, log, log1p, sqrt
+from lucid.ops.elementwise.logarithms import xlogy
+from lucid.ops.elementwise.rounding import sign
+from lucid.ops.elementwise.trigonometric import acos, atan, cos, tan
+from lucid.ops.random.keyed import split, uniform
+from lucid.ops.shape.creation import full_like
+from lucid.ops.special.bessel import i0e, i1e
+from lucid.ops.special.error_and_gamma import digamma, lgamma
+from lucid.ops.special.incomplete_gamma import igammac
+from lucid.random import distributions as drawing
+from lucid.random.rejection import accepted
 
 
 class HalfCauchy(Distribution):

@@ -9,12 +9,12 @@ from typing import Any
 from lucid.distributions.continuous import Normal
 from lucid.distributions.distribution import Distribution, inside, softplus, tensor_like
 from lucid.distributions.joint import Independent
-from lucid.ops.arithmetic import abs
-from lucid.ops.conditional import where
-from lucid.ops.exponential import exp, expm1, log, sigmoid
-from lucid.ops.logarithms import logit
-from lucid.ops.promote import as_tensor
-from lucid.ops.trigonometric import atanh, tanh
+from lucid.ops.core.promote import as_tensor
+from lucid.ops.elementwise.arithmetic import abs
+from lucid.ops.elementwise.conditional import where
+from lucid.ops.elementwise.exponential import exp, expm1, log, sigmoid
+from lucid.ops.elementwise.logarithms import logit
+from lucid.ops.elementwise.trigonometric import atanh, tanh
 
 
 def sum_rightmost(x: Any, n: int) -> Any:

@@ -1,12 +1,9 @@
-"""The IR: types, Graphs, the tape that eager operations write, and the text form."""
+"""The IR: types, Graphs, primitives, the text form, and an interpreter."""
 
-from lucid.ir.binding import bind
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.interpret import Program, evaluate
 from lucid.ir.primitive import REGISTRY, Primitive
-from lucid.ir.tape import Node
 from lucid.ir.text import parse, to_text
-from lucid.ir.tracing import replay, trace
 from lucid.ir.types import Type
 from lucid.ir.verify import verify
 
@@ -15,16 +12,12 @@ __all__ = [
     "Equation",
     "Graph",
     "Literal",
-    "Node",
     "Primitive",
     "Program",
     "Type",
     "Var",
-    "bind",
     "evaluate",
     "parse",
-    "replay",
     "to_text",
-    "trace",
     "verify",
 ]

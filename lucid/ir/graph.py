@@ -143,14 +143,6 @@ class Graph:
         )
         return Graph(self.name, self.inputs, equations, self.outputs)
 
-    @staticmethod
-    def between(inputs: Any, outputs: Any, name: str = "graph") -> Graph:
-        """The Graph that computed tensors `outputs` from tensors `inputs`, read off the tape."""
-        from lucid.ir.cut import cut
-        from lucid.ir.rewrite import opened
-
-        return opened(cut(inputs, outputs).graph(name))
-
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Graph) and self.key == other.key)
 

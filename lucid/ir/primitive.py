@@ -105,7 +105,7 @@ class Primitive(_Parameters):
     """An operation on arrays.
 
     Subclasses give `infer`, `eval`, `jvp`, `vjp` and `batch`, or take them from a kind
-    (`lucid.ops.kinds`). An operation through which no derivative flows sets
+    (`lucid.ops.core.kinds`). An operation through which no derivative flows sets
     `differentiable = False`.
     """
 

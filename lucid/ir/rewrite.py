@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
+from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
-from lucid.ir.tape import infer
 
 
 class Rewriter:

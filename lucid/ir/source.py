@@ -7,8 +7,7 @@ import sys
 from bisect import bisect_right
 from functools import lru_cache
 from types import CodeType, FrameType
-
-from lucid.ir.modes import local
+from typing import Any
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -79,10 +78,17 @@ def user_frame(depth: int = 2) -> FrameType | None:
     return frame
 
 
+class Replay:
+    """`source()` is the Source of the equation being replayed, if any; the tape sets it."""
+
+    source: Any = staticmethod(lambda: None)
+
+
 def caller(depth: int = 3) -> Source | None:
     """The Source of the user's innermost line, or that of the equation being replayed."""
-    if local.source is not None:
-        return local.source
+    replayed = Replay.source()
+    if replayed is not None:
+        return replayed
     frame = user_frame(depth)
     return None if frame is None else Source(frame.f_code, frame.f_lasti)
 

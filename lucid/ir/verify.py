@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lucid.errors import LucidError, VerifyError
 from lucid.ir.graph import Equation, Graph, Var
-from lucid.ir.tape import infer
+from lucid.ir.infer import infer
 
 
 def verify(graph: Graph) -> Graph:

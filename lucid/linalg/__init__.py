@@ -5,8 +5,10 @@ or not positive definite, LinAlgError names the matrix of the batch and what is 
 """
 
 from lucid.errors import LinAlgError
+from lucid.linalg.decompositions import cholesky, cholesky_ex, lu, lu_factor, lu_factor_ex, qr
 from lucid.linalg.determinants import det, logdet, slogdet
-from lucid.linalg.factoring import cholesky, cholesky_ex, lu, lu_factor, lu_factor_ex, qr
+from lucid.linalg.eigenvalues import eig, eigh, eigvals, eigvalsh, matrix_rank, pinv, svd, svdvals
+from lucid.linalg.ldl_systems import ldl_factor, ldl_factor_ex, ldl_solve
 from lucid.linalg.norms import cond, matrix_norm, norm, vector_norm
 from lucid.linalg.products import (
     cross,
@@ -30,9 +32,7 @@ from lucid.linalg.solving import (
     tensorinv,
     tensorsolve,
 )
-from lucid.linalg.spectra import eig, eigh, eigvals, eigvalsh, matrix_rank, pinv, svd, svdvals
-from lucid.linalg.symmetric import ldl_factor, ldl_factor_ex, ldl_solve
-from lucid.ops.contraction import matmul
+from lucid.ops.linalg.contraction import matmul
 
 inverse, pinverse = inv, pinv
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from lucid.errors import LucidError, ShapeError
 from lucid.ir.source import at_line
-from lucid.ir.tape import GRAD
 from lucid.ir.types import broadcast_shapes
-from lucid.ops.matrices import check_matrix
-from lucid.ops.promote import as_tensor, promote, to_floating
+from lucid.ops.core.promote import as_tensor, promote, to_floating
+from lucid.ops.linalg.matrices import check_matrix
+from lucid.tape.node import GRAD
 
 
 def matrix(name: str, x: Any, square: bool = True) -> Any:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from lucid.ir.binding import bind
 from lucid.linalg.arguments import matrix
-from lucid.ops.arguments import explained
-from lucid.ops.conditional import where
-from lucid.ops.factorisations import LuFactor
-from lucid.ops.known import KnownDet, KnownSlogdet, parity
-from lucid.ops.spectra import diagonal_of
+from lucid.ops.core.arguments import explained
+from lucid.ops.elementwise.conditional import where
+from lucid.ops.linalg.eigh_svd import diagonal_of
+from lucid.ops.linalg.factorizations import LuFactor
+from lucid.ops.linalg.known_derivatives import KnownDet, KnownSlogdet, parity
+from lucid.tape.bind import bind
 
 
 class Slogdet(NamedTuple):

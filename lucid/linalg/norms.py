@@ -8,15 +8,15 @@ from typing import Any
 from lucid.errors import ArgumentError, AxisError, ShapeError
 from lucid.ir.source import at_line
 from lucid.linalg.arguments import matrix
+from lucid.linalg.eigenvalues import svdvals
 from lucid.linalg.solving import inv
-from lucid.linalg.spectra import svdvals
-from lucid.ops.arguments import explained
-from lucid.ops.axes import axis_of, either
-from lucid.ops.extrema import amax, amin
-from lucid.ops.promote import cast, to_floating
-from lucid.ops.reduction import kept, reduced_axes
-from lucid.ops.shaping import movedim
-from lucid.ops.statistics import order_of, p_norm
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.axes import axis_of, either
+from lucid.ops.core.promote import cast, to_floating
+from lucid.ops.reduce.extrema import amax, amin
+from lucid.ops.reduce.reduction import kept, reduced_axes
+from lucid.ops.reduce.statistics import order_of, p_norm
+from lucid.ops.shape.shaping import movedim
 
 ORDERS = ("fro", "nuc", math.inf, -math.inf, 1, -1, 2, -2)
 

@@ -7,22 +7,23 @@ from itertools import pairwise
 from typing import Any
 
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.linalg.arguments import checked, matrix
 from lucid.linalg.solving import inv
-from lucid.ops import adding_products, diagonals
-from lucid.ops.adding_products import chain_matmul
-from lucid.ops.arguments import also, explained
-from lucid.ops.axes import axis_of
-from lucid.ops.complexes import conj
-from lucid.ops.contraction import product
-from lucid.ops.creation import ones_like
-from lucid.ops.cumulative import cumprod
-from lucid.ops.joining import cat
-from lucid.ops.known import identity
-from lucid.ops.matrix_exponential import MatrixExp
-from lucid.ops.promote import as_tensor, promote
+from lucid.ops.core.arguments import also, explained
+from lucid.ops.core.axes import axis_of
+from lucid.ops.core.promote import as_tensor, promote
+from lucid.ops.elementwise.complexes import conj
+from lucid.ops.linalg import adding_products
+from lucid.ops.linalg.adding_products import chain_matmul
+from lucid.ops.linalg.contraction import product
+from lucid.ops.linalg.known_derivatives import identity
+from lucid.ops.linalg.matrix_exp import MatrixExp
+from lucid.ops.reduce.cumulative import cumprod
+from lucid.ops.shape import diagonals
+from lucid.ops.shape.creation import ones_like
+from lucid.ops.shape.joining import cat
+from lucid.tape.bind import bind
 
 
 @explained

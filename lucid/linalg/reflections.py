@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lucid.errors import LinAlgError, ShapeError
-from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.linalg.arguments import expanded, is_tracked, matrix, outer_shape
 from lucid.linalg.solving import solve_triangular
-from lucid.ops.arguments import explained
-from lucid.ops.contraction import adjoint_matrix
-from lucid.ops.diagonals import tril, triu
-from lucid.ops.factorisations import Geqrf
-from lucid.ops.matrices import constant
-from lucid.ops.promote import as_tensor, promote
-from lucid.ops.ties import column, row
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.promote import as_tensor, promote
+from lucid.ops.linalg.contraction import adjoint_matrix
+from lucid.ops.linalg.degenerate import column, row
+from lucid.ops.linalg.factorizations import Geqrf
+from lucid.ops.linalg.matrices import constant
+from lucid.ops.shape.diagonals import tril, triu
+from lucid.tape.bind import bind
 
 
 def vectors(name: str, A: Any, tau: Any, wide: bool = False) -> tuple[Any, Any]:

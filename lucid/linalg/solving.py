@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ir.binding import bind
 from lucid.ir.source import at_line
-from lucid.ir.tape import wrap
 from lucid.linalg.arguments import (
     expanded,
     is_vector,
@@ -19,19 +17,21 @@ from lucid.linalg.arguments import (
     outer_shape,
     rows_agree,
 )
-from lucid.linalg.spectra import cutoff, pseudo_inverse, svd
-from lucid.ops.arguments import explained
-from lucid.ops.axes import axis_of
-from lucid.ops.complexes import conj
-from lucid.ops.contraction import adjoint_matrix, product
-from lucid.ops.factorisations import LuFactor, Permutation, rows_of, transposed
-from lucid.ops.indexing import PutAlong, TakeAlong
-from lucid.ops.known import identity
-from lucid.ops.movement import Reshape
-from lucid.ops.promote import as_tensor, cast, promote
-from lucid.ops.shaping import movedim
-from lucid.ops.statistics import square
-from lucid.ops.triangular import LuSolve, TriangularSolve
+from lucid.linalg.eigenvalues import cutoff, pseudo_inverse, svd
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.axes import axis_of
+from lucid.ops.core.promote import as_tensor, cast, promote
+from lucid.ops.elementwise.complexes import conj
+from lucid.ops.index.gather_scatter import PutAlong, TakeAlong
+from lucid.ops.linalg.contraction import adjoint_matrix, product
+from lucid.ops.linalg.factorizations import LuFactor, Permutation, rows_of, transposed
+from lucid.ops.linalg.known_derivatives import identity
+from lucid.ops.linalg.triangular import LuSolve, TriangularSolve
+from lucid.ops.reduce.statistics import square
+from lucid.ops.shape.movement import Reshape
+from lucid.ops.shape.shaping import movedim
+from lucid.tape.bind import bind
+from lucid.tape.node import wrap
 
 
 class SolveEx(NamedTuple):

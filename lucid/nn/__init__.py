@@ -10,7 +10,7 @@ from lucid.nn.containers import (
     ParameterList,
     Sequential,
 )
-from lucid.nn.layers.activations import (
+from lucid.nn.layers.activation import (
     CELU,
     ELU,
     GELU,
@@ -40,7 +40,7 @@ from lucid.nn.layers.activations import (
     Tanhshrink,
     Threshold,
 )
-from lucid.nn.layers.adaptive import AdaptiveLogSoftmaxWithLoss, LinearCrossEntropyLoss
+from lucid.nn.layers.adaptive_softmax import AdaptiveLogSoftmaxWithLoss, LinearCrossEntropyLoss
 from lucid.nn.layers.attention import (
     MultiheadAttention,
 )
@@ -49,7 +49,7 @@ from lucid.nn.layers.cells import (
     LSTMCell,
     RNNCell,
 )
-from lucid.nn.layers.convolution import (
+from lucid.nn.layers.conv import (
     Conv1d,
     Conv2d,
     Conv3d,
@@ -91,7 +91,7 @@ from lucid.nn.layers.linear import (
     PairwiseDistance,
     Unflatten,
 )
-from lucid.nn.layers.losses import (
+from lucid.nn.layers.loss import (
     BCELoss,
     BCEWithLogitsLoss,
     CosineEmbeddingLoss,
@@ -114,7 +114,7 @@ from lucid.nn.layers.losses import (
     TripletMarginLoss,
     TripletMarginWithDistanceLoss,
 )
-from lucid.nn.layers.normalization import (
+from lucid.nn.layers.norm import (
     BatchNorm1d,
     BatchNorm2d,
     BatchNorm3d,
@@ -126,7 +126,7 @@ from lucid.nn.layers.normalization import (
     LocalResponseNorm,
     RMSNorm,
 )
-from lucid.nn.layers.pooling import (
+from lucid.nn.layers.pool import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
     AdaptiveAvgPool3d,

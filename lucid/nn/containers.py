@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lucid.errors import IndexingError, ModuleError
-from lucid.ir.recording import changes
 from lucid.ir.source import at_line
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
+from lucid.tape.recorder import changes
 
 
 class Numbered(Module):

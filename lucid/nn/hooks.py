@@ -6,7 +6,7 @@ from typing import Any
 
 from lucid.autograd.function import Function
 from lucid.ir.pytree import flatten, unflatten
-from lucid.tensor import HookHandle, Tensor
+from lucid.tensors.tensor import HookHandle, Tensor
 
 KINDS = ("before", "after", "backward_before", "backward_after")
 OF_STATE = ("state_before", "state_after", "load_before", "load_after")

@@ -12,8 +12,8 @@ from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.source import at_line
 from lucid.linalg import qr
-from lucid.ops.creation import zeros
-from lucid.ops.special_functions import erfinv
+from lucid.ops.shape.creation import zeros
+from lucid.ops.special.error_and_gamma import erfinv
 
 GAINS = {
     "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "conv_transpose1d": 1.0,

@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from lucid.errors import DTypeError, ModuleError
-from lucid.ir.modes import local
-from lucid.ir.recording import changes, watch
 from lucid.ir.source import at_line
-from lucid.ir.tape import is_recording
 from lucid.ir.types import dtype_of, is_differentiable
 from lucid.nn import hooks, structure
 from lucid.nn.parameter import Buffer, Parameter, recast
 from lucid.nn.state import State
 from lucid.nn.uninitialized import Uninitialized
-from lucid.ops.arguments import check_device, is_device, placed
-from lucid.tensor import HookHandle, Tensor
+from lucid.ops.core.arguments import check_device, is_device, placed
+from lucid.tape.modes import local
+from lucid.tape.node import is_recording
+from lucid.tape.recorder import changes, watch
+from lucid.tensors.tensor import HookHandle, Tensor
 
 M = TypeVar("M", bound="Module")
 REGISTERED = ("_parameters", "_buffers", "_modules")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from sys import getrefcount
 from typing import Any
 
-from lucid.ir.markers import STOP_GRADIENT
-from lucid.ir.sharing import link
-from lucid.ir.tape import Node
-from lucid.ops.promote import as_tensor
-from lucid.tensor import Tensor
+from lucid.ops.core.promote import as_tensor
+from lucid.tape.markers import STOP_GRADIENT
+from lucid.tape.node import Node
+from lucid.tape.views import link
+from lucid.tensors.tensor import Tensor
 
 
 class References:

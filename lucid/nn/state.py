@@ -11,8 +11,8 @@ from lucid.errors import ModuleError
 from lucid.ir.source import at_line
 from lucid.nn.parameter import Parameter
 from lucid.nn.uninitialized import Uninitialized
-from lucid.ops.promote import as_tensor
-from lucid.tensor import HookHandle
+from lucid.ops.core.promote import as_tensor
+from lucid.tensors.tensor import HookHandle
 
 EXTRA = "_extra_state"
 

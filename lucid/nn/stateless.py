@@ -7,11 +7,11 @@ from typing import Any
 
 from lucid.errors import ModuleError
 from lucid.ir.source import at_line
-from lucid.nn.layers.normalization import BatchNorm
+from lucid.nn.layers.norm import BatchNorm
 from lucid.nn.module import Module
 from lucid.nn.structure import flatten
-from lucid.ops.joining import stack
-from lucid.ops.promote import as_tensor
+from lucid.ops.core.promote import as_tensor
+from lucid.ops.shape.joining import stack
 
 
 def functional_call(

@@ -8,10 +8,10 @@ import numpy as np
 
 from lucid.errors import ModuleError
 from lucid.ir.source import at_line
-from lucid.ir.tape import GRAD, Node, Traced
 from lucid.ir.types import dtype_of
 from lucid.nn.parameter import Buffer, Parameter
-from lucid.ops.promote import get_default_dtype
+from lucid.ops.core.promote import get_default_dtype
+from lucid.tape.node import GRAD, Node, Traced
 
 ARRAY: Any = Traced.__dict__["value"]  # the slot, which `value` hides until there is a shape
 

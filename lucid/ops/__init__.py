@@ -1,0 +1,1 @@
+"""The primitives by theme, and the public functions made of them."""

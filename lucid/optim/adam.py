@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from lucid.ir.tape import wrap
-from lucid.ops.conditional import maximum, where
-from lucid.ops.creation import zeros_like
-from lucid.ops.exponential import sqrt
+from lucid.ops.elementwise.conditional import maximum, where
+from lucid.ops.elementwise.exponential import sqrt
+from lucid.ops.shape.creation import zeros_like
 from lucid.optim.optimizer import Optimizer, State, counter
+from lucid.tape.node import wrap
 
 
 def moments(g: Any, s: State, h: SimpleNamespace) -> tuple[Any, Any, Any]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lucid.ops.conditional import clamp, maximum, minimum
-from lucid.ops.creation import full_like, zeros, zeros_like
-from lucid.ops.exponential import rsqrt, sqrt
+from lucid.ops.elementwise.conditional import clamp, maximum, minimum
+from lucid.ops.elementwise.exponential import rsqrt, sqrt
+from lucid.ops.shape.creation import full_like, zeros, zeros_like
 from lucid.optim.optimizer import Optimizer, State, counter
 
 

@@ -21,7 +21,7 @@ from lucid.errors import ArgumentError
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
-from lucid.ops.promote import as_tensor, cast
+from lucid.ops.core.promote import as_tensor, cast
 from lucid.optim import adam as _adam
 from lucid.optim import adaptive as _adaptive
 from lucid.optim import sgd as _sgd

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError
-from lucid.ir.modes import local
 from lucid.ir.source import at_line
-from lucid.ir.tape import is_recording, wrap
 from lucid.optim.counted import CountedList
-from lucid.tensor import Tensor
+from lucid.tape.modes import local
+from lucid.tape.node import is_recording, wrap
+from lucid.tensors.tensor import Tensor
 
 
 class Group(MutableMapping[str, Any]):

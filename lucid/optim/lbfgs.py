@@ -11,9 +11,9 @@ import numpy as np
 from lucid.autograd import enable_grad, no_grad
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.ir.tape import is_recording
 from lucid.optim.line_search import strong_wolfe
 from lucid.optim.optimizer import Optimizer
+from lucid.tape.node import is_recording
 
 LEAST_CURVATURE = 1e-10
 

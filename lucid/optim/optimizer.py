@@ -17,20 +17,20 @@ from typing import Any
 import numpy as np
 
 from lucid.autograd import enable_grad, no_grad
-from lucid.compiler.jit import jit
+from lucid.compiler.jit.jit import jit
 from lucid.errors import ArgumentError
-from lucid.ir.modes import local
-from lucid.ir.recording import Unrecorded
 from lucid.ir.source import at_line
-from lucid.ir.tape import is_recording, wrap
-from lucid.mutation import assign
-from lucid.ops.arguments import explained
-from lucid.ops.arranging import view_as_complex, view_as_real
-from lucid.ops.promote import as_tensor
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.promote import as_tensor
+from lucid.ops.shape.arranging import view_as_complex, view_as_real
 from lucid.optim.counted import CountedList, States
 from lucid.optim.group import Group
 from lucid.optim.settings import check_elsewhere, checked_settings
-from lucid.tensor import HookHandle, Tensor
+from lucid.tape.modes import local
+from lucid.tape.node import is_recording, wrap
+from lucid.tape.recorder import Unrecorded
+from lucid.tensors.mutation import assign
+from lucid.tensors.tensor import HookHandle, Tensor
 
 State = dict[str, Any]
 HOOKS = ("before", "after", "state_before", "state_after", "load_before", "load_after")

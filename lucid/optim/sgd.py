@@ -7,8 +7,8 @@ from typing import Any
 
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.ops.conditional import maximum, where
-from lucid.ops.creation import zeros, zeros_like
+from lucid.ops.elementwise.conditional import maximum, where
+from lucid.ops.shape.creation import zeros, zeros_like
 from lucid.optim.optimizer import Optimizer, State, counter
 
 

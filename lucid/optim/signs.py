@@ -7,10 +7,10 @@ from typing import Any
 
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.ops.conditional import clamp, maximum, minimum, where
-from lucid.ops.creation import zeros_like
-from lucid.ops.exponential import sqrt
-from lucid.ops.rounding import sign
+from lucid.ops.elementwise.conditional import clamp, maximum, minimum, where
+from lucid.ops.elementwise.exponential import sqrt
+from lucid.ops.elementwise.rounding import sign
+from lucid.ops.shape.creation import zeros_like
 from lucid.optim.optimizer import Optimizer, State, counter
 
 

@@ -15,14 +15,14 @@ import numpy as np
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.ir.tape import wrap
-from lucid.nn.layers.normalization import BatchNorm
+from lucid.nn.layers.norm import BatchNorm
 from lucid.nn.module import Module
-from lucid.ops.conditional import where
-from lucid.ops.promote import cast
-from lucid.ops.trigonometric import cos
+from lucid.ops.core.promote import cast
+from lucid.ops.elementwise.conditional import where
+from lucid.ops.elementwise.trigonometric import cos
 from lucid.optim.lr_scheduler.base import LRScheduler, as_number, choose, per_group
 from lucid.optim.optimizer import Optimizer
+from lucid.tape.node import wrap
 
 Average = Callable[[Any, Any, Any], Any]
 

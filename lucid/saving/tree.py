@@ -13,8 +13,8 @@ import numpy as np
 
 from lucid.errors import ArgumentError, FileFormatError
 from lucid.ir.source import at_line
-from lucid.ir.tape import wrap
-from lucid.tensor import Tensor
+from lucid.tape.node import wrap
+from lucid.tensors.tensor import Tensor
 
 REMEDIES = {
     "Module": "save its state_dict()",

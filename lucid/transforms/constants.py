@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from lucid.ir.binding import record_constant
-from lucid.ir.tape import wrap
 from lucid.ir.types import SHORT_NAMES, Shape
-from lucid.ops.creation import Full, Iota
-from lucid.ops.promote import cast, literal
+from lucid.ops.core.promote import cast, literal
+from lucid.ops.shape.creation import Full, Iota
+from lucid.tape.bind import record_constant
+from lucid.tape.node import wrap
 
 
 def filled(number: float, shape: Shape, dtype: np.dtype, tracing: Any) -> Any:

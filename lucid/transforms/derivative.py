@@ -15,7 +15,7 @@ import numpy as np
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.rewrite import trimmed
 from lucid.ir.types import Type
-from lucid.ops.promote import get_default_dtype
+from lucid.ops.core.promote import get_default_dtype
 from lucid.transforms.rule import Rule
 
 

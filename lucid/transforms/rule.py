@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from lucid.ir.cut import cut
 from lucid.ir.graph import Equation, Literal, Var
-from lucid.ir.modes import local
-from lucid.ir.tape import Trace, infer, leaf
+from lucid.ir.infer import infer
+from lucid.tape.cut import cut
+from lucid.tape.modes import local
+from lucid.tape.node import Trace, leaf
 
 _LIMIT = 20_000
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.types import is_differentiable
-from lucid.ops.arithmetic import ADD
+from lucid.ops.elementwise.arithmetic import ADD
 from lucid.transforms.derivative import Builder, Derivative
 from lucid.transforms.rule import rule_for
 

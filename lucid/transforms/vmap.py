@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from lucid.ir.binding import bind, record_constant
-from lucid.ir.cut import cut
 from lucid.ir.graph import Equation, Graph, Literal
-from lucid.ir.modes import local
-from lucid.ir.tape import Trace, is_traced, leaf, wrap
-from lucid.ir.tracing import replay
 from lucid.ir.types import Type
+from lucid.tape.bind import bind, record_constant
+from lucid.tape.cut import cut
+from lucid.tape.modes import local
+from lucid.tape.node import Trace, is_traced, leaf, wrap
+from lucid.tape.trace import replay
 
 
 class Batched(NamedTuple):

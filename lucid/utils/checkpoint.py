@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lucid.checkpoint import checkpoint as checkpointed
 from lucid.errors import ArgumentError
+from lucid.func.checkpointing import checkpoint as checkpointed
 from lucid.ir.source import at_line
 
 __all__ = ["checkpoint", "checkpoint_sequential"]

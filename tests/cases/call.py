@@ -3,7 +3,7 @@
 import numpy as np
 
 from lucid.ir import parse
-from lucid.ops.call import Call
+from lucid.ops.higher_order.call import Call
 from tests.cases.case import Case, real
 
 SCALED_SINE = parse("""

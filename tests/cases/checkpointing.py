@@ -3,7 +3,7 @@
 import numpy as np
 
 from lucid.ir import parse
-from lucid.ops.checkpointing import Again, Checkpoint, Named
+from lucid.ops.higher_order.checkpoint_op import Again, Checkpoint, Named
 from tests.cases.case import Case, complex_, integer, real
 
 WAVES = parse("""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lucid.ops.contraction import Einsum, Matmul
+from lucid.ops.linalg.contraction import Einsum, Matmul
 from tests.cases.case import Case, boolean, complex_, integer, real
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from lucid.ir import parse
-from lucid.ops.control.loops import While
-from lucid.ops.control.scan import Scan
-from lucid.ops.control.switch import Switch
+from lucid.ops.higher_order.control.scan import Scan
+from lucid.ops.higher_order.control.switch import Switch
+from lucid.ops.higher_order.control.while_loop import While
 from tests.cases.case import Case, boolean, integer, real
 
 SINE = parse("""

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lucid.ops.convolution import Convolution, ConvolutionTranspose, ConvolutionWeight
-from lucid.ops.pooling import MaxPool
+from lucid.ops.nn.convolution import Convolution, ConvolutionTranspose, ConvolutionWeight
+from lucid.ops.nn.max_pool import MaxPool
 from tests.cases.case import Case, complex_, integer, real
 
 

@@ -1,6 +1,6 @@
 """Cases for copies."""
 
-from lucid.ops.copying import Copy
+from lucid.ops.shape.copying import Copy
 from tests.cases.case import Case, boolean, complex_, real
 
 CASES = [

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lucid.ops.cumulative import Cummax, Cummin, Cumprod, Cumsum, LogCumSumExp, Recurrence
+from lucid.ops.reduce.cumulative import Cummax, Cummin, Cumprod, Cumsum, LogCumSumExp, Recurrence
 from tests.cases.case import Case, boolean, complex_, integer, real
 
 

@@ -1,7 +1,7 @@
 """Cases for operations whose parameters are Graphs."""
 
 from lucid.ir import parse
-from lucid.ops.custom import CustomVjp
+from lucid.ops.higher_order.custom_derivative import CustomVjp
 from tests.cases.case import Case, real
 
 SQUARE = parse("""

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lucid.ops.digits import Frexp, Gcd, Nextafter
-from lucid.ops.logarithms import Logaddexp2
+from lucid.ops.elementwise.digits import Frexp, Gcd, Nextafter
+from lucid.ops.elementwise.logarithms import Logaddexp2
 from tests.cases.case import Case, integer, real
 
 

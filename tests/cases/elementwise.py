@@ -3,14 +3,14 @@
 import numpy as np
 import scipy.special
 
-from lucid.ops import arithmetic as a
-from lucid.ops import exponential as e
-from lucid.ops import rounding as r
-from lucid.ops import special_functions as s
-from lucid.ops import trigonometric as t
-from lucid.ops.complexes import COMPLEX, CONJ, IMAG, REAL
-from lucid.ops.kinds import SCALE
-from lucid.ops.power import POW
+from lucid.ops.core.kinds import SCALE
+from lucid.ops.elementwise import arithmetic as a
+from lucid.ops.elementwise import exponential as e
+from lucid.ops.elementwise import rounding as r
+from lucid.ops.elementwise import trigonometric as t
+from lucid.ops.elementwise.complexes import COMPLEX, CONJ, IMAG, REAL
+from lucid.ops.elementwise.power import POW
+from lucid.ops.special import error_and_gamma as s
 from tests.cases.case import Arg, Case, boolean, complex_, integer, real
 
 away = real(3, 4, low=0.3, high=2.0)

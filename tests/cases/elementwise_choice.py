@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lucid.ops import conditional as c
-from lucid.ops import logic as g
+from lucid.ops.elementwise import conditional as c
+from lucid.ops.elementwise import logic as g
 from tests.cases.case import Case, boolean, complex_, integer, real
 from tests.cases.elementwise import binary, unary
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lucid.ops.fourier import Fft, Irfft, Rfft
+from lucid.ops.linalg.fourier import Fft, Irfft, Rfft
 from tests.cases.case import Case, complex_, real
 
 LENGTHS = (1, 2, 3, 4, 5, 8, 12, 17, 30, 46)

@@ -5,8 +5,8 @@ import math
 import numba
 import numpy as np
 
-from lucid.ops.from_numba import FromNumba, NumbaArrays
-from lucid.ops.numba_function import NumbaFunction
+from lucid.ops.higher_order.numba_function import NumbaFunction
+from lucid.ops.higher_order.numba_ops import FromNumba, NumbaArrays
 from tests.cases.case import Case, integer, real
 
 

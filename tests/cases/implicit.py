@@ -3,7 +3,7 @@
 import numpy as np
 
 from lucid.ir import parse
-from lucid.ops.implicit import LinearSolve, Root
+from lucid.ops.higher_order.implicit_solve import LinearSolve, Root
 from tests.cases.case import Case, real
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lucid.ops.indexing import Gather, PutAlong, ScatterAdd, TakeAlong
-from lucid.ops.writing import LastWrite, ScatterSet, SliceSet
+from lucid.ops.index.gather_scatter import Gather, PutAlong, ScatterAdd, TakeAlong
+from lucid.ops.index.writing import LastWrite, ScatterSet, SliceSet
 from tests.cases.case import Arg, Case, boolean, complex_, index, integer, real
 
 

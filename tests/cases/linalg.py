@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from lucid.ops.eigenvalues import Eig, Eigvals
-from lucid.ops.factorisations import Cholesky, Geqrf, LuFactor, Permutation, Qr
-from lucid.ops.known import KnownDet, KnownPinv, KnownSlogdet
-from lucid.ops.matrix_exponential import MatrixExp, RepeatedSquare
-from lucid.ops.refusal import Refuse
-from lucid.ops.spectra import Eigh, Eigvalsh, Svd, Svdvals
-from lucid.ops.triangular import LuSolve, TriangularSolve
+from lucid.ops.core.runtime_check import Refuse
+from lucid.ops.linalg.eig import Eig, Eigvals
+from lucid.ops.linalg.eigh_svd import Eigh, Eigvalsh, Svd, Svdvals
+from lucid.ops.linalg.factorizations import Cholesky, Geqrf, LuFactor, Permutation, Qr
+from lucid.ops.linalg.known_derivatives import KnownDet, KnownPinv, KnownSlogdet
+from lucid.ops.linalg.matrix_exp import MatrixExp, RepeatedSquare
+from lucid.ops.linalg.triangular import LuSolve, TriangularSolve
 from tests.cases.case import Arg, Case, complex_, integer, real
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lucid.ops.bits import Bitcast
-from lucid.ops.movement import Broadcast, Concatenate, Flip, Pad, Reshape, Slice, Transpose
+from lucid.ops.shape.bitcast import Bitcast
+from lucid.ops.shape.movement import Broadcast, Concatenate, Flip, Pad, Reshape, Slice, Transpose
 from tests.cases.case import Case, boolean, complex_, integer, real
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from lucid.ops.random import RandomBits
+from lucid.ops.random.keyed import RandomBits
 from tests.cases.case import Case, integer
 
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)

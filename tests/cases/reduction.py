@@ -3,9 +3,9 @@
 import numpy as np
 from scipy import special
 
-from lucid.ops.extrema import Argmax, Argmin, Max, Min
-from lucid.ops.reduction import AllTrue, AnyTrue, LogSumExp, Prod, Sum
-from lucid.ops.softmax import LogSoftmax, LogSoftmaxAt, Softmax
+from lucid.ops.nn.softmax import LogSoftmax, LogSoftmaxAt, Softmax
+from lucid.ops.reduce.extrema import Argmax, Argmin, Max, Min
+from lucid.ops.reduce.reduction import AllTrue, AnyTrue, LogSumExp, Prod, Sum
 from tests.cases.case import Case, boolean, complex_, index, integer, real
 
 

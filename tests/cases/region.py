@@ -3,7 +3,7 @@
 import numpy as np
 
 from lucid.ir import parse
-from lucid.ops.region import Region
+from lucid.ops.higher_order.region import Region
 from tests.cases.case import Case, real
 
 DAMPED_SINE = parse("""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lucid.ops.resampling import Resample
+from lucid.ops.nn.resample import Resample
 from tests.cases.case import Case, complex_, real
 
 

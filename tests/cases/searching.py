@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lucid.ops.combining import CombineAlong
-from lucid.ops.searching import Searchsorted
+from lucid.ops.index.scatter_reduce import CombineAlong
+from lucid.ops.index.searching import Searchsorted
 from tests.cases.case import Case, boolean, index, integer, real
 
 

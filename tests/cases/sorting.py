@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lucid.ops.sorting import Argsort, Sort, TopK
+from lucid.ops.reduce.sorting import Argsort, Sort, TopK
 from tests.cases.case import Case, boolean, integer, real
 
 

@@ -3,12 +3,12 @@
 import numpy as np
 import scipy.special as sp
 
-from lucid.ops import bessel as b
-from lucid.ops import entropies as e
-from lucid.ops import incomplete_gamma as g
-from lucid.ops import normal as n
-from lucid.ops import zeta as z
-from lucid.ops.polynomials import OrthogonalPolynomial
+from lucid.ops.special import bessel as b
+from lucid.ops.special import entropies as e
+from lucid.ops.special import incomplete_gamma as g
+from lucid.ops.special import normal as n
+from lucid.ops.special import zeta as z
+from lucid.ops.special.polynomials import OrthogonalPolynomial
 from tests.cases.case import Case, integer, real
 
 

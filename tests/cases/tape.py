@@ -1,6 +1,6 @@
 """Cases for the operations that mark the tape."""
 
-from lucid.ir.markers import Alias, Overwritten, StopGradient
+from lucid.tape.markers import Alias, Overwritten, StopGradient
 from tests.cases.case import Case, complex_, integer, real
 
 CASES = [

@@ -14,19 +14,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import tests.cases
-from lucid.compiler.groups import REDUCTIONS, VIEWS
-from lucid.compiler.kernels import kernels_of
-from lucid.compiler.lower import Executable, Lowering
-from lucid.compiler.pipeline import stages
+from lucid.compiler.fusion.groups import REDUCTIONS, VIEWS
+from lucid.compiler.lowering.lower import Executable, Lowering
+from lucid.compiler.passes.pipeline import stages
+from lucid.compiler.runtime.kernel_table import kernels_of
 from lucid.ir.graph import Graph
 from lucid.ir.types import is_differentiable, type_of
-from lucid.ops.arithmetic import Add, Cast, Div, Mul, Neg, Sub
-from lucid.ops.conditional import Where
-from lucid.ops.contraction import Matmul
-from lucid.ops.copying import Copy
-from lucid.ops.creation import Full, Iota
-from lucid.ops.extrema import Max, Min
-from lucid.ops.kinds import Elementwise, Scale
+from lucid.ops.core.kinds import Elementwise, Scale
+from lucid.ops.elementwise.arithmetic import Add, Cast, Div, Mul, Neg, Sub
+from lucid.ops.elementwise.conditional import Where
+from lucid.ops.linalg.contraction import Matmul
+from lucid.ops.reduce.extrema import Max, Min
+from lucid.ops.shape.copying import Copy
+from lucid.ops.shape.creation import Full, Iota
 from lucid.transforms.jvp import jvp
 from lucid.transforms.vjp import vjp
 from tests import laws

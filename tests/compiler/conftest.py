@@ -1,6 +1,7 @@
 import pytest
 
-from lucid.compiler import kernels, runtime
+from lucid.compiler.runtime import kernel_table as kernels
+from lucid.compiler.runtime import threads as runtime
 
 
 @pytest.fixture(autouse=True, scope="session")

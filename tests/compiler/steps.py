@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lucid.compiler.executable import Executable, Segment
-from lucid.compiler.pipeline import compile_graph
+from lucid.compiler.passes.pipeline import compile_graph
+from lucid.compiler.plan.executable import Executable, Segment
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.interpret import evaluate
 from lucid.ir.primitive import Primitive

@@ -3,8 +3,8 @@ import os
 import numpy as np
 import pytest
 
-from lucid.compiler import blas
-from lucid.compiler.plan import Builder
+from lucid.compiler.plan.plan import Builder
+from lucid.compiler.runtime import blas
 
 SIZES = [
     (1, 1, 1),

@@ -8,8 +8,9 @@ import time
 import numpy as np
 import pytest
 
-from lucid.compiler import cache, codegen, runtime
-from lucid.compiler.plan import Builder
+from lucid.compiler.plan.plan import Builder
+from lucid.compiler.runtime import cache, codegen
+from lucid.compiler.runtime import threads as runtime
 from tests.compiler import texts
 
 KEY, CODE = cache.key(b"a kernel"), bytes(range(256)) * 20

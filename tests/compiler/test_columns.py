@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.lower import Lowering
-from lucid.compiler.pipeline import compile_graph, stages
+from lucid.compiler.lowering.lower import Lowering
+from lucid.compiler.passes.pipeline import compile_graph, stages
 from lucid.ir import evaluate
 from tests.compiler.agreement import same_bits
 

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler import cache, codegen, kernels
-from lucid.compiler.groups import REDUCTIONS
+from lucid.compiler.fusion.groups import REDUCTIONS
+from lucid.compiler.runtime import cache, codegen
+from lucid.compiler.runtime import kernel_table as kernels
 from lucid.ir import evaluate, parse
-from lucid.ops.kinds import Elementwise
+from lucid.ops.core.kinds import Elementwise
 from tests.compiler import agreement
 from tests.compiler.agreement import Job, compile_jobs, difference, same_bits
 

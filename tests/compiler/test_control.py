@@ -10,9 +10,9 @@ import pytest
 
 import lucid
 from lucid import func as F
-from lucid.compiler.bodies import bodies
-from lucid.compiler.inspection import planned_text
-from lucid.compiler.pipeline import compile_graph, stages
+from lucid.compiler.inspect.stages import planned_text
+from lucid.compiler.passes.pipeline import compile_graph, stages
+from lucid.compiler.passes.subgraph_passes import bodies
 from lucid.errors import IndexingError
 from lucid.ir import evaluate, parse, trace
 from tests.transforms.test_control import PAIRS, POINTS, double, loss  # noqa: F401
@@ -293,7 +293,7 @@ def test_while_loops_that_begin_otherwise_stay_apart():
 
 
 def test_an_eager_loop_is_compiled_once_it_has_taken_long(monkeypatch):
-    from lucid.ops.control import subgraphs
+    from lucid.ops.higher_order.control import subgraphs
 
     monkeypatch.setattr(subgraphs, "LOOP_LIMIT", 50)
     subgraphs.hot_loop.cache_clear()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lucid.compiler.decompose import decompose
+from lucid.compiler.passes.expand.decompose import decompose
 from lucid.ir import evaluate, parse, verify
 from lucid.ir.graph import Equation, Graph, Var
-from lucid.ops.call import Call
+from lucid.ops.higher_order.call import Call
 
 
 def decomposed(text: str) -> str:

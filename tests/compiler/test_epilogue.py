@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler import epilogue
-from lucid.compiler.inspection import planned_text
+from lucid.compiler.inspect.stages import planned_text
+from lucid.compiler.plan import epilogue
 
 rng = np.random.default_rng(0)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import lucid
-from lucid.compiler.fuse import MOST_LOOPS, fuse
-from lucid.compiler.fused_text import count_steps, fused_text
-from lucid.compiler.groups import MOST_WEIGHT, Group, weight_of
-from lucid.compiler.pipeline import stages
+from lucid.compiler.fusion.fuse import MOST_LOOPS, fuse
+from lucid.compiler.fusion.groups import MOST_WEIGHT, Group, weight_of
+from lucid.compiler.inspect.fused_text import count_steps, fused_text
+from lucid.compiler.passes.pipeline import stages
 from lucid.func import grad, value_and_grad, vjp
 from lucid.ir import parse
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.executable import Segment
-from lucid.compiler.pipeline import compile_graph
+from lucid.compiler.passes.pipeline import compile_graph
+from lucid.compiler.plan.executable import Segment
 from lucid.ir import evaluate, parse
 from tests.compiler.agreement import same_bits
 

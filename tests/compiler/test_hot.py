@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler import hot, pipeline
-from lucid.ir import template
-from lucid.ir.cut import cut_nodes
+from lucid.compiler.jit import hot_programs as hot
+from lucid.compiler.passes import pipeline
 from lucid.ir.interpret import Hot, Program, Runner
+from lucid.tape import template
+from lucid.tape.cut import cut_nodes
 
 ROOT = Path(lucid.__file__).parent.parent
 
@@ -130,7 +131,7 @@ w = lucid.ones(3, requires_grad=True)
 for _ in range(6):
     (lucid.exp(w) * w).sum().backward()
     w.grad = None
-print("lucid.compiler.pipeline" in sys.modules, "llvmlite.binding" in sys.modules)
+print("lucid.compiler.passes.pipeline" in sys.modules, "llvmlite.binding" in sys.modules)
 """
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.jit import jit
-from lucid.compiler.pipeline import STAGES
+from lucid.compiler.jit.jit import jit
+from lucid.compiler.passes.pipeline import STAGES
 
 ROOT = Path(lucid.__file__).parent.parent
 HERE = Path(__file__).name

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lucid.ops.logic import LeftShift, RightShift
-from lucid.ops.power import Pow
-from lucid.ops.rounding import FloorDivide, Fmod, Remainder
+from lucid.ops.elementwise.logic import LeftShift, RightShift
+from lucid.ops.elementwise.power import Pow
+from lucid.ops.elementwise.rounding import FloorDivide, Fmod, Remainder
 from tests.compiler.steps import check
 
 OPS = [FloorDivide, Remainder, Fmod, LeftShift, RightShift, Pow]

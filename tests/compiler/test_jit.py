@@ -5,7 +5,7 @@ import pytest
 
 import lucid
 import lucid.func as F
-from lucid.compiler.jit import RecompileWarning, jit
+from lucid.compiler.jit.jit import RecompileWarning, jit
 from lucid.errors import GraphError
 
 rng = np.random.default_rng(0)
@@ -244,7 +244,7 @@ def test_an_error_on_another_path_is_no_error_of_this_one():
 
 
 def test_a_derivative_from_outside_multiplies_no_matrices_again():
-    from lucid.ops.call import remembering
+    from lucid.ops.higher_order.call import remembering
 
     def f(x, w, v):
         return (lucid.tanh(x @ w + 1.0) @ v).sum()

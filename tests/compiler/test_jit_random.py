@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.jit import jit
+from lucid.compiler.jit.jit import jit
 from lucid.func import grad, vmap
-from lucid.ops.random import Native, RandomBits
+from lucid.ops.random.keyed import Native, RandomBits
 
 WEIGHTS = np.array([0.1, 0.4, 0.0, 0.5])
 
@@ -168,7 +168,7 @@ def test_a_tracked_argument_and_written_floats_run_once_a_call():
 
 
 def test_a_checkpoint_draws_again_what_it_drew():
-    from lucid.checkpoint import checkpoint
+    from lucid.func.checkpointing import checkpoint
 
     x = lucid.full((8,), 3.0)
     plain, again = (grad(lambda x, f=f: f(x * x).sum()) for f in (dropout, checkpoint(dropout)))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.keeping import keep_costly
-from lucid.compiler.nest import Buffer, Nest, Store, Value
+from lucid.compiler.kernels.nest import Buffer, Nest, Store, Value
+from lucid.compiler.kernels.reuse_across_loops import keep_costly
 from lucid.func import vjp
 from lucid.ir import evaluate
 from tests.compiler.agreement import Job, compile_jobs, difference

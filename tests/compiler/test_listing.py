@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.arrays import Array
-from lucid.compiler.executable import Segment
-from lucid.compiler.instructions import Ref
-from lucid.compiler.listing import buffer_views, listing, python_kernel
-from lucid.compiler.lower import Lowering
-from lucid.compiler.pipeline import stages
+from lucid.compiler.kernels.listing import buffer_views, listing, python_kernel
+from lucid.compiler.lowering.lower import Lowering
+from lucid.compiler.passes.pipeline import stages
+from lucid.compiler.plan.arrays import Array
+from lucid.compiler.plan.executable import Segment
+from lucid.compiler.plan.instructions import Ref
 from lucid.ir import evaluate, parse
 from lucid.ir.graph import Graph
 from lucid.ir.types import DTYPES

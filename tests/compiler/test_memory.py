@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.inspection import planned_text
-from lucid.compiler.lower import Lowering
-from lucid.compiler.memory import ALIGNMENT, Life, allocate, rounded
-from lucid.compiler.pipeline import compile_graph, stages
+from lucid.compiler.inspect.stages import planned_text
+from lucid.compiler.lowering.lower import Lowering
+from lucid.compiler.passes.pipeline import compile_graph, stages
+from lucid.compiler.plan.memory import ALIGNMENT, Life, allocate, rounded
 from lucid.ir import evaluate
 from lucid.ir.graph import Graph
 from tests.compiler.agreement import Job, compile_jobs, difference

@@ -7,17 +7,17 @@ import itertools
 import numpy as np
 import pytest
 
-from lucid.compiler.executable import Segment
-from lucid.compiler.pairs import pair
-from lucid.compiler.pipeline import compile_graph
+from lucid.compiler.passes.expand.lower_complex import pair
+from lucid.compiler.passes.pipeline import compile_graph
+from lucid.compiler.plan.executable import Segment
 from lucid.ir import evaluate, parse, verify
-from lucid.ops.arithmetic import Abs, Add, Cast, Div, Mul
-from lucid.ops.complexes import Conj
-from lucid.ops.contraction import Einsum, Matmul
-from lucid.ops.cumulative import Cumprod
-from lucid.ops.kinds import Scale
-from lucid.ops.logic import Eq, Isfinite, Isinf, Isnan, Ne
-from lucid.ops.reduction import AllTrue, AnyTrue, Prod, Sum
+from lucid.ops.core.kinds import Scale
+from lucid.ops.elementwise.arithmetic import Abs, Add, Cast, Div, Mul
+from lucid.ops.elementwise.complexes import Conj
+from lucid.ops.elementwise.logic import Eq, Isfinite, Isinf, Isnan, Ne
+from lucid.ops.linalg.contraction import Einsum, Matmul
+from lucid.ops.reduce.cumulative import Cumprod
+from lucid.ops.reduce.reduction import AllTrue, AnyTrue, Prod, Sum
 from tests.compiler.steps import compiled
 
 

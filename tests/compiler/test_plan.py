@@ -5,8 +5,8 @@ import threading
 import numpy as np
 import pytest
 
-from lucid.compiler.instructions import Cell, Input, chunk_length
-from lucid.compiler.plan import Builder, _fit
+from lucid.compiler.plan.instructions import Cell, Input, chunk_length
+from lucid.compiler.plan.plan import Builder, _fit
 from tests.compiler import texts
 
 

@@ -13,10 +13,10 @@ import pytest
 import lucid
 from lucid.func import value_and_grad
 from lucid.ir import evaluate
-from lucid.ir.binding import fresh
-from lucid.ir.cut import cut
 from lucid.ir.pytree import flatten
-from lucid.ir.tape import GRAD, TRACE
+from lucid.tape.bind import fresh
+from lucid.tape.cut import cut
+from lucid.tape.node import GRAD, TRACE
 from tests.compiler.agreement import Job, compile_jobs, difference
 from tests.transforms.programs import make, shrink
 

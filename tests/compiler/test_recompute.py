@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.fused_text import fused_text
-from lucid.compiler.pipeline import compile_graph, stages
-from lucid.compiler.recompute import recompute
+from lucid.compiler.inspect.fused_text import fused_text
+from lucid.compiler.passes.pipeline import compile_graph, stages
+from lucid.compiler.passes.recompute import recompute
 from lucid.ir import evaluate, parse, verify
 
 RESIDUALS = """graph f(x: f32[4,4], w: f32[4,4]):

@@ -8,8 +8,10 @@ import time
 import numpy as np
 import pytest
 
-from lucid.compiler import codegen, kernel, loader, runtime
-from lucid.compiler.plan import Builder
+from lucid.compiler.plan.plan import Builder
+from lucid.compiler.runtime import codegen, loader
+from lucid.compiler.runtime import native_kernel as kernel
+from lucid.compiler.runtime import threads as runtime
 from tests.compiler import texts
 
 
@@ -30,7 +32,7 @@ def burn_plan(units, ns):
 def run_script(body, **environment):
     """The output of a Python program in a process of its own."""
     script = "import numpy as np\nfrom lucid.compiler import runtime\n"
-    script += "from lucid.compiler.plan import Builder\nfrom tests.compiler import texts\n"
+    script += "from lucid.compiler.plan.plan.plan import Builder\nfrom tests.compiler import texts\n"
     script += "from tests.compiler.test_runtime import burn_plan, unary_plan\n" + body
     done = subprocess.run(
         [sys.executable, "-c", script],

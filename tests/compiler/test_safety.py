@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.jit import jit
+from lucid.compiler.jit.jit import jit
 
 ROOT = Path(lucid.__file__).parent.parent
 
@@ -111,7 +111,7 @@ PRESS = """
 import os, signal, threading, time
 import numpy as np
 import lucid
-from lucid.compiler.pipeline import compile_graph
+from lucid.compiler.passes.pipeline import compile_graph
 from lucid.ir.types import Type
 
 def press():
@@ -151,7 +151,7 @@ def test_ctrl_c_is_answered_in_one_very_long_instruction(function, given):
 
 
 def test_a_plan_in_a_thread_of_its_own_writes_state_where_it_lies(monkeypatch):
-    from lucid.compiler import plan
+    from lucid.compiler.plan import plan
 
     monkeypatch.setattr(plan, "LONG_NS", -1)
     w = lucid.zeros(3)

@@ -13,11 +13,11 @@ import llvmlite.binding as llvm
 import mpmath
 import numpy as np
 import pytest
-
-from lucid.compiler import scalars
-from lucid.compiler.scalars import bitcode, lookup, symbol, table
 from lucid.compiler.scalars.language import assemble, select
 from lucid.compiler.scalars.native import Loops
+
+from lucid.compiler.kernels import scalars
+from lucid.compiler.kernels.scalars import bitcode, lookup, symbol, table
 
 STRIDE = int(os.environ.get("LUCID_SCALAR_STRIDE", "4099"))
 DTYPES = ("f4", "f8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lucid.compiler.settle import settle
+from lucid.compiler.passes.insert_copies import settle
 from lucid.ir import parse, verify
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import lucid
-from lucid.compiler.share import share
+from lucid.compiler.passes.cse import share
 from lucid.ir import parse, verify
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.jit import jit
+from lucid.compiler.jit.jit import jit
 from lucid.errors import MutationError
 from lucid.func import grad, vmap
 

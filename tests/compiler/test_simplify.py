@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lucid.compiler.simplify import loses_nothing, simplify
+from lucid.compiler.passes.simplify import loses_nothing, simplify
 from lucid.ir import evaluate, parse, verify
 
 

@@ -7,15 +7,15 @@ import pytest
 
 import lucid
 import lucid.nn.functional as F
-from lucid.compiler.arrays import Array
-from lucid.compiler.kernels import kernels_of
-from lucid.compiler.plan import Builder
-from lucid.compiler.steps.blocks import block_of
-from lucid.compiler.steps.packing import PackWork
+from lucid.compiler.lowering.conv.pack_operands import PackWork
+from lucid.compiler.lowering.conv.register_blocks import block_of
+from lucid.compiler.plan.arrays import Array
+from lucid.compiler.plan.plan import Builder
+from lucid.compiler.runtime.kernel_table import kernels_of
 from lucid.ir.interpret import evaluate
 from lucid.ir.types import Type
-from lucid.ops.convolution import Convolution, ConvolutionTranspose, ConvolutionWeight
-from lucid.ops.pooling import MaxPool
+from lucid.ops.nn.convolution import Convolution, ConvolutionTranspose, ConvolutionWeight
+from lucid.ops.nn.max_pool import MaxPool
 from tests import compiled as jitted_twice
 from tests.compiler.steps import check, compiled, graph_of
 

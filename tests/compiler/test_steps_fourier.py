@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.lower import Lowering
-from lucid.compiler.pipeline import compile_graph, stages
-from lucid.compiler.steps.fourier_code import convolution_length, radices, roots
+from lucid.compiler.lowering.fft.stockham import convolution_length, radices, roots
+from lucid.compiler.lowering.lower import Lowering
+from lucid.compiler.passes.pipeline import compile_graph, stages
 from lucid.ir.graph import Equation
 from tests.compiler import agreement
 

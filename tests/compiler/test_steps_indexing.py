@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lucid.compiler.fuse import fuse
-from lucid.compiler.groups import Group
-from lucid.compiler.pipeline import compile_graph, stages
+from lucid.compiler.fusion.fuse import fuse
+from lucid.compiler.fusion.groups import Group
+from lucid.compiler.passes.pipeline import compile_graph, stages
 from lucid.errors import IndexingError
 from lucid.ir import evaluate, parse
-from lucid.ops.indexing import Gather, PutAlong, ScatterAdd, TakeAlong
-from lucid.ops.writing import LastWrite, ScatterSet
+from lucid.ops.index.gather_scatter import Gather, PutAlong, ScatterAdd, TakeAlong
+from lucid.ops.index.writing import LastWrite, ScatterSet
 from tests.compiler.steps import DTYPES, check, compiled, numbers, same
 
 

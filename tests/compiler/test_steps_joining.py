@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lucid.ops.movement import Concatenate, Pad
-from lucid.ops.writing import SliceSet
+from lucid.ops.index.writing import SliceSet
+from lucid.ops.shape.movement import Concatenate, Pad
 from tests.compiler.steps import DTYPES, check, numbers
 
 

@@ -7,13 +7,13 @@ import pytest
 
 import lucid
 from lucid import linalg
-from lucid.compiler.lapack import best_space, caller
+from lucid.compiler.runtime.lapack import best_space, caller
 from lucid.errors import LinAlgError
-from lucid.ops.eigenvalues import Eig, Eigvals
-from lucid.ops.factorisations import Cholesky, LuFactor, Permutation, Qr
-from lucid.ops.matrix_exponential import RepeatedSquare
-from lucid.ops.spectra import Eigh, Eigvalsh, Svd, Svdvals
-from lucid.ops.triangular import LuSolve, TriangularSolve
+from lucid.ops.linalg.eig import Eig, Eigvals
+from lucid.ops.linalg.eigh_svd import Eigh, Eigvalsh, Svd, Svdvals
+from lucid.ops.linalg.factorizations import Cholesky, LuFactor, Permutation, Qr
+from lucid.ops.linalg.matrix_exp import RepeatedSquare
+from lucid.ops.linalg.triangular import LuSolve, TriangularSolve
 from tests.compiler.steps import compiled
 
 BATCH = 3000  # enough to be split into chunks, each with work space of its own

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lucid.ops.sorting import Argsort, Sort, TopK
+from lucid.ops.reduce.sorting import Argsort, Sort, TopK
 from tests.compiler.steps import DTYPES, check, numbers
 
 LENGTHS = [1, 2, 24, 25, 300, 5000]

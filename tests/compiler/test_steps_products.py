@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lucid.compiler.executable import Segment
-from lucid.compiler.pipeline import compile_graph
+from lucid.compiler.passes.pipeline import compile_graph
+from lucid.compiler.plan.executable import Segment
 from lucid.ir import evaluate, parse
-from lucid.ops.contraction import Matmul
+from lucid.ops.linalg.contraction import Matmul
 from tests.compiler.steps import check, compiled, numbers
 
 SHAPES = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lucid.ops.random import RandomBits
+from lucid.ops.random.keyed import RandomBits
 from tests.compiler.steps import check, compiled
 
 

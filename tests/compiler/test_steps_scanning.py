@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lucid.ops.cumulative import Cummax, Cummin, Cumprod, Cumsum, LogCumSumExp, Recurrence
+from lucid.ops.reduce.cumulative import Cummax, Cummin, Cumprod, Cumsum, LogCumSumExp, Recurrence
 from tests.compiler.steps import DTYPES, check, compiled, numbers, same
 
 SHAPES = [(7,), (1,), (5, 4), (3, 5, 4), (4, 1), (1, 4, 1), (0, 3)]

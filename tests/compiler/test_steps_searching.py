@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from lucid.errors import IndexingError
-from lucid.ops.combining import CombineAlong
-from lucid.ops.digits import Frexp, Gcd, Nextafter
-from lucid.ops.searching import Searchsorted
+from lucid.ops.elementwise.digits import Frexp, Gcd, Nextafter
+from lucid.ops.index.scatter_reduce import CombineAlong
+from lucid.ops.index.searching import Searchsorted
 from tests.compiler.steps import DTYPES, check, compiled, numbers
 
 

@@ -1,6 +1,6 @@
 """LLVM IR of small kernels, for the tests of what lies below the emitter."""
 
-from lucid.compiler import kernel
+from lucid.compiler.runtime import native_kernel as kernel
 
 
 def elementwise(name: str, body: str, inputs: int, kind: str = "float") -> str:

@@ -12,14 +12,14 @@ import pytest
 import lucid
 from lucid.errors import LeakError, ShapeError, TracedValueError
 from lucid.ir import Graph, Literal, evaluate, parse, trace
-from lucid.ir.binding import bind
-from lucid.ir.cut import cut
-from lucid.ir.modes import local
-from lucid.ir.sharing import node_of
-from lucid.ir.tape import TRACE, Trace, leaf
 from lucid.ir.types import Type
-from lucid.ops.arithmetic import ADD, MUL
-from lucid.ops.reduction import Sum
+from lucid.ops.elementwise.arithmetic import ADD, MUL
+from lucid.ops.reduce.reduction import Sum
+from lucid.tape.bind import bind
+from lucid.tape.cut import cut
+from lucid.tape.modes import local
+from lucid.tape.node import TRACE, Trace, leaf
+from lucid.tape.views import node_of
 
 F32 = np.dtype("float32")
 

@@ -8,8 +8,8 @@ import pytest
 import lucid
 from lucid.errors import ParseError
 from lucid.ir import Equation, Graph, Literal, Type, Var, evaluate, parse, trace, verify
-from lucid.ops.arithmetic import ADD, MUL
-from lucid.ops.reduction import Sum
+from lucid.ops.elementwise.arithmetic import ADD, MUL
+from lucid.ops.reduce.reduction import Sum
 
 F32 = np.dtype("float32")
 

@@ -7,8 +7,8 @@ import pytest
 
 from lucid.errors import VerifyError
 from lucid.ir import Equation, Graph, Type, Var, parse, verify
-from lucid.ops.arithmetic import ADD
-from lucid.ops.reduction import Sum
+from lucid.ops.elementwise.arithmetic import ADD
+from lucid.ops.reduce.reduction import Sum
 
 F32 = np.dtype("float32")
 

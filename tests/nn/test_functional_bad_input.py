@@ -9,7 +9,7 @@ import pytest
 
 import lucid
 import lucid.nn.functional as F
-from lucid.ops.arguments import public_name
+from lucid.ops.core.arguments import public_name
 from tests.test_bad_input import POOL, I, V, X, complaint, shortened
 
 FUNCTIONS = sorted(

@@ -11,7 +11,7 @@ from scipy import special
 
 import lucid
 import lucid.nn.functional as F
-from lucid.compiler.inspection import planned_text
+from lucid.compiler.inspect.stages import planned_text
 from lucid.errors import IndexingError
 
 INF = math.inf

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.ops.contracting import order
+from lucid.ops.linalg.einsum_path import order
 from tests.compiled import compiled
 
 

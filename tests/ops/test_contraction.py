@@ -5,9 +5,9 @@ import pytest
 
 import lucid
 from lucid.errors import ShapeError
-from lucid.ir.tracing import trace
-from lucid.ops import contraction, products
-from lucid.ops.promote import as_tensor
+from lucid.ops.core.promote import as_tensor
+from lucid.ops.linalg import contraction, products
+from lucid.tape.trace import trace
 
 rng = np.random.default_rng(0)
 A, B, C = rng.normal(size=(2, 3)), rng.normal(size=(3, 4)), rng.normal(size=(4, 2, 3))

@@ -5,9 +5,9 @@ import pytest
 
 import lucid
 from lucid.errors import DTypeError, ShapeError
-from lucid.ir.tracing import trace
-from lucid.ops import creation
-from lucid.ops.promote import as_tensor, set_default_dtype
+from lucid.ops.core.promote import as_tensor, set_default_dtype
+from lucid.ops.shape import creation
+from lucid.tape.trace import trace
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (4,), (), (0, 2)])

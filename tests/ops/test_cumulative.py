@@ -8,7 +8,7 @@ import pytest
 from lucid import Tensor, func, tensor
 from lucid.errors import AxisError, DTypeError
 from lucid.ir import bind
-from lucid.ops.cumulative import (
+from lucid.ops.reduce.cumulative import (
     Recurrence,
     cummax,
     cummin,
@@ -16,7 +16,7 @@ from lucid.ops.cumulative import (
     cumsum,
     logcumsumexp,
 )
-from lucid.ops.reduction import sum
+from lucid.ops.reduce.reduction import sum
 
 INF, NAN = math.inf, math.nan
 

@@ -12,16 +12,9 @@ import scipy.special
 import lucid
 from lucid import tensor
 from lucid.errors import DTypeError, ShapeError
-from lucid.ops import (
-    arithmetic,
-    complexes,
-    exponential,
-    power,
-    rounding,
-    special_functions,
-    trigonometric,
-)
-from lucid.ops.quiet import quiet
+from lucid.ops.core.errstate import quiet
+from lucid.ops.elementwise import arithmetic, complexes, exponential, power, rounding, trigonometric
+from lucid.ops.special import error_and_gamma as special_functions
 
 FLOATING = [
     *[getattr(exponential, n) for n in "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt".split()],

@@ -8,7 +8,7 @@ import pytest
 import lucid
 from lucid import tensor
 from lucid.errors import DTypeError
-from lucid.ops import conditional, exponential, logic
+from lucid.ops.elementwise import conditional, exponential, logic
 from tests.ops.test_elementwise import gradient
 
 where, clamp, relu = conditional.where, conditional.clamp, conditional.relu

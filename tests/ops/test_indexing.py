@@ -6,12 +6,12 @@ import pytest
 import lucid
 from lucid.errors import DTypeError, IndexingError, ShapeError, TracedValueError
 from lucid.func import vmap
-from lucid.ir.tracing import trace
 from lucid.ir.types import Type
-from lucid.ops import lookup
-from lucid.ops.indexing import nonzero
-from lucid.ops.promote import as_tensor
-from lucid.ops.subscript import getitem, setitem
+from lucid.ops.core.promote import as_tensor
+from lucid.ops.index import lookup
+from lucid.ops.index.gather_scatter import nonzero
+from lucid.ops.index.subscript import getitem, setitem
+from lucid.tape.trace import trace
 
 
 class RandomSubscript:

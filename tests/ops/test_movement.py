@@ -5,9 +5,9 @@ import pytest
 
 import lucid
 from lucid.errors import AxisError, ShapeError
-from lucid.ir.tracing import trace
-from lucid.ops import diagonals, joining, movement, shaping
-from lucid.ops.promote import as_tensor
+from lucid.ops.core.promote import as_tensor
+from lucid.ops.shape import diagonals, joining, movement, shaping
+from lucid.tape.trace import trace
 
 
 def numbers(*shape):

@@ -16,7 +16,7 @@ WRITTEN = {
     "fill_": lambda x: x.fill_(0.1),
     "copy_": lambda x: x.copy_(0.1),
     "copy_ of a list": lambda x: x.copy_([0.1, 0.1, 0.1]),
-    "setitem": lambda x: lucid.ops.subscript.setitem(x, slice(None), 0.1),
+    "setitem": lambda x: lucid.ops.index.subscript.setitem(x, slice(None), 0.1),
     "masked_fill": lambda x: lucid.masked_fill(x, lucid.tensor([True] * 3), 0.1),
     "masked_fill_": lambda x: x.masked_fill_(lucid.tensor([True] * 3), 0.1),
     "index_fill": lambda x: lucid.index_fill(x, 0, lucid.tensor([0, 1, 2]), 0.1),

@@ -10,9 +10,9 @@ import lucid
 import lucid.random as lr
 from lucid.errors import DTypeError, ShapeError
 from lucid.func import vmap
-from lucid.ops import random as pure
-from lucid.ops.promote import as_tensor
-from lucid.ops.random import RandomBits
+from lucid.ops.core.promote import as_tensor
+from lucid.ops.random import keyed as pure
+from lucid.ops.random.keyed import RandomBits
 from tests.cases.random import threefry
 
 KEY = pure.key(2024)

@@ -8,11 +8,11 @@ from scipy import special
 
 from lucid import Tensor, func, tensor
 from lucid.errors import AxisError, DTypeError, ShapeError
-from lucid.ops.extrema import amax, amin, aminmax, argmax, argmin, max, min
-from lucid.ops.promote import set_default_dtype
-from lucid.ops.reduction import all, any, count_nonzero, logsumexp, prod, sum
-from lucid.ops.softmax import log_softmax, softmax
-from lucid.ops.statistics import (
+from lucid.ops.core.promote import set_default_dtype
+from lucid.ops.nn.softmax import log_softmax, softmax
+from lucid.ops.reduce.extrema import amax, amin, aminmax, argmax, argmin, max, min
+from lucid.ops.reduce.reduction import all, any, count_nonzero, logsumexp, prod, sum
+from lucid.ops.reduce.statistics import (
     mean,
     median,
     nanmean,

@@ -9,9 +9,9 @@ import lucid
 import lucid.nn.functional as F
 from lucid.autograd import set_detect_anomaly
 from lucid.errors import IndexingError
-from lucid.ir import heat
 from lucid.ir.interpret import Hot
-from lucid.ops import region
+from lucid.ops.higher_order import region
+from lucid.tape import tiering as heat
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.pipeline import compile_graph
+from lucid.compiler.passes.pipeline import compile_graph
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir import Type, bind, trace
-from lucid.ops.resampling import Resample
+from lucid.ops.nn.resample import Resample
 
 interpolate = lucid.nn.functional.interpolate
 

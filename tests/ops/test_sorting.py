@@ -7,8 +7,8 @@ import pytest
 
 from lucid import Tensor, func, tensor
 from lucid.errors import AxisError, DTypeError, ShapeError
-from lucid.ops.reduction import sum
-from lucid.ops.sorting import argsort, sort, topk
+from lucid.ops.reduce.reduction import sum
+from lucid.ops.reduce.sorting import argsort, sort, topk
 
 INF, NAN = math.inf, math.nan
 

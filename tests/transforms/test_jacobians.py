@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid import jacobians
 from lucid.errors import DTypeError, LucidError, ShapeError
 from lucid.func import (
     grad,
@@ -18,6 +17,7 @@ from lucid.func import (
     hvp,
     jacfwd,
     jacobian,
+    jacobians,
     jacrev,
     jvp,
     linearize,

@@ -12,9 +12,9 @@ from scipy import sparse
 import lucid
 import lucid.func as F
 from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
-from lucid.ir.binding import bind
-from lucid.ops.contraction import Einsum
-from lucid.sparsity import coloured
+from lucid.func.sparsity import coloured
+from lucid.ops.linalg.contraction import Einsum
+from lucid.tape.bind import bind
 from tests.transforms import ruled
 from tests.transforms.programs import make
 

@@ -35,17 +35,9 @@ from lucid.nn.functional.activations import (
     threshold,
     threshold_,
 )
-from lucid.nn.functional.adaptive_pooling import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    adaptive_max_pool1d,
-    adaptive_max_pool2d,
-    adaptive_max_pool3d,
-)
 from lucid.nn.functional.attention import scaled_dot_product_attention
 from lucid.nn.functional.categorical import gumbel_softmax, log_softmax, softmax, softmin
-from lucid.nn.functional.convolution import (
+from lucid.nn.functional.convolutions import (
     conv1d,
     conv2d,
     conv3d,
@@ -54,7 +46,7 @@ from lucid.nn.functional.convolution import (
     conv_transpose3d,
 )
 from lucid.nn.functional.distances import cosine_similarity, pairwise_distance
-from lucid.nn.functional.dropout import (
+from lucid.nn.functional.dropouts import (
     alpha_dropout,
     dropout,
     dropout1d,
@@ -62,22 +54,8 @@ from lucid.nn.functional.dropout import (
     dropout3d,
     feature_alpha_dropout,
 )
-from lucid.nn.functional.embedding import embedding, embedding_bag, one_hot
-from lucid.nn.functional.fractional_pooling import (
-    fractional_max_pool2d,
-    fractional_max_pool2d_with_indices,
-    fractional_max_pool3d,
-    fractional_max_pool3d_with_indices,
-)
-from lucid.nn.functional.indices import (
-    adaptive_max_pool1d_with_indices,
-    adaptive_max_pool2d_with_indices,
-    adaptive_max_pool3d_with_indices,
-    max_pool1d_with_indices,
-    max_pool2d_with_indices,
-    max_pool3d_with_indices,
-)
-from lucid.nn.functional.linear import bilinear, linear
+from lucid.nn.functional.embeddings import embedding, embedding_bag, one_hot
+from lucid.nn.functional.linear_maps import bilinear, linear
 from lucid.nn.functional.losses.classes import cross_entropy, linear_cross_entropy, nll_loss
 from lucid.nn.functional.losses.margins import (
     cosine_embedding_loss,
@@ -114,7 +92,21 @@ from lucid.nn.functional.normalization import (
     normalize,
     rms_norm,
 )
-from lucid.nn.functional.pooling import (
+from lucid.nn.functional.pooling.adaptive import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+)
+from lucid.nn.functional.pooling.fractional import (
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+)
+from lucid.nn.functional.pooling.windows import (
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
@@ -127,6 +119,14 @@ from lucid.nn.functional.pooling import (
     max_unpool1d,
     max_unpool2d,
     max_unpool3d,
+)
+from lucid.nn.functional.pooling.with_indices import (
+    adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d_with_indices,
+    max_pool1d_with_indices,
+    max_pool2d_with_indices,
+    max_pool3d_with_indices,
 )
 from lucid.nn.functional.resampling import (
     affine_grid,
@@ -144,9 +144,9 @@ from lucid.nn.functional.vision import (
     pixel_unshuffle,
     unfold,
 )
-from lucid.ops.distances import pdist
-from lucid.ops.exponential import sigmoid
-from lucid.ops.trigonometric import tanh
+from lucid.ops.elementwise.exponential import sigmoid
+from lucid.ops.elementwise.trigonometric import tanh
+from lucid.ops.linalg.distances import pdist
 
 __all__ = [
     "adaptive_avg_pool1d",

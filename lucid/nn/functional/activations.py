@@ -11,23 +11,23 @@ from collections.abc import Callable
 from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.in_place import in_place
 from lucid.ir.source import at_line
-from lucid.ir.tape import Traced
 from lucid.nn.functional.arguments import choice, number, real
-from lucid.ops import conditional
-from lucid.ops.apply import refuse
-from lucid.ops.arguments import also, explained
-from lucid.ops.arithmetic import abs, sgn
-from lucid.ops.axes import axis_of
-from lucid.ops.conditional import clamp, where
-from lucid.ops.exponential import exp, expm1, log1p, logaddexp, sigmoid
-from lucid.ops.movement import slice_axis
-from lucid.ops.promote import as_tensor, to_floating
-from lucid.ops.region import fused_when_hot
-from lucid.ops.special_functions import erfc
-from lucid.ops.trigonometric import tanh
+from lucid.ops.core.apply import refuse
+from lucid.ops.core.arguments import also, explained
+from lucid.ops.core.axes import axis_of
+from lucid.ops.core.promote import as_tensor, to_floating
+from lucid.ops.elementwise import conditional
+from lucid.ops.elementwise.arithmetic import abs, sgn
+from lucid.ops.elementwise.conditional import clamp, where
+from lucid.ops.elementwise.exponential import exp, expm1, log1p, logaddexp, sigmoid
+from lucid.ops.elementwise.trigonometric import tanh
+from lucid.ops.higher_order.region import fused_when_hot
+from lucid.ops.shape.movement import slice_axis
+from lucid.ops.special.error_and_gamma import erfc
 from lucid.random import rand_like
+from lucid.tape.node import Traced
+from lucid.tensors.inplace import in_place
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.source import at_line
-from lucid.ir.tape import Traced
-from lucid.ops.arguments import known_array as known_array
-from lucid.ops.promote import as_tensor, cast, get_default_dtype, result_type
+from lucid.ops.core.arguments import known_array as known_array
+from lucid.ops.core.promote import as_tensor, cast, get_default_dtype, result_type
+from lucid.tape.node import Traced
 
 REDUCTIONS = ("none", "mean", "sum")
 

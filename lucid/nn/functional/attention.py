@@ -9,15 +9,15 @@ from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
 from lucid.nn.functional.arguments import number, reals
-from lucid.nn.functional.dropout import chance, dropped
-from lucid.ops.arguments import explained
-from lucid.ops.conditional import where
-from lucid.ops.creation import arange
-from lucid.ops.extrema import amax
-from lucid.ops.halves import in_float32
-from lucid.ops.promote import as_tensor, cast
-from lucid.ops.region import fused_when_hot
-from lucid.ops.softmax import softmax
+from lucid.nn.functional.dropouts import chance, dropped
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.float16 import in_float32
+from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.elementwise.conditional import where
+from lucid.ops.higher_order.region import fused_when_hot
+from lucid.ops.nn.softmax import softmax
+from lucid.ops.reduce.extrema import amax
+from lucid.ops.shape.creation import arange
 
 NAME = "scaled_dot_product_attention"
 

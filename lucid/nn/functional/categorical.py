@@ -7,14 +7,14 @@ from typing import Any
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.nn.functional.arguments import number, real
-from lucid.ops.arguments import also, explained
-from lucid.ops.axes import axis_of
-from lucid.ops.creation import arange
-from lucid.ops.exponential import log, log1p
-from lucid.ops.extrema import argmax
-from lucid.ops.promote import cast
-from lucid.ops.softmax import log_softmax as log_softmax
-from lucid.ops.softmax import softmax as softmax
+from lucid.ops.core.arguments import also, explained
+from lucid.ops.core.axes import axis_of
+from lucid.ops.core.promote import cast
+from lucid.ops.elementwise.exponential import log, log1p
+from lucid.ops.nn.softmax import log_softmax as log_softmax
+from lucid.ops.nn.softmax import softmax as softmax
+from lucid.ops.reduce.extrema import argmax
+from lucid.ops.shape.creation import arange
 from lucid.random import rand_like
 
 

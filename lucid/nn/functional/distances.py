@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.nn.functional.arguments import number, reals
-from lucid.ops.arguments import also, explained
-from lucid.ops.axes import axis_of
-from lucid.ops.conditional import clamp
-from lucid.ops.promote import promote_tensors
-from lucid.ops.shaping import broadcast_tensors
-from lucid.ops.statistics import norm
+from lucid.ops.core.arguments import also, explained
+from lucid.ops.core.axes import axis_of
+from lucid.ops.core.promote import promote_tensors
+from lucid.ops.elementwise.conditional import clamp
+from lucid.ops.reduce.statistics import norm
+from lucid.ops.shape.shaping import broadcast_tensors
 
 
 @explained

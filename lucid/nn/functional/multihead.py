@@ -13,15 +13,15 @@ from typing import Any
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.source import at_line
 from lucid.nn.functional.attention import scaled_dot_product_attention
-from lucid.nn.functional.dropout import dropout
-from lucid.nn.functional.linear import linear
-from lucid.ops.arguments import explained
-from lucid.ops.conditional import where
-from lucid.ops.creation import zeros
-from lucid.ops.joining import cat, chunk, pad
-from lucid.ops.promote import as_tensor, cast
-from lucid.ops.shaping import transpose
-from lucid.ops.softmax import softmax
+from lucid.nn.functional.dropouts import dropout
+from lucid.nn.functional.linear_maps import linear
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.elementwise.conditional import where
+from lucid.ops.nn.softmax import softmax
+from lucid.ops.shape.creation import zeros
+from lucid.ops.shape.joining import cat, chunk, pad
+from lucid.ops.shape.shaping import transpose
 
 
 class Attending:

@@ -13,21 +13,21 @@ import numpy as np
 
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, DTypeError, GraphError, ShapeError
-from lucid.ir.binding import bind
-from lucid.ir.modes import local
 from lucid.ir.source import at_line
 from lucid.nn.functional.arguments import number, real, whole
-from lucid.ops.arguments import explained
-from lucid.ops.axes import axes_of, shape_of, with_ones
-from lucid.ops.conditional import clamp
-from lucid.ops.exponential import rsqrt
-from lucid.ops.halves import in_float32, widened
-from lucid.ops.joining import pad
-from lucid.ops.movement import Reshape, slice_axis
-from lucid.ops.promote import as_tensor, cast, to_floating
-from lucid.ops.reduction import Sum
-from lucid.ops.region import fused_when_hot
-from lucid.ops.statistics import count, norm
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.axes import axes_of, shape_of, with_ones
+from lucid.ops.core.float16 import in_float32, widened
+from lucid.ops.core.promote import as_tensor, cast, to_floating
+from lucid.ops.elementwise.conditional import clamp
+from lucid.ops.elementwise.exponential import rsqrt
+from lucid.ops.higher_order.region import fused_when_hot
+from lucid.ops.reduce.reduction import Sum
+from lucid.ops.reduce.statistics import count, norm
+from lucid.ops.shape.joining import pad
+from lucid.ops.shape.movement import Reshape, slice_axis
+from lucid.tape.bind import bind
+from lucid.tape.modes import local
 
 Axes = tuple[int, ...]
 

@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ir.binding import bind
 from lucid.ir.source import at_line
-from lucid.ir.tape import wrap
-from lucid.nn.functional.adaptive_pooling import average
+from lucid.nn.functional.pooling.adaptive import average
 from lucid.nn.functional.spatial import Sizes, numbers
-from lucid.ops.arguments import explained
-from lucid.ops.conditional import clamp, where
-from lucid.ops.indexing import Gather
-from lucid.ops.joining import take_axis
-from lucid.ops.movement import Transpose
-from lucid.ops.promote import as_tensor, cast
-from lucid.ops.resampling import Resample, cubic
-from lucid.ops.rounding import floor
-from lucid.ops.rounding import round as nearest
-from lucid.ops.shaping import movedim
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.elementwise.conditional import clamp, where
+from lucid.ops.elementwise.rounding import floor
+from lucid.ops.elementwise.rounding import round as nearest
+from lucid.ops.index.gather_scatter import Gather
+from lucid.ops.nn.resample import Resample, cubic
+from lucid.ops.shape.joining import take_axis
+from lucid.ops.shape.movement import Transpose
+from lucid.ops.shape.shaping import movedim
+from lucid.tape.bind import bind
+from lucid.tape.node import wrap
 
 LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
 MODES = ("nearest", "nearest-exact", *LINEAR, "bicubic", "area")

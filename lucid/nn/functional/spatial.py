@@ -9,11 +9,11 @@ import operator
 from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ir.binding import bind
 from lucid.ir.source import at_line
-from lucid.ops.convolution import Convolution
-from lucid.ops.creation import ones
-from lucid.ops.promote import as_tensor
+from lucid.ops.core.promote import as_tensor
+from lucid.ops.nn.convolution import Convolution
+from lucid.ops.shape.creation import ones
+from lucid.tape.bind import bind
 
 Sizes = tuple[int, ...]
 

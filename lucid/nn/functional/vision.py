@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ir.binding import bind
 from lucid.ir.source import at_line
-from lucid.ir.tape import wrap
 from lucid.nn.functional.spatial import Sizes, numbers, with_images, without_images
-from lucid.ops.arguments import explained
-from lucid.ops.axes import shape_of
-from lucid.ops.indexing import ScatterAdd
-from lucid.ops.joining import pad as pad_ends
-from lucid.ops.joining import take_axis
-from lucid.ops.movement import Pad, Transpose
-from lucid.ops.promote import as_tensor
-from lucid.ops.shaping import movedim
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.axes import shape_of
+from lucid.ops.core.promote import as_tensor
+from lucid.ops.index.gather_scatter import ScatterAdd
+from lucid.ops.shape.joining import pad as pad_ends
+from lucid.ops.shape.joining import take_axis
+from lucid.ops.shape.movement import Pad, Transpose
+from lucid.ops.shape.shaping import movedim
+from lucid.tape.bind import bind
+from lucid.tape.node import wrap
 
 PAD_MODES = ("constant", "reflect", "replicate", "circular")
 

@@ -11,8 +11,8 @@ from lucid.nn.functional.multihead import Attending
 from lucid.nn.layers.linear import Linear
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
-from lucid.ops.arguments import placed
-from lucid.ops.creation import empty
+from lucid.ops.core.arguments import placed
+from lucid.ops.shape.creation import empty
 
 
 class MultiheadAttention(Module):

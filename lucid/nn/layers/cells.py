@@ -11,11 +11,11 @@ from lucid.ir.source import at_line
 from lucid.nn import init
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
-from lucid.ops.arguments import placed
-from lucid.ops.creation import empty, zeros
-from lucid.ops.joining import chunk
-from lucid.ops.promote import as_tensor
-from lucid.ops.shaping import t
+from lucid.ops.core.arguments import placed
+from lucid.ops.core.promote import as_tensor
+from lucid.ops.shape.creation import empty, zeros
+from lucid.ops.shape.joining import chunk
+from lucid.ops.shape.shaping import t
 
 
 class Weights(NamedTuple):

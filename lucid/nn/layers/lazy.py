@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from lucid.errors import ModuleError, ShapeError
 from lucid.ir.source import at_line
-from lucid.nn.layers.convolution import (
+from lucid.nn.layers.conv import (
     Conv1d,
     Conv2d,
     Conv3d,
@@ -19,7 +19,7 @@ from lucid.nn.layers.convolution import (
     ConvTranspose3d,
 )
 from lucid.nn.layers.linear import Linear
-from lucid.nn.layers.normalization import (
+from lucid.nn.layers.norm import (
     BatchNorm1d,
     BatchNorm2d,
     BatchNorm3d,
@@ -29,8 +29,8 @@ from lucid.nn.layers.normalization import (
 )
 from lucid.nn.module import Module
 from lucid.nn.uninitialized import Uninitialized, UninitializedBuffer, UninitializedParameter
-from lucid.ops.arguments import known_array, placed
-from lucid.ops.promote import as_tensor
+from lucid.ops.core.arguments import known_array, placed
+from lucid.ops.core.promote import as_tensor
 
 
 class Lazy(Module):

@@ -10,12 +10,12 @@ from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.nn import init
-from lucid.nn.layers.applied import Applied
+from lucid.nn.layers.function_layer import Applied
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
-from lucid.ops.arguments import placed
-from lucid.ops.creation import empty
-from lucid.ops.shaping import flatten, unflatten
+from lucid.ops.core.arguments import placed
+from lucid.ops.shape.creation import empty
+from lucid.ops.shape.shaping import flatten, unflatten
 
 
 class Identity(Module):

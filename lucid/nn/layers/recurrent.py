@@ -13,12 +13,11 @@ from functools import lru_cache
 from typing import Any
 
 import lucid.nn.functional as F
-from lucid.control import trace_body
 from lucid.errors import ArgumentError, ShapeError
+from lucid.func.control_flow import trace_body
 from lucid.ir.graph import Graph
 from lucid.ir.pytree import flatten
 from lucid.ir.source import at_line
-from lucid.ir.tape import wrap
 from lucid.ir.types import Type
 from lucid.nn import init
 from lucid.nn.layers.cells import (
@@ -33,14 +32,15 @@ from lucid.nn.layers.cells import (
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
 from lucid.nn.utils.rnn import PackedSequence, layout_of, packed_rows, padded
-from lucid.ops.arguments import placed
-from lucid.ops.conditional import where
-from lucid.ops.control.scan import Scan, run_scan
-from lucid.ops.creation import empty, zeros
-from lucid.ops.joining import cat, stack
-from lucid.ops.lookup import index_select
-from lucid.ops.promote import as_tensor, cast
-from lucid.ops.shaping import transpose
+from lucid.ops.core.arguments import placed
+from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.elementwise.conditional import where
+from lucid.ops.higher_order.control.scan import Scan, run_scan
+from lucid.ops.index.lookup import index_select
+from lucid.ops.shape.creation import empty, zeros
+from lucid.ops.shape.joining import cat, stack
+from lucid.ops.shape.shaping import transpose
+from lucid.tape.node import wrap
 
 
 @lru_cache(maxsize=256)

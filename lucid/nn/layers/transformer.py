@@ -14,12 +14,12 @@ from lucid.nn.containers import ModuleList
 from lucid.nn.layers.attention import MultiheadAttention
 from lucid.nn.layers.dropout import Dropout
 from lucid.nn.layers.linear import Linear
-from lucid.nn.layers.normalization import LayerNorm
+from lucid.nn.layers.norm import LayerNorm
 from lucid.nn.module import Module
-from lucid.ops.arguments import placed
-from lucid.ops.conditional import where
-from lucid.ops.creation import arange
-from lucid.ops.promote import as_tensor, get_default_dtype
+from lucid.ops.core.arguments import placed
+from lucid.ops.core.promote import as_tensor, get_default_dtype
+from lucid.ops.elementwise.conditional import where
+from lucid.ops.shape.creation import arange
 
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import lucid.nn.functional as F
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.nn.layers.applied import REQUIRED, Applied
+from lucid.nn.layers.function_layer import REQUIRED, Applied
 from lucid.nn.module import Module
 
 

@@ -10,9 +10,9 @@ from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.linalg import vector_norm
-from lucid.ops.conditional import clamp
-from lucid.ops.joining import cat, stack
-from lucid.tensor import Tensor, tensor
+from lucid.ops.elementwise.conditional import clamp
+from lucid.ops.shape.joining import cat, stack
+from lucid.tensors.tensor import Tensor, tensor
 
 
 def with_gradients(parameters: Any) -> list[Any]:

@@ -8,10 +8,10 @@ from typing import Any
 from lucid.autograd import no_grad
 from lucid.errors import ModuleError
 from lucid.ir.source import at_line
-from lucid.nn.layers.convolution import TransposedConvolution
+from lucid.nn.layers.conv import TransposedConvolution
 from lucid.nn.parameter import Parameter
-from lucid.ops.creation import ones_like, zeros_like
-from lucid.ops.exponential import rsqrt
+from lucid.ops.elementwise.exponential import rsqrt
+from lucid.ops.shape.creation import ones_like, zeros_like
 
 
 def fuse(layer: Any, norm: Any, axis: int) -> Any:

@@ -9,16 +9,16 @@ from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.source import at_line
 from lucid.linalg import matrix_exp, qr, solve
-from lucid.mutation import is_argument
-from lucid.nn.layers.convolution import TransposedConvolution
+from lucid.nn.layers.conv import TransposedConvolution
 from lucid.nn.module import Module
 from lucid.nn.utils.parametrize import register_parametrization, remove_parametrizations
-from lucid.ops.axes import axis_of
-from lucid.ops.creation import eye, zeros_like
-from lucid.ops.joining import pad
-from lucid.ops.shaping import movedim
-from lucid.ops.statistics import norm
+from lucid.ops.core.axes import axis_of
+from lucid.ops.reduce.statistics import norm
+from lucid.ops.shape.creation import eye, zeros_like
+from lucid.ops.shape.joining import pad
+from lucid.ops.shape.shaping import movedim
 from lucid.random import randn
+from lucid.tensors.mutation import is_argument
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 

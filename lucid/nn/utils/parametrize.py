@@ -15,7 +15,7 @@ from lucid.ir.source import at_line
 from lucid.nn.containers import ModuleDict, ModuleList
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
-from lucid.tensor import Tensor
+from lucid.tensors.tensor import Tensor
 
 __all__ = ["is_parametrized", "register_parametrization", "remove_parametrizations"]
 

@@ -15,15 +15,15 @@ import numpy as np
 from lucid import random
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, ModuleError, ShapeError
-from lucid.ir.recording import changes
 from lucid.ir.source import at_line
 from lucid.linalg import vector_norm
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
-from lucid.ops.axes import axis_of
-from lucid.ops.creation import ones_like
-from lucid.ops.joining import cat
-from lucid.ops.promote import as_tensor, cast
+from lucid.ops.core.axes import axis_of
+from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.shape.creation import ones_like
+from lucid.ops.shape.joining import cat
+from lucid.tape.recorder import changes
 
 KINDS = ("unstructured", "structured", "global")
 

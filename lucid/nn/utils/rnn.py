@@ -14,13 +14,13 @@ import numpy as np
 
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.source import at_line
-from lucid.ir.tape import wrap
-from lucid.ops.arguments import explained
-from lucid.ops.conditional import where
-from lucid.ops.joining import pad, stack
-from lucid.ops.lookup import index_select
-from lucid.ops.promote import as_tensor
-from lucid.ops.shaping import transpose
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.promote import as_tensor
+from lucid.ops.elementwise.conditional import where
+from lucid.ops.index.lookup import index_select
+from lucid.ops.shape.joining import pad, stack
+from lucid.ops.shape.shaping import transpose
+from lucid.tape.node import wrap
 
 __all__ = [
     "PackedSequence", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",

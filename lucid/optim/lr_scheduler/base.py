@@ -14,11 +14,11 @@ import numpy as np
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.ir.tape import is_recording, wrap
-from lucid.mutation import assign
-from lucid.ops.conditional import where
+from lucid.ops.elementwise.conditional import where
 from lucid.optim.optimizer import Optimizer
-from lucid.tensor import Tensor
+from lucid.tape.node import is_recording, wrap
+from lucid.tensors.mutation import assign
+from lucid.tensors.tensor import Tensor
 
 
 class LRScheduler:

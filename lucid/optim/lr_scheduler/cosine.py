@@ -8,12 +8,12 @@ from typing import Any
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.mutation import assign
-from lucid.ops.exponential import log
-from lucid.ops.rounding import floor
-from lucid.ops.trigonometric import cos
+from lucid.ops.elementwise.exponential import log
+from lucid.ops.elementwise.rounding import floor
+from lucid.ops.elementwise.trigonometric import cos
 from lucid.optim.lr_scheduler.base import LRScheduler, as_number, choose, number
 from lucid.optim.optimizer import Optimizer
+from lucid.tensors.mutation import assign
 
 
 class CosineAnnealingLR(LRScheduler):

@@ -8,10 +8,10 @@ from typing import Any
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.ops.conditional import clamp
-from lucid.ops.exponential import exp
-from lucid.ops.rounding import floor
-from lucid.ops.trigonometric import cos
+from lucid.ops.elementwise.conditional import clamp
+from lucid.ops.elementwise.exponential import exp
+from lucid.ops.elementwise.rounding import floor
+from lucid.ops.elementwise.trigonometric import cos
 from lucid.optim.lr_scheduler.base import LRScheduler, check_outside, choose, per_group
 from lucid.optim.optimizer import Optimizer
 

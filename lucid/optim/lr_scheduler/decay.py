@@ -8,8 +8,8 @@ from typing import Any
 
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.ops.conditional import clamp
-from lucid.ops.rounding import floor
+from lucid.ops.elementwise.conditional import clamp
+from lucid.ops.elementwise.rounding import floor
 from lucid.optim.lr_scheduler.base import LRScheduler, as_number, check_outside, choose, per_group
 from lucid.optim.optimizer import Optimizer
 

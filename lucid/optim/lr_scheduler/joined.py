@@ -8,10 +8,10 @@ from typing import Any
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.mutation import assign
 from lucid.optim.lr_scheduler.base import LRScheduler, choose, number
 from lucid.optim.optimizer import Optimizer
-from lucid.tensor import Tensor
+from lucid.tensors.mutation import assign
+from lucid.tensors.tensor import Tensor
 
 
 class Joined:

@@ -8,11 +8,11 @@ from typing import Any
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.mutation import assign
-from lucid.ops.conditional import clamp, maximum
+from lucid.ops.elementwise.conditional import clamp, maximum
 from lucid.optim.lr_scheduler.base import as_number, choose, is_state, number, per_group
 from lucid.optim.optimizer import Optimizer
-from lucid.tensor import Tensor
+from lucid.tensors.mutation import assign
+from lucid.tensors.tensor import Tensor
 
 COUNTS = {
     "best": "_best",

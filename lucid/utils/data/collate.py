@@ -9,10 +9,10 @@ import numpy as np
 
 from lucid.errors import ShapeError
 from lucid.ir.source import at_line
-from lucid.ir.tape import wrap
-from lucid.ops.joining import stack
-from lucid.ops.promote import as_tensor
-from lucid.tensor import Tensor, tensor
+from lucid.ops.core.promote import as_tensor
+from lucid.ops.shape.joining import stack
+from lucid.tape.node import wrap
+from lucid.tensors.tensor import Tensor, tensor
 
 
 def default_collate(batch: Sequence[Any]) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 from lucid import random
 from lucid.errors import ArgumentError, IndexingError
 from lucid.ir.source import at_line
-from lucid.ops.promote import as_tensor
+from lucid.ops.core.promote import as_tensor
 
 
 class Dataset:

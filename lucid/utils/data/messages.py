@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from lucid.ir.tape import wrap
-from lucid.tensor import Tensor
+from lucid.tape.node import wrap
+from lucid.tensors.tensor import Tensor
 
 
 class Packer(pickle.Pickler):

@@ -8,7 +8,7 @@ from typing import Any
 from lucid import random
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.ops.promote import as_tensor
+from lucid.ops.core.promote import as_tensor
 
 
 class Sampler:

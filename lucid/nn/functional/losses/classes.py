@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from lucid.errors import ArgumentError, IndexingError, ShapeError
-from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.nn.functional.arguments import (
     integers,
@@ -21,14 +20,15 @@ from lucid.nn.functional.arguments import (
     reduction_of,
     whole,
 )
-from lucid.nn.functional.linear import linear
-from lucid.ops.arguments import explained
-from lucid.ops.conditional import where
-from lucid.ops.indexing import Gather, TakeAlong
-from lucid.ops.kinds import times
-from lucid.ops.promote import as_tensor, cast
-from lucid.ops.region import fused_when_hot
-from lucid.ops.softmax import LogSoftmaxAt, log_softmax
+from lucid.nn.functional.linear_maps import linear
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.kinds import times
+from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.elementwise.conditional import where
+from lucid.ops.higher_order.region import fused_when_hot
+from lucid.ops.index.gather_scatter import Gather, TakeAlong
+from lucid.ops.nn.softmax import LogSoftmaxAt, log_softmax
+from lucid.tape.bind import bind
 
 
 class Targets(NamedTuple):

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ir.binding import bind
 from lucid.ir.source import at_line
 from lucid.nn.functional.arguments import (
     integers,
@@ -21,13 +20,14 @@ from lucid.nn.functional.arguments import (
 from lucid.nn.functional.distances import pairwise_distance
 from lucid.nn.functional.losses.classes import check_classes
 from lucid.nn.functional.losses.probabilities import of_logits
-from lucid.ops.arguments import explained
-from lucid.ops.conditional import clamp, minimum, where
-from lucid.ops.creation import arange
-from lucid.ops.cumulative import cumsum
-from lucid.ops.exponential import logaddexp, rsqrt
-from lucid.ops.indexing import Gather, TakeAlong
-from lucid.ops.promote import as_tensor, cast, promote_tensors
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.promote import as_tensor, cast, promote_tensors
+from lucid.ops.elementwise.conditional import clamp, minimum, where
+from lucid.ops.elementwise.exponential import logaddexp, rsqrt
+from lucid.ops.index.gather_scatter import Gather, TakeAlong
+from lucid.ops.reduce.cumulative import cumsum
+from lucid.ops.shape.creation import arange
+from lucid.tape.bind import bind
 
 
 @explained

@@ -17,13 +17,13 @@ from lucid.nn.functional.arguments import (
     same_shape,
     warn_of_broadcasting,
 )
-from lucid.ops.arguments import explained
-from lucid.ops.arithmetic import abs
-from lucid.ops.conditional import where
-from lucid.ops.exponential import exp, log
-from lucid.ops.halves import in_float32
-from lucid.ops.promote import promote_tensors
-from lucid.ops.region import fused_when_hot
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.float16 import in_float32
+from lucid.ops.core.promote import promote_tensors
+from lucid.ops.elementwise.arithmetic import abs
+from lucid.ops.elementwise.conditional import where
+from lucid.ops.elementwise.exponential import exp, log
+from lucid.ops.higher_order.region import fused_when_hot
 
 
 def weighted(name: str, loss: Any, weight: Any, reduction: str) -> Any:

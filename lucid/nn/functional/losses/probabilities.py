@@ -16,10 +16,10 @@ from lucid.nn.functional.arguments import (
     reduction_of,
     same_shape,
 )
-from lucid.ops.arguments import explained
-from lucid.ops.conditional import clamp, where
-from lucid.ops.exponential import exp, log, log1p
-from lucid.ops.region import fused_when_hot
+from lucid.ops.core.arguments import explained
+from lucid.ops.elementwise.conditional import clamp, where
+from lucid.ops.elementwise.exponential import exp, log, log1p
+from lucid.ops.higher_order.region import fused_when_hot
 
 
 @explained

@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lucid.control import scan
 from lucid.errors import ArgumentError, IndexingError, ShapeError
-from lucid.ir.binding import bind
+from lucid.func.control_flow import scan
 from lucid.ir.source import at_line
 from lucid.nn.functional.arguments import integers, known_array, real, reduced, reduction_of, whole
-from lucid.ops.arguments import explained
-from lucid.ops.conditional import clamp, where
-from lucid.ops.creation import arange, full
-from lucid.ops.exponential import logaddexp
-from lucid.ops.indexing import TakeAlong
-from lucid.ops.joining import cat, stack
-from lucid.ops.promote import cast
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.promote import cast
+from lucid.ops.elementwise.conditional import clamp, where
+from lucid.ops.elementwise.exponential import logaddexp
+from lucid.ops.index.gather_scatter import TakeAlong
+from lucid.ops.shape.creation import arange, full
+from lucid.ops.shape.joining import cat, stack
+from lucid.tape.bind import bind
 
 NEVER = -1e30  # the log of no probability: finite, so that no derivative meets inf - inf
 

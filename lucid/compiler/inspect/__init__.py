@@ -1,0 +1,1 @@
+"""Stages, kernels and profiles of compiled programs, for people to read."""

@@ -1,0 +1,120 @@
+"""profiling: what every instruction of the programs that run inside a block took, and did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from lucid.compiler.plan import executable
+from lucid.compiler.plan.executable import Executable
+
+
+class Row:
+    """One instruction while a profile ran.
+
+    label          the operations it does, and the line of the program that asked for them
+    calls          how often it ran
+    nanoseconds    how long, all runs together
+    bytes          what it read and wrote in all runs; 0 where that is not known
+    flops          operations on numbers in all runs; a function such as exp counts as one
+    """
+
+    __slots__ = ("bytes", "calls", "flops", "label", "nanoseconds")
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.calls = self.nanoseconds = self.bytes = self.flops = 0
+
+    def add(self, calls: int, nanoseconds: int, traffic: tuple[int, int]) -> None:
+        self.calls += calls
+        self.nanoseconds += nanoseconds
+        self.bytes += calls * traffic[0]
+        self.flops += calls * traffic[1]
+
+    @property
+    def instruction(self) -> str:
+        return self.label.split("  [")[0]
+
+    @property
+    def source(self) -> str:
+        """The line of the program, file:line, or nothing where it is not known."""
+        return self.label.partition("  [")[2].rstrip("]")
+
+    def __repr__(self) -> str:
+        return f"<{self.label}: {self.calls} calls, {self.nanoseconds / 1000:.1f} µs>"
+
+
+HEAD = ("µs", "calls", "µs a call", "MB", "GB/s", "GFLOP/s")
+
+
+class Profile:
+    """What `lucid.profile()` has seen: `rows`, slowest first, and a table as its text."""
+
+    def __init__(self) -> None:
+        self.programs: list[Executable] = []
+
+    def watch(self, program: Executable) -> None:
+        self.programs.append(program)
+        program.times = {}
+        for plan in program.plans():
+            plan.profile(True)
+
+    def end(self) -> None:
+        for program in self.programs:
+            program.watched, program.times = program.times or {}, None
+            for plan in program.plans():
+                plan.profile(False)
+
+    @property
+    def rows(self) -> list[Row]:
+        found: dict[str, Row] = {}
+        for label, calls, spent, traffic in self.timings():
+            found.setdefault(label, Row(label)).add(calls, spent, traffic)
+        return sorted((r for r in found.values() if r.calls), key=lambda r: -r.nanoseconds)
+
+    def timings(self) -> Iterable[tuple[str, int, int, tuple[int, int]]]:
+        for program in self.programs:
+            for plan in program.plans():
+                for (label, calls, spent), traffic in zip(plan.timings(), plan.traffic):
+                    yield label, calls, spent, traffic
+            for label, (calls, spent) in (program.times or program.watched).items():
+                yield label, calls, spent, (0, 0)
+
+    def __str__(self) -> str:
+        rows = self.rows
+        lines = [(*HEAD, "line", "instruction")]
+        for row in rows:
+            us, ns = row.nanoseconds / 1000, max(row.nanoseconds, 1)
+            moved = (f"{row.bytes / 1e6:.3f}", f"{row.bytes / ns:.1f}") if row.bytes else ("", "")
+            speed = f"{row.flops / ns:.1f}" if row.flops else ""
+            numbers = (f"{us:.1f}", str(row.calls), f"{us / row.calls:.2f}", *moved, speed)
+            lines.append((*numbers, row.source, row.instruction))
+        widths = [max(len(line[i]) for line in lines) for i in range(len(HEAD) + 1)]
+        return "\n".join(table_line(line, widths) for line in lines)
+
+    __repr__ = __str__
+
+
+def table_line(cells: tuple[str, ...], widths: list[int]) -> str:
+    """Numbers to the right, words to the left."""
+    numbers = [cell.rjust(n) for cell, n in zip(cells[: len(HEAD)], widths)]
+    return "  ".join([*numbers, cells[-2].ljust(widths[-1]), cells[-1]])
+
+
+@contextmanager
+def profile() -> Iterator[Profile]:
+    """Time every instruction of the compiled programs that run inside the block.
+
+    with lucid.profile() as p:
+        step(x, y)
+    print(p)
+    """
+    seen = Profile()
+    for program in list(executable.LIVE):
+        seen.watch(program)
+    executable.WATCHERS.append(seen.watch)
+    try:
+        yield seen
+    finally:
+        executable.WATCHERS.remove(seen.watch)
+        seen.end()

@@ -1,0 +1,134 @@
+"""What a compiled program is made of, for people: stages, kernels and instructions."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lucid.compiler.inspect.fused_text import fused_text
+from lucid.compiler.kernels.emit import emit
+from lucid.compiler.kernels.nest import Structure
+from lucid.compiler.lowering.lower import Lowering
+from lucid.compiler.passes.pipeline import STAGES, stages
+from lucid.compiler.plan.executable import Segment
+from lucid.compiler.runtime import codegen
+from lucid.ir.graph import Graph
+
+TEXTS = ("fused", "planned")
+SAME = {"differentiated": "traced"}  # a recorded run has its derivatives in it already
+
+_dumps = itertools.count()
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """One kernel: what it computes, as Python to read, as LLVM IR and as machine code."""
+
+    name: str
+    label: str
+    listing: str
+    llvm: str
+    assembly: str
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.label}>\n{self.listing}"
+
+
+def stage_of(graph: Graph, name: str, into: Mapping[int, int] | None = None) -> Graph | str:
+    """The Graph after a stage of the compiler; the stages "fused" and "planned" are texts."""
+    name = SAME.get(name, name)
+    known = ["traced", *STAGES, *TEXTS]
+    if name not in known:
+        raise ValueError(f"there is no stage {name!r}; the stages are {', '.join(known)}")
+    found = stages(graph)
+    if name == "fused":
+        return fused_text(found["settled"])
+    return planned_text(graph, into) if name == "planned" else found[name]
+
+
+def laid_out(graph: Graph, into: Mapping[int, int] | None = None) -> Lowering:
+    lowering = Lowering(stages(graph)["settled"], into)
+    lowering.lay_out()
+    return lowering
+
+
+def planned_text(graph: Graph, into: Mapping[int, int] | None = None) -> str:
+    """The instructions of a program in order, with the bytes of the arena they share."""
+    lowering = laid_out(graph, into)
+    layouts = iter(lowering.layouts)
+    lines = []
+    for part in lowering.parts:
+        if not isinstance(part, Segment):
+            lines.append(f"numpy   {part.op!r}")
+            continue
+        layout = next(layouts)
+        where = f", {len(part.into)} of them in the memory of inputs" if part.into else ""
+        lines.append(
+            f"plan    {len(part.inputs)} in, {len(part.outputs)} out{where}, "
+            f"arena {layout.top} bytes"
+        )
+        lines += instructions(layout.work, "    ")
+    return "\n".join(lines)
+
+
+def instructions(works: Sequence[Any], indent: str) -> list[str]:
+    """A line for each instruction; those inside of branches and loops stand below, indented."""
+    lines = []
+    for work in works:
+        lines.append(f"{indent}{getattr(work, 'label', type(work).__name__)}")
+        for name, inside in getattr(work, "blocks", lambda: ())():
+            lines.append(f"{indent}  {name}")
+            lines += instructions(inside, indent + "    ")
+    return lines
+
+
+def leaves(works: Sequence[Any]) -> Iterator[Any]:
+    """The works that hold no others."""
+    for work in works:
+        inside = getattr(work, "blocks", None)
+        if inside is None:
+            yield work
+        else:
+            yield from leaves(work.before)
+            for _, block in inside():
+                yield from leaves(block)
+
+
+def kernels_of_graph(graph: Graph) -> list[KernelText]:
+    """The kernels of a program."""
+    from lucid.compiler.kernels.listing import listing
+    from lucid.compiler.runtime.kernel_table import name_of
+
+    out, seen = [], set()
+    for layout in laid_out(graph).layouts:
+        for work in leaves(layout.work):
+            for source in work.kernels():
+                if source.key in seen:
+                    continue
+                seen.add(source.key)
+                nest = getattr(work, "nest", None)
+                if isinstance(source, Structure):
+                    texts = emit({name_of(source): source})
+                    name, shown = name_of(source), "" if nest is None else listing(nest)
+                else:
+                    texts, name, shown = (source.text,), source.name, ""
+                out.append(KernelText(name, work.label, shown, texts[0], codegen.assembly(*texts)))
+    return out
+
+
+def dump(graph: Graph, folder: str, into: Mapping[int, int] | None = None) -> None:
+    """Write every stage and every kernel of a program into a new folder."""
+    name = re.sub(r"\W", "", graph.name) or "graph"
+    place = Path(folder) / f"{os.getpid()}-{next(_dumps):04d}-{name}"
+    place.mkdir(parents=True, exist_ok=True)
+    for stage in ("traced", *STAGES, *TEXTS):
+        (place / f"{stage}.txt").write_text(str(stage_of(graph, stage, into)) + "\n")
+    for kernel in kernels_of_graph(graph):
+        for text, ending in ((kernel.listing, "py"), (kernel.llvm, "ll"), (kernel.assembly, "s")):
+            if text:  # the kernels of sort and the like are written as LLVM
+                (place / f"{kernel.name}.{ending}").write_text(text + "\n")

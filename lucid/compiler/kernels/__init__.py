@@ -1,0 +1,1 @@
+"""Kernels: fused groups as loop nests, and the LLVM code of those loops."""

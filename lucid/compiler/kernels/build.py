@@ -1,0 +1,387 @@
+"""Groups of equations -> Nests: what a kernel loads, computes and stores, and what it costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from lucid.compiler.fusion.groups import INDEXED, REDUCTIONS, Group, Reading, scalar_name
+from lucid.compiler.kernels import scalars
+from lucid.compiler.kernels.nest import (
+    READS,
+    Buffer,
+    Nest,
+    Place,
+    Store,
+    Structure,
+    Value,
+    is_lifted,
+    lift_numbers,
+    simplify_axes,
+)
+from lucid.compiler.kernels.reuse_across_loops import keep_costly
+from lucid.compiler.plan.arrays import Array, dense
+from lucid.ir.graph import Equation, Literal, Var
+from lucid.ir.types import SHORT_NAMES, Type
+from lucid.ops.index.gather_scatter import PutAlong, TakeAlong
+from lucid.ops.shape.creation import Full, Iota
+from lucid.ops.shape.movement import Pad, Slice
+
+COSTS = {
+    "load": 0.1, "const": 0.0, "number": 0.0, "reduce": 0.1, "iota": 0.05, "place": 0.2, "at": 0.4,
+    "guarded": 0.2, "scan": 1.0,
+}  # fmt: skip
+EXPENSIVE = 0.6  # ns for a function such as exp
+CHEAP = 0.06
+
+LONG = {short: str(dtype) for dtype, short in SHORT_NAMES.items()}
+
+
+def used_buffers(nest: Nest) -> list[int]:
+    used, _ = _used(nest)
+    return used
+
+
+def _used(nest: Nest) -> tuple[list[int], list[int]]:
+    values: set[int] = set()
+    stack = [v for store in nest.stores for v in (store.value, *store.at)]
+    while stack:
+        v = stack.pop()
+        if v not in values:
+            values.add(v)
+            stack.extend(nest.values[v].args)
+    buffers = {Structure.buffer_of(nest.values[v]) for v in values} - {-1}
+    buffers |= {store.buffer for store in nest.stores}
+    return sorted(buffers), sorted(values)
+
+
+def prune(nest: Nest) -> Nest:
+    """The nest with only the values and buffers that its stores need."""
+    buffers, values = _used(nest)
+    buffer_at = {b: i for i, b in enumerate(buffers)}
+    value_at = {v: i for i, v in enumerate(values)}
+    kept = []
+    numbers: list[Any] = []
+    for v in values:
+        value = nest.values[v]
+        param = buffer_at[value.param] if value.op in READS else value.param
+        if value.op == "number":
+            param = len(numbers)
+            numbers.append(nest.numbers[value.param])
+        kept.append(Value(value.op, tuple(value_at[a] for a in value.args), value.dtype, param))
+    stores = tuple(
+        Store(buffer_at[s.buffer], value_at[s.value], tuple(value_at[a] for a in s.at), s.combines)
+        for s in nest.stores
+    )
+    chosen = tuple(nest.buffers[b] for b in buffers)
+    return replace(nest, buffers=chosen, values=tuple(kept), stores=stores, numbers=tuple(numbers))
+
+
+def reduces_once(nest: Nest) -> bool:
+    """Is everything but perhaps the last axis reduced, in one pass over the domain?"""
+    if not nest.reduced or not all(nest.reduced[:-1]) or nest.reduced == (False,):
+        return False
+    if any(value.op == "scan" for value in nest.values) or any(s.at for s in nest.stores):
+        return False
+    stage = nest.structure.stage
+    return max(stage) <= 1 and all(stage[s.value] == 0 for s in nest.stores if is_wide(nest, s))
+
+
+def is_wide(nest: Nest, store: Store) -> bool:
+    """Does a store write at every point of the reduced axes?"""
+    strides = nest.buffers[store.buffer].strides
+    return any(s for s, r in zip(strides, nest.reduced) if r)
+
+
+def by_chunks(nest: Nest, chunks: int) -> tuple[Nest, Nest]:
+    """A nest that reduces once, as one with a partial result a chunk and one that joins them.
+
+    Both have a buffer more for each reduction: its partial results, a number or a row for each
+    chunk.
+    """
+    reductions = [v for v, value in enumerate(nest.values) if value.op == "reduce"]
+    kept = [axis for axis, r in enumerate(nest.reduced) if not r]
+    row = tuple(int(axis in kept) for axis in range(len(nest.sizes)))
+    whole = [s for s in nest.stores if nest.structure.stage[s.value] == 0 and is_wide(nest, s)]
+    extra = [Buffer(nest.values[v].dtype, row) for v in reductions]
+    partial = [Store(len(nest.buffers) + k, v) for k, v in enumerate(reductions)]
+    first = replace(
+        nest, buffers=(*nest.buffers, *extra), stores=(*whole, *partial), partial=bool(kept)
+    )
+    place = {v: k for k, v in enumerate(reductions)}
+    shift = len(reductions)
+    values = [
+        Value("load", (), nest.values[v].dtype, len(nest.buffers) + k) for v, k in place.items()
+    ]
+    for v, value in enumerate(nest.values):
+        args = (place[v],) if v in place else tuple(a + shift for a in value.args)
+        axis = 1 if value.op == "iota" and value.param in kept else value.param
+        values.append(value._replace(args=args, param=axis))
+    buffers = [along(b, kept, chunks) for b in nest.buffers]
+    size = math.prod(nest.sizes[axis] for axis in kept)
+    buffers += [Buffer(b.dtype, (size, *[1 for _ in kept])) for b in extra]
+    stores = tuple(Store(s.buffer, s.value + shift) for s in nest.stores if s not in whole)
+    second = Nest(
+        (chunks, *[nest.sizes[axis] for axis in kept]),
+        (True, *[False for _ in kept]),
+        tuple(buffers),
+        tuple(values),
+        stores,
+        nest.places,
+        nest.numbers,
+    )
+    return first, second
+
+
+def along(buffer: Buffer, kept: Sequence[int], chunks: int) -> Buffer:
+    """A buffer in the domain of chunks and the axes that are kept."""
+    box = ((0, chunks), *[buffer.box[axis] for axis in kept]) if buffer.box else ()
+    return Buffer(buffer.dtype, (0, *[buffer.strides[axis] for axis in kept]), box)
+
+
+def cost_of(nest: Nest) -> float:
+    """Estimated ns for a point of the domain."""
+    total = 0.0
+    for value in nest.values:
+        if value.op in COSTS:
+            total += COSTS[value.op]
+        elif value.op in scalars.table:
+            total += EXPENSIVE
+        else:
+            total += CHEAP
+    return total + 0.1 * len(nest.stores)
+
+
+def extent_of(nest: Nest) -> tuple[int, float]:
+    """How far a kernel's loop over [lo, hi) goes, and how many points of the domain a unit is."""
+    if nest.partial:
+        return nest.sizes[0], nest.size / max(nest.sizes[0], 1)
+    mode = nest.structure.mode
+    kept = [n for n, r in zip(nest.sizes, nest.reduced) if not r]
+    if mode == "map":
+        extent = math.prod(kept[:-1]) if len(kept) > 1 else kept[0]
+    elif mode == "rows":
+        extent = math.prod(kept) if kept else nest.sizes[0]
+    else:
+        extent = math.prod(kept[:-1]) if len(kept) > 1 else kept[0]
+    return extent, nest.size / max(extent, 1)
+
+
+class NestBuilder:
+    """Turns a Group into a Nest and the arrays of its buffers."""
+
+    def __init__(self, layout: Any, group: Group) -> None:
+        self.layout = layout
+        self.group = group
+        self.readings = layout.lowering.readings
+        self.values: list[Value] = []
+        self.number: dict[Any, int] = {}
+        self.value_of: dict[Var, int] = {}
+        self.buffers: list[Buffer] = []
+        self.arrays: list[Array] = []
+        self.places: dict[tuple[int, int, int], Place] = {}
+
+    def run(self) -> tuple[Nest, list[Array]]:
+        group = self.group
+        for eqn in group.equations:
+            self.value_of[eqn.outputs[0]] = self.equation(eqn)
+        stores = []
+        for eqn in group.equations:
+            var = eqn.outputs[0]
+            if var in self.layout.arrays:
+                array = self.layout.arrays[var]
+                stores.append(Store(self.buffer(array, group.coords[var]), self.value_of[var]))
+        reduced = group.reduced or frozenset()
+        flags = tuple(axis in reduced for axis in range(len(group.sizes)))
+        places = tuple(self.places.values())
+        nest = Nest(
+            group.sizes, flags, tuple(self.buffers), tuple(self.values), tuple(stores), places
+        )
+        nest = simplify_axes(self.hold_columns(nest))
+        if not nest.sizes:
+            flat = tuple(Buffer(b.dtype, (0,)) for b in nest.buffers)
+            nest = replace(nest, sizes=(1,), reduced=(False,), buffers=flat)
+        nest = keep_costly(nest, [array.address for array in self.arrays])
+        return lift_numbers(nest), self.arrays
+
+    def hold_columns(self, nest: Nest) -> Nest:
+        """In a column kernel every reduction has memory: give those that are not stored some."""
+        axes = [i for i, n in enumerate(nest.sizes) if n != 1]
+        if not axes or nest.reduced[axes[-1]] or not any(nest.reduced[i] for i in axes):
+            return nest
+        stores, held = list(nest.stores), {s.value for s in nest.stores}
+        kept = [i for i in axes if not nest.reduced[i]]
+        shape = tuple(nest.sizes[i] for i in kept)
+        for v, value in enumerate(nest.values):
+            if value.op == "reduce" and v not in held:
+                array = self.layout.scratch(Type(np.dtype(LONG[value.dtype]), shape))
+                strides = [0] * len(nest.sizes)
+                for i, stride in zip(kept, dense(shape)):
+                    strides[i] = stride
+                self.buffers.append(Buffer(value.dtype, tuple(strides)))
+                self.arrays.append(array)
+                stores.append(Store(len(self.buffers) - 1, v))
+        return replace(nest, buffers=tuple(self.buffers), stores=tuple(stores))
+
+    def add(self, value: Value) -> int:
+        key = (value.op, value.args, value.dtype, repr(value.param))
+        if key not in self.number:
+            self.number[key] = len(self.values)
+            self.values.append(value)
+        return self.number[key]
+
+    def buffer(self, array: Array, coords: Sequence[int | None]) -> int:
+        strides = [0] * len(self.group.sizes)
+        for n, stride, axis in zip(array.shape, array.strides, coords):
+            if axis is not None and n != 1:
+                strides[axis] = stride
+        self.buffers.append(Buffer(array.dtype, tuple(strides)))
+        self.arrays.append(array)
+        return len(self.buffers) - 1
+
+    def operand(self, x: Any, points: Sequence[int | None]) -> int:
+        if isinstance(x, Literal):
+            return self.literal(x)
+        base = (self.readings.get(x) or Reading(x, ())).base
+        if base in self.value_of:
+            return self.value_of[base]
+        if isinstance(base, Literal):
+            return self.literal(base)
+        array = self.layout.array(x)
+        coords = [
+            None if array.shape[j] == 1 else points[j + len(points) - len(array.shape)]
+            for j in range(len(array.shape))
+        ]
+        strides = [0] * len(self.group.sizes)
+        for stride, axis in zip(array.strides, coords):
+            if axis is not None:
+                strides[axis] = stride
+        key = ("load", array.address, tuple(strides), array.dtype)
+        if key not in self.number:
+            self.buffers.append(Buffer(array.dtype, tuple(strides)))
+            self.arrays.append(array)
+            self.number[key] = len(self.values)
+            self.values.append(Value("load", (), array.dtype, len(self.buffers) - 1))
+        return self.number[key]
+
+    def literal(self, x: Literal) -> int:
+        """A number of the program; two that are equal by chance of the sizes stay two."""
+        value = Value("const", (), SHORT_NAMES[x.dtype], x.value)
+        if not is_lifted(value):
+            return self.add(value)
+        self.values.append(value)
+        return len(self.values) - 1
+
+    def equation(self, eqn: Equation) -> int:
+        out = eqn.outputs[0]
+        points = self.group.points[out]
+        dtype = SHORT_NAMES[out.type.dtype]
+        if isinstance(eqn.op, Iota):
+            axis = points[eqn.op.axis]
+            return self.add(
+                Value("const", (), dtype, 0) if axis is None else Value("iota", (), dtype, axis)
+            )
+        if isinstance(eqn.op, INDEXED):
+            return self.indexed(eqn, points)
+        if isinstance(eqn.op, PutAlong):
+            return self.put(eqn, points)
+        if isinstance(eqn.op, Pad):
+            return self.padded(eqn, points)
+        args = tuple(self.operand(x, points) for x in eqn.inputs)
+        if isinstance(eqn.op, Full):
+            return args[0]
+        kind = REDUCTIONS.get(type(eqn.op))
+        if kind is None:
+            return self.add(Value(scalar_name(eqn.op), args, dtype))
+        if self.values[args[0]].dtype != dtype:
+            args = (self.add(Value("cast", args, dtype)),)
+        if not any(points[i] is not None for i in eqn.op.axes):  # type: ignore[attr-defined]
+            return args[0]
+        return self.add(Value("reduce", args, dtype, kind))
+
+    def indexed(self, eqn: Equation, points: Sequence[int | None]) -> int:
+        """A value read at indices."""
+        x, *indices = eqn.inputs
+        array = self.layout.array(x)
+        code = self.layout.check(eqn)
+        axes, coords = read_axes(eqn.op, len(array.shape), indices[0].type.ndim, points)
+        places = []
+        for axis, index in zip(axes, indices):
+            given = self.operand(index, points[: index.type.ndim])
+            places.append(self.place(given, Place(array.shape[axis], array.strides[axis], code)))
+        buffer = self.buffer(array, coords)
+        return self.add(Value("at", tuple(places), array.dtype, buffer))
+
+    def padded(self, eqn: Equation, points: Sequence[int | None]) -> int:
+        """An array around which there are zeros: read where the point lies in it."""
+        op: Any = eqn.op
+        array = uncut(self.layout.array(eqn.inputs[0]), op.low, op.high)
+        dtype, ndim = array.dtype, len(self.group.sizes)
+        box = [(0, n) for n in self.group.sizes]
+        strides, inside = [0] * ndim, []
+        for axis, low, n, apart in zip(points, op.low, array.shape, array.strides):
+            if axis is None:
+                continue
+            start, size = max(low, 0), self.group.sizes[axis]
+            strides[axis], box[axis] = apart, (start, n)
+            index = self.add(Value("iota", (), "i32", axis))
+            if start > 0:
+                inside.append(Value("ge", (index, self.integer(start)), "bool"))
+            if start + n < size:
+                inside.append(Value("lt", (index, self.integer(start + n)), "bool"))
+        self.buffers.append(Buffer(dtype, tuple(strides), tuple(box)))
+        self.arrays.append(array)
+        if not inside:
+            return self.add(Value("load", (), dtype, len(self.buffers) - 1))
+        condition = self.add(inside[0])
+        for value in inside[1:]:
+            condition = self.add(Value("bitwise_and", (condition, self.add(value)), "bool"))
+        return self.add(Value("guarded", (condition,), dtype, len(self.buffers) - 1))
+
+    def integer(self, n: int) -> int:
+        return self.literal(Literal(n, np.dtype("int32")))
+
+    def place(self, index: int, place: Place) -> int:
+        """How far an index leads."""
+        key = (index, place.size, place.stride)
+        self.places.setdefault(key, place)
+        return self.add(Value("place", (index,), "i64", list(self.places).index(key)))
+
+    def put(self, eqn: Equation, points: Sequence[int | None]) -> int:
+        """put_along of one element a row: there where the index is that of the point, else 0."""
+        op, dtype = eqn.op, SHORT_NAMES[eqn.outputs[0].type.dtype]
+        value, index = (self.operand(x, points) for x in eqn.inputs)
+        place = self.place(index, Place(op.size, 1, self.layout.check(eqn)))  # type: ignore[attr-defined]
+        axis = points[op.axis]  # type: ignore[attr-defined]
+        here = Value("const", (), "i64", 0) if axis is None else Value("iota", (), "i64", axis)
+        found = self.add(Value("eq", (self.add(here), place), "bool"))
+        zero = self.add(Value("const", (), dtype, 0))
+        added = self.add(Value("add", (zero, value), dtype))
+        return self.add(Value("where", (found, added, zero), dtype))
+
+
+def uncut(array: Array, low: Sequence[int], high: Sequence[int]) -> Array:
+    """The part of an array that padding by negative numbers leaves."""
+    starts = tuple(max(-n, 0) for n in low)
+    limits = tuple(n - max(-k, 0) for n, k in zip(array.shape, high))
+    found = array.view(Slice(starts, limits, (1,) * len(starts)))
+    assert found is not None
+    return found
+
+
+def read_axes(
+    op: Any, ndim: int, index_ndim: int, points: Sequence[int | None]
+) -> tuple[Sequence[int], list[int | None]]:
+    """Which axes of an operand are indexed, and the domain's axes that the others run along."""
+    if isinstance(op, TakeAlong):
+        return (op.axis,), [None if i == op.axis else points[i] for i in range(ndim)]
+    after = iter(points[index_ndim:])
+    coords = [
+        points[i] if i < op.batch_dims else None if i in op.axes else next(after)
+        for i in range(ndim)
+    ]
+    return op.axes, coords

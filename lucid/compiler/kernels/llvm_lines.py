@@ -1,0 +1,115 @@
+"""The lines of a kernel: instructions, loops, and loads and stores at the addresses of buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from lucid.compiler.kernels.nest import Structure
+from lucid.compiler.kernels.scalar_code import LLVM, STORED, ScalarWriter, constant
+
+
+class Lines:
+    """The part of the Emitter that writes single lines, and loops around them."""
+
+    def __init__(self, structure: Structure, first_id: int, parallel: bool) -> None:
+        self.structure = structure
+        self.first_id = first_id
+        self.parallel = parallel
+        self.loop_ids: list[int] = []
+        self.entry: list[str] = []
+        self.lines: list[str] = []
+        self.declared: set[str] = set()
+        self.used: set[tuple[str, str]] = set()
+        self.number = 0
+        self.block = "start"
+        self.innermost = False
+        self.loops = 0
+        self.scalar = ScalarWriter(
+            self.write, self.declared.add, lambda op, code: self.used.add((op, code))
+        )
+        self.stride_names: dict[tuple[int, int], str] = {}
+
+    def fresh(self) -> str:
+        self.number += 1
+        return f"%v{self.number}"
+
+    def write(self, instruction: str) -> str:
+        name = self.fresh()
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def line(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+        self.block = name
+
+    @contextmanager
+    def loop(self, start: str, stop: str, innermost: bool) -> Iterator[str]:
+        """A loop from `start` to `stop`, never empty; gives the name of its index."""
+        innermost = innermost and self.parallel
+        self.loops += 1
+        tag = f"l{self.loops}"
+        before, index, following = self.block, f"%l{self.loops}.i", f"%l{self.loops}.next"
+        self.line(f"br label %{tag}")
+        self.label(tag)
+        head = len(self.lines)
+        outer, self.innermost = self.innermost, innermost
+        yield index
+        self.innermost = outer
+        self.line(f"{following} = add nuw nsw i64 {index}, 1")
+        more = self.write(f"icmp slt i64 {following}, {stop}")
+        mark = f", !llvm.loop !{self.identify()}" if innermost else ""
+        self.line(f"br i1 {more}, label %{tag}, label %{tag}.exit{mark}")
+        phi = f"  {index} = phi i64 [ {start}, %{before} ], [ {following}, %{self.block} ]"
+        self.lines.insert(head, phi)
+        self.label(f"{tag}.exit")
+
+    def identify(self) -> int:
+        """A number for the metadata of one loop: LLVM notes there that the loop is vectorised."""
+        self.loop_ids.append(len(self.loop_ids) + self.first_id)
+        return self.loop_ids[-1]
+
+    # Memory
+
+    def access(self) -> str:
+        return ", !llvm.access.group !0" if self.innermost else ""
+
+    def step(self, bases: Sequence[str], axis: int, index: str) -> list[str]:
+        """The addresses of all buffers at `index` along `axis`."""
+        out = []
+        for i, base in enumerate(bases):
+            dtype, classes = self.structure.buffers[i]
+            kind = classes[axis]
+            if kind == 0:
+                out.append(base)
+                continue
+            offset = (
+                index
+                if kind == 1
+                else self.write(f"mul nsw i64 {index}, {self.stride_names[i, axis]}")
+            )
+            out.append(self.write(f"getelementptr {STORED[dtype]}, ptr {base}, i64 {offset}"))
+        return out
+
+    def load(self, pointer: str, dtype: str) -> str:
+        value = self.write(f"load {STORED[dtype]}, ptr {pointer}{self.access()}")
+        return self.write(f"icmp ne i8 {value}, 0") if dtype == "bool" else value
+
+    def guarded(self, condition: str, pointer: str, dtype: str) -> str:
+        """What lies at an address where a condition holds, else 0: LLVM makes it a masked load."""
+        before, tag = self.block, f"g{self.number}"
+        self.line(f"br i1 {condition}, label %{tag}, label %{tag}.exit")
+        self.label(tag)
+        found = self.load(pointer, dtype)
+        self.line(f"br label %{tag}.exit")
+        self.label(f"{tag}.exit")
+        zero = constant(0, dtype)
+        return self.write(f"phi {LLVM[dtype]} [ {zero}, %{before} ], [ {found}, %{tag} ]")
+
+    def store(self, pointer: str, dtype: str, value: str) -> None:
+        if dtype == "bool":
+            value = self.write(f"zext i1 {value} to i8")
+        self.line(f"store {STORED[dtype]} {value}, ptr {pointer}{self.access()}")

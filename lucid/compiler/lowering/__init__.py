@@ -1,0 +1,1 @@
+"""Lowering: equations to instructions of a plan; one folder a family of operations."""

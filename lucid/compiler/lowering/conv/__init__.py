@@ -1,0 +1,1 @@
+"""Convolution, pooling and resampling kernels, forward and backward."""

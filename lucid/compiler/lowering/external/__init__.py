@@ -1,0 +1,1 @@
+"""Calls of functions from outside: ufunc loops and Numba functions."""

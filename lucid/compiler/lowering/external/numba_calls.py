@@ -1,0 +1,114 @@
+"""Functions that users wrote for Numba, as instructions: called by their address, without Python.
+
+The address is found when a program is put together; nothing that is kept on disk knows it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lucid.compiler.lowering.external.ufunc_calls import copied, distance, spread
+from lucid.compiler.lowering.nest_builder import label_of
+from lucid.compiler.plan.arrays import Array
+from lucid.compiler.plan.plan import Builder
+from lucid.compiler.runtime.native_kernel import Kernel
+from lucid.ir.graph import Equation, Literal
+from lucid.ir.types import Type
+
+NUMBER_NS = 20.0  # estimated, for a call of a function of numbers
+ARRAY_NS = 1000.0  # and of one of arrays, beside 2 ns for every element
+
+
+@dataclass(eq=False)
+class NumbaWork:
+    """The call of a NumbaKernel: its words, with arrays and numbers where addresses stand."""
+
+    kernel: Any
+    words: Sequence[Any]
+    extent: int
+    cost: float
+    label: str
+
+    def kernels(self) -> Sequence[Any]:
+        return ()
+
+    def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
+        args = [address(builder, word) for word in self.words]
+        native = Kernel(self.label, self.kernel.address, self.kernel)
+        builder.call(native, args, self.extent, self.cost, label=self.label)
+
+
+def address(builder: Builder, word: Any) -> Any:
+    if isinstance(word, np.generic):
+        return builder.constant(np.asarray(word))
+    return word.address if isinstance(word, Array) else word
+
+
+def noting(layout: Any, eqn: Equation, kernel: Any) -> list[Any]:
+    """The words that say where an error is noted, and which."""
+    if not kernel.may_raise:
+        return [0, 0]
+    code = layout.check(eqn)
+    return [layout.status, code]
+
+
+class NumbersStep:
+    """A function of numbers, over the elements of arrays."""
+
+    @staticmethod
+    def accepts(eqn: Equation) -> bool:
+        return True
+
+    @staticmethod
+    def lower(layout: Any, eqn: Equation) -> list[Any]:
+        out, label = layout.array(eqn.outputs[0]), label_of(eqn)
+        if out.type.size == 0:
+            return []
+        dtypes = tuple([x.type.dtype for x in eqn.inputs])
+        kernel = eqn.op.function.scalar_kernel(dtypes, out.type.dtype)  # type: ignore[attr-defined]
+        work: list[Any] = []
+        words = [*noting(layout, eqn, kernel), out, out.type.dtype.itemsize]
+        for x in eqn.inputs:
+            if isinstance(x, Literal):
+                words += [x.dtype.type(x.value), 0]
+            else:
+                array = spread(layout, layout.array(x), out, work, label)
+                words += [array, distance(array)]
+        return [*work, NumbaWork(kernel, words, out.type.size, NUMBER_NS, label)]
+
+
+class ArraysStep:
+    """A function of arrays, for every example."""
+
+    @staticmethod
+    def accepts(eqn: Equation) -> bool:
+        return True
+
+    @staticmethod
+    def lower(layout: Any, eqn: Equation) -> list[Any]:
+        op: Any = eqn.op
+        label = label_of(eqn)
+        work: list[Any] = []
+        xs = [x.type for x in eqn.inputs]
+        inner, n = op.inner(xs), op.examples(xs)
+        outs = [Type(y.type.dtype, y.type.shape[len(n) :]) for y in eqn.outputs]
+        kernel = op.function.array_kernel(tuple(inner), tuple(outs))
+        words = noting(layout, eqn, kernel)
+        for y, t in zip(eqn.outputs, outs):
+            words += [layout.array(y), *op.words(t, bool(n))]
+        for x, t in zip(eqn.inputs, inner):
+            if isinstance(x, Literal):
+                given: Any = x.dtype.type(x.value)
+            else:
+                given = layout.array(x)
+                if not given.is_dense:
+                    given = copied(layout, given, work, label)
+            words += [given, *op.words(t, x.type.ndim > t.ndim)]
+        elements = sum(t.size for t in (*outs, *inner))
+        cost = ARRAY_NS + 2 * elements
+        return [*work, NumbaWork(kernel, words, math.prod(n), cost, label)]

@@ -1,0 +1,1 @@
+"""Fourier transform kernels."""

@@ -1,0 +1,1 @@
+"""Scatter, concatenate, sort and cumulative kernels."""

@@ -1,0 +1,142 @@
+"""concatenate, pad, slice_set, complex: operands are copied to where they stand in the result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lucid.compiler.kernels.scalar_code import LLVM
+from lucid.compiler.lowering.nest_builder import NestWriter, copy, fill, label_of
+from lucid.compiler.plan.arrays import Array
+from lucid.compiler.plan.work import NestWork
+from lucid.ir.graph import Equation, Literal, Var
+from lucid.ir.types import SHORT_NAMES
+from lucid.ops.elementwise.complexes import Imag, Real
+from lucid.ops.shape.movement import Slice, pad_plan
+
+
+def known(eqn: Equation) -> bool:
+    return all(SHORT_NAMES[x.type.dtype] in LLVM for x in (*eqn.inputs, *eqn.outputs))
+
+
+def part(
+    array: Array, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]
+) -> Array:
+    """A box of an array, in place."""
+    found = array.view(Slice(tuple(starts), tuple(limits), tuple(strides)))
+    assert found is not None
+    return found
+
+
+class ConcatenateStep:
+    accepts = staticmethod(known)
+
+    @staticmethod
+    def lower(layout: Any, eqn: Equation) -> list[NestWork]:
+        out, axis = layout.array(eqn.outputs[0]), eqn.op.axis  # type: ignore[attr-defined]
+        work, start = [], 0
+        for x in eqn.inputs:
+            starts, limits = [0] * len(out.shape), list(out.shape)
+            starts[axis], limits[axis] = start, start + x.type.shape[axis]
+            work += copy(layout, x, part(out, starts, limits, [1] * len(starts)), label_of(eqn))
+            start = limits[axis]
+        return work
+
+
+class PadStep:
+    accepts = staticmethod(known)
+
+    @staticmethod
+    def lower(layout: Any, eqn: Equation) -> list[NestWork]:
+        (x,), op = eqn.inputs, eqn.op
+        out, label = layout.array(eqn.outputs[0]), label_of(eqn)
+        _, target, source = pad_plan(op.low, op.high, op.interior, x.type.shape)  # type: ignore[attr-defined]
+        target = target[:-1]
+        if any(s.start >= s.stop for s in target):
+            return fill(0, out, label)
+        given = layout.array(x)
+        if source is not None:
+            starts, limits = [s.start for s in source[:-1]], [s.stop for s in source[:-1]]
+            given = part(given, starts, limits, [1] * len(starts))
+        if any(s.step != 1 for s in target):
+            work = fill(0, out, label)
+        else:
+            work = [w for border in borders(out, target) for w in fill(0, border, label)]
+        steps = [s.step for s in target]
+        inside = part(out, [s.start for s in target], [s.stop for s in target], steps)
+        return [*work, *copy(layout, given, inside, label)]
+
+
+def borders(array: Array, inside: Sequence[slice]) -> list[Array]:
+    """The parts of an array that lie outside of a box, without overlap."""
+    out = []
+    starts, limits = [0] * len(array.shape), list(array.shape)
+    for axis, box in enumerate(inside):
+        for start, limit in ((0, box.start), (box.stop, array.shape[axis])):
+            if start < limit:
+                low = [*starts[:axis], start, *starts[axis + 1 :]]
+                high = [*limits[:axis], limit, *limits[axis + 1 :]]
+                out.append(part(array, low, high, [1] * len(low)))
+        starts[axis], limits[axis] = box.start, box.stop
+    return out
+
+
+class SliceSetStep:
+    accepts = staticmethod(known)
+
+    @staticmethod
+    def lower(layout: Any, eqn: Equation) -> list[NestWork]:
+        (x, updates), op = eqn.inputs, eqn.op
+        out, label = layout.array(eqn.outputs[0]), label_of(eqn)
+        region = part(out, op.starts, op.limits, op.strides)  # type: ignore[attr-defined]
+        return [*copy(layout, x, out, label), *copy(layout, updates, region, label)]
+
+
+PARTS = (Real(), Imag())
+
+
+class ComplexStep:
+    """Real and imaginary parts, side by side."""
+
+    @staticmethod
+    def accepts(eqn: Equation) -> bool:
+        return all(SHORT_NAMES[x.type.dtype] in ("f32", "f64") for x in eqn.inputs)
+
+    @staticmethod
+    def lower(layout: Any, eqn: Equation) -> list[NestWork]:
+        out, label = layout.array(eqn.outputs[0]), label_of(eqn)
+        work: list[NestWork] = []
+        for x, part_of in zip(eqn.inputs, PARTS):
+            writer = NestWriter(out.shape)
+            axes = range(len(out.shape) - x.type.ndim, len(out.shape))
+            writer.store(writer.operand(layout, x, axes), out.view(part_of))
+            work += writer.work(label)
+        return work
+
+
+class CopyStep:
+    """A copy of complex numbers, part by part; those of real ones are fused."""
+
+    @staticmethod
+    def accepts(eqn: Equation) -> bool:
+        return eqn.inputs[0].type.dtype.kind == "c" and isinstance(eqn.inputs[0], Var)
+
+    @staticmethod
+    def lower(layout: Any, eqn: Equation) -> list[NestWork]:
+        x, out = layout.array(eqn.inputs[0]), layout.array(eqn.outputs[0])
+        both = [(x.view(part_of), out.view(part_of)) for part_of in PARTS]
+        return [work for a, b in both for work in copy(layout, a, b, label_of(eqn))]
+
+
+class FullStep:
+    """One complex number everywhere; real ones are fused."""
+
+    @staticmethod
+    def accepts(eqn: Equation) -> bool:
+        return eqn.inputs[0].type.dtype.kind == "c" and isinstance(eqn.inputs[0], Literal)
+
+    @staticmethod
+    def lower(layout: Any, eqn: Equation) -> list[NestWork]:
+        out, value = layout.array(eqn.outputs[0]), complex(eqn.inputs[0].value)  # type: ignore[union-attr]
+        both = zip((value.real, value.imag), PARTS)
+        return [work for x, part_of in both for work in fill(x, out.view(part_of), label_of(eqn))]

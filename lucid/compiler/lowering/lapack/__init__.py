@@ -1,0 +1,1 @@
+"""Factorizations and eigenvalues as calls of LAPACK."""

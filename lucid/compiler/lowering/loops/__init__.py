@@ -1,0 +1,1 @@
+"""Branches and loops as instructions that hold other plans."""

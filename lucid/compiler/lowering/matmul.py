@@ -1,0 +1,197 @@
+"""Matrix products as work of a plan: which sizes, strides and transposes BLAS is told."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from lucid.compiler.plan.arrays import Array
+from lucid.compiler.plan.plan import Builder
+from lucid.compiler.runtime import blas
+from lucid.compiler.runtime.kernel_table import TextKernel
+from lucid.ir.graph import Equation
+from lucid.ir.types import Type
+
+SHORT, MANY = 96, 128  # elements of a row, and rows, of products for which weights are transposed
+ROWS = 16  # of a matrix that one unit transposes
+TURN_NS = 0.3  # estimated, for an element
+
+
+class MatmulStep:
+    """How `matmul` becomes instructions."""
+
+    @staticmethod
+    def accepts(eqn: Equation) -> bool:
+        x, y = eqn.inputs
+        return x.type.dtype.str[1:] in ("f4", "f8") and x.type.size * y.type.size > 0
+
+    @staticmethod
+    def lower(layout: Any, eqn: Equation) -> list[Any]:
+        x, y = (layout.array(operand) for operand in eqn.inputs)
+        source = f"  [{eqn.source}]" if eqn.source else ""
+        product = ProductWork(x, y, layout.array(eqn.outputs[0]), f"matmul{source}")
+        if not product.is_short or x.type.size < MANY * x.shape[-1]:
+            return [product]
+        turned = layout.workspace("turned", Type(y.type.dtype, y.shape))
+        return [TurnWork(y, turned, f"transpose{source}"), replace(product, y=turned)]
+
+
+@dataclass(eq=False)
+class ProductWork:
+    """A (batched) matrix product at known places."""
+
+    x: Array
+    y: Array
+    out: Array
+    label: str
+
+    @property
+    def is_short(self) -> bool:
+        """Do short rows meet columns? For many of them BLAS takes longer than a transpose takes."""
+        if len(self.x.shape) < 2 or len(self.y.shape) != 2:
+            return False
+        return matrix(self.y, left=False).transposed and self.y.shape[0] <= SHORT
+
+    def kernels(self) -> Sequence[Any]:
+        """That of a transpose, where another number of rows would need it."""
+        return (turn_kernel(self.y.dtype),) if self.is_short else ()
+
+    def add(self, builder: Builder, kernels: Any) -> None:
+        add_product(builder, self.x, self.y, self.out, self.label)
+
+
+@lru_cache(maxsize=2)
+def turn_kernel(dtype: str) -> TextKernel:
+    """A matrix transposed; units are some rows of it."""
+    from lucid.compiler.lowering.conv.pack_operands import turn
+    from lucid.compiler.lowering.conv.window_tiles import kinds
+    from lucid.compiler.lowering.loop_language import Loops
+
+    name, item = f"turn_{dtype}", kinds(dtype)[1]
+    code = Loops(name)
+    source, target = code.pointer(0), code.pointer(1)
+    down, apart, rows, columns = (code.word(i) for i in range(2, 6))
+    with code.loop(code.lo, code.hi) as unit:
+        first = unit * ROWS
+        begin, to = source.at(first * down), target.at(first * item)
+        height = (rows - first).min(ROWS)
+        turn(code, dtype, begin, (down, code.number(item)), to, apart, height, columns)
+    return TextKernel(name, code.text())
+
+
+@dataclass(eq=False)
+class TurnWork:
+    """A matrix (k, n) whose columns are adjacent, as one whose rows are."""
+
+    source: Array
+    target: Array
+    label: str
+
+    def kernels(self) -> Sequence[Any]:
+        return (turn_kernel(self.source.dtype),)
+
+    def add(self, builder: Builder, kernels: Any) -> None:
+        columns, rows = self.source.shape
+        item = self.source.type.dtype.itemsize
+        apart = matrix(self.source, left=False).leading * item
+        args = [self.source.address, self.target.address, apart, rows * item, rows, columns]
+        (kernel,) = self.kernels()
+        cost = TURN_NS * ROWS * columns
+        builder.call(
+            kernels[kernel.key], args, math.ceil(rows / ROWS), cost, label=self.label,
+            traffic=(2 * rows * columns * item, 0),
+        )  # fmt: skip
+
+
+class Matrix(NamedTuple):
+    """The last two axes of an operand: sizes, whether it is stored transposed, length of a row."""
+
+    rows: int
+    columns: int
+    transposed: bool
+    leading: int
+
+
+class Axis(NamedTuple):
+    """An axis of the batch: its size, and the elements between matrices in x, y and out."""
+
+    size: int
+    strides: tuple[int, int, int]
+
+
+def add_product(builder: Builder, x: Array, y: Array, out: Array, label: str) -> None:
+    """A (batched) matrix product as instructions."""
+    product, others = product_of(x, y, out)
+    for place in itertools.product(*[range(axis.size) for axis in others]):
+        at = [sum(i * axis.strides[j] for i, axis in zip(place, others)) for j in range(3)]
+        a, b, c = (replace(v, offset=v.offset + o).address for v, o in zip((x, y, out), at))
+        blas.gemm(builder, product, a, b, c, label)
+
+
+def product_of(x: Array, y: Array, out: Array) -> tuple[blas.Product, list[Axis]]:
+    """What BLAS is told, and the outer axes of the batch along which it is told so again."""
+    left, right = matrix(x, left=True), matrix(y, left=False)
+    m, n, k = left.rows, right.columns, left.columns
+    axes = batch_axes(x, y, out, m * n)
+    if axes and not left.transposed and axes[-1].strides == (m * left.leading, 0, m * n):
+        m *= axes.pop().size  # one product over all rows
+    size = x.type.dtype.itemsize
+    *others, outer, inner = [Axis(1, (0, 0, 0)), Axis(1, (0, 0, 0)), *axes]
+    product = blas.Product(
+        x.type.dtype,
+        m,
+        n,
+        k,
+        (left.transposed, right.transposed),
+        (left.leading, right.leading, max(n, 1)),
+        batch=outer.size * inner.size,
+        strides=scaled(inner.strides, size),
+        inner=inner.size,
+        outer_strides=scaled(outer.strides, size),
+    )
+    return product, others
+
+
+def scaled(strides: tuple[int, int, int], size: int) -> tuple[int, int, int]:
+    a, b, c = strides
+    return a * size, b * size, c * size
+
+
+def batch_axes(x: Array, y: Array, out: Array, matrix_size: int) -> list[Axis]:
+    """The axes before the last two, which broadcast; neighbours joined where they are one."""
+    ndim = max(len(x.shape), len(y.shape), 2) - 2
+    shape = out.shape[:ndim]
+    strides = []
+    for a in (x, y):
+        missing = ndim - max(len(a.shape) - 2, 0)
+        own = list(zip(a.shape[:-2], a.strides[:-2]))
+        strides.append([0] * missing + [0 if n == 1 else s for n, s in own])
+    steps = [matrix_size] * ndim
+    for i in reversed(range(ndim - 1)):
+        steps[i] = steps[i + 1] * shape[i + 1]
+    axes: list[Axis] = []
+    for n, *apart in zip(shape, *strides, steps):
+        if n == 1:
+            continue
+        now = Axis(n, tuple(apart))  # type: ignore[arg-type]
+        before = axes[-1] if axes else None
+        if before and all(a == b * n for a, b in zip(before.strides, now.strides)):
+            now = Axis(before.size * n, now.strides)
+            axes.pop()
+        axes.append(now)
+    return axes
+
+
+def matrix(a: Array, left: bool) -> Matrix:
+    """How the matrices of an operand lie; a vector is a row on the left, a column on the right."""
+    shape, strides = a.shape, a.strides
+    if len(shape) == 1:
+        shape, strides = ((1, shape[0]), (shape[0], 1)) if left else ((shape[0], 1), (1, 1))
+    (m, n), (down, across) = shape[-2:], strides[-2:]
+    if (across == 1 or n == 1) and (down >= n or m == 1):
+        return Matrix(m, n, False, max(down if m > 1 else n, n, 1))
+    return Matrix(m, n, True, max(across if n > 1 else m, m, 1))

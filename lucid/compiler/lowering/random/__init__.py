@@ -1,0 +1,1 @@
+"""Random bits: the Threefry cipher as a kernel."""

@@ -1,0 +1,1 @@
+"""Passes: functions from Graph to Graph, one file each, and the pipeline that runs them."""

@@ -1,0 +1,1 @@
+"""Passes that replace operations by simpler ones, so that they fuse."""

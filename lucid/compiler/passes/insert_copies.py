@@ -1,0 +1,113 @@
+"""settle: Graph -> Graph with a copy wherever memory cannot be read as it lies.
+
+After it every view can be taken of the memory of what it shows, every operand of a matrix product
+has rows or columns of adjacent elements, what is padded has adjacent elements, and every output is
+computed into memory of its own.
+"""
+
+from __future__ import annotations
+
+from lucid.compiler.fusion.groups import VIEWS
+from lucid.compiler.passes.subgraph_passes import CONTROL
+from lucid.compiler.passes.transpose_matmul import turn
+from lucid.compiler.plan.arrays import Array
+from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
+from lucid.ir.types import SHORT_NAMES
+from lucid.ops.linalg.contraction import Matmul
+from lucid.ops.shape.copying import COPY
+from lucid.ops.shape.creation import Full
+from lucid.ops.shape.movement import Pad
+
+
+def settle(graph: Graph) -> Graph:
+    """The Graph with its copies."""
+    return Settler(turn(graph)).run()
+
+
+class Settler:
+    """One run of `settle`: the equations written so far, and how each value lies in memory."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.equations: list[Equation] = []
+        self.layouts = {var: Array.of(None, var.type) for var in graph.inputs}
+        self.computed: set[Var] = set()
+
+    def run(self) -> Graph:
+        for eqn in self.graph.equations:
+            if not isinstance(eqn.op, VIEWS):
+                self.compute(eqn)
+            elif isinstance(eqn.inputs[0], Literal):
+                full = Full(eqn.outputs[0].type.shape, SHORT_NAMES[eqn.inputs[0].dtype])
+                self.compute(Equation(full, eqn.inputs[:1], eqn.outputs, eqn.source))
+            else:
+                self.view(eqn, eqn.inputs[0])
+        outputs = tuple([self.output(x) for x in self.graph.outputs])
+        return Graph(self.graph.name, self.graph.inputs, tuple(self.equations), outputs)
+
+    def compute(self, eqn: Equation) -> None:
+        """An equation whose results get memory of their own."""
+        inputs = eqn.inputs
+        if isinstance(eqn.op, Matmul):
+            inputs = tuple([self.readable(x, eqn) for x in inputs])
+        elif isinstance(eqn.op, CONTROL):
+            inputs = tuple([self.in_order(x, eqn) for x in inputs])
+        elif isinstance(eqn.op, Pad) and isinstance(inputs[0], Var) and inputs[0].type.ndim:
+            inputs = (self.adjacent(inputs[0], eqn),)
+        self.equations.append(Equation(eqn.op, inputs, eqn.outputs, eqn.source))
+        for var in eqn.outputs:
+            self.layouts[var] = Array.of(None, var.type)
+            self.computed.add(var)
+
+    def view(self, eqn: Equation, x: Var) -> None:
+        found = self.layouts[x].view(eqn.op)
+        if found is None:
+            x = self.copied(x, eqn)
+            found = self.layouts[x].view(eqn.op)
+            assert found is not None, "memory in order can be viewed in any way"
+        self.layouts[eqn.outputs[0]] = found
+        self.equations.append(Equation(eqn.op, (x, *eqn.inputs[1:]), eqn.outputs, eqn.source))
+
+    def readable(self, x: Atom, eqn: Equation) -> Atom:
+        """An operand of a product as BLAS can read it."""
+        if isinstance(x, Literal) or has_adjacent_rows(self.layouts[x]):
+            return x
+        return self.copied(x, eqn)
+
+    def in_order(self, x: Atom, eqn: Equation) -> Atom:
+        """An operand of a branch or a loop, whose body takes memory in order."""
+        if isinstance(x, Literal):
+            out = Var(x.type)
+            self.compute(Equation(Full((), SHORT_NAMES[x.dtype]), (x,), (out,), eqn.source))
+            return out
+        return x if self.layouts[x].is_dense else self.copied(x, eqn)
+
+    def adjacent(self, x: Var, eqn: Equation) -> Var:
+        """An operand that loops read under a condition: one by one if not adjacent."""
+        longer = eqn.outputs[0].type.shape[-1] > x.type.shape[-1]
+        return self.copied(x, eqn) if longer and self.layouts[x].strides[-1] > 1 else x
+
+    def copied(self, x: Var, eqn: Equation | None) -> Var:
+        out = Var(x.type)
+        self.compute(Equation(COPY, (x,), (out,), None if eqn is None else eqn.source))
+        return out
+
+    def output(self, x: Atom) -> Var:
+        """A Var computed for this output alone."""
+        if isinstance(x, Literal):
+            out = Var(x.type)
+            self.compute(Equation(Full((), SHORT_NAMES[x.dtype]), (x,), (out,)))
+        else:
+            out = x if x in self.computed else self.copied(x, None)
+        self.computed.remove(out)
+        return out
+
+
+def has_adjacent_rows(array: Array) -> bool:
+    """Can BLAS read the matrices in the last two axes, as they are or transposed?"""
+    if len(array.shape) < 2:
+        return all(s == 1 or n == 1 for n, s in zip(array.shape, array.strides))
+    (m, n), (down, across) = array.shape[-2:], array.strides[-2:]
+    row_major = (across == 1 or n == 1) and (down >= max(n, 1) or m == 1)
+    column_major = (down == 1 or m == 1) and (across >= max(m, 1) or n == 1)
+    return row_major or column_major

@@ -1,0 +1,55 @@
+"""turn: Graph -> Graph in which a product that is read transposed is computed transposed.
+
+The gradient of a weight in `x @ w.T` is (xᵀ ct)ᵀ. As ctᵀ x it lies in memory as it is wanted, and
+no copy has to be made of it; BLAS reads its operands either way.
+"""
+
+from __future__ import annotations
+
+from lucid.compiler.fusion.groups import VIEWS
+from lucid.compiler.passes.simplify_matmul import swap
+from lucid.ir.graph import Atom, Equation, Graph, Var
+from lucid.ir.rewrite import Rewriter, rewrite
+from lucid.ops.linalg.contraction import Matmul
+from lucid.ops.shape.movement import Transpose
+
+
+def turn(graph: Graph) -> Graph:
+    """(x @ y)ᵀ = yᵀ @ xᵀ, where nothing else reads x @ y and the result is wanted in its order."""
+    readers: dict[Var, list[Equation | None]] = {}
+    for eqn in graph.equations:
+        for x in eqn.inputs:
+            if isinstance(x, Var):
+                readers.setdefault(x, []).append(eqn)
+    for x in graph.outputs:
+        if isinstance(x, Var):
+            readers.setdefault(x, []).append(None)
+
+    def rule(w: Rewriter, eqn: Equation) -> Var | None:
+        (out,) = eqn.outputs if len(eqn.outputs) == 1 else (None,)
+        if out is None or out.type.ndim < 2 or eqn.op != Transpose(swap(out.type.ndim)):
+            return None
+        product = w.producer(eqn.inputs[0])
+        if product is None or not isinstance(product.op, Matmul):
+            return None
+        if len(readers.get(product.outputs[0], [])) != 1 or not in_order(readers.get(out, [])):
+            return None
+        operands = [x for x in product.inputs if isinstance(x, Var) and x.type.ndim >= 2]
+        if len(operands) != 2:
+            return None
+        x, y = (swapped(w, v) for v in operands)
+        return w.make(product.op, y, x)
+
+    return rewrite(graph, rule) if any(isinstance(e.op, Matmul) for e in graph.equations) else graph
+
+
+def swapped(w: Rewriter, x: Var) -> Atom:
+    """Matrices transposed, from before they were last transposed."""
+    order = Transpose(swap(x.type.ndim))
+    made = w.producer(x)
+    return made.inputs[0] if made is not None and made.op == order else w.make(order, x)
+
+
+def in_order(readers: list[Equation | None]) -> bool:
+    """Does one of them read element by element? Products and views take any order."""
+    return any(eqn is None or not isinstance(eqn.op, (Matmul, *VIEWS)) for eqn in readers)

@@ -1,0 +1,202 @@
+"""Lays a plan out as the array of 64-bit words that `native/plan.ll` walks.
+
+One array holds everything: the header, the PyMethodDef of the Python entry, the instructions, the
+argument words, the patches, the specifications of inputs and outputs, and the operations of loops
+and branches. Addresses inside it are filled in once it has its place.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from lucid.compiler.plan.instructions import (
+    Block,
+    Cell,
+    Input,
+    Instruction,
+    Loop,
+    Output,
+    Ref,
+    Stored,
+)
+from lucid.compiler.runtime import threads as runtime
+
+SHARED_ARENA_BYTES = 1 << 18  # larger arenas are shared by all plans of the process
+TIMERS = 16  # the header's word with the address of the timers
+
+_HEADER_WORDS, _METHOD_WORDS, _INSTRUCTION_WORDS = 18, 4, 16
+_METH_FASTCALL = 0x80
+_C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
+
+
+class Code(np.ndarray):
+    """The words of a plan, and what they point to; frees the frames that native code made."""
+
+    kept: list[object]
+
+    def __del__(self) -> None:
+        if sys is None or sys.is_finalizing():  # type: ignore[redundant-expr]
+            return  # at the end of the process even modules are gone
+        if hasattr(self, "kept"):
+            runtime.native().free_frames(self.ctypes.data)
+
+
+def encode(builder: Any, arena_bytes: int, release_gil: bool) -> tuple[list[Instruction], Code]:
+    """The instructions in their order, and the code of a builder's plan."""
+    blocks = _Blocks(builder.main)
+    cells = _Cells(builder)
+    patches = _Patches(builder.words, cells)
+    ops: list[int] = []
+    instructions = [word for ins in blocks.all for word in _words(ins, blocks, cells, patches, ops)]
+    template = [0 if isinstance(word, Ref) else word for word in builder.words]
+    inputs = [word for given in builder.inputs for word in _input_spec(given)]
+    outputs = [word for made in builder.outputs for word in _output_spec(made)]
+
+    parts = (instructions, template, patches.words, inputs, outputs, ops)
+    starts = np.cumsum([_HEADER_WORDS + _METHOD_WORDS] + [len(part) for part in parts])
+    code = np.zeros(int(starts[-1]), np.int64).view(Code)
+    for start, part in zip(starts, parts, strict=False):
+        code[start : start + len(part)] = part
+    base = code.ctypes.data
+    at = [base + 8 * int(start) for start in starts]
+    shared = int(arena_bytes > SHARED_ARENA_BYTES)
+    code[:_HEADER_WORDS] = [
+        at[0],
+        len(builder.main.instructions),
+        cells.count,
+        len(template),
+        at[1],
+        at[2],
+        patches.arena_end,
+        patches.arguments_end,
+        len(builder.inputs),
+        len(builder.outputs),
+        at[3],
+        at[4],
+        arena_bytes,
+        shared,
+        0,  # free frames
+        int(release_gil),
+        0,  # timers
+        at[5],
+    ]
+    code.kept = [*builder.kept, *(made.dtype for made in builder.outputs)]
+    return blocks.all, code
+
+
+def native_function(code: Code) -> Callable[..., tuple[np.ndarray, ...] | None]:
+    """A built-in Python function that runs the plan; it keeps the code alive."""
+    name = ctypes.create_string_buffer(b"plan")
+    code.kept.append(name)
+    address = runtime.native().call_address
+    method = slice(_HEADER_WORDS, _HEADER_WORDS + _METHOD_WORDS)
+    code[method] = [ctypes.addressof(name), address, _METH_FASTCALL, 0]
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype = ctypes.py_object
+    new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    return new(code.ctypes.data + 8 * _HEADER_WORDS, code, None)
+
+
+class _Blocks:
+    """Places of blocks in the table of instructions: the main one first."""
+
+    def __init__(self, main: Block) -> None:
+        self.all: list[Instruction] = []
+        self.range: dict[Block, tuple[int, int]] = {}
+        waiting = [main]
+        for block in waiting:
+            if block not in self.range:
+                begin = len(self.all)
+                self.all += block.instructions
+                self.range[block] = begin, len(self.all)
+                waiting += (inner for ins in block.instructions for inner in ins.blocks)
+        self.loops = [ins.loop for ins in self.all if ins.loop is not None]
+
+
+class _Cells:
+    """Numbers of cells: the arena, inputs, outputs, then the carries of loops."""
+
+    def __init__(self, builder: Any) -> None:
+        self.number: dict[Cell, int] = {builder.arena_cell: 0}
+        for port in (*builder.inputs, *builder.outputs):
+            self.number[port.cell] = len(self.number)
+        self.arguments_end = len(self.number)
+
+    @property
+    def count(self) -> int:
+        return len(self.number)
+
+    def __getitem__(self, cell: Cell) -> int:
+        return self.number.setdefault(cell, len(self.number))
+
+
+class _Patches:
+    """The words that hold addresses, sorted by what changes them: arena, arguments, each loop."""
+
+    def __init__(self, words: list[int | Ref], cells: _Cells) -> None:
+        groups: dict[Loop | str, list[int]] = {"arena": [], "arguments": []}
+        for i, word in enumerate(words):
+            if isinstance(word, Ref):
+                number = cells[word.cell]
+                group = word.cell.loop or ("arguments" if number else "arena")
+                groups.setdefault(group, []).extend((i, number, word.offset))
+        self.words: list[int] = []
+        self.range: dict[Loop | str, tuple[int, int]] = {}
+        for group, entries in groups.items():
+            begin = len(self.words) // 3
+            self.words += entries
+            self.range[group] = begin, len(self.words) // 3
+        self.arena_end = self.range["arena"][1]
+        self.arguments_end = self.range["arguments"][1]
+
+
+def _words(
+    ins: Instruction, blocks: _Blocks, cells: _Cells, patches: _Patches, ops: list[int]
+) -> list[int]:
+    words = ins.words + [0] * (_INSTRUCTION_WORDS - len(ins.words))
+    if ins.loop is not None:
+        loop = ins.loop
+        words[6:8] = blocks.range[loop.body_block]
+        words[8:10] = blocks.range[loop.test_block]
+        words[10:12] = _append(ops, _enter_ops(loop, cells))
+        words[12:14] = _append(ops, _step_ops(loop, cells))
+        words[14:16] = patches.range.get(loop, (0, 0))
+    elif ins.blocks:
+        words[6], _ = _append(ops, (i for block in ins.blocks for i in blocks.range[block]))
+    return words
+
+
+def _enter_ops(loop: Loop, cells: _Cells) -> Iterator[int]:
+    for cell, start in loop.enter:
+        if isinstance(start, Stored):
+            yield from (cells[cell], -2 - cells[start.place.cell], start.place.offset)
+        else:
+            yield from (cells[cell], cells[start.cell], start.offset)
+
+
+def _step_ops(loop: Loop, cells: _Cells) -> Iterator[int]:
+    for cell, other, stride in loop.step:
+        if isinstance(other, Stored):
+            yield from (cells[cell], -2 - cells[other.place.cell], other.place.offset)
+        else:
+            yield from (cells[cell], -1 if other is None else cells[other], stride)
+
+
+def _append(ops: list[int], more: Iterator[int]) -> tuple[int, int]:
+    begin = len(ops)
+    ops += more
+    return begin, len(ops)
+
+
+def _input_spec(given: Input) -> list[int]:
+    flags = _C_CONTIGUOUS | _ALIGNED | (_WRITEABLE if given.writeable else 0)
+    return [given.dtype.num, flags, len(given.shape), *given.shape]
+
+
+def _output_spec(made: Output) -> list[int]:
+    return [made.alias, id(made.dtype), len(made.shape), *made.shape]

@@ -1,0 +1,84 @@
+"""Work of a plan: what must be compiled for it (`kernels`) and the instructions it adds (`add`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lucid.compiler.kernels.build import extent_of
+from lucid.compiler.kernels.nest import Nest
+from lucid.compiler.plan.arrays import Array
+from lucid.compiler.plan.instructions import Instruction
+from lucid.compiler.plan.plan import Builder
+from lucid.ir.types import DTYPES
+
+LEAVES = ("load", "const", "number", "iota", "at", "place")  # no operations on numbers
+COLUMNS = 32  # adjacent columns that one thread takes at least: they share cache lines
+
+
+def traffic_of(nest: Nest) -> tuple[int, int]:
+    """The bytes that a kernel reads and writes, and the operations on numbers that it does.
+
+    Every element of a buffer counts once; a function such as `exp` is one operation.
+    """
+    nbytes = 0
+    for buffer in nest.buffers:
+        whole = [extent for _, extent in buffer.box] or nest.sizes
+        sizes = [n for n, stride in zip(whole, buffer.strides) if stride]
+        nbytes += math.prod(sizes) * DTYPES[buffer.dtype].itemsize
+    operations, depends = 0, nest.structure.depends
+    for v, value in enumerate(nest.values):
+        if value.op not in LEAVES:
+            axes = depends[value.args[0]] if value.op == "reduce" else depends[v]
+            operations += math.prod([nest.sizes[a] for a in axes])
+    return nbytes, operations
+
+
+def note_traffic(work: Any, made: Sequence[Instruction]) -> None:
+    """Where nothing is known of a work's instructions: the last one moves all of its arrays."""
+    if made and not any(ins.traffic[0] for ins in made):
+        arrays = [x for x in vars(work).values() if isinstance(x, Array)]
+        nbytes = sum(x.type.size * x.type.dtype.itemsize for x in arrays)
+        made[-1].traffic = (nbytes, 0)
+
+
+@dataclass(eq=False)
+class NestWork:
+    """The kernel of a Nest on the arrays of its buffers."""
+
+    nest: Nest
+    arrays: Sequence[Array]
+    label: str
+    cost: float
+    grain: int = 0
+    status: Array | None = None
+
+    def kernels(self) -> Sequence[Any]:
+        return (self.nest.structure,)
+
+    def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
+        nest = self.nest
+        if nest.size == 0:
+            return  # the loops of a kernel run at least once
+        extent, unit = extent_of(nest)
+        words = nest.arguments()
+        grain = None
+        if nest.partial or all(nest.reduced):
+            grain = self.grain or extent
+            words.append(grain)
+        starts = [
+            replace(array, offset=array.offset - buffer.shift) if buffer.box else array
+            for array, buffer in zip(self.arrays, nest.buffers)
+        ]
+        args: list[Any] = [*[array.address for array in starts], *words]
+        if nest.places:
+            assert self.status is not None
+            args += [self.status.address, *[word for place in nest.places for word in place]]
+        kernel = kernels[nest.structure.key]
+        by_columns = nest.structure.mode == "columns" and not nest.partial
+        step = COLUMNS if by_columns and nest.kept_axes == 1 else 1
+        cost = max(self.cost * unit, 0.01)
+        traffic = traffic_of(nest)
+        builder.call(kernel, args, extent, cost, grain, step, label=self.label, traffic=traffic)

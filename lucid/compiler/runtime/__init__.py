@@ -1,0 +1,1 @@
+"""The native runtime: code generation, loading, the disk cache, threads, BLAS."""

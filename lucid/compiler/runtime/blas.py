@@ -1,0 +1,347 @@
+"""BLAS and LAPACK as instructions of a plan: SciPy's OpenBLAS, single-threaded, under our pool.
+
+`gemm(builder, ...)` adds a (batched) matrix product, split into tiles that depend on the sizes
+alone; `fortran(builder, name, ...)` adds a call of any BLAS or LAPACK routine. The library's file
+is opened directly: importing `scipy.linalg` costs 200 ms, this 4 ms. It is told to use one thread,
+since the tiles of a product already occupy ours; NumPy has a BLAS of its own, which is left alone.
+
+OpenBLAS multiplies matrices of up to 10⁶ multiplications (m·n·k) without packing them where it has
+AVX-512 kernels for that: an 8x8 product takes 0.1 µs, and tiles of that size reach 100-115
+Gflop/s, where one packed call reaches 90-100. So products up to 512³ are cut into such tiles, and
+larger ones into a few packed calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import glob
+import importlib.util
+import math
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from lucid.compiler.plan.instructions import Ref
+from lucid.compiler.plan.plan import Builder
+from lucid.compiler.runtime import native_kernel as kernel
+from lucid.compiler.runtime.native_kernel import Kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+UNPACKED = 10**6  # the most multiplications that OpenBLAS does without packing
+PACKED = 2**27  # from here on packing pays
+UNPACKED_CORES = ("SkylakeX", "Cooperlake", "SapphireRapids")
+CALL_NS = 100
+GEMV_TILE_BYTES = 1 << 18
+BYTES_PER_NS = 60.0
+FLOPS_PER_NS = {"f4": 90.0, "f8": 45.0}
+
+_PREFIXES = {"f4": "s", "f8": "d"}
+
+
+class Tiling(NamedTuple):
+    """Sizes of the tiles of a product, and of the pieces of its inner dimension."""
+
+    rows: int
+    columns: int
+    piece: int
+
+
+@dataclass(frozen=True)
+class Product:
+    """c = alpha a b + beta c for row-major a (m, k), b (k, n), c (m, n), or a batch of them.
+
+    `transpose` says which of a and b are stored the other way round; `leading` are the distances
+    between rows as stored, in elements; `strides` those between matrices of a batch, in bytes;
+    `scale` is (alpha, beta). A batch may consist of batches: each of `inner` matrices, with
+    `outer_strides` between them.
+    """
+
+    dtype: np.dtype
+    m: int
+    n: int
+    k: int
+    transpose: tuple[bool, bool] = (False, False)
+    leading: tuple[int, int, int] | None = None
+    scale: tuple[float, float] = (1.0, 0.0)
+    batch: int = 1
+    strides: tuple[int, int, int] = (0, 0, 0)
+    inner: int = 0
+    outer_strides: tuple[int, int, int] = (0, 0, 0)
+
+    @property
+    def batches(self) -> list[int]:
+        """What a kernel is told of batches in a batch."""
+        return [self.inner or self.batch, *self.outer_strides]
+
+    @property
+    def code(self) -> str:
+        return np.dtype(self.dtype).str[1:]
+
+    @property
+    def rows_apart(self) -> tuple[int, int, int]:
+        turned_a, turned_b = self.transpose
+        dense = (self.m if turned_a else self.k, self.k if turned_b else self.n, self.n)
+        lda, ldb, ldc = self.leading or dense
+        return max(lda, 1), max(ldb, 1), max(ldc, 1)
+
+
+def gemm(
+    builder: Builder,
+    product: Product,
+    a: Ref | int,
+    b: Ref | int,
+    c: Ref | int,
+    label: str = "gemm",
+) -> None:
+    """Add a matrix product at the given addresses; nothing may overlap c."""
+    if min(product.m, product.n, product.batch) == 0:
+        return
+    if product.k and product.n == 1:
+        _add_gemv(builder, product, a, b, c, label)
+    elif product.k and product.m == 1:
+        _add_gemv(builder, _swapped(product), b, a, c, label)
+    else:
+        _add_gemm(builder, product, a, b, c, label)
+
+
+def traffic_of(product: Product) -> tuple[int, int]:
+    """The bytes of the three matrices, and the multiplications and additions."""
+    m, n, k = product.m, product.n, product.k
+    size = np.dtype(product.dtype).itemsize
+    return product.batch * (m * k + k * n + m * n) * size, product.batch * 2 * m * n * k
+
+
+def _add_gemm(
+    builder: Builder, product: Product, a: Ref | int, b: Ref | int, c: Ref | int, label: str
+) -> None:
+    m, n, k, code = product.m, product.n, product.k, product.code
+    tile = tiling(m, n, k, product.transpose)
+    down, across = math.ceil(m / tile.rows), math.ceil(n / tile.columns)
+    alpha, beta, one = (_bits(code, x) for x in (*product.scale, 1.0))
+    args = [a, b, c, address(_PREFIXES[code] + "gemm"), m, n, k, *product.rows_apart]
+    args += [*map(int, product.transpose), alpha, beta, *product.strides]
+    args += [tile.rows, tile.columns, down, across, tile.piece, one, *product.batches]
+    flops = 2 * min(m, tile.rows) * min(n, tile.columns) * k
+    cost = CALL_NS + flops / FLOPS_PER_NS[code]
+    extent = product.batch * down * across
+    name = f"gemm_{code}"
+    builder.call(_kernels()[name], args, extent, cost, label=label, traffic=traffic_of(product))
+
+
+def _add_gemv(
+    builder: Builder, product: Product, a: Ref | int, b: Ref | int, c: Ref | int, label: str
+) -> None:
+    """Add c = alpha a b + beta c where n is 1."""
+    m, k, code = product.m, product.k, product.code
+    turned_a, turned_b = product.transpose
+    lda, ldb, ldc = product.rows_apart
+    rows, columns = (k, m) if turned_a else (m, k)
+    size = np.dtype(product.dtype).itemsize
+    least = 1024 if turned_a else 16  # narrow columns would be read across all rows
+    tile = min(m, max(least, math.ceil(GEMV_TILE_BYTES / (k * size) / 16) * 16))
+    tiles = math.ceil(m / tile)
+    alpha, beta = (_bits(code, x) for x in product.scale)
+    args = [a, b, c, address(_PREFIXES[code] + "gemv"), rows, columns, lda, int(turned_a)]
+    args += [alpha, beta, 1 if turned_b else ldb, ldc, *product.strides, tile, tiles]
+    args += product.batches
+    cost = CALL_NS + tile * k * size / BYTES_PER_NS
+    name, extent = f"gemv_{code}", product.batch * tiles
+    builder.call(_kernels()[name], args, extent, cost, label=label, traffic=traffic_of(product))
+
+
+def _swapped(product: Product) -> Product:
+    """The same product as c' = b' a', for m = 1: the result's elements are then 1 apart."""
+    turned_a, turned_b = product.transpose
+    lda, ldb, _ = product.rows_apart
+    stride_a, stride_b, stride_c = product.strides
+    outer_a, outer_b, outer_c = product.outer_strides
+    return replace(
+        product,
+        m=product.n,
+        n=1,
+        transpose=(not turned_b, not turned_a),
+        leading=(ldb, lda, 1),
+        strides=(stride_b, stride_a, stride_c),
+        outer_strides=(outer_b, outer_a, outer_c),
+    )
+
+
+def tiling(m: int, n: int, k: int, transpose: tuple[bool, bool] = (False, False)) -> Tiling:
+    """How a product is cut: by its sizes alone, so that no result depends on the threads."""
+    whole = Tiling(m, n, max(k, 1))
+    if m * n * k <= UNPACKED:
+        return whole
+    if not multiplies_unpacked():
+        return Tiling(max(64, math.ceil(m / 8)), n if m >= 128 else 512, max(k, 1))
+    if m * n * k > PACKED:
+        return Tiling(256, n, k) if m >= 512 else Tiling(m, 512, k)
+    rows, columns = (32, 32) if any(transpose) else (16, 64)
+    rows, columns = (m, max(columns, 1024 // m)) if m < rows else (rows, columns)
+    rows, columns = (max(rows, 1024 // n), n) if n < columns else (rows, columns)
+    pieces = math.ceil(rows * columns * k / UNPACKED)
+    return Tiling(rows, columns, math.ceil(k / pieces))
+
+
+def fortran(
+    builder: Builder,
+    name: str,
+    args: Sequence[Ref | int],
+    strides: Sequence[int] | None = None,
+    batch: int = 1,
+    cost: float = 1000.0,
+    label: str = "",
+) -> None:
+    """Add the call of a routine of BLAS or LAPACK, such as `dpotrf`, `batch` times.
+
+    Every argument is an address, as in Fortran; `scalar` and `letter` make those of constants.
+    From one call of the batch to the next, argument i moves by strides[i] bytes. A batch may run
+    in parallel, so what it writes (workspace and info, too) must move.
+    """
+    moves = strides or [0] * len(args)
+    table = [address(name), *(word for pair in zip(args, moves, strict=True) for word in pair)]
+    builder.call(_caller(len(args)), table, batch, cost, label=label or name)
+
+
+def scalar(builder: Builder, value: object, dtype: DTypeLike = np.int32) -> int:
+    """The address of a constant: a Fortran integer, or a number of another dtype."""
+    return builder.constant(np.array(value, dtype))
+
+
+def letter(builder: Builder, value: str) -> int:
+    """The address of a character, such as the uplo of dpotrf."""
+    return builder.constant(np.frombuffer(value.encode(), np.uint8))
+
+
+@functools.cache
+def address(name: str) -> int:
+    """The address of a Fortran routine of BLAS or LAPACK (32-bit integers)."""
+    library = _library()
+    if library is None:
+        return _capsule_address(name)
+    for symbol in (f"scipy_{name}_", f"{name}_"):
+        with contextlib.suppress(AttributeError):
+            return ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value or 0
+    return _capsule_address(name)
+
+
+@functools.cache
+def multiplies_unpacked() -> bool:
+    """Does this BLAS multiply small matrices without packing them first?"""
+    library = _library()
+    if library is None:
+        return False
+    get_name = library.scipy_openblas_get_corename
+    get_name.restype = ctypes.c_char_p
+    return get_name().decode() in UNPACKED_CORES
+
+
+@functools.cache
+def _library() -> ctypes.CDLL | None:
+    """The OpenBLAS that SciPy's wheels bring, with one thread; None where there is another BLAS."""
+    spec = importlib.util.find_spec("scipy")
+    folder = Path(spec.origin).parent.parent if spec and spec.origin else Path()
+    found = sorted(glob.glob(str(folder / "scipy.libs" / "libscipy_openblas-*.so")))
+    if not found:
+        return None
+    with _one_thread_in_environment():
+        library = ctypes.CDLL(found[0])
+    library.scipy_openblas_set_num_threads(1)
+    return library
+
+
+@contextlib.contextmanager
+def _one_thread_in_environment() -> Iterator[None]:
+    """While the library is opened: it then never starts threads of its own."""
+    before = os.environ.get("OPENBLAS_NUM_THREADS")
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["OPENBLAS_NUM_THREADS"]
+        if before is not None:
+            os.environ["OPENBLAS_NUM_THREADS"] = before
+
+
+def _capsule_address(name: str) -> int:
+    from scipy.linalg import cython_blas, cython_lapack
+
+    table: dict[str, Any] = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
+    capsule = table[name]
+    get_name = ctypes.pythonapi.PyCapsule_GetName
+    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype = ctypes.c_void_p
+    get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    return get_pointer(capsule, get_name(capsule))
+
+
+def _bits(code: str, value: float) -> int:
+    """A number of the matrix type in the low bytes of a word."""
+    kinds = ("<f", "<i") if code == "f4" else ("<d", "<q")
+    return struct.unpack(kinds[1], struct.pack(kinds[0], value))[0]
+
+
+def product_then() -> Kernel:
+    """The kernel that multiplies a block of rows and gives it to another kernel at once."""
+    return _kernels()["product_then"]
+
+
+@functools.cache
+def _kernels() -> dict[str, Kernel]:
+    text = (Path(__file__).parent / "native" / "blas.ll").read_text()
+    names = ["gemm_f4", "gemm_f8", "gemv_f4", "gemv_f8", "product_then"]
+    return kernel.load(names, text, key=text.encode())
+
+
+@functools.cache
+def _caller(count: int) -> Kernel:
+    """A kernel that calls a Fortran routine with `count` addresses, each with its stride."""
+    text = _caller_text(count)
+    return kernel.load(["fortran"], text, key=text.encode())["fortran"]
+
+
+def _caller_text(count: int) -> str:
+    loads, moves = [], []
+    for i in range(count):
+        loads += [
+            f"%p{i} = getelementptr i64, ptr %args, i64 {2 * i + 1}",
+            f"%base{i} = load ptr, ptr %p{i}",
+            f"%q{i} = getelementptr i64, ptr %args, i64 {2 * i + 2}",
+            f"%stride{i} = load i64, ptr %q{i}",
+        ]
+        moves += [
+            f"%offset{i} = mul i64 %unit, %stride{i}",
+            f"%a{i} = getelementptr i8, ptr %base{i}, i64 %offset{i}",
+        ]
+    # The hidden lengths of CHARACTER arguments follow the others in Fortran's calling convention.
+    arguments = ", ".join([f"ptr %a{i}" for i in range(count)] + ["i64 1"] * 3)
+    return "\n".join(
+        [
+            "define void @fortran(ptr %args, i64 %lo, i64 %hi) nounwind {",
+            "entry:",
+            "%routine = load ptr, ptr %args",
+            *loads,
+            "br label %next",
+            "next:",
+            "%unit = phi i64 [ %lo, %entry ], [ %unit1, %run ]",
+            "%more = icmp slt i64 %unit, %hi",
+            "br i1 %more, label %run, label %done",
+            "run:",
+            *moves,
+            f"call void %routine({arguments})",
+            "%unit1 = add i64 %unit, 1",
+            "br label %next",
+            "done:",
+            "ret void",
+            "}",
+        ]
+    )

@@ -1,0 +1,263 @@
+"""Object code on disk: `get(key)` gives the bytes that `put(key, code)` once stored, or None.
+
+One file a key: magic, format version, key, SHA-256 and the raw object code; never a pickle. A file
+appears by rename, so a reader sees all of it or nothing, however many processes write and whenever
+one of them is killed. The directory (`LUCID_CACHE_DIR`, by default `lucid` under the XDG cache) is
+used only if it is private: mode 0700, a real directory, owned by this user. Whatever goes wrong
+(read-only, full, damaged, foreign) is a miss, never an exception. `LUCID_CACHE_BYTES` caps the
+size (256 MB by default): the files that were not used for longest go first.
+
+    code = cache.get(key := cache.key(b"structure of the kernel"))
+    if code is None:
+        cache.put(key, code := codegen.compile_object(text))
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import os
+import stat
+import struct
+import sys
+import time
+from typing import NamedTuple
+
+from lucid.compiler.runtime import codegen
+
+MAGIC = b"LUCIDOBJ"
+FORMAT = 1
+SUFFIX = ".obj"
+DEFAULT_BYTES = 256 << 20
+DAY = 86_400.0
+
+_HEADER = struct.Struct("<8sI32sQ32s")  # magic, format, key, length, SHA-256 of the code
+_serial = itertools.count()
+
+
+class Info(NamedTuple):
+    """State of the cache: `problem` says why the directory is not used, if it is not."""
+
+    path: str
+    entries: int
+    bytes: int
+    hits: int
+    misses: int
+    problem: str | None
+
+
+class _Counters:
+    hits = 0
+    misses = 0
+    unswept = DEFAULT_BYTES  # bytes written since the last sweep: the first write sweeps
+
+
+def key(*parts: bytes) -> bytes:
+    """The key of a piece of code: its structure, together with all that decides its bytes."""
+    digest = hashlib.sha256(fingerprint())
+    for part in parts:
+        digest.update(struct.pack("<Q", len(part)))
+        digest.update(part)
+    return digest.digest()
+
+
+def get(key: bytes) -> bytes | None:
+    """The code stored under the key, or None."""
+    code = _read(_path(key), key) if problem() is None else None
+    if code is None:
+        _Counters.misses += 1
+    else:
+        _Counters.hits += 1
+    return code
+
+
+def put(key: bytes, code: bytes) -> bool:
+    """Store code under the key; False where that was not possible."""
+    if problem() is not None:
+        return False
+    digest = hashlib.sha256(code).digest()
+    data = _HEADER.pack(MAGIC, FORMAT, key, len(code), digest) + code
+    temporary = _path(key) + f".{os.getpid()}.{next(_serial)}.tmp"
+    try:
+        _write(temporary, data)
+        os.replace(temporary, _path(key))
+    except OSError:
+        _remove(temporary)
+        return False
+    _Counters.unswept += len(data)
+    if _Counters.unswept > limit() // 16:
+        sweep()
+    return True
+
+
+def info() -> Info:
+    """Where the cache is, what it holds, and how often it helped this process.
+
+    >>> info().hits >= 0
+    True
+    """
+    files = _files()
+    size = sum(status.st_size for _, status in files)
+    reason = problem()
+    return Info(directory(), len(files), size, _Counters.hits, _Counters.misses, reason)
+
+
+def clear() -> None:
+    """Remove every entry."""
+    for path, _ in _files():
+        _remove(path)
+
+
+def directory() -> str:
+    """The path of the cache, whether or not it can be used."""
+    if chosen := os.environ.get("LUCID_CACHE_DIR"):
+        return chosen
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "lucid")
+
+
+def limit() -> int:
+    """The most bytes that the cache may hold."""
+    try:
+        return int(os.environ["LUCID_CACHE_BYTES"])
+    except (KeyError, ValueError):
+        return DEFAULT_BYTES
+
+
+def problem() -> str | None:
+    """Why the directory cannot be used, or None. A missing directory is created."""
+    path = directory()
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return _create(path)
+    except OSError as error:
+        return str(error)
+    if not stat.S_ISDIR(status.st_mode):
+        return f"{path} is not a directory"
+    if status.st_uid != os.geteuid():
+        return f"{path} belongs to another user"
+    if status.st_mode & 0o077:
+        return f"{path} is open to other users: chmod 700 it"
+    return None
+
+
+def sweep() -> None:
+    """Remove what killed processes left, and the files unused for longest while over the limit."""
+    _Counters.unswept = 0
+    files = sorted(_files(), key=lambda file: file[1].st_mtime)
+    total = sum(status.st_size for _, status in files)
+    for path, status in files:
+        abandoned = path.endswith(".tmp") and status.st_mtime < time.time() - DAY
+        if abandoned or total > limit():
+            _remove(path)
+            total -= status.st_size
+
+
+@functools.cache
+def fingerprint() -> bytes:
+    """All but a kernel's structure that decides its code: versions, flags, CPU and features."""
+    import llvmlite
+
+    parts = (FORMAT, codegen.VERSION, codegen.FLAGS, llvmlite.__version__, sys.platform, _cpu())
+    return repr(parts).encode()
+
+
+def _cpu() -> str:
+    """Name and features of this CPU; from the kernel where it tells, since asking LLVM loads it."""
+    wanted = ("model name", "cpu family", "model", "stepping", "flags", "Features", "CPU part")
+    try:
+        with open("/proc/cpuinfo") as file:
+            first = file.read(16_384).split("\n\n")[0]
+        lines = [line for line in first.splitlines() if line.split("\t")[0].strip() in wanted]
+        if len(lines) >= 2:
+            return "\n".join(lines)
+    except OSError:
+        pass
+    import llvmlite.binding as llvm
+
+    return llvm.get_host_cpu_name() + llvm.get_host_cpu_features().flatten()
+
+
+def _path(key: bytes) -> str:
+    return os.path.join(directory(), key.hex() + SUFFIX)
+
+
+def _create(path: str) -> str | None:
+    try:
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        return problem() if os.path.lexists(path) else f"{path} cannot be created"
+    except OSError as error:
+        return str(error)
+    return None
+
+
+def _read(path: str, key: bytes) -> bytes | None:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            return None
+        data = _read_all(file, status.st_size)
+        if status.st_mtime < time.time() - DAY:
+            os.utime(file)  # mark it used, once a day
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+    return _code(data, key)
+
+
+def _read_all(file: int, size: int) -> bytes:
+    data = os.read(file, size)
+    while len(data) < size and (more := os.read(file, size - len(data))):
+        data += more
+    return data
+
+
+def _code(data: bytes, key: bytes) -> bytes | None:
+    """The code in a file's contents, if every byte is as it was written."""
+    if len(data) < _HEADER.size:
+        return None
+    magic, version, stored, length, digest = _HEADER.unpack_from(data)
+    code = data[_HEADER.size :]
+    if (magic, version, stored, length) != (MAGIC, FORMAT, key, len(code)):
+        return None
+    return code if hashlib.sha256(code).digest() == digest else None
+
+
+def _write(path: str, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    file = os.open(path, flags, 0o600)
+    try:
+        while data:
+            data = data[os.write(file, data) :]
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
+def _files() -> list[tuple[str, os.stat_result]]:
+    """Our files in the directory, entries and temporary ones."""
+    found = []
+    try:
+        with os.scandir(directory()) as listing:
+            for entry in listing:
+                if entry.name.endswith((SUFFIX, ".tmp")) and SUFFIX in entry.name:
+                    found.append((entry.path, entry.stat(follow_symlinks=False)))
+    except OSError:
+        pass
+    return found

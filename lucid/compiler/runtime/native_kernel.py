@@ -1,0 +1,112 @@
+"""Kernels: LLVM IR text in, native functions `void kernel(void **args, int64 lo, int64 hi)` out.
+
+A kernel runs the part [lo, hi) of its extent. `args` is a table of 64-bit words: addresses of
+buffers, and integers (sizes, strides) in the word itself. It never raises and allocates nothing.
+
+    kernels = load(["add"], text)                            # compiled now, not cached
+    kernels = load(["add"], lambda: emit(...), key=b"...")   # from the disk cache, else emitted
+    plan_builder.call(kernels["add"], ...)
+
+`load_all` does this for many at once, compiling on several threads. The code of kernels loaded
+together lives as long as any one of them: keep the Kernel, not just its address.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lucid.compiler.runtime import cache, codegen
+from lucid.compiler.runtime.loader import Library, LoadError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """A native function and the library that keeps its code in memory."""
+
+    name: str
+    address: int
+    library: Library
+
+
+def load(
+    names: Iterable[str],
+    source: object,
+    key: bytes | None = None,
+    imports: Mapping[str, int] | None = None,
+) -> dict[str, Kernel]:
+    """The named kernels of LLVM IR text (or a tuple of texts to link, or a function giving either).
+
+    With a key, which must determine the text, the object code is looked up in the disk cache, and
+    a function `source` is called only on a miss. `imports` gives addresses for names that the text
+    declares and that are not functions of libc.
+    """
+    request = Request(tuple(names), source, key, imports)
+    library = load_library(request)
+    return {name: Kernel(name, library[name], library) for name in request.names}
+
+
+class Request(NamedTuple):
+    """Kernels to be loaded together: the arguments of `load`."""
+
+    names: tuple[str, ...]
+    source: object
+    key: bytes | None = None
+    imports: Mapping[str, int] | None = None
+
+
+def load_all(requests: Sequence[Request]) -> list[dict[str, Kernel]]:
+    """As `load` for each request, but what the cache does not have is compiled in parallel."""
+    found = [_find(request) for request in requests]
+    missing = [request for request, library in zip(requests, found) if library is None]
+    texts = [_texts(request.source) for request in missing]  # emitted by this thread
+    codes = iter(_compile_all(texts))
+    libraries = [
+        _store(request, next(codes)) if library is None else library
+        for request, library in zip(requests, found, strict=True)
+    ]
+    return [
+        {name: Kernel(name, library[name], library) for name in request.names}
+        for request, library in zip(requests, libraries, strict=True)
+    ]
+
+
+def load_library(request: Request) -> Library:
+    """The library of one request, from the cache or compiled now."""
+    library = _find(request)
+    if library is not None:
+        return library
+    return _store(request, codegen.compile_object(*_texts(request.source)))
+
+
+def _find(request: Request) -> Library | None:
+    code = cache.get(cache.key(request.key)) if request.key is not None else None
+    if code is None:
+        return None
+    try:
+        return Library(code, request.names, request.imports)
+    except LoadError:
+        return None  # stored by something else under our key: compile again
+
+
+def _store(request: Request, code: bytes) -> Library:
+    library = Library(code, request.names, request.imports)
+    if request.key is not None:
+        cache.put(cache.key(request.key), code)
+    return library
+
+
+def _texts(source: object) -> tuple[object, ...]:
+    source = source() if callable(source) else source
+    return source if isinstance(source, tuple) else (source,)
+
+
+def _compile_all(texts: list[tuple[object, ...]]) -> list[bytes]:
+    if len(texts) < 2:
+        return [codegen.compile_object(*text) for text in texts]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(len(texts), os.cpu_count() or 1)) as pool:
+        return list(pool.map(lambda text: codegen.compile_object(*text), texts))

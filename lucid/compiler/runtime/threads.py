@@ -1,0 +1,161 @@
+"""The native runtime: walker of plans, thread pool and Python entry point, itself LLVM IR text.
+
+It stands in `native/*.ll`, is compiled once a machine and then comes from the disk cache in a
+fraction of a millisecond, so that a warm process needs neither Numba nor LLVM. The number of
+threads never changes a result: chunks depend on sizes alone.
+
+    set_num_threads(4); get_num_threads()      # LUCID_NUM_THREADS sets the initial value
+    release_memory()                           # give idle arenas back to the system
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import string
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
+
+from lucid.compiler.runtime import native_kernel as kernel
+from lucid.compiler.runtime.loader import Library
+
+FUEL = 100_000  # estimated ns of work between two looks at the clock
+PATIENCE = 50_000_000  # ns between two looks for signals
+SPINS = 4_000  # pauses (about 80 µs) before an idle worker sleeps
+WAKE = 50_000  # estimated ns of work for which sleeping workers are woken (10 µs)
+KEPT_BLOCK = 32 << 20  # results up to this size are made of memory that was freed before
+KEPT_BYTES = 256 << 20  # freed memory at the end of the heap that is not returned to the system
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of <malloc.h>
+
+_SOURCES = ("pool.ll", "plan.ll", "call.ll")
+_FUNCTIONS = (
+    "lucid_call",
+    "lucid_free_frames",
+    "lucid_release_memory",
+    "lucid_reset_pool",
+    "lucid_set_num_threads",
+    "lucid_set_spins",
+)
+_lock = threading.RLock()
+
+
+class _Process:
+    """State of this process: the loaded runtime and the number of threads, once known."""
+
+    runtime: Runtime | None = None
+    threads = 0
+
+
+class Runtime:
+    """The loaded native functions, as ctypes callables that hold the GIL."""
+
+    def __init__(self, library: Library) -> None:
+        library.keep()
+        self.call_address = library["lucid_call"]
+        self.free_frames = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(library["lucid_free_frames"])
+        self.release_memory = ctypes.PYFUNCTYPE(None)(library["lucid_release_memory"])
+        self.reset_pool = ctypes.PYFUNCTYPE(None)(library["lucid_reset_pool"])
+        self.set_num_threads = _setter(library["lucid_set_num_threads"])
+        self.set_spins = _setter(library["lucid_set_spins"])
+
+
+def _setter(address: int) -> Callable[[int], None]:
+    return ctypes.PYFUNCTYPE(None, ctypes.c_int64)(address)
+
+
+def native() -> Runtime:
+    """The runtime of this process, loaded at its first use."""
+    if _Process.runtime is None:
+        with _lock:
+            _Process.runtime = _Process.runtime or _load()
+    return _Process.runtime
+
+
+def _load() -> Runtime:
+    text = _text()
+    request = kernel.Request(_FUNCTIONS, text, text.encode(), _numpy_addresses())
+    runtime = Runtime(kernel.load_library(request))
+    runtime.reset_pool()
+    runtime.set_num_threads(get_num_threads())
+    os.register_at_fork(after_in_child=runtime.reset_pool)
+    keep_freed_memory()
+    return runtime
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep some memory that was freed, for the next results.
+
+    Where it returns it to the system after every step, each page of the next is a fault: 1.8 of
+    3.2 ms of an eager LSTM. Who has set the allocator's own variables is left alone.
+    """
+    if any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in os.environ):
+        return
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        return  # not the GNU C library
+    mallopt(M_MMAP_THRESHOLD, KEPT_BLOCK)
+    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
+
+
+def get_num_threads() -> int:
+    """The number of threads that a kernel may use, the calling one included."""
+    if not _Process.threads:
+        _Process.threads = _initial_threads()
+    return _Process.threads
+
+
+def set_num_threads(n: int) -> None:
+    """Let kernels use up to n threads. Results are bitwise the same for any n."""
+    if n < 1:
+        raise ValueError(f"set_num_threads: {n} threads: at least one is needed")
+    _Process.threads = int(n)
+    native().set_num_threads(_Process.threads)
+
+
+def release_memory() -> None:
+    """Give the arenas that no running plan uses, and freed memory, back to the system."""
+    native().release_memory()
+    c_library = ctypes.CDLL(None)
+    if hasattr(c_library, "malloc_trim"):
+        c_library.malloc_trim(0)
+
+
+def _initial_threads() -> int:
+    chosen = os.environ.get("LUCID_NUM_THREADS", "")
+    if chosen.strip():
+        if not chosen.strip().isdecimal() or int(chosen) < 1:
+            raise ValueError(f"LUCID_NUM_THREADS={chosen!r}: a positive integer is needed")
+        return int(chosen)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _text() -> str:
+    folder = Path(__file__).parent / "native"
+    text = "\n".join((folder / name).read_text() for name in _SOURCES)
+    return string.Template(text).substitute(
+        CLOCK_MONOTONIC=time.CLOCK_MONOTONIC,
+        FUEL=FUEL,
+        PATIENCE=PATIENCE,
+        PAUSE="pause" if os.uname().machine in ("x86_64", "AMD64") else "yield",
+        SIG_SETMASK=int(signal.SIG_SETMASK),
+        SPINS=SPINS,
+        WAKE=WAKE,
+    )
+
+
+def _numpy_addresses() -> dict[str, int]:
+    """Entries 2 and 94 of NumPy's C API table, which its ABI fixes."""
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype = ctypes.c_void_p
+    get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    table = get_pointer(_multiarray_umath._ARRAY_API, None)
+    entries = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))
+    return {"lucid_array_type": entries[2] or 0, "lucid_new_array": entries[94] or 0}

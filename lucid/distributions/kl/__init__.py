@@ -1,0 +1,7 @@
+"""Kullback-Leibler divergences between distributions, by the pair of their classes."""
+
+from lucid.distributions.kl import mismatched_supports as mismatched_supports
+from lucid.distributions.kl import mixed as mixed
+from lucid.distributions.kl.registry import kl_divergence, register_kl
+
+__all__ = ["kl_divergence", "register_kl"]

@@ -1,0 +1,101 @@
+"""associative_scan: all running combinations of elements, by a tree of them instead of a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
+from lucid.func.control_flow import leaf_names
+from lucid.ir.pytree import flatten, unflatten
+from lucid.ir.source import at_line
+from lucid.ops.core.axes import axis_of
+from lucid.ops.core.promote import as_tensor
+from lucid.ops.shape.joining import cat, stack
+
+
+def associative_scan(
+    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
+) -> Any:
+    """All running combinations e0, fn(e0, e1), fn(fn(e0, e1), e2), ... along `axis`.
+
+    `fn` is associative and combines many pairs at once, element by element along `axis`. It is
+    called about 2 log2(n) times.
+
+    >>> import lucid
+    >>> lucid.func.associative_scan(lambda a, b: a * b, lucid.tensor([1.0, 2.0, 3.0, 4.0]))
+    Tensor([ 1.,  2.,  6., 24.])
+    """
+    leaves, tree = flatten(elems)
+    rows = []
+    for x in leaves:
+        x = as_tensor(x)
+        if not x.shape:
+            raise ShapeError(f"associative_scan: elems holds a 0-d tensor{at_line()}")
+        place = axis_of("associative_scan", axis, x.ndim)
+        rows.append((x, place))
+    if not rows:
+        raise ArgumentError(f"associative_scan: elems holds no tensor{at_line()}")
+    sizes = {x.shape[place] for x, place in rows}
+    if len(sizes) > 1:
+        raise ShapeError(
+            f"associative_scan: elems have different sizes {sorted(sizes)} along axis {axis}"
+            f"{at_line()}"
+        )
+    running = Running(fn, tree, [place for _, place in rows])
+    given = [x.flip(place) if reverse else x for x, place in rows]
+    outs = running.run(given)
+    return unflatten(tree, [y.flip(p) if reverse else y for y, (_, p) in zip(outs, rows)])
+
+
+class Running:
+    """The recursion of `associative_scan`: pairs, what runs over them, and what is between."""
+
+    def __init__(self, fn: Callable[[Any, Any], Any], tree: Any, axes: Sequence[int]) -> None:
+        self.fn = fn
+        self.tree = tree
+        self.axes = axes
+
+    def combine(self, a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
+        leaves, tree = flatten(self.fn(unflatten(self.tree, a), unflatten(self.tree, b)))
+        if tree != self.tree:
+            raise LucidError(
+                f"associative_scan: fn returns {tree} for elements {self.tree}{at_line()}"
+            )
+        outs = [as_tensor(y) for y in leaves]
+        for name, x, y in zip(leaf_names(tree, "result"), a, outs):
+            if x.type != y.type:
+                raise (ShapeError if x.shape != y.shape else DTypeError)(
+                    f"associative_scan: fn returns {y.type} for {x.type} in {name}{at_line()}"
+                )
+        return outs
+
+    def part(self, xs: Sequence[Any], start: Any, stop: Any, step: int = 1) -> list[Any]:
+        return [
+            x[(*[slice(None)] * axis, slice(start, stop, step))] for x, axis in zip(xs, self.axes)
+        ]
+
+    def run(self, xs: list[Any]) -> list[Any]:
+        n = xs[0].shape[self.axes[0]]
+        if n < 2:
+            return xs
+        even = n - n % 2
+        pairs = self.combine(self.part(xs, 0, even, 2), self.part(xs, 1, even, 2))
+        odd = self.run(pairs)
+        before = odd if n % 2 else self.part(odd, 0, n // 2 - 1)
+        first = self.part(xs, 0, 1)
+        if n > 2:
+            more = self.combine(before, self.part(xs, 2, None, 2))
+            first = [cat([a, b], axis) for a, b, axis in zip(first, more, self.axes)]
+        return [interleaved(a, b, axis) for a, b, axis in zip(first, odd, self.axes)]
+
+
+def interleaved(a: Any, b: Any, axis: int) -> Any:
+    """a0, b0, a1, b1, ...; `a` may have one more."""
+    n = b.shape[axis]
+    head = a[(*[slice(None)] * axis, slice(0, n))]
+    shape = (*b.shape[:axis], 2 * n, *b.shape[axis + 1 :])
+    mixed = stack([head, b], axis + 1).reshape(shape)
+    if a.shape[axis] == n:
+        return mixed
+    return cat([mixed, a[(*[slice(None)] * axis, slice(n, n + 1))]], axis)

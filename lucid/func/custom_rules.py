@@ -1,0 +1,369 @@
+"""custom_vjp and custom_jvp: functions with derivative rules of the user's own, in JAX's manner.
+
+The rules are traced once for every call that is differentiated and become one equation, which every
+transform understands. A tensor that the function closes over counts as a constant: pass it as an
+argument where it is to have a derivative.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from threading import get_ident
+from typing import Any
+
+from lucid.autograd.function import Function
+from lucid.errors import ArgumentError, GraphError
+from lucid.func.batching import vmap
+from lucid.ir.pytree import flatten, unflatten
+from lucid.ir.source import at_line
+from lucid.ir.types import is_differentiable
+from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.higher_order.custom_derivative import CustomJvp
+from lucid.tape.bind import bind, fresh
+from lucid.tape.cut import cut
+from lucid.tape.node import GRAD, TRACE, Trace, Traced, is_recording, leaf
+from lucid.tape.trace import function_name
+from lucid.tape.views import tensor_of
+
+_depth = count(2000)
+_running: dict[int, list[Any]] = {}  # the custom_vjp functions whose fwd runs, by thread
+
+
+class Ruled:
+    """A function with a rule: its arguments split into static ones and leaves of pytrees."""
+
+    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
+        functools.update_wrapper(self, fun)  # type: ignore[arg-type]
+        self.function = fun
+        numbers = nondiff_argnums
+        self.static = (numbers,) if isinstance(numbers, int) else tuple(numbers)
+
+    def arguments(self, args: Any, kwargs: Any) -> Arguments:
+        return Arguments(self, positional(self.function, args, kwargs))
+
+    def missing(self, method: str) -> GraphError:
+        name = function_name(self.function)
+        return GraphError(f"{name}: no rule was given; call {name}.{method}(...) first{at_line()}")
+
+
+class Arguments:
+    """The arguments of one call."""
+
+    def __init__(self, ruled: Ruled, args: tuple[Any, ...]) -> None:
+        self.args = args
+        self.places = [i for i in range(len(args)) if i not in ruled.static]
+        self.static = [args[i] for i in ruled.static if i < len(args)]
+        given, self.tree = flatten(tuple(args[i] for i in self.places))
+        self.leaves = [as_tensor(x) for x in given]
+
+    @property
+    def watched(self) -> bool:
+        """Does anything record what is done to these arguments?"""
+        return is_recording() or any(x.node is not None and x.node.flags for x in self.leaves)
+
+    def dynamic(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        return unflatten(self.tree, leaves)
+
+    def all(self, leaves: Sequence[Any]) -> list[Any]:
+        """All arguments, with these leaves."""
+        full = list(self.args)
+        for i, x in zip(self.places, self.dynamic(leaves)):
+            full[i] = x
+        return full
+
+
+def positional(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, ...]:
+    """The arguments of a call by position, with the defaults of those that were not given."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        return args
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise ArgumentError(f"{function_name(function)}: {error}{at_line()}") from None
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise ArgumentError(
+            f"{function_name(function)}: a function with a rule takes no keyword-only arguments, "
+            f"and {', '.join(bound.kwargs)} is one{at_line()}"
+        )
+    return bound.args
+
+
+def per_leaf(what: str, given: Any, trees: Any) -> list[Any]:
+    """A derivative for every leaf of pytrees; None is zero, of a leaf or of a whole tree."""
+    if given is None:
+        return [None] * trees.num_leaves
+    if trees.is_leaf():
+        return [given]
+    children = trees.children()
+    parts = list(given.values()) if isinstance(given, dict) else list(given)
+    if len(parts) != len(children):
+        raise GraphError(
+            f"{what}: {len(parts)} derivatives were returned for {len(children)}{at_line()}"
+        )
+    if isinstance(given, dict):
+        parts = [given[key] for key in trees.entries()]
+    return [x for part, child in zip(parts, children) for x in per_leaf(what, part, child)]
+
+
+class custom_vjp(Ruled):
+    """A function whose reverse-mode rule is given by `defvjp(fwd, bwd)`.
+
+    fwd(*args)            (output, residuals)
+    bwd(residuals, ct)    a tuple with the cotangent of every argument, None for zero
+
+    Static arguments, named by `nondiff_argnums`, come first in bwd.
+
+    >>> import lucid
+    >>> @lucid.func.custom_vjp
+    ... def clip_gradient(x):
+    ...     return x * 1.0
+    >>> clip_gradient.defvjp(
+    ...     lambda x: (x * 1.0, None), lambda res, ct: (ct.clamp(-1.0, 1.0),)
+    ... )
+    >>> lucid.func.grad(lambda x: 5.0 * clip_gradient(x))(lucid.tensor(2.0))
+    Tensor(1.)
+    """
+
+    fwd: Callable[..., Any] | None = None
+    bwd: Callable[..., Any] | None = None
+
+    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
+        """Give the rule."""
+        self.fwd, self.bwd = fwd, bwd
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.fwd is None or self.bwd is None:
+            raise self.missing("defvjp")
+        arguments = self.arguments(args, kwargs)
+        if not arguments.watched or self in _running.get(get_ident(), ()):
+            return self.function(*arguments.args)
+        call = VjpCall(self, arguments)
+        outputs = ByRule.apply(call, *arguments.leaves)
+        return unflatten(call.out_tree, outputs)
+
+
+class VjpCall:
+    """One call of a custom_vjp function: how leaves become arguments, residuals and results."""
+
+    def __init__(self, ruled: custom_vjp, arguments: Arguments) -> None:
+        self.ruled, self.arguments = ruled, arguments
+        self.name = function_name(ruled.function)
+        self.out_tree: Any = None
+        self.residual_tree: Any = None
+        self.residuals: list[Any] = []
+
+    def forward(self, leaves: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The leaves of the result, and the residuals that are tensors."""
+        running = _running.setdefault(get_ident(), [])
+        running.append(self.ruled)  # a fwd that calls the function means its body
+        try:
+            result = self.ruled.fwd(*self.arguments.all(leaves))  # type: ignore[misc]
+        finally:
+            running.remove(self.ruled)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise GraphError(f"{self.name}: fwd returns (output, residuals){at_line()}")
+        outputs, self.out_tree = flatten(result[0])
+        self.residuals, self.residual_tree = flatten(result[1])
+        return outputs, [x for x in self.residuals if isinstance(x, Traced)]
+
+    def backward(self, saved: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        rest = iter(saved)
+        leaves = [next(rest) if isinstance(x, Traced) else x for x in self.residuals]
+        residuals = unflatten(self.residual_tree, leaves)
+        ct = unflatten(self.out_tree, cts)
+        given = self.ruled.bwd(*self.arguments.static, residuals, ct)  # type: ignore[misc]
+        if len(self.arguments.places) == 1 and not isinstance(given, (tuple, list)):
+            given = (given,)
+        return per_leaf(self.name, given, self.arguments.tree)
+
+
+class ByRule(Function):
+    """The Function that runs a VjpCall."""
+
+    @staticmethod
+    def forward(ctx: Any, call: VjpCall, *leaves: Any) -> Any:
+        ctx.call = call
+        outputs, saved = call.forward(leaves)
+        ctx.save_for_backward(*saved)
+        return tuple(outputs)
+
+    @staticmethod
+    def backward(ctx: Any, *cts: Any) -> Any:
+        return (None, *ctx.call.backward(ctx.saved_tensors, cts))
+
+
+class custom_jvp(Ruled):
+    """A function whose forward-mode rule is given by `defjvp(rule)`; reverse mode follows.
+
+    rule(primals, tangents)    (output, tangent of the output), linear in the tangents
+
+    Static arguments, named by `nondiff_argnums`, come first in the rule.
+
+    >>> import lucid
+    >>> @lucid.func.custom_jvp
+    ... def log1pexp(x):
+    ...     return lucid.log(1 + lucid.exp(x))
+    >>> @log1pexp.defjvp
+    ... def rule(primals, tangents):
+    ...     (x,), (t,) = primals, tangents
+    ...     return log1pexp(x), lucid.sigmoid(x) * t
+    >>> lucid.func.grad(log1pexp)(lucid.tensor(100.0))
+    Tensor(1.)
+    """
+
+    rule: Callable[..., Any] | None = None
+
+    def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Give the rule; also as a decorator."""
+        self.rule = rule
+        return rule
+
+    def defjvps(self, *rules: Callable[..., Any] | None) -> None:
+        """Give a rule for every argument: `rule(tangent, output, *primals)`, None for zero."""
+        if self.static:
+            raise ArgumentError(f"defjvps: use defjvp with nondiff_argnums{at_line()}")
+
+        def rule(primals: Any, tangents: Any) -> Any:
+            output = self(*primals)
+            parts = [f(t, output, *primals) for f, t in zip(rules, tangents) if f is not None]
+            total = parts[0]
+            for part in parts[1:]:
+                total = total + part
+            return output, total
+
+        self.rule = rule
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.rule is None:
+            raise self.missing("defjvp")
+        arguments = self.arguments(args, kwargs)
+        if not arguments.watched:
+            return self.function(*arguments.args)
+        given = arguments.leaves
+        inputs = [fresh(x, TRACE | (GRAD if is_differentiable(x.dtype) else 0)) for x in given]
+        result, out_tree = flatten(self.function(*arguments.all(inputs)))
+        forward = cut(inputs, [as_tensor(y) for y in result])
+        captured = [tensor_of(forward.slots[s]) for s in forward.captured]
+        static = tuple(map(comparable, arguments.static))
+        rule = TangentRule(self, static, arguments.tree, out_tree)
+        op = CustomJvp(forward.graph("forward"), rule, len(given))
+        return unflatten(out_tree, bind(op, *given, *captured))
+
+
+@dataclass(frozen=True)
+class TangentRule:
+    """The rule of a custom_jvp function, on leaves. Equal rules make equal equations."""
+
+    ruled: custom_jvp
+    static: tuple[Any, ...]
+    tree: Any
+    out_tree: Any
+
+    def tangents(self, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        """The tangents of the outputs, None for zero."""
+        name = function_name(self.ruled.function)
+        given = [x.value for x in self.static]
+        at = unflatten(self.tree, primals), unflatten(self.tree, tangents)
+        found = self.ruled.rule(*given, *at)  # type: ignore[misc]
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise GraphError(f"{name}: the rule returns (output, tangent){at_line()}")
+        outputs = [as_tensor(y) for y in flatten(found[0])[0]]
+        leaves = per_leaf(name, found[1], self.out_tree)
+        return [
+            tangent_like(name, t, y) if is_differentiable(y.dtype) else None
+            for t, y in zip(leaves, outputs, strict=True)
+        ]
+
+    def traced(self, primals: Sequence[Any], moves: Sequence[int]) -> tuple[Any, list[int]]:
+        """The Cut of the rule as a function of the tangents alone, and which outputs have one."""
+        return traced_rule(self, primals, moves, function_name(self.ruled.function))
+
+    def batched(self, n: int, flags: tuple[bool, ...]) -> BatchedRule:
+        return BatchedRule(self, n, flags)
+
+
+@dataclass(frozen=True)
+class BatchedRule:
+    """A rule over a batch: examples in axis 0 of those arguments that are batched."""
+
+    inner: Any
+    n: int
+    flags: tuple[bool, ...]
+
+    def tangents(self, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        moves = [i for i, t in enumerate(tangents) if t is not None]
+        dims = [0 if flag else None for flag in self.flags]
+
+        places: list[int] = []
+        size = 0
+
+        def one(*values: Any) -> Any:
+            nonlocal places, size
+            seeds = dict(zip(moves, values[len(primals) :]))
+            full = [seeds.get(i) for i in range(len(primals))]
+            found = self.inner.tangents(values[: len(primals)], full)
+            places, size = [i for i, t in enumerate(found) if t is not None], len(found)
+            return [found[i] for i in places]
+
+        mapped = vmap(one, in_dims=(*dims, *[dims[i] for i in moves]))
+        found = mapped(*primals, *[tangents[i] for i in moves])
+        results: list[Any] = [None] * size
+        for i, t in zip(places, found):
+            results[i] = t
+        return results
+
+    def traced(self, primals: Sequence[Any], moves: Sequence[int]) -> tuple[Any, list[int]]:
+        return traced_rule(self, primals, moves, "vmap")
+
+    def batched(self, n: int, flags: tuple[bool, ...]) -> BatchedRule:
+        return BatchedRule(self, n, flags)
+
+
+def traced_rule(
+    rule: Any, primals: Sequence[Any], moves: Sequence[int], name: str
+) -> tuple[Any, list[int]]:
+    trace = Trace(f"the rule of {name}", next(_depth))
+    seeds = {i: leaf(primals[i].type, trace) for i in moves}
+    try:
+        found = rule.tangents(primals, [seeds.get(i) for i in range(len(primals))])
+        moved = [i for i, t in enumerate(found) if t is not None]
+        return cut(list(seeds.values()), [found[i] for i in moved]), moved
+    finally:
+        trace.active = False
+
+
+@dataclass(frozen=True)
+class Static:
+    """A static argument: compared by value where it can be, else by identity."""
+
+    key: Any
+    value: Any = field(compare=False)
+
+
+def comparable(x: Any) -> Static:
+    try:
+        hash(x)
+    except TypeError:
+        return Static(id(x), x)
+    return Static((type(x), x), x)
+
+
+def tangent_like(name: str, tangent: Any, output: Any) -> Any:
+    if tangent is None:
+        return None
+    t = cast(as_tensor(tangent), output.dtype)
+    if t.shape != output.shape:
+        if t.ndim:
+            raise GraphError(
+                f"{name}: the rule gave a tangent of shape {t.shape} for an output of shape "
+                f"{output.shape}{at_line()}"
+            )
+        t = t.expand(output.shape)
+    return t

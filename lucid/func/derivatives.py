@@ -1,0 +1,209 @@
+"""grad, vjp, jvp and what is made of them, in JAX's manner, to any depth and order.
+
+Each runs the function on fresh inputs, cuts the Graph of what it did, transforms that, and replays
+the result where an outer transform is watching. Arguments and results are pytrees.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lucid.errors import DTypeError, ShapeError
+from lucid.func.run import ArgNums, Run, choose
+from lucid.ir.pytree import flatten, unflatten
+from lucid.ir.source import at_line
+from lucid.ir.types import is_differentiable
+from lucid.ops.core.promote import as_tensor, cast
+from lucid.tape.trace import function_name
+from lucid.transforms.constants import filled
+from lucid.transforms.prepare import pullback, pushforward
+
+
+def scalar_seed(run: Run) -> list[Any]:
+    """The cotangent 1 of a function whose only output is one real number."""
+    if len(run.outputs) != 1 or run.outputs[0].shape != ():
+        types = ", ".join(str(y.type) for y in run.outputs)
+        raise ShapeError(
+            f"{run.what}: the function must return one scalar, not {types or 'nothing'}; "
+            "sum() it, or use "
+            f"vjp or jacrev{at_line()}"
+        )
+    if run.forgotten:
+        raise DTypeError(
+            f"{run.what}: the function returned {run.forgotten}, which does not remember how it "
+            f"was computed; return a tensor, without item() or numpy() on the way{at_line()}"
+        )
+    dtype = run.outputs[0].dtype
+    if dtype.kind != "f":
+        raise DTypeError(
+            f"{run.what}: the function must return a real floating number, not {dtype}{at_line()}"
+        )
+    return [filled(1.0, (), dtype, run.tracing)]
+
+
+def grad_and_value(
+    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns (gradient, value) of `f`; with has_aux (gradient, (value, aux))."""
+
+    @functools.wraps(f)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        chosen, primals = choose(f, argnums, args, kwargs)
+        run = Run(chosen, primals, f"grad of {function_name(f)}", has_aux)
+        grads = unflatten(run.in_tree, run.pull(scalar_seed(run)))
+        grads = grads[0] if isinstance(argnums, int) else grads
+        value = run.result()
+        return (grads, (value, run.release(run.aux))) if has_aux else (grads, value)
+
+    return wrapped
+
+
+def grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """The gradient of a scalar function, as a function of the same arguments.
+
+    >>> import lucid
+    >>> lucid.func.grad(lambda x: (x ** 3).sum())(lucid.tensor([1.0, 2.0]))
+    Tensor([ 3., 12.])
+    """
+
+    both = grad_and_value(f, argnums, has_aux)
+
+    @functools.wraps(f)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        grads, value = both(*args, **kwargs)
+        return (grads, value[1]) if has_aux else grads
+
+    return wrapped
+
+
+def value_and_grad(
+    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns (value, gradient) of `f`; with has_aux ((value, aux), gradient)."""
+    both = grad_and_value(f, argnums, has_aux)
+
+    @functools.wraps(f)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        grads, value = both(*args, **kwargs)
+        return value, grads
+
+    return wrapped
+
+
+def seeds_like(tree: Any, outputs: Sequence[Any], what: str, strict: bool = True) -> list[Any]:
+    """Cotangents or tangents given as a pytree, checked against what they belong to."""
+    leaves = flatten(tree)[0]
+    if len(leaves) != len(outputs):
+        raise ShapeError(f"{what}: {len(leaves)} arrays were given for {len(outputs)}{at_line()}")
+    seeds: list[Any] = []
+    for given, like in zip(leaves, outputs):
+        if not is_differentiable(like.dtype):
+            seeds.append(None)
+            continue
+        seed = cast(as_tensor(given), like.dtype)
+        if seed.shape != like.shape:
+            if seed.ndim:
+                raise ShapeError(
+                    f"{what}: shape {seed.shape} was given for {like.shape}{at_line()}"
+                )
+            seed = seed.expand(like.shape)
+        seeds.append(seed)
+    return seeds
+
+
+def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """(output, vjp_fn): the value of `f`, and the map from cotangents of it to those of `primals`.
+
+    Without primals it is curried: `vjp(f)(*primals)`. vjp_fn gives a tuple, a cotangent each;
+    with has_aux the result is (output, vjp_fn, aux).
+
+    >>> import lucid
+    >>> out, vjp_fn = lucid.func.vjp(lambda x: x * x, lucid.tensor([1.0, 2.0]))
+    >>> vjp_fn(lucid.ones(2))
+    (Tensor([2., 4.]),)
+    """
+    if not primals:
+        return functools.partial(vjp, f, has_aux=has_aux)
+    run = Run(f, primals, f"vjp of {function_name(f)}", has_aux)
+
+    def vjp_fn(*cotangents: Any) -> Any:
+        tree = cotangents[0] if len(cotangents) == 1 else cotangents
+        seeds = seeds_like(tree, run.outputs, run.what)
+        record = run.record or any(
+            s is not None and s.node is not None and s.node.flags for s in seeds
+        )
+        grads = pullback(run.cut, seeds, record)
+        grads = [run.zeros(x) if g is None else g for x, g in zip(run.primals, grads)]
+        return unflatten(run.in_tree, [run.released(g) if not record else g for g in grads])
+
+    out = run.result()
+    return (out, vjp_fn, run.release(run.aux)) if has_aux else (out, vjp_fn)
+
+
+def jvp(
+    f: Callable[..., Any], primals: Any = None, tangents: Any = None, *, has_aux: bool = False
+) -> Any:
+    """(output, tangent of the output): forward mode, in one pass.
+
+    Without primals it is curried: `jvp(f)(primals, tangents)`.
+
+    >>> import lucid
+    >>> lucid.func.jvp(lambda x: x * x, (lucid.tensor(3.0),), (lucid.tensor(1.0),))
+    (Tensor(9.), Tensor(6.))
+    """
+    if primals is None:
+        return functools.partial(jvp, f, has_aux=has_aux)
+    if not isinstance(primals, (tuple, list)):
+        primals, tangents = (primals,), (tangents,)
+    run = Run(f, primals, f"jvp of {function_name(f)}", has_aux)
+    seeds = seeds_like(tuple(tangents), run.inputs, run.what)
+    for seed in seeds:
+        if seed is not None and seed.node is not None:
+            run.outer |= seed.node.flags
+    result = unflatten(run.out_tree, run.push(seeds))
+    out = run.result()
+    return (out, result, run.release(run.aux)) if has_aux else (out, result)
+
+
+def linearize(f: Callable[..., Any], *primals: Any) -> Any:
+    """(output, jvp_fn): the value of `f`, and its derivative at `primals`, linear in tangents.
+
+    >>> import lucid
+    >>> out, push = lucid.func.linearize(lambda x: x * x, lucid.tensor([1.0, 3.0]))
+    >>> push(lucid.ones(2))
+    Tensor([2., 6.])
+    """
+    run = Run(f, primals, f"linearize of {function_name(f)}")
+
+    def jvp_fn(*tangents: Any) -> Any:
+        seeds = seeds_like(tangents, run.inputs, run.what)
+        record = run.record or any(
+            s is not None and s.node is not None and s.node.flags for s in seeds
+        )
+        ts = pushforward(run.cut, seeds, record)
+        ts = [run.zeros(y) if t is None else t for y, t in zip(run.outputs, ts)]
+        return unflatten(run.out_tree, [run.released(t) if not record else t for t in ts])
+
+    return run.result(), jvp_fn
+
+
+def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
+    """The Hessian of a scalar function times `tangents`, without the Hessian itself.
+
+    >>> import lucid
+    >>> x, v = lucid.tensor([1.0, 2.0]), lucid.tensor([1.0, 1.0])
+    >>> lucid.func.hvp(lambda x: (x ** 3).sum(), x, v)
+    Tensor([ 6., 12.])
+    """
+    if not isinstance(primals, (tuple, list)):
+        primals, tangents = (primals,), (tangents,)
+    argnums: ArgNums = 0 if len(primals) == 1 else tuple(range(len(primals)))
+    return jvp(grad(f, argnums), tuple(primals), tuple(tangents))[1]
+
+
+def stop_gradient(x: Any) -> Any:
+    """`x` as a constant for every derivative."""
+    leaves, structure = flatten(x)
+    return unflatten(structure, [as_tensor(leaf).detach() for leaf in leaves])

@@ -1,0 +1,144 @@
+"""One run of a function on fresh inputs, and the Cut of what it did: what transforms start from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lucid.errors import DTypeError, LucidError
+from lucid.ir.pytree import flatten, unflatten
+from lucid.ir.source import at_line
+from lucid.ir.types import is_differentiable
+from lucid.ops.core.promote import as_tensor
+from lucid.tape.bind import fresh
+from lucid.tape.cut import Cut
+from lucid.tape.modes import local
+from lucid.tape.node import TRACE, Traced, is_recording, wrap
+from lucid.tape.template import find_cut
+from lucid.tape.trace import function_name
+from lucid.tape.views import node_of, storage_of
+from lucid.transforms.constants import zeros_like
+from lucid.transforms.prepare import pullback, pushforward
+
+ArgNums = int | Sequence[int]
+
+
+class Run:
+    """One run of a function on fresh inputs: what it returned, and the Cut in between.
+
+    inputs      the tensors it was called with, fresh
+    outputs     the leaves of its result
+    forgotten   the classes of those among them that were no tensors
+    outer       flags of whatever outside was watching the arguments or captured values
+    """
+
+    def __init__(
+        self, f: Callable[..., Any], primals: Sequence[Any], what: str, has_aux: bool = False
+    ) -> None:
+        self.what = what
+        given, self.in_tree = flatten(tuple(primals))
+        self.primals = [as_tensor(x) for x in given]
+        check_differentiable(primals, what)
+        self.inputs = [fresh(x) for x in self.primals]
+        before = local.grad
+        local.grad = True
+        try:
+            result = f(*unflatten(self.in_tree, self.inputs))
+        finally:
+            local.grad = before
+        self.aux: Any = None
+        if has_aux:
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise LucidError(
+                    f"{what}: with has_aux the function returns (output, aux){at_line()}"
+                )
+            result, self.aux = result
+        leaves, self.out_tree = flatten(result)
+        self.outputs = [as_tensor(y) for y in leaves]
+        kinds = {type(y).__name__ for y in leaves if not isinstance(y, Traced)}
+        self.forgotten = ", ".join(sorted(kinds))
+        ends = [node_of(y) for y in self.outputs]
+        self.cut: Cut = find_cut(ends, [node_of(x) for x in self.inputs])
+        self.outer = 0
+        for node in [x.node for x in self.primals] + [self.cut.slots[s] for s in self.cut.captured]:
+            if node is not None:
+                self.outer |= node.flags
+
+    @property
+    def record(self) -> bool:
+        return (bool(self.outer) and local.grad) or self.tracing
+
+    @property
+    def tracing(self) -> bool:
+        """True where an outer transform or recording wants every equation, constants too."""
+        return bool(self.outer & TRACE) or is_recording()
+
+    def zeros(self, x: Any) -> Any:
+        return zeros_like(x, self.tracing)
+
+    def release(self, tree: Any) -> Any:
+        """Results as the caller may keep them: off this run's tape, on that of outer watchers."""
+        leaves, structure = flatten(tree)
+        return unflatten(structure, [self.released(x) for x in leaves])
+
+    def released(self, x: Any) -> Any:
+        if not isinstance(x, Traced) or x.node is None:
+            return x
+        if not self.record:
+            if x.value is None:
+                return x
+            out = wrap(x.value)
+            # a write to it is a write to what a pullback may have saved
+            out.storage = storage_of(x)
+            return out
+        if not self.outer & TRACE:
+            x.node.flags &= ~TRACE
+        return x
+
+    def result(self) -> Any:
+        return self.release(unflatten(self.out_tree, self.outputs))
+
+    def pull(self, cotangents: Sequence[Any]) -> list[Any]:
+        """Cotangents of the inputs, zeros where an input was not used."""
+        grads = pullback(self.cut, cotangents, self.record)
+        return [
+            self.zeros(x) if g is None else self.released(g) for x, g in zip(self.primals, grads)
+        ]
+
+    def push(self, tangents: Sequence[Any]) -> list[Any]:
+        """Tangents of the outputs, zeros where an output does not depend on the inputs."""
+        ts = pushforward(self.cut, tangents, self.record)
+        return [self.zeros(y) if t is None else self.released(t) for y, t in zip(self.outputs, ts)]
+
+
+def check_differentiable(primals: Sequence[Any], what: str) -> None:
+    """Refuse an argument without a derivative; integers beside floats in a pytree are constants."""
+    for argument in primals:
+        dtypes = [as_tensor(x).dtype for x in flatten(argument)[0]]
+        if dtypes and not any(is_differentiable(dtype) for dtype in dtypes):
+            raise DTypeError(
+                f"{what}: an argument of dtype {dtypes[0]} has no derivative; pass floats, "
+                f"or leave it out of argnums{at_line()}"
+            )
+
+
+def choose(
+    f: Callable[..., Any], argnums: ArgNums, args: Sequence[Any], kwargs: Any
+) -> tuple[Any, list[Any]]:
+    """`f` as a function of the chosen arguments alone, and those arguments."""
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for number in numbers:
+        if not -len(args) <= number < len(args):
+            raise LucidError(
+                f"argnums {number} is out of range: {function_name(f)} was called with {len(args)} "
+                f"positional arguments{at_line()}"
+            )
+    numbers = tuple(number % len(args) for number in numbers)
+
+    def chosen(*values: Any) -> Any:
+        full = list(args)
+        for number, value in zip(numbers, values):
+            full[number] = value
+        return f(*full, **kwargs)
+
+    return chosen, [args[number] for number in numbers]

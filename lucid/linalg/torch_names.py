@@ -1,0 +1,207 @@
+"""Linear algebra by the names that PyTorch has beside its tensors: `lucid.svd`, `lucid.lu`, ...
+
+They differ from those of `lucid.linalg` in arguments and results, as they do in PyTorch.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lucid import random
+from lucid.errors import ArgumentError, ShapeError
+from lucid.ir.source import at_line
+from lucid.linalg import determinants
+from lucid.linalg.arguments import matrices, matrix
+from lucid.linalg.decompositions import QR, LUFactor, LUFactorEx, lu_factor_ex
+from lucid.linalg.decompositions import cholesky as cholesky_factor
+from lucid.linalg.decompositions import qr as qr_factors
+from lucid.linalg.eigenvalues import pinv
+from lucid.linalg.eigenvalues import svd as singular_values
+from lucid.linalg.reflections import householder_product
+from lucid.linalg.solving import cholesky_solve, inv, triangular
+from lucid.linalg.solving import lu_solve as solve_by_lu
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.linalg.contraction import adjoint_matrix
+from lucid.ops.linalg.degenerate import column, row
+from lucid.ops.linalg.factorizations import LuParts, Permutation, transposed
+from lucid.ops.linalg.matrices import constant, real_dtype
+from lucid.ops.shape.creation import empty, zeros
+from lucid.tape.bind import bind
+from lucid.tape.node import wrap
+
+
+class SVD(NamedTuple):
+    U: Any
+    S: Any
+    V: Any
+
+
+class LUParts(NamedTuple):
+    P: Any
+    L: Any
+    U: Any
+
+
+class TriangularSolution(NamedTuple):
+    solution: Any
+    cloned_coefficient: Any
+
+
+def det(input: Any) -> Any:
+    """`linalg.det`: the determinant."""
+    return determinants.det(input)
+
+
+def slogdet(input: Any) -> Any:
+    """`linalg.slogdet`: the sign of the determinant and the logarithm of its absolute value."""
+    return determinants.slogdet(input)
+
+
+def inverse(input: Any) -> Any:
+    """`linalg.inv`: the inverse of a square matrix; a singular one raises LinAlgError."""
+    return inv(input)
+
+
+def pinverse(input: Any, rcond: Any = 1e-15) -> Any:
+    """`linalg.pinv`: singular values up to `rcond` times the largest count as zero."""
+    return pinv(input, rcond)
+
+
+def orgqr(input: Any, input2: Any) -> Any:
+    """`linalg.householder_product`: the Q of vectors and their factors, as `geqrf` gives them."""
+    return householder_product(input, input2)
+
+
+@explained
+def cholesky(input: Any, upper: bool = False) -> Any:
+    """`linalg.cholesky`: the lower triangular L with A = L Lᴴ, or Lᴴ if `upper`."""
+    return cholesky_factor(input, upper=upper)
+
+
+@explained
+def cholesky_inverse(input: Any, upper: bool = False) -> Any:
+    """The inverse of A, from the factor that `cholesky` gives for A.
+
+    >>> import lucid
+    >>> lucid.cholesky_inverse(lucid.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    Tensor([[0.25  , 0.    ],
+            [0.    , 0.0625]])
+    """
+    factor = matrix("cholesky_inverse", input)
+    return cholesky_solve(constant(np.eye(factor.shape[-1]), factor), factor, upper)
+
+
+@explained
+def qr(input: Any, some: bool = True) -> QR:
+    """`linalg.qr`, reduced where `some` and complete otherwise."""
+    return qr_factors(input, "reduced" if some else "complete")
+
+
+@explained
+def svd(input: Any, some: bool = True, compute_uv: bool = True) -> SVD:
+    """A = U diag(S) Vᴴ: `linalg.svd` with V itself; U and V are zeros without `compute_uv`."""
+    found = singular_values(input, full_matrices=not some)
+    if compute_uv:
+        return SVD(found.U, found.S, adjoint_matrix(found.Vh))
+    *outer, m, n = as_tensor(input).shape
+    dtype = found.U.dtype
+    return SVD(zeros(*outer, m, m, dtype=dtype), found.S, zeros(*outer, n, n, dtype=dtype))
+
+
+@explained
+def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> LUFactor | LUFactorEx:
+    """`linalg.lu_factor`: L and U in one matrix and the pivots, with `info` where asked."""
+    found = lu_factor_ex(A, pivot=pivot)
+    return found if get_infos else LUFactor(found.LU, found.pivots)
+
+
+@explained
+def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:
+    """The X with A X = `input`, from what `lu` gives for A."""
+    return solve_by_lu(LU_data, LU_pivots, input)
+
+
+@explained
+def lu_unpack(
+    LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True
+) -> LUParts:
+    """P, L and U from what `lu` gives; what is not wanted is empty.
+
+    >>> import lucid
+    >>> P, L, U = lucid.lu_unpack(*lucid.lu(lucid.tensor([[0.0, 2.0], [4.0, 1.0]])))
+    >>> U
+    Tensor([[4., 1.],
+            [0., 2.]])
+    """
+    packed = matrix("lu_unpack", LU_data, square=False)
+    pivots = as_tensor(LU_pivots)
+    *outer, m, n = packed.shape
+    if pivots.dtype.kind not in "iu" or pivots.shape != (*outer, min(m, n)):
+        facts = f"pivots {pivots.type} for a matrix of {packed.shape}; they must be what lu gives"
+        raise ShapeError(f"lu_unpack: {facts}{at_line()}")
+    nothing = empty(0, dtype=packed.dtype)
+    P = L = U = nothing
+    if unpack_pivots:
+        order = bind(Permutation(m), cast(pivots, "int32"))
+        P = cast(row(order) == column(wrap(np.arange(m))), packed.dtype)
+    if unpack_data:
+        parts = LuParts(transposed(packed), cast(pivots, "int32"))
+        L, U = parts.lower, parts.upper
+    return LUParts(P, L, U)
+
+
+@explained
+def triangular_solve(
+    input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> TriangularSolution:
+    """The X with A X = b = `input` (Aᵀ X = b if `transpose`) for a triangular A, and A itself."""
+    A, b = matrices("triangular_solve", A, input)
+    used, above = (transposed(A), not upper) if transpose else (A, bool(upper))
+    return TriangularSolution(triangular("triangular_solve", used, b, above, unitriangular), A)
+
+
+def random_range(A: Any, q: int, niter: int, M: Any) -> Any:
+    """Orthonormal columns that span about the same as the first q left singular vectors.
+
+    (Halko, Martinsson and Tropp, Finding structure with randomness, 2009, algorithm 4.4.)
+    """
+
+    def product(x: Any, adjoint: bool = False) -> Any:
+        moved = A if M is None else A - M
+        return (adjoint_matrix(moved) if adjoint else moved) @ x
+
+    start = random.randn(A.shape[-1], q, dtype=real_dtype(A.dtype))
+    Q = qr_factors(product(cast(start, A.dtype))).Q
+    for _ in range(niter):
+        Q = qr_factors(product(qr_factors(product(Q, adjoint=True)).Q)).Q
+    return Q
+
+
+@explained
+def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> SVD:
+    """The first q singular values and vectors of A (of A - M), found by random projections."""
+    A = matrix("svd_lowrank", A, square=False)
+    q, niter = 6 if q is None else q, 2 if niter is None else niter
+    if not 0 <= q <= min(A.shape[-2:]) or niter < 0:
+        facts = f"q={q}, niter={niter} for {A.shape}; q is at most the smaller of both sizes"
+        raise ArgumentError(f"svd_lowrank: {facts}{at_line()}")
+    M = None if M is None else as_tensor(M).expand(A.shape)
+    is_wide = A.shape[-2] < A.shape[-1]
+    if is_wide:
+        A, M = adjoint_matrix(A), None if M is None else adjoint_matrix(M)
+    Q = random_range(A, q, niter, M)
+    small = adjoint_matrix(Q) @ (A if M is None else A - M)
+    U, S, Vh = singular_values(small, full_matrices=False)
+    U, V = Q @ U, adjoint_matrix(Vh)
+    return SVD(V, S, U) if is_wide else SVD(U, S, V)
+
+
+@explained
+def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> SVD:
+    """Principal components by `svd_lowrank`: of the rows of A less their mean, if `center`."""
+    A = matrix("pca_lowrank", A, square=False)
+    q = min(6, *A.shape[-2:]) if q is None else q
+    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)

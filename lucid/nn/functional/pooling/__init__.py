@@ -1,0 +1,1 @@
+"""Pooling over windows: maximum, average, norm; fixed, adaptive and fractional sizes."""

@@ -1,0 +1,239 @@
+"""Convolutions as layers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import lucid.nn.functional as F
+from lucid.errors import ArgumentError
+from lucid.ir.source import at_line
+from lucid.nn import init
+from lucid.nn.module import Module
+from lucid.nn.parameter import Parameter
+from lucid.ops.core.arguments import placed
+from lucid.ops.shape.creation import empty
+
+MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+def tuple_of(value: Any, n: int) -> tuple[int, ...]:
+    """A number for every axis."""
+    return (value,) * n if isinstance(value, int) else tuple(value)
+
+
+class Convolving(Module):
+    """What convolutions share: weight, bias and settings. `axes` is the number of spatial axes."""
+
+    axes = 0
+    transposed = False
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        dtype: Any,
+    ) -> None:
+        super().__init__()
+        name = type(self).__name__
+        if groups <= 0 or in_channels % groups or out_channels % groups:
+            raise ArgumentError(
+                f"{name}: {in_channels} and {out_channels} channels are not {groups} equal "
+                f"groups{at_line()}"
+            )
+        if padding_mode not in MODES:
+            raise ArgumentError(
+                f"{name}: padding_mode is one of {', '.join(MODES)}, not "
+                f"{padding_mode!r}{at_line()}"
+            )
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size = tuple_of(kernel_size, self.axes)
+        self.stride, self.dilation = tuple_of(stride, self.axes), tuple_of(dilation, self.axes)
+        self.padding: Any = padding if isinstance(padding, str) else tuple_of(padding, self.axes)
+        self.padding_mode = padding_mode
+        channels = (out_channels, in_channels // groups)
+        if self.transposed:
+            channels = (in_channels, out_channels // groups)
+        self.weight = Parameter(empty(*channels, *self.kernel_size, dtype=dtype))
+        added = Parameter(empty(out_channels, dtype=dtype)) if bias else None
+        self.register_parameter("bias", added)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new initial values."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            bound = 1 / math.sqrt(max(init.fans(self.weight)[0], 1))
+            init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self) -> str:
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"
+        text += f", stride={self.stride}"
+        ones, zeros = (1,) * self.axes, (0,) * self.axes
+        for name, usual in [
+            ("padding", zeros), ("output_padding", zeros), ("dilation", ones), ("groups", 1),
+            ("padding_mode", "zeros"),
+        ]:  # fmt: skip
+            value = getattr(self, name, usual)
+            if value != usual:
+                text += f", {name}={value!r}"
+        return text if self.bias is not None else text + ", bias=False"
+
+
+class Convolution(Convolving):
+    """A convolution of images, sequences or volumes with learned windows."""
+
+    @placed
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
+            padding_mode, dtype,
+        )  # fmt: skip
+        if self.padding == "same" and any(n != 1 for n in self.stride):
+            raise ArgumentError(
+                f"{type(self).__name__}: padding='same' needs stride 1{at_line()}"
+            )
+
+    def edges(self) -> list[int]:
+        """The padding of both ends of every spatial axis, the last axis first."""
+        if self.padding == "same":
+            whole = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
+            pairs = [(n // 2, n - n // 2) for n in whole]
+        elif self.padding == "valid":
+            pairs = [(0, 0)] * self.axes
+        else:
+            pairs = [(n, n) for n in self.padding]
+        return [n for pair in reversed(pairs) for n in pair]
+
+    def forward(self, input: Any) -> Any:
+        padding: Any = self.padding
+        if self.padding_mode != "zeros":
+            input, padding = F.pad(input, self.edges(), self.padding_mode), 0
+        return self.function(
+            input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
+        )
+
+    @staticmethod
+    def function(*args: Any) -> Any:
+        raise NotImplementedError
+
+
+class TransposedConvolution(Convolving):
+    """The transpose of a convolution: every input is spread by learned windows."""
+
+    transposed = True
+
+    @placed
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        dtype: Any = None,
+    ) -> None:
+        if padding_mode != "zeros":
+            raise ArgumentError(
+                f"{type(self).__name__}: only padding_mode='zeros' can be transposed{at_line()}"
+            )
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
+            padding_mode, dtype,
+        )  # fmt: skip
+        self.output_padding = tuple_of(output_padding, self.axes)
+
+    def forward(self, input: Any, output_size: Any = None) -> Any:
+        extra = self.output_padding if output_size is None else self.extra(input, output_size)
+        return self.function(
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
+            self.dilation,
+        )  # fmt: skip
+
+    def extra(self, x: Any, output_size: Any) -> tuple[int, ...]:
+        """The output padding that gives this size."""
+        sizes = x.shape[-self.axes :]
+        wanted = tuple(output_size)[-self.axes :]
+        least = [
+            (n - 1) * s - 2 * p + d * (k - 1) + 1
+            for n, s, p, d, k in zip(
+                sizes, self.stride, self.padding, self.dilation, self.kernel_size
+            )
+        ]
+        if any(not low <= n < low + s for n, low, s in zip(wanted, least, self.stride)):
+            most = [low + s - 1 for low, s in zip(least, self.stride)]
+            raise ArgumentError(
+                f"{type(self).__name__}: output_size {wanted} is not between {tuple(least)} and "
+                f"{tuple(most)}{at_line()}"
+            )
+        return tuple(n - low for n, low in zip(wanted, least))
+
+    @staticmethod
+    def function(*args: Any) -> Any:
+        raise NotImplementedError
+
+
+class Conv1d(Convolution):
+    """A convolution of sequences: (N, C, L)."""
+
+    axes = 1
+    function = staticmethod(F.conv1d)
+
+
+class Conv2d(Convolution):
+    """A convolution of images: (N, C, H, W)."""
+
+    axes = 2
+    function = staticmethod(F.conv2d)
+
+
+class Conv3d(Convolution):
+    """A convolution of volumes: (N, C, D, H, W)."""
+
+    axes = 3
+    function = staticmethod(F.conv3d)
+
+
+class ConvTranspose1d(TransposedConvolution):
+    """A transposed convolution of sequences: (N, C, L)."""
+
+    axes = 1
+    function = staticmethod(F.conv_transpose1d)
+
+
+class ConvTranspose2d(TransposedConvolution):
+    """A transposed convolution of images: (N, C, H, W)."""
+
+    axes = 2
+    function = staticmethod(F.conv_transpose2d)
+
+
+class ConvTranspose3d(TransposedConvolution):
+    """A transposed convolution of volumes: (N, C, D, H, W)."""
+
+    axes = 3
+    function = staticmethod(F.conv_transpose3d)

@@ -1,0 +1,311 @@
+"""Norms as layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import lucid.nn.functional as F
+from lucid.autograd import no_grad
+from lucid.errors import ArgumentError, ShapeError
+from lucid.ir.source import at_line
+from lucid.nn.layers.function_layer import REQUIRED, Applied
+from lucid.nn.module import Module
+from lucid.nn.parameter import Parameter
+from lucid.ops.core.arguments import placed
+from lucid.ops.shape.creation import ones, zeros
+from lucid.tape.node import wrap
+from lucid.tensors.mutation import is_argument
+
+
+def add_affine(module: Module, shape: Any, weight: bool, bias: bool, dtype: Any) -> None:
+    """Give a module a factor of ones and a summand of zeros, or None in their place."""
+    module.register_parameter("weight", Parameter(ones(shape, dtype=dtype)) if weight else None)
+    module.register_parameter("bias", Parameter(zeros(shape, dtype=dtype)) if bias else None)
+
+
+def reset(module: Any) -> None:
+    with no_grad():
+        if module.weight is not None:
+            module.weight.fill_(1.0)
+        if getattr(module, "bias", None) is not None:
+            module.bias.fill_(0.0)
+
+
+class RunningNorm(Module):
+    """What batch and instance norms share: running statistics of the channels.
+
+    Training changes the statistics in place. Where the module is an argument of a transform or of
+    a jitted function, whose tensors are the caller's, its buffers are new tensors afterwards:
+    return `dict(module.named_buffers())` to have them.
+
+    ranks    how many axes an input may have
+    """
+
+    ranks: tuple[int, ...] = ()
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float,
+        momentum: float | None,
+        is_affine: bool,
+        track_running_stats: bool,
+        dtype: Any,
+        is_shifted: bool,
+    ) -> None:
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = is_affine, track_running_stats
+        add_affine(self, (num_features,), is_affine, is_affine and is_shifted, dtype)
+        tracked = track_running_stats
+        self.register_buffer("running_mean", zeros(num_features, dtype=dtype) if tracked else None)
+        self.register_buffer("running_var", ones(num_features, dtype=dtype) if tracked else None)
+        count = wrap(np.zeros((), np.int64)) if tracked else None
+        self.register_buffer("num_batches_tracked", count)
+
+    def reset_running_stats(self) -> None:
+        """Forget the statistics."""
+        if self.track_running_stats:
+            with no_grad():
+                self.running_mean.zero_()
+                self.running_var.fill_(1.0)
+                self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """Give parameters and statistics their initial values."""
+        self.reset_running_stats()
+        reset(self)
+
+    def own_statistics(self) -> None:
+        """Let the statistics be written: copies stand for those that are the caller's."""
+        for name, x in self._buffers.items():
+            if x is not None and is_argument(x):
+                self._buffers[name] = x.detach().clone()
+
+    def check(self, x: Any) -> None:
+        if self.ranks and x.ndim not in self.ranks:
+            wanted = " or ".join(map(str, self.ranks))
+            raise ShapeError(
+                f"{type(self).__name__}: an input has {wanted} axes, not shape "
+                f"{x.shape}{at_line()}"
+            )
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class BatchNorm(RunningNorm):
+    """Every channel with mean 0 and variance 1 over the batch, then scaled and shifted.
+
+    Inside a transform of the module itself the running statistics are given back:
+
+    >>> import lucid
+    >>> norm, x = lucid.nn.BatchNorm1d(1), lucid.tensor([[1.0], [3.0]])
+    >>> loss = lambda norm: (norm(x).sum(), dict(norm.named_buffers()))
+    >>> grads, buffers = lucid.func.grad(loss, has_aux=True)(norm)
+    >>> buffers["running_mean"], norm.running_mean
+    (Tensor([0.2]), Tensor([0.]))
+    """
+
+    @placed
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype, bias)
+
+    def forward(self, input: Any) -> Any:
+        self.check(input)
+        momentum: Any = self.momentum
+        if self.training and self.track_running_stats:
+            self.own_statistics()
+            with no_grad():
+                self.num_batches_tracked.add_(1)
+                if momentum is None:
+                    momentum = 1.0 / self.num_batches_tracked.to(input.dtype)
+        batch_statistics = self.training or self.running_mean is None
+        return F.batch_norm(
+            input, self.running_mean, self.running_var, self.weight, self.bias, batch_statistics,
+            0.0 if momentum is None else momentum, self.eps,
+        )  # fmt: skip
+
+
+class BatchNorm1d(BatchNorm):
+    """Batch norm of vectors or sequences: (N, C) or (N, C, L)."""
+
+    ranks = (2, 3)
+
+
+class BatchNorm2d(BatchNorm):
+    """Batch norm of images: (N, C, H, W)."""
+
+    ranks = (4,)
+
+
+class BatchNorm3d(BatchNorm):
+    """Batch norm of volumes: (N, C, D, H, W)."""
+
+    ranks = (5,)
+
+
+class InstanceNorm(RunningNorm):
+    """Every channel of every example with mean 0 and variance 1."""
+
+    @placed
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype, bias)
+
+    def forward(self, input: Any) -> Any:
+        self.check(input)
+        batched = input.ndim == max(self.ranks, default=input.ndim)
+        input = input if batched else input.unsqueeze(0)
+        own = self.training or not self.track_running_stats
+        if self.training and self.track_running_stats:
+            self.own_statistics()
+        y = F.instance_norm(
+            input, self.running_mean, self.running_var, self.weight, self.bias, own,
+            0.0 if self.momentum is None else self.momentum, self.eps,
+        )  # fmt: skip
+        return y if batched else y.squeeze(0)
+
+
+class InstanceNorm1d(InstanceNorm):
+    """Instance norm of sequences: (N, C, L) or (C, L)."""
+
+    ranks = (2, 3)
+
+
+class InstanceNorm2d(InstanceNorm):
+    """Instance norm of images: (N, C, H, W) or (C, H, W)."""
+
+    ranks = (3, 4)
+
+
+class InstanceNorm3d(InstanceNorm):
+    """Instance norm of volumes: (N, C, D, H, W) or (C, D, H, W)."""
+
+    ranks = (4, 5)
+
+
+class LayerNorm(Module):
+    """The last axes with mean 0 and variance 1, then scaled and shifted elementwise."""
+
+    @placed
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
+        self.normalized_shape, self.eps = tuple(shape), eps
+        self.elementwise_affine = elementwise_affine
+        shifted = elementwise_affine and bias
+        add_affine(self, self.normalized_shape, elementwise_affine, shifted, dtype)
+
+    def reset_parameters(self) -> None:
+        """Give parameters their initial values."""
+        reset(self)
+
+    def forward(self, input: Any) -> Any:
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        affine_ = f"elementwise_affine={self.elementwise_affine}"
+        return f"{self.normalized_shape}, eps={self.eps}, {affine_}"
+
+
+class RMSNorm(Module):
+    """The last axes divided by their root mean square, then scaled elementwise."""
+
+    @placed
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
+        self.normalized_shape, self.eps = tuple(shape), eps
+        self.elementwise_affine = elementwise_affine
+        weight = Parameter(ones(self.normalized_shape, dtype=dtype))
+        self.register_parameter("weight", weight if elementwise_affine else None)
+
+    def reset_parameters(self) -> None:
+        """Give the parameter its initial value."""
+        reset(self)
+
+    def forward(self, input: Any) -> Any:
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        affine_ = f"elementwise_affine={self.elementwise_affine}"
+        return f"{self.normalized_shape}, eps={self.eps}, {affine_}"
+
+
+class GroupNorm(Module):
+    """Groups of channels of every example with mean 0 and variance 1, then scaled and shifted."""
+
+    @placed
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        if num_channels % num_groups:
+            raise ArgumentError(
+                f"GroupNorm: {num_channels} channels are not {num_groups} equal groups{at_line()}"
+            )
+        self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
+        self.affine = affine
+        add_affine(self, (num_channels,), affine, affine and bias, dtype)
+
+    def reset_parameters(self) -> None:
+        """Give parameters their initial values."""
+        reset(self)
+
+    def forward(self, input: Any) -> Any:
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+
+
+class LocalResponseNorm(Applied):
+    """Every channel divided by a power of the mean square of its neighbours."""
+
+    function = F.local_response_norm
+    settings = {"size": REQUIRED, "alpha": 1e-4, "beta": 0.75, "k": 1.0}

@@ -1,0 +1,1 @@
+"""NumPy's functions on tensors, with NumPy's signatures, defaults and results."""

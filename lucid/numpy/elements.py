@@ -1,0 +1,101 @@
+"""Functions of elements, and questions about arrays, with NumPy's signatures."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ShapeError
+from lucid.numpy.reductions import value_of
+from lucid.ops.core import promote
+from lucid.ops.core.promote import as_tensor
+from lucid.ops.elementwise import closeness, complexes, conditional, logic, rounding, trigonometric
+from lucid.tape.node import Traced
+
+
+def clip(
+    a: Any,
+    a_min: Any = None,
+    a_max: Any = None,
+    out: None = None,
+    *,
+    min: Any = None,
+    max: Any = None,
+) -> Any:
+    low, high = a_min if min is None else min, a_max if max is None else max
+    return as_tensor(a) if low is None and high is None else conditional.clamp(a, low, high)
+
+
+def rounded(a: Any, decimals: int = 0, out: None = None) -> Any:
+    return rounding.round(a, decimals)
+
+
+def angle(z: Any, deg: bool = False) -> Any:
+    y = complexes.angle(z)
+    return trigonometric.rad2deg(y) if deg else y
+
+
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    return closeness.nan_to_num(x, nan, posinf, neginf)
+
+
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    y = default
+    for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
+        y = conditional.where(condition, choice, y)
+    return y
+
+
+def array_equiv(a1: Any, a2: Any) -> bool:
+    try:
+        return bool((as_tensor(a1) == as_tensor(a2)).all())
+    except ShapeError:
+        return False
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
+    return closeness.equal(a1, a2, equal_nan)
+
+
+def isreal(x: Any) -> Any:
+    return complexes.imag(x) == 0 if as_tensor(x).dtype.kind == "c" else as_tensor(x) == x
+
+
+def iscomplex(x: Any) -> Any:
+    return logic.logical_not(isreal(x))
+
+
+def size(a: Any, axis: Any = None) -> int:
+    shape = as_tensor(a).shape
+    return math.prod(shape) if axis is None else shape[axis]
+
+
+def shared(function: Any) -> Any:
+    """may_share_memory, shares_memory: of the arrays inside."""
+
+    def run(a: Any, b: Any, /, max_work: Any = None) -> bool:
+        return function(value_of(a), value_of(b))
+
+    return run
+
+
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    return np.can_cast(getattr(from_, "dtype", from_), getattr(to, "dtype", to), casting)
+
+
+def text(function: Any) -> Any:
+    def run(a: Any, *args: Any, **kwargs: Any) -> str:
+        return function(value_of(a), *args, **kwargs)
+
+    return run
+
+
+def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    """The dtype of arithmetic on these, by Lucid's rules."""
+    types = (Traced, np.ndarray, np.generic, bool, int, float, complex)
+    xs = [x if isinstance(x, types) else np.dtype(x) for x in arrays_and_dtypes]
+    return promote.result_type(*xs)

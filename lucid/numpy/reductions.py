@@ -1,0 +1,247 @@
+"""Reductions with NumPy's signatures: its defaults, ddof 0, values without indices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ShapeError
+from lucid.ir.source import at_line
+from lucid.ops.core.axes import axis_of
+from lucid.ops.core.promote import as_tensor, cast, to_floating
+from lucid.ops.elementwise import complexes, conditional
+from lucid.ops.index import lookup
+from lucid.ops.reduce import extrema, integrals, sorting, statistics
+from lucid.ops.reduce.reduction import reduced_axes
+from lucid.ops.shape import creation, diagonals, joining, shaping
+from lucid.tape.node import Traced, wrap
+
+
+def value_of(x: Any) -> Any:
+    """The ndarray inside a tensor; other things as they are."""
+    return x.array() if isinstance(x, Traced) else x  # type: ignore[attr-defined]
+
+
+def summed(function: Any) -> Any:
+    """sum, prod, mean, nansum, nanmean: (a, axis, dtype, out, keepdims)."""
+
+    def reduce(
+        a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: Any = False
+    ) -> Any:
+        return function(a, axis=axis, keepdims=keepdims, dtype=dtype)
+
+    return reduce
+
+
+def extreme(function: Any) -> Any:
+    """max, min, any, all, argmax, argmin: (a, axis, out, keepdims)."""
+
+    def reduce(a: Any, axis: Any = None, out: None = None, keepdims: Any = False) -> Any:
+        return function(a, axis=axis, keepdims=keepdims)
+
+    return reduce
+
+
+def without_nan(function: Any, replacement: float) -> Any:
+    """nanmax, nanmin, nanprod: the reduction with a harmless number in place of nan."""
+
+    def reduce(
+        a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: Any = False
+    ) -> Any:
+        a = as_tensor(a) if dtype is None else cast(as_tensor(a), dtype)
+        filled = conditional.where(a != a, replacement, a) if a.dtype.kind in "fc" else a
+        result = function(filled, axis=axis, keepdims=keepdims)
+        if replacement in (math.inf, -math.inf):
+            return conditional.where((a != a).all(axis=axis, keepdims=keepdims), math.nan, result)
+        return result
+
+    return reduce
+
+
+def spread(function: Any) -> Any:
+    """var, std: (a, axis, dtype, out, ddof, keepdims), where ddof is 0."""
+
+    def reduce(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: None = None,
+        ddof: float = 0,
+        keepdims: Any = False,
+        *,
+        correction: Any = None,
+    ) -> Any:
+        a = as_tensor(a) if dtype is None else cast(as_tensor(a), dtype)
+        ddof = ddof if correction is None else correction
+        return function(a, axis=axis, ddof=ddof, keepdims=keepdims)
+
+    return reduce
+
+
+def nanvar(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: Any = False,
+) -> Any:
+    a = to_floating(a) if dtype is None else cast(as_tensor(a), dtype)
+    there = a == a
+    n = cast(there.sum(axis=axis, keepdims=True), a.dtype)
+    middle = conditional.where(there, a, 0).sum(axis=axis, keepdims=True) / n
+    off = conditional.where(there, a - middle, 0)
+    total = (off * off).sum(axis=axis, keepdims=True) / (n - ddof)
+    return total if keepdims else total.reshape(total.sum(axis=axis).shape)
+
+
+def nanstd(*args: Any, **kwargs: Any) -> Any:
+    return statistics.root(nanvar(*args, **kwargs))
+
+
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: Any = False
+) -> Any:
+    a = to_floating(a)
+    if weights is None:
+        mean = a.mean(axis=axis, keepdims=keepdims)
+        total: Any = creation.full(
+            mean.shape, float(a.numel() // max(mean.numel(), 1)), dtype=mean.dtype
+        )
+    else:
+        weights = as_tensor(weights)
+        if weights.shape != a.shape:
+            place = axis_of("average", axis, a.ndim)
+            weights = weights.reshape([-1 if i == place else 1 for i in range(a.ndim)])
+            weights = weights.expand(a.shape)
+        total = weights.sum(axis=axis, keepdims=keepdims)
+        mean = (a * weights).sum(axis=axis, keepdims=keepdims) / total
+    return (mean, total) if returned else mean
+
+
+def ptp(a: Any, axis: Any = None, out: None = None, keepdims: Any = False) -> Any:
+    return extrema.amax(a, axis=axis, keepdims=keepdims) - extrema.amin(
+        a, axis=axis, keepdims=keepdims
+    )
+
+
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = False,
+) -> Any:
+    if method != "linear":
+        raise ShapeError(f"np.quantile: method {method!r}; for tensors it is 'linear'{at_line()}")
+    a = to_floating(a)
+    axes = reduced_axes("quantile", a.ndim, None, axis)
+    rest = [i for i in range(a.ndim) if i not in axes]
+    rows = a.permute((*rest, *axes)).reshape([a.shape[i] for i in rest] + [-1])
+    ordered = sorting.sort(rows, -1).values
+    n = ordered.shape[-1]
+    places = np.asarray(value_of(q), "float64") * (n - 1)
+    low = np.floor(places).astype(int)
+    part = wrap(np.asarray(places - low, a.dtype))
+    below, above = (
+        lookup.take(ordered, low, axis=-1),
+        lookup.take(ordered, np.minimum(low + 1, n - 1), axis=-1),
+    )
+    y = below + (above - below) * part
+    y = conditional.where(
+        rows.isnan().any(-1).reshape(*rows.shape[:-1], *[1] * places.ndim), math.nan, y
+    )
+    y = shaping.movedim(y, tuple(range(len(rest), y.ndim)), tuple(range(places.ndim)))
+    if keepdims:
+        y = y.reshape(*places.shape, *[1 if i in axes else n for i, n in enumerate(a.shape)])
+    return y
+
+
+def percentile(a: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
+    return quantile(a, np.asarray(value_of(q)) / 100, *args, **kwargs)
+
+
+def median(
+    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: Any = False
+) -> Any:
+    return quantile(a, 0.5, axis, keepdims=keepdims)
+
+
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    return cast(as_tensor(a) != 0, "int64").sum(axis=axis, keepdims=keepdims)
+
+
+def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None) -> Any:
+    x = shaping.atleast_2d(to_floating(m))
+    x = x if rowvar or x.shape[0] == 1 else x.t()
+    if y is not None:
+        other = shaping.atleast_2d(to_floating(y))
+        x = joining.concatenate([x, other if rowvar or other.shape[0] == 1 else other.t()], 0)
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    x = x - x.mean(axis=1, keepdims=True)
+    return shaping.squeeze(x @ complexes.conj(x.t()) / float(x.shape[1] - ddof))
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
+    c = cov(x, y, rowvar)
+    if not c.ndim:
+        return c / c
+    d = diagonals.diagonal(c).sqrt()
+    return c / d / d.reshape(-1, 1)
+
+
+def running(function: Any) -> Any:
+    """cumsum, cumprod: (a, axis, dtype, out), over the flattened array by default."""
+
+    def run(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+        a = shaping.ravel(as_tensor(a)) if axis is None else a
+        return function(a, 0 if axis is None else axis, dtype=dtype)
+
+    return run
+
+
+def running_along(function: Any) -> Any:
+    """cumulative_sum, cumulative_prod: (x, /, *, axis, dtype, out, include_initial)."""
+
+    def run(x: Any, /, *, axis: Any = None, dtype: Any = None) -> Any:
+        return function(x, 0 if axis is None else axis, dtype=dtype)
+
+    return run
+
+
+def nan_running(function: Any, replacement: float) -> Any:
+    def run(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+        a = as_tensor(a)
+        return running(function)(conditional.where(a != a, replacement, a), axis, dtype)
+
+    return run
+
+
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    a = as_tensor(a)
+    place = axis_of("diff", axis, a.ndim)
+    ends = [None if end is None else as_tensor(end) for end in (prepend, append)]
+    shape = [1 if i == place else size for i, size in enumerate(a.shape)]
+    before, after = [end if end is None or end.ndim else end.expand(shape) for end in ends]
+    parts = [part for part in (before, a, after) if part is not None]
+    return lookup.diff(joining.concatenate(parts, place) if len(parts) > 1 else a, n, place)
+
+
+def ediff1d(ary: Any) -> Any:
+    return lookup.diff(shaping.ravel(as_tensor(ary)))
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    return integrals.trapezoid(y, x, dx=None if x is not None else dx, dim=axis)
+
+
+def polyval(p: Any, x: Any) -> Any:
+    p, x = as_tensor(p), as_tensor(x)
+    y = creation.zeros_like(x)
+    for i in range(p.shape[0]):
+        y = y * x + p[i]
+    return y

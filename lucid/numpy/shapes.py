@@ -1,0 +1,276 @@
+"""Shapes, joins, parts and order, with NumPy's signatures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ShapeError
+from lucid.ir.source import at_line
+from lucid.numpy.reductions import value_of
+from lucid.ops.core.axes import axes_of, axis_of
+from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.index import gather_scatter as indexing
+from lucid.ops.index import lookup, searching
+from lucid.ops.reduce import reduction, sorting
+from lucid.ops.shape import arranging, copying, creation, diagonals, joining, movement, shaping
+from lucid.tape.node import Traced
+from lucid.tensors import inplace as in_place
+
+
+def reshape(a: Any, shape: Any, order: str = "C", *, copy: Any = None) -> Any:
+    if order != "C":
+        raise ShapeError(f"np.reshape: order={order!r}; tensors are in row-major order{at_line()}")
+    return movement.reshape(a, shape if isinstance(shape, (tuple, list)) else (shape,))
+
+
+def ravel(a: Any, order: str = "C") -> Any:
+    return reshape(a, (-1,), order)
+
+
+def transpose(a: Any, axes: Any = None) -> Any:
+    return shaping.transpose(a) if axes is None else movement.permute(a, tuple(axes))
+
+
+def squeeze(a: Any, axis: Any = None) -> Any:
+    return shaping.squeeze(a) if axis is None else shaping.squeeze(a, axis=axis)
+
+
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+    return movement.broadcast_to(array, shape if isinstance(shape, (tuple, list)) else (shape,))
+
+
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    a = as_tensor(a)
+    place = axis_of("rollaxis", axis, a.ndim)
+    start = start + a.ndim if start < 0 else start
+    return shaping.movedim(a, place, start - 1 if place < start else start)
+
+
+def flip(m: Any, axis: Any = None) -> Any:
+    m = as_tensor(m)
+    return shaping.flip(m, axes_of("flip", axis, m.ndim))
+
+
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    return shaping.rot90(m, k, axes)
+
+
+def each(function: Any) -> Any:
+    """atleast_1d of one array, or of several: a tuple then."""
+
+    def run(*arys: Any) -> Any:
+        results = tuple(function(as_tensor(x)) for x in arys)
+        return results[0] if len(results) == 1 else results
+
+    return run
+
+
+def to_3d(x: Any) -> Any:
+    x = shaping.atleast_2d(x) if x.ndim < 2 else x
+    return x.reshape(*x.shape, 1) if x.ndim == 2 else x
+
+
+def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Any:
+    array = as_tensor(array)
+    widths = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2)).tolist()
+    values = np.broadcast_to(np.asarray(value_of(constant_values)), (array.ndim, 2)).tolist()
+    names = {"edge": "replicate", "reflect": "reflect", "wrap": "circular"}
+    if mode in names:
+        return joining.pad(array, [n for pair in reversed(widths) for n in pair], names[mode])
+    if mode != "constant":
+        raise ShapeError(
+            f"np.pad: mode {mode!r}; for tensors it is constant, edge, reflect or wrap{at_line()}"
+        )
+    for axis, (low, high) in enumerate(widths):
+        for width, value, end in ((low, values[axis][0], 0), (high, values[axis][1], 1)):
+            ends = [0] * (2 * array.ndim)
+            ends[2 * (array.ndim - 1 - axis) + end] = width
+            array = joining.pad(array, ends, value=value)
+    return array
+
+
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    return joining.roll(a, shift, axis)
+
+
+def tile(A: Any, reps: Any) -> Any:
+    A = as_tensor(A)
+    counts = tuple(reps) if isinstance(reps, (tuple, list)) else (reps,)
+    return shaping.tile(A, counts)
+
+
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    return joining.repeat_interleave(a, repeats, axis)
+
+
+def append(arr: Any, values: Any, axis: Any = None) -> Any:
+    if axis is None:
+        arr, values, axis = shaping.ravel(as_tensor(arr)), shaping.ravel(as_tensor(values)), 0
+    return joining.concatenate([arr, values], axis)
+
+
+def concatenate(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None) -> Any:
+    arrays = [as_tensor(x) for x in arrays]
+    if axis is None:
+        arrays, axis = [shaping.ravel(x) for x in arrays], 0
+    y = joining.concatenate(arrays, axis)
+    return y if dtype is None else cast(y, dtype)
+
+
+def stack(arrays: Any, axis: int = 0, out: None = None, *, dtype: Any = None) -> Any:
+    y = joining.stack(list(arrays), axis)
+    return y if dtype is None else cast(y, dtype)
+
+
+def joined(function: Any) -> Any:
+    def run(tup: Any) -> Any:
+        return function(list(tup))
+
+    return run
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    cuts = value_of(indices_or_sections)
+    cuts = cuts.tolist() if isinstance(cuts, np.ndarray) else cuts
+    return list(joining.tensor_split(ary, cuts, axis))
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    n = as_tensor(ary).shape[axis]
+    if isinstance(indices_or_sections, int) and n % indices_or_sections:
+        raise ShapeError(
+            f"np.split: axis {axis} of size {n} does not split into {indices_or_sections} equal "
+            f"parts; np.array_split takes unequal ones{at_line()}"
+        )
+    return array_split(ary, indices_or_sections, axis)
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    return split(ary, indices_or_sections, 0 if as_tensor(ary).ndim == 1 else 1)
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    if sparse:
+        raise ShapeError(f"np.meshgrid: sparse=True is not supported for tensors{at_line()}")
+    return joining.meshgrid(*xi, indexing=indexing)
+
+
+def like(function: Any) -> Any:
+    """zeros_like, ones_like, empty_like: (a, dtype, order, subok, shape)."""
+
+    def make(
+        a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None
+    ) -> Any:
+        a = as_tensor(a)
+        size = a.shape if shape is None else shape
+        return function(size, dtype=dtype or a.dtype)
+
+    return make
+
+
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+) -> Any:
+    a = as_tensor(a)
+    return creation.full(a.shape if shape is None else shape, fill_value, dtype=dtype or a.dtype)
+
+
+def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+    return copying.clone(a)
+
+
+def copyto(dst: Any, src: Any, casting: str = "same_kind") -> None:
+    if not isinstance(dst, Traced):
+        raise TypeError(
+            "np.copyto: an ndarray cannot hold a tensor's history; copy t.detach().numpy(), or "
+            f"make the target a tensor{at_line()}"
+        )
+    in_place.copy_(dst, src)
+
+
+def sort(
+    a: Any, axis: Any = -1, kind: Any = None, order: None = None, *, stable: Any = None
+) -> Any:
+    a = as_tensor(a)
+    a, axis = (shaping.ravel(a), 0) if axis is None else (a, axis)
+    return sorting.sort(a, axis, stable=True).values
+
+
+def argsort(
+    a: Any, axis: Any = -1, kind: Any = None, order: None = None, *, stable: Any = None
+) -> Any:
+    a = as_tensor(a)
+    a, axis = (shaping.ravel(a), 0) if axis is None else (a, axis)
+    return sorting.argsort(a, axis, stable=True)
+
+
+def take(a: Any, indices: Any, axis: Any = None, out: None = None, mode: str = "raise") -> Any:
+    if mode != "raise":
+        raise ShapeError(f"np.take: mode {mode!r}; for tensors it is 'raise'{at_line()}")
+    return lookup.take(a, indices, axis=axis)
+
+
+def compress(condition: Any, a: Any, axis: Any = None, out: None = None) -> Any:
+    return lookup.take(a, np.flatnonzero(value_of(condition)), axis=axis)
+
+
+def extract(condition: Any, arr: Any) -> Any:
+    return compress(shaping.ravel(as_tensor(condition)), arr)
+
+
+def nonzero(a: Any) -> Any:
+    return indexing.nonzero(a, as_tuple=True)
+
+
+def flatnonzero(a: Any) -> Any:
+    return nonzero(shaping.ravel(as_tensor(a)))[0]
+
+
+def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
+    return searching.searchsorted(a, v, side=side, sorter=sorter)
+
+
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False
+) -> Any:
+    return searching.isin(element, test_elements, invert=invert)
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    return diagonals.diag(v, k)
+
+
+def diagflat(v: Any, k: int = 0) -> Any:
+    return arranging.diagflat(v, k)
+
+
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    return diagonals.diagonal(a, offset, axis1, axis2)
+
+
+def last_diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    return diagonals.diagonal(x, offset, -2, -1)
+
+
+def trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
+) -> Any:
+    return reduction.sum(diagonals.diagonal(a, offset, axis1, axis2), -1, dtype=dtype)
+
+
+def last_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    return reduction.sum(last_diagonal(x, offset=offset), -1, dtype=dtype)
+
+
+def triangle(function: Any) -> Any:
+    def run(m: Any, k: int = 0) -> Any:
+        return function(m, k)
+
+    return run

@@ -1,0 +1,1 @@
+"""What all operations share: kinds, dtype promotion, argument and axis checks."""

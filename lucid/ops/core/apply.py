@@ -1,0 +1,124 @@
+"""apply: from the operands of a public function to `bind`, the short way where they are plain.
+
+Dtypes are checked here too, because NumPy's functions take some that a primitive does not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import DTypeError
+from lucid.ir.graph import Literal
+from lucid.ir.infer import infer
+from lucid.ir.source import at_line
+from lucid.ops.core.kinds import Elementwise
+from lucid.ops.core.promote import as_tensor, cast, get_default_dtype, literal, promote
+from lucid.tape.bind import bind, bind_one, bind_pair, bind_scalar
+from lucid.tape.node import Traced
+
+Scalar = tuple[Literal, np.ndarray]
+
+_scalars: dict[np.dtype, dict[Any, Scalar]] = {}
+_LIMIT = 1024
+
+
+def scalar(value: int | float, dtype: np.dtype) -> Scalar | None:
+    """A Python number as a Literal and as a 0-d array, kept; None where it does not fit."""
+    try:
+        known = _scalars[dtype]
+    except KeyError:
+        known = _scalars[dtype] = {}
+    key = value if value else str(value)  # -0.0 is not 0.0
+    found = known.get(key)
+    if found is None:
+        try:
+            lit = literal(value, dtype)
+        except (DTypeError, OverflowError):
+            return None
+        array = lit.array
+        array.flags.writeable = False
+        if len(known) >= _LIMIT:
+            known.clear()
+        found = known[key] = (lit, array)
+    return found
+
+
+def unary(op: Elementwise, x: Any) -> Any:
+    """`op` of a tensor, or of what becomes one, in its own dtype."""
+    if not isinstance(x, Traced):
+        x = as_tensor(x)
+    value = x.value
+    if value is None:
+        return bind(op, x)
+    if value.dtype.kind not in op.accepts:
+        infer(op, (x.type,))
+    return bind_one(op, x)
+
+
+def floating(op: Elementwise, x: Any) -> Any:
+    """`op` of a tensor; integers and booleans become the default float."""
+    if isinstance(x, Traced):
+        value = x.value
+        if value is not None and value.dtype.kind == "f" and "f" in op.accepts:
+            return bind_one(op, x)
+    if not isinstance(x, Traced):
+        x = as_tensor(x)
+    if x.dtype.kind not in "fc":
+        x = cast(x, get_default_dtype())
+    return unary(op, x)
+
+
+def binary(op: Elementwise, x: Any, y: Any) -> Any:
+    """`op` of two operands promoted to one dtype; booleans become int64 where it takes none."""
+    if isinstance(x, Traced) and x.value is not None:
+        dtype = x.value.dtype
+        if isinstance(y, Traced):
+            if y.value is not None and y.value.dtype is dtype and dtype.kind in op.accepts:
+                return bind_pair(op, x, y)
+        elif (y.__class__ is float or y.__class__ is int) and dtype.kind == "f" in op.accepts:
+            found = scalar(y, dtype)
+            if found is not None:
+                return bind_scalar(op, x, *found, False)
+    return _bind_checked(op, operands(x, y))
+
+
+def floating_binary(op: Elementwise, x: Any, y: Any) -> Any:
+    """`op` of two operands promoted to one floating dtype."""
+    return _bind_checked(op, operands(x, y, floating=True))
+
+
+def operands(*xs: Any, floating: bool = False) -> list[Any]:
+    """`promote`, the short way for floating tensors of one dtype among Python numbers."""
+    dtype = None
+    for x in xs:
+        if isinstance(x, Traced):
+            dtype = x.dtype
+            break
+    if dtype is None or dtype.kind != "f":
+        return promote(*xs, floating=floating)
+    out: list[Any] = []
+    for x in xs:
+        if x.__class__ is float or x.__class__ is int:
+            found = scalar(x, dtype)
+            if found is not None:
+                out.append(found[0])
+        elif isinstance(x, Traced) and x.dtype is dtype:
+            out.append(x)
+    return out if len(out) == len(xs) else promote(*xs, floating=floating)
+
+
+def _bind_checked(op: Elementwise, xs: list[Any]) -> Any:
+    kind = xs[0].dtype.kind
+    if kind not in op.accepts:
+        if kind == "b" and "i" in op.accepts:
+            xs = promote(*[cast(x, "int64") if isinstance(x, Traced) else int(x.value) for x in xs])
+        else:
+            infer(op, tuple([x.type for x in xs]))
+    return bind(op, *xs)
+
+
+def refuse(name: str, dtype: np.dtype, why: str) -> DTypeError:
+    """The error for a dtype that a function does not take."""
+    return DTypeError(f"{name}: operand of dtype {dtype}; {why}{at_line()}")

@@ -1,0 +1,228 @@
+"""Kinds of primitives: each derives its rules from the one formula that a primitive gives.
+
+    Elementwise   partials(y, *xs)       one partial derivative an operand; operands broadcast
+    Linear        adjoint(ct, x, *rest)  linear in the first operand
+    Bilinear      left, right            linear in each of two operands
+
+A zero tangent or cotangent stays zero whatever it is multiplied with (`scale`), so that an untaken
+branch of `where` with an inf or a nan in it gives no nan in the gradient.
+"""
+
+from __future__ import annotations
+
+import cmath
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lucid.errors import DTypeError, ShapeError
+from lucid.ir.graph import Literal
+from lucid.ir.primitive import Primitive
+from lucid.ir.types import SHORT_NAMES, Type, broadcast_shapes
+from lucid.ops.core.errstate import quiet
+from lucid.tape.bind import bind
+
+KIND_NAMES = {"b": "bool", "i": "integer", "u": "unsigned integer", "f": "floating", "c": "complex"}
+BOOL = np.dtype("bool")
+
+
+QUICK, SLOW = 1 << 17, 1 << 13  # `native_from` of NumPy's functions and of compositions of them
+
+
+class Elementwise(Primitive, abstract=True):
+    """A function of numbers applied to every element of operands that broadcast.
+
+    numpy        the NumPy function
+    scalar       the name of the compiler's scalar function
+    accepts      kinds of dtype taken: letters of np.dtype.kind
+    result       "same" as the operands, "bool", or "real" (the real counterpart of complex)
+    """
+
+    numpy: ClassVar[Callable[..., Any]]
+    scalar: ClassVar[str] = ""
+    accepts: ClassVar[str] = "fc"
+    result: ClassVar[str] = "same"
+    native_from: ClassVar[int] = QUICK
+
+    def infer(self, *xs: Type) -> Type:
+        dtype = xs[0].dtype
+        for x in xs:
+            if x.dtype.kind not in self.accepts:
+                wanted = ", ".join(KIND_NAMES[k] for k in self.accepts)
+                raise DTypeError(
+                    f"{self.name}: operand of dtype {x.dtype}; it takes {wanted} dtypes"
+                )
+            if x.dtype != dtype:
+                raise DTypeError(
+                    f"{self.name}: operands of dtypes {dtype} and {x.dtype}; cast one first"
+                )
+        return Type(self.result_dtype(dtype), self.broadcast(*xs))
+
+    def result_dtype(self, dtype: np.dtype) -> np.dtype:
+        if self.result == "bool":
+            return BOOL
+        if self.result == "real" and dtype.kind == "c":
+            return np.dtype("float32" if dtype.itemsize == 8 else "float64")
+        return dtype
+
+    def broadcast(self, *xs: Type) -> tuple[int, ...]:
+        try:
+            return broadcast_shapes(*[x.shape for x in xs])
+        except ShapeError as error:
+            raise ShapeError(f"{self.name}: {error}") from None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.carries = cls.differentiable and cls.result != "bool"
+        if "eval" not in cls.__dict__ and "numpy" in cls.__dict__:
+            cls.eval = staticmethod(cls.numpy)  # type: ignore[method-assign]
+        elif "eval" in cls.__dict__ and "native_from" not in cls.__dict__:
+            cls.native_from = min(cls.native_from, SLOW)
+
+    def partials(self, y: Any, *xs: Any) -> tuple[Any, ...]:
+        """The partial derivative for each operand: a tensor, a Python number, or None for zero.
+
+        Operands that are literals arrive as Python numbers; their own partials are not read.
+        """
+        raise NotImplementedError(f"{self.name} has no partials")
+
+    def jvp(self, ts: tuple[Any, ...], y: Any, *xs: Any) -> Any:
+        total = None
+        for t, partial in zip(ts, self.partials(y, *numbers(xs))):
+            if t is not None and partial is not None:
+                term = times(t, partial)
+                total = term if total is None else total + term
+        return total if total is None or total.shape == y.shape else total.expand(y.shape)
+
+    def vjp(self, ct: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
+        return tuple(
+            None
+            if partial is None or x.__class__ is Literal
+            else sum_to(times(ct, conjugate(partial)), x.shape)
+            for partial, x in zip(self.partials(y, *numbers(xs)), xs)
+        )
+
+    def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:
+        return bind(self, *align(batched, xs))
+
+
+def numbers(xs: tuple[Any, ...]) -> list[Any]:
+    """Operands of a derivative's formula: literals as the Python numbers that they stand for."""
+    return [x.value if x.__class__ is Literal else x for x in xs]
+
+
+def align(batched: tuple[bool, ...], xs: tuple[Any, ...]) -> list[Any]:
+    """Operands whose examples in axis 0 stay in front when the rest broadcasts."""
+    ndim = max(x.ndim - b for b, x in zip(batched, xs))
+    out = []
+    for b, x in zip(batched, xs):
+        missing = ndim - (x.ndim - 1)
+        if b and missing:
+            x = x.reshape(x.shape[0], *[1] * missing, *x.shape[1:])
+        out.append(x)
+    return out
+
+
+_multiply = quiet(np.multiply)
+
+
+class Scale(Elementwise):
+    """`t * p`, except that where t is zero the result is zero even if p is inf or nan."""
+
+    numpy = np.multiply
+    accepts = "fc"
+    saves = "x"
+
+    def eval(self, t: np.ndarray, p: np.ndarray) -> Any:
+        y = _multiply(t, p)
+        flat = y.reshape(-1)
+        check = np.vdot(flat, flat)
+        if check != check:  # a nan somewhere: perhaps 0 * inf
+            y = np.where(np.equal(t, 0), y.dtype.type(0), y)
+        return y
+
+    def partials(self, y: Any, t: Any, p: Any) -> tuple[Any, ...]:
+        return p, t
+
+
+SCALE = Scale()
+
+
+def times(t: Any, partial: Any) -> Any:
+    """A tangent or cotangent times a partial derivative."""
+    if isinstance(partial, (int, float, complex)):
+        if not cmath.isfinite(partial):
+            return bind(SCALE, t, Literal(t.dtype.type(partial).item(), t.dtype))
+        return t if partial == 1 else -t if partial == -1 else t * partial
+    return bind(SCALE, t, partial)
+
+
+def conjugate(partial: Any) -> Any:
+    from lucid.ops.elementwise.complexes import conj
+
+    if isinstance(partial, (int, float, complex)):
+        return partial.conjugate()
+    return conj(partial)
+
+
+def sum_to(x: Any, shape: tuple[int, ...]) -> Any:
+    """The adjoint of broadcasting: sum `x` over the axes along which `shape` was repeated."""
+    if x.shape == shape:
+        return x
+    extra = x.ndim - len(shape)
+    axes = tuple(range(extra)) + tuple(
+        i + extra for i, n in enumerate(shape) if n == 1 and x.shape[i + extra] != 1
+    )
+    if axes:
+        x = x.sum(dim=axes)
+    return x if x.shape == shape else x.reshape(shape)
+
+
+class Linear(Primitive, abstract=True):
+    """Linear in the first operand; further operands (indices) carry no derivative."""
+
+    saves = ""
+
+    def adjoint(self, ct: Any, x: Any, *rest: Any) -> Any:
+        """The cotangent of the first operand. Only the type of `x` may be used."""
+        raise NotImplementedError(f"{self.name} has no adjoint")
+
+    def jvp(self, ts: tuple[Any, ...], y: Any, x: Any, *rest: Any) -> Any:
+        return None if ts[0] is None else bind(self, ts[0], *rest)
+
+    def vjp(self, ct: Any, y: Any, x: Any, *rest: Any) -> tuple[Any, ...]:
+        return (self.adjoint(ct, x, *rest), *[None] * len(rest))
+
+
+class Bilinear(Primitive, abstract=True):
+    """Linear in each of two operands: the product rule gives both modes."""
+
+    saves = "x"
+
+    def left(self, ct: Any, x: Any, y: Any) -> Any:
+        """The cotangent of the first operand, from the second and the type of the first."""
+        raise NotImplementedError(f"{self.name} has no left adjoint")
+
+    def right(self, ct: Any, x: Any, y: Any) -> Any:
+        """The cotangent of the second operand, from the first and the type of the second."""
+        raise NotImplementedError(f"{self.name} has no right adjoint")
+
+    def jvp(self, ts: tuple[Any, ...], out: Any, x: Any, y: Any) -> Any:
+        first = None if ts[0] is None else bind(self, ts[0], y)
+        second = None if ts[1] is None else bind(self, x, ts[1])
+        return first if second is None else second if first is None else first + second
+
+    def vjp(self, ct: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+        return self.left(ct, x, y), self.right(ct, x, y)
+
+
+class Constant(Primitive, abstract=True):
+    """No derivative flows through: comparisons, rounding, indices, random bits."""
+
+    differentiable = False
+    saves = ""
+
+
+def dtype_name(dtype: np.dtype) -> str:
+    return SHORT_NAMES[dtype]

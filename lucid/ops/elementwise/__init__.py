@@ -1,0 +1,1 @@
+"""Operations on elements: arithmetic, comparison, exponentials, trigonometry."""

@@ -1,0 +1,83 @@
+"""Are two tensors equal, or nearly so; and numbers in place of nan and inf."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ArgumentError
+from lucid.ir.source import at_line
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.promote import as_tensor, cast, promote_tensors
+from lucid.ops.elementwise.conditional import where
+from lucid.ops.elementwise.logic import isnan
+
+
+@explained
+def isclose(
+    input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Any:
+    """True where `|input - other| <= atol + rtol |other|`, elementwise; equal infinities are close.
+
+    >>> import lucid
+    >>> lucid.isclose(lucid.tensor([1.0, 2.0]), lucid.tensor([1.0, 2.1]))
+    Tensor([ True, False])
+    """
+    if rtol < 0 or atol < 0:
+        raise ArgumentError(f"isclose: rtol={rtol} and atol={atol} are not negative{at_line()}")
+    x, other = promote_tensors(input, other)
+    same = x == other
+    if x.dtype.kind in "biu" and other.dtype.kind in "biu":
+        x, other = cast(x, "float64"), cast(other, "float64")
+    x, other = x.detach(), other.detach()
+    near = ((x - other).abs() <= atol + rtol * other.abs()) & other.isfinite() & x.isfinite()
+    both_nan = x.isnan() & other.isnan() if equal_nan and x.dtype.kind in "fc" else False
+    return same | near | both_nan
+
+
+@explained
+def allclose(
+    input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
+    """True if all elements are close; see `isclose`."""
+    return bool(isclose(input, other, rtol, atol, equal_nan).all())
+
+
+def equal(input: Any, other: Any, equal_nan: bool = False) -> bool:
+    """True if two tensors have the same shape and the same elements."""
+    x, other = as_tensor(input), as_tensor(other)
+    if x.shape != other.shape:
+        return False
+    same = x == other
+    if equal_nan and x.dtype.kind in "fc" and other.dtype.kind in "fc":
+        same = same | (isnan(x) & isnan(other))
+    return bool(same.all())
+
+
+@explained
+def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
+    """Numbers in place of nan and infinities: by default 0, and the largest of either sign.
+
+    Their gradient is zero, that of all other elements passes through.
+
+    >>> import lucid
+    >>> lucid.nan_to_num(lucid.tensor([1.0, float("nan")]))
+    Tensor([1., 0.])
+    """
+    x = as_tensor(input)
+    if x.dtype.kind == "c":
+        from lucid.ops.elementwise.complexes import complex
+
+        return complex(
+            nan_to_num(x.real, nan, posinf, neginf), nan_to_num(x.imag, nan, posinf, neginf)
+        )
+    if x.dtype.kind != "f":
+        return x
+    limits = np.finfo(x.dtype)
+    x = where(x != x, 0.0 if nan is None else nan, x)
+    x = where(x == np.inf, float(limits.max) if posinf is None else posinf, x)
+    return where(x == -np.inf, float(limits.min) if neginf is None else neginf, x)
+
+
+array_equal = equal

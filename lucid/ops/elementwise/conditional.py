@@ -1,0 +1,234 @@
+"""Choice between operands, element by element: where, clamp, relu, maximum, minimum.
+
+The derivative follows the choice: what was not taken gets exactly zero, whatever it holds.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ArgumentError, DTypeError
+from lucid.ir.graph import Literal
+from lucid.ir.source import at_line
+from lucid.ir.types import Type
+from lucid.ops.core.apply import binary, operands, refuse, unary
+from lucid.ops.core.kinds import Elementwise, numbers, sum_to
+from lucid.ops.core.promote import as_tensor, cast
+from lucid.tape.bind import bind
+
+try:
+    from numpy._core.umath import clip as _clip  # type: ignore[attr-defined]
+except ImportError:
+
+    def _clip(x: Any, low: Any, high: Any) -> Any:
+        return np.minimum(np.maximum(x, low), high)
+
+
+REAL = "biuf"
+_LARGE = 4096
+_BITS = {n: (np.dtype(f"i{n}"), np.dtype(f"u{n}")) for n in (1, 2, 4, 8)}
+
+
+def select(c: Any, x: Any, y: Any) -> Any:
+    """np.where; for large arrays by bits: 0.5 ns an element against 4 where the mask is random."""
+    if c.size < _LARGE:
+        return np.where(c, x, y)
+    dtype = np.result_type(x, y)
+    x, y = np.asarray(x, dtype), np.asarray(y, dtype)
+    plain = c.flags.c_contiguous and all(
+        v.ndim == 0 or (v.shape == c.shape and v.flags.c_contiguous) for v in (x, y)
+    )
+    if not plain or dtype.itemsize not in _BITS:
+        return np.where(c, x, y)
+    signed, bits = _BITS[dtype.itemsize]
+    out = np.negative(c.view(np.int8)).astype(signed).view(bits)
+    x, y = x.view(bits), y.view(bits)
+    np.bitwise_and(out, np.bitwise_xor(x, y), out)
+    np.bitwise_xor(out, y, out)
+    return out.view(dtype)
+
+
+class Where(Elementwise):
+    """`x` where the boolean `c` is true, else `y`."""
+
+    numpy = select
+    scalar, accepts, saves = "where", "biufc", "x"
+
+    def infer(self, c: Type, x: Type, y: Type) -> Type:
+        if c.dtype.kind != "b":
+            raise DTypeError(f"where: the condition has dtype {c.dtype}; it must be bool")
+        if x.dtype != y.dtype:
+            raise DTypeError(f"where: operands of dtypes {x.dtype} and {y.dtype}; cast one first")
+        return Type(x.dtype, self.broadcast(c, x, y))
+
+    def jvp(self, ts: tuple[Any, ...], y: Any, c: Any, a: Any, b: Any) -> Any:
+        if ts[1] is None and ts[2] is None:
+            return None
+        zero = zero_of(y.dtype)
+        t = bind(WHERE, c, *[zero if t is None else t for t in ts[1:]])
+        return t if t.shape == y.shape else t.expand(y.shape)
+
+    def vjp(self, ct: Any, y: Any, c: Any, a: Any, b: Any) -> tuple[Any, ...]:
+        zero = zero_of(ct.dtype)
+        first, second = bind(WHERE, c, ct, zero), bind(WHERE, c, zero, ct)
+        return None, sum_to(first, a.shape), sum_to(second, b.shape)
+
+
+def zero_of(dtype: np.dtype) -> Literal:
+    return Literal(dtype.type(0).item(), dtype)
+
+
+class Choice(Elementwise, abstract=True):
+    """Every element of the result is an element of one operand, or a constant."""
+
+    def taken(self, y: Any, *xs: Any) -> tuple[Any, ...]:
+        """For each operand, where it was taken: a boolean tensor, or None for nowhere."""
+        raise NotImplementedError(f"{self.name} has no rule for what was taken")
+
+    def jvp(self, ts: tuple[Any, ...], y: Any, *xs: Any) -> Any:
+        total = None
+        for t, mask in zip(ts, self.taken(y, *numbers(xs))):
+            if t is not None and mask is not None:
+                term = where(mask, t, 0)
+                total = term if total is None else total + term
+        return total if total is None or total.shape == y.shape else total.expand(y.shape)
+
+    def vjp(self, ct: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
+        return tuple(
+            None if mask is None or x.__class__ is Literal else sum_to(where(mask, ct, 0), x.shape)
+            for mask, x in zip(self.taken(y, *numbers(xs)), xs)
+        )
+
+
+class Relu(Choice):
+    """max(x, 0). The derivative at 0 is 0, as in PyTorch; nan stays nan."""
+
+    scalar, accepts, saves = "relu", "iuf", "y"
+
+    def eval(self, x: np.ndarray) -> Any:
+        return _clip(x, 0, math.inf) if x.dtype.kind == "f" else np.maximum(x, 0)
+
+    def taken(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (y > 0,)
+
+
+class Clamp(Choice):
+    """min(max(x, low), high), so `high` wins where they cross. At a bound x has the derivative."""
+
+    numpy = _clip
+    scalar, accepts, saves = "clamp", "iuf", "x"
+
+    def taken(self, y: Any, x: Any, low: Any, high: Any) -> tuple[Any, ...]:
+        if isinstance(low, float) and low == -math.inf:
+            return x <= high, None, x > high
+        if isinstance(high, float) and high == math.inf:
+            return x >= low, x < low, None
+        crossed = low > high
+        return (x >= low) & (x <= high), (x < low) & ~crossed, (x > high) | crossed
+
+
+class Maximum(Elementwise):
+    """The greater; nan where either is nan. At a tie each operand has half of the derivative."""
+
+    numpy = np.maximum
+    scalar, accepts, saves = "maximum", REAL, "x"
+
+    def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
+        share = where(a == b, 0.5, cast(a > b, y.dtype))
+        return share, 1 - share
+
+
+class Minimum(Elementwise):
+    """The lesser; nan where either is nan. At a tie each operand has half of the derivative."""
+
+    numpy = np.minimum
+    scalar, accepts, saves = "minimum", REAL, "x"
+
+    def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
+        share = where(a == b, 0.5, cast(a < b, y.dtype))
+        return share, 1 - share
+
+
+WHERE, RELU, CLAMP, MAXIMUM, MINIMUM = Where(), Relu(), Clamp(), Maximum(), Minimum()
+
+
+def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+    """`input` where `condition` holds, else `other`, elementwise; what is not taken has gradient 0.
+
+    Without `input` and `other`: the indices where the condition holds, as `nonzero`.
+
+    >>> import lucid
+    >>> x = lucid.tensor([-1.0, 4.0], requires_grad=True)
+    >>> lucid.where(x > 0, lucid.sqrt(x), 0.0).sum().backward()
+    >>> x.grad
+    Tensor([0.  , 0.25])
+    """
+    if input is None and other is None:
+        from lucid.ops.index.gather_scatter import nonzero
+
+        return nonzero(condition, as_tuple=True)
+    if input is None or other is None:
+        raise ArgumentError(f"where: give both x and y, or neither{at_line()}")
+    x, y = operands(input, other)
+    return bind(WHERE, cast(as_tensor(condition), "bool"), x, y)
+
+
+def relu(input: Any) -> Any:
+    """max(x, 0), elementwise; the derivative at 0 is 0.
+
+    >>> import lucid
+    >>> lucid.relu(lucid.tensor([-1.0, 2.0]))
+    Tensor([0., 2.])
+    """
+    return unary(RELU, input)
+
+
+def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
+    """`input` held between `min` and `max` (numbers or tensors, one may be None), elementwise.
+
+    At a bound the derivative belongs to `input`, beyond it to the bound. Where min > max it is max.
+
+    >>> import lucid
+    >>> lucid.clamp(lucid.tensor([-3.0, 0.5, 3.0]), -1.0, 1.0)
+    Tensor([-1. ,  0.5,  1. ])
+    """
+    if min is None and max is None:
+        raise ArgumentError(f"clamp: give min, max or both{at_line()}")
+    given = operands(input, *[bound for bound in (min, max) if bound is not None])
+    dtype = given[0].dtype
+    if dtype.kind not in Clamp.accepts:
+        raise refuse("clamp", dtype, "numbers that have an order can be clamped")
+    low, high = _limits(dtype)
+    if min is None:
+        given.insert(1, low)
+    if max is None:
+        given.append(high)
+    return bind(CLAMP, *given)
+
+
+def _limits(dtype: np.dtype) -> tuple[Literal, Literal]:
+    if dtype.kind == "f":
+        return Literal(-math.inf, dtype), Literal(math.inf, dtype)
+    bounds = np.iinfo(dtype)
+    return Literal(int(bounds.min), dtype), Literal(int(bounds.max), dtype)
+
+
+def maximum(input: Any, other: Any) -> Any:
+    """The greater of two, elementwise; at a tie each has half of the gradient.
+
+    >>> import lucid
+    >>> lucid.maximum(lucid.tensor([1.0, 5.0]), lucid.tensor([2.0, 3.0]))
+    Tensor([2., 5.])
+    """
+    return binary(MAXIMUM, input, other)
+
+
+def minimum(input: Any, other: Any) -> Any:
+    """The lesser of two, elementwise; at a tie each has half of the gradient."""
+    return binary(MINIMUM, input, other)
+
+
+clip = clamp

@@ -1,0 +1,216 @@
+"""Exponentials, logarithms and roots of elements.
+
+At the edge of its domain a derivative is what the formula gives: that of `sqrt` at 0 is inf. A zero
+cotangent stays zero there (`lucid.ops.core.kinds.Scale`), so what nothing depends on spoils no gradient.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lucid.ops.core.apply import floating, operands
+from lucid.ops.core.errstate import quiet
+from lucid.ops.core.kinds import Elementwise
+from lucid.ops.core.promote import as_tensor, promote_tensors
+from lucid.ops.elementwise import complex_exponentials
+from lucid.tape.bind import bind
+from lucid.tape.node import Traced
+
+LN2, LN10 = math.log(2), math.log(10)
+
+
+class Exp(Elementwise):
+    numpy = quiet(np.exp)
+    scalar, saves = "exp", "y"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (y,)
+
+
+class Exp2(Elementwise):
+    numpy = quiet(np.exp2)
+    scalar, saves = "exp2", "y"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (y * LN2,)
+
+
+class Expm1(Elementwise):
+    """e**x - 1, exact near 0."""
+
+    numpy = quiet(np.expm1)
+    scalar, saves = "expm1", "y"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (y + 1,)
+
+
+class Log(Elementwise):
+    numpy = quiet(np.log)
+    scalar, saves = "log", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (1 / x,)
+
+
+class Log2(Elementwise):
+    numpy = quiet(np.log2)
+    scalar, saves = "log2", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (1 / (x * LN2),)
+
+
+class Log10(Elementwise):
+    numpy = quiet(np.log10)
+    scalar, saves = "log10", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (1 / (x * LN10),)
+
+
+class Log1p(Elementwise):
+    """log(1 + x), exact near 0."""
+
+    numpy = quiet(np.log1p)
+    scalar, saves = "log1p", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (1 / (x + 1),)
+
+
+class Logaddexp(Elementwise):
+    """log(e**a + e**b) without overflow."""
+
+    numpy = quiet(np.logaddexp)
+    scalar, accepts, saves = "logaddexp", "f", "x"
+
+    def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
+        return sigmoid(a - b), sigmoid(b - a)
+
+
+class Sqrt(Elementwise):
+    """The square root. The derivative at 0 is inf."""
+
+    numpy = quiet(np.sqrt)
+    scalar, saves = "sqrt", "y"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (0.5 / y,)
+
+
+class Rsqrt(Elementwise):
+    """1 / sqrt(x)."""
+
+    numpy = quiet(lambda x: np.reciprocal(np.sqrt(x)))
+    scalar, saves = "rsqrt", "y"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (-0.5 * y * y * y,)
+
+
+class Cbrt(Elementwise):
+    """The real cube root. The derivative at 0 is inf."""
+
+    numpy = np.cbrt
+    scalar, accepts, saves = "cbrt", "f", "y"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (1 / (3 * y * y),)
+
+
+class Sigmoid(Elementwise):
+    """1 / (1 + e**-x), which is 0 and 1, never nan, where e**-x overflows or vanishes."""
+
+    numpy = quiet(lambda x: np.reciprocal(np.add(np.exp(np.negative(x)), 1)))
+    scalar, accepts, saves = "sigmoid", "f", "y"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (y * (1 - y),)
+
+
+EXP, EXP2, EXPM1 = Exp(), Exp2(), Expm1()
+LOG, LOG2, LOG10, LOG1P, LOGADDEXP = Log(), Log2(), Log10(), Log1p(), Logaddexp()
+SQRT, RSQRT, CBRT, SIGMOID = Sqrt(), Rsqrt(), Cbrt(), Sigmoid()
+
+
+def exp(input: Any) -> Any:
+    """e**x, elementwise."""
+    return floating(EXP, input)
+
+
+def exp2(input: Any) -> Any:
+    """2**x, elementwise."""
+    return floating(EXP2, input)
+
+
+def expm1(input: Any) -> Any:
+    """e**x - 1, elementwise and exact near 0."""
+    return floating(EXPM1, input)
+
+
+def log(input: Any) -> Any:
+    """The natural logarithm, elementwise: -inf at 0, nan below."""
+    return floating(LOG, input)
+
+
+def log2(input: Any) -> Any:
+    """The logarithm to base 2, elementwise."""
+    return floating(LOG2, input)
+
+
+def log10(input: Any) -> Any:
+    """The logarithm to base 10, elementwise."""
+    return floating(LOG10, input)
+
+
+def log1p(input: Any) -> Any:
+    """log(1 + x), elementwise and exact near 0."""
+    return floating(LOG1P, input)
+
+
+def logaddexp(input: Any, other: Any) -> Any:
+    """`log(e**input + e**other)`, elementwise and without overflow."""
+    a, b = operands(input, other, floating=True)
+    if a.dtype.kind == "c":
+        return complex_exponentials.logaddexp(*promote_tensors(input, other))
+    return bind(LOGADDEXP, a, b)
+
+
+def sqrt(input: Any) -> Any:
+    """The square root, elementwise: nan below 0; the derivative at 0 is inf."""
+    return floating(SQRT, input)
+
+
+def rsqrt(input: Any) -> Any:
+    """1 / sqrt(x), elementwise."""
+    return floating(RSQRT, input)
+
+
+def cbrt(x: Any) -> Any:
+    """The real cube root, elementwise, of negative numbers too.
+
+    >>> import lucid
+    >>> lucid.cbrt(lucid.tensor([-8.0, 1.0]))
+    Tensor([-2.,  1.])
+    """
+    return floating(CBRT, x)
+
+
+def sigmoid(input: Any) -> Any:
+    """The logistic function 1 / (1 + e**-x), elementwise.
+
+    >>> import lucid
+    >>> lucid.sigmoid(lucid.tensor([-1000.0, 0.0, 1000.0]))
+    Tensor([0. , 0.5, 1. ])
+    """
+    x = input if isinstance(input, Traced) else as_tensor(input)
+    if x.dtype.kind == "c":
+        return complex_exponentials.sigmoid(x)
+    return floating(SIGMOID, x)
+
+
+expit = sigmoid

@@ -1,0 +1,254 @@
+"""Trigonometric and hyperbolic functions of elements, and their inverses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lucid.ops.core.apply import floating, floating_binary, refuse
+from lucid.ops.core.errstate import quiet
+from lucid.ops.core.kinds import Elementwise
+from lucid.ops.core.promote import to_floating
+from lucid.ops.elementwise.conditional import where
+from lucid.ops.elementwise.exponential import rsqrt
+
+
+class Sin(Elementwise):
+    numpy = quiet(np.sin)
+    scalar, saves = "sin", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (cos(x),)
+
+
+class Cos(Elementwise):
+    numpy = quiet(np.cos)
+    scalar, saves = "cos", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (-sin(x),)
+
+
+class Tan(Elementwise):
+    numpy = quiet(np.tan)
+    scalar, saves = "tan", "y"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (1 + y * y,)
+
+
+class Asin(Elementwise):
+    """The derivative at -1 and 1 is inf."""
+
+    numpy = quiet(np.arcsin)
+    scalar, saves = "asin", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (rsqrt((1 - x) * (1 + x)),)
+
+
+class Acos(Elementwise):
+    """The derivative at -1 and 1 is -inf."""
+
+    numpy = quiet(np.arccos)
+    scalar, saves = "acos", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (-rsqrt((1 - x) * (1 + x)),)
+
+
+class Atan(Elementwise):
+    numpy = quiet(np.arctan)
+    scalar, saves = "atan", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (1 / (1 + x * x),)
+
+
+class Atan2(Elementwise):
+    """The angle of the point (b, a). At the origin its derivative is 0, as in PyTorch."""
+
+    numpy = quiet(np.arctan2)
+    scalar, accepts, saves = "atan2", "f", "x"
+
+    def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
+        r = hypot(a, b)
+        return direction(b / r, r), -direction(a / r, r)
+
+
+class Hypot(Elementwise):
+    """sqrt(a*a + b*b) without overflow. At the origin its derivative is 0 (nan in PyTorch)."""
+
+    numpy = quiet(np.hypot)
+    scalar, accepts, saves = "hypot", "f", "xy"
+
+    def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
+        return direction(a, y), direction(b, y)
+
+
+def direction(x: Any, r: Any) -> Any:
+    """x / r, and 0 where r is 0."""
+    return where(r == 0, 0.0, x / r)
+
+
+class Sinh(Elementwise):
+    numpy = quiet(np.sinh)
+    scalar, saves = "sinh", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (cosh(x),)
+
+
+class Cosh(Elementwise):
+    numpy = quiet(np.cosh)
+    scalar, saves = "cosh", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (sinh(x),)
+
+
+class Tanh(Elementwise):
+    numpy = quiet(np.tanh)
+    scalar, saves = "tanh", "y"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (1 - y * y,)
+
+
+class Asinh(Elementwise):
+    numpy = quiet(np.arcsinh)
+    scalar, saves = "asinh", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (rsqrt(x * x + 1),)
+
+
+class Acosh(Elementwise):
+    """The derivative at 1 is inf."""
+
+    numpy = quiet(np.arccosh)
+    scalar, saves = "acosh", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (rsqrt(x - 1) * rsqrt(x + 1),)
+
+
+class Atanh(Elementwise):
+    """The derivative at -1 and 1 is inf."""
+
+    numpy = quiet(np.arctanh)
+    scalar, saves = "atanh", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (1 / ((1 - x) * (1 + x)),)
+
+
+SIN, COS, TAN, ASIN, ACOS, ATAN = Sin(), Cos(), Tan(), Asin(), Acos(), Atan()
+SINH, COSH, TANH, ASINH, ACOSH, ATANH = Sinh(), Cosh(), Tanh(), Asinh(), Acosh(), Atanh()
+ATAN2, HYPOT = Atan2(), Hypot()
+
+
+def sin(input: Any) -> Any:
+    """The sine, elementwise."""
+    return floating(SIN, input)
+
+
+def cos(input: Any) -> Any:
+    """The cosine, elementwise."""
+    return floating(COS, input)
+
+
+def tan(input: Any) -> Any:
+    """The tangent, elementwise."""
+    return floating(TAN, input)
+
+
+def asin(input: Any) -> Any:
+    """The angle in [-pi/2, pi/2] whose sine is x, elementwise."""
+    return floating(ASIN, input)
+
+
+def acos(input: Any) -> Any:
+    """The angle in [0, pi] whose cosine is x, elementwise."""
+    return floating(ACOS, input)
+
+
+def atan(input: Any) -> Any:
+    """The angle in [-pi/2, pi/2] whose tangent is x, elementwise."""
+    return floating(ATAN, input)
+
+
+def atan2(input: Any, other: Any) -> Any:
+    """The angle in [-pi, pi] of the point with ordinate `input` and abscissa `other`, elementwise.
+
+    The derivative at the origin is 0.
+
+    >>> import lucid
+    >>> lucid.atan2(lucid.tensor([1.0, -1.0]), lucid.tensor([0.0, -1.0]))
+    Tensor([ 1.5707964, -2.3561945])
+    """
+    return floating_binary(ATAN2, input, other)
+
+
+def hypot(input: Any, other: Any) -> Any:
+    """`sqrt(input**2 + other**2)`, elementwise and without overflow; derivative 0 at the origin.
+
+    >>> import lucid
+    >>> lucid.hypot(lucid.tensor([3.0, 1e30]), 4.0)
+    Tensor([5.e+00, 1.e+30])
+    """
+    return floating_binary(HYPOT, input, other)
+
+
+def sinh(input: Any) -> Any:
+    """The hyperbolic sine, elementwise."""
+    return floating(SINH, input)
+
+
+def cosh(input: Any) -> Any:
+    """The hyperbolic cosine, elementwise."""
+    return floating(COSH, input)
+
+
+def tanh(input: Any) -> Any:
+    """The hyperbolic tangent, elementwise."""
+    return floating(TANH, input)
+
+
+def asinh(input: Any) -> Any:
+    """The inverse hyperbolic sine, elementwise."""
+    return floating(ASINH, input)
+
+
+def acosh(input: Any) -> Any:
+    """The inverse hyperbolic cosine, elementwise: nan below 1."""
+    return floating(ACOSH, input)
+
+
+def atanh(input: Any) -> Any:
+    """The inverse hyperbolic tangent, elementwise: nan outside [-1, 1]."""
+    return floating(ATANH, input)
+
+
+def deg2rad(input: Any) -> Any:
+    """Degrees as radians, elementwise."""
+    return _real_angle("deg2rad", input) * (math.pi / 180)
+
+
+def rad2deg(input: Any) -> Any:
+    """Radians as degrees, elementwise."""
+    return _real_angle("rad2deg", input) * (180 / math.pi)
+
+
+def _real_angle(name: str, x: Any) -> Any:
+    x = to_floating(x)
+    if x.dtype.kind == "c":
+        raise refuse(name, x.dtype, "angles are real numbers")
+    return x
+
+
+arcsin, arccos, arctan, arctan2 = asin, acos, atan, atan2
+arcsinh, arccosh, arctanh = asinh, acosh, atanh
+radians, degrees = deg2rad, rad2deg

@@ -1,0 +1,1 @@
+"""Operations that hold Graphs: control flow, custom rules, checkpoints, calls."""

@@ -1,0 +1,78 @@
+"""Call: a whole Graph as one operation. Its rules are the transforms of the Graph."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from lucid.ir.graph import Graph, Var
+from lucid.ir.interpret import Hot, Program
+from lucid.ir.primitive import Primitive
+from lucid.ir.types import Type, is_differentiable
+from lucid.ops.core.kinds import Elementwise
+from lucid.ops.elementwise.arithmetic import Cast
+from lucid.ops.higher_order.custom_derivative import apply
+from lucid.tape.bind import bind
+
+
+@lru_cache(maxsize=256)
+def native(graph: Graph) -> Any:
+    """The compiled Graph, or its interpreter where nothing is compiled."""
+    return Program(graph) if Hot.compile is None else Hot.compile(graph)
+
+
+@lru_cache(maxsize=256)
+def remembering(graph: Graph) -> Graph:
+    """The Graph with further outputs: what its derivative reads and is not quickly computed again.
+
+    That of elements is, and of views: their operands are kept instead.
+    """
+    from lucid.transforms.vjp import vjp
+
+    seeded = [isinstance(y, Var) and is_differentiable(y.type.dtype) for y in graph.outputs]
+    made = {y: eqn for eqn in graph.equations for y in eqn.outputs}
+    seen: set[Any] = {*graph.inputs, *graph.outputs}
+    kept: list[Any] = []
+    waiting: list[Any] = list(vjp(graph, graph.inputs, seeded).residuals)
+    while waiting:
+        x = waiting.pop()
+        if x in seen or x not in made:
+            continue
+        seen.add(x)
+        eqn = made[x]
+        if eqn.op.is_view or isinstance(eqn.op, (Elementwise, Cast)) or not eqn.inputs:
+            waiting += eqn.inputs
+        else:
+            kept.append(x)
+    return Graph(graph.name, graph.inputs, graph.equations, (*graph.outputs, *kept))
+
+
+class Call(Primitive):
+    """The outputs of `graph`, run as one native program where that is possible."""
+
+    graph: Graph
+
+    def infer(self, *xs: Type) -> tuple[Type, ...]:
+        return self.graph.out_types
+
+    def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
+        return tuple(native(self.graph)([np.asarray(x) for x in xs]))
+
+    def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.jvp import jvp
+
+        derivative = jvp(self.graph, self.graph.inputs, [t is not None for t in ts])
+        return tuple(apply(derivative, self.graph, xs, ys, ts))
+
+    def vjp(self, cts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vjp import vjp
+
+        derivative = vjp(self.graph, self.graph.inputs, [ct is not None for ct in cts])
+        return tuple(apply(derivative, self.graph, xs, ys, cts))
+
+    def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vmap import batch_graph
+
+        return bind(Call(batch_graph(self.graph, n, batched)), *xs)

@@ -1,0 +1,87 @@
+"""Checkpoint: a Graph whose intermediate values are computed again when a derivative needs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lucid.ir.graph import Graph
+from lucid.ir.primitive import Primitive
+from lucid.ir.types import Type
+from lucid.ops.core.kinds import Linear
+from lucid.ops.higher_order.call import native
+from lucid.ops.higher_order.custom_derivative import apply
+from lucid.tape.bind import bind
+
+
+class Again(Linear):
+    """The first operand, at the border of a second computation, which is not one with the first.
+
+    What is computed from it waits for the further operands: in a compiled program no step that
+    reads `again x ct` runs before `ct` is known.
+    """
+
+    saves = "x"
+
+    def infer(self, x: Type, *after: Type) -> Type:
+        return x
+
+    def eval(self, x: np.ndarray, *after: np.ndarray) -> np.ndarray:
+        return np.array(x, order="K")
+
+    def adjoint(self, ct: Any, x: Any, *after: Any) -> Any:
+        return ct
+
+    def batch(self, n: int, batched: tuple[bool, ...], x: Any, *after: Any) -> Any:
+        return bind(self, x if batched[0] else x.expand((n, *x.shape)), *after)
+
+
+class Named(Linear):
+    """The identity, with a name by which a policy of `checkpoint` may keep the value."""
+
+    label: str
+
+    def infer(self, x: Type) -> Type:
+        return x
+
+    def eval(self, x: np.ndarray) -> np.ndarray:
+        return np.array(x, order="K")
+
+    def adjoint(self, ct: Any, x: Any) -> Any:
+        return ct
+
+    def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
+        return bind(self, x)
+
+
+class Checkpoint(Primitive):
+    """The outputs of a Graph; those behind the first `n_out` are only kept for the derivative."""
+
+    graph: Graph
+    n_out: int
+
+    def infer(self, *xs: Type) -> tuple[Type, ...]:
+        return self.graph.out_types
+
+    def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
+        return tuple(native(self.graph)([np.asarray(x) for x in xs]))
+
+    def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.jvp import jvp
+
+        derivative = jvp(self.graph, self.graph.inputs, [t is not None for t in ts])
+        return tuple(apply(derivative, self.graph, xs, ys, ts))
+
+    def vjp(self, cts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vjp import vjp
+
+        derivative = vjp(self.graph, self.graph.inputs, [ct is not None for ct in cts])
+        again = [bind(Again(), x, *[ct for ct in cts if ct is not None]) for x in xs]
+        kept = [None] * self.n_out + list(ys[self.n_out :])
+        return tuple(apply(derivative, self.graph, again, kept, cts))
+
+    def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vmap import batch_graph
+
+        return bind(Checkpoint(batch_graph(self.graph, n, batched), self.n_out), *xs)

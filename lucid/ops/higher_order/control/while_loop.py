@@ -1,0 +1,309 @@
+"""While: a loop that runs while a condition holds, and what reverse mode makes of it.
+
+How many steps there are is known only when it runs, so nothing that is stacked over the steps can
+have a type. A While therefore holds several loops of the same number of steps, the first of which
+has the condition. A loop may leave stacks, which later loops read, forwards or backwards; stacks
+live inside the operation and are never its results. Reverse mode adds for every loop, the last one
+first, a loop that goes the other way; so derivatives of any order are again a While.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ShapeError
+from lucid.ir.graph import Equation, Graph, Var
+from lucid.ir.primitive import Primitive
+from lucid.ir.types import Type
+from lucid.ops.higher_order.control.scan import (
+    invariant,
+    outside_equations,
+    present,
+    pulled_body,
+    pushed_body,
+    zeros,
+)
+from lucid.ops.higher_order.control.subgraphs import (
+    Writer,
+    differentiable,
+    hot_loop,
+    owned,
+    program,
+    work_of,
+)
+from lucid.ops.higher_order.control.while_chain import Chain, Loop, Value, referenced
+from lucid.tape.bind import bind
+from lucid.tape.node import wrap
+from lucid.tape.tiering import single
+
+
+class While(Primitive):
+    """Values are numbered: the operands, then the last carries of each loop; stacks likewise.
+
+    cond       (tests, carries of the first loop) -> bool
+    tests      which values the condition reads beside the carries
+    loops      see `Loop`
+    results    which values are the results
+    """
+
+    cond: Graph
+    tests: tuple[int, ...]
+    loops: tuple[tuple[Any, ...], ...]
+    results: tuple[int, ...]
+
+    def infer(self, *xs: Type) -> tuple[Type, ...]:
+        values, stacks = list(xs), list[Type]()
+        for i, loop in enumerate(Loop(*numbers) for numbers in self.loops):
+            carries = [values[init[0]] for init in loop.inits]
+            given = [values[v] for v in loop.consts] + carries + [stacks[s] for s in loop.stacks]
+            if loop.body.in_types != tuple(given):
+                raise ShapeError(f"while: {given} for a body that takes {loop.body.in_types}")
+            n = loop.n_carry
+            if loop.body.out_types[:n] != tuple(carries):
+                raise ShapeError(f"while: carries {carries} become {loop.body.out_types[:n]}")
+            if i == 0:
+                asked = (*[values[v] for v in self.tests], *carries)
+                if self.cond.in_types != asked or self.cond.out_types != (Type.parse("bool[]"),):
+                    raise ShapeError(f"while: a condition of {asked} gives {self.cond.out_types}")
+            values += carries
+            stacks += loop.body.out_types[n:]
+        return tuple([values[v] for v in self.results])
+
+    def eval(self, *operands: np.ndarray) -> tuple[Any, ...]:
+        hot = hot_loop(self)
+        if hot.native is not None:
+            return tuple(hot.native(operands))
+        values: list[np.ndarray] = list(operands)
+        stacks: list[list[np.ndarray]] = []
+        steps = 0
+        test = program(self.cond)
+        tests = [values[v] for v in self.tests]
+        for number, loop in enumerate(Loop(*numbers) for numbers in self.loops):
+            run, n = program(loop.body), loop.n_carry
+            consts = [values[v] for v in loop.consts]
+            carries = [total([values[v] for v in init]) for init in loop.inits]
+            new: list[list[np.ndarray]] = [[] for _ in loop.body.outputs[n:]]
+            i = 0
+            while test([*tests, *carries])[0] if number == 0 else i < steps:
+                at = steps - 1 - i if loop.reverse else i
+                outs = run([*consts, *carries, *[stacks[s][at] for s in loop.stacks]])
+                carries = outs[:n]
+                for stack, y in zip(new, outs[n:]):
+                    stack.append(y)
+                i += 1
+            steps = i if number == 0 else steps
+            hot.worked(steps * (2 + work_of(loop.body)), lambda: single(self, operands))
+            values += carries
+            stacks += [stack[::-1] if loop.reverse else stack for stack in new]
+        return tuple(owned([values[v] for v in self.results], operands))
+
+    def rebuilt(self, chain: Chain, cond: Graph, tests: Any, results: Sequence[Value]) -> Any:
+        """The outputs of the While that a Chain describes."""
+        loops, asked, chosen = chain.numbered(tests, results)
+        return bind(While(cond, asked, loops, chosen), *chain.operands)
+
+    # Derivatives
+
+    def jvp(self, ts: Any, ys: Any, *operands: Any) -> tuple[Any, ...]:
+        loops, tests, results = referenced(self, len(operands))
+        chain = Chain(operands)
+        tangent: dict[Any, Any] = {
+            Value(-1, i): chain.operand(t) for i, t in enumerate(ts) if t is not None
+        }
+        moved: dict[Any, Any] = {Value(-1, i): Value(-1, i) for i in range(len(operands))}
+        for number, loop in enumerate(loops):
+            push(chain, number, loop, moved, tangent)
+        cond = self.cond
+        carries = len(cond.inputs) - len(tests)
+        extra = [Var(t) for t in chain.loops[0].body.out_types[carries : chain.loops[0].n_carry]]
+        cond = Graph(cond.name, (*cond.inputs, *extra), cond.equations, cond.outputs)
+        wanted = [r for r in results if tangent.get(r) is not None]
+        if not wanted:
+            return (None,) * len(results)
+        outs = iter(
+            self.rebuilt(chain, cond, [moved[v] for v in tests], [tangent[r] for r in wanted])
+        )
+        return tuple([None if tangent.get(r) is None else next(outs) for r in results])
+
+    def vjp(self, cts: Any, ys: Any, *operands: Any) -> tuple[Any, ...]:
+        loops, tests, results = referenced(self, len(operands))
+        chain = Chain(operands)
+        cotangents: dict[Any, list[Any]] = {}
+        for r, ct in zip(results, cts):
+            if ct is not None:
+                cotangents.setdefault(r, []).append(chain.operand(ct))
+        for loop in loops:
+            chain.add(loop)
+        for number in reversed(range(len(loops))):
+            pull(chain, number, cotangents)
+        places: list[list[Value]] = [
+            cotangents.get(Value(-1, i), []) if differentiable(x) else []
+            for i, x in enumerate(operands)
+        ]
+        asked = [v for found in places for v in found]
+        if not asked:
+            return (None,) * len(operands)
+        outs = iter(self.rebuilt(chain, self.cond, tests, asked))
+        return tuple([total([next(outs) for _ in found]) for found in places])
+
+    # Many examples
+
+    def batch(self, n: int, batched: tuple[bool, ...], *operands: Any) -> tuple[Any, ...]:
+        from lucid.ops.higher_order.control.while_batching import batch_while
+
+        return batch_while(self, n, batched, operands)
+
+    def trimmed(
+        self, n: int, used: Sequence[bool]
+    ) -> tuple[Primitive, list[int], list[int]] | None:
+        """The While without what nobody reads: (operation, its operands, its outputs)."""
+        from lucid.ops.higher_order.control.while_trimming import trim_while
+
+        return trim_while(self, n, used)
+
+
+def total(xs: Sequence[Any]) -> Any:
+    if not xs:
+        return None
+    out = xs[0]
+    for x in xs[1:]:
+        out = out + x
+    return out
+
+
+def push(chain: Chain, number: int, loop: Loop, moved: Any, tangent: Any) -> None:
+    """Add a loop with tangents beside its values."""
+    seeds = [
+        *[tangent.get(v) for v in loop.consts],
+        *[[tangent[v] for v in init if v in tangent] or None for init in loop.inits],
+        *[tangent.get(("stack", *s)) for s in loop.stacks],
+    ]
+    d, there = pushed_body(LoopBody(loop), seeds)
+    n = loop.n_carry
+    c_in, k_in, x_in = loop.split(loop.body.inputs)
+    s_consts, s_carries, s_xs = loop.split(d.seeds)
+    t_consts, t_inits, t_stacks = loop.split(seeds)
+    writer = Writer([*loop.body.equations, *d.equations])
+    t_outs = [
+        writer.zeros(x.type) if r is None else r for x, r, w in zip(k_in, d.results, there) if w
+    ]
+    t_ys = d.results[n:]
+    inputs = [
+        *c_in, *present(s_consts), *[var for var, _ in d.constants],
+        *k_in, *present(s_carries), *x_in, *present(s_xs),
+    ]  # fmt: skip
+    outputs = [*loop.body.outputs[:n], *t_outs, *loop.body.outputs[n:], *present(t_ys)]
+    begun = [
+        tuple(t) if t is not None else (chain.operand(zeros(x)),)
+        for x, t, w in zip(k_in, t_inits, there)
+        if w
+    ]
+    extra = [chain.operand(wrap(array)) for _, array in d.constants]
+    carries, stacks = chain.add(
+        Loop(
+            writer.graph(loop.body.name, inputs, outputs),
+            loop.reverse,
+            (*[moved[v] for v in loop.consts], *present(t_consts), *extra),
+            (*[tuple([moved[v] for v in init]) for init in loop.inits], *begun),
+            (*[moved["stack", *s] for s in loop.stacks], *present(t_stacks)),
+        )
+    )
+    moved.update((Value(number, i), carries[i]) for i in range(n))
+    rest = iter(carries[n:])
+    tangent.update((Value(number, i), next(rest)) for i, w in enumerate(there) if w)
+    n_ys = len(t_ys)
+    moved.update((("stack", number, i), stacks[i]) for i in range(n_ys))
+    rest_ys = iter(stacks[n_ys:])
+    there_ys = [i for i in range(n_ys) if t_ys[i] is not None]
+    tangent.update((("stack", number, i), next(rest_ys)) for i in there_ys)
+
+
+class LoopBody:
+    """A Loop as `pushed_body` takes a Scan."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.body = loop.body
+        self.parts = loop.split
+
+
+def pull(chain: Chain, number: int, cotangents: dict[Any, list[Any]]) -> None:
+    """Add the loop that goes back through a loop, which leaves what that one reads."""
+    loop = chain.loops[number]
+    body, n = loop.body, loop.n_carry
+    from_carries = [cotangents.get(Value(number, i)) for i in range(n)]
+    from_stacks = [cotangents.get(("stack", number, i)) for i in range(len(body.outputs) - n)]
+    if not any([*from_carries, *from_stacks]):
+        return
+    given = [*[c or None for c in from_carries], *[c or None for c in from_stacks]]
+    d, there = pulled_body(body, len(loop.consts), n, given)
+    d_consts, d_carries, d_steps = loop.split(d.results)
+    c_in, k_in, x_in = loop.split(body.inputs)
+    fixed = invariant(body, c_in)
+    known_step = dict(zip(x_in, loop.stacks))
+    missing = [v for v in d.residuals if v not in fixed and v not in known_step]
+    extended = Graph(body.name, body.inputs, body.equations, (*body.outputs, *missing))
+    chain.loops[number] = loop._replace(body=extended)
+    known_step.update((v, (number, len(body.outputs) - n + i)) for i, v in enumerate(missing))
+    steps = [v for v in d.residuals if v in known_step]
+
+    writer = Writer([*outside_equations(body, fixed), *d.equations])
+    seeds = list(d.seeds)
+    ct_steps: list[Var] = []
+    ct_refs: list[Any] = []
+    equations: list[Equation] = []
+    sums = Writer(equations)
+    for i, refs in enumerate(from_stacks):
+        if refs:
+            parts = [Var(body.outputs[n + i].type) for _ in refs]
+            ct_steps += parts
+            ct_refs += refs
+            joined = sums.sum(parts, parts[0].type)
+            renamed = {seeds[n + i]: joined}
+            writer.equations = [substituted(eqn, renamed) for eqn in writer.equations]
+            d = d._replace(results=[renamed.get(r, r) for r in d.results])
+    d_consts, d_carries, d_steps = loop.split(d.results)
+    writer.equations = [*sums.equations, *writer.equations]
+    ct_carries = [
+        writer.zeros(x.type) if r is None else r for x, r, w in zip(k_in, d_carries, there) if w
+    ]
+    totals = [Var(r.type) for r in d_consts if r is not None]
+    added = [writer.add(t, r) for t, r in zip(totals, present(d_consts))]
+    begun = [
+        tuple(refs) if refs else (chain.operand(zeros(x)),)
+        for x, refs, w in zip(k_in, from_carries, there)
+        if w
+    ]
+    begun += [(chain.operand(zeros(t)),) for t in totals]
+    extra = [chain.operand(wrap(array)) for _, array in d.constants]
+    s_carries = present(seeds[:n])
+    inputs = [*c_in, *[v for v, _ in d.constants], *s_carries, *totals, *steps, *ct_steps]
+    outputs = [*ct_carries, *added, *present(d_steps)]
+    carries, stacks = chain.add(
+        Loop(
+            writer.graph(body.name, inputs, outputs),
+            not loop.reverse,
+            (*loop.consts, *extra),
+            tuple(begun),
+            (*[known_step[v] for v in steps], *ct_refs),
+        )
+    )
+    rest = iter(carries)
+    for init, w in zip(loop.inits, there):
+        if w:
+            ct = next(rest)
+            for v in init:
+                cotangents.setdefault(v, []).append(ct)
+    for v, r in zip(loop.consts, d_consts):
+        if r is not None:
+            cotangents.setdefault(v, []).append(next(rest))
+    made = iter(stacks)
+    for s, r in zip(loop.stacks, d_steps):
+        if r is not None:
+            cotangents.setdefault(("stack", *s), []).append(next(made))
+
+
+def substituted(eqn: Equation, names: dict[Any, Any]) -> Equation:
+    return eqn._replace(inputs=tuple([names.get(x, x) for x in eqn.inputs]))

@@ -1,0 +1,229 @@
+"""CustomVjp and CustomJvp: a Graph whose derivative is another Graph, given by the user.
+
+CustomVjp: the forward Graph returns outputs and then what is saved; the backward Graph takes what
+was saved and the cotangents of the outputs. Forward mode is the transpose of the backward Graph,
+which is linear in its cotangents; batching batches both Graphs. CustomJvp is its mirror image: a
+rule for tangents is given, and reverse mode is its transpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from lucid.ir.graph import Graph, Literal
+from lucid.ir.interpret import Program
+from lucid.ir.primitive import Primitive
+from lucid.ir.rewrite import remove_dead
+from lucid.ir.types import Type, is_differentiable
+from lucid.tape.bind import bind
+from lucid.tape.modes import local
+from lucid.tape.node import wrap
+from lucid.tape.trace import replay
+from lucid.tape.views import tensor_of as node_tensor
+
+
+@lru_cache(maxsize=256)
+def program(graph: Graph) -> Program:
+    return Program(graph)
+
+
+class CustomVjp(Primitive):
+    """Operands: `n_in` arguments, then what the forward and the backward Graph captured.
+
+    forward     (arguments, captured) -> (outputs, saved)
+    backward    (saved, cotangents of the outputs, captured) -> cotangents of arguments in `returns`
+    """
+
+    forward: Graph
+    backward: Graph
+    n_in: int
+    n_out: int
+    returns: tuple[int, ...]
+
+    def _split(self, xs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The operands of the forward Graph, and what the backward Graph captured."""
+        n = len(self.forward.inputs)
+        return list(xs[:n]), list(xs[n:])
+
+    def infer(self, *xs: Type) -> tuple[Type, ...]:
+        return self.forward.out_types
+
+    def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
+        given = self._split(xs)[0]
+        return unaliased(program(self.forward)(given), given)
+
+    def vjp(self, cts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vjp import vjp
+
+        args, captured = self._split(xs)
+        results: list[Any] = [None] * len(xs)
+        if any(ct is not None for ct in cts[: self.n_out]):
+            full = [zeros(y) if ct is None else ct for ct, y in zip(cts[: self.n_out], ys)]
+            pulled = replay(self.backward, [*ys[self.n_out :], *full, *captured])
+            for i, ct in zip(self.returns, pulled):
+                results[i] = tensor_of(ct)
+        seeded = [False] * self.n_out + [ct is not None for ct in cts[self.n_out :]]
+        if any(seeded):
+            derivative = vjp(self.forward, self.forward.inputs, seeded)
+            for i, ct in enumerate(apply(derivative, self.forward, args, ys, cts)):
+                results[i] = (
+                    ct if results[i] is None else results[i] if ct is None else results[i] + ct
+                )
+        return tuple(results)
+
+    def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.jvp import jvp
+        from lucid.transforms.vjp import vjp
+
+        args, captured = self._split(xs)
+        n_saved = len(ys) - self.n_out
+        cotangents = self.backward.inputs[n_saved : n_saved + self.n_out]
+        transpose = vjp(self.backward, cotangents, [ts[i] is not None for i in self.returns])
+        at = [*ys[self.n_out :], *[zeros(y) for y in ys[: self.n_out]], *captured]
+        outputs = apply(transpose, self.backward, at, [], [ts[i] for i in self.returns])
+        seeded = [t is not None for t in ts[: len(args)]]
+        g = self.forward
+        saving = remove_dead(Graph(g.name, g.inputs, g.equations, g.outputs[self.n_out :]))
+        saved = apply(jvp(saving, g.inputs, seeded), g, args, ys, ts)
+        return (*outputs, *saved)
+
+    def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vmap import batch_graph
+
+        n_forward = len(self.forward.inputs)
+        forward = batch_graph(self.forward, n, batched[:n_forward])
+        n_given = len(self.backward.inputs) - (len(xs) - n_forward)
+        inside = (*[True] * n_given, *batched[n_forward:])
+        backward = batch_graph(self.backward, n, inside, [not batched[i] for i in self.returns])
+        return bind(CustomVjp(forward, backward, self.n_in, self.n_out, self.returns), *xs)
+
+
+class CustomFunction(CustomVjp):
+    """A CustomVjp with rules of its own for tangents or batches.
+
+    rules    where it has_jvp, .tangents(ts, saved) gives tangents of the outputs; where it
+             has_vmap, .mapped(n, flags, arguments) gives the outputs of a batch
+    """
+
+    rules: Any
+
+    def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        if not self.rules.has_jvp:
+            return super().jvp(ts, ys, *xs)
+        saved = super().jvp(ts, ys, *xs)[self.n_out :]
+        full = [
+            zeros(x) if t is None and is_differentiable(x.dtype) else t
+            for x, t in zip(xs, ts[: self.n_in])
+        ]
+        return (*self.rules.tangents(full, ys[self.n_out :]), *saved)
+
+    def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
+        results = super().batch(n, batched, *xs)
+        if not self.rules.has_vmap:
+            return results
+        mapped = self.rules.mapped(n, batched[: self.n_in], xs[: self.n_in])
+        return (*mapped, *results[self.n_out :])
+
+
+class CustomJvp(Primitive):
+    """A Graph whose tangents are given by a rule: `n_in` arguments, then what the Graph captured.
+
+    rule        .tangents(arguments, their tangents) gives tangents of the outputs, None for zero;
+                .batched(n, flags) is the rule over a batch. It runs when a derivative is taken, so
+                a rule may use the function that it belongs to.
+    """
+
+    forward: Graph
+    rule: Any
+    n_in: int
+
+    saves = "x"
+
+    def infer(self, *xs: Type) -> tuple[Type, ...]:
+        return self.forward.out_types
+
+    def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
+        return unaliased(program(self.forward)(list(xs)), xs)
+
+    def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        args = xs[: self.n_in]
+        if not any(t is not None for t in ts[: self.n_in]):
+            return (None,) * len(ys)
+        tangents = [
+            zeros(x) if t is None and is_differentiable(x.dtype) else t for x, t in zip(args, ts)
+        ]
+        return tuple(self.rule.tangents(args, tangents))
+
+    def vjp(self, cts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vjp import vjp
+
+        args = xs[: self.n_in]
+        moves = [i for i, x in enumerate(args) if is_differentiable(x.dtype)]
+        section, moved = self.rule.traced(args, moves)
+        given = [cts[i] for i in moved]
+        graph = section.graph("tangent")
+        transpose = vjp(graph, graph.inputs[: len(moves)], [ct is not None for ct in given])
+        captured = [node_tensor(section.slots[slot]) for slot in section.captured]
+        at = [*[zeros(args[i]) for i in moves], *captured]
+        results: list[Any] = [None] * len(xs)
+        for i, ct in zip(moves, apply(transpose, graph, at, [], given)):
+            results[i] = ct
+        return tuple(results)
+
+    def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vmap import batch_graph
+
+        forward = batch_graph(self.forward, n, batched)
+        rule = self.rule.batched(n, tuple(batched[: self.n_in]))
+        return bind(CustomJvp(forward, rule, self.n_in), *xs)
+
+
+def unaliased(outs: Sequence[Any], xs: Sequence[Any]) -> tuple[Any, ...]:
+    """Results of their own, where one is an operand itself."""
+    return tuple([y.copy() if any(np.may_share_memory(y, x) for x in xs) else y for y in outs])
+
+
+def apply(
+    derivative: Any, graph: Graph, inputs: Sequence[Any], outputs: Sequence[Any], seeds: Any
+) -> list[Any]:
+    """A Derivative of `graph` at these inputs, whose other residuals are found by replaying it.
+
+    outputs    those of the Graph that are known; None for one that is not, or is not to be used
+    """
+    known = {
+        var: y
+        for var, y in zip(graph.outputs, outputs)
+        if y is not None and not isinstance(var, Literal)
+    }
+    known.update(zip(graph.inputs, inputs))
+    missing = [var for var in derivative.residuals if var not in known]
+    if missing:
+        rest = [eqn for eqn in graph.equations if not all(y in known for y in eqn.outputs)]
+        made = {y for eqn in rest for y in eqn.outputs}
+        given = [var for var in known if var not in made]
+        extended = remove_dead(Graph(graph.name, tuple(given), tuple(rest), tuple(missing)))
+        known.update(zip(missing, replay(extended, [known[var] for var in given])))
+    chosen = [seeds[i] for i in derivative.seeds]
+    constants = [wrap(array) for array in derivative.constants]
+    outs = replay(
+        derivative.graph, [*[known[var] for var in derivative.residuals], *chosen, *constants]
+    )
+    return derivative.spread([tensor_of(y) for y in outs])
+
+
+def tensor_of(y: Any) -> Any:
+    return wrap(y.array) if isinstance(y, Literal) else y
+
+
+def zeros(like: Any) -> Any:
+    from lucid.transforms.constants import zeros_like
+
+    return zeros_like(like, local.staging is not None)
+
+
+def differentiable_positions(types: Sequence[Type]) -> tuple[int, ...]:
+    return tuple(i for i, t in enumerate(types) if is_differentiable(t.dtype))

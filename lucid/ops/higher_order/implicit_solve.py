@@ -1,0 +1,156 @@
+"""Solutions of equations as operations: the derivative comes from the equation, not the solver.
+
+    linear_solve    A x = b      A dx = db - dA x        b̄ = A⁻ᵀ x̄,  Ā by  -x b̄ᵀ
+    root            f(x, c) = 0  ∂f/∂x dx = -∂f/∂c dc    c̄ = -(∂f/∂c)ᵀ (∂f/∂x)⁻ᵀ x̄
+
+All Graphs take the constants that functions closed over first. Their rules use the operations
+themselves again, so derivatives of any order exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lucid.ir.graph import Graph
+from lucid.ir.primitive import Primitive
+from lucid.ir.types import Type
+from lucid.ops.higher_order.call import native
+from lucid.ops.higher_order.custom_derivative import apply, zeros
+from lucid.tape.bind import bind
+
+
+def push_constants(graph: Graph, n: int, at: Sequence[Any], ts: Sequence[Any]) -> list[Any]:
+    """The tangents of a Graph's outputs for tangents of its first `n` inputs."""
+    from lucid.transforms.jvp import jvp
+
+    k = len(graph.inputs) - n
+    seeds = [*ts[:n], *[None] * k]
+    if not any(t is not None for t in seeds):
+        return [None] * len(graph.outputs)
+    derivative = jvp(graph, graph.inputs, [t is not None for t in seeds])
+    return apply(derivative, graph, at, [], seeds)
+
+
+def pull_constants(graph: Graph, n: int, at: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    """The cotangents of a Graph's first `n` inputs."""
+    from lucid.transforms.vjp import vjp
+
+    if not n:
+        return []
+    derivative = vjp(graph, graph.inputs[:n], [ct is not None for ct in cts])
+    return apply(derivative, graph, at, [], cts)
+
+
+def full(values: Sequence[Any], like: Sequence[Any]) -> list[Any]:
+    return [zeros(x) if v is None else v for v, x in zip(values, like)]
+
+
+def widened(n: int, flags: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
+    """Every operand with its examples in axis 0."""
+    return [x if flag else x.expand((n, *x.shape)) for flag, x in zip(flags, xs)]
+
+
+class LinearSolve(Primitive):
+    """The x with matvec(x) = b: operands are `n_consts` constants, then b.
+
+    matvec, adjoint          (constants, x) -> A x, Aᵀ x
+    solve, solve_adjoint     (constants, b) -> A⁻¹ b, A⁻ᵀ b
+    """
+
+    matvec: Graph
+    adjoint: Graph
+    solve: Graph
+    solve_adjoint: Graph
+    n_consts: int
+
+    def infer(self, *xs: Type) -> tuple[Type, ...]:
+        return self.solve.out_types
+
+    def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
+        return tuple(native(self.solve)([np.asarray(x) for x in xs]))
+
+    def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        consts, b = xs[: self.n_consts], xs[self.n_consts :]
+        moved = push_constants(self.matvec, self.n_consts, [*consts, *ys], ts)
+        rhs = [minus(tb, m) for tb, m in zip(ts[self.n_consts :], moved)]
+        return bind(self, *consts, *full(rhs, b))
+
+    def vjp(self, cts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        consts = xs[: self.n_consts]
+        flipped = LinearSolve(
+            self.adjoint, self.matvec, self.solve_adjoint, self.solve, self.n_consts
+        )
+        lam = bind(flipped, *consts, *full(cts, ys))
+        pulled = pull_constants(self.matvec, self.n_consts, [*consts, *ys], [-x for x in lam])
+        return (*pulled, *lam)
+
+    def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vmap import batch_graph
+
+        k = self.n_consts
+        flags = (*batched[:k], *[True] * (len(xs) - k))
+        op = LinearSolve(
+            batch_graph(self.matvec, n, flags),
+            batch_graph(self.adjoint, n, flags),
+            batch_graph(self.solve, n, flags),
+            batch_graph(self.solve_adjoint, n, flags),
+            k,
+        )
+        return bind(op, *xs[:k], *widened(n, batched[k:], xs[k:]))
+
+
+class Root(Primitive):
+    """The x with residual(x) = 0: operands are `n_consts` constants, then where to start.
+
+    residual    (constants, x) -> f(x)
+    solve       (constants, start) -> x
+    linear      how the equations of the derivative are solved, for `linear_solve`
+    """
+
+    residual: Graph
+    solve: Graph
+    n_consts: int
+    linear: str
+
+    def infer(self, *xs: Type) -> tuple[Type, ...]:
+        return self.solve.out_types
+
+    def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
+        return tuple(native(self.solve)([np.asarray(x) for x in xs]))
+
+    def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        from lucid.func.implicit import solve_at
+
+        consts = xs[: self.n_consts]
+        moved = push_constants(self.residual, self.n_consts, [*consts, *ys], ts)
+        if not any(m is not None for m in moved):
+            return (None,) * len(ys)
+        rhs = [-m for m in full(moved, ys)]
+        return tuple(solve_at(self.residual, consts, ys, rhs, self.linear, transpose=False))
+
+    def vjp(self, cts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
+        from lucid.func.implicit import solve_at
+
+        consts, start = xs[: self.n_consts], xs[self.n_consts :]
+        lam = solve_at(self.residual, consts, ys, full(cts, ys), self.linear, transpose=True)
+        pulled = pull_constants(self.residual, self.n_consts, [*consts, *ys], [-x for x in lam])
+        return (*pulled, *[None] * len(start))
+
+    def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vmap import batch_graph
+
+        k = self.n_consts
+        flags = (*batched[:k], *[True] * (len(xs) - k))
+        op = Root(
+            batch_graph(self.residual, n, flags), batch_graph(self.solve, n, flags), k, self.linear
+        )
+        return bind(op, *xs[:k], *widened(n, batched[k:], xs[k:]))
+
+
+def minus(a: Any, b: Any) -> Any:
+    if b is None:
+        return a
+    return -b if a is None else a - b

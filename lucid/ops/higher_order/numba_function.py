@@ -1,0 +1,278 @@
+"""NumbaFunction: a function that a user wrote for Numba; its types, kernels and rules as Graphs."""
+
+from __future__ import annotations
+
+import math
+import types as python
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import (
+    ArgumentError,
+    DTypeError,
+    GraphError,
+    LucidError,
+    ShapeError,
+    TracedValueError,
+)
+from lucid.ir.graph import Graph
+from lucid.ir.source import at_line
+from lucid.ir.types import Type, is_differentiable
+from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.higher_order import numba_kernels
+from lucid.tape.cut import cut
+from lucid.tape.modes import local
+from lucid.tape.node import GRAD, TRACE, Trace, leaf
+from lucid.tape.trace import function_name
+from lucid.tape.views import tensor_of
+
+HALF, SINGLE = np.dtype("float16"), np.dtype("float32")
+
+
+class NumbaFunction:
+    """A function that Numba compiles, with what is known about it; equal to itself alone."""
+
+    def __init__(
+        self,
+        dispatcher: Any,
+        derivative: Sequence[Any] | None = None,
+        shape: Callable[..., Any] | None = None,
+        dtype: np.dtype | None = None,
+        rules: dict[str, Callable[..., Any]] | None = None,
+    ) -> None:
+        self.dispatcher, self.derivative = dispatcher, derivative
+        self.rules = rules or {}
+        self.shape, self.dtype = shape, dtype
+        self.name = function_name(dispatcher.py_func)
+        self.n_parameters = dispatcher.py_func.__code__.co_argcount
+        self.results = cache(self._results)
+        self.scalar_kernel = cache(self._scalar_kernel)
+        self.array_kernel = cache(self._array_kernel)
+        self.section = cache(self._section)
+        self.rule = cache(self._rule)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def run(self, *args: Any) -> Any:
+        """Run it from Python: its errors are of their own kind and also ours."""
+        try:
+            return self.dispatcher(*args)
+        except Exception as error:
+            kind = error_class(type(error))  # type: ignore[arg-type]
+            raise kind(f"{self.name}: {error}{at_line()}") from error
+
+    # Numbers
+
+    def result(self, dtypes: tuple[np.dtype, ...]) -> np.dtype:
+        """The dtype of a function of numbers: float results have that of float operands."""
+        found = self.results(tuple([Type(wide(dtype), ()) for dtype in dtypes]))
+        if len(found) != 1 or found[0][1]:
+            raise ArgumentError(
+                f"from_numba: {self.name} of numbers returns no number; give shape= to make an "
+                f"operation of a function of arrays{at_line()}"
+            )
+        floating = [dtype for dtype in dtypes if dtype.kind in "fc"]
+        dtype = found[0][0]
+        if self.dtype is None and floating and dtype.kind == floating[0].kind:
+            dtype = floating[0]
+        return self.dtype or dtype
+
+    def _results(self, given: tuple[Type, ...]) -> list[tuple[np.dtype, int]]:
+        kinds = [numba_kernels.numba_type(t) for t in given]
+        return numba_kernels.returned_types(self.name, self.dispatcher, kinds)
+
+    def _scalar_kernel(self, given: tuple[np.dtype, ...], out: np.dtype) -> Any:
+        import numba
+
+        space: dict[str, Any] = {}
+        for name, dtype in zip(["y", *[f"x{k}" for k in range(len(given))]], (out, *given)):
+            space |= {f"{name}_type": numba.from_dtype(dtype), f"{name}_size": dtype.itemsize}
+        body = numba_kernels.scalar_text(len(given))
+        return numba_kernels.compiled(self.name, body, self.dispatcher, space)
+
+    # Arrays
+
+    def writes(self, n_operands: int) -> bool:
+        """Does it write results into arguments behind its operands, rather than return them?"""
+        return self.n_parameters > n_operands
+
+    def outputs(self, given: Sequence[Type]) -> list[Type]:
+        """The types of a function of arrays: shapes by its rule, dtypes as Numba finds them."""
+        shapes = self._shapes(given)
+        if self.writes(len(given)):
+            dtypes = [self.dtype or floating_dtype(self.name, given)] * len(shapes)
+            return [Type(dtype, shape) for dtype, shape in zip(dtypes, shapes)]
+        found = self.results(tuple([Type(wide(t.dtype), t.shape) for t in given]))
+        if any(t.dtype == HALF for t in given):
+            found = [(HALF if dtype == SINGLE else dtype, ndim) for dtype, ndim in found]
+        if [ndim for _, ndim in found] != [len(shape) for shape in shapes]:
+            ndims = ", ".join(str(ndim) for _, ndim in found)
+            raise ShapeError(
+                f"{self.name}: shape= gives {shapes}, but arrays of {ndims} axes are "
+                f"returned{at_line()}"
+            )
+        return [Type(self.dtype or dtype, shape) for (dtype, _), shape in zip(found, shapes)]
+
+    def _shapes(self, given: Sequence[Type]) -> list[tuple[int, ...]]:
+        assert self.shape is not None
+        try:
+            shapes = self.shape(*[t.shape for t in given])
+            listed = shapes if isinstance(shapes, list) else [shapes]
+            return [tuple([int(n) for n in shape]) for shape in listed]
+        except (TypeError, ValueError, IndexError) as error:
+            told = ", ".join(str(t.shape) for t in given)
+            raise ShapeError(f"{self.name}: shape= of {told}: {error}{at_line()}") from error
+
+    def _array_kernel(self, given: tuple[Type, ...], outs: tuple[Type, ...]) -> Any:
+        import numba
+
+        space: dict[str, Any] = {}
+        for kind, types in (("y", outs), ("x", given)):
+            space |= {f"{kind}{k}_type": numba.from_dtype(t.dtype) for k, t in enumerate(types)}
+        body = numba_kernels.array_text(outs, given, self.writes(len(given)))
+        return numba_kernels.compiled(self.name, body, self.dispatcher, space)
+
+    # Derivatives
+
+    def _section(self, given: tuple[Type, ...], outs: tuple[Type, ...]) -> Section:
+        """What the Python function does with tensors of these types."""
+        if self.shape is not None and self.writes(len(given)):
+            raise self.underived("it writes into its arguments")
+
+        def of_tensors(*xs: Any) -> list[Any]:
+            found = traceable(self.dispatcher)(*xs)
+            parts = found if isinstance(found, tuple) else (found,)
+            return [fitted(y, t) for y, t in zip(parts, outs)]
+
+        try:
+            return Section.of(of_tensors, given)
+        except TracedValueError as error:
+            raise self.underived(f"its Python code looks at values ({error})") from error
+        except Exception as error:
+            raise self.underived(f"its Python code does not run on tensors ({error})") from error
+
+    def underived(self, reason: str) -> GraphError:
+        remedy = "derivative=" if self.shape is None else "vjp= or jvp="
+        return GraphError(
+            f"{self.name}: no derivative was found, because {reason}; give {remedy} to "
+            f"from_numba{at_line()}"
+        )
+
+    def _rule(self, mode: str, given: tuple[Type, ...], outs: tuple[Type, ...]) -> Section:
+        """A rule that was given, as a Graph: (seeds, results, operands) -> derivatives.
+
+        Seeds are cotangents of the floating results, or tangents of the floating operands; so are
+        the derivatives, of the others.
+        """
+        seeded, derived = (outs, given) if mode == "vjp" else (given, outs)
+        moves = [i for i, t in enumerate(seeded) if is_differentiable(t.dtype)]
+        wanted = [i for i, t in enumerate(derived) if is_differentiable(t.dtype)]
+        function: Any = self.rules[mode]
+
+        def of_tensors(*leaves: Any) -> list[Any]:
+            seeds = dict(zip(moves, leaves))
+            ys = leaves[len(moves) : len(moves) + len(outs)]
+            first: Any = tuple([seeds.get(i) for i in range(len(seeded))])
+            if mode == "vjp" and len(outs) == 1:
+                first = first[0]
+            y = ys[0] if len(ys) == 1 else ys
+            found = function(first, y, *leaves[len(moves) + len(outs) :])
+            parts = found if isinstance(found, (tuple, list)) else (found,)
+            if len(parts) != len(derived):
+                raise GraphError(
+                    f"{self.name}: {mode}= gave {len(parts)} derivatives for {len(derived)}"
+                    f"{at_line()}"
+                )
+            return [fitted(parts[i], derived[i]) for i in wanted]
+
+        return Section.of(of_tensors, [*[seeded[i] for i in moves], *outs, *given])
+
+
+@dataclass(eq=False)
+class Section:
+    """The Graph of a function of tensors, and the constants that it captured: its last inputs."""
+
+    graph: Graph
+    captured: list[Any]
+
+    @staticmethod
+    def of(f: Callable[..., Any], given: Sequence[Type]) -> Section:
+        running = Trace("a function of Numba's")
+        flags = [TRACE | (GRAD if is_differentiable(t.dtype) else 0) for t in given]
+        inputs = [leaf(t, running, flag) for t, flag in zip(given, flags)]
+        before, local.staging = local.staging, running
+        try:
+            found = cut(inputs, f(*inputs))
+        finally:
+            local.staging, running.active = before, False
+        captured = [tensor_of(found.slots[slot]) for slot in found.captured]
+        return Section(found.graph("f"), captured)
+
+
+def fitted(y: Any, t: Type) -> Any:
+    """A result that a function gave, with the type that it should have; None is zero."""
+    return cast(as_tensor(0.0 if y is None else y), t.dtype).expand(t.shape)
+
+
+@cache
+def error_class(kind: type) -> type:
+    """The errors of ours that are also of another kind."""
+    return type(kind.__name__, (LucidError, kind), {})
+
+
+def wide(dtype: np.dtype) -> np.dtype:
+    return SINGLE if dtype == HALF else dtype
+
+
+def floating_dtype(name: str, given: Sequence[Type]) -> np.dtype:
+    found = next((t.dtype for t in given if t.dtype.kind in "fc"), None)
+    if found is None:
+        raise DTypeError(f"{name}: no operand is floating; give dtype= to from_numba{at_line()}")
+    return found
+
+
+def traceable(dispatcher: Any) -> Callable[..., Any]:
+    """The Python function behind, with functions of `math` and of Numba that take tensors."""
+    function = dispatcher.py_func
+    used = set(names_in(function.__code__))
+    space = {
+        name: for_tensors(value) if name in used else value
+        for name, value in function.__globals__.items()
+    }
+    closure = tuple(
+        python.CellType(for_tensors(cell.cell_contents)) for cell in function.__closure__ or ()
+    )
+    return python.FunctionType(
+        function.__code__, space, function.__name__, function.__defaults__, closure
+    )
+
+
+def names_in(code: Any) -> list[str]:
+    inner = [c for c in code.co_consts if isinstance(c, python.CodeType)]
+    return [*code.co_names, *[name for c in inner for name in names_in(c)]]
+
+
+def for_tensors(value: Any) -> Any:
+    """What stands for a global of a function of Numba's when that runs on tensors."""
+    if value is math:
+        return MathOfTensors()
+    if isinstance(value, python.BuiltinFunctionType) and value.__module__ == "math":
+        return getattr(MathOfTensors(), value.__name__)
+    return traceable(value) if hasattr(value, "py_func") else value
+
+
+class MathOfTensors:
+    """The module `math`, of tensors."""
+
+    def __getattr__(self, name: str) -> Any:
+        import lucid
+
+        theirs = getattr(math, name)
+        if not callable(theirs):
+            return theirs
+        return getattr(lucid, {"fabs": "abs", "gamma": ""}.get(name, name), theirs)

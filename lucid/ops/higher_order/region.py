@@ -1,0 +1,163 @@
+"""Regions: a function made of several operations, as one operation of an eager program.
+
+A composition such as `layer_norm` is a dozen operations to NumPy and a single loop to the compiler.
+`fused_when_hot` runs it through a Region, the Graph of the function for these types, from its
+fourth call on. The Region is interpreted until it is hot and native then; it saves its operands
+alone, and a derivative sees the equations inside. Whoever wants to see every equation (a
+transform, a recording, the search for nan) gets them from the function itself.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+
+from lucid.errors import LucidError
+from lucid.ir.graph import Graph
+from lucid.ir.interpret import Hot, Program
+from lucid.ir.primitive import Primitive
+from lucid.ir.types import Type
+from lucid.ops.core.promote import get_default_dtype
+from lucid.ops.higher_order.custom_derivative import apply
+from lucid.tape.bind import bind
+from lucid.tape.cut import cut
+from lucid.tape.modes import local
+from lucid.tape.node import TRACE, Trace, Traced, leaf, wrap
+from lucid.tape.tiering import Heat, make_room, operation_limit, work_on
+from lucid.tape.trace import replay
+
+F = TypeVar("F", bound=Callable[..., Any])
+CALLS = 4  # with operands of the same types, before a function becomes a Region
+_regions: dict[Any, Any] = {}  # calls so far, or what is Fused, or False where that cannot be
+
+
+class Region(Primitive):
+    """The one output of `graph`, computed as a whole."""
+
+    graph: Graph
+    saves = "x"
+
+    is_region: ClassVar[bool] = True
+
+    @functools.cached_property
+    def program(self) -> Program:
+        return Program(self.graph)
+
+    @functools.cached_property
+    def heat(self) -> Heat:
+        return Heat(operation_limit())
+
+    def infer(self, *xs: Type) -> Type:
+        return self.graph.out_types[0]
+
+    def eval(self, *xs: np.ndarray) -> Any:
+        heat = self.heat
+        if heat.native is not None:
+            return heat.native(xs)[0]
+        heat.worked(work_on(xs), lambda: self.graph)
+        return self.program(xs)[0]
+
+    def inline(self, *xs: Any) -> Any:
+        return replay(self.graph, xs)[0]
+
+    def jvp(self, ts: Any, y: Any, *xs: Any) -> Any:
+        from lucid.transforms.jvp import jvp
+
+        derivative = jvp(self.graph, self.graph.inputs, [t is not None for t in ts])
+        return apply(derivative, self.graph, xs, (None,), ts)[0]
+
+    def vjp(self, ct: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vjp import vjp
+
+        derivative = vjp(self.graph, self.graph.inputs, [True])
+        return tuple(apply(derivative, self.graph, xs, (None,), (ct,)))
+
+    def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:
+        from lucid.transforms.vmap import batch_graph
+
+        return bind(Region(batch_graph(self.graph, n, batched)), *xs)
+
+
+class Fused(NamedTuple):
+    """A Region, and the constants that are its last operands."""
+
+    region: Region
+    constants: tuple[Any, ...]
+
+
+def fused_when_hot(function: F) -> F:
+    """`function`, of tensors and hashable settings to one tensor, as a Region where it recurs.
+
+    It is pure: it draws no random numbers, writes to no operand and asks for no value.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not local.alone or Hot.compile is None:
+            return function(*args, **kwargs)
+        tensors, key = [], [function, get_default_dtype(), *kwargs]
+        for x in (*args, *kwargs.values()) if kwargs else args:
+            if isinstance(x, Traced):
+                value, node = x.value, x.node
+                if value is None or (node is not None and node.flags & TRACE):
+                    return function(*args, **kwargs)
+                tensors.append(x)
+                key.append((value.dtype.char, value.shape))
+            else:
+                key.append((x.__class__, x if x.__class__ is not float or x else repr(x)))  # -0.0
+        try:
+            found = _regions.get(signature := tuple(key))
+        except TypeError:  # an argument without a hash
+            return function(*args, **kwargs)
+        if found.__class__ is not Fused:
+            found = recurring(signature, found, function, args, kwargs)
+            if found is None:
+                return function(*args, **kwargs)
+        try:
+            return bind(found.region, *tensors, *found.constants)
+        except LucidError:
+            return function(*args, **kwargs)  # which knows better what was wrong
+
+    return call  # type: ignore[return-value]
+
+
+def recurring(signature: Any, found: Any, function: Any, args: Any, kwargs: Any) -> Fused | None:
+    """Count a call; the Region of the function when it has come often enough."""
+    if found is False:
+        return None
+    calls = 1 if found is None else found + 1
+    if found is None:
+        make_room(_regions)
+    if calls < min(CALLS, Hot.threshold):
+        _regions[signature] = calls
+        return None
+    region = region_of(function, args, kwargs)
+    _regions[signature] = region or False
+    return region
+
+
+def region_of(function: Any, args: Any, kwargs: Any) -> Fused | None:
+    """The Region of a call, with the constants that the function made.
+
+    None where the function is not one equation after the other.
+    """
+    trace = Trace(f"region of {function.__name__}")
+    before, local.staging = local.staging, trace
+    given = (*args, *kwargs.values())
+    inputs = {i: leaf(x.type, trace) for i, x in enumerate(given) if isinstance(x, Traced)}
+    filled = [inputs.get(i, x) for i, x in enumerate(given)]
+    try:
+        out = function(*filled[: len(args)], **dict(zip(kwargs, filled[len(args) :])))
+        section = cut(inputs.values(), [out])
+    except LucidError:
+        return None
+    finally:
+        local.staging, trace.active = before, False
+    held = [section.slots[slot] for slot in section.captured]
+    if not section.rows or section.outputs[0] in section.inputs or any(x.flags for x in held):
+        return None
+    name = function.__name__.lstrip("_")
+    return Fused(Region(section.graph(name).stripped()), tuple([wrap(x.saved) for x in held]))

@@ -1,0 +1,295 @@
+"""Indexing by integer tensors: reading (take_along, gather), and writing at places (put, scatter).
+
+Indices run from -size to size - 1, negative ones counting from the end as in NumPy. What lies
+outside raises IndexingError when the operation is evaluated, so traced indices are checked as well.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import AxisError, DTypeError, IndexingError, ShapeError
+from lucid.ir.source import at_line
+from lucid.ir.types import Type
+from lucid.ops.core.errstate import quiet
+from lucid.ops.core.kinds import Linear
+from lucid.ops.core.promote import as_tensor
+from lucid.ops.shape.movement import Transpose, both_batched, repeat_in_front, replaced
+from lucid.tape.bind import bind
+from lucid.tape.node import wrap
+
+
+class TakeAlong(Linear):
+    """`y[i, j, k] = x[i, indices[i, j, k], k]` for axis 1: x and indices agree in other axes."""
+
+    axis: int
+    saves = "x"
+
+    def infer(self, x: Type, indices: Type) -> Type:
+        check_indices(self.name, indices)
+        check_along(self.name, self.axis, x.shape, indices.shape)
+        return Type(x.dtype, indices.shape)
+
+    def eval(self, x: np.ndarray, indices: np.ndarray) -> np.ndarray:
+        indices = indices.astype(np.intp, copy=False)
+        try:
+            if x.ndim == 1:
+                return x.take(indices)
+            return x[along(indices, self.axis)]
+        except IndexError:
+            raise out_of_range(self.name, indices, x.shape[self.axis], self.axis) from None
+
+    def adjoint(self, ct: Any, x: Any, indices: Any) -> Any:
+        return bind(PutAlong(self.axis, x.shape[self.axis]), ct, indices)
+
+    def batch(self, n: int, batched: tuple[bool, ...], x: Any, indices: Any) -> Any:
+        return bind(TakeAlong(self.axis + 1), *both_batched(n, batched, x, indices))
+
+
+class PutAlong(Linear):
+    """The adjoint of take_along: zeros of `size` along `axis`, every value added at its index."""
+
+    axis: int
+    size: int
+    saves = "x"
+
+    def infer(self, values: Type, indices: Type) -> Type:
+        check_indices(self.name, indices)
+        if values.shape != indices.shape:
+            raise ShapeError(f"{self.name}: values of {values.shape} at indices of {indices.shape}")
+        check_along(self.name, self.axis, values.shape, indices.shape)
+        shape = (*values.shape[: self.axis], self.size, *values.shape[self.axis + 1 :])
+        return Type(values.dtype, shape)
+
+    @quiet
+    def eval(self, values: np.ndarray, indices: np.ndarray) -> np.ndarray:
+        axis, size = self.axis, self.size
+        indices = wrapped(self.name, indices, size, axis).swapaxes(axis, -1)
+        values = values.swapaxes(axis, -1)
+        out = np.zeros((*values.shape[:-1], size), values.dtype)
+        if values.ndim > 1:
+            rows = np.arange(math.prod(values.shape[:-1])).reshape(*values.shape[:-1], 1)
+            indices = indices + rows * size
+        np.add.at(out.reshape(-1), indices.reshape(-1), values.reshape(-1))
+        return out.swapaxes(axis, -1)
+
+    def adjoint(self, ct: Any, values: Any, indices: Any) -> Any:
+        return bind(TakeAlong(self.axis), ct, indices)
+
+    def batch(self, n: int, batched: tuple[bool, ...], values: Any, indices: Any) -> Any:
+        return bind(PutAlong(self.axis + 1, self.size), *both_batched(n, batched, values, indices))
+
+
+class Gather(Linear):
+    """`x` read at index tensors of one shape, one for each of `axes`.
+
+    The first `batch_dims` axes are shared by x and the indices. The result has the axes of the
+    indices, then those of x that are left, in order.
+    """
+
+    axes: tuple[int, ...]
+    batch_dims: int = 0
+    saves = "x"
+
+    def infer(self, x: Type, *indices: Type) -> Type:
+        check_places(self, x.shape, indices)
+        return Type(x.dtype, indices[0].shape + left_over(self, x.shape))
+
+    def eval(self, x: np.ndarray, *indices: np.ndarray) -> np.ndarray:
+        axis = self.axes[0]
+        try:
+            if len(self.axes) == 1 and not self.batch_dims and x.flags.c_contiguous:
+                y = x.take(indices[0].astype(np.intp, copy=False), axis)
+                return y if axis == 0 else in_front(y, axis, indices[0].ndim)
+            return x.transpose(leading(self, x.ndim))[places(self, indices)]
+        except IndexError:
+            for axis, i in zip(self.axes, indices):
+                wrapped(self.name, i, x.shape[axis], axis - self.batch_dims)
+            raise
+
+    def adjoint(self, ct: Any, x: Any, *indices: Any) -> Any:
+        return bind(ScatterAdd(x.shape, self.axes, self.batch_dims), ct, *indices)
+
+    def batch(self, n: int, batched: tuple[bool, ...], x: Any, *indices: Any) -> Any:
+        axes = tuple(axis + 1 for axis in self.axes)
+        if batched[0] and not any(batched[1:]) and not self.batch_dims:
+            return to_front(bind(Gather(axes), x, *indices), indices[0].ndim)
+        indices = tuple(both_batched(n, batched[1:], *indices))
+        if not batched[0] and not self.batch_dims:
+            return bind(self, x, *indices)
+        x = x if batched[0] else repeat_in_front(n, x)
+        return bind(Gather(axes, self.batch_dims + 1), x, *indices)
+
+
+class ScatterAdd(Linear):
+    """The adjoint of gather: zeros of `shape`, with every update added at its place."""
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    batch_dims: int = 0
+    saves = "x"
+
+    def infer(self, updates: Type, *indices: Type) -> Type:
+        check_places(self, self.shape, indices)
+        wanted = indices[0].shape + left_over(self, self.shape)
+        if updates.shape != wanted:
+            raise ShapeError(f"scatter_add: updates of {updates.shape}; the places have {wanted}")
+        return Type(updates.dtype, self.shape)
+
+    @quiet
+    def eval(self, updates: np.ndarray, *indices: np.ndarray) -> np.ndarray:
+        order = leading(self, len(self.shape))
+        moved = tuple(self.shape[axis] for axis in order)
+        flat = flat_places(self, self.shape, indices)
+        width = math.prod(updates.shape[indices[0].ndim :])
+        height = math.prod(moved[: self.batch_dims + len(self.axes)])
+        out = add_rows(flat, updates.reshape(flat.size, width), height).reshape(moved)
+        return out.transpose(np.argsort(order))
+
+    def adjoint(self, ct: Any, updates: Any, *indices: Any) -> Any:
+        return bind(Gather(self.axes, self.batch_dims), ct, *indices)
+
+    def batch(self, n: int, batched: tuple[bool, ...], updates: Any, *indices: Any) -> Any:
+        shape, axes = (n, *self.shape), tuple(axis + 1 for axis in self.axes)
+        if not any(batched[1:]) and not self.batch_dims:
+            behind = (*range(1, indices[0].ndim + 1), 0, *range(indices[0].ndim + 1, updates.ndim))
+            return bind(ScatterAdd(shape, axes), bind(Transpose(behind), updates), *indices)
+        operands = both_batched(n, batched, updates, *indices)
+        return bind(ScatterAdd(shape, axes, self.batch_dims + 1), *operands)
+
+
+def add_rows(places: np.ndarray, rows: np.ndarray, height: int) -> np.ndarray:
+    """A matrix of `height` rows, zero but for `rows` added at `places`, in order."""
+    n, width = rows.shape
+    if rows.size > 4096 and width > 1 and rows.dtype.char in "fdFD":
+        from scipy.sparse import csc_array  # 6 times as quick as np.add.at
+
+        shape = (height, n)
+        return csc_array((np.ones(n, rows.dtype), places, np.arange(n + 1)), shape=shape) @ rows
+    out = np.zeros(height * width, rows.dtype)
+    if width != 1:  # np.add.at is quick for flat arrays alone
+        places = (places[:, None] * width + np.arange(width)).reshape(-1)
+    np.add.at(out, places, rows.reshape(-1))
+    return out.reshape(height, width)
+
+
+def check_places(op: Any, shape: tuple[int, ...], indices: tuple[Type, ...]) -> None:
+    """Raise where indices of these types cannot be places along `op.axes` of `shape`."""
+    check_indices(op.name, *indices)
+    b, axes = op.batch_dims, op.axes
+    if (
+        not indices
+        or len(indices) != len(axes)
+        or any(i.shape != indices[0].shape for i in indices)
+    ):
+        raise ShapeError(
+            f"{op.name}: indices {indices} for axes {axes}: one for each, of one shape"
+        )
+    if list(axes) != sorted(set(axes)) or axes[0] < b or axes[-1] >= len(shape):
+        raise AxisError(f"{op.name}: {shape} does not have the axes {axes} after {b} batch axes")
+    if indices[0].shape[:b] != shape[:b]:
+        raise ShapeError(f"{op.name}: {shape} and indices {indices[0]} differ in {b} leading axes")
+
+
+def left_over(op: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(n for i, n in enumerate(shape) if i >= op.batch_dims and i not in op.axes)
+
+
+@lru_cache(maxsize=4096)
+def leading(op: Any, ndim: int) -> tuple[int, ...]:
+    """The order of axes that puts those which are indexed in front, after the batch axes."""
+    rest = [i for i in range(op.batch_dims, ndim) if i not in op.axes]
+    return (*range(op.batch_dims), *op.axes, *rest)
+
+
+def places(op: Any, indices: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """Index arrays for the leading axes, the batch axes included."""
+    ndim = indices[0].ndim
+    grids = [
+        np.arange(n).reshape((1,) * i + (n,) + (1,) * (ndim - i - 1))
+        for i, n in enumerate(indices[0].shape[: op.batch_dims])
+    ]
+    return (*grids, *[i.astype(np.intp, copy=False) for i in indices])
+
+
+def flat_places(op: Any, shape: tuple[int, ...], indices: tuple[np.ndarray, ...]) -> np.ndarray:
+    """The row-major position of every place among the leading axes, checked, in order."""
+    sizes = [*shape[: op.batch_dims], *[shape[axis] for axis in op.axes]]
+    checked = [
+        wrapped(op.name, i, shape[axis], axis - op.batch_dims) for axis, i in zip(op.axes, indices)
+    ]
+    flat: Any = 0
+    for n, i in zip(sizes, places(op, tuple(checked))):
+        flat = flat * n + i
+    return np.broadcast_to(flat, indices[0].shape).reshape(-1)
+
+
+def in_front(y: np.ndarray, axis: int, count: int) -> np.ndarray:
+    """`y` with `count` axes from `axis` on moved to the front."""
+    moved = range(axis, axis + count)
+    return y.transpose(*moved, *[i for i in range(y.ndim) if i not in moved])
+
+
+def to_front(x: Any, axis: int) -> Any:
+    return bind(Transpose((axis, *[i for i in range(x.ndim) if i != axis])), x)
+
+
+def along(indices: np.ndarray, axis: int) -> tuple[Any, ...]:
+    """The index tuple with which NumPy takes along one axis."""
+    ndim = indices.ndim
+    grid: list[Any] = [
+        np.arange(n).reshape((1,) * i + (n,) + (1,) * (ndim - i - 1))
+        for i, n in enumerate(indices.shape)
+    ]
+    grid[axis] = indices
+    return tuple(grid)
+
+
+def check_indices(name: str, *indices: Type) -> None:
+    for i in indices:
+        if i.dtype.kind not in "iu":
+            raise DTypeError(f"{name}: indices of dtype {i.dtype}; they must be integers")
+
+
+def check_along(name: str, axis: int, shape: tuple[int, ...], indices: tuple[int, ...]) -> None:
+    if len(shape) != len(indices) or not 0 <= axis < max(len(shape), 1):
+        raise AxisError(f"{name}: {shape} and indices of {indices} along axis {axis}: ranks differ")
+    if replaced(shape, axis, 0) != replaced(indices, axis, 0):
+        raise ShapeError(f"{name}: {shape} and indices of {indices} differ outside of axis {axis}")
+
+
+def wrapped(name: str, indices: np.ndarray, size: int, axis: int) -> np.ndarray:
+    """Indices counted from the front, checked."""
+    indices = indices.astype(np.intp, copy=False)
+    if indices.size == 0:
+        return indices
+    least = indices.min()
+    if least < -size or indices.max() >= size:
+        raise out_of_range(name, indices, size, axis)
+    return np.where(indices < 0, indices + size, indices) if least < 0 else indices
+
+
+def out_of_range(name: str, indices: np.ndarray, size: int, axis: int) -> IndexingError:
+    wrong = indices[(indices < -size) | (indices >= size)]
+    first = wrong.flat[0] if wrong.size else "?"
+    facts = f"index {first} is out of range for axis {axis} of size {size}"
+    return IndexingError(f"{name}: {facts}{at_line()}")
+
+
+def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+    """The indices of the elements that are not zero: one row for each, or one vector for each axis.
+
+    >>> import lucid
+    >>> lucid.nonzero(lucid.tensor([0.0, 2.0, 3.0]))
+    Tensor([[1],
+            [2]])
+    """
+    array = as_tensor(input).array("nonzero")
+    found = np.nonzero(array) if array.ndim else np.nonzero(array.reshape(1))[: int(as_tuple)]
+    if as_tuple:
+        return tuple(wrap(i) for i in found)
+    return wrap(np.stack(found, 1) if found else np.zeros((int(array != 0), 0), np.int64))

@@ -1,0 +1,63 @@
+"""Selection: results that are elements of the operand, with where along an axis they stand."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lucid.errors import DTypeError
+from lucid.ir.primitive import Primitive
+from lucid.ir.types import Type
+from lucid.ops.core.axes import with_ones
+from lucid.ops.index.gather_scatter import PutAlong, TakeAlong
+from lucid.ops.shape.movement import Reshape
+from lucid.tape.bind import bind
+
+INT64 = np.dtype("int64")
+
+
+class Selected(NamedTuple):
+    """Elements of a tensor, and their int64 indices along the axis they were chosen from."""
+
+    values: Any
+    indices: Any
+
+
+class Selection(Primitive, abstract=True):
+    """Two results: elements of the operand, and their indices along `axis`.
+
+    The derivative follows the indices: tangents are taken from there, cotangents are added there.
+    """
+
+    saves = "y"
+    axis: int
+
+    def jvp(self, ts: tuple[Any, ...], y: tuple[Any, ...], x: Any) -> tuple[Any, Any]:
+        return take_along(ts[0], y[1], self.axis), None
+
+    def vjp(self, ct: tuple[Any, ...], y: tuple[Any, ...], x: Any) -> tuple[Any]:
+        if ct[0] is None:
+            return (None,)
+        return (bind(PutAlong(self.axis, x.shape[self.axis]), ct[0], y[1]),)
+
+
+def take_along(x: Any, indices: Any, axis: int) -> Any:
+    return bind(TakeAlong(axis), x, indices)
+
+
+def pick(x: Any, indices: Any, axis: int, keep: bool) -> Selected:
+    """One element along `axis` for every index in `indices`, which does not have that axis."""
+    kept = bind(Reshape(with_ones(x.shape, (axis,))), indices)
+    values = take_along(x, kept, axis)
+    return Selected(values, kept) if keep else Selected(reshaped(values, indices.shape), indices)
+
+
+def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+    return x if x.shape == shape else bind(Reshape(shape), x)
+
+
+def check_ordered(name: str, x: Type) -> None:
+    """Refuse complex numbers, which have no order."""
+    if x.dtype.kind == "c":
+        raise DTypeError(f"{name}: {x.dtype} numbers have no order; take abs() or .real first")

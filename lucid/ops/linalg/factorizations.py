@@ -1,0 +1,308 @@
+"""Factorisations of matrices by LAPACK: Cholesky's, LU with pivots, QR."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import DTypeError, LinAlgError
+from lucid.ir.source import at_line
+from lucid.ir.types import Type
+from lucid.ops.core.errstate import quiet
+from lucid.ops.index.gather_scatter import PutAlong, TakeAlong
+from lucid.ops.linalg.contraction import adjoint_matrix, product
+from lucid.ops.linalg.matrices import (
+    INT32,
+    Matrixwise,
+    MatrixwiseConstant,
+    check_matrix,
+    constant,
+    hermitian,
+    hermitian_array,
+    in_single,
+    per_matrix,
+    refuse_info,
+)
+from lucid.ops.linalg.triangular import TriangularSolve
+from lucid.ops.shape.diagonals import tril, triu
+from lucid.ops.shape.joining import cat
+from lucid.ops.shape.movement import Broadcast, Transpose
+from lucid.tape.bind import bind
+
+INT64 = np.dtype("int64")
+
+
+def transposed(x: Any) -> Any:
+    return bind(Transpose((*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)), x)
+
+
+class Cholesky(Matrixwise):
+    """The lower L with L Lᴴ = (a + aᴴ)/2, and LAPACK's info: 0, or the leading minor that fails."""
+
+    checked: bool = True  # raise where a minor is not positive definite
+
+    def infer(self, a: Type) -> tuple[Type, Type]:
+        check_matrix("cholesky", a)
+        return a, Type(INT32, a.shape[:-2])
+
+    @in_single
+    @quiet
+    def eval(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        a = hermitian_array(a)
+        try:
+            return np.linalg.cholesky(a), np.zeros(a.shape[:-2], INT32)
+        except np.linalg.LinAlgError:
+            pass
+        from scipy.linalg import get_lapack_funcs
+
+        potrf = get_lapack_funcs("potrf", dtype=a.dtype)
+        lower, info = zip(*[potrf(m, lower=True, clean=True) for m in per_matrix(a)])
+        failed = np.array(info, INT32).reshape(a.shape[:-2])
+        if self.checked:
+            refuse_info("cholesky", failed, not_definite)
+        return np.stack(lower).reshape(a.shape), failed
+
+    def jvp(self, ts: tuple[Any, ...], y: tuple[Any, ...], a: Any) -> tuple[Any, None]:
+        lower, solve = y[0], TriangularSolve(False)
+        half_way = bind(solve, lower, hermitian(ts[0]))
+        inner = bind(solve, lower, adjoint_matrix(half_way))
+        return product(lower, inner * half_diagonal(lower)), None
+
+    def vjp(self, ct: tuple[Any, ...], y: tuple[Any, ...], a: Any) -> tuple[Any]:
+        if ct[0] is None:
+            return (None,)
+        lower, solve = y[0], TriangularSolve(False, adjoint=True)
+        inner = product(adjoint_matrix(lower), ct[0]) * half_diagonal(lower)
+        half_way = bind(solve, lower, inner)
+        return (hermitian(bind(solve, lower, adjoint_matrix(half_way))),)
+
+
+def half_diagonal(x: Any) -> Any:
+    """Ones below the diagonal, a half on it, zeros above."""
+    n = x.shape[-1]
+    return constant(np.tri(n) - 0.5 * np.eye(n), x)
+
+
+def not_definite(minor: int) -> str:
+    return f"is not positive definite: its leading minor of order {minor} is not positive"
+
+
+class LuFactor(Matrixwise):
+    """a = P L U, as LAPACK leaves it: L and U in one matrix, pivots from 1, and info.
+
+    The matrix is transposed: its rows are the columns of L and U, the order that LAPACK reads.
+    The derivative exists where the leading square of U has no zero on its diagonal.
+    """
+
+    def infer(self, a: Type) -> tuple[Type, Type, Type]:
+        check_matrix("lu_factor", a, square=False)
+        *outer, m, n = a.shape
+        pivots = Type(INT32, (*outer, min(m, n)))
+        return Type(a.dtype, (*outer, n, m)), pivots, Type(INT32, tuple(outer))
+
+    @in_single
+    def eval(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        *outer, m, n = a.shape
+        packed = a.swapaxes(-1, -2).copy()
+        pivots = np.empty((*outer, min(m, n)), INT32)
+        info = np.zeros(outer, INT32)
+        if a.size:
+            from scipy.linalg import get_lapack_funcs
+
+            getrf = get_lapack_funcs("getrf", dtype=a.dtype)
+            failed = info.reshape(-1)
+            rows = zip(per_matrix(packed), pivots.reshape(-1, min(m, n)))
+            for i, (out, places) in enumerate(rows):
+                _, swaps, failed[i] = getrf(out.T, overwrite_a=True)
+                places[...] = swaps
+            pivots += 1
+        return packed, pivots, info
+
+    def jvp(self, ts: tuple[Any, ...], y: tuple[Any, ...], a: Any) -> tuple[Any, None, None]:
+        parts = LuParts(y[0], y[1])
+        rows = parts.permuted(ts[0])
+        left = parts.over_upper(rows[..., : parts.k])
+        inner = parts.under_lower(left[..., : parts.k, :])
+        lower = left - product(parts.lower, triu(inner))
+        upper = parts.under_lower(rows[..., : parts.k, :])
+        upper = upper - product(tril(inner, -1), parts.upper)
+        return transposed(parts.packed(lower, upper)), None, None
+
+    def vjp(self, ct: tuple[Any, ...], y: tuple[Any, ...], a: Any) -> tuple[Any]:
+        if ct[0] is None:
+            return (None,)
+        parts, k = LuParts(y[0], y[1]), min(a.shape[-2:])
+        ct_packed = transposed(ct[0])
+        lower = tril(ct_packed, -1)[..., :k]
+        upper = triu(ct_packed)[..., :k, :]
+        inner = -triu(product(adjoint_matrix(parts.lower), lower))
+        inner = inner - tril(product(upper, adjoint_matrix(parts.upper)), -1)
+        left = lower + parts.grown(parts.under_lower(inner, True), -2, a.shape[-2])
+        rows = parts.grown(parts.over_upper(left, True), -1, a.shape[-1])
+        rows = rows + parts.grown(parts.under_lower(upper, True), -2, a.shape[-2])
+        return (parts.permuted_back(rows),)
+
+
+class LuParts:
+    """L, U and the row permutation of a packed factorisation, with the solves that they give."""
+
+    def __init__(self, packed: Any, pivots: Any) -> None:
+        lu = transposed(packed)
+        self.m, self.n = lu.shape[-2:]
+        self.k = min(self.m, self.n)
+        ones = constant(np.eye(self.m, self.k), lu)
+        self.lower = tril(lu[..., : self.k], -1) + ones
+        self.upper = triu(lu[..., : self.k, :])
+        self.order = bind(Permutation(self.m), pivots)
+
+    def under_lower(self, x: Any, adjoint: bool = False) -> Any:
+        """L⁻¹ x for the leading square of L."""
+        return bind(TriangularSolve(False, True, adjoint), self.lower[..., : self.k, :], x)
+
+    def over_upper(self, x: Any, adjoint: bool = False) -> Any:
+        """x U⁻¹ for the leading square of U, or x U⁻ᴴ."""
+        solve = TriangularSolve(True, False, not adjoint)
+        return adjoint_matrix(bind(solve, self.upper[..., : self.k], adjoint_matrix(x)))
+
+    def packed(self, lower: Any, upper: Any) -> Any:
+        lower, upper = tril(lower, -1), triu(upper)
+        return self.grown(lower, -1, self.n) + self.grown(upper, -2, self.m)
+
+    def grown(self, x: Any, axis: int, size: int) -> Any:
+        """Zeros after the elements along an axis."""
+        missing = size - x.shape[axis]
+        if not missing:
+            return x
+        shape = list(x.shape)
+        shape[axis] = missing
+        return cat([x, constant(np.zeros(shape), x)], axis)
+
+    def permuted(self, x: Any) -> Any:
+        """Pᵀ x: the rows in the order that the pivots give."""
+        return bind(TakeAlong(x.ndim - 2), x, rows_of(self.order, x))
+
+    def permuted_back(self, x: Any) -> Any:
+        return bind(PutAlong(x.ndim - 2, x.shape[-2]), x, rows_of(self.order, x))
+
+
+def rows_of(order: Any, x: Any) -> Any:
+    """The index of a row for each element of it."""
+    return bind(Broadcast(x.shape, tuple(range(x.ndim - 1))), order)
+
+
+class Permutation(MatrixwiseConstant):
+    """The order of `size` rows after LAPACK's pivots have exchanged them one after another."""
+
+    size: int
+
+    def infer(self, pivots: Type) -> Type:
+        if pivots.dtype != INT32:
+            raise DTypeError(f"permutation: pivots of dtype {pivots.dtype}; they must be int32")
+        return Type(INT64, (*pivots.shape[:-1], self.size))
+
+    def eval(self, pivots: np.ndarray) -> np.ndarray:
+        order = np.empty((*pivots.shape[:-1], self.size), INT64)
+        order[...] = np.arange(self.size)
+        if pivots.size:
+            rows = zip(order.reshape(-1, self.size), pivots.reshape(-1, pivots.shape[-1]))
+            for row, swaps in rows:
+                for i, j in enumerate(swaps - 1):
+                    row[i], row[j] = row[j], row[i]
+        return order
+
+
+class Qr(Matrixwise):
+    """a = Q R with orthonormal columns in Q and R upper triangular; all m columns if `complete`.
+
+    The derivative exists where the first min(m, n) columns are independent.
+    """
+
+    complete: bool = False
+
+    def infer(self, a: Type) -> tuple[Type, Type]:
+        check_matrix("qr", a, square=False)
+        *outer, m, n = a.shape
+        k = m if self.complete else min(m, n)
+        return Type(a.dtype, (*outer, m, k)), Type(a.dtype, (*outer, k, n))
+
+    @in_single
+    def eval(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        q, r = np.linalg.qr(a, "complete" if self.complete else "reduced")
+        return q, r
+
+    def check_derivative(self, a: Any) -> None:
+        if self.complete and a.shape[-2] > a.shape[-1]:
+            raise LinAlgError(
+                "qr: mode='complete' of a matrix with more rows than columns has no derivative: "
+                f"the further columns of Q are arbitrary; use mode='reduced'{at_line()}"
+            )
+
+    def jvp(self, ts: tuple[Any, ...], y: tuple[Any, ...], a: Any) -> tuple[Any, Any]:
+        self.check_derivative(a)
+        (q, r), t, k = y, ts[0], y[1].shape[-2]
+        scaled = over_upper(t[..., :k], r[..., :k])
+        inner = product(adjoint_matrix(q), scaled)
+        below = tril(inner, -1)
+        turned = below - adjoint_matrix(below) + imaginary_diagonal(inner)
+        tq = product(q, turned - inner) + scaled
+        tr = product(adjoint_matrix(q), t) - product(turned, r)
+        return tq, triu(tr)
+
+    def vjp(self, ct: tuple[Any, ...], y: tuple[Any, ...], a: Any) -> tuple[Any]:
+        self.check_derivative(a)
+        (q, r), (gq, gr), k = y, ct, y[1].shape[-2]
+        if gq is None and gr is None:
+            return (None,)
+        gr = None if gr is None else triu(gr)
+        if gr is None or a.shape[-1] == k:
+            ga = square_pullback(q, r[..., :k], gq, gr)
+            missing = constant(np.zeros((*ga.shape[:-1], a.shape[-1] - k)), ga)
+            return (ga if a.shape[-1] == k else cat([ga, missing], -1),)
+        further = gr[..., k:]  # a = [a₁ a₂] and R = [R₁ Qᴴa₂]
+        moved = product(q, product(r[..., k:], adjoint_matrix(further)))
+        ga = square_pullback(q, r[..., :k], moved if gq is None else gq + moved, gr[..., :k])
+        return (cat([ga, product(q, further)], -1),)
+
+
+class Geqrf(MatrixwiseConstant):
+    """LAPACK's own form of QR: R above, reflections below the diagonal, and their factors τ."""
+
+    def infer(self, a: Type) -> tuple[Type, Type]:
+        check_matrix("geqrf", a, square=False)
+        return a, Type(a.dtype, (*a.shape[:-2], min(a.shape[-2:])))
+
+    @in_single
+    def eval(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        packed, tau = np.linalg.qr(a, "raw")
+        return np.ascontiguousarray(packed.swapaxes(-1, -2)), tau
+
+
+def square_pullback(q: Any, r: Any, gq: Any, gr: Any) -> Any:
+    """The cotangent of a matrix with at least as many rows as columns, from those of Q and R."""
+    inner = None if gr is None else product(gr, adjoint_matrix(r))
+    if gq is not None:
+        moved = product(adjoint_matrix(q), gq)
+        inner = -moved if inner is None else inner - moved
+    above = triu(inner, 1)
+    ga = product(q, above + adjoint_matrix(above) + real_diagonal(inner))
+    return over_upper(ga if gq is None else ga + gq, r, adjoint=True)
+
+
+def over_upper(x: Any, upper: Any, adjoint: bool = False) -> Any:
+    """x R⁻¹, or x R⁻ᴴ."""
+    solve = TriangularSolve(True, False, not adjoint)
+    return adjoint_matrix(bind(solve, upper, adjoint_matrix(x)))
+
+
+def on_diagonal(x: Any) -> Any:
+    return x * constant(np.eye(x.shape[-1]), x)
+
+
+def real_diagonal(x: Any) -> Any:
+    return hermitian(on_diagonal(x))
+
+
+def imaginary_diagonal(x: Any) -> Any:
+    diagonal = on_diagonal(x)
+    return diagonal - hermitian(diagonal)

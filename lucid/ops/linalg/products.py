@@ -1,0 +1,141 @@
+"""Products of vectors and matrices, all through matmul and einsum."""
+
+from __future__ import annotations
+
+import math
+from string import ascii_letters
+from typing import Any
+
+from lucid.errors import ShapeError
+from lucid.ir.source import at_line
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.axes import axis_of
+from lucid.ops.core.kinds import conjugate
+from lucid.ops.core.promote import as_tensor, promote
+from lucid.ops.linalg.contraction import MATMUL, bind_einsum
+from lucid.ops.shape.movement import Reshape, Transpose
+from lucid.ops.shape.shaping import ravel
+from lucid.tape.bind import bind
+
+
+def ranked(name: str, xs: tuple[Any, ...], ndims: tuple[int, ...]) -> list[Any]:
+    """Operands of one dtype with just these numbers of axes."""
+    tensors = promote(*[as_tensor(x) for x in xs])
+    if tuple(x.ndim for x in tensors) != ndims:
+        shapes = " and ".join(str(x.shape) for x in tensors)
+        wanted = " and ".join(map(str, ndims))
+        raise ShapeError(f"{name}: shapes {shapes}; it takes {wanted} axes, see matmul{at_line()}")
+    return tensors
+
+
+def mm(input: Any, mat2: Any) -> Any:
+    """The product of two matrices."""
+    return bind(MATMUL, *ranked("mm", (input, mat2), (2, 2)))
+
+
+def bmm(input: Any, mat2: Any) -> Any:
+    """The products of matrices, pair by pair along axis 0."""
+    a, b = ranked("bmm", (input, mat2), (3, 3))
+    if a.shape[0] != b.shape[0]:
+        raise ShapeError(f"bmm: {a.shape[0]} and {b.shape[0]} matrices{at_line()}")
+    return bind(MATMUL, a, b)
+
+
+def mv(input: Any, vec: Any) -> Any:
+    """A matrix times a vector."""
+    return bind(MATMUL, *ranked("mv", (input, vec), (2, 1)))
+
+
+def dot(input: Any, tensor: Any) -> Any:
+    """The sum of products of two vectors; with more axes NumPy's dot.
+
+    >>> import lucid
+    >>> lucid.dot(lucid.tensor([1.0, 2.0]), lucid.tensor([3.0, 4.0]))
+    Tensor(11.)
+    """
+    x, other = promote(as_tensor(input), as_tensor(tensor))
+    if not x.ndim or not other.ndim:
+        return x * other
+    if x.ndim <= 2 or other.ndim == 1:
+        if other.ndim <= 2:
+            return bind(MATMUL, x, other)
+    return tensordot(x, other, ((-1,), (-2 if other.ndim > 1 else -1,)))
+
+
+def vdot(input: Any, other: Any) -> Any:
+    """The inner product of all elements: the conjugate of `input` times `other`, summed."""
+    x, other = promote(as_tensor(input), as_tensor(other))
+    return bind(MATMUL, conjugate(ravel(x)), ravel(other))
+
+
+def inner(input: Any, other: Any) -> Any:
+    """Sums of products over the last axis of both."""
+    x, other = promote(as_tensor(input), as_tensor(other))
+    if not x.ndim or not other.ndim:
+        return x * other
+    return tensordot(x, other, ((-1,), (-1,)))
+
+
+def outer(input: Any, vec2: Any) -> Any:
+    """The matrix of all products of elements of two vectors."""
+    x, vec2 = promote(as_tensor(input), as_tensor(vec2))
+    return x.reshape(-1, 1) * vec2.reshape(1, -1)
+
+
+ger = outer
+
+
+@explained
+def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Any:
+    """Sums of products over axes: the last `dims` of `a` and the first of `b`, or two lists.
+
+    >>> import lucid
+    >>> lucid.tensordot(lucid.ones(2, 3, 4), lucid.ones(4, 3, 5), dims=([1, 2], [1, 0])).shape
+    (2, 5)
+    """
+    x, other = promote(as_tensor(a), as_tensor(b))
+    left, right = summed_axes(x, other, dims if axes is None else axes)
+    x, other = summed_alone(x, left, other, right), summed_alone(other, right, x, left)
+    keep_left = [i for i in range(x.ndim) if i not in left]
+    keep_right = [i for i in range(other.ndim) if i not in right]
+    rows = tuple(x.shape[i] for i in keep_left)
+    columns = tuple(other.shape[i] for i in keep_right)
+    inner = math.prod(x.shape[i] for i in left)
+    x = bind(Transpose((*keep_left, *left)), x)
+    other = bind(Transpose((*right, *keep_right)), other)
+    x = bind(Reshape((math.prod(rows), inner)), x)
+    other = bind(Reshape((inner, math.prod(columns))), other)
+    return bind(Reshape(rows + columns), bind(MATMUL, x, other))
+
+
+def summed_axes(x: Any, other: Any, dims: Any) -> tuple[list[int], list[int]]:
+    if isinstance(dims, int):
+        if not 0 <= dims <= min(x.ndim, other.ndim):
+            facts = f"{dims} axes of {x.shape} and {other.shape}"
+            raise ShapeError(f"tensordot: {facts}{at_line()}")
+        dims = range(x.ndim - dims, x.ndim), range(dims)
+    pair = [d if isinstance(d, (list, tuple, range)) else (d,) for d in dims]
+    left = [axis_of("tensordot", d, x.ndim) for d in pair[0]]
+    right = [axis_of("tensordot", d, other.ndim) for d in pair[1]]
+    sizes = [(x.shape[i], other.shape[j]) for i, j in zip(left, right)]
+    if len(left) != len(right) or any(m != n and 1 not in (m, n) for m, n in sizes):
+        facts = f"axes {left} of {x.shape} and {right} of {other.shape} differ in size"
+        raise ShapeError(f"tensordot: {facts}{at_line()}")
+    return left, right
+
+
+def summed_alone(x: Any, axes: list[int], other: Any, its: list[int]) -> Any:
+    """`x` summed over the axes that meet one of size 1 in the other operand, which repeats it."""
+    alone = [i for i, j in zip(axes, its) if other.shape[j] == 1 != x.shape[i]]
+    return x.sum(dim=tuple(alone), keepdim=True) if alone else x
+
+
+def kron(input: Any, other: Any) -> Any:
+    """Kronecker's product: every element of `input` times all of `other`."""
+    x, other = promote(as_tensor(input), as_tensor(other))
+    ndim = max(x.ndim, other.ndim)
+    a, b = (1,) * (ndim - x.ndim) + x.shape, (1,) * (ndim - other.ndim) + other.shape
+    names = ascii_letters[: 2 * ndim]
+    out = "".join(names[i] + names[ndim + i] for i in range(ndim))
+    y = bind_einsum([names[:ndim], names[ndim:]], out, x.reshape(a), other.reshape(b))
+    return y.reshape(tuple(m * n for m, n in zip(a, b)))

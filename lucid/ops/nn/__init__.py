@@ -1,0 +1,1 @@
+"""Primitives of neural networks: convolution, max pooling, resampling, softmax."""

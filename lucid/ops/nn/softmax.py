@@ -1,0 +1,163 @@
+"""softmax and log_softmax: weights that sum to 1, computed in three passes without overflow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ArgumentError, DTypeError
+from lucid.ir.primitive import HEAVY, Primitive
+from lucid.ir.source import at_line
+from lucid.ir.types import Type
+from lucid.ops.core.errstate import quiet
+from lucid.ops.core.kinds import times
+from lucid.ops.core.promote import as_tensor, cast, to_floating
+from lucid.ops.elementwise.exponential import exp
+from lucid.ops.index.gather_scatter import (
+    PutAlong,
+    TakeAlong,
+    along,
+    check_along,
+    check_indices,
+    out_of_range,
+)
+from lucid.ops.reduce.reduction import Sum, after_examples, reduced, reduced_axes, spread
+from lucid.ops.shape.movement import both_batched
+from lucid.tape.bind import bind
+
+
+class Normalised(Primitive, abstract=True):
+    """A function of rows over `axes` with a result of the operand's shape."""
+
+    axes: tuple[int, ...]
+    saves = "y"
+    native_from = HEAVY
+
+    def infer(self, x: Type) -> Type:
+        if x.dtype.kind != "f":
+            facts = f"operand of dtype {x.dtype}; it takes floating dtypes"
+            raise DTypeError(f"{self.name}: {facts}")
+        return x
+
+    def total(self, x: Any) -> Any:
+        """The sum over the axes, repeated along them."""
+        return spread(bind(Sum(self.axes), x), x, self.axes)
+
+    def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
+        return bind(type(self)(after_examples(self.axes)), x)
+
+
+_largest: Any = np.maximum.reduce
+_total: Any = np.add.reduce
+
+
+def _shifted(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """`x` less its largest element in each row."""
+    return np.asarray(x - _largest(x, axes, None, None, True))
+
+
+class Softmax(Normalised):
+    """`y = exp(x) / sum(exp(x))`. Its Jacobian, diag(y) - y yᵀ, is its own adjoint."""
+
+    @quiet
+    def eval(self, x: np.ndarray) -> np.ndarray:
+        if x.size == 0:
+            return x.copy()
+        y = _shifted(x, self.axes)
+        np.exp(y, out=y)
+        y /= _total(y, self.axes, None, None, True)
+        return y
+
+    def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
+        return times(ts[0] - self.total(times(ts[0], y)), y)
+
+    def vjp(self, ct: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        return (times(ct - self.total(times(ct, y)), y),)
+
+
+class LogSoftmax(Normalised):
+    """`y = x - log(sum(exp(x)))`, exact also where x is far from 0."""
+
+    @quiet
+    def eval(self, x: np.ndarray) -> np.ndarray:
+        if x.size == 0:
+            return x.copy()
+        y = _shifted(x, self.axes)
+        y -= np.log(_total(np.exp(y), self.axes, None, None, True))
+        return y
+
+    def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
+        return ts[0] - self.total(times(ts[0], exp(y)))
+
+    def vjp(self, ct: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        return (ct - times(self.total(ct), exp(y)),)
+
+
+class LogSoftmaxAt(Primitive):
+    """`log_softmax(x)` read along `axis` at indices, without the rest of it: cross entropy.
+
+    The derivative is one-hot less softmax(x), which is computed again where it is needed.
+    """
+
+    axis: int
+    saves = "x"
+    native_from = HEAVY
+
+    def infer(self, x: Type, indices: Type) -> Type:
+        if x.dtype.kind != "f":
+            facts = f"operand of dtype {x.dtype}; it takes floating dtypes"
+            raise DTypeError(f"{self.name}: {facts}")
+        check_indices(self.name, indices)
+        check_along(self.name, self.axis, x.shape, indices.shape)
+        return Type(x.dtype, indices.shape)
+
+    @quiet
+    def eval(self, x: np.ndarray, indices: np.ndarray) -> np.ndarray:
+        if not indices.size:
+            return np.zeros(indices.shape, x.dtype)
+        y = _shifted(x, (self.axis,))
+        try:
+            chosen = y[along(indices, self.axis)]
+        except IndexError:
+            raise out_of_range(self.name, indices, x.shape[self.axis], self.axis) from None
+        np.exp(y, out=y)
+        chosen -= np.log(np.add.reduce(y, self.axis, keepdims=True))
+        return chosen
+
+    def jvp(self, ts: tuple[Any, ...], y: Any, x: Any, indices: Any) -> Any:
+        mean = bind(Sum((self.axis,)), times(ts[0], bind(Softmax((self.axis,)), x)))
+        return bind(TakeAlong(self.axis), ts[0], indices) - spread(mean, y, (self.axis,))
+
+    def vjp(self, ct: Any, y: Any, x: Any, indices: Any) -> tuple[Any, ...]:
+        at = bind(PutAlong(self.axis, x.shape[self.axis]), ct, indices)
+        total = spread(bind(Sum((self.axis,)), ct), x, (self.axis,))
+        return at - times(total, bind(Softmax((self.axis,)), x)), None
+
+    def batch(self, n: int, batched: tuple[bool, ...], x: Any, indices: Any) -> Any:
+        return bind(LogSoftmaxAt(self.axis + 1), *both_batched(n, batched, x, indices))
+
+
+def softmax(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Any:
+    """`exp(input) / sum(exp(input))` along `dim`, computed without overflow.
+
+    >>> import lucid
+    >>> lucid.softmax(lucid.tensor([1.0, 1.0]), dim=0)
+    Tensor([0.5, 0.5])
+    """
+    return _normalise(Softmax, input, dim, axis, dtype)
+
+
+def log_softmax(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Any:
+    """`log(softmax(input))` along `dim`: `input - logsumexp(input)`, exact also far from 0."""
+    return _normalise(LogSoftmax, input, dim, axis, dtype)
+
+
+def _normalise(op: type[Normalised], x: Any, dim: Any, axis: Any, dtype: Any) -> Any:
+    x = to_floating(x) if dtype is None else cast(as_tensor(x), dtype)
+    if dim is None and axis is None:
+        raise ArgumentError(f"{op.name}: give the axis that sums to 1, as dim (or axis){at_line()}")
+    if x.dtype.kind == "c":
+        facts = f"operand of dtype {x.dtype}; it takes floating dtypes"
+        raise DTypeError(f"{op.name}: {facts}{at_line()}")
+    return reduced(op(reduced_axes(op.name, len(x.shape), dim, axis)), x)

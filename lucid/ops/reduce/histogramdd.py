@@ -1,0 +1,89 @@
+"""histogramdd: how many points lie in each box of a grid."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from lucid.errors import ArgumentError, ShapeError
+from lucid.ir.source import at_line
+from lucid.ops.core.apply import refuse
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.elementwise.conditional import clamp, where
+from lucid.ops.index.gather_scatter import ScatterAdd
+from lucid.ops.index.lookup import diff
+from lucid.ops.index.searching import Searchsorted
+from lucid.ops.reduce.counting import edges_of
+from lucid.tape.bind import bind
+from lucid.tape.node import Traced
+
+
+class Grid(NamedTuple):
+    """The counts of every box, and the edges along every axis."""
+
+    hist: Any
+    bin_edges: tuple[Any, ...]
+
+
+def per_axis(bins: Any, axes: int) -> list[Any]:
+    """The number of bins, or the edges, along every axis."""
+    given = list(bins) if isinstance(bins, (list, tuple)) else [bins] * axes
+    if len(given) != axes:
+        facts = f"bins for {len(given)} axes and points with {axes} numbers"
+        raise ShapeError(f"histogramdd: {facts}{at_line()}")
+    return given
+
+
+@explained
+def histogramdd(
+    input: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False
+) -> Grid:
+    """The counts (or weights) of points, the last axis of `input`, in the boxes of a grid.
+
+    `bins` is a number, or for every axis a number or the edges; `range` is the ends of all axes,
+    one after the other. A `density` integrates to 1.
+
+    >>> import lucid
+    >>> points = lucid.tensor([[0.0, 1.0], [1.0, 0.0], [2.0, 0.0]])
+    >>> lucid.histogramdd(points, bins=[3, 2]).hist
+    Tensor([[0., 1.],
+            [1., 0.],
+            [1., 0.]])
+    """
+    x = as_tensor(input).detach()
+    if x.dtype.kind != "f":
+        raise refuse("histogramdd", x.dtype, "it takes floating dtypes")
+    if x.ndim < 2 or not x.shape[-1]:
+        raise ShapeError(f"histogramdd: {x.shape} is not a list of points (..., n){at_line()}")
+    axes = x.shape[-1]
+    x, outer = x.reshape(-1, axes), x.shape[:-1]
+    given = per_axis(bins, axes)
+    ends = [None] * axes if range is None else list(zip(range[::2], range[1::2], strict=True))
+    if len(ends) != axes or any(isinstance(b, Traced) for b in given if range is not None):
+        facts = f"a range of {len(ends)} axes for {axes}, with bins {bins}"
+        raise ArgumentError(f"histogramdd: {facts}; two numbers an axis, and no edges{at_line()}")
+    edges = [edges_of(x[:, i], b, e) for i, (b, e) in enumerate(zip(given, ends))]
+    shape = tuple(part.shape[0] - 1 for part in edges)
+    inside, place = x[:, 0] == x[:, 0], 0
+    for i, (part, n) in enumerate(zip(edges, shape)):
+        along = x[:, i].contiguous()
+        inside = inside & (along >= part[0]) & (along <= part[n])
+        place = place * n + clamp(bind(Searchsorted(True), part, along) - 1, 0, n - 1)
+    counts = bind(ScatterAdd((math.prod(shape),), (0,)), weights(x, weight, inside, outer), place)
+    counts = counts.reshape(shape)
+    if density:
+        counts = counts / counts.sum()
+        for i, part in enumerate(edges):
+            counts = counts / diff(part).reshape(-1, *[1] * (axes - 1 - i))
+    return Grid(counts, tuple(edges))
+
+
+def weights(x: Any, weight: Any, inside: Any, outer: tuple[int, ...]) -> Any:
+    if weight is None:
+        return cast(inside, x.dtype)
+    given = as_tensor(weight)
+    if given.shape != outer:
+        facts = f"weights of shape {given.shape} for points of {outer}"
+        raise ShapeError(f"histogramdd: {facts}{at_line()}")
+    return where(inside, cast(given, x.dtype).reshape(-1), 0.0)

@@ -1,0 +1,328 @@
+"""Statistics: means, variances, norms, softmax, made of primitives. No rules stand here."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lucid.errors import ArgumentError, DTypeError, ShapeError
+from lucid.ir.source import at_line
+from lucid.ops.core.apply import refuse
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.axes import axis_of, with_ones
+from lucid.ops.core.float16 import in_float32, is_half
+from lucid.ops.core.promote import as_tensor, cast, to_floating
+from lucid.ops.index.selection import Selected, pick
+from lucid.ops.reduce.extrema import amax, amin
+from lucid.ops.reduce.reduction import Sum, kept, reduced, reduced_axes, sum
+from lucid.ops.reduce.sorting import Sort
+from lucid.tape.bind import bind
+
+
+def mean(
+    input: Any,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    axis: Any = None,
+    keepdims: Any = None,
+    dtype: Any = None,
+) -> Any:
+    """The mean over `dim` (all axes by default); integers and booleans become the default float.
+
+    >>> import lucid
+    >>> lucid.mean(lucid.tensor([1.0, 2.0, 6.0]))
+    Tensor(3.)
+    """
+    x = to_floating(input) if dtype is None else cast(as_tensor(input), dtype)
+    if x.dtype.kind not in "fc":
+        raise DTypeError(f"mean: {x.dtype} cannot hold a mean; name a floating dtype{at_line()}")
+    axes = reduced_axes("mean", x.ndim, dim, axis)
+    keep = keepdim if keepdims is None else keepdims
+    if is_half(x):
+        return cast(mean(cast(x, "float32"), axes, keep), x.dtype)
+    total = reduced(Sum(axes), x) / float(count(x.shape, axes))
+    return kept(total, x, axes) if keep else total
+
+
+def count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
+    """The number of elements that one result of a reduction is made of."""
+    return math.prod([shape[i] for i in axes])
+
+
+@explained
+def var(
+    input: Any,
+    dim: Any = None,
+    unbiased: Any = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+    ddof: Any = None,
+    axis: Any = None,
+    keepdims: Any = None,
+) -> Any:
+    """The variance over `dim`: the sum of squared deviations from the mean over `n - correction`.
+
+    The correction is 1 unless given (`unbiased=False` means 0, and `ddof` is NumPy's word for it).
+
+    >>> import lucid
+    >>> lucid.var(lucid.tensor([1.0, 2.0, 3.0])), lucid.var(lucid.tensor([1.0, 3.0]), ddof=0)
+    (Tensor(1.), Tensor(1.))
+    """
+    return moments(input, "var", dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
+
+
+@explained
+def std(
+    input: Any,
+    dim: Any = None,
+    unbiased: Any = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+    ddof: Any = None,
+    axis: Any = None,
+    keepdims: Any = None,
+) -> Any:
+    """The standard deviation over `dim`, the root of `var`; where it is 0 its gradient is 0.
+
+    >>> import lucid
+    >>> lucid.std(lucid.tensor([1.0, 2.0, 3.0]))
+    Tensor(1.)
+    """
+    return deviation(input, "std", dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
+
+
+@explained
+def var_mean(
+    input: Any,
+    dim: Any = None,
+    unbiased: Any = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+    ddof: Any = None,
+    axis: Any = None,
+    keepdims: Any = None,
+) -> tuple[Any, Any]:
+    """The variance and the mean over `dim`; see `var`."""
+    return moments(input, "var_mean", dim, unbiased, keepdim, correction, ddof, axis, keepdims)
+
+
+@explained
+def std_mean(
+    input: Any,
+    dim: Any = None,
+    unbiased: Any = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+    ddof: Any = None,
+    axis: Any = None,
+    keepdims: Any = None,
+) -> tuple[Any, Any]:
+    """The standard deviation and the mean over `dim`; see `std`."""
+    return deviation(input, "std_mean", dim, unbiased, keepdim, correction, ddof, axis, keepdims)
+
+
+@in_float32
+def deviation(x: Any, name: str, *options: Any) -> tuple[Any, Any]:
+    """The standard deviation and the mean."""
+    squared, middle = moments(x, name, *options)
+    return root(squared), middle
+
+
+@in_float32
+def moments(
+    x: Any,
+    name: str,
+    dim: Any,
+    unbiased: Any,
+    keepdim: Any,
+    correction: Any,
+    ddof: Any,
+    axis: Any,
+    keepdims: Any,
+) -> tuple[Any, Any]:
+    """The variance and the mean; `var(x, False)` is PyTorch's `var(x, unbiased=False)`."""
+    x = to_floating(x)
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    axes = reduced_axes(name, x.ndim, dim, axis)
+    n, ones = count(x.shape, axes), with_ones(x.shape, axes)
+    divisor = float(max(n - freedom(name, unbiased, correction, ddof), 0))
+    middle = (bind(Sum(axes), x) / float(n)).reshape(ones)
+    squared = bind(Sum(axes), square(x - middle)) / divisor
+    keep = keepdim if keepdims is None else keepdims
+    return (squared.reshape(ones), middle) if keep else (squared, middle.reshape(squared.shape))
+
+
+def freedom(name: str, unbiased: Any, correction: Any, ddof: Any) -> float:
+    """The correction in any of its three spellings."""
+    spellings = (None if unbiased is None else int(unbiased), correction, ddof)
+    given = [c for c in spellings if c is not None]
+    if len(given) > 1:
+        raise ArgumentError(f"{name}: give one of unbiased, correction and ddof{at_line()}")
+    return given[0] if given else 1
+
+
+def square(x: Any) -> Any:
+    """`|x|²`, which is real and smooth for complex numbers too."""
+    return (x * x.conj()).real if x.dtype.kind == "c" else x * x
+
+
+def root(x: Any) -> Any:
+    """`sqrt(x)` with derivative 0, of every order, at 0."""
+    from lucid.ops.elementwise.conditional import where
+
+    return where(x == 0, 0.0, where(x == 0, 1.0, x).sqrt())
+
+
+@explained
+def norm(
+    input: Any,
+    p: Any = "fro",
+    dim: Any = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+    *,
+    ord: Any = None,
+    axis: Any = None,
+    keepdims: Any = None,
+) -> Any:
+    """The p-norm of the elements over `dim` (all axes by default): `sum(|input|**p) ** (1/p)`.
+
+    p is any number, "fro" is 2; inf and -inf give the largest and smallest |x|, 0 the count of
+    elements that are not zero. At x = 0, where a norm is not differentiable, its gradient is 0, to
+    every order.
+
+    >>> import lucid
+    >>> lucid.norm(lucid.tensor([3.0, 4.0]))
+    Tensor(5.)
+    """
+    x = to_floating(input) if dtype is None else as_tensor(input, dtype)
+    if isinstance(p, str) and p == "nuc":
+        from lucid.linalg import matrix_norm
+
+        both = (-2, -1) if dim is None and axis is None else dim
+        return matrix_norm(x, p, both, keepdim, axis=axis, keepdims=keepdims)
+    p = order_of("norm", p if ord is None else ord)
+    axes = reduced_axes("norm", x.ndim, dim, axis)
+    y = p_norm(x, p, axes)
+    keep = keepdim if keepdims is None else keepdims
+    return kept(y, x, axes) if keep else y
+
+
+def order_of(name: str, p: Any) -> float:
+    if p == "fro":
+        return 2.0
+    try:
+        return float(p)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"{name}: p={p!r} is not a number; matrix norms are in linalg{at_line()}"
+        ) from None
+
+
+@in_float32
+def p_norm(x: Any, p: float, axes: tuple[int, ...]) -> Any:
+    from lucid.ops.elementwise.conditional import where
+
+    if p == 2:
+        return root(bind(Sum(axes), square(x)))
+    size = x.abs()
+    if p == math.inf:
+        return amax(size, axis=axes)
+    if p == -math.inf:
+        return amin(size, axis=axes)
+    if p == 1:
+        return bind(Sum(axes), size)
+    zero = size == 0
+    if p == 0:
+        return bind(Sum(axes), cast(~zero, size.dtype))
+    powers = where(zero, 0.0 if p > 0 else math.inf, where(zero, 1.0, size) ** p)
+    total = bind(Sum(axes), powers)
+    edge = (total == 0) | (total == math.inf)
+    return where(edge, total ** (1 / p), where(edge, 1.0, total) ** (1 / p))
+
+
+def nansum(
+    input: Any,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    axis: Any = None,
+    keepdims: Any = None,
+    dtype: Any = None,
+) -> Any:
+    """The sum over `dim` with nan counted as 0, in value and gradient."""
+    x = without_nan(as_tensor(input))
+    return sum(x, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype)
+
+
+def nanmean(
+    input: Any,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    axis: Any = None,
+    keepdims: Any = None,
+    dtype: Any = None,
+) -> Any:
+    """The mean over `dim` of the elements that are not nan."""
+    x = to_floating(input) if dtype is None else cast(as_tensor(input), dtype)
+    total = nansum(x, dim, keepdim, axis=axis, keepdims=keepdims)
+    return total / cast(sum(x == x, dim, keepdim, axis=axis, keepdims=keepdims), total.dtype)
+
+
+def without_nan(x: Any) -> Any:
+    from lucid.ops.elementwise.conditional import where
+
+    return where(x == x, x, 0) if x.dtype.kind in "fc" else x
+
+
+@explained
+def median(
+    input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
+) -> Any:
+    """The middle element; of an even number the lower of the two in the middle, as in PyTorch.
+
+    - `median(input)` is the median of all elements.
+    - `median(input, dim=1)` gives `(values, indices)` along one axis.
+    - `median(input, axis=1)` gives values only.
+
+    The gradient goes to the element chosen. Where there is a nan, the first nan is the median.
+
+    >>> import lucid
+    >>> lucid.median(lucid.tensor([3.0, 1.0, 2.0, 4.0]))
+    Tensor(2.)
+    """
+    x = as_tensor(input)
+    keep = keepdim if keepdims is None else keepdims
+    if x.dtype.kind == "c":
+        raise refuse("median", x.dtype, "complex numbers have no order")
+    if dim is not None and axis is not None:
+        raise ArgumentError(f"median: give dim or axis, not both{at_line()}")
+    if dim is None and axis is None:
+        values = middle_element(x.reshape(-1), 0, False).values
+        return values.reshape([1] * x.ndim) if keep else values
+    number = axis_of("median", axis if dim is None else dim, x.ndim)
+    found = middle_element(x.reshape(1) if x.ndim == 0 else x, number, keep)
+    if x.ndim == 0:
+        found = Selected(*[part.reshape(()) for part in found])
+    return found.values if dim is None else found
+
+
+def middle_element(x: Any, axis: int, keep: bool) -> Selected:
+    from lucid.ops.elementwise.conditional import where
+
+    n = x.shape[axis]
+    if n == 0:
+        raise ShapeError(
+            f"median: axis {axis} of shape {x.shape} is empty: it has no median{at_line()}"
+        )
+    indices = bind(Sort(axis, stable=True), x)[1]
+    numbers = sum(x == x, axis=axis)
+    place = where(numbers == n, (n - 1) // 2, numbers)
+    return pick(x, pick(indices, place, axis, False).values, axis, keep)

@@ -1,0 +1,1 @@
+"""Operations that make, reshape, reorder, join or copy tensors."""

@@ -1,0 +1,45 @@
+"""Copy: the same value in memory of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lucid.ir.types import Type
+from lucid.ops.core.kinds import Linear
+from lucid.ops.core.promote import as_tensor
+from lucid.tape.bind import bind
+
+
+class Copy(Linear):
+    """The identity, in new memory: what is done to the copy in place leaves the original alone."""
+
+    def infer(self, x: Type) -> Type:
+        return x
+
+    def eval(self, x: np.ndarray) -> np.ndarray:
+        return np.array(x, order="K")
+
+    def adjoint(self, ct: Any, x: Any) -> Any:
+        return ct
+
+    def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
+        return bind(self, x)
+
+
+COPY = Copy()
+
+
+def clone(input: Any) -> Any:
+    """A copy of `input` through which gradients flow."""
+    return bind(COPY, as_tensor(input))
+
+
+def contiguous(x: Any) -> Any:
+    """`x` with its elements in row-major order in memory: itself where they are."""
+    if x.value is None or x.value.flags.c_contiguous:
+        return x
+    out = bind(COPY, x)
+    out.value = np.ascontiguousarray(out.value)
+    return out

@@ -1,0 +1,142 @@
+"""Diagonals and triangles of matrices.
+
+A diagonal is a strided slice of the flattened matrix, and a matrix with a given diagonal is that
+diagonal with zeros put between its elements: no primitive of its own is needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import AxisError, ShapeError
+from lucid.ir.source import at_line
+from lucid.ops.core.arguments import explained, placed
+from lucid.ops.core.axes import axis_of
+from lucid.ops.core.promote import as_tensor, wanted_dtype
+from lucid.ops.elementwise.conditional import where
+from lucid.ops.shape.movement import Pad, Reshape, Transpose, slice_axis
+from lucid.ops.shape.shaping import movedim
+from lucid.tape.bind import bind
+from lucid.tape.node import wrap
+
+
+@explained
+def diagonal(
+    input: Any,
+    offset: int = 0,
+    dim1: int = 0,
+    dim2: int = 1,
+    *,
+    axis1: Any = None,
+    axis2: Any = None,
+) -> Any:
+    """The diagonals of the matrices in two axes, as the last axis of the result.
+
+    >>> import lucid
+    >>> lucid.diagonal(lucid.arange(9).reshape(3, 3), 1)
+    Tensor([1, 5])
+    """
+    x = as_tensor(input)
+    a = dim1 if axis1 is None else axis1
+    b = dim2 if axis2 is None else axis2
+    return strided_diagonal(x, offset, *two_axes("diagonal", x, a, b))
+
+
+def strided_diagonal(x: Any, offset: int, a: int, b: int) -> Any:
+    rest = [i for i in range(x.ndim) if i not in (a, b)]
+    if (*rest, a, b) != tuple(range(x.ndim)):
+        x = bind(Transpose((*rest, a, b)), x)
+    rows, columns = x.shape[-2:]
+    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    start = (offset if offset >= 0 else -offset * columns) if count else 0
+    flat = bind(Reshape((*x.shape[:-2], rows * columns)), x)
+    limit = start + (count - 1) * (columns + 1) + 1 if count else start
+    return slice_axis(flat, flat.ndim - 1, start, limit, columns + 1)
+
+
+def two_axes(name: str, x: Any, dim1: Any, dim2: Any) -> tuple[int, int]:
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: a tensor of shape {x.shape} holds no matrices{at_line()}")
+    a, b = axis_of(name, dim1, x.ndim), axis_of(name, dim2, x.ndim)
+    if a == b:
+        raise AxisError(f"{name}: axis {a} twice; a matrix has two axes{at_line()}")
+    return a, b
+
+
+@explained
+def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    """Matrices that are zero but for one diagonal: the last axis of `input`."""
+    x = as_tensor(input)
+    if not x.ndim:
+        raise ShapeError(f"diag_embed: a 0-d tensor is no diagonal{at_line()}")
+    n = x.shape[-1]
+    size = n + abs(offset)
+    start = offset if offset >= 0 else -offset * size
+    end = size * size - start - ((n - 1) * (size + 1) + 1 if n else 0)
+    none = (0,) * (x.ndim - 1)
+    flat = bind(Pad((*none, start), (*none, end), (*none, size)), x)
+    matrices = bind(Reshape((*x.shape[:-1], size, size)), flat)
+    if (dim1, dim2) == (-2, -1):
+        return matrices
+    return movedim(matrices, (-2, -1), two_axes("diag_embed", matrices, dim1, dim2))
+
+
+@explained
+def diag(input: Any, diagonal: int = 0) -> Any:
+    """A matrix with the vector `input` as its diagonal, or the diagonal of the matrix `input`."""
+    x = as_tensor(input)
+    if x.ndim == 1:
+        return diag_embed(x, diagonal)
+    if x.ndim != 2:
+        raise ShapeError(f"diag: {x.shape} is neither a vector nor a matrix{at_line()}")
+    return strided_diagonal(x, diagonal, 0, 1)
+
+
+def trace(input: Any) -> Any:
+    """The sum of the diagonal of a matrix."""
+    return diagonal(input).sum(dim=-1)
+
+
+@explained
+def tril(input: Any, diagonal: int = 0) -> Any:
+    """The matrices of `input` with zeros above a diagonal."""
+    return triangle("tril", input, diagonal, True)
+
+
+@explained
+def triu(input: Any, diagonal: int = 0) -> Any:
+    """The matrices of `input` with zeros below a diagonal.
+
+    >>> import lucid
+    >>> lucid.triu(lucid.ones(2, 2))
+    Tensor([[1., 1.],
+            [0., 1.]])
+    """
+    return triangle("triu", input, diagonal - 1, False)
+
+
+def triangle(name: str, x: Any, diagonal: int, lower: bool) -> Any:
+    """What lies on and below a diagonal, or above it; the rest is zero, also where it was nan."""
+    x = as_tensor(x)
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: a tensor of shape {x.shape} holds no matrices{at_line()}")
+    mask = np.tri(x.shape[-2], x.shape[-1], k=diagonal, dtype=bool)
+    return where(wrap(mask if lower else ~mask), x, False)
+
+
+@placed
+@explained
+def tril_indices(row: int, col: int | None = None, offset: int = 0, *, dtype: Any = None) -> Any:
+    """Row and column indices of the lower triangle of a matrix, as a tensor of two rows."""
+    found = np.tril_indices(row, offset, row if col is None else col)
+    return wrap(np.stack(found).astype(wanted_dtype(dtype or "int64")))
+
+
+@placed
+@explained
+def triu_indices(row: int, col: int | None = None, offset: int = 0, *, dtype: Any = None) -> Any:
+    """Row and column indices of the upper triangle of a matrix, as a tensor of two rows."""
+    found = np.triu_indices(row, offset, row if col is None else col)
+    return wrap(np.stack(found).astype(wanted_dtype(dtype or "int64")))

@@ -1,0 +1,1 @@
+"""Special functions of mathematics and statistics, and window functions."""

@@ -1,0 +1,62 @@
+"""entr and xlog1py: products with a logarithm that are 0 where the other factor is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lucid.ops.core.apply import floating, floating_binary
+from lucid.ops.elementwise.conditional import where
+from lucid.ops.elementwise.exponential import log, log1p
+from lucid.ops.special.from_scipy import FromScipy
+from lucid.tape.node import wrap
+
+
+class Entr(FromScipy):
+    """-x log(x): 0 at 0, -inf below."""
+
+    function, saves = "entr", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (-log(x) - 1.0,)
+
+
+class Xlog1py(FromScipy):
+    """x log(1 + y): 0 where x is, unless y is nan."""
+
+    function, saves = "xlog1py", "x"
+
+    def partials(self, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+        in_x = None if isinstance(x, float) else _logarithm(x, y)
+        return in_x, None if isinstance(y, float) else x / (y + 1.0)
+
+
+def _logarithm(x: Any, y: Any) -> Any:
+    """log(1 + y), and 0 where xlog1py is 0 in spite of it."""
+    if isinstance(y, float):
+        y = wrap(np.array(y, x.dtype))
+    return where((x == 0) & (y <= -1), 0.0, log1p(y))
+
+
+ENTR, XLOG1PY = Entr(), Xlog1py()
+
+
+def entr(input: Any) -> Any:
+    """-x log(x), elementwise: 0 at 0 and -inf below.
+
+    >>> import lucid
+    >>> lucid.special.entr(lucid.tensor([0.0, 0.5, -1.0]))
+    Tensor([0.       , 0.3465736,      -inf])
+    """
+    return floating(ENTR, input)
+
+
+def xlog1py(input: Any, other: Any) -> Any:
+    """`input * log(1 + other)`, elementwise, which is 0 where `input` is, whatever the other is.
+
+    >>> import lucid
+    >>> lucid.special.xlog1py(lucid.tensor([0.0, 2.0]), lucid.tensor([-1.0, 0.0]))
+    Tensor([0., 0.])
+    """
+    return floating_binary(XLOG1PY, input, other)

@@ -1,0 +1,179 @@
+"""Special functions of elements: error functions, the logarithm of gamma and its derivatives.
+
+SciPy computes them, and is imported when the first one is evaluated.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ArgumentError, DTypeError
+from lucid.ir.source import at_line
+from lucid.ops.core.apply import floating
+from lucid.ops.core.arguments import explained
+from lucid.ops.core.errstate import quiet
+from lucid.ops.core.kinds import SLOW, Elementwise
+from lucid.ops.core.promote import to_floating
+from lucid.ops.elementwise.exponential import exp
+from lucid.ops.special.from_scipy import ufunc
+from lucid.tape.node import wrap
+
+TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
+
+
+def from_scipy(name: str) -> Callable[..., Any]:
+    """The function `name` of scipy.special in the dtype of its operand."""
+
+    def function(x: np.ndarray) -> Any:
+        y = ufunc(name)(x)
+        return y if y.dtype == x.dtype else y.astype(x.dtype)
+
+    return quiet(function)
+
+
+class Erf(Elementwise):
+    numpy = from_scipy("erf")
+    native_from = SLOW
+    scalar, accepts, saves = "erf", "f", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (TWO_OVER_SQRT_PI * exp(-x * x),)
+
+
+class Erfc(Elementwise):
+    """1 - erf(x), exact where that is tiny."""
+
+    numpy = from_scipy("erfc")
+    native_from = SLOW
+    scalar, accepts, saves = "erfc", "f", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (-TWO_OVER_SQRT_PI * exp(-x * x),)
+
+
+class Erfinv(Elementwise):
+    """The inverse of erf: -inf and inf at -1 and 1, where the derivative is inf too."""
+
+    numpy = from_scipy("erfinv")
+    native_from = SLOW
+    scalar, accepts, saves = "erfinv", "f", "y"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (exp(y * y) / TWO_OVER_SQRT_PI,)
+
+
+def log_gamma(x: np.ndarray) -> Any:
+    """SciPy's, but at -inf it is inf, as in C and in compiled programs."""
+    y = np.asarray(from_scipy("gammaln")(x))
+    np.copyto(y, np.inf, where=x == -np.inf)
+    return y
+
+
+class Lgamma(Elementwise):
+    """log |gamma(x)|."""
+
+    numpy = log_gamma
+    scalar, accepts, saves = "lgamma", "f", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (digamma(x),)
+
+
+class Digamma(Elementwise):
+    """The derivative of lgamma."""
+
+    numpy = from_scipy("psi")
+    native_from = SLOW
+    scalar, accepts, saves = "digamma", "f", "x"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (polygamma(1, x),)
+
+
+class Polygamma(Elementwise):
+    """The derivative of digamma of order `n` >= 1: (-1)**(n + 1) n! zeta(n + 1, x)."""
+
+    n: int
+    scalar, accepts, saves = "polygamma", "f", "x"
+
+    def eval(self, x: np.ndarray) -> Any:
+        return _polygamma(self.n, x)
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (polygamma(self.n + 1, x),)
+
+
+@quiet
+def _polygamma(n: int, x: np.ndarray) -> Any:
+    from scipy.special import zeta
+
+    wide = np.asarray(x, "float64")
+    return (polygamma_factor(n) * zeta(n + 1.0, wide)).astype(x.dtype)
+
+
+def polygamma_factor(n: int) -> float:
+    """What zeta(n + 1, x) is multiplied by to give polygamma(n, x)."""
+    size = math.gamma(n + 1) if n < 170 else math.inf
+    return size if n % 2 else -size
+
+
+ERF, ERFC, ERFINV, LGAMMA, DIGAMMA = Erf(), Erfc(), Erfinv(), Lgamma(), Digamma()
+
+
+def erf(input: Any) -> Any:
+    """The error function, 2 / sqrt(pi) times the integral of e**(-t*t) from 0 to x, elementwise."""
+    return floating(ERF, input)
+
+
+def erfc(input: Any) -> Any:
+    """1 - erf(x), elementwise and exact where that is tiny."""
+    return floating(ERFC, input)
+
+
+def erfinv(input: Any) -> Any:
+    """The number whose erf is x, elementwise: nan outside [-1, 1]."""
+    return floating(ERFINV, input)
+
+
+def lgamma(input: Any) -> Any:
+    """The logarithm of |gamma(x)|, elementwise.
+
+    >>> import lucid
+    >>> lucid.lgamma(lucid.tensor([1.0, 5.0]))
+    Tensor([0.       , 3.1780539])
+    """
+    return floating(LGAMMA, input)
+
+
+def digamma(input: Any) -> Any:
+    """The derivative of lgamma, elementwise."""
+    return floating(DIGAMMA, input)
+
+
+def polygamma(n: int, input: Any) -> Any:
+    """The derivative of digamma of order `n`, elementwise: `polygamma(0, input)` is digamma."""
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise DTypeError(f"polygamma: the order {n!r} is not an integer >= 0{at_line()}")
+    return floating(Polygamma(n), input) if n else digamma(input)
+
+
+@explained
+def mvlgamma(input: Any, p: int) -> Any:
+    """The logarithm of the multivariate gamma function of dimension `p`, elementwise.
+
+    It is p (p - 1) / 4 log(pi) plus the sum of lgamma(x - i / 2) for i < p, where x > (p - 1) / 2.
+    """
+    p = operator.index(p)
+    if p < 1:
+        raise ArgumentError(f"mvlgamma: the dimension p is {p}; it must be at least 1{at_line()}")
+    x = to_floating(input)
+    steps = wrap((np.arange(p) / 2).astype(x.dtype))
+    return lgamma(x.unsqueeze(-1) - steps).sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
+
+
+gammaln, psi, multigammaln = lgamma, digamma, mvlgamma

@@ -1,0 +1,86 @@
+"""FromScipy: elementwise functions that a ufunc of SciPy computes, for tensors and in programs.
+
+Compiled programs call the ufunc's own loop by its address (`lucid.compiler.lowering.external.ufunc_calls`), so a
+function needs no more than its name here to run there without Python.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lucid.ops.core.errstate import quiet
+from lucid.ops.core.kinds import Elementwise
+
+MODULE = "_special_ufuncs"
+
+
+@cache
+def ufunc(name: str) -> Any:
+    """A ufunc of SciPy's, imported when it is first needed."""
+    found = getattr(extension(), name, None)
+    if isinstance(found, np.ufunc):
+        return found
+    import scipy.special
+
+    found = getattr(scipy.special, name, None)
+    return found if isinstance(found, np.ufunc) else getattr(scipy.special._ufuncs, name)
+
+
+@cache
+def extension() -> Any:
+    """The module with most ufuncs alone: 2 ms, where `import scipy.special` takes 270.
+
+    None where it is not found or does not load by itself; then all of `scipy.special` is imported.
+    """
+    if "scipy.special" in sys.modules:
+        return None
+    try:
+        (place,) = find_spec("scipy").submodule_search_locations  # type: ignore[union-attr,misc]
+        suffix = next(s for s in EXTENSION_SUFFIXES if os.path.exists(_path(place, s)))
+        name = f"lucid.{MODULE}"  # a name of ours: what others import stays untouched
+        spec = spec_from_file_location(name, _path(place, suffix))
+        module = module_from_spec(spec)  # type: ignore[arg-type]
+        spec.loader.exec_module(module)  # type: ignore[union-attr]
+        return module
+    except Exception:
+        return None
+
+
+def _path(place: str, suffix: str) -> str:
+    return os.path.join(place, "special", MODULE + suffix)
+
+
+class FromScipy(Elementwise, abstract=True):
+    """A function of real numbers.
+
+    function     the name of the ufunc
+    output       which of its results
+    arguments    the operands as the ufunc takes them, with the numbers that stand between
+    """
+
+    function: ClassVar[str]
+    output: ClassVar[int] = 0
+    accepts = "f"
+
+    def arguments(self, *xs: Any) -> tuple[Any, ...]:
+        return xs
+
+    def eval(self, *xs: np.ndarray) -> Any:
+        dtype = np.result_type(*xs)
+        function = ufunc(self.function)
+        args = [dtype.type(x) if isinstance(x, float) else x for x in self.arguments(*xs)]
+        return _run(function, self.output, dtype, *args)
+
+
+@quiet
+def _run(function: Any, output: int, dtype: np.dtype, *xs: Any) -> Any:
+    y = function(*xs)
+    y = y[output] if function.nout > 1 else y
+    return y if y.dtype == dtype else y.astype(dtype)

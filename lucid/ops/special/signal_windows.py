@@ -1,0 +1,91 @@
+"""Window functions of signal processing, by NumPy's formulas."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ShapeError
+from lucid.ir.source import at_line
+from lucid.ops.core.arguments import explained, placed
+from lucid.ops.shape.creation import floating_or, new
+
+
+def window(name: str, length: Any, periodic: Any, make: Any, dtype: Any, requires_grad: Any) -> Any:
+    """`make(m)` for a window of m points; a periodic one lacks its last point."""
+    n = operator.index(length)
+    wanted = floating_or(dtype)
+    if n < 0 or wanted.kind != "f":
+        facts = f"{n} points of dtype {wanted}"
+        raise ShapeError(f"{name}: {facts}; windows are floating{at_line()}")
+    points = make(n + 1)[:-1] if periodic and n > 1 else make(n)
+    return new(np.asarray(points, wanted), requires_grad)
+
+
+@placed
+@explained
+def hann_window(
+    window_length: int, periodic: bool = True, *, dtype: Any = None, requires_grad: bool = False
+) -> Any:
+    """The Hann window, (1 - cos(2 pi n / N)) / 2."""
+    return window("hann_window", window_length, periodic, np.hanning, dtype, requires_grad)
+
+
+@placed
+@explained
+def hamming_window(
+    window_length: int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    *,
+    dtype: Any = None,
+    requires_grad: bool = False,
+) -> Any:
+    """The Hamming window, alpha - beta cos(2 pi n / N)."""
+
+    def make(m: int) -> np.ndarray:
+        if m == 1:
+            return np.ones(1)
+        return alpha - beta * np.cos(2 * math.pi * np.arange(m) / max(m - 1, 1))
+
+    return window("hamming_window", window_length, periodic, make, dtype, requires_grad)
+
+
+@placed
+@explained
+def blackman_window(
+    window_length: int, periodic: bool = True, *, dtype: Any = None, requires_grad: bool = False
+) -> Any:
+    """The Blackman window, 0.42 - cos(2 pi n / N) / 2 + 0.08 cos(4 pi n / N)."""
+    return window("blackman_window", window_length, periodic, np.blackman, dtype, requires_grad)
+
+
+@placed
+@explained
+def bartlett_window(
+    window_length: int, periodic: bool = True, *, dtype: Any = None, requires_grad: bool = False
+) -> Any:
+    """The triangular window."""
+    return window("bartlett_window", window_length, periodic, np.bartlett, dtype, requires_grad)
+
+
+@placed
+@explained
+def kaiser_window(
+    window_length: int,
+    periodic: bool = True,
+    beta: float = 12.0,
+    *,
+    dtype: Any = None,
+    requires_grad: bool = False,
+) -> Any:
+    """The Kaiser window with shape parameter `beta`."""
+
+    def make(m: int) -> np.ndarray:
+        return np.kaiser(m, beta)
+
+    return window("kaiser_window", window_length, periodic, make, dtype, requires_grad)

@@ -1,0 +1,381 @@
+"""bind: the one way to apply an operation. It computes what is known and records what is tracked.
+
+`bind_pair`, `bind_one` and `bind_scalar` are the same steps for the commonest operands, unrolled,
+because recording an addition of ten elements must not cost more than computing it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from sys import _getframe
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import LucidError
+from lucid.ir.graph import Literal
+from lucid.ir.infer import infer
+from lucid.ir.primitive import Primitive
+from lucid.ir.source import InternalFiles, at_line, caller
+from lucid.ir.types import is_differentiable
+from lucid.tape import node as tape
+from lucid.tape.markers import ALIAS, STOP_GRADIENT
+from lucid.tape.modes import local
+from lucid.tape.node import (
+    GRAD,
+    TRACE,
+    Node,
+    Traced,
+    is_recording,
+    leaked,
+    next_serial,
+    noted,
+    recording,
+    wrap,
+)
+from lucid.tape.tiering import run
+from lucid.tape.views import link_view, node_of, storage_of, synchronise
+
+_ndarray = np.ndarray
+_new = object.__new__
+_is_internal = InternalFiles().__getitem__
+_class: type[Traced] = Traced
+
+
+def set_class(cls: type[Traced]) -> None:
+    """Name the class of the tensors that `bind` and `wrap` return."""
+    global _class
+    _class = tape.tensor_class = cls
+
+
+def fresh(x: Traced, flags: int = GRAD | TRACE) -> Any:
+    """A new input of a transform with the value of `x`, linked to `x` where that is tracked."""
+    if is_recording() or (x.node is not None and x.node.flags):
+        origin = noted(node_of(x), x)
+        if x.value is not None:
+            origin.saved = x.value  # an alias is left out of a Cut, and what it stands for is read
+        node = Node(ALIAS, (origin,), origin.flags | flags, x.value, origin.type)
+        node.trace = origin.trace
+    else:
+        node = Node(None, (), flags, x.value)
+    out = wrap(x.value, node)
+    if x.value is not None:
+        out.storage = storage_of(x)
+        node.stamp = (out.storage, out.storage.version)
+    return out
+
+
+def bind(op: Primitive, *xs: Any) -> Any:
+    """Apply `op` to tensors and Literals: compute where values are known, record where tracked."""
+    flags = size = 0
+    if not xs and local.staging is not None:
+        return _bind_abstract(op, xs)
+    for x in xs:
+        value = x.value
+        if value is None:
+            return _bind_abstract(op, xs)
+        if value.__class__ is _ndarray:
+            size += value.size
+        node = x.node
+        if node is not None:
+            flags |= node.flags
+    if recording[0] and local.recorder is not None:
+        flags |= TRACE
+    try:
+        if size >= op.native_from:
+            value = run(op, *[x if x.__class__ is Literal else x.value for x in xs])
+        else:
+            value = op.eval(*[x.value for x in xs])
+    except LucidError:
+        raise
+    except Exception as error:
+        raise _explain(op, xs, error) from error
+    if value.__class__ is tuple:
+        return _several(op, xs, value, flags)
+    if value.__class__ is not _ndarray:
+        value = np.asarray(value)
+    out = _new(_class)
+    out.value = value
+    out.storage = None
+    out.origin = None
+    out.node = record(op, xs, value, flags) if flags else None
+    if op.is_view:
+        link_view(out, op, xs[0])
+    return out
+
+
+def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
+    """`bind` for the commonest case, two tensors with values: the same steps, unrolled."""
+    try:
+        u, v = x.value, y.value
+        value = op.eval(u, v) if u.size + v.size < op.native_from else run(op, u, v)
+    except Exception as error:
+        raise _explain(op, (x, y), error) from error
+    if value.__class__ is not _ndarray:
+        value = np.asarray(value)
+    out = _new(_class)
+    out.value = value
+    out.storage = out.origin = None
+    a, b = x.node, y.node
+    if a is None:
+        flags = 0 if b is None else b.flags
+    else:
+        flags = a.flags if b is None else a.flags | b.flags
+    if (
+        flags != GRAD
+        or not local.plain
+        or not (x.storage is None or _is_current(x))
+        or not (y.storage is None or _is_current(y))
+    ):
+        if recording[0] and local.recorder is not None:
+            flags |= TRACE
+        out.node = record(op, (x, y), value, flags) if flags else None
+        return out
+    if not (op.carries or (op.differentiable and value.dtype.kind in "fc")):
+        out.node = None
+        return out
+    if a is None:
+        a = x.node = Node(None, (), 0, x.value)
+    if b is None:
+        b = y.node = Node(None, (), 0, y.value)
+    if op.saves_x:  # type: ignore[attr-defined]
+        a.saved = x.value
+        b.saved = y.value
+    node = _new(Node)
+    node.op = op
+    node.inputs = (a, b)
+    node.flags = GRAD
+    node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
+    node.serial = next_serial()
+    frame = _getframe(2)
+    while _is_internal(frame.f_code.co_filename) and frame.f_back is not None:
+        frame = frame.f_back
+    node.source = (frame.f_code, frame.f_lasti)
+    out.node = node
+    return out
+
+
+def bind_one(op: Primitive, x: Any) -> Any:
+    """`bind` for one tensor with a value and an operation that makes no view, unrolled."""
+    try:
+        v = x.value
+        value = op.eval(v) if v.size < op.native_from else run(op, v)
+    except Exception as error:
+        raise _explain(op, (x,), error) from error
+    if value.__class__ is not _ndarray:
+        value = np.asarray(value)
+    out = _new(_class)
+    out.value = value
+    out.storage = out.origin = None
+    node = x.node
+    flags = 0 if node is None else node.flags
+    if flags == GRAD and local.plain and (x.storage is None or _is_current(x)):
+        out.node = _record_one(op, x, (node,), value)
+    else:
+        if recording[0] and local.recorder is not None:
+            flags |= TRACE
+        out.node = record(op, (x,), value, flags) if flags else None
+    return out
+
+
+def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, reflected: bool) -> Any:
+    """`bind` for a tensor with a value and a literal, which NumPy takes as a 0-d array."""
+    try:
+        v = x.value
+        if v.size >= op.native_from:
+            value = run(op, literal, v) if reflected else run(op, v, literal)
+        else:
+            value = op.eval(array, v) if reflected else op.eval(v, array)
+    except Exception as error:
+        raise _explain(op, (literal, x) if reflected else (x, literal), error) from error
+    if value.__class__ is not _ndarray:
+        value = np.asarray(value)
+    out = _new(_class)
+    out.value = value
+    out.storage = out.origin = None
+    node = x.node
+    flags = 0 if node is None else node.flags
+    if flags == GRAD and local.plain and (x.storage is None or _is_current(x)):
+        out.node = _record_one(op, x, (literal, node) if reflected else (node, literal), value)
+    else:
+        if recording[0] and local.recorder is not None:
+            flags |= TRACE
+        xs = (literal, x) if reflected else (x, literal)
+        out.node = record(op, xs, value, flags) if flags else None
+    return out
+
+
+def _is_current(x: Any) -> bool:
+    """True for a tensor that shares memory, but was not written since its Node was stamped."""
+    node = x.node
+    if node is None or node.stamp is None or x.origin is not None:
+        return False
+    return node.stamp[0] is x.storage and node.stamp[1] == x.storage.version
+
+
+def _record_one(op: Primitive, x: Any, inputs: tuple[Any, ...], value: np.ndarray) -> Node | None:
+    """`record` where `x` is the only tensor, shares no memory and no transform is watching."""
+    if not (op.carries or (op.differentiable and value.dtype.kind in "fc")):
+        return None
+    if op.saves_x:  # type: ignore[attr-defined]
+        x.node.saved = x.value
+    node = _new(Node)
+    node.op = op
+    node.inputs = inputs
+    node.flags = GRAD
+    node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
+    node.serial = next_serial()
+    frame = _getframe(3)
+    while _is_internal(frame.f_code.co_filename) and frame.f_back is not None:
+        frame = frame.f_back
+    node.source = (frame.f_code, frame.f_lasti)
+    return node
+
+
+def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) -> Node | None:
+    """The Node of `op` applied to `xs`, or None where nobody wants one."""
+    if not op.differentiable or value.dtype.kind not in "fc" or not local.grad:
+        if not flags & TRACE:
+            return None
+        out_flags = flags & ~GRAD
+    else:
+        out_flags = flags
+    save = op.saves_x or flags & TRACE  # type: ignore[attr-defined]
+    inputs = []
+    for x in xs:
+        if x.__class__ is Literal:
+            inputs.append(x)
+            continue
+        node = x.node
+        if x.storage is not None:
+            node = synchronise(x)
+        if node is None:
+            node = x.node = Node(None, (), 0, x.value)
+        elif save:
+            node.saved = x.value
+        if recording[0]:
+            noted(node, x)
+        inputs.append(node)
+    node = _new(Node)
+    node.op = op
+    node.inputs = tuple(inputs)
+    node.flags = out_flags
+    node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
+    node.serial = next_serial()
+    if recording[0] and local.recorder is not None:
+        local.recorder.made(node, value)
+    source = local.source
+    if source is None:
+        frame = _getframe(2)
+        while _is_internal(frame.f_code.co_filename) and frame.f_back is not None:
+            frame = frame.f_back
+        source = (frame.f_code, frame.f_lasti)
+    node.source = source
+    if out_flags != flags and not local.grad and op.differentiable and value.dtype.kind in "fc":
+        return Node(STOP_GRADIENT, (node,), out_flags, None, None, source)
+    return node
+
+
+def record_constant(op: Primitive, literals: Sequence[Literal]) -> Any:
+    """An operation on literals alone, such as `full`, computed and put on the tape of a trace."""
+    value = np.asarray(op.eval(*[x.array for x in literals]))
+    return wrap(value, Node(op, tuple(literals), TRACE, value, None, caller()))
+
+
+def _several(
+    op: Primitive, xs: tuple[Any, ...], values: tuple[Any, ...], flags: int
+) -> tuple[Any, ...]:
+    outs = tuple(wrap(v if v.__class__ is _ndarray else np.asarray(v)) for v in values)
+    if not flags or not (flags & TRACE or (local.grad and op.differentiable)):
+        return outs
+    serial = next_serial()
+    inputs = []
+    for x in xs:
+        if not isinstance(x, Literal):
+            x = node_of(x)
+        inputs.append(x)
+    for x, node in zip(xs, inputs):
+        if not isinstance(x, Literal):
+            node.saved = x.value
+            noted(node, x)
+    source = caller()
+    results = tuple((out.value, storage_of(out)) for out in outs)
+    for i, out in enumerate(outs):
+        differentiable = op.differentiable and is_differentiable(out.value.dtype)
+        out_flags = flags if differentiable and local.grad else flags & ~GRAD
+        if not out_flags:
+            continue
+        node = Node(op, tuple(inputs), out_flags, out.value, None, source, serial, i)
+        node.outs = results
+        node.stamp = (out.storage, 0)
+        if differentiable and not local.grad and flags & GRAD:
+            node = Node(STOP_GRADIENT, (node,), out_flags, out.value, None, source)
+            node.stamp = (out.storage, 0)
+        out.node = node
+    return outs
+
+
+def bind_known(op: Primitive, xs: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What `bind` gives for an operation of several results that were computed before."""
+    flags = 0
+    for x in xs:
+        flags |= 0 if x.node is None else x.node.flags
+    return _several(op, xs, values, flags)
+
+
+def sibling(node: Node, index: int) -> Node:
+    """Another output of the equation that made `node`."""
+    other = Node(node.op, node.inputs, node.flags, None, None, node.source, node.serial, index)
+    other.outs, other.trace = node.outs, node.trace
+    if node.outs is not None:
+        other.saved, storage = node.outs[index]
+        other.stamp = (storage, 0)
+    else:
+        assert node.op is not None
+        other.type = infer(node.op, tuple([x.type for x in node.inputs]))[index]
+    return other
+
+
+def _bind_abstract(op: Primitive, xs: tuple[Any, ...]) -> Any:
+    flags, trace = (0, None) if xs else (TRACE, local.staging)
+    for x in xs:
+        node = x.node
+        if node is None:
+            continue
+        flags |= node.flags
+        if x.value is None:
+            if not node.trace.active:
+                raise leaked(node.trace)
+            if trace is None or node.trace.depth > trace.depth:
+                trace = node.trace
+    result = infer(op, tuple([x.type for x in xs]))
+    inputs = []
+    for x in xs:
+        if not isinstance(x, Literal):
+            node = noted(node_of(x), x)
+            if x.value is not None:
+                node.saved = x.value
+            x = node
+        inputs.append(x)
+    types = result if isinstance(result, tuple) else (result,)
+    serial, source = next_serial(), caller()
+    outs = []
+    for i, type in enumerate(types):
+        differentiable = op.differentiable and is_differentiable(type.dtype)
+        out_flags = flags if differentiable and local.grad else flags & ~GRAD
+        node = Node(op, tuple(inputs), out_flags, None, type, source, serial, i)
+        node.trace = trace
+        if differentiable and not local.grad and flags & GRAD:
+            node = Node(STOP_GRADIENT, (node,), out_flags, None, type, source)
+            node.trace = trace
+        outs.append(wrap(None, node))
+    if op.is_view and len(outs) == 1:
+        link_view(outs[0], op, xs[0])
+    return tuple(outs) if isinstance(result, tuple) else outs[0]
+
+
+def _explain(op: Primitive, xs: tuple[Any, ...], error: Exception) -> LucidError:
+    """NumPy refused: the type rules usually know why in better words."""
+    infer(op, tuple([x.type for x in xs]))
+    types = ", ".join(str(x.type) for x in xs)
+    return LucidError(f"{op!r} of {types}: {error}{at_line()}")

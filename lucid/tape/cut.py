@@ -1,0 +1,210 @@
+"""cut: the part of the tape between inputs and outputs, with a structural key; a Graph on demand.
+
+Enter tensors, leave a Cut: `slots` numbers the Nodes (inputs, captured constants, results), `key`
+is equal for equal structures, `graph()` builds the Graph. Finding the key takes one walk and builds
+no Graph, so a structure that was seen before goes straight to its cached program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from operator import attrgetter
+from typing import Any
+
+from lucid.ir.graph import Equation, Graph, Literal, Var
+from lucid.ir.infer import infer
+from lucid.ir.rewrite import opened
+from lucid.ir.verify import verify
+from lucid.tape.markers import ALIAS
+from lucid.tape.node import FREED, GRAD, Node, as_source, freed, node_type
+from lucid.tape.views import node_of
+
+_by_serial = attrgetter("serial")
+
+
+class Cut:
+    """Equations between inputs and outputs; see the module's docstring.
+
+    slots       Nodes by slot number: the inputs first
+    inputs      slots of the inputs, one for each tensor given (an input may be a result of another)
+    captured    slots of constants and other values from outside
+    outputs     slots (or Literals) of the outputs
+    rows        (op, references, slot, first slot of the same equation, index) for every result
+    prepared    derivatives made of it, shared by all Cuts taken over from one another
+    """
+
+    __slots__ = ("captured", "inputs", "key", "outputs", "prepared", "rows", "slots")
+
+    def __init__(self, starts: list[Node], ends: list[Any], equations: list[Node]) -> None:
+        self.prepared: dict[Any, Any] = {}
+        self.slots: list[Node] = []
+        self.captured: list[int] = []
+        self.rows: list[tuple[Any, ...]] = []
+        slots, rows = self.slots, self.rows
+        slot_of: dict[Node, int] = {}
+
+        def slot(node: Node) -> int:
+            if node not in slot_of:
+                self.captured.append(define(node))
+            return slot_of[node]
+
+        def define(node: Node) -> int:
+            slot_of[node] = number = len(slots)
+            slots.append(node)
+            return number
+
+        made_here = set(equations)
+        for node in starts:
+            if node not in slot_of and node not in made_here:
+                define(node)
+        given = len(slots)
+        first_of: dict[int, int] = {}
+        for node in equations:
+            refs: tuple[Any, ...] = tuple(
+                [x.key if x.__class__ is Literal else slot(x) for x in node.inputs]
+            )
+            if node.op is ALIAS:
+                slot_of[node] = refs[0]
+            else:
+                number = define(node)
+                rows.append(
+                    (node.op, refs, number, first_of.setdefault(node.serial, number), node.index)
+                )
+        self.outputs = [end if end.__class__ is Literal else slot(end) for end in ends]
+        self.inputs = [slot_of[node] for node in starts]
+        self.key: Hashable = (
+            tuple([type_key(slots[number]) for number in (*range(given), *self.captured)]),
+            tuple(rows),
+            tuple(self.inputs),
+            tuple([end.key if end.__class__ is Literal else end for end in self.outputs]),
+        )
+
+    def taken_over(self, slots: list[Any]) -> Cut:
+        """The same structure with other Nodes."""
+        other = object.__new__(Cut)
+        other.slots = slots
+        other.inputs, other.captured, other.outputs = self.inputs, self.captured, self.outputs
+        other.rows, other.key, other.prepared = self.rows, self.key, self.prepared
+        return other
+
+    def build(self, name: str = "graph", names: Iterable[str] = ()) -> tuple[Graph, list[Var]]:
+        """The Graph, with what is captured as its last inputs, and the Var of every slot."""
+        vars: list[Any] = [None] * len(self.slots)
+        made = {row[2] for row in self.rows}
+        given = [slot for slot in dict.fromkeys(self.inputs) if slot not in made]
+        labels = [*names, *([""] * len(given))]
+        for slot, label in zip(given, labels):
+            vars[slot] = Var(node_type(self.slots[slot]), label)
+        for i, slot in enumerate(self.captured):
+            vars[slot] = Var(node_type(self.slots[slot]), f"c{i}")
+        equations: list[Equation] = []
+        outputs_of: dict[int, tuple[Var, ...]] = {}
+        for op, refs, slot, group, index in self.rows:
+            if group not in outputs_of:
+                node = self.slots[slot]
+                inputs = tuple(
+                    [x if x.__class__ is Literal else vars[r] for x, r in zip(node.inputs, refs)]
+                )
+                result = infer(op, tuple([x.type for x in inputs]))
+                types = result if isinstance(result, tuple) else (result,)
+                outputs_of[group] = tuple([Var(t) for t in types])
+                equations.append(Equation(op, inputs, outputs_of[group], as_source(node.source)))
+            vars[slot] = outputs_of[group][index]
+        starts = tuple([vars[slot] for slot in (*given, *self.captured)])
+        ends = tuple([end if isinstance(end, Literal) else vars[end] for end in self.outputs])
+        return Graph(name, starts, tuple(equations), ends), vars
+
+    def graph(self, name: str = "graph", names: Iterable[str] = ()) -> Graph:
+        """The Graph alone, verified."""
+        return verify(self.build(name, names)[0])
+
+
+def type_key(node: Node) -> Hashable:
+    """A key of a Node's type that needs no Type where the value is at hand."""
+    known = node.type or (node.saved if node.saved is not None else node_type(node))
+    return (known.dtype.char, known.shape)
+
+
+def cut(inputs: Iterable[Any], outputs: Iterable[Any], since: int | None = None) -> Cut:
+    """What computed the tensors `outputs` from the tensors `inputs`; all else is captured.
+
+    since    a serial number: all that was recorded from then on belongs to it, and nothing older
+    """
+    starts = [node_of(x) for x in inputs]
+    ends = [y if isinstance(y, Literal) else node_of(y) for y in outputs]
+    if since is None:
+        return cut_nodes(starts, ends)
+    return Cut(starts, ends, [node for node in ancestors(ends, since) if node.op is not FREED])
+
+
+def between(inputs: Any, outputs: Any, name: str = "graph") -> Graph:
+    """The Graph that computed tensors `outputs` from tensors `inputs`, read off the tape."""
+    return opened(cut(inputs, outputs).graph(name))
+
+
+def cut_nodes(starts: list[Node], ends: list[Any]) -> Cut:
+    """`cut` for Nodes: equations that depend on `starts` and reach `ends`."""
+    active: set[Any] = set(starts)
+    active.update([node.cell for node in starts if node.cell is not None])  # see `free`
+    equations = []
+    for node in ancestors(ends, min((node.serial for node in starts), default=0)):
+        for x in node.inputs:
+            if x in active:
+                if node.op is FREED and node not in active:
+                    raise freed()
+                active.add(node)
+                equations.append(node)
+                break
+        else:
+            if is_constant(node):
+                active.add(node)
+                equations.append(node)
+    return Cut(starts, ends, equations)
+
+
+def is_constant(node: Node) -> bool:
+    """True for a recorded constant: an equation of literals alone, such as `full` or `iota`."""
+    return node.op is not FREED and all([x.__class__ is Literal for x in node.inputs])
+
+
+def ancestors(ends: list[Any], floor: int = 0) -> list[Node]:
+    """The equations from which `ends` were computed, none older than `floor`, oldest first."""
+    stack = [node for node in ends if node.__class__ is Node]
+    seen = set()
+    found = []
+    while stack:
+        node = stack.pop()
+        if node in seen or node.op is None or node.serial < floor:
+            continue
+        seen.add(node)
+        found.append(node)
+        for x in node.inputs:
+            if x.__class__ is Node and x not in seen:
+                stack.append(x)
+    found.sort(key=_by_serial)
+    return found
+
+
+def cut_to_leaves(ends: list[Node]) -> Cut:
+    """The Cut from every leaf that requires a gradient to `ends`, in one walk."""
+    stack = list(ends)
+    seen = set()
+    leaves = []
+    equations = []
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op is None:
+            leaves.append(node)
+            continue
+        if node.op is FREED:
+            raise freed()
+        equations.append(node)
+        for x in node.inputs:
+            if x.__class__ is Node and x.flags & GRAD and x not in seen:
+                stack.append(x)
+    leaves.sort(key=_by_serial)
+    equations.sort(key=_by_serial)
+    return Cut(leaves, ends, equations)

@@ -1,0 +1,77 @@
+"""Markers: primitives that compute nothing and say something of a value's history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lucid.ir.primitive import Primitive
+from lucid.ir.types import Type
+
+
+class Alias(Primitive):
+    """The identity that marks an input of an inner transform; left out when a Graph is cut."""
+
+    saves = ""
+
+    def infer(self, x: Type) -> Type:
+        return x
+
+    def eval(self, x: np.ndarray) -> np.ndarray:
+        return x
+
+    def jvp(self, ts: Any, y: Any, x: Any) -> Any:
+        return ts[0]
+
+    def vjp(self, ct: Any, y: Any, x: Any) -> Any:
+        return (ct,)
+
+    def batch(self, n: int, batched: Any, x: Any) -> Any:
+        return x
+
+
+class StopGradient(Primitive):
+    """The identity whose derivative is zero: `detach`, and everything computed under `no_grad`."""
+
+    differentiable = False
+    saves = ""
+
+    def infer(self, x: Type) -> Type:
+        return x
+
+    def eval(self, x: np.ndarray) -> np.ndarray:
+        return x
+
+    def batch(self, n: int, batched: Any, x: Any) -> Any:
+        from lucid.tape.bind import bind
+
+        return bind(self, x)
+
+
+class Overwritten(Primitive):
+    """The value of `new` with the derivative of `x`: after a write that was not recorded."""
+
+    saves = ""
+
+    def infer(self, x: Type, new: Type) -> Type:
+        return new
+
+    def eval(self, x: np.ndarray, new: np.ndarray) -> np.ndarray:
+        return np.array(new)
+
+    def jvp(self, ts: Any, y: Any, x: Any, new: Any) -> Any:
+        return ts[0]
+
+    def vjp(self, ct: Any, y: Any, x: Any, new: Any) -> Any:
+        return ct, None
+
+    def batch(self, n: int, batched: Any, *xs: Any) -> Any:
+        from lucid.tape.bind import bind
+
+        return bind(self, *[x if b else x.expand((n, *x.shape)) for b, x in zip(batched, xs)])
+
+
+ALIAS = Alias()
+STOP_GRADIENT = StopGradient()
+OVERWRITTEN = Overwritten()

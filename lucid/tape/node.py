@@ -1,0 +1,292 @@
+"""The tape: Nodes that eager operations write, and the tensors that hold them.
+
+A Node is one SSA value together with the operation that made it. Nodes point only backwards, so the
+tape has no owner: it lives as long as somebody holds its end, and `cut` recovers a Graph from it.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from lucid.errors import GraphError, LeakError, LucidError, MutationError, TracedValueError
+from lucid.ir.infer import infer
+from lucid.ir.primitive import Primitive
+from lucid.ir.source import Source, at_line
+from lucid.ir.types import Type
+from lucid.tape.modes import local
+
+GRAD = 1  # a derivative is wanted (requires_grad)
+TRACE = 2  # belongs to a transform or a recording, which wants every equation
+_serials = count(1)
+recording = [0]  # how many Recorders are active, in any thread
+tracking = [0]  # how often a leaf has begun, or ceased, to ask for its gradient
+_new = object.__new__
+
+
+next_serial = _serials.__next__
+
+
+def is_recording() -> bool:
+    """True while a Recorder watches this thread."""
+    return bool(recording[0]) and local.recorder is not None
+
+
+def noted(node: Node, x: Any) -> Node:
+    """The Node of `x`, after a Recorder that is active has heard that it is read."""
+    if recording[0] and local.recorder is not None:
+        local.recorder.read(node, x)
+    return node
+
+
+class Trace:
+    """A running transform without values; `active` ends with it, and `ended` may say why."""
+
+    __slots__ = ("active", "depth", "ended", "what")
+
+    def __init__(self, what: str, depth: int = 0) -> None:
+        self.what = what
+        self.depth = depth
+        self.active = True
+        self.ended = ""
+
+
+class Freed:
+    """Stands in `Node.op` for an equation that `backward` has freed."""
+
+    name = "freed"
+
+
+FREED: Any = Freed()
+
+
+class Mutated:
+    """Stands in `Node.saved` for a value that was overwritten in place."""
+
+    __slots__ = ("dtype", "shape", "source")
+
+    def __init__(self, value: np.ndarray, source: Any) -> None:
+        self.dtype = value.dtype
+        self.shape = value.shape
+        self.source = source
+
+
+class Storage:
+    """The memory that a tensor and its views share, with the number of times it was written.
+
+    members    the tensors that were made as views of it, held weakly
+    source     where it was written last
+    """
+
+    __slots__ = ("limit", "members", "source", "version")
+
+    def __init__(self, version: int = 0) -> None:
+        self.version = version
+        self.source: Any = None
+        self.members: list[Any] = []
+        self.limit = 64
+
+    def add(self, x: Any) -> None:
+        self.members.append(ref(x))
+        if len(self.members) > self.limit:
+            self.members = [r for r in self.members if r() is not None]
+            self.limit = 64 + 2 * len(self.members)
+
+    def live(self) -> list[Any]:
+        return [x for r in self.members if (x := r()) is not None]
+
+
+class _Rare:
+    """What most Nodes do not have: found here until it is set."""
+
+    __slots__ = ()
+
+    index: int = 0
+    stamp: Any = None
+    type: Type | None = None
+    outs: Any = None
+    cell: Any = None
+    trace: Trace | None = None
+
+
+class Node(_Rare):
+    """One value on the tape.
+
+    op, inputs    the equation that made it; op is None for a leaf
+    serial        when: orders the tape, and is shared by the outputs of one equation
+    index         which output of the equation
+    flags         GRAD, TRACE
+    saved         the array, kept only where a derivative or a replay will read it
+    stamp         (storage, version) of `saved` where its memory is shared with views
+    type          the Type where there is no value; otherwise found when asked
+    outs          value and storage of all outputs, where the equation has several
+    cell          gradient and hooks, for leaves and watched values
+    trace         the running transform, for values that are not known
+    source        (code, offset) of the user's line, or a Source
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "flags", "inputs", "op", "saved", "serial", "source")
+
+    def __init__(
+        self,
+        op: Primitive | None,
+        inputs: tuple[Any, ...] = (),
+        flags: int = 0,
+        saved: Any = None,
+        type: Type | None = None,
+        source: Any = None,
+        serial: int = 0,
+        index: int = 0,
+    ) -> None:
+        self.op = op
+        self.inputs = inputs
+        self.flags = flags
+        self.saved = saved
+        self.source = source
+        self.serial = serial or next_serial()
+        if type is not None:
+            self.type = type
+        if index:
+            self.index = index
+
+
+class Traced:
+    """What flows through `bind`: a value, known or not, and its place on the tape if it has one.
+
+    value      the ndarray, or None inside vmap and abstract traces
+    node       its Node, or None while nothing tracks it
+    storage    shared-memory bookkeeping, or None while no views exist
+    origin     (base, op, severed) where this is a view; severed where no gradient flows to the base
+    writes     how often it was changed in place while it had no storage; absent means never
+    """
+
+    __slots__ = ("__weakref__", "node", "origin", "storage", "value", "writes")
+
+    value: Any
+    node: Any
+    origin: Any
+    storage: Any
+    writes: int
+
+    @property
+    def type(self) -> Type:
+        """Dtype and shape together, as the IR writes them: `f32[32,10]`."""
+        value = self.value
+        return self.node.type if value is None else Type(value.dtype, value.shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the elements, NumPy's."""
+        value = self.value
+        return self.node.type.dtype if value is None else value.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        value = self.value
+        return self.node.type.shape if value is None else value.shape
+
+
+tensor_class: type[Traced] = Traced  # what `wrap` makes; the class of tensors once there is one
+
+
+def wrap(value: Any, node: Node | None = None) -> Any:
+    """A tensor around a value (None where unknown) and a Node."""
+    if recording[0] and node is None and value is not None and local.recorder is not None:
+        node = local.recorder.born(value)
+    out = _new(tensor_class)
+    out.value = value
+    out.node = node
+    out.storage = None
+    out.origin = None
+    return out
+
+
+def leaf(type: Type, trace: Trace, flags: int = TRACE) -> Any:
+    """A tensor with a type and no value: an input of an abstract trace."""
+    node = Node(None, (), flags, None, type)
+    node.trace = trace
+    return wrap(None, node)
+
+
+def is_traced(x: Any) -> bool:
+    """True for a tensor that a transform or a recording is watching."""
+    return isinstance(x, Traced) and x.node is not None and bool(x.node.flags & TRACE)
+
+
+def leaked(trace: Trace) -> LeakError:
+    if trace.ended:
+        return LeakError(f"{trace.ended}{at_line()}")
+    return LeakError(
+        f"a traced value is used after the {trace.what} that made it has ended; "
+        f"return it from the function instead of storing it outside{at_line()}"
+    )
+
+
+def unknown_value(x: Traced, what: str) -> LucidError:
+    """The error for Python code that asks a traced value for its number."""
+    trace = x.node.trace
+    if not trace.active:
+        return leaked(trace)
+    split = ", or pass branching='split' to vmap" if trace.what.startswith("vmap") else ""
+    return TracedValueError(
+        f"{what} needs the value of {x.type}, but inside {trace.what} there is none; "
+        f"choose with func.cond, loop with func.while_loop, or compute both sides and take "
+        f"where() of them{split}{at_line()}"
+    )
+
+
+def node_type(node: Node) -> Type:
+    """The Type of a Node's value, inferred from what it was computed from."""
+    stack = [node]
+    while stack:
+        top = stack[-1]
+        if top.type is not None:
+            stack.pop()
+        elif top.saved is not None:
+            top.type = Type(top.saved.dtype, top.saved.shape)
+        elif top.op is FREED:
+            raise freed()
+        else:
+            assert top.op is not None
+            missing = [i for i in top.inputs if isinstance(i, Node) and i.type is None]
+            if missing:
+                stack.extend(missing)
+                continue
+            result = infer(top.op, tuple(i.type for i in top.inputs))
+            top.type = result[top.index] if isinstance(result, tuple) else result
+    assert node.type is not None
+    return node.type
+
+
+def freed() -> GraphError:
+    return GraphError(
+        "this graph was already freed by an earlier backward(); "
+        f"pass retain_graph=True to the first backward() to go through it again{at_line()}"
+    )
+
+
+def residual(node: Node) -> np.ndarray:
+    """The saved value of a Node, refused where it was overwritten since."""
+    value = node.saved
+    if node.stamp is not None and node.stamp[0].version != node.stamp[1]:
+        raise _mutated(node, node.stamp[0].source)
+    if value.__class__ is Mutated:
+        raise _mutated(node, value.source)
+    return value
+
+
+def _mutated(node: Node, source: Any) -> MutationError:
+    maker = "a leaf" if node.op is None else f"the result of {node.op.name}"
+    where = f" (changed at {as_source(source)})" if source else ""
+    return MutationError(
+        f"backward needs {maker}, {node_type(node)}, but it was changed in place{where}; "
+        f"clone() it before changing it, or use the out-of-place operation{at_line()}"
+    )
+
+
+def as_source(source: Any) -> Source | None:
+    return Source(*source) if isinstance(source, tuple) else source

@@ -1,0 +1,100 @@
+"""trace: a Python function -> Graph, by running it. replay: the walk that transforms share."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lucid.ir.graph import Equation, Graph, Literal
+from lucid.ir.pytree import flatten, unflatten
+from lucid.ir.types import Type, is_differentiable
+from lucid.tape.bind import bind, fresh, record_constant
+from lucid.tape.cut import cut
+from lucid.tape.modes import local
+from lucid.tape.node import GRAD, TRACE, Trace, Traced, is_traced, leaf
+
+
+def bind_equation(eqn: Equation, xs: Sequence[Any]) -> Sequence[Any]:
+    """Apply an equation's operation to tensors, recording where they are tracked."""
+    out = bind(eqn.op, *xs) if eqn.op.inline is None else eqn.op.inline(*xs)
+    return out if isinstance(out, tuple) else (out,)
+
+
+def replay(
+    graph: Graph,
+    inputs: Sequence[Any],
+    apply: Callable[[Equation, Sequence[Any]], Sequence[Any]] = bind_equation,
+) -> list[Any]:
+    """Walk a Graph: `apply` gets each equation and what stands for its inputs, and gives outputs.
+
+    New equations carry the source lines of those they come from.
+    """
+    env: dict[Any, Any] = dict(zip(graph.inputs, inputs, strict=True))
+    tracing = any([is_traced(x) for x in inputs])
+    before = local.source
+    try:
+        for eqn in graph.equations:
+            local.source = eqn.source or before
+            xs = [x if x.__class__ is Literal else env[x] for x in eqn.inputs]
+            if tracing and all([x.__class__ is Literal for x in xs]):
+                outs: Sequence[Any] = [record_constant(eqn.op, xs)]
+            else:
+                outs = apply(eqn, xs)
+            for var, out in zip(eqn.outputs, outs):
+                env[var] = out
+    finally:
+        local.source = before
+    return [x if x.__class__ is Literal else env[x] for x in graph.outputs]
+
+
+def trace(f: Callable[..., Any]) -> Callable[..., Graph]:
+    """The Graph of a function for these arguments: tensors, arrays, numbers, or Types alone.
+
+    >>> import lucid
+    >>> print(lucid.ir.trace(lambda x, y: x @ y)(lucid.ones(2, 3), lucid.ones(3)).stripped())
+    graph lambda(x: f32[2,3], y: f32[3]):
+        %0: f32[2] = matmul x y
+        return %0
+    """
+
+    def traced(*args: Any, **kwargs: Any) -> Graph:
+        from lucid.ops.core.promote import as_tensor
+
+        leaves, structure = flatten((args, kwargs))
+        running = Trace(f"trace of {function_name(f)}")
+        inputs: list[Traced] = []
+        for x in leaves:
+            if isinstance(x, Type):
+                flags = TRACE | (GRAD if is_differentiable(x.dtype) else 0)
+                inputs.append(leaf(x, running, flags))
+            else:
+                x = as_tensor(x)
+                inputs.append(fresh(x, TRACE | (GRAD if is_differentiable(x.dtype) else 0)))
+        new_args, new_kwargs = unflatten(structure, inputs)
+        try:
+            outputs = [as_tensor(y) for y in flatten(f(*new_args, **new_kwargs))[0]]
+            return cut(inputs, outputs).graph(function_name(f), input_names(f, args, kwargs))
+        finally:
+            running.active = False
+
+    return traced
+
+
+def function_name(f: Any) -> str:
+    name = getattr(f, "__name__", type(f).__name__)
+    return re.sub(r"\W", "", name) or "f"
+
+
+def input_names(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """A name for every leaf of the arguments: the parameter's, numbered where it holds several."""
+    try:
+        bound = inspect.signature(f).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        bound = {f"x{i}": x for i, x in enumerate(args)} | kwargs
+    names = []
+    for name, value in bound.items():
+        n = len(flatten(value)[0])
+        names += [name] if n == 1 else [f"{name}_{i}" for i in range(n)]
+    return names

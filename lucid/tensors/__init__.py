@@ -1,0 +1,1 @@
+"""The Tensor class: operators, methods, in-place methods, mutation, printing."""

@@ -1,0 +1,401 @@
+"""The in-place methods of Tensor: each computes what its function computes and stores it.
+
+Where nothing is tracked NumPy writes into the memory itself; else the result goes through `assign`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import ShapeError
+from lucid.ir.source import at_line, caller
+from lucid.ops.core.errstate import quiet
+from lucid.ops.core.promote import as_tensor, literal
+from lucid.ops.elementwise import (
+    arithmetic,
+    blending,
+    closeness,
+    complexes,
+    conditional,
+    digits,
+    exponential,
+    logarithms,
+    logic,
+    power,
+    rounding,
+    trigonometric,
+)
+from lucid.ops.elementwise.conditional import where
+from lucid.ops.index import lookup, replacing
+from lucid.ops.index import scatter_reduce as combining
+from lucid.ops.index.subscript import setitem
+from lucid.ops.linalg import adding_products, contraction, distances
+from lucid.ops.reduce import cumulative
+from lucid.ops.shape import diagonals
+from lucid.ops.shape.copying import COPY
+from lucid.ops.special import bessel, incomplete_gamma
+from lucid.ops.special import error_and_gamma as special_functions
+from lucid.tape.bind import bind
+from lucid.tape.modes import local
+from lucid.tape.node import GRAD, Node, Traced, is_recording, noted, recording, wrap
+from lucid.tape.views import node_of
+from lucid.tensors.mutation import RANK, assign, check_writable, flags_of, is_recorded, touch
+
+
+def in_place(
+    function: Callable[..., Any], ufunc: np.ufunc | None = None, name: str = ""
+) -> Callable[..., Any]:
+    """The in-place method of a function: `add_` of `add`; `ufunc` does it where none is tracked."""
+    name = name or function.__name__ + "_"
+    fast = None if ufunc is None else quiet(ufunc, into=True)
+    is_binary = ufunc is not None and ufunc.nin == 2
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_binary and len(args) == 1 and is_plain_write(self, args[0]):
+            try:
+                fast(self.value, args[0].value)  # type: ignore[misc]
+                touch(self)
+                return self
+            except Exception:
+                pass  # what is wrong, also with read-only memory, is found on the long way
+        if fast is not None and not kwargs and _at_once(fast, self, args, name):
+            return self
+        old = before_write(self)
+        args = tuple([old if arg is self else arg for arg in args])
+        new = function(old, *args, **kwargs)
+        if new is old or any(new is arg for arg in args):
+            new = bind(COPY, new)
+        keep_old(self, old, new)
+        return assign(self, new, name)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"`{function.__name__}` in place: the result is stored in this tensor."
+    method.__wrapped__ = function  # type: ignore[attr-defined]  # the signature is its
+    return method
+
+
+def _at_once(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], what: str) -> bool:
+    """Let NumPy write its result into the memory of `x`; False where there is more to do."""
+    value = x.value
+    if value is None or local.maps:
+        return False
+    values, tensors = [], []
+    for arg in args:
+        if isinstance(arg, Traced):
+            tensors.append(arg)
+            arg = arg.value
+            if arg is None or arg.dtype is not value.dtype:
+                return False
+        elif value.dtype.kind == "f":
+            if arg.__class__ is not float and arg.__class__ is not int:
+                return False
+        elif value.dtype.kind != "i" or arg.__class__ is not int:
+            return False
+        values.append(arg)
+    if is_recorded(x, *tensors):
+        return False
+    check_writable(x, what)
+    try:
+        fast(value, *values)
+    except Exception:
+        return False
+    touch(x)
+    return True
+
+
+def is_plain_write(x: Any, other: Any) -> bool:
+    """True where a tensor that is no view takes a value of its dtype, and nobody records it."""
+    if other.__class__ is not x.__class__ or x.origin is not None or recording[0]:
+        return False
+    if x.value is None or other.value is None or other.value.dtype is not x.value.dtype:
+        return False
+    a, b = x.node, other.node
+    flags = (0 if a is None else a.flags) | (0 if b is None else b.flags)
+    return (not flags or (flags == GRAD and not local.grad)) and not local.maps
+
+
+def before_write(x: Any) -> Any:
+    """`x` as an operand of the operation that overwrites it, with a Node that no one else uses."""
+    if x.value is None:
+        return x
+    node = None
+    if flags_of(x) or is_recording():
+        origin = noted(node_of(x), x)
+        node = Node(COPY, (origin,), origin.flags, None, origin.type, caller())
+    return wrap(x.value, node)
+
+
+def keep_old(x: Any, old: Any, new: Any) -> None:
+    """Copy the old value where the operation that overwrites it will need it for a derivative."""
+    if old is x or old.node is None:
+        return
+    if old.node.saved is not None:
+        old.node.saved = x.value.copy()
+    elif new.node is not None and old.node in new.node.inputs:
+        (origin,) = old.node.inputs
+        new.node.inputs = tuple([origin if i is old.node else i for i in new.node.inputs])
+
+
+def set_item(x: Any, index: Any, value: Any) -> None:
+    """`x[index] = value`, recorded where either is tracked."""
+    if isinstance(value, Traced) and is_itself(x, index, value):
+        return
+    if not _set_at_once(x, index, value):
+        check_fits(x, value)
+        new = setitem(x, index, value)
+        assign(x, bind(COPY, new) if new is x or new is value else new, "setitem")
+
+
+def check_fits(x: Any, value: Any) -> None:
+    """Refuse a Python integer that the integers of `x` cannot hold."""
+    if value.__class__ is int and x.dtype.kind in "iu":
+        literal(value, x.dtype)
+
+
+def is_itself(x: Any, index: Any, value: Any) -> bool:
+    """True for the second half of `x[i] += v`, which Python writes as `x[i] = (x[i] += v)`."""
+    if value.origin is None or value.storage is not x.storage or value.value is None:
+        return False
+    try:
+        there = x.value[index, ...] if isinstance(index, int) else x.value[index]
+    except Exception:
+        return False
+    here = value.value
+    return (
+        isinstance(there, np.ndarray)
+        and there.dtype == here.dtype
+        and there.__array_interface__["data"] == here.__array_interface__["data"]
+        and (there.shape, there.strides) == (here.shape, here.strides)
+    )
+
+
+@quiet
+def _set_at_once(x: Any, index: Any, value: Any) -> bool:
+    """Let NumPy do it where nothing is tracked; False where there is more to do or to explain."""
+    if x.value is None or local.maps:
+        return False
+    if isinstance(value, Traced):
+        if is_recorded(x, value) or RANK[value.dtype.kind] > RANK[x.dtype.kind]:
+            return False
+        value = value.value
+    elif is_recorded(x) or not isinstance(value, (bool, int, float)):
+        return False
+    elif isinstance(value, float) and x.dtype.kind not in "fc":
+        return False
+    parts = index if isinstance(index, tuple) else (index,)
+    arrays = []
+    for part in parts:
+        if isinstance(part, Traced):
+            if part.value is None:
+                return False
+            part = part.value
+            if part.dtype.kind not in "biu":
+                return False
+        elif not (part is None or part is Ellipsis or isinstance(part, (int, slice, np.ndarray))):
+            return False
+        arrays.append(part)
+    check_writable(x, "setitem")
+    try:
+        x.value[tuple(arrays)] = value
+    except Exception:
+        return False
+    touch(x)
+    return True
+
+
+def copy_(x: Any, other: Any, non_blocking: bool = False) -> Any:
+    """Overwrite `x` with the values of `other`, which is cast and broadcast."""
+    return assign(x, bind(COPY, as_tensor(other, x.dtype)), "copy_")
+
+
+def fill_(x: Any, value: Any) -> Any:
+    """Overwrite every element of `x` with one number."""
+    check_fits(x, value)
+    value = as_tensor(value, x.dtype)
+    if value.ndim:
+        raise ShapeError(f"fill_: a value of shape {value.shape}; it is one number{at_line()}")
+    if is_recorded(x, value):
+        return assign(x, bind(COPY, value), "fill_")
+    check_writable(x, "fill_")
+    touch(x)
+    x.value[...] = value.value
+    return x
+
+
+def zero_(x: Any) -> Any:
+    """Overwrite every element of `x` with zero."""
+    return fill_(x, 0)
+
+
+def masked_fill_(x: Any, mask: Any, value: Any) -> Any:
+    """Overwrite the elements of `x` where `mask` holds with one number."""
+    old = before_write(x)
+    new = where(mask, as_tensor(value, x.dtype), old)
+    keep_old(x, old, new)
+    return assign(x, new, "masked_fill_")
+
+
+def fill_diagonal_(x: Any, fill_value: Any, wrap: bool = False) -> Any:
+    """Overwrite the main diagonal of `x` with one number; tall matrices repeat it where `wrap`."""
+    if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
+        facts = f"a tensor of shape {x.shape}; it is a matrix, or all sizes are the same"
+        raise ShapeError(f"fill_diagonal_: {facts}{at_line()}")
+    least = min(x.shape)
+    if x.ndim > 2 or not wrap:
+        x[(np.arange(least),) * x.ndim] = fill_value
+        return x
+    rows, columns = x.shape
+    places = np.arange(0, rows * columns, columns + 1)
+    x[places // max(columns, 1), places % max(columns, 1)] = fill_value
+    return x
+
+
+class InPlace(Traced):
+    """The same functions with the result stored in the tensor itself."""
+
+    __slots__ = ()
+
+    copy_ = copy_
+    fill_ = fill_
+    zero_ = zero_
+    masked_fill_ = masked_fill_
+    fill_diagonal_ = fill_diagonal_
+
+    add_ = in_place(arithmetic.add, np.add)
+    sub_ = subtract_ = in_place(arithmetic.subtract, np.subtract, "sub_")
+    mul_ = multiply_ = in_place(arithmetic.multiply, np.multiply, "mul_")
+    div_ = divide_ = true_divide_ = in_place(arithmetic.divide, np.true_divide, "div_")
+    neg_ = negative_ = in_place(arithmetic.negative, np.negative, "neg_")
+    abs_ = absolute_ = in_place(arithmetic.abs, np.absolute)
+    sgn_ = in_place(arithmetic.sgn)
+    copysign_ = in_place(arithmetic.copysign)
+
+    floor_ = in_place(rounding.floor)
+    ceil_ = in_place(rounding.ceil)
+    trunc_ = fix_ = in_place(rounding.trunc)
+    round_ = in_place(rounding.round)
+    frac_ = in_place(rounding.frac)
+    sign_ = in_place(rounding.sign)
+    floor_divide_ = in_place(rounding.floor_divide, np.floor_divide)
+    remainder_ = in_place(rounding.remainder, np.remainder)
+    fmod_ = in_place(rounding.fmod)
+
+    pow_ = in_place(power.pow, np.power)
+    square_ = in_place(power.square, np.square)
+    reciprocal_ = in_place(power.reciprocal)
+    float_power_ = in_place(power.float_power)
+
+    exp_ = in_place(exponential.exp, np.exp)
+    exp2_ = in_place(exponential.exp2)
+    expm1_ = in_place(exponential.expm1)
+    log_ = in_place(exponential.log, np.log)
+    log2_ = in_place(exponential.log2)
+    log10_ = in_place(exponential.log10)
+    log1p_ = in_place(exponential.log1p)
+    sqrt_ = in_place(exponential.sqrt, np.sqrt)
+    rsqrt_ = in_place(exponential.rsqrt)
+    cbrt_ = in_place(exponential.cbrt)
+    sigmoid_ = in_place(exponential.sigmoid)
+
+    sin_ = in_place(trigonometric.sin)
+    cos_ = in_place(trigonometric.cos)
+    tan_ = in_place(trigonometric.tan)
+    asin_ = arcsin_ = in_place(trigonometric.asin)
+    acos_ = arccos_ = in_place(trigonometric.acos)
+    atan_ = arctan_ = in_place(trigonometric.atan)
+    atan2_ = arctan2_ = in_place(trigonometric.atan2)
+    hypot_ = in_place(trigonometric.hypot)
+    sinh_ = in_place(trigonometric.sinh)
+    cosh_ = in_place(trigonometric.cosh)
+    tanh_ = in_place(trigonometric.tanh, np.tanh)
+    asinh_ = arcsinh_ = in_place(trigonometric.asinh)
+    acosh_ = arccosh_ = in_place(trigonometric.acosh)
+    atanh_ = arctanh_ = in_place(trigonometric.atanh)
+    deg2rad_ = in_place(trigonometric.deg2rad)
+    rad2deg_ = in_place(trigonometric.rad2deg)
+
+    erf_ = in_place(special_functions.erf)
+    erfc_ = in_place(special_functions.erfc)
+    erfinv_ = in_place(special_functions.erfinv)
+    lgamma_ = in_place(special_functions.lgamma)
+    digamma_ = in_place(special_functions.digamma)
+    mvlgamma_ = in_place(special_functions.mvlgamma)
+    i0_ = in_place(bessel.i0)
+    igamma_ = in_place(incomplete_gamma.igamma)
+    igammac_ = in_place(incomplete_gamma.igammac)
+
+    relu_ = in_place(conditional.relu)
+    clamp_ = clip_ = in_place(conditional.clamp)
+    clamp_min_ = in_place(blending.clamp_min)
+    clamp_max_ = in_place(blending.clamp_max)
+    addcmul_ = in_place(blending.addcmul)
+    addcdiv_ = in_place(blending.addcdiv)
+    lerp_ = in_place(blending.lerp)
+    heaviside_ = in_place(blending.heaviside)
+    xlogy_ = in_place(logarithms.xlogy)
+    logit_ = in_place(logarithms.logit)
+    sinc_ = in_place(logarithms.sinc)
+    ldexp_ = in_place(digits.ldexp)
+    nextafter_ = in_place(digits.nextafter)
+    gcd_ = in_place(digits.gcd)
+    lcm_ = in_place(digits.lcm)
+    nan_to_num_ = in_place(closeness.nan_to_num)
+    conj_ = conj_physical_ = in_place(complexes.conj)
+
+    eq_ = in_place(logic.eq)
+    ne_ = not_equal_ = in_place(logic.ne)
+    lt_ = less_ = in_place(logic.lt)
+    le_ = less_equal_ = in_place(logic.le)
+    gt_ = greater_ = in_place(logic.gt)
+    ge_ = greater_equal_ = in_place(logic.ge)
+    logical_and_ = in_place(logic.logical_and)
+    logical_or_ = in_place(logic.logical_or)
+    logical_xor_ = in_place(logic.logical_xor)
+    logical_not_ = in_place(logic.logical_not)
+    bitwise_and_ = in_place(logic.bitwise_and, np.bitwise_and)
+    bitwise_or_ = in_place(logic.bitwise_or, np.bitwise_or)
+    bitwise_xor_ = in_place(logic.bitwise_xor, np.bitwise_xor)
+    bitwise_not_ = in_place(logic.bitwise_not)
+    bitwise_left_shift_ = in_place(logic.left_shift)
+    bitwise_right_shift_ = in_place(logic.right_shift)
+
+    tril_ = in_place(diagonals.tril)
+    triu_ = in_place(diagonals.triu)
+    cumsum_ = in_place(cumulative.cumsum)
+    cumprod_ = in_place(cumulative.cumprod)
+    scatter_ = in_place(lookup.scatter)
+    scatter_add_ = in_place(lookup.scatter_add)
+    index_add_ = in_place(lookup.index_add)
+    index_copy_ = in_place(lookup.index_copy)
+    index_fill_ = in_place(lookup.index_fill)
+    index_put_ = in_place(replacing.index_put)
+    index_reduce_ = in_place(combining.index_reduce)
+    scatter_reduce_ = in_place(combining.scatter_reduce)
+    masked_scatter_ = in_place(replacing.masked_scatter)
+    put_ = in_place(replacing.put)
+    renorm_ = in_place(distances.renorm)
+
+    addmm_ = in_place(adding_products.addmm)
+    addmv_ = in_place(adding_products.addmv)
+    addr_ = in_place(adding_products.addr)
+    addbmm_ = in_place(adding_products.addbmm)
+    baddbmm_ = in_place(adding_products.baddbmm)
+
+    __iadd__ = add_
+    __isub__ = sub_
+    __imul__ = mul_
+    __itruediv__ = div_
+    __ifloordiv__ = floor_divide_
+    __imod__ = remainder_
+    __ipow__ = pow_
+    __iand__ = bitwise_and_
+    __ior__ = bitwise_or_
+    __ixor__ = bitwise_xor_
+    __ilshift__ = bitwise_left_shift_
+    __irshift__ = bitwise_right_shift_
+    __imatmul__ = in_place(contraction.matmul)
+
+    __setitem__ = set_item

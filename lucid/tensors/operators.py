@@ -1,0 +1,142 @@
+"""Python's operators on tensors; short ways for two of one dtype and for one with a number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lucid.ops.core.apply import scalar
+from lucid.ops.core.kinds import Elementwise
+from lucid.ops.elementwise import arithmetic, logic, power, rounding
+from lucid.ops.linalg import contraction
+from lucid.tape.bind import bind_one, bind_pair, bind_scalar
+from lucid.tape.node import Traced
+
+Method = Callable[[Any, Any], Any]
+
+
+def _binary(op: Elementwise, general: Method, integers: str = "iu") -> Method:
+    """The method `self op other`; `general` promotes dtypes and converts what is no tensor.
+
+    integers    kinds of integer dtype for which a Python integer may take the short way
+    """
+    accepts = op.accepts
+
+    def method(self: Any, other: Any) -> Any:
+        a = self.value
+        cls = other.__class__
+        if cls is self.__class__:
+            b = other.value
+            if a is not None and b is not None and a.dtype is b.dtype and a.dtype.kind in accepts:
+                return bind_pair(op, self, other)
+        elif cls is float or cls is int:
+            if a is not None:
+                kind = a.dtype.kind
+                if (kind == "f" and "f" in accepts) or (cls is int and kind in integers):
+                    found = scalar(other, a.dtype)
+                    if found is not None:
+                        return bind_scalar(op, self, *found, False)
+        elif not _operand(other):
+            return NotImplemented
+        return general(self, other)
+
+    return method
+
+
+def _reflected(op: Elementwise, general: Method, integers: str = "iu") -> Method:
+    """The method `other op self`."""
+
+    def method(self: Any, other: Any) -> Any:
+        cls = other.__class__
+        if cls is float or cls is int:
+            a = self.value
+            if a is not None:
+                kind = a.dtype.kind
+                if (kind == "f" and "f" in op.accepts) or (cls is int and kind in integers):
+                    found = scalar(other, a.dtype)
+                    if found is not None:
+                        return bind_scalar(op, self, *found, True)
+        elif not _operand(other):
+            return NotImplemented
+        return general(other, self)
+
+    return method
+
+
+def _operand(x: Any) -> bool:
+    """True for what makes sense beside a tensor; other classes may know better themselves."""
+    return isinstance(x, (Traced, int, float, complex, list, tuple)) or hasattr(x, "__array__")
+
+
+class Operators(Traced):
+    """The operators of Tensor."""
+
+    __slots__ = ()
+
+    __add__ = _binary(arithmetic.ADD, arithmetic.add)
+    __radd__ = _reflected(arithmetic.ADD, arithmetic.add)
+    __sub__ = _binary(arithmetic.SUB, arithmetic.subtract)
+    __rsub__ = _reflected(arithmetic.SUB, arithmetic.subtract)
+    __mul__ = _binary(arithmetic.MUL, arithmetic.multiply)
+    __rmul__ = _reflected(arithmetic.MUL, arithmetic.multiply)
+    __truediv__ = _binary(arithmetic.DIV, arithmetic.divide, integers="")
+    __rtruediv__ = _reflected(arithmetic.DIV, arithmetic.divide, integers="")
+    __floordiv__ = _binary(rounding.FLOOR_DIVIDE, rounding.floor_divide)
+    __rfloordiv__ = _reflected(rounding.FLOOR_DIVIDE, rounding.floor_divide)
+    __mod__ = _binary(rounding.REMAINDER, rounding.remainder)
+    __rmod__ = _reflected(rounding.REMAINDER, rounding.remainder)
+    __pow__ = _binary(power.POW, power.pow, integers="")
+    __rpow__ = _reflected(power.POW, power.pow)
+
+    __and__ = _binary(logic.AND, logic.bitwise_and)
+    __rand__ = _reflected(logic.AND, logic.bitwise_and)
+    __or__ = _binary(logic.OR, logic.bitwise_or)
+    __ror__ = _reflected(logic.OR, logic.bitwise_or)
+    __xor__ = _binary(logic.XOR, logic.bitwise_xor)
+    __rxor__ = _reflected(logic.XOR, logic.bitwise_xor)
+    __lshift__ = _binary(logic.LEFT_SHIFT, logic.left_shift)
+    __rlshift__ = _reflected(logic.LEFT_SHIFT, logic.left_shift)
+    __rshift__ = _binary(logic.RIGHT_SHIFT, logic.right_shift)
+    __rrshift__ = _reflected(logic.RIGHT_SHIFT, logic.right_shift)
+
+    __eq__ = _binary(logic.EQ, logic.eq)  # type: ignore[assignment]
+    __ne__ = _binary(logic.NE, logic.ne)  # type: ignore[assignment]
+    __lt__ = _binary(logic.LT, logic.lt)
+    __le__ = _binary(logic.LE, logic.le)
+    __gt__ = _binary(logic.GT, logic.gt)
+    __ge__ = _binary(logic.GE, logic.ge)
+    __hash__ = object.__hash__
+
+    def __matmul__(self, other: Any) -> Any:
+        if other.__class__ is self.__class__:
+            a, b = self.value, other.value
+            if a is not None and b is not None and a.dtype is b.dtype:
+                return bind_pair(contraction.MATMUL, self, other)
+        return contraction.matmul(self, other) if _operand(other) else NotImplemented
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return contraction.matmul(other, self) if _operand(other) else NotImplemented
+
+    def __divmod__(self, other: Any) -> Any:
+        return (self // other, self % other) if _operand(other) else NotImplemented
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return (other // self, other % self) if _operand(other) else NotImplemented
+
+    def __neg__(self) -> Any:
+        value = self.value
+        if value is not None and value.dtype.kind in "fc":
+            return bind_one(arithmetic.NEG, self)
+        return arithmetic.negative(self)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return arithmetic.abs(self)
+
+    def __invert__(self) -> Any:
+        return logic.bitwise_not(self)
+
+    def __round__(self, ndigits: int = 0) -> Any:
+        return rounding.round(self, ndigits or 0)
