@@ -28,7 +28,6 @@ a, b = lucid.tensor(A), lucid.tensor(B)
 P = np.array([0.1, 0.5, 0.85])
 
 
-
 class Kumaraswamy:
     """SciPy's Beta(1, b) to the power 1/a."""
 
@@ -140,9 +139,7 @@ def test_density_outside_the_support_is_zero_and_has_no_nan_slope(name):
     assert grad(lambda x: lucid.where(found > -9, mine.log_prob(x), 0.0).sum())(x).item() == 0.0
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in CONTINUOUS if n not in NO_CDF]
-)
+@pytest.mark.parametrize("name", [n for n in CONTINUOUS if n not in NO_CDF])
 def test_cdf_is_scipys(name):
     mine, theirs = CONTINUOUS[name]
     x = theirs.ppf(np.linspace(0.02, 0.98, 7)[:, None])
@@ -301,6 +298,7 @@ def test_gradient_of_a_mean_passes_through_draws(name):
 def test_gradient_of_a_gamma_draw_keeps_its_quantile():
     """dz/da = -(∂F/∂a) / f, here by differences of SciPy's quantiles."""
     for shape in (1.0, 1.3, 4.0, 60.0):
+
         def draw(a):
             return lucid.random.gamma(a, size=(6,), key=lucid.random.key(4))
 
@@ -637,7 +635,8 @@ PAIRS = {
     "HalfNormal": (D.HalfNormal(a), D.HalfNormal(b)),
     "Pareto": (D.Pareto(b, a), D.Pareto(b / 2, b)),
     "ContinuousBernoulli": (
-        D.ContinuousBernoulli(lucid.tensor(P)), D.ContinuousBernoulli(logits=a),
+        D.ContinuousBernoulli(lucid.tensor(P)),
+        D.ContinuousBernoulli(logits=a),
     ),
 }
 

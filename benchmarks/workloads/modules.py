@@ -86,8 +86,7 @@ def jax_steps(make_loss: Callable[[Any], Any], data: Any) -> Made:
         squares = [second * s + (1 - second) * g * g for s, g in zip(squares, slopes)]
         rate, root = RATE / (1 - first**count), jnp.sqrt(1 - second**count)
         params = [
-            p - rate * m / (jnp.sqrt(s) / root + EPSILON)
-            for p, m, s in zip(params, means, squares)
+            p - rate * m / (jnp.sqrt(s) / root + EPSILON) for p, m, s in zip(params, means, squares)
         ]
         return (params, means, squares, count), value
 

@@ -255,4 +255,3 @@ class LKJCholesky(Distribution):
         alpha = self.concentration + (n - 1) / 2
         norm = (n - 1) / 2 * math.log(math.pi) + mvlgamma(alpha - 0.5, n - 1)
         return (powers * log(diag)).sum(-1) - (norm - (n - 1) * lgamma(alpha))
-

@@ -248,4 +248,3 @@ class ContinuousBernoulli(TwoForms):
         far, p, x = self.parts()
         exact = p * (p - 1) / (1 - 2 * p) ** 2 + 1 / (log1p(-p) - log(p)) ** 2
         return where(far, exact, 1 / 12 - (1 / 15 - 128 / 945 * x * x) * x * x)
-

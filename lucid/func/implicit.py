@@ -261,9 +261,7 @@ def fixed_point(
         if callable(solver):
             return solver(f, start)
         if solver == "newton":
-            return vector.parted(
-                newton(vector, residual, start, linear_solver, bound, max_steps)
-            )
+            return vector.parted(newton(vector, residual, start, linear_solver, bound, max_steps))
         return vector.parted(iterated(vector, f, start, bound, max_steps))
 
     if not callable(solver) and solver not in ("iterate", "newton"):
@@ -285,9 +283,7 @@ def implicit(what: str, f: Any, solve: Any, vector: Vector, linear: str) -> Any:
     return unflatten(vector.tree, bind(op, *consts, *vector.leaves))
 
 
-def newton(
-    vector: Vector, f: Any, start: Any, linear: str, tol: float, max_steps: int
-) -> Any:
+def newton(vector: Vector, f: Any, start: Any, linear: str, tol: float, max_steps: int) -> Any:
     """Newton's method on the vector of all unknowns."""
     from lucid.func import linearize
 
@@ -324,5 +320,3 @@ def iterated(vector: Vector, f: Any, start: Any, tol: float, max_steps: int) -> 
     x = vector.joined(start)
     first = as_tensor(np.array(np.inf, vector.dtype))
     return while_loop(going, step, (x, first, as_tensor(0)))[0]
-
-

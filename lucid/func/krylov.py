@@ -130,4 +130,3 @@ def correction(product: Product, r: Any, size: int) -> Any:
 SOLVERS: dict[str, Any] = {
     "cg": conjugate_gradient, "gmres": gmres, "bicgstab": bicgstab, "dense": dense
 }  # fmt: skip
-

@@ -122,9 +122,7 @@ def follow(eqn: Equation, patterns: dict[Any, Any], values: dict[Any, Any]) -> N
             patterns[out] = everything(eqn, given, out.type.size)
 
 
-def inside(
-    graph: Graph, eqn: Equation, patterns: dict[Any, Any], values: dict[Any, Any]
-) -> None:
+def inside(graph: Graph, eqn: Equation, patterns: dict[Any, Any], values: dict[Any, Any]) -> None:
     """An operation that holds a Graph depends as that Graph does."""
     inner_patterns: dict[Any, Any] = {}
     inner_values: dict[Any, Any] = {}
@@ -242,9 +240,7 @@ def multiplied(eqn: Equation, given: Sequence[Any]) -> Any:
     return None if any([part is None for part in parts]) else united(parts)
 
 
-def paired(
-    pattern: Any, term: str, shape: Sequence[int], out: str, sizes: dict[str, int]
-) -> Any:
+def paired(pattern: Any, term: str, shape: Sequence[int], out: str, sizes: dict[str, int]) -> Any:
     names = [*term, *[name for name in out if name not in term]]
     full = [sizes[name] for name in names]
     if np.prod(full, dtype=float) > MOST_ENTRIES:

@@ -138,8 +138,7 @@ class Graph:
         from lucid.ir.rewrite import with_graphs
 
         equations = tuple(
-            Equation(with_graphs(e.op, Graph.stripped), e.inputs, e.outputs)
-            for e in self.equations
+            Equation(with_graphs(e.op, Graph.stripped), e.inputs, e.outputs) for e in self.equations
         )
         return Graph(self.name, self.inputs, equations, self.outputs)
 

@@ -149,5 +149,3 @@ def pseudo_inverse(A: Any, parts: SVD, limit: Any) -> Any:
     inverse = cast(where(small, 0.0, 1.0 / where(small, 1.0, parts.S)), A.dtype)
     known = product(adjoint_matrix(parts.Vh) * row(inverse), adjoint_matrix(parts.U))
     return bind(KnownPinv(), A, known)
-
-

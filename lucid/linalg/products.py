@@ -143,5 +143,3 @@ def cross(input: Any, other: Any, *, dim: int = -1) -> Any:
 def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     """The diagonals of matrices, as the last axis of the result."""
     return diagonals.diagonal(A, offset, dim1, dim2)
-
-

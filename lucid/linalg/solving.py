@@ -251,5 +251,3 @@ def tensorsolve(input: Any, other: Any, dims: Any = None) -> Any:
             f"{at_line()}"
         )
     return solve(A.reshape(n, n), B.reshape(n)).reshape(shape)
-
-

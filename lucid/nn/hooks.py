@@ -69,9 +69,7 @@ def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         raise
 
 
-def called(
-    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], seen: set[int]
-) -> Any:
+def called(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], seen: set[int]) -> Any:
     for hook, with_kwargs in module._hooks.of("before"):
         if with_kwargs:
             given = hook(module, args, kwargs)

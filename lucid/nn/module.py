@@ -180,9 +180,7 @@ class Module(State):
         if "_modules" not in self.__dict__:
             raise ModuleError(f"{what}: call super().__init__() first{at_line()}")
         if not isinstance(name, str) or not name or "." in name:
-            raise ModuleError(
-                f"{what}: {name!r} is no name: not empty, without a dot{at_line()}"
-            )
+            raise ModuleError(f"{what}: {name!r} is no name: not empty, without a dot{at_line()}")
         if hasattr(self, name) and not any(name in self.__dict__[p] for p in REGISTERED):
             raise ModuleError(f"{what}: {type(self).__name__} already has {name!r}{at_line()}")
 

@@ -369,9 +369,7 @@ def groups_of(name: str, params: Any) -> list[Any]:
 
 def check_parameter(name: str, p: Any, held: set[int], kinds: str) -> None:
     if not isinstance(p, Tensor):
-        raise ArgumentError(
-            f"{name}: parameters are tensors, not {type(p).__name__}{at_line()}"
-        )
+        raise ArgumentError(f"{name}: parameters are tensors, not {type(p).__name__}{at_line()}")
     if p.dtype.kind not in kinds:
         raise ArgumentError(
             f"{name}: a parameter of shape {p.shape} is of dtype {p.dtype}; parameters are "

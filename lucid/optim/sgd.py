@@ -41,9 +41,7 @@ class SGD(Optimizer):
         **elsewhere: Any,
     ) -> None:
         if nesterov and (momentum <= 0 or dampening != 0):
-            raise ArgumentError(
-                f"SGD: nesterov needs a momentum, and no dampening{at_line()}"
-            )
+            raise ArgumentError(f"SGD: nesterov needs a momentum, and no dampening{at_line()}")
         super().__init__(
             params,
             {

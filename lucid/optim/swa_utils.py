@@ -99,9 +99,7 @@ class AveragedModel(Module):
     ) -> None:
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
-            raise ArgumentError(
-                f"AveragedModel: give avg_fn or multi_avg_fn, not both{at_line()}"
-            )
+            raise ArgumentError(f"AveragedModel: give avg_fn or multi_avg_fn, not both{at_line()}")
         if not isinstance(model, Module):
             raise ArgumentError(
                 f"AveragedModel: it averages a Module, not a {type(model).__name__}{at_line()}"

@@ -207,9 +207,7 @@ def geometric(
 
 
 @explained
-def categorical(
-    logits: Any, size: Any = None, *, key: Any = None, generator: Any = None
-) -> Any:
+def categorical(logits: Any, size: Any = None, *, key: Any = None, generator: Any = None) -> Any:
     """Draws of indices along the last axis with probabilities softmax(logits)."""
     logits = as_tensor(logits).detach()
     whole = None if size is None else (*shape_of("categorical", (size,)), logits.shape[-1])

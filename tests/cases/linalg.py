@@ -154,7 +154,10 @@ CASES = [
             (complex_matrix(3, 3), complex_(3, 2)),
         ]
         for upper, unit, adjoint in [
-            (False, False, False), (True, False, True), (True, True, False), (False, True, True),
+            (False, False, False),
+            (True, False, True),
+            (True, True, False),
+            (False, True, True),
         ]
     ],
     Case(TriangularSolve(True), (matrix(0, 0), real(0, 2)), lambda a, b: b, label="empty"),
@@ -246,8 +249,13 @@ CASES = [
     Case(MatrixExp(), (complex_(2, 2),), scipy.linalg.expm),
     Case(MatrixExp(), (real(0, 0),), lambda a: a, label="empty"),
     *[
-        Case(RepeatedSquare(), args, lambda a, times: each(
-            lambda m, k: np.linalg.matrix_power(m, 2 ** int(k[0, 0])), a, times[..., None, None]))
+        Case(
+            RepeatedSquare(),
+            args,
+            lambda a, times: each(
+                lambda m, k: np.linalg.matrix_power(m, 2 ** int(k[0, 0])), a, times[..., None, None]
+            ),
+        )
         for args in [
             (Arg("real", (3, 3), -0.5, 0.5), integer(low=2, high=3)),
             (Arg("real", (2, 2, 2), -0.5, 0.5), integer(2, low=0, high=4)),

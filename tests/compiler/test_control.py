@@ -108,9 +108,7 @@ def test_operands_that_do_not_lie_in_order_are_copied():
 def test_a_long_while_loop_grows_its_stacks(double):  # noqa: F811
     def f(x):
         start = (x, lucid.tensor(0))
-        return F.while_loop(
-            lambda c: c[1] < 5000, lambda c: (lucid.sin(c[0]) + x, c[1] + 1), start
-        )
+        return F.while_loop(lambda c: c[1] < 5000, lambda c: (lucid.sin(c[0]) + x, c[1] + 1), start)
 
     def total(x):
         return (f(x)[0] ** 2).sum()

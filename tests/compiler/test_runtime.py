@@ -32,7 +32,9 @@ def burn_plan(units, ns):
 def run_script(body, **environment):
     """The output of a Python program in a process of its own."""
     script = "import numpy as np\nfrom lucid.compiler import runtime\n"
-    script += "from lucid.compiler.plan.plan.plan import Builder\nfrom tests.compiler import texts\n"
+    script += (
+        "from lucid.compiler.plan.plan.plan import Builder\nfrom tests.compiler import texts\n"
+    )
     script += "from tests.compiler.test_runtime import burn_plan, unary_plan\n" + body
     done = subprocess.run(
         [sys.executable, "-c", script],

@@ -33,9 +33,7 @@ SOUND = {
     "x plus -0": ("%0: f32[2,3] = add -0.0 x; return %0", "return x"),
     "n plus 0": ("%0: i32[4] = add n 0; return %0", "return n"),
     "x to the 1": ("%0: f32[2,3] = pow x 1.0; return %0", "return x"),
-    "x cubed": (
-        "%0: f32[2,3] = pow x 3.0; return %0", "%0 = mul x x; %1 = mul %0 x; return %1"
-    ),
+    "x cubed": ("%0: f32[2,3] = pow x 3.0; return %0", "%0 = mul x x; %1 = mul %0 x; return %1"),
     "x to the -1": ("%0: f32[2,3] = pow x -1.0; return %0", "%0 = div 1.0 x; return %0"),
     "x squared": ("%0: f32[2,3] = pow x 2.0; return %0", "%0 = mul x x; return %0"),
     "x times -1": ("%0: f32[2,3] = mul x -1.0; return %0", "%0 = neg x; return %0"),

@@ -85,9 +85,7 @@ def radam(p, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0,
         m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g**2
         m_hat, rho = m / (1 - b1**t), longest - 2 * t * b2**t / (1 - b2**t)
         if rho > 5:
-            r = math.sqrt(
-                (rho - 4) * (rho - 2) * longest / ((longest - 4) * (longest - 2) * rho)
-            )
+            r = math.sqrt((rho - 4) * (rho - 2) * longest / ((longest - 4) * (longest - 2) * rho))
             p = p - lr * m_hat * r * math.sqrt(1 - b2**t) / (np.sqrt(v) + eps)
         else:
             p = p - lr * m_hat

@@ -164,9 +164,7 @@ def vmap_is_the_stack_of_a_loop(row: Row, c: Call) -> None:
     subsets = [[True] * n, *([i == j for j in range(n)] for i in range(n) if n > 1)]
     for batched in subsets:
         rows = [[e[i] if batched[i] else examples[0][i] for i in range(n)] for e in examples]
-        columns = [
-            np.stack([r[i] for r in rows]) if batched[i] else rows[0][i] for i in range(n)
-        ]
+        columns = [np.stack([r[i] for r in rows]) if batched[i] else rows[0][i] for i in range(n)]
         in_dims = tuple(0 if b else None for b in batched)
         mapped = lucid.func.vmap(lambda *xs: apply(row, c, xs), in_dims=in_dims)
         if row.unmapped:

@@ -164,9 +164,7 @@ MAPS = [
             bad(ArgumentError, "needs offsets", index(3, high=5), TABLE),
             bad(ArgumentError, "start at 0", index(7, high=5), TABLE, np.array([1, 2])),
             bad(ArgumentError, "no offsets", index(3, 2, high=5), TABLE, OFFSETS),
-            bad(
-                ArgumentError, "'sum'", index(3, 2, high=5), TABLE, per_sample_weights=real(3, 2)
-            ),
+            bad(ArgumentError, "'sum'", index(3, 2, high=5), TABLE, per_sample_weights=real(3, 2)),
         ],
     ),
     Row(

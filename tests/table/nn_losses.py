@@ -77,9 +77,7 @@ def gaussian_nll_loss(x, t, var, full=False, eps=1e-6, reduction="mean"):
     return reduced(loss + (0.5 * np.log(2 * np.pi) if full else 0), reduction)
 
 
-def binary_cross_entropy(
-    p, t, weight=None, size_average=None, reduce=None, reduction="mean"
-):
+def binary_cross_entropy(p, t, weight=None, size_average=None, reduce=None, reduction="mean"):
     loss = -(special.xlogy(t, p) + special.xlog1py(1 - t, -p))
     return reduced(loss if weight is None else loss * weight, reduction, size_average, reduce)
 

@@ -76,9 +76,7 @@ def relu6(input: Any, inplace: bool = False) -> Any:
 
 
 @explained
-def hardtanh(
-    input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
-) -> Any:
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
     """x held between two numbers; the derivative is 0 at both of them and beyond."""
     if not number("hardtanh", min_val, "min_val") <= number("hardtanh", max_val, "max_val"):
         facts = f"min_val={min_val} is greater than max_val={max_val}"

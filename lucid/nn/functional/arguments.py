@@ -72,9 +72,7 @@ def choice(name: str, value: Any, what: str, allowed: tuple[str, ...]) -> str:
     raise ArgumentError(f"{name}: {what}={value!r}; it is one of {words}{at_line()}")
 
 
-def reduction_of(
-    name: str, reduction: Any, size_average: Any = None, reduce: Any = None
-) -> str:
+def reduction_of(name: str, reduction: Any, size_average: Any = None, reduce: Any = None) -> str:
     """How a loss is reduced; `size_average` and `reduce` are PyTorch's older words for it."""
     if size_average is not None or reduce is not None:
         if reduce is not None and not reduce:

@@ -275,9 +275,7 @@ def local_response_norm(
     """x / (k + alpha m)**beta, where m is the mean of x² over `size` neighbouring channels."""
     name, x = "local_response_norm", real("local_response_norm", input)
     shape, size = channels(name, x, 3), whole(name, size, "size", 1)
-    alpha, beta, k = (
-        number(name, v, w) for v, w in ((alpha, "alpha"), (beta, "beta"), (k, "k"))
-    )
+    alpha, beta, k = (number(name, v, w) for v, w in ((alpha, "alpha"), (beta, "beta"), (k, "k")))
     if not x.numel():
         return x + 0
     widths = [0, 0] * (x.ndim - 2) + [size // 2, (size - 1) // 2]

@@ -109,9 +109,7 @@ class Convolution(Convolving):
             padding_mode, dtype,
         )  # fmt: skip
         if self.padding == "same" and any(n != 1 for n in self.stride):
-            raise ArgumentError(
-                f"{type(self).__name__}: padding='same' needs stride 1{at_line()}"
-            )
+            raise ArgumentError(f"{type(self).__name__}: padding='same' needs stride 1{at_line()}")
 
     def edges(self) -> list[int]:
         """The padding of both ends of every spatial axis, the last axis first."""

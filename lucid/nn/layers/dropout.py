@@ -19,9 +19,7 @@ class Dropping(Module):
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if not 0 <= p <= 1:
-            raise ArgumentError(
-                f"{type(self).__name__}: p is a probability, not {p}{at_line()}"
-            )
+            raise ArgumentError(f"{type(self).__name__}: p is a probability, not {p}{at_line()}")
         self.p, self.inplace = p, inplace
 
     def forward(self, input: Any) -> Any:

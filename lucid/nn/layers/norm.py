@@ -88,8 +88,7 @@ class RunningNorm(Module):
         if self.ranks and x.ndim not in self.ranks:
             wanted = " or ".join(map(str, self.ranks))
             raise ShapeError(
-                f"{type(self).__name__}: an input has {wanted} axes, not shape "
-                f"{x.shape}{at_line()}"
+                f"{type(self).__name__}: an input has {wanted} axes, not shape {x.shape}{at_line()}"
             )
 
     def extra_repr(self) -> str:

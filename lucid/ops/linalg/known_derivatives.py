@@ -40,9 +40,7 @@ class KnownDet(Matrixwise):
     def eval(self, a: Any, packed: Any, pivots: Any, value: np.ndarray) -> np.ndarray:
         return value.copy()
 
-    def jvp(
-        self, ts: tuple[Any, ...], y: Any, a: Any, packed: Any, pivots: Any, value: Any
-    ) -> Any:
+    def jvp(self, ts: tuple[Any, ...], y: Any, a: Any, packed: Any, pivots: Any, value: Any) -> Any:
         return None if ts[0] is None else (ts[0] * cofactors(packed, pivots)).sum(dim=(-2, -1))
 
     def vjp(

@@ -281,9 +281,7 @@ def _number(x: Any) -> Any:
 
 @placed
 @explained
-def asarray(
-    obj: Any, *, dtype: Any = None, copy: Any = None, requires_grad: bool = False
-) -> Any:
+def asarray(obj: Any, *, dtype: Any = None, copy: Any = None, requires_grad: bool = False) -> Any:
     """`obj` as a tensor: tensors and arrays without a copy, unless `copy` asks for one.
 
     >>> import lucid

@@ -183,4 +183,3 @@ class SortStep:
             label=label_of(eqn),
         )
         return [work]
-

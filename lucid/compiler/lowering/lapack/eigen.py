@@ -176,5 +176,3 @@ class Eigenvalues:
             writer.store(value, part)
             work += writer.work(self.label)
         return work
-
-

@@ -1,9 +1,9 @@
 """Functions of complex numbers on pairs of real ones: rules of `pairs`.
 
-    exp   e**(a/2) (cos b, sin b) e**(a/2): inf only where the result is
-    log   log |z| and the angle; near |z| = 1 through log1p, which keeps the small real part
-    sin, cos, sinh, cosh    products of functions of the parts, 0 where a factor is 0
-    sqrt  t = sqrt((|a| + |z|) / 2) and b / 2t
+exp   e**(a/2) (cos b, sin b) e**(a/2): inf only where the result is
+log   log |z| and the angle; near |z| = 1 through log1p, which keeps the small real part
+sin, cos, sinh, cosh    products of functions of the parts, 0 where a factor is 0
+sqrt  t = sqrt((|a| + |z|) / 2) and b / 2t
 """
 
 from __future__ import annotations

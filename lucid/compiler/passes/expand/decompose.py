@@ -1,13 +1,13 @@
 """decompose: Graph -> Graph in which operations made of others are written out, so that they fuse.
 
-    logsumexp       max, sub, exp, sum, log; softmax, log_softmax and log_softmax_at likewise
-    argmax, argmin  the least index at which the extreme element stands
-    einsum          transposes, reshapes, products and sums of two operands at a time
-    matmul          of integers: products and sums; of nothing: zeros
-    any of float16  the same in float32, rounded (`widen`)
-    call            its Graph, as checkpoint; custom_vjp and custom_jvp their forward Graph
-    matrix_exp      Padé's approximation, and squarings
-    known_det       the value that it is given, as do other operations that only add a derivative
+logsumexp       max, sub, exp, sum, log; softmax, log_softmax and log_softmax_at likewise
+argmax, argmin  the least index at which the extreme element stands
+einsum          transposes, reshapes, products and sums of two operands at a time
+matmul          of integers: products and sums; of nothing: zeros
+any of float16  the same in float32, rounded (`widen`)
+call            its Graph, as checkpoint; custom_vjp and custom_jvp their forward Graph
+matrix_exp      Padé's approximation, and squarings
+known_det       the value that it is given, as do other operations that only add a derivative
 """
 
 from __future__ import annotations
@@ -105,9 +105,6 @@ class Decomposer(Rewriter):
 
 def literal(value: Any, type: Type) -> Literal:
     return Literal(type.dtype.type(value).item(), type.dtype)
-
-
-
 
 
 # Operations that hold the Graph of their value, and the field it stands in.

@@ -1,7 +1,7 @@
 """searchsorted as equations: a binary search of gathers and choices, so that its steps fuse.
 
-    count = 0;  for each power of two p <= n, from the largest:
-        count = count + p  where count + p <= n and row[count + p - 1] is before the value
+count = 0;  for each power of two p <= n, from the largest:
+    count = count + p  where count + p <= n and row[count + p - 1] is before the value
 """
 
 from __future__ import annotations

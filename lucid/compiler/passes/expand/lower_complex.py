@@ -188,9 +188,7 @@ def product(w: PairWriter, eqn: Equation) -> Pair:
 def scaled(w: PairWriter, eqn: Equation) -> Pair:
     """t p, and 0 where t is 0."""
     t, p = (w.parts(x) for x in eqn.inputs)
-    none = w.make(
-        BitwiseAnd(), w.make(Eq(), t[0], zero(t[0])), w.make(Eq(), t[1], zero(t[1]))
-    )
+    none = w.make(BitwiseAnd(), w.make(Eq(), t[0], zero(t[0])), w.make(Eq(), t[1], zero(t[1])))
     a, b = products(w, Mul(), t, p)
     return w.make(Where(), none, zero(a), a), w.make(Where(), none, zero(b), b)
 
@@ -209,9 +207,7 @@ def quotient(w: PairWriter, eqn: Equation) -> Pair:
     one = w.make(sub, b, w.make(mul, a, ratio))
     other = w.make(sub, w.make(mul, b, ratio), a)
     im = w.make(mul, w.make(where, first, one, other), scale)
-    none = w.make(
-        BitwiseAnd(), w.make(Eq(), size_c, zero(c)), w.make(Eq(), size_d, zero(d))
-    )
+    none = w.make(BitwiseAnd(), w.make(Eq(), size_c, zero(c)), w.make(Eq(), size_d, zero(d)))
     re = w.make(where, none, w.make(Div(), a, size_c), re)
     return re, w.make(where, none, w.make(Div(), b, size_c), im)
 

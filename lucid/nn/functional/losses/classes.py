@@ -216,9 +216,7 @@ def spread_loss(name: str, x: Any, weight: Any, axis: int) -> Any:
     return -scores.mean(axis, keepdim=True)
 
 
-def of_probabilities(
-    name: str, x: Any, t: Any, weight: Any, reduction: str, smooth: float
-) -> Any:
+def of_probabilities(name: str, x: Any, t: Any, weight: Any, reduction: str, smooth: float) -> Any:
     """-sum(t w log_softmax(x)) over classes; the mean is over the targets, whatever the weights."""
     if t.shape != x.shape or not x.ndim:
         facts = f"input of shape {x.shape} and probabilities of shape {t.shape}"
