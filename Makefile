@@ -15,6 +15,7 @@ test: $(VENV)/.installed-test lint
 
 lint: $(VENV)/.installed-test
 	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 
 bench: $(VENV)/.installed

@@ -26,9 +26,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from lucid.compiler.plan.plan import Builder, Plan  # noqa: E402
-from lucid.compiler.runtime import blas, codegen, loader
-from lucid.compiler.runtime import native_kernel as kernel
-from lucid.compiler.runtime import threads as runtime
+from lucid.compiler.runtime import blas, codegen, loader  # noqa: E402
+from lucid.compiler.runtime import native_kernel as kernel  # noqa: E402
+from lucid.compiler.runtime import threads as runtime  # noqa: E402
 from tests.compiler import texts  # noqa: E402
 
 SHAPES = [(8, 8, 8), (32, 32, 32), (64, 128, 784), (128, 512, 784), (512, 512, 512)]

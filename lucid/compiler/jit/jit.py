@@ -273,7 +273,7 @@ class Jitted:
         """The Graph of the function for these arguments after a stage of the compiler.
 
         Stages: traced (differentiated is the same: a recorded run has its derivatives in it),
-        those of `lucid.compiler.passes.pipeline.STAGES` (decomposed, simplified, ... settled), and as
+        those of `compiler.passes.pipeline.STAGES` (decomposed, simplified, ... settled), and as
         text fused and planned.
         """
         from lucid.compiler.inspect.stages import stage_of

@@ -1,7 +1,7 @@
 """Exponentials, logarithms and roots of elements.
 
 At the edge of its domain a derivative is what the formula gives: that of `sqrt` at 0 is inf. A zero
-cotangent stays zero there (`lucid.ops.core.kinds.Scale`), so what nothing depends on spoils no gradient.
+cotangent stays zero there (`ops.core.kinds.Scale`), so what nothing depends on spoils no gradient.
 """
 
 from __future__ import annotations

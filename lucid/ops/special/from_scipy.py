@@ -1,6 +1,6 @@
 """FromScipy: elementwise functions that a ufunc of SciPy computes, for tensors and in programs.
 
-Compiled programs call the ufunc's own loop by its address (`lucid.compiler.lowering.external.ufunc_calls`), so a
+Compiled programs call the ufunc's own loop by its address (`compiler.lowering.external`), so a
 function needs no more than its name here to run there without Python.
 """
 
