@@ -22,7 +22,7 @@ import numpy as np
 
 import lucid
 from lucid.compiler.fusion.fuse import fuse
-from lucid.compiler.lowering.lower import Lowering
+from lucid.compiler.lowering.lower import GraphLowering
 from lucid.compiler.passes import pipeline
 from lucid.compiler.runtime.kernel_table import kernels_of
 from lucid.func import grad
@@ -66,7 +66,7 @@ def layers(n: int) -> tuple[Function, list[np.ndarray]]:
 
 
 def rows(n: int) -> tuple[Function, list[np.ndarray]]:
-    """Reductions of rows that are normalised again and again."""
+    """Reductions of rows that are normalized again and again."""
 
     def f(x):
         for _ in range(n // 8):
@@ -117,9 +117,9 @@ def measure(make: Callable[[int], tuple[Function, list[Any]]], n: int) -> dict[s
         graph = timed(name, lambda stage=stage, graph=graph: stage(graph))
         timed("verify", lambda graph=graph: verify(graph))
     timed("fuse", lambda: fuse(graph))
-    lowering = timed("lower", lambda: Lowering(graph))
+    lowering = timed("lower", lambda: GraphLowering(graph))
     timed("lay out", lowering.lay_out)
-    structures = {s.key: s for s in lowering.structures()}
+    structures = {s.key: s for s in lowering.kernel_sources()}
     out["kernels"] = len(structures)
     timed("compile", lambda: kernels_of(structures.values()))
     executable = timed("build", lowering.finish)

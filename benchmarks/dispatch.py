@@ -98,11 +98,11 @@ def calls() -> None:
 
 
 def pool() -> None:
-    """Latency of a job of 8 chunks, back to back and after pauses, also beside a busy process."""
+    """Latency of a job of 8 chunks, back to back and after pauses, also with a busy process."""
     function = texts.load(texts.BURN)["burn"]
     row("a job of 8 chunks, µs", "threads", "min", "median", "99 %")
-    for beside in (False, True):
-        hog = subprocess.Popen([sys.executable, "-c", "while True: pass"]) if beside else None
+    for busy in (False, True):
+        hog = subprocess.Popen([sys.executable, "-c", "while True: pass"]) if busy else None
         for rounds, gap in ((1, 0.0), (1, 1e-3), (10_000, 0.0), (40_000, 0.0)):
             b = Builder()
             b.call(function, [rounds], extent=8, cost=max(1, rounds * 0.3), grain=1)
@@ -111,7 +111,7 @@ def pool() -> None:
                 runtime.set_num_threads(threads)
                 times = np.percentile(latencies(plan, gap), [0, 50, 99])
                 name = f"{rounds * 2.4e-3:.0f} µs of work" + (", 1 ms apart" if gap else "")
-                row(name + (", a core busy" if beside else ""), threads, *map(float, times))
+                row(name + (", a core busy" if busy else ""), threads, *map(float, times))
         if hog is not None:
             hog.kill()
             hog.wait()
@@ -154,7 +154,7 @@ def resident_kilobytes() -> float:
 
 
 def gemm(peer: str | None) -> None:
-    """Matrix products in float32 beside NumPy's and PyTorch's."""
+    """Matrix products in float32 against NumPy and PyTorch."""
     peers = run_peer(peer, TORCH) if peer else {}
     row("float32 products, µs", "1 thread", "2 threads", "numpy", "torch")
     for m, n, k in SHAPES:

@@ -4,7 +4,7 @@
 
 PyTorch and HIPS autograd are measured where they are installed: in this interpreter, or in the one
 that `--peer` (or the environment's BENCH_PYTHON) names. The systems take turns, several rounds of
-them, and the best time of each counts, so that a busy moment of the machine does not favour one.
+them, and the best time of each counts, so that a busy moment of the machine does not favor one.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def measure_peers(peer: str | None, repeat: int) -> dict[str, Measures]:
 
 
 def table(results: dict[str, Measures]) -> str:
-    """A row for every measurement; beside each time, how many times Lucid's it is."""
+    """Return a row for every measurement, with each time as a multiple of Lucid's."""
     systems = list(results)
     lines = ["".join([f"{'µs (ratio to lucid)':36}", *[f"{name:>18}" for name in systems]])]
     for row in ROWS:

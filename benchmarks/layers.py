@@ -1,4 +1,4 @@
-"""Single layers and functions, forward and backward, beside PyTorch: `python benchmarks/layers.py`.
+"""Single layers and functions, both directions, against PyTorch: `python benchmarks/layers.py`.
 
     --peer PYTHON    the interpreter that has torch (or the environment's BENCH_PYTHON)
     --only NAME      one of them (may be repeated)
@@ -7,7 +7,7 @@
     --threads N      of both libraries, 2 unless told
 
 One text for both libraries, and a process for each; they take turns of some milliseconds, and the
-best time of each counts, so that a busy moment of the machine does not favour one.
+best time of each counts, so that a busy moment of the machine does not favor one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 WARM_SECONDS, WARM_CALLS = 0.3, 40  # a layer that has run 16 times is compiled
-TURN = 0.03
+TURN_SECONDS = 0.03
 
 
 def images(lib: Any, normal: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
@@ -170,7 +170,7 @@ def serve(library: str, compiled: bool, threads: int) -> None:
             f, *args = known[name]
             step = step_of(lib, lib.jit(f) if compiled and library == "lucid" else f, *args)
             turn(step, WARM_SECONDS, WARM_CALLS)
-        print(json.dumps(turn(step, TURN)), flush=True)
+        print(json.dumps(turn(step, TURN_SECONDS)), flush=True)
 
 
 class Peer:

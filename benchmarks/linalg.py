@@ -1,4 +1,4 @@
-"""Forward and backward of factorisations beside PyTorch and JAX: `python -m benchmarks.linalg`.
+"""Forward and backward of factorizations against PyTorch and JAX: `python -m benchmarks.linalg`.
 
 Each library runs in a process of its own, in turn; the table has the quickest of all runs in µs and
 the ratio of Lucid's time to the better of the others. LUCID_BENCH_PYTHON names an interpreter that

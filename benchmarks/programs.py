@@ -17,7 +17,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 COUNT, LIMIT = 1000, 300
-PATIENCE = 240.0  # seconds after which fewer programs have to do
+MAX_SECONDS = 240.0  # after which fewer programs suffice
 
 
 def resident_megabytes() -> float:
@@ -51,7 +51,7 @@ def compile_and_drop(count: int) -> dict[str, float]:
         jit(program(number))(x)
     gc.collect()
     before, start, done, seconds = resident_megabytes(), time.perf_counter(), 0, 0.0
-    while done < count and seconds < PATIENCE:
+    while done < count and seconds < MAX_SECONDS:
         jit(program(done))(x)
         done += 1
         seconds = time.perf_counter() - start

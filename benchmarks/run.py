@@ -1,4 +1,4 @@
-"""Lucid beside JAX jit, PyTorch eager and torch.compile: times, start, memory, against targets.
+"""Lucid against JAX jit, PyTorch eager and torch.compile: times, start, memory, against targets.
 
     python benchmarks/run.py [--peer PYTHON] [--only NAME] [--rounds N] [--json FILE]
 
@@ -30,7 +30,7 @@ from report import report  # noqa: E402
 from workloads import WORKLOADS, Workload  # noqa: E402
 
 SYSTEMS = ["lucid", "jax", "torch", "torch.compile"]
-PAUSE = 0.03  # seconds between turns, in which the threads of the last one fall asleep
+PAUSE_SECONDS = 0.03  # seconds between turns, in which the threads of the last one fall asleep
 
 
 class Worker:
@@ -116,7 +116,7 @@ def measure(workload: Workload, options: Any, folder: Path, log: Any) -> dict[st
     rounds: dict[str, list[float]] = {system: [] for system in workers}
     for _ in range(options.rounds):
         for system, worker in workers.items():
-            time.sleep(PAUSE)
+            time.sleep(PAUSE_SECONDS)
             rounds[system].append(worker.ask(f"time {options.seconds}")["us"])
     found["rounds"] = rounds
     found["median"] = {system: statistics.median(times) for system, times in rounds.items()}

@@ -1,4 +1,4 @@
-"""Nanoseconds an element for each scalar, beside NumPy (or SciPy) and `math` under Numba.
+"""Nanoseconds per element of each scalar function, against NumPy (or SciPy) and `math` under Numba.
 
     python benchmarks/scalars.py [--cpu haswell] [--no-numba] [exp tanh ...]
 
@@ -13,9 +13,9 @@ import math
 import time
 
 import numpy as np
-from lucid.compiler.scalars.native import Loops
 
 from lucid.compiler.kernels.scalars import table
+from lucid.compiler.kernels.scalars.native import Loops
 
 SIZE = 1 << 14
 MATH = {"asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2", "pow", "hypot", "lgamma"}

@@ -21,7 +21,7 @@ from lucid.utils import progress
 
 SPREAD, LATENT, BATCH = 0.05, 8, 256
 ANGLES = np.arange(8) * np.pi / 4
-CENTRES = np.stack([np.cos(ANGLES), np.sin(ANGLES)], 1).astype(np.float32)
+CENTERS = np.stack([np.cos(ANGLES), np.sin(ANGLES)], 1).astype(np.float32)
 
 
 def network(inputs: int, width: int, outputs: int) -> nn.Module:
@@ -34,7 +34,7 @@ def network(inputs: int, width: int, outputs: int) -> nn.Module:
 
 def real(count: int) -> Any:
     """Points of the eight clusters."""
-    chosen = lucid.tensor(CENTRES)[lucid.randint(0, 8, (count,))]
+    chosen = lucid.tensor(CENTERS)[lucid.randint(0, 8, (count,))]
     return chosen + SPREAD * lucid.randn(count, 2)
 
 
@@ -71,7 +71,7 @@ def train(width: int, steps: int, compiled: bool = True) -> nn.Module:
 
 def quality(points: np.ndarray) -> tuple[int, float]:
     """How many clusters are drawn, and the share of points within four spreads of one."""
-    distances = np.linalg.norm(points[:, None] - CENTRES, axis=2)
+    distances = np.linalg.norm(points[:, None] - CENTERS, axis=2)
     good = distances.min(1) < 4 * SPREAD
     counts = np.bincount(distances.argmin(1)[good], minlength=8)
     return int((counts > len(points) / 80).sum()), float(good.mean())

@@ -63,15 +63,15 @@ def lanczos(product: Callable[[Any], Any], size: int, steps: int) -> np.ndarray:
     rng = np.random.default_rng(0)
     basis = [rng.normal(size=size)]
     basis[0] /= np.linalg.norm(basis[0])
-    diagonal, beside = [], []
+    diagonal, off_diagonal = [], []
     for _ in progress(steps, "Lanczos"):
         w = product(lucid.tensor(basis[-1])).numpy().copy()
         diagonal.append(w @ basis[-1])
         for v in [*basis, *basis]:
             w -= (w @ v) * v
-        beside.append(np.linalg.norm(w))
-        basis.append(w / beside[-1])
-    matrix = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
+        off_diagonal.append(np.linalg.norm(w))
+        basis.append(w / off_diagonal[-1])
+    matrix = np.diag(diagonal) + np.diag(off_diagonal[:-1], 1) + np.diag(off_diagonal[:-1], -1)
     return np.linalg.eigvalsh(matrix)
 
 

@@ -1,13 +1,13 @@
-"""Lucid: eager tensors, JAX-style transforms and a compiler, over one small IR made to be read.
+"""Lucid: eager tensors, JAX-style transforms and a compiler, over one small readable IR.
 
     lucid.tensor, lucid.ones ...    tensors, and functions of them under PyTorch's names
     lucid.autograd, x.backward()    gradients of eager programs
     lucid.func                      grad, vjp, jvp, vmap, jacobian, hessian; cond, scan, while_loop
-    lucid.jit                       a function as one native call
+    lucid.jit                       compiles a function to one native call
     lucid.nn, lucid.optim           networks, optimizers, schedules; lucid.utils.data: loaders
     lucid.linalg, fft, special      further functions; lucid.random, lucid.distributions
     lucid.save, lucid.load          safetensors files
-    lucid.ir                        the programs behind all that: trace, print, verify, run them
+    lucid.ir                        the IR of all of this: trace, print, verify and run programs
 
 >>> import lucid
 >>> x = lucid.tensor([1.0, 2.0], requires_grad=True)
@@ -414,8 +414,8 @@ newaxis = None
 compile = jit
 _hot.install()
 
-_LATER = {"distributions", "fft", "linalg", "nn", "optim", "special", "testing", "utils"}
-_NAMES_OF = {
+_LAZY_MODULES = {"distributions", "fft", "linalg", "nn", "optim", "special", "testing", "utils"}
+_LAZY_NAMES = {
     "linalg": {"cholesky_solve", "logdet", "matrix_exp", "matrix_power"},
     "linalg.torch_names": {
         "cholesky", "cholesky_inverse", "det", "inverse", "lu", "lu_solve", "lu_unpack", "orgqr",
@@ -448,22 +448,22 @@ _NAMES_OF = {
         "trunc_", "xlogy_", "zero_",
     },
 }  # fmt: skip
-_HOME = {name: module for module, names in _NAMES_OF.items() for name in names}
+_LAZY_HOME = {name: module for module, names in _LAZY_NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> _Any:
-    """The parts of the package that `import lucid` leaves until they are first used."""
-    if name in _LATER:
+    """Import the lazy parts of the package when they are first used."""
+    if name in _LAZY_MODULES:
         return _importlib.import_module(f"lucid.{name}")
-    if name in _HOME:
-        return getattr(_importlib.import_module(f"lucid.{_HOME[name]}"), name)
+    if name in _LAZY_HOME:
+        return getattr(_importlib.import_module(f"lucid.{_LAZY_HOME[name]}"), name)
     here = _importlib.import_module("lucid")
-    remedy = "; tensors are on the processor, so leave devices out" * (name in ("cuda", "device"))
+    remedy = "; all tensors are on the CPU, so omit devices" * (name in ("cuda", "device"))
     raise AttributeError(f"module 'lucid' has no attribute {name!r}{remedy}", name=name, obj=here)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER, *_HOME})
+    return sorted({*globals(), *_LAZY_MODULES, *_LAZY_HOME})
 
 
 __all__ = [

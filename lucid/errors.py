@@ -1,34 +1,34 @@
-"""Lucid's own errors. Each names the op, the facts, the remedy and the user's own line.
+"""Errors that Lucid raises. Each message names the op, the facts, the remedy and the user's line.
 
-Every class is also the built-in that a NumPy or PyTorch user would catch, so `except ValueError`
-and `except RuntimeError` go on working.
+Every class is also a subclass of the built-in error that a NumPy or PyTorch user would catch, so
+`except ValueError` and `except RuntimeError` keep working.
 """
 
 import numpy.linalg
 
 
 class LucidError(Exception):
-    """The base of every error that Lucid raises."""
+    """Base class of all errors that Lucid raises."""
 
 
 class ShapeError(LucidError, ValueError):
-    """Shapes do not fit together."""
+    """Shapes are incompatible."""
 
 
 class DTypeError(LucidError, TypeError):
-    """A dtype is not one that the operation takes."""
+    """The operation does not support a dtype."""
 
 
 class ArgumentError(LucidError, TypeError):
-    """An argument is missing, of the wrong kind, or does not go with another."""
+    """An argument is missing, of the wrong type, or incompatible with another."""
 
 
 class AxisError(LucidError, IndexError, ValueError):
-    """An axis is out of range or named twice."""
+    """An axis is out of range or repeated."""
 
 
 class IndexingError(LucidError, IndexError):
-    """An index is out of range or of the wrong kind."""
+    """An index is out of range or of the wrong type."""
 
 
 class GraphError(LucidError, RuntimeError):
@@ -36,32 +36,32 @@ class GraphError(LucidError, RuntimeError):
 
 
 class MutationError(LucidError, RuntimeError):
-    """A value that a graph still needs was changed in place."""
+    """A value that a graph still needs was modified in place."""
 
 
 class LinAlgError(LucidError, numpy.linalg.LinAlgError, RuntimeError):
-    """A matrix is singular, not positive definite, or has no such derivative."""
+    """A matrix is singular, not positive definite, or has no derivative."""
 
 
 class TracedValueError(LucidError, TypeError):
-    """Python asked for the value of something that has none (inside vmap or an abstract trace)."""
+    """Python code needs the value of a traced tensor (inside vmap or an abstract trace)."""
 
 
 class LeakError(LucidError, RuntimeError):
-    """A traced value was used after the transform that made it had ended."""
+    """A traced value was used after its transform had ended."""
 
 
 class ModuleError(LucidError, RuntimeError):
-    """A Module is built or used wrongly, or a state does not fit it."""
+    """A Module is used incorrectly, or a state dict does not match it."""
 
 
 class FileFormatError(LucidError, ValueError):
-    """A file is damaged, or not of the format it should have."""
+    """A file is corrupt or not in the expected format."""
 
 
 class ParseError(LucidError, ValueError):
-    """A text is not a Graph."""
+    """A text is not a valid Graph."""
 
 
 class VerifyError(LucidError, ValueError):
-    """A Graph breaks a rule of the IR."""
+    """A Graph violates a rule of the IR."""

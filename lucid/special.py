@@ -1,17 +1,17 @@
-"""lucid.special: functions of mathematical physics, statistics and information theory, elementwise.
+"""lucid.special: elementwise functions of mathematical physics, statistics, information theory.
 
 Names and arguments are those of torch.special. Every function is differentiable to any order in
-each of its operands (gammainc and zeta in both), also compiled.
+each of its operands (gammainc and zeta in both), in eager and compiled programs.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from lucid.ops.core.apply import refuse
+from lucid.ops.core.apply import dtype_error
 from lucid.ops.core.promote import to_floating
 from lucid.ops.elementwise.exponential import exp2, expit, expm1, log1p
-from lucid.ops.elementwise.logarithms import logit, sinc, vanishing, xlogy
+from lucid.ops.elementwise.logarithms import logit, sinc, unnormalized_sinc_at_inf, xlogy
 from lucid.ops.elementwise.rounding import round
 from lucid.ops.nn.softmax import log_softmax, softmax
 from lucid.ops.reduce.reduction import logsumexp
@@ -125,5 +125,5 @@ def spherical_bessel_j0(x: Any) -> Any:
     """sin(x) / x, elementwise, and 1 at 0: the spherical Bessel function of order 0."""
     x = to_floating(x)
     if x.dtype.kind == "c":
-        raise refuse("spherical_bessel_j0", x.dtype, "it takes floating dtypes")
-    return vanishing(x)
+        raise dtype_error("spherical_bessel_j0", x.dtype, "it takes floating dtypes")
+    return unnormalized_sinc_at_inf(x)

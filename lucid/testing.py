@@ -1,4 +1,4 @@
-"""lucid.testing: assert_close, which says where and by how much numbers differ."""
+"""lucid.testing: assert_close, which reports where and by how much values differ."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lucid.tape.node import Traced
 
 __all__ = ["assert_close"]
 
-# (rtol, atol) by dtype, PyTorch's; anything else is compared exactly.
+# (rtol, atol) by dtype, as in PyTorch; other dtypes are compared exactly.
 TOLERANCES = {
     "float16": (1e-3, 1e-5),
     "float32": (1.3e-6, 1e-5),
@@ -40,9 +40,9 @@ def assert_close(
 ) -> None:
     """Raise AssertionError unless |actual - expected| ≤ atol + rtol · |expected| everywhere.
 
-    Numbers, arrays, tensors, and nested sequences and mappings of them are compared. Tolerances
-    are by default those of the dtype, the looser one where dtypes differ. There is one device and
-    one layout, so the checks of these have nothing to do.
+    Compares numbers, arrays, tensors, and nested sequences and mappings of them. The default
+    tolerances depend on the dtype; if dtypes differ, the looser one applies. There is one device
+    and one layout, so `check_device` and `check_layout` have no effect.
 
     >>> import lucid
     >>> lucid.testing.assert_close(lucid.tensor([1.0, 2.0]), lucid.tensor([1.0, 2.5]))
@@ -52,17 +52,17 @@ def assert_close(
 (1e-05 is allowed), the greatest relative difference 0.2 at (1,) (1.3e-06 is allowed)
     """
     if (rtol is None) != (atol is None):
-        raise ArgumentError(f"assert_close: give both of rtol and atol, or none{at_line()}")
-    wrong = next(differences(actual, expected, "", rtol, atol, equal_nan, check_dtype), None)
-    if wrong is not None:
-        text = msg(wrong) if callable(msg) else msg
-        raise AssertionError(wrong if text is None else text)
+        raise ArgumentError(f"assert_close: give both rtol and atol, or neither{at_line()}")
+    mismatch = next(differences(actual, expected, "", rtol, atol, equal_nan, check_dtype), None)
+    if mismatch is not None:
+        text = msg(mismatch) if callable(msg) else msg
+        raise AssertionError(mismatch if text is None else text)
 
 
 def differences(
     actual: Any, expected: Any, where: str, rtol: Any, atol: Any, equal_nan: bool, dtypes: bool
 ) -> Iterator[str]:
-    """What differs, part by part, with the place of the part."""
+    """Yield a description of every difference, with the path of the item."""
     rest = (rtol, atol, equal_nan, dtypes)
     place = f" (item {where})" if where else ""
     if is_sequence(actual) and is_sequence(expected):
@@ -72,14 +72,14 @@ def differences(
         for i, (a, e) in enumerate(zip(actual, expected)):
             yield from differences(a, e, f"{where}[{i}]", *rest)
     elif isinstance(actual, Mapping) and isinstance(expected, Mapping):
-        missing, more = expected.keys() - actual.keys(), actual.keys() - expected.keys()
-        if missing or more:
-            yield f"the keys differ: {sorted(missing)} are missing, {sorted(more)} extra{place}"
+        missing, extra = expected.keys() - actual.keys(), actual.keys() - expected.keys()
+        if missing or extra:
+            yield f"the keys differ: {sorted(missing)} are missing, {sorted(extra)} extra{place}"
             return
         for key in expected:
             yield from differences(actual[key], expected[key], f"{where}[{key!r}]", *rest)
     else:
-        for text in of_arrays(actual, expected, *rest):
+        for text in array_differences(actual, expected, *rest):
             yield text + place
 
 
@@ -93,13 +93,13 @@ def array_of(x: Any) -> np.ndarray:
     array = np.asarray(x)
     if array.dtype.kind not in "biufc":
         raise ArgumentError(
-            f"assert_close: a {type(x).__name__} is no number, tensor, sequence or "
-            f"mapping{at_line()}"
+            f"assert_close: a {type(x).__name__} is not a number, tensor, "
+            f"sequence or mapping{at_line()}"
         )
     return array
 
 
-def of_arrays(
+def array_differences(
     actual: Any, expected: Any, rtol: Any, atol: Any, equal_nan: bool, dtypes: bool
 ) -> Iterator[str]:
     a, e = array_of(actual), array_of(expected)
@@ -129,7 +129,7 @@ def of_arrays(
 
 
 def greatest(x: np.ndarray) -> str:
-    """The greatest number (nan before all) and where it stands."""
+    """Return the greatest number (nan counts as the greatest) and its index."""
     index = np.unravel_index(np.argmax(np.where(np.isnan(x), np.inf, x)), x.shape)
     at = f" at {tuple(int(i) for i in index)}" if x.ndim else ""
     return f"{x[index]:.6g}{at}"

@@ -79,7 +79,9 @@ def derive(derivative: Derivative, graph: Graph, arrays: Arrays, seeds: Arrays) 
     env = dict(zip(every, run(Graph(graph.name, graph.inputs, graph.equations, every), arrays)))
     residuals = [env[var] for var in derivative.residuals]
     chosen = [seeds[i] for i in derivative.seeds]
-    return derivative.spread(run(derivative.graph, [*residuals, *chosen, *derivative.constants]))
+    return derivative.with_zeros(
+        run(derivative.graph, [*residuals, *chosen, *derivative.constants])
+    )
 
 
 def random_like(types: Sequence[Type], seed: int = 7) -> list[np.ndarray]:

@@ -57,7 +57,7 @@ def test_shapes_that_do_not_fit():
     refused(lambda: lucid.stack([X, V]), ShapeError, "stack", "(2, 3) and (3,)")
     refused(lambda: lucid.einsum("ij,jk->ik", X, X), ShapeError, "einsum", "3 in operand 0 and 2")
     refused(lambda: lucid.where(X > 0, lucid.ones(5), X), ShapeError, "where", "(5,)")
-    refused(lambda: lucid.zeros(2, -1), ShapeError, "zeros", "not negative")
+    refused(lambda: lucid.zeros(2, -1), ShapeError, "zeros", "not be negative")
     refused(lambda: X.permute(0, 0), ShapeError, "permute", "not a permutation")
     refused(lambda: lucid.topk(X, 9), ShapeError, "topk", "k=9")
     refused(lambda: lucid.amax(lucid.zeros(0)), ShapeError, "max", "empty")
@@ -150,7 +150,7 @@ def test_gradients_that_there_are_not():
     refused(lambda: autograd.grad(leaf() * 2, V), GraphError, "grad", "f32[3]", "requires_grad_()")
     refused(lambda: autograd.grad(leaf() * 2, leaf()), GraphError, "not used", "allow_unused=True")
     refused(lambda: V.register_hook(print), GraphError, "register_hook", "does not require")
-    refused(lambda: (leaf() * 2).requires_grad_(False), GraphError, "only a leaf", "detach()")
+    refused(lambda: (leaf() * 2).requires_grad_(False), GraphError, "only leaves", "detach()")
 
 
 def test_seeds_that_do_not_fit():
@@ -158,8 +158,8 @@ def test_seeds_that_do_not_fit():
     refused(lambda: y.backward(lucid.ones(4)), ShapeError, "backward", "(4,)", "(3,)")
     refused(lambda: autograd.backward([y, y], [1.0]), ShapeError, "1 gradients were given for 2")
     pull = F.vjp(lambda x: (x, x), V)[1]
-    refused(lambda: pull(V), ShapeError, "vjp of lambda", "1 arrays were given for 2")
-    refused(lambda: pull((V, lucid.ones(2))), ShapeError, "(2,) was given for (3,)")
+    refused(lambda: pull(V), ShapeError, "vjp of lambda", "got 1 arrays, expected 2")
+    refused(lambda: pull((V, lucid.ones(2))), ShapeError, "got shape (2,), expected (3,)")
     refused(lambda: F.jvp(lambda x: x, (V,), (V, V)), ShapeError, "jvp of lambda", "2 arrays")
 
 
@@ -194,7 +194,7 @@ def test_functions_that_cannot_be_differentiated():
     )
     refused(lambda: F.grad(lambda x: x.sum())(I), DTypeError, "int64 has no derivative", "argnums")
     refused(lambda: F.grad(lambda x: x.sum())(3), DTypeError, "int64 has no derivative")
-    refused(lambda: F.grad(lambda x: x, argnums=3)(1.0), LucidError, "argnums 3", "1 positional")
+    refused(lambda: F.grad(lambda x: x, argnums=3)(1.0), LucidError, "argnums=3", "1 positional")
     refused(lambda: F.grad(lambda x: x, has_aux=True)(1.0), LucidError, "(output, aux)")
     refused(lambda: F.jacrev(lambda x: x > 0)(V), DTypeError, "output of dtype bool")
     refused(lambda: F.grad(lambda x: (x * 1j).sum())(V), DTypeError, "real floating", "complex64")

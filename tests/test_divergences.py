@@ -10,7 +10,7 @@ from scipy import integrate, stats
 
 import lucid
 import lucid.distributions as D
-from lucid.distributions.kl.mismatched_supports import ENDLESS
+from lucid.distributions.kl.mismatched_supports import INFINITE_PAIRS
 from lucid.errors import LucidError
 
 
@@ -78,7 +78,7 @@ def test_the_divergence_of_a_coin_from_counts_is_the_sum():
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize(("p", "q"), [(p, q) for p, qs in ENDLESS.items() for q in qs])
+@pytest.mark.parametrize(("p", "q"), [(p, q) for p, qs in INFINITE_PAIRS.items() for q in qs])
 def test_what_q_never_gives_makes_the_divergence_infinite(p, q):
     first = p(*ARGUMENTS.get(p, (1.5, 2.0)))
     second = q(*[lucid.tensor([[a], [a]]) for a in ARGUMENTS.get(q, (1.5, 2.0))])

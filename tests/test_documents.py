@@ -20,7 +20,8 @@ import lucid
 
 ROOT = Path(lucid.__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-LINKED = [*PAGES, ROOT / "examples" / "README.md", ROOT / "benchmarks" / "README.md"]
+OTHERS = ("examples/README.md", "benchmarks/README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+LINKED = [*PAGES, *[ROOT / name for name in OTHERS]]
 BLOCK = re.compile(r"^```python[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 

@@ -49,37 +49,37 @@ MISTAKES = {
     "channels": (lambda: nn.Conv2d(3, 8, 3)(lucid.ones(1, 1, 8, 8)), "has 1 channels.* take 3"),
     "float classes": (
         lambda: nn.functional.cross_entropy(lucid.ones(2, 3), lucid.ones(2)),
-        r"classes are integers: target.long\(\)",
+        r"class indices must be integers: target.long\(\)",
     ),
     "no requires_grad": (lambda: lucid.ones(3).sum().backward(), "requires_grad=True"),
     "backward twice": (backward_twice, "retain_graph=True"),
-    "a leaf in place": (lambda: leaf().add_(1.0), r"under no_grad\(\), or on a clone\(\)"),
-    "a saved value in place": (change_what_backward_needs, r"clone\(\) it before"),
+    "a leaf in place": (lambda: leaf().add_(1.0), r"use no_grad\(\), or clone\(\) it"),
+    "a saved value in place": (change_what_backward_needs, r"clone\(\) it first"),
     "if in vmap": (choose_in_vmap, "func.cond.*where.*branching='split'"),
-    "item of many": (lambda: lucid.ones(3).item(), r"index it, or take tolist\(\)"),
+    "item of many": (lambda: lucid.ones(3).item(), r"index it, or use tolist\(\)"),
     "truth of many": (lambda: bool(lucid.ones(3) > 0), r"use any\(\) or all\(\)"),
     "slope of a vector": (lambda: lucid.func.grad(lambda x: 2 * x)(lucid.ones(3)), r"sum\(\) it"),
     "item in a loss": (
         lambda: lucid.func.grad(lambda x: x.sum().item())(lucid.ones(3)),
-        r"returned float, .* without item\(\) or numpy\(\)",
+        r"returned float, .* avoid item\(\) and numpy\(\)",
     ),
-    "device": (lambda: lucid.ones(3, device="cuda"), "leave it out, or say 'cpu'"),
-    "to a device": (lambda: lucid.ones(3).to("cuda:0"), "leave it out, or say 'cpu'"),
+    "device": (lambda: lucid.ones(3, device="cuda"), "omit device, or pass 'cpu'"),
+    "to a device": (lambda: lucid.ones(3).to("cuda:0"), "omit device, or pass 'cpu'"),
     "a module to optimize": (lambda: lucid.optim.SGD(nn.Linear(2, 2), 0.1), r"its parameters\(\)"),
     "a setting of another name": (
         lambda: lucid.optim.Adam([leaf()], learning_rate=0.1),
-        "no setting is named learning_rate; there are lr, betas, eps",
+        "unknown setting learning_rate; settings are lr, betas, eps",
     ),
     "no base class": (forget_to_call_the_base, r"call super\(\).__init__\(\) before"),
     "no forward": (lambda: nn.Module()(lucid.ones(2)), "define one in the class"),
-    "no function to jit": (lambda: lucid.jit(3), "jit: int is no function"),
+    "no function to jit": (lambda: lucid.jit(3), "jit: int is not a function"),
     "tensors in no list": (lambda: lucid.cat(leaf(), leaf()), r"as one list: cat\(\[x, y\]\)"),
-    "a shape to the class": (lambda: lucid.Tensor(3, 4), r"lucid.empty\(3, 4\) makes a tensor"),
+    "a shape to the class": (lambda: lucid.Tensor(3, 4), r"use lucid.empty\(3, 4\)"),
     "a word to a jitted function": (
         lambda: lucid.jit(lambda x, how: x)(lucid.ones(2), "mean"),
-        "'mean' is no array; name its place in static_argnums",
+        "'mean' is not an array; add its index to static_argnums",
     ),
-    "a word as seed": (lambda: lucid.manual_seed("one"), "a seed is an integer, not 'one'"),
+    "a word as seed": (lambda: lucid.manual_seed("one"), "the seed must be an integer, not 'one'"),
 }
 
 
@@ -101,9 +101,9 @@ def test_a_target_that_is_broadcast_is_warned_of(name):
 
 
 FILES = {
-    "a text": (b"these are no tensors at all", "which is what lucid.save writes"),
-    "a pickle": (pickle.dumps({"w": np.ones(3)}), "a pickle, which could execute anything"),
-    "a zip": (b"PK\x03\x04\x00\x00\x08\x08" + bytes(30), "as torch.save and np.savez write it"),
+    "a text": (b"these are no tensors at all", "which is the format that lucid.save writes"),
+    "a pickle": (pickle.dumps({"w": np.ones(3)}), "a pickle, which can run arbitrary code"),
+    "a zip": (b"PK\x03\x04\x00\x00\x08\x08" + bytes(30), "as torch.save and np.savez write"),
     "an array": (b"\x93NUMPY\x01\x00" + bytes(30), r"lucid.from_numpy\(np.load"),
 }
 
@@ -113,7 +113,7 @@ def test_a_file_of_another_kind_is_told_from_its_start(kind, tmp_path):
     content, words = FILES[kind]
     path = tmp_path / "wrong"
     path.write_bytes(content)
-    with pytest.raises(LucidError, match=f"no safetensors file.*{words}"):
+    with pytest.raises(LucidError, match=f"not a safetensors file.*{words}"):
         lucid.load(path)
 
 
@@ -129,5 +129,5 @@ def test_names_that_are_misspelt_are_suggested():
 
 @pytest.mark.parametrize("name", ["cuda", "device"])
 def test_the_package_says_that_it_has_no_devices(name):
-    with pytest.raises(AttributeError, match="leave devices out"):
+    with pytest.raises(AttributeError, match="omit devices"):
         getattr(lucid, name)

@@ -165,9 +165,9 @@ def test_a_result_of_another_shape_than_announced_is_an_error():
 
     f = F.from_numba(double, shape=lambda x: x)
     for call in (f, lucid.jit(f)):
-        with pytest.raises(ShapeError, match=r"double: .*\(14,\) was returned.*\(7,\)"):
+        with pytest.raises(ShapeError, match=r"double: returned .*\(14,\).*\(7,\)"):
             call(X)
-    with pytest.raises(ShapeError, match="1 axes are returned"):
+    with pytest.raises(ShapeError, match="returned arrays have 1 axes"):
         F.from_numba(double, shape=lambda x: (*x, 2))(X)
 
 
@@ -183,10 +183,10 @@ def test_a_decorator_with_options():
 @pytest.mark.parametrize(
     "make, told",
     [
-        (lambda: F.from_numba(3), "not 3"),
+        (lambda: F.from_numba(3), "3 is not a Python or Numba function"),
         (lambda: F.from_numba(wave, derivative=slope), "1 derivatives for 2 arguments"),
-        (lambda: F.from_numba(step, vjp=slope), "give derivative="),
-        (lambda: F.from_numba(running, slope, shape=lambda x: x), "takes vjp= or jvp="),
+        (lambda: F.from_numba(step, vjp=slope), "use derivative="),
+        (lambda: F.from_numba(running, slope, shape=lambda x: x), "either vjp= or jvp="),
         (lambda: F.from_numba(lambda x: x.no_such_thing)(X), "Numba cannot compile"),
         (lambda: F.from_numba(lambda x: "text")(X), "must return numbers"),
         (lambda: F.from_numba(step)(X, X), "too many positional arguments"),

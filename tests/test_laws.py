@@ -47,9 +47,9 @@ NOT_THE_SLOPE = {
     "overwritten": "the value after a write that was not recorded, with the derivative before it",
     "ldl_solve": "the factors have none; that of the right-hand side is tested in test_ldl.py",
     "lu_solve": "the derivative with respect to the matrix, whose factors are given",
-    "known_det": "a value that is given, with its derivative with respect to the matrix",
-    "known_slogdet": "a value that is given, with its derivative with respect to the matrix",
-    "known_pinv": "a value that is given, with its derivative with respect to the matrix",
+    "precomputed_det": "a value that is given, with its derivative with respect to the matrix",
+    "precomputed_slogdet": "a value that is given, with its derivative with respect to the matrix",
+    "precomputed_pinv": "a value that is given, with its derivative with respect to the matrix",
 }
 
 

@@ -181,7 +181,7 @@ def test_errors_of_compiled_programs_are_those_of_eager_ones():
     good, bad = np.diag([1.0, 2.0]), np.diag([1.0, 0.0])
     for f, words in [
         (linalg.cholesky, "leading minor of order 2"),
-        (linalg.inv, "singular: the diagonal element 1 of U"),
+        (linalg.inv, "singular: diagonal element 1 of U"),
         (lambda x: linalg.solve(x, lucid.ones(2, dtype="float64")), "singular"),
     ]:
         jitted = lucid.jit(f)
@@ -300,5 +300,5 @@ def test_a_packed_factorisation_gives_back_its_matrix():
     np.testing.assert_allclose(Q @ R, A, rtol=1e-12, atol=1e-12)
     turned = lucid.ormqr(packed, tau, A, transpose=True)
     np.testing.assert_allclose(turned[..., :3, :], R, atol=1e-12)
-    with pytest.raises(LinAlgError, match="no derivative; use linalg.qr"):
+    with pytest.raises(LinAlgError, match="not differentiable; use linalg.qr"):
         lucid.func.grad(lambda A: lucid.geqrf(A).a.sum())(A)

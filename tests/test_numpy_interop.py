@@ -474,7 +474,7 @@ def test_function_without_a_counterpart_names_itself_and_the_remedy():
     t = lucid.ones(3, requires_grad=True)
     with pytest.raises(TypeError, match=r"scimath\.sqrt: .*np\.asarray\(t\).*test_numpy_interop"):
         np.emath.sqrt(t)
-    with pytest.raises(TypeError, match=r"np\.spacing: .*no counterpart"):
+    with pytest.raises(TypeError, match=r"np\.spacing: .*not supported"):
         np.spacing(t)
     with pytest.raises(TypeError, match=r"np\.add\.reduceat"):
         np.add.reduceat(t, [0, 1])

@@ -82,7 +82,7 @@ def test_inside_jit_and_vmap():
     )
     np.testing.assert_array_equal(lucid.func.grad(lambda x: f(x).sum())(x), np.full((2, 3), 2.0))
     outside = lucid.tensor(X)
-    with pytest.raises(GraphError, match="keeps its shape"):
+    with pytest.raises(GraphError, match="cannot change"):
         lucid.jit(lambda: outside.t_())()
     with pytest.raises(GraphError, match="clone"):
         lucid.func.vmap(lambda x: x.unsqueeze_(0))(x)
@@ -95,7 +95,7 @@ def test_what_is_refused_changes_nothing():
     leaf = lucid.tensor(X, requires_grad=True)
     with pytest.raises(GraphError, match="leaf"):
         leaf.t_()
-    with lucid.no_grad(), pytest.raises(GraphError, match="keeps its shape"):
+    with lucid.no_grad(), pytest.raises(GraphError, match="cannot change"):
         leaf.t_()
     assert x.shape == leaf.shape == (2, 3) and leaf.requires_grad
 

@@ -139,7 +139,7 @@ def test_item_tolist_and_numbers():
     assert [10, 20, 30][lucid.tensor(1)] == 20
     with pytest.raises(ShapeError, match="item"):
         tensor().item()
-    with pytest.raises(ShapeError, match=r"neither true nor false.*any\(\) or all\(\)"):
+    with pytest.raises(ShapeError, match=r"ambiguous.*any\(\) or all\(\)"):
         bool(tensor())
     with pytest.raises(DTypeError, match="index"):
         [1, 2][lucid.tensor(1.0)]

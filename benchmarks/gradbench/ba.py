@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 CAMERAS, POINTS, OBSERVATIONS = 10, 200, 600
-CAMERA = 11  # rotation (3), centre (3), focal length, principal point (2), radial distortion (2)
+CAMERA = 11  # rotation (3), center (3), focal length, principal point (2), radial distortion (2)
 
 
 def data(rng: np.random.Generator) -> list[Any]:

@@ -36,8 +36,8 @@ def objective(lib: Any, alpha: Any, means: Any, q: Any, l: Any, x: Any) -> Any: 
     """log Π_i Σ_k exp(α_k) |Q_k| N(Q_k (x_i - μ_k)) / Σ_k exp(α_k), and the prior of Q."""
     n, d = x.shape
     k = len(alpha)
-    centred = x[:, None, :] - means
-    scaled = lib.exp(q) * centred + lib.einsum("kij,nkj->nki", triangles(lib, l), centred)
+    centered = x[:, None, :] - means
+    scaled = lib.exp(q) * centered + lib.einsum("kij,nkj->nki", triangles(lib, l), centered)
     terms = alpha + q.sum(1) - 0.5 * (scaled * scaled).sum(2)
     likelihood = lib.logsumexp(terms, 1).sum() - n * lib.logsumexp(alpha, 0)
     return likelihood - n * d * 0.5 * math.log(2 * math.pi) + prior(lib, q, l, d, k)

@@ -55,7 +55,7 @@ def attention(ops: Any, qkv: Any, mask: Any) -> Any:
     return mixed.swapaxes(1, 2).reshape((BATCH, LENGTH, WIDTH))
 
 
-def normalised(x: Any, scale: Any, shift: Any, variance: Any, rsqrt: Any) -> Any:
+def normalized(x: Any, scale: Any, shift: Any, variance: Any, rsqrt: Any) -> Any:
     return (x - x.mean(-1, keepdims=True)) * rsqrt(variance + 1e-5) * scale + shift
 
 
@@ -71,7 +71,7 @@ class LucidOps:
 
     def norm(self, x: Any, scale: Any, shift: Any) -> Any:
         variance = self.lucid.var(x, -1, correction=0, keepdim=True)
-        return normalised(x, scale, shift, variance, self.lucid.rsqrt)
+        return normalized(x, scale, shift, variance, self.lucid.rsqrt)
 
     def attend(self, qkv: Any) -> Any:
         return attention(self, qkv, self.mask)
@@ -92,7 +92,7 @@ class JaxOps:
         return table[tokens]
 
     def norm(self, x: Any, scale: Any, shift: Any) -> Any:
-        return normalised(x, scale, shift, x.var(-1, keepdims=True), self.jax.lax.rsqrt)
+        return normalized(x, scale, shift, x.var(-1, keepdims=True), self.jax.lax.rsqrt)
 
     def attend(self, qkv: Any) -> Any:
         return attention(self, qkv, self.mask)

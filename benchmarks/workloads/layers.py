@@ -87,14 +87,14 @@ def systems(layers: dict[str, Callable[..., Any]], count: int) -> dict[str, Any]
 # Norms
 
 
-def normalised(x: Any, axes: Any, rsqrt: Any) -> Any:
+def normalized(x: Any, axes: Any, rsqrt: Any) -> Any:
     return (x - x.mean(axes, keepdims=True)) * rsqrt(x.var(axes, keepdims=True) + EPS)
 
 
 LAYER_NORM_SYSTEMS = systems(
     {
         "lucid": lambda m, x, w, b: m.nn.functional.layer_norm(x, w.shape, w, b),
-        "jax": lambda m, x, w, b: normalised(x, -1, m.lax.rsqrt) * w + b,
+        "jax": lambda m, x, w, b: normalized(x, -1, m.lax.rsqrt) * w + b,
         "torch": lambda m, x, w, b: m.nn.functional.layer_norm(x, w.shape, w, b),
     },
     3,
@@ -112,7 +112,7 @@ def layer_norm_data(rng: np.random.Generator) -> Any:
 
 
 def image_norm(x: Any, w: Any, b: Any, rsqrt: Any) -> Any:
-    return normalised(x, (0, 2, 3), rsqrt) * w[:, None, None] + b[:, None, None]
+    return normalized(x, (0, 2, 3), rsqrt) * w[:, None, None] + b[:, None, None]
 
 
 def of_batch(module: Any, x: Any, w: Any, b: Any) -> Any:

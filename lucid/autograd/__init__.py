@@ -1,4 +1,4 @@
-"""Reverse mode in PyTorch's manner: backward, grad, Functions, hooks, modes, numerical checks."""
+"""PyTorch-style automatic differentiation: backward, grad, Function, hooks, modes, gradcheck."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What is built on transforms, which are built on this package."""
+    """Import `forward_ad` and `functional` on first use: they depend on this package."""
     if name in ("forward_ad", "functional"):
         import importlib
 

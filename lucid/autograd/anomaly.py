@@ -1,4 +1,4 @@
-"""Anomaly mode: find the equation that made the first nan of a gradient, and name its line."""
+"""Anomaly mode: find the equation that produced the first nan of a gradient, and its line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lucid.transforms.prepare import prepare
 
 
 def explain_nan(cut: Cut, seeds: Sequence[Any], grads: Sequence[Any]) -> None:
-    """Raise an error that names the line where a nan in `grads` was born."""
+    """Raise an error that names the line where a nan in `grads` first appeared."""
     if not any(g is not None and g.value is not None and has_nan(g.value) for g in grads):
         return
     graph, vars = cut.build()
@@ -25,7 +25,7 @@ def explain_nan(cut: Cut, seeds: Sequence[Any], grads: Sequence[Any]) -> None:
     first = first_nan(graph, inputs)
     if first is not None:
         raise GraphError(
-            f"backward: a nan was born in the forward pass, in {first.op!r} at {first.source}"
+            f"backward: the forward pass produced a nan in {first.op!r} at {first.source}"
         )
     prepared = prepare("vjp", cut, [seed is not None for seed in seeds])
     arrays = [residual(node) for node in prepared.nodes(cut)]
@@ -33,16 +33,16 @@ def explain_nan(cut: Cut, seeds: Sequence[Any], grads: Sequence[Any]) -> None:
     first = first_nan(prepared.derivative.graph, [*arrays, *chosen, *prepared.derivative.constants])
     if first is not None:
         raise GraphError(
-            f"backward: a nan was born in the backward pass of the operation at {first.source}, in "
-            f"{first.op!r}"
+            "backward: the backward pass of the operation at "
+            f"{first.source} produced a nan in {first.op!r}"
         )
     raise GraphError(
-        "backward: a gradient has a nan that was already in the inputs or in grad_outputs"
+        "backward: a gradient contains a nan that was already in the inputs or in grad_outputs"
     )
 
 
 def first_nan(graph: Graph, inputs: Sequence[np.ndarray]) -> Equation | None:
-    """The first equation with a nan in its result and none in its operands."""
+    """Return the first equation with a nan in its result and none in its operands."""
     found: list[Equation] = []
 
     def apply(eqn: Equation, xs: Sequence[Any]) -> Sequence[Any]:

@@ -1,4 +1,4 @@
-"""backward and grad: cut the tape between roots and leaves, pull seeds back, hand out gradients."""
+"""backward and grad: cut the tape between roots and leaves, pull back seeds, store gradients."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from lucid.tape.modes import local
 from lucid.tape.node import FREED, GRAD, TRACE, Node, is_recording, node_type, wrap
 from lucid.tape.template import find_cut
 from lucid.tape.views import node_of
-from lucid.transforms.constants import filled, zeros_like
+from lucid.transforms.constants import full_constant, zeros_like
 from lucid.transforms.prepare import prepare
 
-UNHELD = 2  # references to a Node that nothing but the function that frees it has
+UNREFERENCED = 2  # the reference count of a Node that only `free` still references
 
 
 def backward(
@@ -71,12 +71,12 @@ def backward(
     starts = leaf_nodes(cut)
     grads = run(cut, seeds, create_graph, bool(retain_graph) or create_graph, keep=True)
     given: set[int] = {id(seed.value) for seed in seeds}
-    plain = not create_graph and not is_recording()
+    fast = not create_graph and not is_recording()
     for node, g in zip(starts, grads):
-        if plain and g is not None and is_fresh(node.cell, g, given):
+        if fast and g is not None and can_store(node.cell, g, given):
             node.cell.grad = g
             continue
-        if g is None and inputs is None:  # reached through floor, round and the like: zero
+        if g is None and inputs is None:  # reached only through floor, round and the like: zero
             g = wrap(np.zeros(node_type(node).shape, node_type(node).dtype))
         if g is not None:
             accumulate(node, g, create_graph, given)
@@ -92,9 +92,9 @@ def grad(
     create_graph: bool = False,
     materialize_grads: bool = False,
 ) -> Any:
-    """The gradients of `outputs` with respect to `inputs`; every `.grad` is left as it was.
+    """Return the gradients of `outputs` with respect to `inputs`; `.grad` is not changed.
 
-    A bare tensor input gives a bare gradient, a list or tuple gives a tuple.
+    A single tensor returns a single gradient, a list or tuple returns a tuple.
 
     >>> import lucid
     >>> x = lucid.tensor([1.0, -2.0, 3.0], requires_grad=True)
@@ -108,8 +108,8 @@ def grad(
     if len(live) < len(roots) and not (allow_unused or materialize_grads):
         raise GraphError(
             "grad: an output does not require a gradient: it was not computed from a tensor with "
-            "requires_grad=True, or under no_grad(); "
-            f"allow_unused=True gives None for it{at_line()}"
+            "requires_grad=True, or was computed under no_grad(); "
+            f"allow_unused=True returns None for it{at_line()}"
         )
     starts = [target_node(x) for x in targets]
     results: list[Any] = [None] * len(targets)
@@ -127,9 +127,9 @@ def grad(
         elif g is None and not allow_unused:
             raise GraphError(
                 f"grad: input {i} of type {x.type} was not used to compute the outputs; "
-                f"allow_unused=True gives None for it{at_line()}"
+                f"allow_unused=True returns None for it{at_line()}"
             )
-    results = owned(results)
+    results = unshared(results)
     return (
         results[0]
         if not isinstance(inputs, (list, tuple)) and len(targets) == 1
@@ -138,24 +138,24 @@ def grad(
 
 
 def nodes_of_leaf(node: Node) -> list[Node]:
-    """The Node of a target and, for a leaf that was changed in place, those it had before."""
-    if node.op is not None or node.cell is None or not node.cell.earlier:
+    """Return the Node of a target and, for a leaf that was changed in place, its earlier ones."""
+    if node.op is not None or node.cell is None or not node.cell.previous_nodes:
         return [node]
-    return [node, *node.cell.nodes()]
+    return [node, *node.cell.live_previous_nodes()]
 
 
 def total(grads: Sequence[Any]) -> Any:
-    """The sum of the gradients that there are, None where there is none."""
-    there = [g for g in grads if g is not None]
-    return sum(there[1:], there[0]) if there else None
+    """Return the sum of the gradients that are not None, or None."""
+    present = [g for g in grads if g is not None]
+    return sum(present[1:], present[0]) if present else None
 
 
 def run(
     cut: Cut, seeds: Sequence[Any], create_graph: bool, retain_graph: bool, keep: bool
 ) -> list[Any]:
-    """Pull the seeds back through a Cut, with hooks where somebody watches; then free it.
+    """Pull the seeds back through a Cut, calling hooks, then free it.
 
-    `keep` says whether results that retain their gradient receive it.
+    `keep` says whether results with retain_grad() get their `.grad`.
     """
     record = create_graph or any([cut.slots[slot].flags & TRACE for slot in cut.outputs])  # type: ignore[index]
     seeded = [True] * len(seeds)
@@ -179,8 +179,8 @@ def run(
 def free(cut: Cut, types: Sequence[Type]) -> None:
     """Drop the equations and saved values of a Cut; a later backward through them is an error.
 
-    What a freed Node remembers of its leaves are their cells, so that it keeps no value alive.
-    Nodes that only later equations held are gone once those have let them go.
+    A freed Node keeps the cells of its leaves instead of the leaves, so that no value stays alive.
+    Nodes that only later equations referenced are already gone when their turn comes.
     """
     slots = cut.slots
     leaves = tuple([node if node.cell is None else node.cell for node in leaf_nodes(cut)])
@@ -188,7 +188,7 @@ def free(cut: Cut, types: Sequence[Type]) -> None:
         slot = row[2]
         node: Any = slots[slot]
         slots[slot] = None  # type: ignore[call-overload]
-        if getrefcount(node) == UNHELD:
+        if getrefcount(node) == UNREFERENCED:
             continue
         node.type = types[slot]
         node.op = FREED
@@ -203,28 +203,34 @@ def leaf_nodes(cut: Cut) -> list[Node]:
 
 
 def accumulate(node: Node, g: Any, create_graph: bool, given: set[int]) -> None:
-    """Add a gradient to the cell of a leaf, after its hooks."""
+    """Run the hooks of a leaf on a gradient and add it to its cell."""
     g = apply_leaf_hooks(node, g)
     cell = cell_of(node)
     if is_recording():
-        local.recorder.touched(cell)
+        local.recorder.on_grad_access(cell)
     if cell.grad is None:
         value = g.value
         if create_graph or value is None or (g.node is not None and g.node.flags):
             cell.grad = g
         else:
-            cell.grad = wrap(owned_array(value, given))
+            cell.grad = wrap(unshared_array(value, given))
     elif create_graph or any(x.node is not None or x.value is None for x in (cell.grad, g)):
         cell.grad = cell.grad + g
     else:
         cell.grad.array()[...] += g.value
-    for hook in list(cell.after.values()):
+    for hook in list(cell.post_accumulate_hooks.values()):
         hook(cell.grad)
 
 
-def is_fresh(cell: Any, g: Any, given: set[int]) -> bool:
-    """True for a gradient that a leaf without one, and without hooks, can take as it is."""
-    if cell is None or cell.grad is not None or cell.hooks or cell.after or g.node is not None:
+def can_store(cell: Any, g: Any, given: set[int]) -> bool:
+    """True if a leaf without a gradient or hooks can store this gradient without a copy."""
+    if (
+        cell is None
+        or cell.grad is not None
+        or cell.hooks
+        or cell.post_accumulate_hooks
+        or g.node is not None
+    ):
         return False
     value = g.value
     if value is None or value.base is not None or id(value) in given or not value.flags.writeable:
@@ -233,16 +239,16 @@ def is_fresh(cell: Any, g: Any, given: set[int]) -> bool:
     return True
 
 
-def owned(grads: Sequence[Any]) -> list[Any]:
-    """Gradients none of which shares its memory with another or with a view."""
+def unshared(grads: Sequence[Any]) -> list[Any]:
+    """Return the gradients, copying those that share memory with another or are views."""
     seen: set[int] = set()
     for g in grads:
         if g is not None and g.value is not None and g.node is None:
-            g.value = owned_array(g.value, seen)
+            g.value = unshared_array(g.value, seen)
     return list(grads)
 
 
-def owned_array(value: np.ndarray, seen: set[int]) -> np.ndarray:
+def unshared_array(value: np.ndarray, seen: set[int]) -> np.ndarray:
     if value.base is not None or id(value) in seen or not value.flags.writeable:
         value = value.copy()
     seen.add(id(value))
@@ -270,7 +276,7 @@ def as_list(tensors: Any) -> list[Any]:
 
 
 def as_seeds(given: Any, n: int) -> list[Any]:
-    """One seed (or None) for each of `n` roots."""
+    """Return one seed (or None) for each of `n` roots."""
     if given is None:
         return [None] * n
     seeds = list(given) if isinstance(given, (list, tuple)) else [given]
@@ -280,11 +286,11 @@ def as_seeds(given: Any, n: int) -> list[Any]:
 
 
 def seed_for(root: Any, given: Any) -> Any:
-    """The cotangent of a root: ones by default; a scalar broadcasts."""
+    """Return the cotangent of a root: ones by default; a scalar broadcasts."""
     if given is None:
         if root.shape == () and not root.node.flags & TRACE:
-            return wrap(one(root.dtype))
-        return filled(1.0, root.shape, root.dtype, root.node.flags & TRACE)
+            return wrap(unit_seed(root.dtype))
+        return full_constant(1.0, root.shape, root.dtype, root.node.flags & TRACE)
     seed = cast(as_tensor(given), root.dtype)
     if seed.shape == root.shape:
         return seed
@@ -296,7 +302,7 @@ def seed_for(root: Any, given: Any) -> Any:
 
 
 @lru_cache
-def one(dtype: np.dtype) -> np.ndarray:
+def unit_seed(dtype: np.dtype) -> np.ndarray:
     array = np.ones((), dtype)
     array.flags.writeable = False
     return array
@@ -313,7 +319,7 @@ def root_node(root: Any) -> Node:
         )
         raise GraphError(
             f"backward: {what} does not require a gradient: it was not computed from a tensor with "
-            f"requires_grad=True, or under no_grad(){at_line()}"
+            f"requires_grad=True, or was computed under no_grad(){at_line()}"
         )
     return node_of(root)
 

@@ -1,7 +1,7 @@
-"""Forward mode in PyTorch's manner: tensors with tangents, for as long as a level is open.
+"""PyTorch-style forward mode: dual tensors, which have a tangent while a level is open.
 
-`make_dual` gives a fresh input with a tangent; what is computed from it stands on the tape, and
-`unpack_dual` pushes the tangents along the part of it in between, as `lucid.func.jvp` does.
+`make_dual` returns a fresh input with a tangent; what is computed from it is on the tape, and
+`unpack_dual` pushes the tangents forward through that part of it, as `lucid.func.jvp` does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from lucid.errors import DTypeError, GraphError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
-from lucid.ops.core.arguments import explained
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
 from lucid.tape.bind import fresh
 from lucid.tape.modes import local
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class UnpackedDualTensor(NamedTuple):
-    """A value, and its tangent: None where it depends on no dual tensor."""
+    """A value and its tangent, None if it does not depend on a dual tensor."""
 
     primal: Any
     tangent: Any
@@ -40,37 +40,37 @@ class Level:
     def __init__(self) -> None:
         self.duals: list[Any] = []
         self.tangents: list[Any] = []
-        self.outer = 0  # the flags of whatever else watches the primals and the tangents
+        self.outer = 0  # flags of outer transforms that track the primals and the tangents
         self.grad = local.grad
 
 
-class _Open(threading.local):
+class _State(threading.local):
     level: Level | None = None
 
 
-_open = _Open()
+_state = _State()
 
 
 def enter_dual_level() -> int:
-    """Open a level, in which tensors can have tangents; `dual_level` closes it by itself."""
-    if _open.level is not None:
-        raise GraphError(f"dual_level: levels are not nested; jvp of jvp can be{at_line()}")
-    _open.level = Level()
+    """Open a level, in which tensors can have tangents; prefer `with dual_level()`."""
+    if _state.level is not None:
+        raise GraphError(f"dual_level: levels cannot be nested; nest func.jvp instead{at_line()}")
+    _state.level = Level()
     local.grad = True
     return 0
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Close the level: tensors have no tangents any more."""
-    if _open.level is None or level not in (None, 0):
-        facts = "no level is open" if _open.level is None else f"level {level} is not open"
+    """Close the level: its tensors lose their tangents."""
+    if _state.level is None or level not in (None, 0):
+        facts = "no level is open" if _state.level is None else f"level {level} is not open"
         raise GraphError(f"exit_dual_level: {facts}{at_line()}")
-    local.grad = _open.level.grad
-    _open.level = None
+    local.grad = _state.level.grad
+    _state.level = None
 
 
 class dual_level:
-    """A block in which tensors can have tangents.
+    """A context manager in which tensors can have tangents.
 
     >>> import lucid
     >>> from lucid.autograd import forward_ad
@@ -87,45 +87,45 @@ class dual_level:
         exit_dual_level()
 
 
-@explained
+@clear_errors
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
-    """`tensor` with a tangent, for derivatives in its direction."""
-    opened = _open.level
-    if opened is None or level not in (None, 0):
+    """Return `tensor` with a tangent, for derivatives in its direction."""
+    current = _state.level
+    if current is None or level not in (None, 0):
         raise GraphError(f"make_dual: no level is open; use dual_level(){at_line()}")
     x, t = as_tensor(tensor), as_tensor(tangent)
     if not is_differentiable(x.dtype) or t.dtype != x.dtype:
         facts = f"a tensor of dtype {x.dtype} with a tangent of {t.dtype}"
-        raise DTypeError(f"make_dual: {facts}; both are of one floating dtype{at_line()}")
+        raise DTypeError(f"make_dual: {facts}; both need the same floating dtype{at_line()}")
     if x.shape != t.shape:
         facts = f"a tensor of shape {x.shape} with a tangent of {t.shape}"
         raise ShapeError(f"make_dual: {facts}{at_line()}")
     for given in (x, t):
-        opened.outer |= 0 if given.node is None else given.node.flags
+        current.outer |= 0 if given.node is None else given.node.flags
     dual = fresh(x)
-    opened.duals.append(dual)
-    opened.tangents.append(t)
+    current.duals.append(dual)
+    current.tangents.append(t)
     return dual
 
 
-@explained
+@clear_errors
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
-    """The value and the tangent of a tensor that was computed from dual ones."""
-    x, opened = as_tensor(tensor), _open.level
-    if opened is None or x.node is None or not opened.duals or not is_differentiable(x.dtype):
+    """Return the value and the tangent of a tensor computed from dual tensors."""
+    x, current = as_tensor(tensor), _state.level
+    if current is None or x.node is None or not current.duals or not is_differentiable(x.dtype):
         return UnpackedDualTensor(x, None)
-    cut = find_cut([node_of(x)], [node_of(dual) for dual in opened.duals])
-    outer = opened.outer
+    cut = find_cut([node_of(x)], [node_of(dual) for dual in current.duals])
+    outer = current.outer
     for slot in cut.captured:
         outer |= cut.slots[slot].flags
-    record = (bool(outer) and opened.grad) or bool(outer & TRACE) or is_recording()
-    (tangent,) = pushforward(cut, opened.tangents, record)
-    primal, tangent = (released(y, record, outer) for y in (x, tangent))
+    record = (bool(outer) and current.grad) or bool(outer & TRACE) or is_recording()
+    (tangent,) = pushforward(cut, current.tangents, record)
+    primal, tangent = (without_level(y, record, outer) for y in (x, tangent))
     return UnpackedDualTensor(primal, tangent)
 
 
-def released(x: Any, record: bool, outer: int) -> Any:
-    """A value without the marks of the level; on the tape only where something else watches."""
+def without_level(x: Any, record: bool, outer: int) -> Any:
+    """Return a value without the flags of the level, on the tape only if `record`."""
     if not isinstance(x, Traced) or x.node is None or x.value is None:
         return x
     if record:

@@ -1,8 +1,8 @@
-"""Function: an operation with a backward of the user's own.
+"""Function: an operation with a user-defined backward.
 
-In an eager graph `forward` runs once and `backward` is called, with values, when gradients pass.
-Inside a transform both are traced and become one `custom_vjp` equation, which has every rule; a
-backward that cannot be traced (it reads values) is still called as it is where values are known.
+In an eager graph `forward` runs once and `backward` is called, with values, during the backward
+pass. Inside a transform both are traced and become one `custom_vjp` equation, which has every rule;
+a backward that cannot be traced (it reads values) is still called directly if values are known.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lucid.tape.views import node_of, tensor_of
 
 
 class FunctionCtx:
-    """What `forward` leaves for `backward`: saved tensors, and any attribute that is set on it."""
+    """What `forward` passes to `backward`: saved tensors and any attributes set on it."""
 
     needs_input_grad: tuple[bool, ...] = ()
 
@@ -42,39 +42,38 @@ class FunctionCtx:
         self._materialize = True
 
     def save_for_backward(self, *tensors: Any) -> None:
-        """Keep tensors (inputs, outputs or others; None is allowed) for `backward`."""
+        """Save tensors (inputs, outputs or others; None is allowed) for `backward`."""
         for x in tensors:
             if x is not None and not isinstance(x, Traced):
                 raise DTypeError(
                     f"save_for_backward: a {type(x).__name__} is not a tensor; "
-                    "set it as an attribute "
-                    f"of ctx instead{at_line()}"
+                    f"set it as an attribute of ctx instead{at_line()}"
                 )
         self._saved = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Keep tensors for `jvp`."""
+        """Save tensors for `jvp`."""
         self._saved_forward = tensors
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` was given; an error where it was changed in place since."""
+        """The tensors of `save_for_backward`; an error if one was changed in place since."""
         return self._saved if self._unpack is None else self._unpack()
 
     def mark_non_differentiable(self, *outputs: Any) -> None:
-        """Say that no gradient flows through these outputs."""
+        """Mark outputs as not differentiable."""
         self._not_differentiable = outputs
 
     def mark_dirty(self, *inputs: Any) -> None:
-        """Accepted for PyTorch's sake; tensors that are changed in place are found without it."""
+        """Accepted for PyTorch compatibility; in-place changes are detected without it."""
 
     def set_materialize_grads(self, value: bool) -> None:
-        """With False `backward` receives None, not zeros, for an output without a gradient."""
+        """If False, `backward` receives None, not zeros, for an output without a gradient."""
         self._materialize = bool(value)
 
 
 class Function:
-    """Base class of operations with an explicit backward; used through `apply`, never instantiated.
+    """Base class for operations with a custom backward; call `apply`, never instantiate it.
 
     >>> import lucid
     >>> class Double(lucid.autograd.Function):
@@ -90,36 +89,36 @@ class Function:
     Tensor([2., 2.])
     """
 
-    generate_vmap_rule = False  # PyTorch's wish for a batch rule: here there always is one
+    generate_vmap_rule = False  # for PyTorch compatibility: there always is a batch rule
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise TypeError(
-            f"{type(self).__name__} is not instantiated; call {type(self).__name__}.apply(...)"
+            f"{type(self).__name__} cannot be instantiated; call {type(self).__name__}.apply(...)"
         )
 
     @staticmethod
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
-        """Compute the result; leave on `ctx` what `backward` needs."""
-        raise TypeError("a Function defines forward(ctx, ...) as a staticmethod")
+        """Compute the result; store on `ctx` what `backward` needs."""
+        raise TypeError("a Function must define forward(ctx, ...) as a staticmethod")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """A gradient for each positional argument of `forward`, None where there is none."""
-        raise TypeError("a Function defines backward(ctx, ...) as a staticmethod")
+        """Return a gradient for each positional argument of `forward`, None if it has none."""
+        raise TypeError("a Function must define backward(ctx, ...) as a staticmethod")
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        """Optional: the tangents of the outputs; without it they follow from `backward`."""
+        """Optional: return the tangents of the outputs; by default derived from `backward`."""
         raise TypeError("this Function has no jvp")
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, Any]:
-        """Optional: (outputs of a batch, their out_dims); without it the batch is traced."""
+        """Optional: return (outputs of a batch, their out_dims); by default traced."""
         raise TypeError("this Function has no vmap")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Optional: leaves on `ctx` what `backward` needs, and `forward` then takes no ctx."""
+        """Optional: store on `ctx` what `backward` needs; `forward` then takes no ctx."""
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
@@ -142,7 +141,7 @@ class Function:
 def run_forward(
     cls: Any, ctx: FunctionCtx, args: Sequence[Any], kwargs: Any
 ) -> tuple[list[Any], bool]:
-    """The outputs as a list of tensors, and whether there was a tuple of them."""
+    """Return the outputs as a list of tensors, and whether `forward` returned a tuple."""
     if "setup_context" in vars(cls) or cls.setup_context is not Function.setup_context:
         result = cls.forward(*args, **kwargs)
         cls.setup_context(ctx, tuple(args), result)
@@ -154,15 +153,14 @@ def run_forward(
 
 
 def gradients_of(cls: Any, result: Any, n_args: int) -> list[Any]:
-    """What `backward` returned, one entry for each positional argument."""
+    """Return what `backward` returned as one entry for each positional argument."""
     grads = list(result) if isinstance(result, (tuple, list)) else [result]
     while len(grads) > n_args and grads[-1] is None:
         grads.pop()
     if len(grads) != n_args:
         raise GraphError(
             f"{cls.__name__}.backward returned {len(grads)} gradients for {n_args} arguments "
-            "of forward; "
-            f"return one for each, None where there is none{at_line()}"
+            f"of forward; return one for each, or None{at_line()}"
         )
     return grads
 
@@ -173,8 +171,7 @@ def checked_gradient(cls: Any, g: Any, type: Type) -> Any:
         if g.ndim:
             raise ShapeError(
                 f"{cls.__name__}.backward returned a gradient of shape {g.shape} "
-                "for an argument of "
-                f"shape {type.shape}{at_line()}"
+                f"for an argument of shape {type.shape}{at_line()}"
             )
         g = g.expand(type.shape)
     return g
@@ -184,7 +181,7 @@ def checked_gradient(cls: Any, g: Any, type: Type) -> Any:
 
 
 class Call:
-    """One eager call of a Function: its context, and what its backward has to be told."""
+    """One eager call of a Function: its context, argument positions and types."""
 
     def __init__(self, cls: Any, ctx: FunctionCtx, args: Sequence[Any]) -> None:
         self.cls = cls
@@ -196,11 +193,11 @@ class Call:
         self.several = False
 
     def backward(self, mask: Sequence[bool], cts: Sequence[Any]) -> tuple[Any, ...]:
-        """The cotangents of the tensor arguments, from those outputs that have one."""
+        """Return cotangents of the tensor arguments from those of the outputs in `mask`."""
         given = iter(cts)
         full: list[Any] = []
-        for there, type in zip(mask, self.out_types):
-            if there:
+        for has_ct, type in zip(mask, self.out_types):
+            if has_ct:
                 full.append(next(given))
             else:
                 zeros = (
@@ -225,7 +222,7 @@ class FunctionCall(Primitive):
 
     call: Any
     saves = "x"
-    once = True
+    single_use = True
 
     def infer(self, *xs: Type) -> Any:
         return tuple(self.call.out_types) if self.call.several else self.call.out_types[0]
@@ -235,9 +232,8 @@ class FunctionCall(Primitive):
 
     def _opaque(self, what: str) -> GraphError:
         return GraphError(
-            f"{self.call.cls.__name__}: this call cannot be {what}, "
-            "because its backward reads values "
-            f"and so could not be traced; write it with tensor operations{at_line()}"
+            f"{self.call.cls.__name__}: this call cannot be {what}, because its backward reads "
+            f"values and could not be traced; write it with tensor operations{at_line()}"
         )
 
     def vjp(self, ct: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
@@ -246,19 +242,19 @@ class FunctionCall(Primitive):
         return bind(FunctionBackward(self.call, mask), *[c for c in cts if c is not None])
 
     def jvp(self, ts: Any, y: Any, *xs: Any) -> Any:
-        raise self._opaque("differentiated forwards")
+        raise self._opaque("differentiated in forward mode")
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:
         raise self._opaque("batched")
 
 
 class FunctionBackward(Primitive):
-    """The backward of an eager call, run in Python when gradients pass."""
+    """The backward of an eager call, run in Python during the backward pass."""
 
     call: Any
     mask: tuple[bool, ...]
     saves = ""
-    once = True
+    single_use = True
 
     def infer(self, *cts: Type) -> Any:
         return tuple(self.call.in_types)
@@ -287,7 +283,7 @@ class FunctionBackward(Primitive):
 
 
 def eager_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int) -> Any:
-    """Run `forward` on plain values and record the call as one equation."""
+    """Run `forward` on detached tensors and record the call as one equation."""
     ctx = FunctionCtx()
     record = bool(flags) and (local.grad or bool(flags & TRACE))
     ctx.needs_input_grad = tuple(isinstance(x, Traced) and record and x.requires_grad for x in args)  # type: ignore[attr-defined]
@@ -329,7 +325,7 @@ def unpacker(
     outputs: Sequence[Any],
     results: Sequence[Any],
 ) -> Any:
-    """A function that gives the saved tensors as the caller knows them, with their history."""
+    """Return a function that returns the saved tensors with the caller's history."""
     argument_of = {id(x): node_of(args[i]) for i, x in enumerate(inside) if isinstance(x, Traced)}
     output_of = {id(y): i for i, y in enumerate(outputs)}
     nodes = [weakref.ref(y.node) if y.node is not None else (lambda: None) for y in results]
@@ -400,14 +396,14 @@ def traced_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int) -> Any:
 
 
 class BatchInfo(NamedTuple):
-    """What a Function's `vmap` is told beside the arguments."""
+    """The first argument of a Function's `vmap`."""
 
     batch_size: int
     randomness: str
 
 
 class Rules:
-    """The jvp and vmap of a Function's own, for one call."""
+    """The user-defined jvp and vmap of a Function, for one call."""
 
     def __init__(
         self, cls: Any, ctx: FunctionCtx, args: Sequence[Any], positions: Sequence[int]
@@ -419,7 +415,7 @@ class Rules:
         self.has_vmap = cls.vmap is not Function.vmap
 
     def tangents(self, ts: Sequence[Any], saved: Sequence[Any]) -> tuple[Any, ...]:
-        """The tangents of the outputs; `saved` are those for backward, then those for jvp."""
+        """Return the tangents of the outputs; `saved` holds tensors for backward, then for jvp."""
         ctx = copy(self.ctx)
         for_jvp = self.ctx._saved_forward or self.ctx._saved
         n = sum(x is not None for x in for_jvp)
@@ -432,20 +428,20 @@ class Rules:
         result = self.cls.jvp(ctx, *full)
         return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 
-    def mapped(self, n: int, flags: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
-        """The outputs of a batch, with the examples in axis 0."""
+    def batch(self, n: int, flags: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
+        """Return the outputs of a batch, with the batch axis in front."""
         args = list(self.args)
         dims: list[int | None] = [None] * len(args)
         for i, x, flag in zip(self.positions, xs, flags):
             args[i], dims[i] = x, 0 if flag else None
         result, out_dims = self.cls.vmap(BatchInfo(n, "error"), tuple(dims), *args)
         outputs = result if isinstance(result, (tuple, list)) else (result,)
-        places = out_dims if isinstance(out_dims, (tuple, list)) else [out_dims] * len(outputs)
-        return [in_front(as_tensor(y), place, n) for y, place in zip(outputs, places)]
+        dims_out = out_dims if isinstance(out_dims, (tuple, list)) else [out_dims] * len(outputs)
+        return [to_front(as_tensor(y), dim, n) for y, dim in zip(outputs, dims_out)]
 
 
-def in_front(y: Any, place: int | None, n: int) -> Any:
-    return y.expand((n, *y.shape)) if place is None else y.movedim(place, 0)
+def to_front(y: Any, dim: int | None, n: int) -> Any:
+    return y.expand((n, *y.shape)) if dim is None else y.movedim(dim, 0)
 
 
 def trace_backward(
@@ -456,7 +452,7 @@ def trace_backward(
     n_args: int,
     positions: Sequence[int],
 ) -> tuple[Any, tuple[int, ...]]:
-    """The Cut of `backward` from (saved, cotangents), and the arguments it gives gradients for."""
+    """Return the Cut of `backward` from (saved, cotangents), and the arguments with gradients."""
     trace = Trace(f"{cls.__name__}.backward", next(_depth))
     stand_ins = [leaf(x.type, trace) for x in saved]
     remaining = iter(stand_ins)
@@ -475,7 +471,7 @@ def trace_backward(
 
 
 def once_differentiable(backward: Any) -> Any:
-    """Mark a backward that is not itself to be differentiated: its results are constants."""
+    """Mark a backward as not differentiable itself: its results are constants."""
 
     def wrapped(ctx: Any, *grads: Any) -> Any:
         result = backward(ctx, *grads)

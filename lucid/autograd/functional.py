@@ -1,8 +1,8 @@
-"""Derivatives of functions at given inputs, in the manner of `torch.autograd.functional`.
+"""Derivatives of functions at given inputs, like `torch.autograd.functional`.
 
-`inputs` is a tensor or a tuple of them, and results have its form. They are detached, unless
-`create_graph`. `strict` refuses a function that does not depend on one of its inputs, whose
-derivatives are zeros otherwise. All rows of a Jacobian are computed at once in any case.
+`inputs` is a tensor or a tuple of tensors, and results have the same structure. They are detached
+unless `create_graph`. `strict` raises an error if an output does not depend on one of the inputs,
+instead of returning zeros. All rows of a Jacobian are always computed at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lucid.func.jacobians import hessian as hessian_of
 from lucid.func.jacobians import jacfwd, jacrev
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
-from lucid.ops.core.arguments import explained
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.creation import ones_like
 from lucid.tensors.tensor import Tensor
@@ -36,10 +36,10 @@ class Point:
         self.inputs = tuple([as_tensor(x) for x in (inputs if self.is_tuple else (inputs,))])
         self.argnums: Any = tuple(range(len(self.inputs))) if self.is_tuple else 0
         if not callable(f) or not self.inputs:
-            raise ArgumentError(f"{name}: it takes a function and at least one input{at_line()}")
+            raise ArgumentError(f"{name}: needs a function and at least one input{at_line()}")
 
-    def finished(self, result: Any) -> Any:
-        """A result as it is handed out."""
+    def detached(self, result: Any) -> Any:
+        """Return a result, detached unless `create_graph`."""
         leaves, tree = flatten(result)
         kept = [x if self.create_graph or not isinstance(x, Tensor) else x.detach() for x in leaves]
         return unflatten(tree, kept)
@@ -48,7 +48,7 @@ class Point:
         return tuple(parts) if self.is_tuple else parts[0]
 
     def vectors(self, v: Any, like: tuple[Any, ...], what: str) -> tuple[Any, ...]:
-        """The given vectors, or ones where there is a single number."""
+        """Return the given vectors, or ones if `like` is a single number."""
         if v is None:
             if len(like) != 1 or like[0].numel() != 1:
                 facts = f"v is missing, and {what} is not a single number"
@@ -62,7 +62,7 @@ class Point:
         return given
 
     def check_dependence(self, f: Callable[..., Any], what: str) -> None:
-        """Refuse a function with a result that one of the inputs does not enter."""
+        """Raise an error if a result does not depend on one of the inputs."""
         with enable_grad():
             inputs = [x.detach().requires_grad_(True) for x in self.inputs]
             outputs = flatten(f(*inputs))[0]
@@ -84,7 +84,7 @@ class Point:
         return tuple(y) if isinstance(y, (tuple, list)) else (y,)
 
 
-@explained
+@clear_errors
 def jacobian(
     func: Callable[..., Any],
     inputs: Inputs,
@@ -93,7 +93,7 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The Jacobian of a function at `inputs`; for tuples, nested as [output][input].
+    """Return the Jacobian of a function at `inputs`; for tuples, nested as [output][input].
 
     >>> import lucid
     >>> lucid.autograd.functional.jacobian(lambda x: x * x, lucid.tensor([1.0, 2.0]))
@@ -102,14 +102,14 @@ def jacobian(
     """
     at = Point("jacobian", func, inputs, create_graph)
     if strategy not in STRATEGIES:
-        facts = f"strategy {strategy!r}; it is one of {', '.join(STRATEGIES)}"
+        facts = f"strategy {strategy!r} is unknown; use one of {', '.join(STRATEGIES)}"
         raise ArgumentError(f"jacobian: {facts}{at_line()}")
     if strict:
         at.check_dependence(func, "output")
-    return at.finished(STRATEGIES[strategy](func, at.argnums)(*at.inputs))
+    return at.detached(STRATEGIES[strategy](func, at.argnums)(*at.inputs))
 
 
-@explained
+@clear_errors
 def hessian(
     func: Callable[..., Any],
     inputs: Inputs,
@@ -118,7 +118,7 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The second derivatives of a scalar function; for tuples, nested as [input][input].
+    """Return the Hessian of a scalar function; for tuples, nested as [input][input].
 
     >>> import lucid
     >>> lucid.autograd.functional.hessian(lambda x: (x ** 3).sum(), lucid.tensor([1.0, 2.0]))
@@ -128,10 +128,10 @@ def hessian(
     at = Point("hessian", func, inputs, create_graph)
     if strict:
         at.check_gradient()
-    return at.finished(hessian_of(func, at.argnums)(*at.inputs))
+    return at.detached(hessian_of(func, at.argnums)(*at.inputs))
 
 
-@explained
+@clear_errors
 def vjp(
     func: Callable[..., Any],
     inputs: Inputs,
@@ -139,17 +139,17 @@ def vjp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> Any:
-    """(output, vᵀJ): the value, and the product of `v`, like the output, with the Jacobian."""
+    """Return (output, vᵀJ): the value, and the vector-Jacobian product with `v`."""
     at = Point("vjp", func, inputs, create_graph)
     if strict:
         at.check_dependence(func, "output")
     y, pull = F.vjp(func, *at.inputs)
     given = at.vectors(v, at.outputs(y), "the output")
     pulled = pull(*given) if isinstance(y, (tuple, list)) else pull(given[0])
-    return at.finished((y, at.like_inputs(pulled)))
+    return at.detached((y, at.like_inputs(pulled)))
 
 
-@explained
+@clear_errors
 def jvp(
     func: Callable[..., Any],
     inputs: Inputs,
@@ -157,14 +157,14 @@ def jvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> Any:
-    """(output, J v): the value, and the product of the Jacobian with `v`, like the inputs."""
+    """Return (output, J v): the value, and the Jacobian-vector product with `v`."""
     at = Point("jvp", func, inputs, create_graph)
     if strict:
         at.check_dependence(func, "output")
-    return at.finished(F.jvp(func, at.inputs, at.vectors(v, at.inputs, "the input")))
+    return at.detached(F.jvp(func, at.inputs, at.vectors(v, at.inputs, "the input")))
 
 
-@explained
+@clear_errors
 def hvp(
     func: Callable[..., Any],
     inputs: Inputs,
@@ -172,17 +172,17 @@ def hvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> Any:
-    """(output, H v): the value of a scalar function, and the product of its Hessian with `v`."""
+    """Return (output, H v): the value of a scalar function, and its Hessian-vector product."""
     at = Point("hvp", func, inputs, create_graph)
     if strict:
         at.check_gradient()
     given = at.vectors(v, at.inputs, "the input")
     every = tuple(range(len(at.inputs)))
     (_, y), (pushed, _) = F.jvp(F.grad_and_value(func, every), at.inputs, given)
-    return at.finished((y, at.like_inputs(pushed)))
+    return at.detached((y, at.like_inputs(pushed)))
 
 
-@explained
+@clear_errors
 def vhp(
     func: Callable[..., Any],
     inputs: Inputs,
@@ -190,14 +190,14 @@ def vhp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> Any:
-    """(output, vᵀH): the same product from the left, by two reverse passes."""
+    """Return (output, vᵀH): the vector-Hessian product, by two reverse passes."""
     at = Point("vhp", func, inputs, create_graph)
     if strict:
         at.check_gradient()
     given = at.vectors(v, at.inputs, "the input")
     every = tuple(range(len(at.inputs)))
     _, pull, y = F.vjp(F.grad_and_value(func, every), *at.inputs, has_aux=True)
-    return at.finished((y, at.like_inputs(pull(*given))))
+    return at.detached((y, at.like_inputs(pull(*given))))
 
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]

@@ -1,4 +1,4 @@
-"""gradcheck: derivatives against central differences, in float64 whatever the inputs' dtype."""
+"""gradcheck: compare derivatives with central differences, in float64 for any input dtype."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def gradcheck(
     check_forward_ad: bool = False,
     check_batched_grad: bool = False,
 ) -> bool:
-    """True where the derivatives of `func` agree with central differences at `inputs`.
+    """True if the derivatives of `func` agree with central differences at `inputs`.
 
-    Every floating tensor among the inputs that requires a gradient is checked (every floating
-    tensor, if none does); everything else is passed through. Outputs may be tensors of any shape,
-    or pytrees of them.
+    Checks every floating tensor among the inputs that requires a gradient (every floating tensor
+    if none does); everything else is passed through. Outputs may be tensors of any shape, or
+    pytrees of them.
 
     >>> import lucid
     >>> x = lucid.tensor([1.0, 2.0], requires_grad=True)
@@ -62,7 +62,7 @@ def gradgradcheck(
     rtol: float = 1e-3,
     raise_exception: bool = True,
 ) -> bool:
-    """`gradcheck` of the gradient of `func`: its second derivatives."""
+    """`gradcheck` of the gradient of `func`: check its second derivatives."""
     leaves, structure, checked = prepare(inputs)
     probe = outputs_of(func, unflatten(structure, leaves))
     rng = np.random.default_rng(0)
@@ -90,7 +90,7 @@ def gradgradcheck(
 
 
 def prepare(inputs: Any) -> tuple[list[Any], Any, list[int]]:
-    """Inputs in double precision, their structure, and the positions of those that are checked."""
+    """Return the inputs in float64, their structure, and the positions of those to check."""
     if isinstance(inputs, Traced) or not isinstance(inputs, (tuple, list)):
         inputs = (inputs,)
     leaves, structure = flatten(tuple(inputs))
@@ -129,18 +129,20 @@ def check(
     if not outs:
         raise GraphError(f"gradcheck: the function returned no floating tensor{at_line()}")
     for o, y in enumerate(outs):
-        analytical = pulled(y, [leaves[i] for i in checked])
-        for place, i in enumerate(checked):
-            numerical = differences(func, args, leaves[i], o, eps)
-            compare(analytical[place], numerical, o, i, atol, rtol, "backward")
+        analytical = analytical_jacobian(y, [leaves[i] for i in checked])
+        for position, i in enumerate(checked):
+            numerical = numerical_jacobian(func, args, leaves[i], o, eps)
+            compare(analytical[position], numerical, o, i, atol, rtol, "backward")
     if forward:
         check_forward(func, leaves, structure, checked, eps, atol, rtol)
     if batched:
         check_batched(outs, [leaves[i] for i in checked], atol, rtol)
 
 
-def pulled(y: Any, targets: Sequence[Any]) -> list[np.ndarray]:
-    """The transposed Jacobian of `y`, a column an element; for complex `y` those of 1 and of i."""
+def analytical_jacobian(y: Any, targets: Sequence[Any]) -> list[np.ndarray]:
+    """Return the transposed Jacobian of `y`, one column per element; for complex `y` two.
+
+    The two columns are the cotangents 1 and i."""
     parts = [1.0] if y.dtype.kind == "f" else [1.0, 1.0j]
     columns: list[list[np.ndarray]] = [[] for _ in targets]
     for part in parts:
@@ -153,21 +155,23 @@ def pulled(y: Any, targets: Sequence[Any]) -> list[np.ndarray]:
             else:
                 gs = [wrap(np.zeros(x.shape, x.dtype)) for x in targets]
             for column, g in zip(columns, gs):
-                column.append(realified(g.array()))
+                column.append(as_real_vector(g.array()))
     return [
-        np.stack(column, -1) if column else np.zeros((realified(x.array()).size, 0))
+        np.stack(column, -1) if column else np.zeros((as_real_vector(x.array()).size, 0))
         for column, x in zip(columns, targets)
     ]
 
 
-def realified(value: np.ndarray) -> np.ndarray:
-    """Real and imaginary parts as one real vector."""
+def as_real_vector(value: np.ndarray) -> np.ndarray:
+    """Return real and imaginary parts as one real vector."""
     flat = value.reshape(-1)
     return np.concatenate([flat.real, flat.imag]) if value.dtype.kind == "c" else flat
 
 
-def differences(func: Callable[..., Any], args: Any, x: Any, output: int, eps: float) -> np.ndarray:
-    """The transposed Jacobian by differences, changing the memory of `x` and putting it back."""
+def numerical_jacobian(
+    func: Callable[..., Any], args: Any, x: Any, output: int, eps: float
+) -> np.ndarray:
+    """Return the transposed Jacobian by central differences, perturbing `x` in place."""
     flat = x.value.reshape(-1)
     rows = []
     steps = [eps] if x.dtype.kind == "f" else [eps, eps * 1j]
@@ -178,9 +182,9 @@ def differences(func: Callable[..., Any], args: Any, x: Any, output: int, eps: f
             for k in range(flat.size):
                 kept = flat[k]
                 flat[k] = kept + step
-                above = realified(np.array(outputs_of(func, args)[output].array()))
+                above = as_real_vector(np.array(outputs_of(func, args)[output].array()))
                 flat[k] = kept - step
-                below = realified(np.array(outputs_of(func, args)[output].array()))
+                below = as_real_vector(np.array(outputs_of(func, args)[output].array()))
                 flat[k] = kept
                 rows.append((above - below) / (2 * eps))
     finally:
@@ -223,17 +227,17 @@ def check_forward(
 
     args = unflatten(structure, list(leaves))
     primals = [wrap(leaves[i].value) for i in checked]
-    for place, i in enumerate(checked):
+    for position, i in enumerate(checked):
         numerical = [
-            differences(func, args, leaves[i], o, eps) for o in range(len(chosen(*primals)))
+            numerical_jacobian(func, args, leaves[i], o, eps) for o in range(len(chosen(*primals)))
         ]
         for k in range(numerical[0].shape[0]):
-            size = primals[place].value.size
+            size = primals[position].value.size
             tangents = [wrap(np.zeros(x.shape, x.dtype)) for x in primals]
-            tangents[place].value.reshape(-1)[k % size] = 1.0 if k < size else 1.0j
+            tangents[position].value.reshape(-1)[k % size] = 1.0 if k < size else 1.0j
             _, ts = jvp(chosen, tuple(primals), tuple(tangents))
             for o, t in enumerate(ts):
-                compare(realified(t.array()), numerical[o][k], o, i, atol, rtol, "forward")
+                compare(as_real_vector(t.array()), numerical[o][k], o, i, atol, rtol, "forward")
 
 
 def check_batched(outs: Sequence[Any], targets: Sequence[Any], atol: float, rtol: float) -> None:
@@ -251,5 +255,11 @@ def check_batched(outs: Sequence[Any], targets: Sequence[Any], atol: float, rtol
             alone = pull(wrap(seeds[k]))
             for i, (many, one) in enumerate(zip(together, alone)):
                 compare(
-                    realified(many.array()[k]), realified(one.array()), o, i, atol, rtol, "batched"
+                    as_real_vector(many.array()[k]),
+                    as_real_vector(one.array()),
+                    o,
+                    i,
+                    atol,
+                    rtol,
+                    "batched",
                 )

@@ -1,4 +1,4 @@
-"""no_grad and its kin: modes of a thread, as context managers and decorators."""
+"""no_grad, enable_grad, inference_mode and detect_anomaly: thread-local modes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Mode:
-    """Sets modes of the thread in a `with` block or a decorated function, and puts them back."""
+    """Sets modes of the thread in a `with` block or a decorated function, then restores them."""
 
     def __init__(self, **modes: Any) -> None:
         self.modes = modes
@@ -46,7 +46,7 @@ class Mode:
 
 
 class Grad(Mode):
-    """A Mode that only says whether operations are recorded: entered at every training step."""
+    """A fast Mode that only turns recording on or off: it is entered at every training step."""
 
     def __init__(self, grad: bool) -> None:
         self.grad = grad
@@ -66,7 +66,7 @@ class Grad(Mode):
 
 
 def _generator(function: Any, modes: dict[str, Any]) -> Any:
-    """A generator whose own code runs in the modes, and the code between its values does not."""
+    """Return a generator whose own code runs in the modes, unlike the code that consumes it."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -95,7 +95,7 @@ def _maybe_decorator(mode: Mode, function: Any) -> Any:
 
 
 def no_grad(function: Any = None) -> Any:
-    """Record nothing: `with lucid.no_grad(): ...`, `@lucid.no_grad()` or `@lucid.no_grad`.
+    """Turn recording off: `with lucid.no_grad(): ...`, `@lucid.no_grad()` or `@lucid.no_grad`.
 
     >>> import lucid
     >>> x = lucid.ones(2, requires_grad=True)
@@ -107,19 +107,19 @@ def no_grad(function: Any = None) -> Any:
 
 
 def enable_grad(function: Any = None) -> Any:
-    """Record again, inside a `no_grad` block."""
+    """Turn recording on again inside a `no_grad` block."""
     return _maybe_decorator(Grad(True), function)
 
 
 def inference_mode(mode: Any = True) -> Any:
-    """Like `no_grad`, for code whose results never meet autograd again."""
+    """Like `no_grad`, for code whose results are never used in autograd."""
     if callable(mode):
         return Mode(grad=False, inference=True)(mode)
     return Mode(grad=not mode, inference=bool(mode))
 
 
 class set_grad_enabled(Mode):
-    """Turn recording on or off: at once when called, until the block ends when used with `with`."""
+    """Turn recording on or off: immediately when called, or for the duration of a `with` block."""
 
     def __init__(self, mode: bool) -> None:
         super().__init__(grad=bool(mode))
@@ -137,7 +137,7 @@ class set_grad_enabled(Mode):
 
 
 def is_grad_enabled() -> bool:
-    """True where operations are recorded for `backward`."""
+    """True if operations are recorded for `backward`."""
     return local.grad
 
 
@@ -147,12 +147,12 @@ def is_inference_mode_enabled() -> bool:
 
 
 def detect_anomaly(mode: bool = True) -> Any:
-    """Make `backward` look for nan and raise an error that names the line where it was born."""
+    """Make `backward` check for nan and raise an error that names the line that produced it."""
     return Mode(anomaly=mode)
 
 
 class set_detect_anomaly(Mode):
-    """`detect_anomaly`, on or off: at once when called, until the block ends with `with`."""
+    """Turn `detect_anomaly` on or off: immediately, or for the duration of a `with` block."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         super().__init__(anomaly=bool(mode) and bool(check_nan))
@@ -165,5 +165,5 @@ class set_detect_anomaly(Mode):
 
 
 def is_anomaly_enabled() -> bool:
-    """True where `backward` looks for nan."""
+    """True if `backward` checks for nan."""
     return local.anomaly

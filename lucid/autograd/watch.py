@@ -1,7 +1,7 @@
-"""Hooks and retained gradients: Python that runs in the middle of a backward pass.
+"""Hooks and retained gradients: Python code that runs during a backward pass.
 
-A watched value v gets an equation `v' = watch v` in the Graph, and what came after reads v'. The
-cotangent of v' is complete when the pullback reaches it, and there the hooks are called.
+A watched value v gets an equation `v' = watch v` in the Graph, and its users read v' instead. The
+cotangent of v' is complete when the pullback reaches it, and the hooks are called there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Identity(Primitive, abstract=True):
     """The identity on one operand."""
 
     saves = ""
-    once = True
+    single_use = True
 
     def infer(self, x: Type) -> Type:
         return x
@@ -50,9 +50,9 @@ class Identity(Primitive, abstract=True):
 
 
 class Watch(Identity):
-    """The identity at a watched value: its cotangent passes through the hooks.
+    """The identity on a watched value: its cotangent passes through the hooks.
 
-    keep    whether `.grad` of a value that retains it is written
+    keep    whether `.grad` of a value with retain_grad() is written
     """
 
     node: Any
@@ -86,7 +86,7 @@ class Watched(Identity):
 
 
 def run_hooks(cell: Any, g: Any, node: Any) -> Any:
-    """The gradient after all hooks; a hook that returns None leaves it as it is."""
+    """Return the gradient after all hooks; a hook that returns None does not change it."""
     for hook in list(cell.hooks.values()):
         result = hook(g, node)
         if result is None:
@@ -94,7 +94,7 @@ def run_hooks(cell: Any, g: Any, node: Any) -> Any:
         result = cast(as_tensor(result), g.dtype)
         if result.shape != g.shape:
             raise ShapeError(
-                f"hook: it returned a gradient of shape {result.shape} for a tensor of shape "
+                f"hook: returned a gradient of shape {result.shape} for a tensor of shape "
                 f"{g.shape}{at_line()}"
             )
         g = result
@@ -111,8 +111,8 @@ def takes_tensor(hook: Any) -> bool:
     return len([p for p in positional if p.default is p.empty]) >= 2
 
 
-def watched(cut: Cut, keep: bool) -> dict[int, Any]:
-    """Slots of results that somebody watches."""
+def watched_slots(cut: Cut, keep: bool) -> dict[int, Any]:
+    """Return slot -> Node of results with hooks or a retained gradient."""
     out = {}
     for row in cut.rows:
         node = cut.slots[row[2]]
@@ -131,10 +131,10 @@ def has_watchers(cut: Cut, keep: bool) -> bool:
 
 
 def prepare_watched(cut: Cut, seeded: Sequence[bool], keep: bool) -> Prepared:
-    """The pullback of a Cut with hooks called on the way; `keep`: whether `.grad` is written."""
+    """Return the pullback of a Cut that calls hooks; `keep`: whether `.grad` is written."""
     graph, vars = cut.build()
     renamed: dict[Any, Var] = {}
-    targets = {vars[slot]: node for slot, node in watched(cut, keep).items()}
+    targets = {vars[slot]: node for slot, node in watched_slots(cut, keep).items()}
     equations = []
     for eqn in graph.equations:
         inputs = tuple(renamed.get(x, x) for x in eqn.inputs)

@@ -1,4 +1,4 @@
-"""What `lucid` offers of the compiler without importing it: imports happen in the first call."""
+"""The public functions of the compiler, which they import on their first call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 def profile() -> AbstractContextManager[Any]:
     """Time every instruction of the compiled programs that run inside the block.
 
-    Its text is a table: time, calls, bytes moved, GB/s, GFLOP/s, and the line that asked for it.
+    Printing the result gives a table: time, calls, bytes moved, GB/s, GFLOP/s, and the source line.
 
     >>> import lucid
     >>> f = lucid.jit(lambda x: lucid.sin(x) * 2.0)
@@ -25,14 +25,14 @@ def profile() -> AbstractContextManager[Any]:
 
 
 def set_num_threads(num: int) -> None:
-    """Let compiled programs use up to `num` threads; results are bitwise the same for any."""
+    """Set the number of threads of compiled programs; results are bitwise equal for any number."""
     from lucid.compiler.runtime.threads import set_num_threads
 
     set_num_threads(num)
 
 
 def get_num_threads() -> int:
-    """How many threads compiled programs may use."""
+    """Return the number of threads that compiled programs may use."""
     from lucid.compiler.runtime.threads import get_num_threads
 
     return get_num_threads()

@@ -1,4 +1,4 @@
-"""Constraints: what numbers a parameter or a draw may be, each with a `check` of values."""
+"""Constraints on parameters and draws, each with a `check` of values."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Constraint:
     event_dim = 0
 
     def check(self, value: Any) -> Any:
-        """Whether every event lies in the set."""
+        """Return True for every event that satisfies the constraint."""
         raise NotImplementedError
 
-    def shown(self) -> str:
+    def format_fields(self) -> str:
         return ", ".join(f"{name}={x}" for name, x in self.__dict__.items())
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.shown()})"
+        return f"{type(self).__name__}({self.format_fields()})"
 
     def __eq__(self, other: Any) -> bool:
         return type(self) is type(other) and repr(self) == repr(other)
@@ -34,7 +34,7 @@ class Constraint:
 
 
 class Real(Constraint):
-    """All numbers but nan."""
+    """All numbers except nan."""
 
     def check(self, value: Any) -> Any:
         value = as_tensor(value)
@@ -42,7 +42,7 @@ class Real(Constraint):
 
 
 class Interval(Constraint):
-    """From `lower_bound` to `upper_bound`, with or without the ends."""
+    """Numbers from `lower_bound` to `upper_bound`, with or without the bounds."""
 
     def __init__(
         self, lower_bound: Any = -math.inf, upper_bound: Any = math.inf,
@@ -57,13 +57,13 @@ class Interval(Constraint):
         under = value <= self.upper_bound if self.has_upper else value < self.upper_bound
         return over & under
 
-    def shown(self) -> str:
+    def format_fields(self) -> str:
         left, right = "["[: self.has_lower] or "(", "]"[: self.has_upper] or ")"
         return f"{left}{self.lower_bound}, {self.upper_bound}{right}"
 
 
 class Integers(Interval):
-    """Whole numbers of an interval."""
+    """Integers in an interval."""
 
     is_discrete = True
 
@@ -73,7 +73,7 @@ class Integers(Interval):
 
 
 class Simplex(Constraint):
-    """Vectors of numbers that are not negative and sum to 1."""
+    """Non-negative vectors that sum to 1."""
 
     event_dim = 1
 
@@ -83,7 +83,7 @@ class Simplex(Constraint):
 
 
 class OneHot(Constraint):
-    """Vectors with a single 1 and zeros."""
+    """One-hot vectors."""
 
     is_discrete = True
     event_dim = 1
@@ -111,7 +111,7 @@ class LowerCholesky(LowerTriangular):
 
 
 class CorrCholesky(LowerCholesky):
-    """Lower triangular matrices with a positive diagonal and rows of length 1."""
+    """Lower triangular matrices with a positive diagonal and rows of norm 1."""
 
     def check(self, value: Any) -> Any:
         value = as_tensor(value)
@@ -136,14 +136,14 @@ class PositiveSemidefinite(Symmetric):
 
 
 class PositiveDefinite(Symmetric):
-    """Symmetric matrices that have a Cholesky factor."""
+    """Symmetric positive definite matrices."""
 
     def check(self, value: Any) -> Any:
         return super().check(value) & (linalg.cholesky_ex(value).info == 0)
 
 
 class Independent(Constraint):
-    """Arrays all of whose numbers (or events) lie in another set."""
+    """Arrays whose elements (or events) all satisfy another constraint."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         self.base_constraint = base_constraint
@@ -173,30 +173,30 @@ positive_semidefinite, positive_definite = PositiveSemidefinite(), PositiveDefin
 
 
 def interval(lower_bound: Any, upper_bound: Any) -> Interval:
-    """From `lower_bound` to `upper_bound`."""
+    """Return the interval [lower_bound, upper_bound]."""
     return Interval(lower_bound, upper_bound)
 
 
 def half_open_interval(lower_bound: Any, upper_bound: Any) -> Interval:
-    """From `lower_bound` to below `upper_bound`."""
+    """Return the interval [lower_bound, upper_bound)."""
     return Interval(lower_bound, upper_bound, has_upper=False)
 
 
 def greater_than(lower_bound: Any) -> Interval:
-    """Above `lower_bound`."""
+    """Return the interval (lower_bound, inf)."""
     return Interval(lower_bound, has_lower=False)
 
 
 def greater_than_eq(lower_bound: Any) -> Interval:
-    """From `lower_bound` on."""
+    """Return the interval [lower_bound, inf)."""
     return Interval(lower_bound)
 
 
 def less_than(upper_bound: Any) -> Interval:
-    """Below `upper_bound`."""
+    """Return the interval (-inf, upper_bound)."""
     return Interval(-math.inf, upper_bound, has_upper=False)
 
 
 def integer_interval(lower_bound: Any, upper_bound: Any) -> Integers:
-    """Whole numbers from `lower_bound` to `upper_bound`."""
+    """Return the integers from `lower_bound` to `upper_bound`, inclusive."""
     return Integers(lower_bound, upper_bound)

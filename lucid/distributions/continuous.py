@@ -6,7 +6,13 @@ import math
 from typing import Any
 
 from lucid import random
-from lucid.distributions.distribution import Checks, Distribution, inside, positive, tensor_like
+from lucid.distributions.distribution import (
+    Checks,
+    Distribution,
+    positive,
+    tensor_like,
+    where_supported,
+)
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.ops.elementwise.arithmetic import abs
@@ -19,7 +25,7 @@ from lucid.ops.random.keyed import normal, uniform
 from lucid.ops.shape.creation import full_like
 from lucid.ops.special.error_and_gamma import digamma, lgamma
 from lucid.ops.special.normal import ndtr, ndtri
-from lucid.random import distributions as drawing
+from lucid.random import distributions as sampling
 
 EULER = 0.5772156649015329
 LOG_ROOT = math.log(math.sqrt(2 * math.pi))
@@ -34,9 +40,9 @@ class LocationScale(Distribution):
     scale: Any
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.take(validate_args, loc=loc, scale=scale)
+        self.set_parameters(validate_args, loc=loc, scale=scale)
 
-    def standard(self, value: Any) -> Any:
+    def standardize(self, value: Any) -> Any:
         return (tensor_like(value, self.loc) - self.loc) / self.scale
 
     @property
@@ -63,11 +69,11 @@ class Normal(LocationScale):
         return self.loc + self.scale * noise
 
     def log_prob(self, value: Any) -> Any:
-        z = self.standard(value)
+        z = self.standardize(value)
         return -z * z / 2 - log(self.scale) - LOG_ROOT
 
     def cdf(self, value: Any) -> Any:
-        return ndtr(self.standard(value))
+        return ndtr(self.standardize(value))
 
     def icdf(self, value: Any) -> Any:
         return self.loc + self.scale * ndtri(tensor_like(value, self.loc))
@@ -82,16 +88,16 @@ class Normal(LocationScale):
 
 
 class Laplace(LocationScale):
-    """The density e^(-|x - loc| / scale) / (2 scale)."""
+    """The Laplace distribution with density e^(-|x - loc| / scale) / (2 scale)."""
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        return drawing.laplace(self.loc, self.scale, shape, generator=generator)
+        return sampling.laplace(self.loc, self.scale, shape, generator=generator)
 
     def log_prob(self, value: Any) -> Any:
-        return -abs(self.standard(value)) - log(2 * self.scale)
+        return -abs(self.standardize(value)) - log(2 * self.scale)
 
     def cdf(self, value: Any) -> Any:
-        z = self.standard(value)
+        z = self.standardize(value)
         return 0.5 - 0.5 * sign(z) * expm1(-abs(z))
 
     def icdf(self, value: Any) -> Any:
@@ -108,16 +114,16 @@ class Laplace(LocationScale):
 
 
 class Cauchy(LocationScale):
-    """The density 1 / (π scale (1 + z²)): it has no mean."""
+    """The Cauchy distribution with density 1 / (π scale (1 + z²)), which has no mean."""
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        return drawing.cauchy(self.loc, self.scale, shape, generator=generator)
+        return sampling.cauchy(self.loc, self.scale, shape, generator=generator)
 
     def log_prob(self, value: Any) -> Any:
-        return -math.log(math.pi) - log(self.scale) - log1p(self.standard(value) ** 2)
+        return -math.log(math.pi) - log(self.scale) - log1p(self.standardize(value) ** 2)
 
     def cdf(self, value: Any) -> Any:
-        return atan(self.standard(value)) / math.pi + 0.5
+        return atan(self.standardize(value)) / math.pi + 0.5
 
     def icdf(self, value: Any) -> Any:
         return self.loc + self.scale * tan(math.pi * (tensor_like(value, self.loc) - 0.5))
@@ -127,7 +133,7 @@ class Cauchy(LocationScale):
 
     @property
     def mean(self) -> Any:
-        """nan: there is none."""
+        """nan: the mean is undefined."""
         return full_like(self.loc, math.nan)
 
     @property
@@ -137,17 +143,17 @@ class Cauchy(LocationScale):
 
 
 class Gumbel(LocationScale):
-    """The distribution of the greatest of many: P(X ≤ x) = e^(-e^(-z))."""
+    """The Gumbel distribution of maxima, P(X ≤ x) = e^(-e^(-z))."""
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        return drawing.gumbel(self.loc, self.scale, shape, generator=generator)
+        return sampling.gumbel(self.loc, self.scale, shape, generator=generator)
 
     def log_prob(self, value: Any) -> Any:
-        z = self.standard(value)
+        z = self.standardize(value)
         return -z - exp(-z) - log(self.scale)
 
     def cdf(self, value: Any) -> Any:
-        return exp(-exp(-self.standard(value)))
+        return exp(-exp(-self.standardize(value)))
 
     def icdf(self, value: Any) -> Any:
         return self.loc - self.scale * log(-log(tensor_like(value, self.loc)))
@@ -175,15 +181,15 @@ class StudentT(LocationScale):
     def __init__(
         self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None
     ) -> None:
-        self.take(validate_args, df=df, loc=loc, scale=scale)
+        self.set_parameters(validate_args, df=df, loc=loc, scale=scale)
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
         noise = normal(random.next_key(generator), shape, dtype=self.loc.dtype)
-        chi2 = 2 * drawing.gamma(self.df / 2, 1.0, shape, generator=generator)
+        chi2 = 2 * sampling.gamma(self.df / 2, 1.0, shape, generator=generator)
         return self.loc + self.scale * noise * sqrt(self.df / chi2)
 
     def log_prob(self, value: Any) -> Any:
-        z, df = self.standard(value), self.df
+        z, df = self.standardize(value), self.df
         norm = log(self.scale) + 0.5 * log(df * math.pi) + lgamma(df / 2) - lgamma((df + 1) / 2)
         return -0.5 * (df + 1) * log1p(z * z / df) - norm
 
@@ -195,12 +201,12 @@ class StudentT(LocationScale):
 
     @property
     def mean(self) -> Any:
-        """loc, from more than one degree of freedom on."""
+        """loc if df > 1, else nan."""
         return where(self.df > 1, self.loc, math.nan)
 
     @property
     def variance(self) -> Any:
-        """scale² df / (df - 2), from more than two degrees of freedom on."""
+        """scale² df / (df - 2) if df > 2, else inf or nan."""
         wide = where(self.df > 2, self.df, 3.0)
         few = where(self.df > 1, full_like(self.df, math.inf), math.nan)
         return where(self.df > 2, self.scale**2 * wide / (wide - 2), few)
@@ -214,7 +220,7 @@ class HalfNormal(Distribution):
     scale: Any
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        self.take(validate_args, scale=scale)
+        self.set_parameters(validate_args, scale=scale)
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
         noise = normal(random.next_key(generator), shape, dtype=self.scale.dtype)
@@ -222,7 +228,7 @@ class HalfNormal(Distribution):
 
     def log_prob(self, value: Any) -> Any:
         z = tensor_like(value, self.scale) / self.scale
-        return inside(z >= 0, math.log(2) - z * z / 2 - log(self.scale) - LOG_ROOT)
+        return where_supported(z >= 0, math.log(2) - z * z / 2 - log(self.scale) - LOG_ROOT)
 
     def cdf(self, value: Any) -> Any:
         return clamp(2 * ndtr(tensor_like(value, self.scale) / self.scale) - 1, min=0.0)
@@ -250,20 +256,20 @@ class HalfNormal(Distribution):
 
 
 class Uniform(Distribution):
-    """Numbers that are equally probable between `low` and `high`."""
+    """The uniform distribution on [low, high)."""
 
     has_rsample = True
     low: Any
     high: Any
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
-        self.take(validate_args, low=low, high=high)
+        self.set_parameters(validate_args, low=low, high=high)
 
     def check(self) -> None:
         super().check()
         gap = self.high - self.low
         if gap.value is not None and not bool((gap.detach() > 0).all()):
-            raise ArgumentError(f"Uniform: low is below high{at_line()}")
+            raise ArgumentError(f"Uniform: low must be less than high{at_line()}")
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
         unit = uniform(random.next_key(generator), shape, dtype=self.low.dtype)
@@ -272,7 +278,7 @@ class Uniform(Distribution):
     def log_prob(self, value: Any) -> Any:
         value = tensor_like(value, self.low)
         within = (value >= self.low) & (value < self.high)
-        return inside(within, -log(self.high - self.low) + value * 0.0)
+        return where_supported(within, -log(self.high - self.low) + value * 0.0)
 
     def cdf(self, value: Any) -> Any:
         return clamp((tensor_like(value, self.low) - self.low) / (self.high - self.low), 0.0, 1.0)
@@ -285,7 +291,7 @@ class Uniform(Distribution):
 
     @property
     def mean(self) -> Any:
-        """The middle."""
+        """(low + high) / 2."""
         return (self.low + self.high) / 2
 
     @property
@@ -295,21 +301,21 @@ class Uniform(Distribution):
 
 
 class Exponential(Distribution):
-    """The density rate e^(-rate x)."""
+    """The exponential distribution with density rate e^(-rate x)."""
 
     has_rsample = True
     checks = (("rate", positive),)
     rate: Any
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
-        self.take(validate_args, rate=rate)
+        self.set_parameters(validate_args, rate=rate)
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        return drawing.exponential(self.rate, shape, generator=generator)
+        return sampling.exponential(self.rate, shape, generator=generator)
 
     def log_prob(self, value: Any) -> Any:
         value = tensor_like(value, self.rate)
-        return inside(value >= 0, log(self.rate) - self.rate * value)
+        return where_supported(value >= 0, log(self.rate) - self.rate * value)
 
     def cdf(self, value: Any) -> Any:
         return -expm1(-self.rate * clamp(tensor_like(value, self.rate), min=0.0))
@@ -337,7 +343,7 @@ class Exponential(Distribution):
 
 
 class Weibull(Distribution):
-    """P(X > x) = e^(-(x / scale)^concentration)."""
+    """The Weibull distribution, P(X > x) = e^(-(x / scale)^concentration)."""
 
     has_rsample = True
     checks = (("scale", positive), ("concentration", positive))
@@ -345,16 +351,16 @@ class Weibull(Distribution):
     concentration: Any
 
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
-        self.take(validate_args, scale=scale, concentration=concentration)
+        self.set_parameters(validate_args, scale=scale, concentration=concentration)
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        unit = drawing.exponential(1.0, shape, generator=generator, dtype=self.scale.dtype)
+        unit = sampling.exponential(1.0, shape, generator=generator, dtype=self.scale.dtype)
         return self.scale * unit ** (1 / self.concentration)
 
     def log_prob(self, value: Any) -> Any:
         value, k = tensor_like(value, self.scale), self.concentration
         z = clamp(value / self.scale, min=0.0)
-        return inside(value >= 0, log(k / self.scale) + xlogy(k - 1, z) - z**k)
+        return where_supported(value >= 0, log(k / self.scale) + xlogy(k - 1, z) - z**k)
 
     def cdf(self, value: Any) -> Any:
         z = clamp(tensor_like(value, self.scale) / self.scale, min=0.0)

@@ -1,4 +1,4 @@
-"""Distributions of whole numbers and of categories."""
+"""Distributions of integers and categories."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from lucid import random
 from lucid.distributions.distribution import (
     Distribution,
-    chance,
-    chances,
-    inside,
-    natural,
-    not_negative,
-    one_of,
+    nonnegative,
+    nonnegative_integer,
+    probs_or_logits,
+    simplex,
     softplus,
     tensor_like,
+    unit_interval,
+    where_supported,
 )
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
@@ -32,49 +32,49 @@ from lucid.ops.reduce.extrema import argmax
 from lucid.ops.shape.creation import arange, eye, full_like
 from lucid.ops.shape.shaping import squeeze, unsqueeze
 from lucid.ops.special.error_and_gamma import lgamma
-from lucid.random import distributions as drawing
+from lucid.random import distributions as sampling
 
 
-class TwoForms(Distribution):
-    """Distributions of a chance, given as `probs` or as `logits` = log(p / (1 - p))."""
+class ProbsOrLogits(Distribution):
+    """Distributions of a probability, given as `probs` or as `logits` = log(p / (1 - p))."""
 
-    checks = (("probs", chance), ("total_count", natural))
+    checks = (("probs", unit_interval), ("total_count", nonnegative_integer))
 
     @property
     def p(self) -> Any:
-        return self.given["probs"] if "probs" in self.given else sigmoid(self.given["logits"])
+        return self.params["probs"] if "probs" in self.params else sigmoid(self.params["logits"])
 
-    def log_chances(self) -> tuple[Any, Any]:
-        """log p and log(1 - p)."""
-        if "probs" in self.given:
-            return log(self.given["probs"]), log1p(-self.given["probs"])
-        x = self.given["logits"]
+    def log_probabilities(self) -> tuple[Any, Any]:
+        """Return log p and log(1 - p)."""
+        if "probs" in self.params:
+            return log(self.params["probs"]), log1p(-self.params["probs"])
+        x = self.params["logits"]
         return -softplus(-x), -softplus(x)
 
     def __getattr__(self, name: str) -> Any:
         if name == "probs":
             return self.p
         if name == "logits":
-            yes, no = self.log_chances()
+            yes, no = self.log_probabilities()
             return yes - no
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
 
-def times(n: Any, log_p: Any) -> Any:
-    """n log p, which is 0 where n is 0."""
+def xlogp(n: Any, log_p: Any) -> Any:
+    """Return n log p, and 0 where n is 0."""
     none = n == 0
     return where(none, n * 0.0, n * where(none, log_p * 0.0 - 1.0, log_p))
 
 
-class Bernoulli(TwoForms):
-    """1 with probability p, else 0."""
+class Bernoulli(ProbsOrLogits):
+    """1 with probability p, and 0 otherwise."""
 
     has_enumerate_support = True
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        self.take(validate_args, **one_of("Bernoulli", probs, logits))
+        self.set_parameters(validate_args, **probs_or_logits("Bernoulli", probs, logits))
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
         p = self.p
@@ -82,16 +82,16 @@ class Bernoulli(TwoForms):
 
     def log_prob(self, value: Any) -> Any:
         x = tensor_like(value, self.p)
-        yes, no = self.log_chances()
-        return inside((x == 0) | (x == 1), times(x, yes) + times(1 - x, no))
+        yes, no = self.log_probabilities()
+        return where_supported((x == 0) | (x == 1), xlogp(x, yes) + xlogp(1 - x, no))
 
     def enumerate_support(self, expand: bool = True) -> Any:
-        """0 and 1."""
-        return self.enumerated(arange(2, dtype=self.p.dtype), expand)
+        """Return 0 and 1."""
+        return self.expand_support(arange(2, dtype=self.p.dtype), expand)
 
     def entropy(self) -> Any:
-        yes, no = self.log_chances()
-        return -times(self.p, yes) - times(1 - self.p, no)
+        yes, no = self.log_probabilities()
+        return -xlogp(self.p, yes) - xlogp(1 - self.p, no)
 
     @property
     def mean(self) -> Any:
@@ -100,7 +100,7 @@ class Bernoulli(TwoForms):
 
     @property
     def mode(self) -> Any:
-        """The more probable one, nan where there is none."""
+        """The more probable value, nan if p is 0.5."""
         return where(self.p == 0.5, math.nan, cast(self.p > 0.5, self.p.dtype))
 
     @property
@@ -109,7 +109,7 @@ class Bernoulli(TwoForms):
         return self.p * (1 - self.p)
 
 
-class Binomial(TwoForms):
+class Binomial(ProbsOrLogits):
     """The number of successes in `total_count` trials."""
 
     has_enumerate_support = True
@@ -121,26 +121,30 @@ class Binomial(TwoForms):
         logits: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        self.take(validate_args, total_count=total_count, **one_of("Binomial", probs, logits))
+        self.set_parameters(
+            validate_args, total_count=total_count, **probs_or_logits("Binomial", probs, logits)
+        )
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        return drawing.binomial(self.total_count, self.p, shape, generator=generator)
+        return sampling.binomial(self.total_count, self.p, shape, generator=generator)
 
     def log_prob(self, value: Any) -> Any:
         n = self.total_count
         value = tensor_like(value, n)
         k = clamp(value, min=0.0)
         k = where(k > n, n, k)
-        yes, no = self.log_chances()
+        yes, no = self.log_probabilities()
         ways = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
-        return inside((value == k) & (k == floor(k)), ways + times(k, yes) + times(n - k, no))
+        return where_supported(
+            (value == k) & (k == floor(k)), ways + xlogp(k, yes) + xlogp(n - k, no)
+        )
 
     def enumerate_support(self, expand: bool = True) -> Any:
-        """From 0 to the number of trials, which is the same in the whole batch."""
+        """Return 0 to `total_count`, which must be the same in the whole batch."""
         total = int(self.total_count.max().item())
         if total != self.total_count.min().item():
-            raise self.lacks("support: the numbers of trials differ, and so a common")
-        return self.enumerated(arange(1 + total, dtype=self.p.dtype), expand)
+            raise self.no_formula("the support of a batch with different total_count")
+        return self.expand_support(arange(1 + total, dtype=self.p.dtype), expand)
 
     @property
     def mean(self) -> Any:
@@ -153,26 +157,26 @@ class Binomial(TwoForms):
         return self.total_count * self.p * (1 - self.p)
 
 
-class Geometric(TwoForms):
-    """The failures before the first success."""
+class Geometric(ProbsOrLogits):
+    """The number of failures before the first success."""
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        self.take(validate_args, **one_of("Geometric", probs, logits))
+        self.set_parameters(validate_args, **probs_or_logits("Geometric", probs, logits))
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        return drawing.geometric(self.p, shape, generator=generator)
+        return sampling.geometric(self.p, shape, generator=generator)
 
     def log_prob(self, value: Any) -> Any:
         value = tensor_like(value, self.p)
         k = clamp(value, min=0.0)
-        yes, no = self.log_chances()
-        return inside((value == k) & (k == floor(k)), times(k, no) + yes)
+        yes, no = self.log_probabilities()
+        return where_supported((value == k) & (k == floor(k)), xlogp(k, no) + yes)
 
     def entropy(self) -> Any:
-        yes, no = self.log_chances()
-        return -(times(self.p, yes) + times(1 - self.p, no)) / self.p
+        yes, no = self.log_probabilities()
+        return -(xlogp(self.p, yes) + xlogp(1 - self.p, no)) / self.p
 
     @property
     def mean(self) -> Any:
@@ -191,22 +195,22 @@ class Geometric(TwoForms):
 
 
 class Poisson(Distribution):
-    """How often something happens that happens `rate` times in the mean."""
+    """The Poisson distribution with mean `rate`."""
 
-    checks = (("rate", not_negative),)
+    checks = (("rate", nonnegative),)
     rate: Any
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
-        self.take(validate_args, rate=rate)
+        self.set_parameters(validate_args, rate=rate)
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        return drawing.poisson(self.rate, shape, generator=generator)
+        return sampling.poisson(self.rate, shape, generator=generator)
 
     def log_prob(self, value: Any) -> Any:
         value = tensor_like(value, self.rate)
         k = clamp(value, min=0.0)
         density = xlogy(k, self.rate) - self.rate - lgamma(k + 1)
-        return inside((value == k) & (k == floor(k)), density)
+        return where_supported((value == k) & (k == floor(k)), density)
 
     @property
     def mean(self) -> Any:
@@ -215,7 +219,7 @@ class Poisson(Distribution):
 
     @property
     def mode(self) -> Any:
-        """The whole part of the rate."""
+        """The rate, rounded down."""
         return floor(self.rate)
 
     @property
@@ -225,31 +229,31 @@ class Poisson(Distribution):
 
 
 class Categorical(Distribution):
-    """One of n indices; `probs` may be weights of any sum, `logits` are their logarithms."""
+    """One of n indices; `probs` are weights of any positive sum, `logits` their logarithms."""
 
     has_enumerate_support = True
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        given = one_of("Categorical", probs, logits)
+        given = probs_or_logits("Categorical", probs, logits)
         if "probs" in given:
             probs = tensor_like(given["probs"], as_tensor(0.0))
             given = {"probs": probs / probs.sum(-1, keepdim=True)}
-        self.take(validate_args, 1, **given)
+        self.set_parameters(validate_args, 1, **given)
         self.num_events = self.event_shape[0]
         self.event_shape = ()
-        if "probs" in self.given:
-            self.logits = log(self.given["probs"])
+        if "probs" in self.params:
+            self.logits = log(self.params["probs"])
         else:
-            self.logits = log_softmax(self.given["logits"], -1)
+            self.logits = log_softmax(self.params["logits"], -1)
             self.probs = exp(self.logits)
 
-    checks = (("probs", chances),)
+    checks = (("probs", simplex),)
     probs: Any
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        return drawing.categorical(self.logits, shape, generator=generator)
+        return sampling.categorical(self.logits, shape, generator=generator)
 
     def log_prob(self, value: Any) -> Any:
         value = as_tensor(value)
@@ -262,15 +266,15 @@ class Categorical(Distribution):
         return squeeze(gather(logits, -1, index), -1)
 
     def enumerate_support(self, expand: bool = True) -> Any:
-        """All indices."""
-        return self.enumerated(arange(self.num_events), expand)
+        """Return all indices."""
+        return self.expand_support(arange(self.num_events), expand)
 
     def entropy(self) -> Any:
-        return -times(self.probs, self.logits).sum(-1)
+        return -xlogp(self.probs, self.logits).sum(-1)
 
     @property
     def mean(self) -> Any:
-        """nan: categories have none."""
+        """nan: not defined for categories."""
         return full_like(self.logits[..., 0], math.nan)
 
     @property
@@ -280,17 +284,17 @@ class Categorical(Distribution):
 
     @property
     def variance(self) -> Any:
-        """nan: categories have none."""
+        """nan: not defined for categories."""
         return full_like(self.logits[..., 0], math.nan)
 
 
-def hot(index: Any, n: int, dtype: Any) -> Any:
-    """1 at an index of a new last axis, 0 elsewhere."""
+def one_hot_vector(index: Any, n: int, dtype: Any) -> Any:
+    """Return 1 at `index` along a new last axis, and 0 elsewhere."""
     return cast(eq(unsqueeze(index, -1), arange(n)), dtype)
 
 
 class OneHotCategorical(Categorical):
-    """One of n categories, as a vector with 1 in its place."""
+    """One of n categories, as a one-hot vector."""
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -299,15 +303,15 @@ class OneHotCategorical(Categorical):
         self.event_shape = (self.num_events,)
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        index = drawing.categorical(self.logits, shape[:-1], generator=generator)
-        return hot(index, self.num_events, self.logits.dtype)
+        index = sampling.categorical(self.logits, shape[:-1], generator=generator)
+        return one_hot_vector(index, self.num_events, self.logits.dtype)
 
     def log_prob(self, value: Any) -> Any:
-        return times(tensor_like(value, self.logits), self.logits).sum(-1)
+        return xlogp(tensor_like(value, self.logits), self.logits).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Any:
-        """All categories."""
-        return self.enumerated(eye(self.num_events, dtype=self.logits.dtype), expand)
+        """Return all one-hot vectors."""
+        return self.expand_support(eye(self.num_events, dtype=self.logits.dtype), expand)
 
     @property
     def mean(self) -> Any:
@@ -317,7 +321,7 @@ class OneHotCategorical(Categorical):
     @property
     def mode(self) -> Any:
         """The most probable category."""
-        return hot(argmax(self.logits, -1), self.num_events, self.logits.dtype)
+        return one_hot_vector(argmax(self.logits, -1), self.num_events, self.logits.dtype)
 
     @property
     def variance(self) -> Any:
@@ -326,7 +330,7 @@ class OneHotCategorical(Categorical):
 
 
 class Multinomial(OneHotCategorical):
-    """How often each category comes in `total_count` draws."""
+    """The counts of each category in `total_count` draws."""
 
     has_enumerate_support = False
 
@@ -339,7 +343,7 @@ class Multinomial(OneHotCategorical):
     ) -> None:
         if not isinstance(total_count, int) or total_count < 0:
             raise ArgumentError(
-                f"Multinomial: total_count is a whole number, not {total_count!r}{at_line()}"
+                f"Multinomial: total_count must be an integer, not {total_count!r}{at_line()}"
             )
         self.total_count = total_count
         super().__init__(probs, logits, validate_args)
@@ -349,19 +353,19 @@ class Multinomial(OneHotCategorical):
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
         whole = (self.total_count, *shape[:-1])
-        index = drawing.categorical(self.logits, whole, generator=generator)
-        return hot(index, self.num_events, self.logits.dtype).sum(0)
+        index = sampling.categorical(self.logits, whole, generator=generator)
+        return one_hot_vector(index, self.num_events, self.logits.dtype).sum(0)
 
     def log_prob(self, value: Any) -> Any:
         value = tensor_like(value, self.logits)
         ways = lgamma(value.sum(-1) + 1) - lgamma(value + 1).sum(-1)
-        return ways + times(value, self.logits).sum(-1)
+        return ways + xlogp(value, self.logits).sum(-1)
 
     def entropy(self) -> Any:
-        raise self.lacks("entropy")
+        raise self.no_formula("entropy")
 
     def enumerate_support(self, expand: bool = True) -> Any:
-        raise self.lacks("short list of values")
+        raise self.no_formula("the enumerated support")
 
     @property
     def mean(self) -> Any:
@@ -370,7 +374,7 @@ class Multinomial(OneHotCategorical):
 
     @property
     def mode(self) -> Any:
-        raise self.lacks("mode")
+        raise self.no_formula("mode")
 
     @property
     def variance(self) -> Any:

@@ -1,4 +1,4 @@
-"""Transforms of vectors and matrices, of several kinds at once, and those to a constraint."""
+"""Transforms of vectors and matrices, and the registries biject_to and transform_to."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from lucid.tape.node import wrap
 
 
 class NotInvertible(Transform):
-    """A map that takes several x to one y, so densities do not pass through it."""
+    """A transform that is not one-to-one, so it has no density."""
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         raise LucidError(
-            f"{type(self).__name__}: it is not one to one, so there is no log |dy/dx|{at_line()}"
+            f"{type(self).__name__}: it is not one-to-one, so log |dy/dx| is undefined{at_line()}"
         )
 
 
 class AbsTransform(NotInvertible):
-    """y = |x|; `inv` gives the positive one of both."""
+    """y = |x|; `inv` returns the non-negative x."""
 
     def __call__(self, x: Any) -> Any:
         return abs(x)
@@ -55,7 +55,7 @@ class AbsTransform(NotInvertible):
 
 
 class SoftmaxTransform(NotInvertible):
-    """Vectors to shares that sum to 1; `inv` is the logarithm."""
+    """Softmax over the last axis; `inv` is the logarithm."""
 
     event_dim = codomain_dim = 1
 
@@ -67,7 +67,7 @@ class SoftmaxTransform(NotInvertible):
 
 
 class CumulativeDistributionTransform(Transform):
-    """y = P(X ≤ x) of a distribution."""
+    """y = P(X ≤ x), the cdf of a distribution."""
 
     def __init__(self, distribution: Any) -> None:
         self.distribution = distribution
@@ -81,22 +81,22 @@ class CumulativeDistributionTransform(Transform):
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         return self.distribution.log_prob(x)
 
-    def reaches(self, y: Any) -> Any:
+    def in_codomain(self, y: Any) -> Any:
         return (y >= 0) & (y <= 1)
 
 
 class StickBreakingTransform(Transform):
-    """n numbers to n + 1 shares of a stick: each says how much of the rest is broken off."""
+    """Maps n numbers to n + 1 positive numbers that sum to 1, by stick breaking."""
 
     event_dim = codomain_dim = 1
 
-    def moved(self, x: Any) -> Any:
-        """x less the logarithm of the number of pieces to come, so that 0 gives equal shares."""
+    def shifted(self, x: Any) -> Any:
+        """Return x minus the log of the number of remaining pieces, so that 0 gives equal parts."""
         n = x.shape[-1]
         return x - wrap(np.log(np.arange(n, 0, -1)).astype(x.dtype))
 
     def __call__(self, x: Any) -> Any:
-        z = sigmoid(self.moved(x))
+        z = sigmoid(self.shifted(x))
         left = cumprod(1 - z, -1)
         return pad(z, (0, 1), value=1.0) * pad(left, (1, 0), value=1.0)
 
@@ -107,15 +107,15 @@ class StickBreakingTransform(Transform):
         return log(first) - log(left) + wrap(np.log(np.arange(n, 0, -1)).astype(y.dtype))
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        moved = self.moved(x)
-        return (-moved - softplus(-moved) + log(y[..., :-1])).sum(-1)
+        z = self.shifted(x)
+        return (-z - softplus(-z) + log(y[..., :-1])).sum(-1)
 
     def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return (*shape[:-1], shape[-1] + 1)
 
 
 class LowerCholeskyTransform(NotInvertible):
-    """Matrices to lower triangular ones with a positive diagonal."""
+    """Maps matrices to lower triangular ones with a positive diagonal."""
 
     event_dim = codomain_dim = 2
 
@@ -127,7 +127,7 @@ class LowerCholeskyTransform(NotInvertible):
 
 
 class PositiveDefiniteTransform(LowerCholeskyTransform):
-    """Matrices to positive definite ones."""
+    """Maps matrices to positive definite ones."""
 
     def __call__(self, x: Any) -> Any:
         lower = super().__call__(x)
@@ -138,14 +138,14 @@ class PositiveDefiniteTransform(LowerCholeskyTransform):
 
 
 class CorrCholeskyTransform(Transform):
-    """n (n - 1) / 2 numbers to the Cholesky factor of an n × n correlation matrix."""
+    """Maps n (n - 1) / 2 numbers to the Cholesky factor of an n × n correlation matrix."""
 
     event_dim, codomain_dim = 1, 2
 
     def size(self, length: int) -> int:
         n = round((1 + math.sqrt(1 + 8 * length)) / 2)
         if n * (n - 1) // 2 != length:
-            facts = f"{length} numbers do not fill a triangle below a diagonal"
+            facts = f"{length} numbers do not fill the triangle below a diagonal"
             raise ArgumentError(f"CorrCholeskyTransform: {facts}{at_line()}")
         return n
 
@@ -183,7 +183,7 @@ class CorrCholeskyTransform(Transform):
 
 
 class ReshapeTransform(Transform):
-    """The last axes in another shape."""
+    """Reshapes the last axes."""
 
     def __init__(self, in_shape: Sequence[int], out_shape: Sequence[int]) -> None:
         self.in_shape, self.out_shape = tuple(in_shape), tuple(out_shape)
@@ -206,7 +206,7 @@ class ReshapeTransform(Transform):
 
 
 class IndependentTransform(Transform):
-    """Another transform, whose last batch axes belong to one event."""
+    """A transform with its last batch axes reinterpreted as event axes."""
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int) -> None:
         self.base_transform, self.extra = base_transform, reinterpreted_batch_ndims
@@ -225,17 +225,17 @@ class IndependentTransform(Transform):
     def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return self.base_transform.forward_shape(shape)
 
-    def reaches(self, y: Any) -> Any:
-        return self.base_transform.reaches(y)
+    def in_codomain(self, y: Any) -> Any:
+        return self.base_transform.in_codomain(y)
 
 
 class StackTransform(Transform):
-    """A transform for every element along an axis."""
+    """Applies one transform to each element along an axis."""
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0) -> None:
         self.transforms, self.dim = list(tseq), dim
 
-    def each(self, method: Callable[..., Any], *xs: Any) -> Any:
+    def map_parts(self, method: Callable[..., Any], *xs: Any) -> Any:
         parts = [x.unbind(self.dim) for x in xs]
         if len(parts[0]) != len(self.transforms):
             facts = f"{len(self.transforms)} transforms for {len(parts[0])} elements"
@@ -243,17 +243,17 @@ class StackTransform(Transform):
         return stack([method(t, *ys) for t, *ys in zip(self.transforms, *parts)], self.dim)
 
     def __call__(self, x: Any) -> Any:
-        return self.each(lambda t, x: t(x), x)
+        return self.map_parts(lambda t, x: t(x), x)
 
     def inv(self, y: Any) -> Any:
-        return self.each(lambda t, y: t.inv(y), y)
+        return self.map_parts(lambda t, y: t.inv(y), y)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        return self.each(lambda t, x, y: t.log_abs_det_jacobian(x, y), x, y)
+        return self.map_parts(lambda t, x, y: t.log_abs_det_jacobian(x, y), x, y)
 
 
 class CatTransform(StackTransform):
-    """A transform for every part of an axis, of these `lengths` (1 by default)."""
+    """Applies one transform to each section of an axis, with these `lengths` (1 by default)."""
 
     def __init__(
         self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None
@@ -264,13 +264,13 @@ class CatTransform(StackTransform):
             facts = f"{len(self.lengths)} lengths for {len(self.transforms)} transforms"
             raise ArgumentError(f"CatTransform: {facts}{at_line()}")
 
-    def each(self, method: Callable[..., Any], *xs: Any) -> Any:
+    def map_parts(self, method: Callable[..., Any], *xs: Any) -> Any:
         parts = [x.split(self.lengths, self.dim) for x in xs]
         return cat([method(t, *ys) for t, *ys in zip(self.transforms, *parts)], self.dim)
 
 
 class LogisticNormal(TransformedDistribution):
-    """Shares of a whole, by breaking a stick as normal numbers say."""
+    """The distribution of stick-breaking transforms of normal vectors."""
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args)
@@ -280,7 +280,7 @@ class LogisticNormal(TransformedDistribution):
         self.loc, self.scale = base.loc, base.scale
 
     def expand(self, batch_shape: Any) -> Any:
-        """The same distribution over a larger batch."""
+        """Return the distribution with its parameters expanded to `batch_shape`."""
         shape = (*batch_shape, self.event_shape[0] - 1)
         return LogisticNormal(self.loc.expand(shape), self.scale.expand(shape))
 
@@ -289,13 +289,13 @@ identity_transform = ComposeTransform([])
 
 
 class ConstraintRegistry:
-    """Transforms from all real numbers to a constraint, by its class."""
+    """Transforms from unconstrained numbers to a constraint, by its class."""
 
     def __init__(self, name: str) -> None:
         self.name, self.makers = name, dict[type, Any]()
 
     def register(self, constraint: Any, factory: Any = None) -> Any:
-        """Make a function of a constraint the one that gives its transform."""
+        """Register a function that returns the transform for a constraint."""
         if factory is None:
             return lambda made: self.register(constraint, made)
         kind = constraint if isinstance(constraint, type) else type(constraint)
@@ -306,7 +306,7 @@ class ConstraintRegistry:
         for kind in type(constraint).__mro__:
             if kind in self.makers:
                 return self.makers[kind](constraint)
-        raise LucidError(f"{self.name}: no transform to {constraint!r} is known{at_line()}")
+        raise LucidError(f"{self.name}: no transform is registered for {constraint!r}{at_line()}")
 
 
 biject_to, transform_to = ConstraintRegistry("biject_to"), ConstraintRegistry("transform_to")
@@ -316,28 +316,28 @@ def to_interval(c: Any) -> Transform:
     low, high = c.lower_bound, c.upper_bound
     if c.is_discrete:
         raise LucidError(f"transform_to: no transform reaches the integers {c!r}{at_line()}")
-    if is_far(high):
+    if is_unbounded(high):
         is_positive = isinstance(low, (int, float)) and low == 0
         grown = ExpTransform()
         return grown if is_positive else ComposeTransform([grown, AffineTransform(low, 1.0)])
-    if is_far(low):
+    if is_unbounded(low):
         return ComposeTransform([ExpTransform(), AffineTransform(high, -1.0)])
     return ComposeTransform([SigmoidTransform(), AffineTransform(low, high - low)])
 
 
-def is_far(bound: Any) -> bool:
-    """Is a bound no bound?"""
+def is_unbounded(bound: Any) -> bool:
+    """True if a bound is infinite."""
     return isinstance(bound, (int, float)) and math.isinf(bound)
 
 
-def of_each(registry: ConstraintRegistry) -> Callable[[Any], Transform]:
+def independent_factory(registry: ConstraintRegistry) -> Callable[[Any], Transform]:
     return lambda c: IndependentTransform(registry(c.base_constraint), c.reinterpreted_batch_ndims)
 
 
 for registry in (biject_to, transform_to):
     registry.register(constraints.Real, lambda c: identity_transform)
     registry.register(constraints.Interval, to_interval)
-    registry.register(constraints.Independent, of_each(registry))
+    registry.register(constraints.Independent, independent_factory(registry))
     registry.register(constraints.LowerCholesky, lambda c: LowerCholeskyTransform())
     registry.register(constraints.CorrCholesky, lambda c: CorrCholeskyTransform())
     registry.register(constraints.PositiveDefinite, lambda c: PositiveDefiniteTransform())

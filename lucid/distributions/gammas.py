@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from lucid.distributions.distribution import Checks, Distribution, inside, positive, tensor_like
+from lucid.distributions.distribution import (
+    Checks,
+    Distribution,
+    positive,
+    tensor_like,
+    where_supported,
+)
 from lucid.ops.elementwise.conditional import clamp
 from lucid.ops.elementwise.exponential import log
 from lucid.ops.elementwise.logarithms import xlogy
 from lucid.ops.special.error_and_gamma import digamma, lgamma
 from lucid.ops.special.incomplete_gamma import igamma
-from lucid.random import distributions as drawing
+from lucid.random import distributions as sampling
 
 
 class Gamma(Distribution):
-    """The density proportional to x^(concentration - 1) e^(-rate x)."""
+    """The gamma distribution, with density proportional to x^(concentration - 1) e^(-rate x)."""
 
     has_rsample = True
     checks: Checks = (("concentration", positive), ("rate", positive))
@@ -22,16 +28,16 @@ class Gamma(Distribution):
     rate: Any
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
-        self.take(validate_args, concentration=concentration, rate=rate)
+        self.set_parameters(validate_args, concentration=concentration, rate=rate)
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        return drawing.gamma(self.concentration, self.rate, shape, generator=generator)
+        return sampling.gamma(self.concentration, self.rate, shape, generator=generator)
 
     def log_prob(self, value: Any) -> Any:
         value, a = tensor_like(value, self.rate), self.concentration
         x = clamp(value, min=0.0)
         density = xlogy(a, self.rate) + xlogy(a - 1, x) - self.rate * x - lgamma(a)
-        return inside(value >= 0, density)
+        return where_supported(value >= 0, density)
 
     def cdf(self, value: Any) -> Any:
         x = clamp(self.rate * tensor_like(value, self.rate), min=0.0)
@@ -58,18 +64,18 @@ class Gamma(Distribution):
 
 
 class Chi2(Gamma):
-    """The sum of the squares of `df` normal numbers."""
+    """The distribution of the sum of the squares of `df` standard normal numbers."""
 
     checks = (("df", positive),)
     df: Any
 
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
-        self.take(validate_args, df=df)
+        self.set_parameters(validate_args, df=df)
         self.concentration, self.rate = self.df / 2, self.df * 0.0 + 0.5
 
 
 class Beta(Distribution):
-    """The density proportional to x^(concentration1 - 1) (1 - x)^(concentration0 - 1)."""
+    """The density is proportional to x^(concentration1 - 1) (1 - x)^(concentration0 - 1)."""
 
     has_rsample = True
     checks = (("concentration1", positive), ("concentration0", positive))
@@ -79,10 +85,12 @@ class Beta(Distribution):
     def __init__(
         self, concentration1: Any, concentration0: Any, validate_args: bool | None = None
     ) -> None:
-        self.take(validate_args, concentration1=concentration1, concentration0=concentration0)
+        self.set_parameters(
+            validate_args, concentration1=concentration1, concentration0=concentration0
+        )
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        return drawing.beta(self.concentration1, self.concentration0, shape, generator=generator)
+        return sampling.beta(self.concentration1, self.concentration0, shape, generator=generator)
 
     def log_norm(self) -> Any:
         a, b = self.concentration1, self.concentration0
@@ -93,7 +101,7 @@ class Beta(Distribution):
         value = tensor_like(value, a)
         x = clamp(value, 0.0, 1.0)
         density = xlogy(a - 1, x) + xlogy(b - 1, 1 - x) - self.log_norm()
-        return inside((value >= 0) & (value <= 1), density)
+        return where_supported((value >= 0) & (value <= 1), density)
 
     def entropy(self) -> Any:
         a, b = self.concentration1, self.concentration0
@@ -113,17 +121,17 @@ class Beta(Distribution):
 
 
 class Dirichlet(Distribution):
-    """Chances that sum to 1, with density proportional to the product of x^(concentration - 1)."""
+    """Vectors that sum to 1, with density proportional to the product of x^(concentration - 1)."""
 
     has_rsample = True
     checks = (("concentration", positive),)
     concentration: Any
 
     def __init__(self, concentration: Any, validate_args: bool | None = None) -> None:
-        self.take(validate_args, 1, concentration=concentration)
+        self.set_parameters(validate_args, 1, concentration=concentration)
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        return drawing.dirichlet(self.concentration, shape[:-1], generator=generator)
+        return sampling.dirichlet(self.concentration, shape[:-1], generator=generator)
 
     def log_norm(self) -> Any:
         a = self.concentration

@@ -1,4 +1,4 @@
-"""Distributions of vectors, and of distributions: MultivariateNormal, Independent, mixtures."""
+"""Joint distributions: MultivariateNormal, Independent, MixtureSameFamily."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from lucid import linalg, random
-from lucid.distributions.discrete import Categorical, hot
-from lucid.distributions.distribution import Distribution, floating, tensor_like
+from lucid.distributions.discrete import Categorical, one_hot_vector
+from lucid.distributions.distribution import Distribution, as_float, tensor_like
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
@@ -20,7 +20,7 @@ from lucid.ops.shape.shaping import squeeze, unsqueeze
 
 
 class MultivariateNormal(Distribution):
-    """Normal vectors with mean `loc`, and a covariance, its inverse, or its Cholesky factor."""
+    """Normal vectors with mean `loc` and a covariance, precision, or Cholesky factor."""
 
     has_rsample = True
 
@@ -35,10 +35,10 @@ class MultivariateNormal(Distribution):
         given = [x for x in (covariance_matrix, precision_matrix, scale_tril) if x is not None]
         if len(given) != 1:
             raise ArgumentError(
-                "MultivariateNormal: give covariance_matrix, precision_matrix or scale_tril, one "
-                f"of them{at_line()}"
+                "MultivariateNormal: give exactly one of covariance_matrix, precision_matrix and "
+                f"scale_tril{at_line()}"
             )
-        loc, matrix = floating(loc, (loc, given[0])), floating(given[0], (loc, given[0]))
+        loc, matrix = as_float(loc, (loc, given[0])), as_float(given[0], (loc, given[0]))
         n = loc.shape[-1] if loc.ndim else 0
         if matrix.ndim < 2 or matrix.shape[-2:] != (n, n):
             raise ArgumentError(
@@ -51,7 +51,7 @@ class MultivariateNormal(Distribution):
         batch = broadcast_shapes(loc.shape[:-1], tril.shape[:-2])
         super().__init__(batch, (n,), validate_args)
         self.loc, self.scale_tril = loc.expand((*batch, n)), tril.expand((*batch, n, n))
-        self.given = {"loc": self.loc, "scale_tril": self.scale_tril}
+        self.params = {"loc": self.loc, "scale_tril": self.scale_tril}
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
         noise = normal(random.next_key(generator), shape, dtype=self.loc.dtype)
@@ -61,9 +61,9 @@ class MultivariateNormal(Distribution):
         return log(diagonal(self.scale_tril, dim1=-2, dim2=-1)).sum(-1)
 
     def log_prob(self, value: Any) -> Any:
-        apart = unsqueeze(tensor_like(value, self.loc) - self.loc, -1)
-        tril = self.scale_tril.expand((*apart.shape[:-2], *self.scale_tril.shape[-2:]))
-        z = linalg.solve_triangular(tril, apart, upper=False)
+        difference = unsqueeze(tensor_like(value, self.loc) - self.loc, -1)
+        tril = self.scale_tril.expand((*difference.shape[:-2], *self.scale_tril.shape[-2:]))
+        z = linalg.solve_triangular(tril, difference, upper=False)
         n = self.event_shape[0]
         return -0.5 * (n * math.log(2 * math.pi) + (z * z).sum((-2, -1))) - self.half_log_det()
 
@@ -72,7 +72,7 @@ class MultivariateNormal(Distribution):
 
     @property
     def covariance_matrix(self) -> Any:
-        """The covariance."""
+        """The covariance matrix."""
         return matmul(self.scale_tril, self.scale_tril.mT)
 
     @property
@@ -97,7 +97,7 @@ class MultivariateNormal(Distribution):
 
 
 class Independent(Distribution):
-    """A distribution whose last batch axes belong to one event."""
+    """A distribution with its last batch axes reinterpreted as event axes."""
 
     def __init__(
         self, base_distribution: Any, reinterpreted_batch_ndims: int,
@@ -106,7 +106,8 @@ class Independent(Distribution):
         base, k = base_distribution, reinterpreted_batch_ndims
         if not 0 <= k <= len(base.batch_shape):
             raise ArgumentError(
-                f"Independent: {k} axes of a batch of shape {base.batch_shape}{at_line()}"
+                f"Independent: cannot reinterpret {k} axes of batch shape "
+                f"{base.batch_shape}{at_line()}"
             )
         self.base_dist, self.reinterpreted_batch_ndims = base, k
         cut = len(base.batch_shape) - k
@@ -117,33 +118,33 @@ class Independent(Distribution):
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
         return self.base_dist.draw(shape, generator)
 
-    def summed(self, x: Any) -> Any:
+    def sum_event_dims(self, x: Any) -> Any:
         k = self.reinterpreted_batch_ndims
         return x.sum(tuple(range(-k, 0))) if k else x
 
     def log_prob(self, value: Any) -> Any:
-        return self.summed(self.base_dist.log_prob(value))
+        return self.sum_event_dims(self.base_dist.log_prob(value))
 
     def entropy(self) -> Any:
-        return self.summed(self.base_dist.entropy())
+        return self.sum_event_dims(self.base_dist.entropy())
 
     @property
     def mean(self) -> Any:
-        """The mean of the base."""
+        """The mean of the base distribution."""
         return self.base_dist.mean
 
     @property
     def mode(self) -> Any:
-        """The mode of the base."""
+        """The mode of the base distribution."""
         return self.base_dist.mode
 
     @property
     def variance(self) -> Any:
-        """The variance of the base."""
+        """The variance of the base distribution."""
         return self.base_dist.variance
 
     def expand(self, batch_shape: Any) -> Any:
-        """The same distribution over a larger batch."""
+        """Return the distribution with its parameters expanded to `batch_shape`."""
         own = self.event_shape[: self.reinterpreted_batch_ndims]
         base = self.base_dist.expand((*batch_shape, *own))
         return Independent(base, self.reinterpreted_batch_ndims)
@@ -153,7 +154,7 @@ class Independent(Distribution):
 
 
 class MixtureSameFamily(Distribution):
-    """A component, chosen by a Categorical over the last batch axis, and a draw from it."""
+    """A mixture of the components along the last batch axis, chosen by a Categorical."""
 
     def __init__(
         self, mixture_distribution: Any, component_distribution: Any,
@@ -165,7 +166,7 @@ class MixtureSameFamily(Distribution):
         ):  # fmt: skip
             raise ArgumentError(
                 "MixtureSameFamily: the last batch axis of the components "
-                f"{component.batch_shape} is that of a Categorical{at_line()}"
+                f"{component.batch_shape} must match the events of a Categorical{at_line()}"
             )
         self.mixture_distribution, self.component_distribution = mixture, component
         super().__init__(component.batch_shape[:-1], component.event_shape, validate_args)
@@ -175,10 +176,10 @@ class MixtureSameFamily(Distribution):
         n = self.mixture_distribution.num_events
         index = self.mixture_distribution.draw(before, generator)
         found = self.component_distribution.draw((*before, n, *self.event_shape), generator)
-        return self.weighted(hot(index, n, found.dtype), found)
+        return self.weighted_sum(one_hot_vector(index, n, found.dtype), found)
 
-    def weighted(self, weights: Any, values: Any) -> Any:
-        """The sum over components."""
+    def weighted_sum(self, weights: Any, values: Any) -> Any:
+        """Return the weighted sum over components."""
         events = len(self.event_shape)
         weights = weights.reshape((*weights.shape, *[1] * events))
         return (weights * values).sum(-1 - events)
@@ -195,18 +196,18 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mean(self) -> Any:
-        """The mean of the means."""
-        return self.weighted(self.mixture_distribution.probs, self.component_distribution.mean)
+        """The weighted mean of the component means."""
+        return self.weighted_sum(self.mixture_distribution.probs, self.component_distribution.mean)
 
     @property
     def variance(self) -> Any:
-        """The mean of the variances and the variance of the means."""
+        """The mean of the component variances plus the variance of their means."""
         weights, component = self.mixture_distribution.probs, self.component_distribution
-        apart = component.mean - unsqueeze(self.mean, -1 - len(self.event_shape))
-        return self.weighted(weights, component.variance + apart**2)
+        difference = component.mean - unsqueeze(self.mean, -1 - len(self.event_shape))
+        return self.weighted_sum(weights, component.variance + difference**2)
 
     def expand(self, batch_shape: Any) -> Any:
-        """The same distribution over a larger batch."""
+        """Return the distribution with its parameters expanded to `batch_shape`."""
         n = self.mixture_distribution.num_events
         component = self.component_distribution.expand((*batch_shape, n))
         return MixtureSameFamily(self.mixture_distribution.expand(batch_shape), component)

@@ -1,4 +1,4 @@
-"""Normal vectors of low-rank covariance, and distributions of covariances and correlations."""
+"""Low-rank multivariate normal, Wishart and LKJCholesky distributions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lucid import linalg, random
-from lucid.distributions.distribution import Distribution, floating, positive, tensor_like
+from lucid.distributions.distribution import Distribution, as_float, positive, tensor_like
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
@@ -20,19 +20,19 @@ from lucid.ops.shape.creation import arange, eye
 from lucid.ops.shape.diagonals import diag_embed, diagonal, tril
 from lucid.ops.shape.shaping import squeeze, unsqueeze
 from lucid.ops.special.error_and_gamma import digamma, lgamma, mvlgamma
-from lucid.random import distributions as drawing
+from lucid.random import distributions as sampling
 from lucid.tape.node import wrap
 
 LOG_2PI = math.log(2 * math.pi)
 
 
-def log_det_of(factor: Any) -> Any:
-    """log |L Lᵀ| for a triangular L."""
+def log_det_from_tril(factor: Any) -> Any:
+    """Return log |L Lᵀ| for a triangular L."""
     return 2 * log(diagonal(factor, dim1=-2, dim2=-1)).sum(-1)
 
 
-def under(factor: Any, x: Any) -> Any:
-    """L⁻¹ x for vectors x."""
+def solve_lower(factor: Any, x: Any) -> Any:
+    """Return L⁻¹ x for vectors x."""
     tril_ = factor.expand((*x.shape[:-1], *factor.shape[-2:]))
     return squeeze(linalg.solve_triangular(tril_, unsqueeze(x, -1), upper=False), -1)
 
@@ -40,7 +40,7 @@ def under(factor: Any, x: Any) -> Any:
 class LowRankMultivariateNormal(Distribution):
     """Normal vectors with covariance W Wᵀ + diag(d): W is `cov_factor`, d is `cov_diag`.
 
-    Of n numbers and k columns, densities cost n k² instead of n³ (Woodbury's identity).
+    For n numbers and k columns, a density costs n k² instead of n³ (Woodbury's identity).
     """
 
     has_rsample = True
@@ -50,19 +50,19 @@ class LowRankMultivariateNormal(Distribution):
         self, loc: Any, cov_factor: Any, cov_diag: Any, validate_args: bool | None = None
     ) -> None:
         given = (loc, cov_factor, cov_diag)
-        loc, factor, diag = (floating(x, given) for x in given)
+        loc, factor, diag = (as_float(x, given) for x in given)
         n = loc.shape[-1] if loc.ndim else -1
         if factor.ndim < 2 or factor.shape[-2] != n or not diag.ndim or diag.shape[-1] != n:
             raise ArgumentError(
                 f"LowRankMultivariateNormal: loc {loc.shape}, cov_factor {factor.shape} and "
-                f"cov_diag {diag.shape}; they end in n, (n, k) and n{at_line()}"
+                f"cov_diag {diag.shape} must end in n, (n, k) and n{at_line()}"
             )
         batch = broadcast_shapes(loc.shape[:-1], factor.shape[:-2], diag.shape[:-1])
         super().__init__(batch, (n,), validate_args)
         self.loc, self.cov_diag = loc.expand((*batch, n)), diag.expand((*batch, n))
         self.cov_factor = factor.expand((*batch, *factor.shape[-2:]))
-        self.given = {"loc": self.loc, "cov_factor": self.cov_factor, "cov_diag": self.cov_diag}
-        if self.validates(validate_args):
+        self.params = {"loc": self.loc, "cov_factor": self.cov_factor, "cov_diag": self.cov_diag}
+        if self.should_validate(validate_args):
             self.check()
         scaled = self.cov_factor / unsqueeze(self.cov_diag, -1)
         small = matmul(self.cov_factor.mT, scaled) + eye(factor.shape[-1], dtype=loc.dtype)
@@ -75,14 +75,14 @@ class LowRankMultivariateNormal(Distribution):
         return self.loc + squeeze(matmul(self.cov_factor, shared), -1) + sqrt(self.cov_diag) * own
 
     def log_det(self) -> Any:
-        return log_det_of(self.capacitance_tril) + log(self.cov_diag).sum(-1)
+        return log_det_from_tril(self.capacitance_tril) + log(self.cov_diag).sum(-1)
 
     def log_prob(self, value: Any) -> Any:
-        apart = tensor_like(value, self.loc) - self.loc
-        scaled = apart / self.cov_diag
+        difference = tensor_like(value, self.loc) - self.loc
+        scaled = difference / self.cov_diag
         shared = squeeze(matmul(self.cov_factor.mT, unsqueeze(scaled, -1)), -1)
-        inner = under(self.capacitance_tril, shared)
-        distance = (apart * scaled).sum(-1) - (inner * inner).sum(-1)
+        inner = solve_lower(self.capacitance_tril, shared)
+        distance = (difference * scaled).sum(-1) - (inner * inner).sum(-1)
         return -0.5 * (self.event_shape[0] * LOG_2PI + self.log_det() + distance)
 
     def entropy(self) -> Any:
@@ -95,12 +95,12 @@ class LowRankMultivariateNormal(Distribution):
 
     @property
     def precision_matrix(self) -> Any:
-        """The inverse of the covariance."""
+        """The inverse of the covariance matrix."""
         return linalg.inv(self.covariance_matrix)
 
     @property
     def scale_tril(self) -> Any:
-        """The Cholesky factor of the covariance."""
+        """The Cholesky factor of the covariance matrix."""
         return linalg.cholesky(self.covariance_matrix)
 
     @property
@@ -115,12 +115,12 @@ class LowRankMultivariateNormal(Distribution):
 
     @property
     def variance(self) -> Any:
-        """The diagonal of the covariance."""
+        """The diagonal of the covariance matrix."""
         return (self.cov_factor**2).sum(-1) + self.cov_diag
 
 
 class Wishart(Distribution):
-    """X Xᵀ for `df` independent normal vectors of a covariance V: given by V, V⁻¹ or its factor."""
+    """The distribution of X Xᵀ for `df` normal vectors of covariance V (or V⁻¹, or its factor)."""
 
     has_rsample = True
 
@@ -135,12 +135,14 @@ class Wishart(Distribution):
         given = [x for x in (covariance_matrix, precision_matrix, scale_tril) if x is not None]
         if len(given) != 1:
             raise ArgumentError(
-                "Wishart: give covariance_matrix, precision_matrix or scale_tril, one of "
-                f"them{at_line()}"
+                "Wishart: give exactly one of covariance_matrix, precision_matrix and "
+                f"scale_tril{at_line()}"
             )
-        df, matrix = floating(df, (df, given[0])), floating(given[0], (df, given[0]))
+        df, matrix = as_float(df, (df, given[0])), as_float(given[0], (df, given[0]))
         if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
-            raise ArgumentError(f"Wishart: a matrix of shape {matrix.shape}{at_line()}")
+            raise ArgumentError(
+                f"Wishart: the matrix has shape {matrix.shape}, not (..., n, n){at_line()}"
+            )
         if precision_matrix is not None:
             matrix = linalg.inv(matrix)
         factor = matrix if scale_tril is not None else linalg.cholesky(matrix)
@@ -148,17 +150,17 @@ class Wishart(Distribution):
         batch = broadcast_shapes(df.shape, matrix.shape[:-2])
         super().__init__(batch, (n, n), validate_args)
         self.df, self.scale_tril = df.expand(batch), factor.expand((*batch, n, n))
-        self.given = {"df": self.df, "scale_tril": self.scale_tril}
-        enough = ("more than the number of rows less 1", lambda x: x > n - 1)
+        self.params = {"df": self.df, "scale_tril": self.scale_tril}
+        enough = ("greater than the number of rows minus 1", lambda x: x > n - 1)
         self.checks = (("df", enough),)
-        if self.validates(validate_args):
+        if self.should_validate(validate_args):
             self.check()
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        """L A Aᵀ Lᵀ with chi-distributed diagonal and normal rest of a triangular A (Bartlett)."""
+        """Return L A Aᵀ Lᵀ, where A is triangular with chi diagonal and normal below (Bartlett)."""
         n, dtype = self.event_shape[0], self.scale_tril.dtype
         freedom = (unsqueeze(self.df, -1) - arange(n, dtype=dtype)) / 2
-        squares = 2 * drawing.gamma(freedom, 1.0, shape[:-1], generator=generator)
+        squares = 2 * sampling.gamma(freedom, 1.0, shape[:-1], generator=generator)
         below = tril(normal(random.next_key(generator), shape, dtype=dtype), -1)
         factor = matmul(self.scale_tril, below + diag_embed(sqrt(squares)))
         return matmul(factor, factor.mT)
@@ -167,19 +169,25 @@ class Wishart(Distribution):
         x, n, df = tensor_like(value, self.scale_tril), self.event_shape[0], self.df
         factor = self.scale_tril.expand(x.shape)
         inner = linalg.solve_triangular(factor, linalg.cholesky(x), upper=False)
-        norm = df * n / 2 * math.log(2) + df / 2 * log_det_of(self.scale_tril)
-        density = (df - n - 1) / 2 * log_det_of(linalg.cholesky(x)) - (inner**2).sum((-2, -1)) / 2
+        norm = df * n / 2 * math.log(2) + df / 2 * log_det_from_tril(self.scale_tril)
+        density = (df - n - 1) / 2 * log_det_from_tril(linalg.cholesky(x)) - (inner**2).sum(
+            (-2, -1)
+        ) / 2
         return density - norm - mvlgamma(df / 2, n)
 
     def mean_log_det(self) -> Any:
-        """The mean of log |X|."""
+        """Return the mean of log |X|."""
         n = self.event_shape[0]
         halves = (unsqueeze(self.df, -1) - arange(n, dtype=self.df.dtype)) / 2
-        return digamma(halves).sum(-1) + n * math.log(2) + log_det_of(self.scale_tril)
+        return digamma(halves).sum(-1) + n * math.log(2) + log_det_from_tril(self.scale_tril)
 
     def entropy(self) -> Any:
         n, df = self.event_shape[0], self.df
-        norm = df * n / 2 * math.log(2) + df / 2 * log_det_of(self.scale_tril) + mvlgamma(df / 2, n)
+        norm = (
+            df * n / 2 * math.log(2)
+            + df / 2 * log_det_from_tril(self.scale_tril)
+            + mvlgamma(df / 2, n)
+        )
         return norm - (df - n - 1) / 2 * self.mean_log_det() + df * n / 2
 
     @property
@@ -192,18 +200,18 @@ class Wishart(Distribution):
         """V⁻¹."""
         return linalg.inv(self.covariance_matrix)
 
-    def freedom(self) -> Any:
+    def df_as_matrix(self) -> Any:
         return self.df.reshape(*self.df.shape, 1, 1)
 
     @property
     def mean(self) -> Any:
         """df V."""
-        return self.freedom() * self.covariance_matrix
+        return self.df_as_matrix() * self.covariance_matrix
 
     @property
     def mode(self) -> Any:
-        """(df - n - 1) V, where that is positive."""
-        factor = self.freedom() - self.event_shape[0] - 1
+        """(df - n - 1) V if df > n + 1, else nan."""
+        factor = self.df_as_matrix() - self.event_shape[0] - 1
         return where(factor > 0, factor * self.covariance_matrix, math.nan)
 
     @property
@@ -211,11 +219,11 @@ class Wishart(Distribution):
         """df (Vᵢⱼ² + Vᵢᵢ Vⱼⱼ)."""
         V = self.covariance_matrix
         diag = diagonal(V, dim1=-2, dim2=-1)
-        return self.freedom() * (V**2 + unsqueeze(diag, -1) * unsqueeze(diag, -2))
+        return self.df_as_matrix() * (V**2 + unsqueeze(diag, -1) * unsqueeze(diag, -2))
 
 
 class LKJCholesky(Distribution):
-    """Cholesky factors of correlation matrices R, whose density goes with |R|^(concentration - 1).
+    """Cholesky factors of correlation matrices R, of density ∝ |R|^(concentration - 1).
 
     (Lewandowski, Kurowicka and Joe, Generating random correlation matrices, 2009.)
     """
@@ -227,23 +235,23 @@ class LKJCholesky(Distribution):
         self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None
     ) -> None:
         if not isinstance(dim, int) or dim < 2:
-            raise ArgumentError(f"LKJCholesky: dim is an integer from 2 on, not {dim!r}{at_line()}")
+            raise ArgumentError(f"LKJCholesky: dim must be an integer >= 2, not {dim!r}{at_line()}")
         self.dim = dim
-        self.take(validate_args, concentration=concentration)
+        self.set_parameters(validate_args, concentration=concentration)
         self.event_shape = (dim, dim)
 
     def options(self) -> dict[str, Any]:
         return {"dim": self.dim, **super().options()}
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        """Row by row: a random direction, with a beta-distributed share of the unit length."""
+        """Return rows that are random directions with beta-distributed squared norms."""
         n, dtype = self.dim, self.concentration.dtype
         before = wrap(np.maximum(np.arange(n) - 1.0, 0.0).astype(dtype))
         rest = unsqueeze(self.concentration + (n - 2) / 2, -1) - before / 2
-        share = drawing.beta((before + 1) / 2, rest, shape[:-1], generator=generator)
-        way = tril(normal(random.next_key(generator), shape, dtype=dtype), -1)
-        length = sqrt(clamp((way**2).sum(-1, keepdim=True), min=float(np.finfo(dtype).tiny)))
-        rows = sqrt(unsqueeze(share, -1)) * way / length
+        share = sampling.beta((before + 1) / 2, rest, shape[:-1], generator=generator)
+        direction = tril(normal(random.next_key(generator), shape, dtype=dtype), -1)
+        length = sqrt(clamp((direction**2).sum(-1, keepdim=True), min=float(np.finfo(dtype).tiny)))
+        rows = sqrt(unsqueeze(share, -1)) * direction / length
         left = clamp(1 - (rows**2).sum(-1), min=float(np.finfo(dtype).tiny))
         return rows + diag_embed(sqrt(left))
 

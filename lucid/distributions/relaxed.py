@@ -1,4 +1,4 @@
-"""Distributions that stand for choices and let gradients pass, and those of shares of a whole."""
+"""Relaxed (differentiable) discrete distributions, NegativeBinomial and ContinuousBernoulli."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import math
 from typing import Any
 
 from lucid import random
-from lucid.distributions.discrete import Categorical, OneHotCategorical, TwoForms
+from lucid.distributions.discrete import Categorical, OneHotCategorical, ProbsOrLogits
 from lucid.distributions.distribution import (
-    chance,
-    floating,
-    inside,
-    not_negative,
-    one_of,
+    as_float,
+    nonnegative,
+    probs_or_logits,
     softplus,
     tensor_like,
+    unit_interval,
+    where_supported,
 )
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
@@ -27,13 +27,13 @@ from lucid.ops.nn.softmax import log_softmax
 from lucid.ops.random.keyed import uniform
 from lucid.ops.reduce.reduction import logsumexp
 from lucid.ops.special.error_and_gamma import lgamma
-from lucid.random import distributions as drawing
+from lucid.random import distributions as sampling
 
 
-class NegativeBinomial(TwoForms):
-    """The successes before `total_count` failures, each success with probability p."""
+class NegativeBinomial(ProbsOrLogits):
+    """The number of successes before `total_count` failures, with success probability p."""
 
-    checks = (("probs", chance), ("total_count", not_negative))
+    checks = (("probs", unit_interval), ("total_count", nonnegative))
 
     def __init__(
         self,
@@ -42,23 +42,23 @@ class NegativeBinomial(TwoForms):
         logits: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        given = one_of("NegativeBinomial", probs, logits)
-        self.take(validate_args, total_count=total_count, **given)
+        given = probs_or_logits("NegativeBinomial", probs, logits)
+        self.set_parameters(validate_args, total_count=total_count, **given)
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
         rate = exp(-self.logits)
-        mean = drawing.gamma(self.total_count, rate, shape, generator=generator)
-        return drawing.poisson(mean.detach(), shape, generator=generator)
+        mean = sampling.gamma(self.total_count, rate, shape, generator=generator)
+        return sampling.poisson(mean.detach(), shape, generator=generator)
 
     def log_prob(self, value: Any) -> Any:
         n = self.total_count
         value = tensor_like(value, n)
         k = clamp(value, min=0.0)
-        yes, no = self.log_chances()
+        yes, no = self.log_probabilities()
         nothing = (n == 0) & (k == 0)
         filled = where(nothing, 1.0, n)
         ways = where(nothing, 0.0, lgamma(filled + k) - lgamma(1 + k) - lgamma(filled))
-        return inside((value == k) & (k == floor(k)), ways + n * no + k * yes)
+        return where_supported((value == k) & (k == floor(k)), ways + n * no + k * yes)
 
     @property
     def mean(self) -> Any:
@@ -67,7 +67,7 @@ class NegativeBinomial(TwoForms):
 
     @property
     def mode(self) -> Any:
-        """The whole part of (n - 1) p / (1 - p), at least 0."""
+        """(n - 1) p / (1 - p), rounded down, at least 0."""
         return clamp(floor((self.total_count - 1) * exp(self.logits)), min=0.0)
 
     @property
@@ -76,8 +76,8 @@ class NegativeBinomial(TwoForms):
         return self.mean / sigmoid(-self.logits)
 
 
-class RelaxedBernoulli(TwoForms):
-    """A number in (0, 1) near 0 or 1: the nearer, the lower the `temperature`.
+class RelaxedBernoulli(ProbsOrLogits):
+    """A number in (0, 1), closer to 0 or 1 the lower the `temperature`.
 
     (Maddison and others, The Concrete distribution, 2017; Jang and others, 2017.)
     """
@@ -91,8 +91,8 @@ class RelaxedBernoulli(TwoForms):
         logits: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        self.take(validate_args, **one_of("RelaxedBernoulli", probs, logits))
-        self.temperature = tempered(type(self).__name__, temperature, self.given)
+        self.set_parameters(validate_args, **probs_or_logits("RelaxedBernoulli", probs, logits))
+        self.temperature = check_temperature(type(self).__name__, temperature, self.params)
 
     def options(self) -> dict[str, Any]:
         return {"temperature": self.temperature, **super().options()}
@@ -106,20 +106,24 @@ class RelaxedBernoulli(TwoForms):
         value = tensor_like(value, self.logits)
         within = (value > 0) & (value < 1)
         x = logit(where(within, value, 0.5))
-        apart = self.logits - x * self.temperature
+        difference = self.logits - x * self.temperature
         slope = softplus(-x) + softplus(x)
-        return inside(within, log(self.temperature) + apart - 2 * softplus(apart) + slope)
+        return where_supported(
+            within, log(self.temperature) + difference - 2 * softplus(difference) + slope
+        )
 
 
-def tempered(name: str, temperature: Any, given: dict[str, Any]) -> Any:
-    found = floating(temperature, given.values())
+def check_temperature(name: str, temperature: Any, given: dict[str, Any]) -> Any:
+    found = as_float(temperature, given.values())
     if found.value is not None and not bool((found.detach() > 0).all()):
-        raise ArgumentError(f"{name}: temperature is positive, not {found.tolist()!r}{at_line()}")
+        raise ArgumentError(
+            f"{name}: temperature must be positive, not {found.tolist()!r}{at_line()}"
+        )
     return found
 
 
 class RelaxedOneHotCategorical(Categorical):
-    """Shares that sum to 1 and lie near a one-hot vector: the nearer, the lower the temperature."""
+    """Vectors that sum to 1, closer to one-hot the lower the `temperature`."""
 
     has_rsample, has_enumerate_support = True, False
 
@@ -132,13 +136,13 @@ class RelaxedOneHotCategorical(Categorical):
     ) -> None:
         super().__init__(probs, logits, validate_args)
         self.event_shape = (self.num_events,)
-        self.temperature = tempered(type(self).__name__, temperature, self.given)
+        self.temperature = check_temperature(type(self).__name__, temperature, self.params)
 
     def options(self) -> dict[str, Any]:
         return {"temperature": self.temperature, **super().options()}
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        noise = drawing.gumbel(size=shape, generator=generator, dtype=self.logits.dtype)
+        noise = sampling.gumbel(size=shape, generator=generator, dtype=self.logits.dtype)
         return exp(log_softmax((self.logits + noise) / self.temperature, -1))
 
     def log_prob(self, value: Any) -> Any:
@@ -147,42 +151,42 @@ class RelaxedOneHotCategorical(Categorical):
         shares = log(where(value > 0, value, 1.0))
         score = self.logits - self.temperature * shares
         score = (score - logsumexp(score, -1, keepdim=True) - shares).sum(-1)
-        return inside(within, score + math.lgamma(n) + (n - 1) * log(self.temperature))
+        return where_supported(within, score + math.lgamma(n) + (n - 1) * log(self.temperature))
 
     def enumerate_support(self, expand: bool = True) -> Any:
-        raise self.lacks("finite support")
+        raise self.no_formula("finite support")
 
     def entropy(self) -> Any:
-        raise self.lacks("entropy")
+        raise self.no_formula("entropy")
 
     @property
     def mean(self) -> Any:
-        raise self.lacks("mean")
+        raise self.no_formula("mean")
 
     @property
     def mode(self) -> Any:
-        raise self.lacks("mode")
+        raise self.no_formula("mode")
 
     @property
     def variance(self) -> Any:
-        raise self.lacks("variance")
+        raise self.no_formula("variance")
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """One-hot draws through which gradients pass as if they were the probabilities."""
+    """One-hot draws with the gradient of the probabilities (straight-through estimator)."""
 
     has_rsample = True
 
     def rsample(self, sample_shape: Any = (), *, generator: Any = None) -> Any:
-        """Draws whose gradient is that of the probabilities."""
+        """Return one-hot draws with the gradient of the probabilities."""
         drawn = self.sample(sample_shape, generator=generator)
         return drawn + (self.probs - self.probs.detach())
 
 
-class ContinuousBernoulli(TwoForms):
-    """The density proportional to p^x (1 - p)^(1 - x) in [0, 1].
+class ContinuousBernoulli(ProbsOrLogits):
+    """The density is proportional to p^x (1 - p)^(1 - x) on [0, 1].
 
-    About p = 1/2, within `lims`, the formulas are those of a series.
+    Near p = 1/2, within `lims`, a series replaces the formulas.
     """
 
     has_rsample = True
@@ -195,18 +199,18 @@ class ContinuousBernoulli(TwoForms):
         validate_args: bool | None = None,
     ) -> None:
         self.lims = lims
-        self.take(validate_args, **one_of("ContinuousBernoulli", probs, logits))
+        self.set_parameters(validate_args, **probs_or_logits("ContinuousBernoulli", probs, logits))
 
     def options(self) -> dict[str, Any]:
         return {"lims": self.lims, **super().options()}
 
     def parts(self) -> tuple[Any, Any, Any]:
-        """Where p is far from 1/2, p there (and `lims[0]` elsewhere), and p - 1/2."""
+        """Return whether p is outside `lims`, p there (else `lims[0]`), and p - 1/2."""
         far = (self.p <= self.lims[0]) | (self.p > self.lims[1])
         return far, where(far, self.p, self.lims[0]), self.p - 0.5
 
     def log_norm(self) -> Any:
-        """log of 2 artanh(1 - 2p) / (1 - 2p)."""
+        """Return log(2 artanh(1 - 2p) / (1 - 2p))."""
         far, p, x = self.parts()
         exact = log(abs(log1p(-p) - log(p))) - log(abs(1 - 2 * p))
         return where(far, exact, math.log(2) + (4 / 3 + 104 / 45 * x * x) * x * x)
@@ -216,8 +220,8 @@ class ContinuousBernoulli(TwoForms):
 
     def log_prob(self, value: Any) -> Any:
         x = tensor_like(value, self.p)
-        yes, no = self.log_chances()
-        return inside((x >= 0) & (x <= 1), x * yes + (1 - x) * no + self.log_norm())
+        yes, no = self.log_probabilities()
+        return where_supported((x >= 0) & (x <= 1), x * yes + (1 - x) * no + self.log_norm())
 
     def cdf(self, value: Any) -> Any:
         far, p, _ = self.parts()
@@ -232,7 +236,7 @@ class ContinuousBernoulli(TwoForms):
         return where(far, exact, u)
 
     def entropy(self) -> Any:
-        yes, no = self.log_chances()
+        yes, no = self.log_probabilities()
         return self.mean * (no - yes) - self.log_norm() - no
 
     @property

@@ -1,4 +1,4 @@
-"""The support of every distribution: the constraint that its draws satisfy."""
+"""The support of every distribution, as a constraint."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ SUPPORTS: dict[type, Any] = {
 
 
 def support_of(d: Any) -> Any:
-    """The constraint of the draws of a distribution."""
+    """Return the support of a distribution."""
     for kind in type(d).__mro__:
         if kind in SUPPORTS:
             found = SUPPORTS[kind]
             return found if isinstance(found, c.Constraint) else found(d)
-    raise d.lacks("support")
+    raise d.no_formula("support")

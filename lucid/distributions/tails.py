@@ -1,4 +1,4 @@
-"""Distributions of one number with heavy tails, on an interval, or on a circle."""
+"""Univariate distributions with heavy tails, on an interval, or on a circle."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from lucid import random
 from lucid.distributions.continuous import EULER, LocationScale
-from lucid.distributions.distribution import Distribution, inside, positive, tensor_like
+from lucid.distributions.distribution import Distribution, positive, tensor_like, where_supported
 from lucid.distributions.gammas import Gamma
 from lucid.ops.elementwise.arithmetic import abs
 from lucid.ops.elementwise.conditional import clamp, where
@@ -20,26 +20,26 @@ from lucid.ops.shape.creation import full_like
 from lucid.ops.special.bessel import i0e, i1e
 from lucid.ops.special.error_and_gamma import digamma, lgamma
 from lucid.ops.special.incomplete_gamma import igammac
-from lucid.random import distributions as drawing
-from lucid.random.rejection import accepted
+from lucid.random import distributions as sampling
+from lucid.random.rejection import sample_by_rejection
 
 
 class HalfCauchy(Distribution):
-    """The distribution of |x| for x from Cauchy's about 0."""
+    """The distribution of |x| for Cauchy x with location 0."""
 
     has_rsample = True
     checks = (("scale", positive),)
     scale: Any
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        self.take(validate_args, scale=scale)
+        self.set_parameters(validate_args, scale=scale)
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        return abs(drawing.cauchy(self.scale * 0.0, self.scale, shape, generator=generator))
+        return abs(sampling.cauchy(self.scale * 0.0, self.scale, shape, generator=generator))
 
     def log_prob(self, value: Any) -> Any:
         z = tensor_like(value, self.scale) / self.scale
-        return inside(z >= 0, math.log(2 / math.pi) - log(self.scale) - log1p(z * z))
+        return where_supported(z >= 0, math.log(2 / math.pi) - log(self.scale) - log1p(z * z))
 
     def cdf(self, value: Any) -> Any:
         return clamp(2 / math.pi * atan(tensor_like(value, self.scale) / self.scale), min=0.0)
@@ -67,7 +67,7 @@ class HalfCauchy(Distribution):
 
 
 class Pareto(Distribution):
-    """P(X > x) = (scale / x)^alpha from `scale` on."""
+    """The Pareto distribution, P(X > x) = (scale / x)^alpha for x ≥ scale."""
 
     has_rsample = True
     checks = (("scale", positive), ("alpha", positive))
@@ -75,16 +75,16 @@ class Pareto(Distribution):
     alpha: Any
 
     def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
-        self.take(validate_args, scale=scale, alpha=alpha)
+        self.set_parameters(validate_args, scale=scale, alpha=alpha)
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        return self.scale * exp(drawing.exponential(self.alpha, shape, generator=generator))
+        return self.scale * exp(sampling.exponential(self.alpha, shape, generator=generator))
 
     def log_prob(self, value: Any) -> Any:
         value = tensor_like(value, self.scale)
-        within = value >= self.scale
-        ratio = log(where(within, value, self.scale) / self.scale)
-        return inside(within, log(self.alpha / self.scale) - (self.alpha + 1) * ratio)
+        in_support = value >= self.scale
+        ratio = log(where(in_support, value, self.scale) / self.scale)
+        return where_supported(in_support, log(self.alpha / self.scale) - (self.alpha + 1) * ratio)
 
     def cdf(self, value: Any) -> Any:
         value = tensor_like(value, self.scale)
@@ -100,7 +100,7 @@ class Pareto(Distribution):
     @property
     def mean(self) -> Any:
         """alpha scale / (alpha - 1), or inf."""
-        return or_else(self.alpha > 1, self.alpha, 2.0, lambda a: a * self.scale / (a - 1))
+        return moment_or(self.alpha > 1, self.alpha, 2.0, lambda a: a * self.scale / (a - 1))
 
     @property
     def mode(self) -> Any:
@@ -111,11 +111,11 @@ class Pareto(Distribution):
     def variance(self) -> Any:
         """scale² alpha / ((alpha - 1)² (alpha - 2)), or inf."""
         found = lambda a: self.scale**2 * a / ((a - 1) ** 2 * (a - 2))  # noqa: E731
-        return or_else(self.alpha > 2, self.alpha, 3.0, found)
+        return moment_or(self.alpha > 2, self.alpha, 3.0, found)
 
 
-def or_else(exists: Any, x: Any, harmless: float, moment: Any, missing: float = math.inf) -> Any:
-    """A moment that exists for some parameters, with slopes that are numbers for all."""
+def moment_or(exists: Any, x: Any, harmless: float, moment: Any, missing: float = math.inf) -> Any:
+    """Return `moment(x)` where it exists and `missing` elsewhere, with finite gradients."""
     return where(exists, moment(where(exists, x, harmless)), missing)
 
 
@@ -127,40 +127,44 @@ class GeneralizedPareto(LocationScale):
     def __init__(
         self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None
     ) -> None:
-        self.take(validate_args, loc=loc, scale=scale, concentration=concentration)
+        self.set_parameters(validate_args, loc=loc, scale=scale, concentration=concentration)
 
-    def is_flat(self) -> Any:
-        """Where the concentration is so small that two terms of a series are exact."""
+    def is_near_zero(self) -> Any:
+        """True where the concentration is so small that two terms of the series suffice."""
         return abs(self.concentration) < 1e-7
 
     def log_tail(self, z: Any) -> Any:
-        """log P(Z > z) for z inside the support."""
-        flat, k = self.is_flat(), self.concentration
-        far = where(flat, 1.0, k)
-        return where(flat, (k * z / 2 - 1) * z, -log1p(far * where(flat, z * 0.0, z)) / far)
+        """Return log P(Z > z) for z in the support."""
+        near_zero, k = self.is_near_zero(), self.concentration
+        far = where(near_zero, 1.0, k)
+        return where(
+            near_zero, (k * z / 2 - 1) * z, -log1p(far * where(near_zero, z * 0.0, z)) / far
+        )
 
-    def within(self, z: Any) -> Any:
+    def in_support(self, z: Any) -> Any:
         return (z >= 0) & (1 + self.concentration * z > 0)
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
         return self.icdf(uniform(random.next_key(generator), shape, dtype=self.loc.dtype))
 
     def log_prob(self, value: Any) -> Any:
-        z = self.standard(value)
-        fits = self.within(z)
-        tail = self.log_tail(where(fits, z, 0.0))
-        return inside(fits, (1 + self.concentration) * tail - log(self.scale))
+        z = self.standardize(value)
+        supported = self.in_support(z)
+        tail = self.log_tail(where(supported, z, 0.0))
+        return where_supported(supported, (1 + self.concentration) * tail - log(self.scale))
 
     def cdf(self, value: Any) -> Any:
-        z = self.standard(value)
-        fits = self.within(z)
-        return where(fits, -expm1(self.log_tail(where(fits, z, 0.0))), where(z < 0, 0.0, 1.0))
+        z = self.standardize(value)
+        supported = self.in_support(z)
+        return where(
+            supported, -expm1(self.log_tail(where(supported, z, 0.0))), where(z < 0, 0.0, 1.0)
+        )
 
     def icdf(self, value: Any) -> Any:
         unit = -log1p(-tensor_like(value, self.loc))
-        flat, k = self.is_flat(), self.concentration
-        far = where(flat, 1.0, k)
-        z = where(flat, (1 + k * unit / 2) * unit, expm1(far * unit) / far)
+        near_zero, k = self.is_near_zero(), self.concentration
+        far = where(near_zero, 1.0, k)
+        z = where(near_zero, (1 + k * unit / 2) * unit, expm1(far * unit) / far)
         return self.loc + self.scale * z
 
     def entropy(self) -> Any:
@@ -170,13 +174,13 @@ class GeneralizedPareto(LocationScale):
     def mean(self) -> Any:
         """loc + scale / (1 - concentration), or inf."""
         k = self.concentration
-        return or_else(k < 1, k, 0.0, lambda k: self.loc + self.scale / (1 - k))
+        return moment_or(k < 1, k, 0.0, lambda k: self.loc + self.scale / (1 - k))
 
     @property
     def variance(self) -> Any:
         """scale² / ((1 - k)² (1 - 2k)) for the concentration k, or inf."""
         found = lambda k: self.scale**2 / ((1 - k) ** 2 * (1 - 2 * k))  # noqa: E731
-        return or_else(self.concentration < 0.5, self.concentration, 0.0, found)
+        return moment_or(self.concentration < 0.5, self.concentration, 0.0, found)
 
 
 class InverseGamma(Gamma):
@@ -189,7 +193,7 @@ class InverseGamma(Gamma):
         value, a = tensor_like(value, self.rate), self.concentration
         x = where(value > 0, value, 1.0)
         density = xlogy(a, self.rate) - lgamma(a) - (a + 1) * log(x) - self.rate / x
-        return inside(value > 0, density)
+        return where_supported(value > 0, density)
 
     def cdf(self, value: Any) -> Any:
         value = tensor_like(value, self.rate)
@@ -204,7 +208,7 @@ class InverseGamma(Gamma):
     def mean(self) -> Any:
         """rate / (concentration - 1), or inf."""
         a = self.concentration
-        return or_else(a > 1, a, 2.0, lambda a: self.rate / (a - 1))
+        return moment_or(a > 1, a, 2.0, lambda a: self.rate / (a - 1))
 
     @property
     def mode(self) -> Any:
@@ -215,11 +219,11 @@ class InverseGamma(Gamma):
     def variance(self) -> Any:
         """rate² / ((a - 1)² (a - 2)) for the concentration a, or inf."""
         found = lambda a: (self.rate / (a - 1)) ** 2 / (a - 2)  # noqa: E731
-        return or_else(self.concentration > 2, self.concentration, 3.0, found)
+        return moment_or(self.concentration > 2, self.concentration, 3.0, found)
 
 
 class Kumaraswamy(Distribution):
-    """P(X ≤ x) = 1 - (1 - x^a)^b in [0, 1], for a = concentration1 and b = concentration0."""
+    """P(X ≤ x) = 1 - (1 - x^a)^b on [0, 1], with a = concentration1 and b = concentration0."""
 
     has_rsample = True
     checks = (("concentration1", positive), ("concentration0", positive))
@@ -229,7 +233,9 @@ class Kumaraswamy(Distribution):
     def __init__(
         self, concentration1: Any, concentration0: Any, validate_args: bool | None = None
     ) -> None:
-        self.take(validate_args, concentration1=concentration1, concentration0=concentration0)
+        self.set_parameters(
+            validate_args, concentration1=concentration1, concentration0=concentration0
+        )
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
         unit = uniform(random.next_key(generator), shape, dtype=self.concentration1.dtype)
@@ -238,9 +244,9 @@ class Kumaraswamy(Distribution):
     def log_prob(self, value: Any) -> Any:
         a, b = self.concentration1, self.concentration0
         value = tensor_like(value, a)
-        within = (value >= 0) & (value <= 1)
-        x = where(within, value, 0.5)
-        return inside(within, log(a * b) + xlogy(a - 1, x) + xlogy(b - 1, 1 - x**a))
+        in_support = (value >= 0) & (value <= 1)
+        x = where(in_support, value, 0.5)
+        return where_supported(in_support, log(a * b) + xlogy(a - 1, x) + xlogy(b - 1, 1 - x**a))
 
     def cdf(self, value: Any) -> Any:
         x = clamp(tensor_like(value, self.concentration1), 0.0, 1.0)
@@ -251,7 +257,7 @@ class Kumaraswamy(Distribution):
         return (-expm1(tail)) ** (1 / self.concentration1)
 
     def moment(self, n: int) -> Any:
-        """The mean of xⁿ: b B(1 + n/a, b)."""
+        """Return the mean of xⁿ: b B(1 + n/a, b)."""
         a, b = self.concentration1, self.concentration0
         return exp(log(b) + lgamma(1 + n / a) + lgamma(b) - lgamma(1 + n / a + b))
 
@@ -266,7 +272,7 @@ class Kumaraswamy(Distribution):
 
     @property
     def mode(self) -> Any:
-        """((a - 1) / (a b - 1))^(1/a), where both are at least 1 and not both are 1."""
+        """((a - 1) / (a b - 1))^(1/a) if a, b ≥ 1 and not both are 1, else nan."""
         a, b = self.concentration1, self.concentration0
         exists = (a >= 1) & (b >= 1) & (a * b > 1)
         a, b = where(exists, a, 2.0), where(exists, b, 2.0)
@@ -274,12 +280,12 @@ class Kumaraswamy(Distribution):
 
     @property
     def variance(self) -> Any:
-        """The mean of x² less the square of the mean."""
+        """The mean of x² minus the square of the mean."""
         return self.moment(2) - self.moment(1) ** 2
 
 
 class FisherSnedecor(Distribution):
-    """The ratio of two mean squares of normal numbers, `df1` and `df2` of them."""
+    """The F distribution, the ratio of mean squares of `df1` and `df2` normal numbers."""
 
     has_rsample = True
     checks = (("df1", positive), ("df2", positive))
@@ -287,13 +293,14 @@ class FisherSnedecor(Distribution):
     df2: Any
 
     def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
-        self.take(validate_args, df1=df1, df2=df2)
+        self.set_parameters(validate_args, df1=df1, df2=df2)
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        above, below = (
-            drawing.gamma(df / 2, df / 2, shape, generator=generator) for df in (self.df1, self.df2)
+        numerator, denominator = (
+            sampling.gamma(df / 2, df / 2, shape, generator=generator)
+            for df in (self.df1, self.df2)
         )
-        return above / below
+        return numerator / denominator
 
     def log_prob(self, value: Any) -> Any:
         a, b, ratio = self.df1 / 2, self.df2 / 2, self.df1 / self.df2
@@ -301,25 +308,25 @@ class FisherSnedecor(Distribution):
         x = clamp(value, min=0.0)
         norm = lgamma(a) + lgamma(b) - lgamma(a + b)
         density = a * log(ratio) + xlogy(a - 1, x) - (a + b) * log1p(ratio * x) - norm
-        return inside(value >= 0, density)
+        return where_supported(value >= 0, density)
 
     @property
     def mean(self) -> Any:
-        """df2 / (df2 - 2), where that is positive."""
-        return or_else(self.df2 > 2, self.df2, 3.0, lambda n: n / (n - 2), math.nan)
+        """df2 / (df2 - 2) if df2 > 2, else nan."""
+        return moment_or(self.df2 > 2, self.df2, 3.0, lambda n: n / (n - 2), math.nan)
 
     @property
     def mode(self) -> Any:
-        """(df1 - 2) / df1 · df2 / (df2 + 2), where that is positive."""
+        """(df1 - 2) / df1 · df2 / (df2 + 2) if df1 > 2, else nan."""
         found = lambda m: (m - 2) / m * self.df2 / (self.df2 + 2)  # noqa: E731
-        return or_else(self.df1 > 2, self.df1, 3.0, found, math.nan)
+        return moment_or(self.df1 > 2, self.df1, 3.0, found, math.nan)
 
     @property
     def variance(self) -> Any:
-        """2 n² (m + n - 2) / (m (n - 2)² (n - 4)) for m = df1 and n = df2, where n > 4."""
+        """2 n² (m + n - 2) / (m (n - 2)² (n - 4)) for m = df1 and n = df2 > 4, else nan."""
         m = self.df1
         found = lambda n: 2 * n**2 * (m + n - 2) / (m * (n - 2) ** 2 * (n - 4))  # noqa: E731
-        return or_else(self.df2 > 4, self.df2, 5.0, found, math.nan)
+        return moment_or(self.df2 > 4, self.df2, 5.0, found, math.nan)
 
 
 class VonMises(Distribution):
@@ -330,12 +337,12 @@ class VonMises(Distribution):
     concentration: Any
 
     def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
-        self.take(validate_args, loc=loc, concentration=concentration)
+        self.set_parameters(validate_args, loc=loc, concentration=concentration)
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
         k = self.concentration.detach().expand(shape)
-        turned = around_zero(random.next_key(generator), k) + self.loc + math.pi
-        return turned % (2 * math.pi) - math.pi
+        shifted = sample_centered_von_mises(random.next_key(generator), k) + self.loc + math.pi
+        return shifted % (2 * math.pi) - math.pi
 
     def log_prob(self, value: Any) -> Any:
         apart = tensor_like(value, self.loc) - self.loc
@@ -358,8 +365,8 @@ class VonMises(Distribution):
         return 1 - i1e(self.concentration) / i0e(self.concentration)
 
 
-def around_zero(key: Any, k: Any) -> Any:
-    """Angles about 0, by wrapping a Cauchy distribution around (Best and Fisher, 1979)."""
+def sample_centered_von_mises(key: Any, k: Any) -> Any:
+    """Return angles around 0, with a wrapped Cauchy proposal (Best and Fisher, 1979)."""
     dtype = k.dtype
     wide = k.double()
     tau = 1 + sqrt(1 + 4 * wide * wide)
@@ -375,7 +382,7 @@ def around_zero(key: Any, k: Any) -> Any:
         f = (1 + r * z) / (r + z)
         c = wide * (r - f)
         side = sign(uniform(third, k.shape, dtype="float64") - 0.5)
-        fits = (c * (2 - c) > u) | (log(c / u) + 1 - c >= 0)
-        return side * acos(clamp(f, -1.0, 1.0)), fits
+        accepted = (c * (2 - c) > u) | (log(c / u) + 1 - c >= 0)
+        return side * acos(clamp(f, -1.0, 1.0)), accepted
 
-    return accepted(key, wide > 0, "float64", propose).to(dtype)
+    return sample_by_rejection(key, wide > 0, "float64", propose).to(dtype)

@@ -1,4 +1,4 @@
-"""Transforms of draws, and the distributions that they make."""
+"""Invertible transforms of draws, and TransformedDistribution."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lucid.distributions.continuous import Normal
-from lucid.distributions.distribution import Distribution, inside, softplus, tensor_like
+from lucid.distributions.distribution import Distribution, softplus, tensor_like, where_supported
 from lucid.distributions.joint import Independent
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.elementwise.arithmetic import abs
@@ -18,24 +18,24 @@ from lucid.ops.elementwise.trigonometric import atanh, tanh
 
 
 def sum_rightmost(x: Any, n: int) -> Any:
-    """The sum over the last `n` axes."""
+    """Return the sum over the last `n` axes."""
     return x.sum(tuple(range(-n, 0))) if n else x
 
 
 def all_rightmost(x: Any, n: int) -> Any:
-    """Whether all hold along the last `n` axes."""
+    """Return whether all elements along the last `n` axes are True."""
     return x.all(tuple(range(-n, 0))) if n else x
 
 
-def or_harmless(fits: Any, y: Any) -> Any:
-    """`y`, and a number that every transform reaches where it does not fit."""
+def replace_unreachable(fits: Any, y: Any) -> Any:
+    """Return `y` where it is reachable, and 0.5, which every transform reaches, elsewhere."""
     return where(fits.reshape(fits.shape + (1,) * (y.ndim - fits.ndim)), y, 0.5)
 
 
 class Transform:
-    """A monotone function of one number with its inverse; `sign` is -1 where it falls.
+    """An invertible function; `sign` is 1 if it is increasing and -1 if it is decreasing.
 
-    event_dim, codomain_dim    of how many last axes its arguments and results are one event
+    event_dim, codomain_dim    the number of event axes of its arguments and results
     """
 
     sign: Any = 1.0
@@ -43,23 +43,23 @@ class Transform:
     codomain_dim: int = 0
 
     def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of y for that of x."""
+        """Return the shape of y for the shape of x."""
         return shape
 
     def __call__(self, x: Any) -> Any:
-        """y for x."""
+        """Return y for x."""
         raise NotImplementedError
 
     def inv(self, y: Any) -> Any:
-        """x for y."""
+        """Return x for y."""
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """log |dy/dx| of every event."""
+        """Return log |dy/dx| of every event."""
         raise NotImplementedError
 
-    def reaches(self, y: Any) -> Any:
-        """Whether y is the image of some x: of every number, or of every event."""
+    def in_codomain(self, y: Any) -> Any:
+        """Return whether every number (or event) y is the image of some x."""
         return y == y
 
     def __repr__(self) -> str:
@@ -78,7 +78,7 @@ class ExpTransform(Transform):
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         return x
 
-    def reaches(self, y: Any) -> Any:
+    def in_codomain(self, y: Any) -> Any:
         return y > 0
 
 
@@ -115,7 +115,7 @@ class SigmoidTransform(Transform):
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         return -softplus(-x) - softplus(x)
 
-    def reaches(self, y: Any) -> Any:
+    def in_codomain(self, y: Any) -> Any:
         return (y > 0) & (y < 1)
 
 
@@ -131,7 +131,7 @@ class TanhTransform(Transform):
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         return 2 * (math.log(2) - x - softplus(-2 * x))
 
-    def reaches(self, y: Any) -> Any:
+    def in_codomain(self, y: Any) -> Any:
         return (y > -1) & (y < 1)
 
 
@@ -147,7 +147,7 @@ class SoftplusTransform(Transform):
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         return -softplus(-x)
 
-    def reaches(self, y: Any) -> Any:
+    def in_codomain(self, y: Any) -> Any:
         return y > 0
 
 
@@ -171,12 +171,12 @@ class PowerTransform(Transform):
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         return log(abs(self.exponent * y / x))
 
-    def reaches(self, y: Any) -> Any:
+    def in_codomain(self, y: Any) -> Any:
         return y > 0
 
 
 class ComposeTransform(Transform):
-    """Transforms one after the other."""
+    """The composition of transforms, applied in order."""
 
     def __init__(self, parts: Sequence[Transform]) -> None:
         self.parts = list(parts)
@@ -223,58 +223,60 @@ class ComposeTransform(Transform):
             x = image
         return total
 
-    def reaches(self, y: Any) -> Any:
+    def in_codomain(self, y: Any) -> Any:
         events = self.codomain_dim
         found = all_rightmost(y == y, events)
         for part in reversed(self.parts):
-            fits = part.reaches(y)
+            fits = part.in_codomain(y)
             found = found & all_rightmost(fits, events - (y.ndim - fits.ndim))
-            y = part.inv(or_harmless(fits, y))
+            y = part.inv(replace_unreachable(fits, y))
             events += part.event_dim - part.codomain_dim
         return found
 
 
 class TransformedDistribution(Distribution):
-    """The distribution of transforms of the draws of another."""
+    """The distribution of transformed draws of a base distribution."""
 
     def __init__(
         self, base_distribution: Any, transforms: Any, validate_args: bool | None = None
     ) -> None:
         parts = [transforms] if isinstance(transforms, Transform) else list(transforms)
-        self.whole, base = ComposeTransform(parts), base_distribution
-        missing = self.whole.event_dim - len(base.event_shape)
+        self.transform, base = ComposeTransform(parts), base_distribution
+        missing = self.transform.event_dim - len(base.event_shape)
         base = Independent(base, missing) if missing > 0 else base
         self.base_dist, self.transforms = base, parts
-        shape = self.whole.forward_shape(base.batch_shape + base.event_shape)
-        cut = len(shape) - (self.whole.codomain_dim + max(-missing, 0))
+        shape = self.transform.forward_shape(base.batch_shape + base.event_shape)
+        cut = len(shape) - (self.transform.codomain_dim + max(-missing, 0))
         super().__init__(shape[:cut], shape[cut:], validate_args)
         self.has_rsample = base.has_rsample
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
         base = self.base_dist
         outer = shape[: len(shape) - len(self.batch_shape) - len(self.event_shape)]
-        return self.whole(base.draw(outer + base.batch_shape + base.event_shape, generator))
+        return self.transform(base.draw(outer + base.batch_shape + base.event_shape, generator))
 
     def log_prob(self, value: Any) -> Any:
         y = tensor_like(value, as_tensor(0.0))
-        fits = self.whole.reaches(y)
-        y = or_harmless(fits, y)
-        x = self.whole.inv(y)
-        slope = self.whole.log_abs_det_jacobian(x, y)
-        slope = sum_rightmost(slope, len(self.base_dist.event_shape) - self.whole.event_dim)
-        fits = all_rightmost(fits, len(self.event_shape) - self.whole.codomain_dim)
-        return inside(fits, self.base_dist.log_prob(x) - slope)
+        fits = self.transform.in_codomain(y)
+        y = replace_unreachable(fits, y)
+        x = self.transform.inv(y)
+        slope = self.transform.log_abs_det_jacobian(x, y)
+        slope = sum_rightmost(slope, len(self.base_dist.event_shape) - self.transform.event_dim)
+        fits = all_rightmost(fits, len(self.event_shape) - self.transform.codomain_dim)
+        return where_supported(fits, self.base_dist.log_prob(x) - slope)
 
     def cdf(self, value: Any) -> Any:
-        below = self.base_dist.cdf(self.whole.inv(tensor_like(value, as_tensor(0.0))))
-        return where(as_tensor(self.whole.sign) < 0, 1 - below, below)
+        below = self.base_dist.cdf(self.transform.inv(tensor_like(value, as_tensor(0.0))))
+        return where(as_tensor(self.transform.sign) < 0, 1 - below, below)
 
     def icdf(self, value: Any) -> Any:
         p = tensor_like(value, as_tensor(0.0))
-        return self.whole(self.base_dist.icdf(where(as_tensor(self.whole.sign) < 0, 1 - p, p)))
+        return self.transform(
+            self.base_dist.icdf(where(as_tensor(self.transform.sign) < 0, 1 - p, p))
+        )
 
     def expand(self, batch_shape: Any) -> Any:
-        """The same distribution over a larger batch."""
+        """Return the distribution with its parameters expanded to `batch_shape`."""
         return TransformedDistribution(self.base_dist.expand(batch_shape), self.transforms)
 
     def __repr__(self) -> str:
@@ -287,10 +289,10 @@ class LogNormal(TransformedDistribution):
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args)
         super().__init__(base, ExpTransform(), validate_args)
-        self.loc, self.scale, self.given = base.loc, base.scale, base.given
+        self.loc, self.scale, self.params = base.loc, base.scale, base.params
 
     def expand(self, batch_shape: Any) -> Any:
-        """The same distribution over a larger batch."""
+        """Return the distribution with its parameters expanded to `batch_shape`."""
         return LogNormal(self.loc.expand(tuple(batch_shape)), self.scale.expand(tuple(batch_shape)))
 
     def entropy(self) -> Any:
@@ -315,7 +317,7 @@ class LogNormal(TransformedDistribution):
 
 
 def __getattr__(name: str) -> Any:
-    """Transforms of vectors and matrices are built on these."""
+    """Import the transforms of vectors and matrices, which depend on this module, on demand."""
     from lucid.distributions import event_transforms
 
     if name.endswith("ransform") and hasattr(event_transforms, name):

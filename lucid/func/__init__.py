@@ -1,7 +1,7 @@
-"""Functional transforms in JAX's manner: grad, vjp, jvp, Jacobians, vmap, control flow.
+"""Functional transforms as in JAX: grad, vjp, jvp, Jacobians, vmap, control flow.
 
-Each runs the function on fresh inputs, cuts the Graph of what it did, transforms that, and replays
-the result where an outer transform is watching. Arguments and results are pytrees.
+Each runs the function on fresh inputs, extracts the Graph of that run from the tape, transforms it,
+and records the result if an outer transform is active. Arguments and results are pytrees.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What belongs to modules is loaded when it is first used."""
+    """Import the functions of modules when they are first used."""
     if name in ("functional_call", "replace_all_batch_norm_modules_", "stack_module_state"):
         from lucid.nn import stateless
 

@@ -1,4 +1,4 @@
-"""associative_scan: all running combinations of elements, by a tree of them instead of a loop."""
+"""associative_scan: running combinations of elements, computed as a tree instead of a loop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
 from lucid.func.control_flow import leaf_names
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
-from lucid.ops.core.axes import axis_of
+from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.joining import cat, stack
 
@@ -17,9 +17,9 @@ from lucid.ops.shape.joining import cat, stack
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:
-    """All running combinations e0, fn(e0, e1), fn(fn(e0, e1), e2), ... along `axis`.
+    """Return all running combinations e0, fn(e0, e1), fn(fn(e0, e1), e2), ... along `axis`.
 
-    `fn` is associative and combines many pairs at once, element by element along `axis`. It is
+    `fn` must be associative. It combines many pairs at once, elementwise along `axis`, and is
     called about 2 log2(n) times.
 
     >>> import lucid
@@ -31,25 +31,25 @@ def associative_scan(
     for x in leaves:
         x = as_tensor(x)
         if not x.shape:
-            raise ShapeError(f"associative_scan: elems holds a 0-d tensor{at_line()}")
-        place = axis_of("associative_scan", axis, x.ndim)
-        rows.append((x, place))
+            raise ShapeError(f"associative_scan: elems contains a 0-d tensor{at_line()}")
+        position = canonicalize_axis("associative_scan", axis, x.ndim)
+        rows.append((x, position))
     if not rows:
-        raise ArgumentError(f"associative_scan: elems holds no tensor{at_line()}")
-    sizes = {x.shape[place] for x, place in rows}
+        raise ArgumentError(f"associative_scan: elems contains no tensors{at_line()}")
+    sizes = {x.shape[position] for x, position in rows}
     if len(sizes) > 1:
         raise ShapeError(
             f"associative_scan: elems have different sizes {sorted(sizes)} along axis {axis}"
             f"{at_line()}"
         )
-    running = Running(fn, tree, [place for _, place in rows])
-    given = [x.flip(place) if reverse else x for x, place in rows]
-    outs = running.run(given)
+    scan = AssociativeScan(fn, tree, [position for _, position in rows])
+    inputs = [x.flip(position) if reverse else x for x, position in rows]
+    outs = scan.run(inputs)
     return unflatten(tree, [y.flip(p) if reverse else y for y, (_, p) in zip(outs, rows)])
 
 
-class Running:
-    """The recursion of `associative_scan`: pairs, what runs over them, and what is between."""
+class AssociativeScan:
+    """The recursion of `associative_scan`: scan the combined pairs, then fill in between."""
 
     def __init__(self, fn: Callable[[Any, Any], Any], tree: Any, axes: Sequence[int]) -> None:
         self.fn = fn
@@ -70,7 +70,7 @@ class Running:
                 )
         return outs
 
-    def part(self, xs: Sequence[Any], start: Any, stop: Any, step: int = 1) -> list[Any]:
+    def take_slice(self, xs: Sequence[Any], start: Any, stop: Any, step: int = 1) -> list[Any]:
         return [
             x[(*[slice(None)] * axis, slice(start, stop, step))] for x, axis in zip(xs, self.axes)
         ]
@@ -80,18 +80,18 @@ class Running:
         if n < 2:
             return xs
         even = n - n % 2
-        pairs = self.combine(self.part(xs, 0, even, 2), self.part(xs, 1, even, 2))
+        pairs = self.combine(self.take_slice(xs, 0, even, 2), self.take_slice(xs, 1, even, 2))
         odd = self.run(pairs)
-        before = odd if n % 2 else self.part(odd, 0, n // 2 - 1)
-        first = self.part(xs, 0, 1)
+        before = odd if n % 2 else self.take_slice(odd, 0, n // 2 - 1)
+        first = self.take_slice(xs, 0, 1)
         if n > 2:
-            more = self.combine(before, self.part(xs, 2, None, 2))
+            more = self.combine(before, self.take_slice(xs, 2, None, 2))
             first = [cat([a, b], axis) for a, b, axis in zip(first, more, self.axes)]
-        return [interleaved(a, b, axis) for a, b, axis in zip(first, odd, self.axes)]
+        return [interleave(a, b, axis) for a, b, axis in zip(first, odd, self.axes)]
 
 
-def interleaved(a: Any, b: Any, axis: int) -> Any:
-    """a0, b0, a1, b1, ...; `a` may have one more."""
+def interleave(a: Any, b: Any, axis: int) -> Any:
+    """Return a0, b0, a1, b1, ...; `a` may have one element more."""
     n = b.shape[axis]
     head = a[(*[slice(None)] * axis, slice(0, n))]
     shape = (*b.shape[:axis], 2 * n, *b.shape[axis + 1 :])

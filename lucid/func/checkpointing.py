@@ -1,8 +1,8 @@
-"""checkpoint: less memory for derivatives, by computing values again instead of keeping them.
+"""checkpoint: trade compute for memory by recomputing intermediate values in the backward pass.
 
-The function is traced to a Graph, and the Graph is one `checkpoint` equation, which keeps its
-operands and what the policy names. Keys of random numbers are among the operands, so the second
-computation draws what the first one drew.
+The function is traced to a Graph, which becomes one `checkpoint` equation that saves its operands
+and the values selected by the policy. Random keys are operands, so the recomputation draws the same
+numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lucid.ir.types import Type, is_differentiable
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.checkpoint_op import Checkpoint, Named
 from lucid.ops.linalg.contraction import Einsum
-from lucid.tape.bind import bind, bind_known, fresh
+from lucid.tape.bind import bind, bind_precomputed, fresh
 from lucid.tape.cut import Cut, cut
 from lucid.tape.node import GRAD, TRACE, Trace, leaf
 from lucid.tape.views import tensor_of
@@ -35,10 +35,10 @@ _depth = count(3000)
 
 
 def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = "nothing") -> Any:
-    """`f`, whose derivatives compute intermediate values again instead of keeping them.
+    """Return `f` with derivatives that recompute intermediate values instead of saving them.
 
-    policy    what is kept after all: "nothing", "dots" (results of matrix products), "everything",
-              names given by `checkpoint_name`, or a function of an Equation
+    policy    what is saved: "nothing", "dots" (results of matrix products), "everything", names
+              given by `checkpoint_name`, or a function of an Equation
 
     >>> import lucid
     >>> f = lucid.func.checkpoint(lambda x: lucid.sin(lucid.sin(x)).sum())
@@ -47,39 +47,39 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = "nothing
     """
     if f is None:
         return functools.partial(checkpoint, policy=policy)
-    keep = decision(policy)
+    keep = policy_function(policy)
 
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten((args, kwargs))
-        places = [i for i, x in enumerate(leaves) if hasattr(x, "shape")]
-        tensors = [as_tensor(leaves[i]) for i in places]
+        positions = [i for i, x in enumerate(leaves) if hasattr(x, "shape")]
+        tensors = [as_tensor(leaves[i]) for i in positions]
 
-        def on(values: Sequence[Any]) -> Any:
+        def call(values: Sequence[Any]) -> Any:
             full = list(leaves)
-            for i, x in zip(places, values):
+            for i, x in zip(positions, values):
                 full[i] = x
             new_args, new_kwargs = unflatten(tree, full)
             return f(*new_args, **new_kwargs)
 
-        results, section, out_tree = traced(on, tensors)
-        graph, n_out = extended(section.graph(getattr(f, "__name__", "checkpoint")), keep)
+        results, section, out_tree = trace_function(call, tensors)
+        graph, n_out = with_saved_outputs(section.graph(getattr(f, "__name__", "checkpoint")), keep)
         captured = [tensor_of(section.slots[slot]) for slot in section.captured]
         op, operands = Checkpoint(graph, n_out), [*tensors, *captured]
         if len(graph.outputs) > n_out or any(y.value is None for y in results):
             outs = bind(op, *operands)
         else:
-            values = apart([y.value for y in results], operands)
-            outs = bind_known(op, tuple(operands), values)
+            values = copy_aliased([y.value for y in results], operands)
+            outs = bind_precomputed(op, tuple(operands), values)
         return unflatten(out_tree, outs[:n_out])
 
     return wrapped
 
 
-def traced(on: Callable[..., Any], tensors: Sequence[Any]) -> tuple[list[Any], Cut, Any]:
-    """The results of a function of tensors, with values where those have some, and its Cut.
+def trace_function(call: Callable[..., Any], tensors: Sequence[Any]) -> tuple[list[Any], Cut, Any]:
+    """Run a function of tensors once; return its results, its Cut and the output structure.
 
-    It runs once, as it would without a checkpoint: what it writes or draws, it writes and draws so.
+    It runs as it would without a checkpoint, including in-place writes and random draws.
     """
     trace = Trace("checkpoint", next(_depth))
     known = all(x.value is not None for x in tensors)
@@ -88,15 +88,15 @@ def traced(on: Callable[..., Any], tensors: Sequence[Any]) -> tuple[list[Any], C
         fresh(x, flag) if known else leaf(x.type, trace, flag) for x, flag in zip(tensors, flags)
     ]
     try:
-        leaves, tree = flatten(on(inputs))
+        leaves, tree = flatten(call(inputs))
     finally:
         trace.active = False
     results = [as_tensor(y) for y in leaves]
     return results, cut(inputs, results), tree
 
 
-def apart(values: Sequence[np.ndarray], operands: Sequence[Any]) -> tuple[np.ndarray, ...]:
-    """The values of results, each in memory of its own."""
+def copy_aliased(values: Sequence[np.ndarray], operands: Sequence[Any]) -> tuple[np.ndarray, ...]:
+    """Return the values of results, copied where they share memory."""
     out: list[np.ndarray] = []
     for y in values:
         others = [*[x.value for x in operands], *out]
@@ -104,54 +104,54 @@ def apart(values: Sequence[np.ndarray], operands: Sequence[Any]) -> tuple[np.nda
     return tuple(out)
 
 
-def decision(policy: Policy) -> Callable[[Equation], bool]:
-    """A policy as a function that says whether the results of an Equation are kept."""
+def policy_function(policy: Policy) -> Callable[[Equation], bool]:
+    """Return a policy as a predicate: True if the results of an Equation are saved."""
     if callable(policy):
         return policy
     if policy == "nothing":
         return lambda eqn: False
     if policy == "everything":
-        return always
+        return save_everything
     if policy == "dots":
         return lambda eqn: isinstance(eqn.op, Einsum) or eqn.op.name == "matmul"
     if isinstance(policy, str):
         raise ArgumentError(
-            "checkpoint: a policy is nothing, dots, everything, a list of names or a function, "
-            f"not {policy!r}{at_line()}"
+            f"checkpoint: policy={policy!r} is not one of nothing, dots, everything, a list of "
+            f"names or a function{at_line()}"
         )
     names = frozenset(policy)
     return lambda eqn: isinstance(eqn.op, Named) and eqn.op.label in names
 
 
-def always(eqn: Equation) -> bool:
-    """The policy that keeps all that the derivative reads."""
+def save_everything(eqn: Equation) -> bool:
+    """The policy that saves everything the derivative reads."""
     return True
 
 
-def extended(graph: Graph, keep: Callable[[Equation], bool]) -> tuple[Graph, int]:
-    """The Graph with what its derivative reads and the policy keeps as further outputs."""
+def with_saved_outputs(graph: Graph, keep: Callable[[Equation], bool]) -> tuple[Graph, int]:
+    """Return the Graph with the residuals that the policy saves as additional outputs."""
     n = len(graph.outputs)
     wrt = [x for x in graph.inputs if is_differentiable(x.type.dtype)]
     seeded = [is_differentiable(y.type.dtype) for y in graph.outputs]
     read = set(vjp(graph, wrt, seeded).residuals) - set(graph.inputs) if wrt and any(seeded) else ()
-    kept = [
+    saved = [
         var
         for eqn in graph.equations
         if keep(eqn)
         for var in eqn.outputs
-        if var in read or keep is not always
+        if var in read or keep is not save_everything
     ]
-    return Graph(graph.name, graph.inputs, graph.equations, (*graph.outputs, *kept)), n
+    return Graph(graph.name, graph.inputs, graph.equations, (*graph.outputs, *saved)), n
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
-    """`x`, with a name by which a policy of `checkpoint` may keep it."""
+    """Return `x` with a name by which a policy of `checkpoint` can save it."""
     return bind(Named(name), as_tensor(x))
 
 
 @dataclass(frozen=True)
 class Residual:
-    """A value that is kept between a function and its derivative."""
+    """A value that is saved for the derivative."""
 
     type: Type
     nbytes: int
@@ -160,11 +160,11 @@ class Residual:
 
 
 class Residuals(list[Residual]):
-    """What is kept, as a list that prints as a table."""
+    """A list of saved values that prints as a table."""
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all of them."""
+        """The total number of bytes."""
         return sum(x.nbytes for x in self)
 
     def __repr__(self) -> str:
@@ -179,7 +179,7 @@ class Residuals(list[Residual]):
 
 
 def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Residuals:
-    """What reverse mode keeps of a run of `f` until its derivative is taken.
+    """Return the values that reverse mode saves in a run of `f`.
 
     >>> import lucid
     >>> lucid.func.saved_residuals(lambda x: lucid.sin(x).sum(), lucid.ones(3))[0].nbytes

@@ -1,8 +1,8 @@
-"""custom_vjp and custom_jvp: functions with derivative rules of the user's own, in JAX's manner.
+"""custom_vjp and custom_jvp: functions with user-defined derivative rules, as in JAX.
 
-The rules are traced once for every call that is differentiated and become one equation, which every
-transform understands. A tensor that the function closes over counts as a constant: pass it as an
-argument where it is to have a derivative.
+The rules are traced once for every differentiated call and become one equation that every transform
+supports. A tensor that the function closes over is a constant: pass it as an argument to
+differentiate with respect to it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from lucid.tape.trace import function_name
 from lucid.tape.views import tensor_of
 
 _depth = count(2000)
-_running: dict[int, list[Any]] = {}  # the custom_vjp functions whose fwd runs, by thread
+_running: dict[int, list[Any]] = {}  # custom_vjp functions whose fwd is running, by thread
 
 
-class Ruled:
-    """A function with a rule: its arguments split into static ones and leaves of pytrees."""
+class CustomRuleFunction:
+    """A function with a custom rule; its arguments are static or pytrees of tensors."""
 
     def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
         functools.update_wrapper(self, fun)  # type: ignore[arg-type]
@@ -43,41 +43,41 @@ class Ruled:
         self.static = (numbers,) if isinstance(numbers, int) else tuple(numbers)
 
     def arguments(self, args: Any, kwargs: Any) -> Arguments:
-        return Arguments(self, positional(self.function, args, kwargs))
+        return Arguments(self, bind_positional(self.function, args, kwargs))
 
-    def missing(self, method: str) -> GraphError:
+    def missing_rule_error(self, method: str) -> GraphError:
         name = function_name(self.function)
         return GraphError(f"{name}: no rule was given; call {name}.{method}(...) first{at_line()}")
 
 
 class Arguments:
-    """The arguments of one call."""
+    """The arguments of one call, split into static ones and leaves."""
 
-    def __init__(self, ruled: Ruled, args: tuple[Any, ...]) -> None:
+    def __init__(self, custom_function: CustomRuleFunction, args: tuple[Any, ...]) -> None:
         self.args = args
-        self.places = [i for i in range(len(args)) if i not in ruled.static]
-        self.static = [args[i] for i in ruled.static if i < len(args)]
-        given, self.tree = flatten(tuple(args[i] for i in self.places))
+        self.positions = [i for i in range(len(args)) if i not in custom_function.static]
+        self.static = [args[i] for i in custom_function.static if i < len(args)]
+        given, self.tree = flatten(tuple(args[i] for i in self.positions))
         self.leaves = [as_tensor(x) for x in given]
 
     @property
-    def watched(self) -> bool:
-        """Does anything record what is done to these arguments?"""
+    def is_tracked(self) -> bool:
+        """True if operations on these arguments are recorded."""
         return is_recording() or any(x.node is not None and x.node.flags for x in self.leaves)
 
     def dynamic(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         return unflatten(self.tree, leaves)
 
     def all(self, leaves: Sequence[Any]) -> list[Any]:
-        """All arguments, with these leaves."""
+        """Return all arguments, with `leaves` in place of the tensors."""
         full = list(self.args)
-        for i, x in zip(self.places, self.dynamic(leaves)):
+        for i, x in zip(self.positions, self.dynamic(leaves)):
             full[i] = x
         return full
 
 
-def positional(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, ...]:
-    """The arguments of a call by position, with the defaults of those that were not given."""
+def bind_positional(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, ...]:
+    """Return the arguments of a call as positional ones, with defaults applied."""
     try:
         signature = inspect.signature(function)
     except ValueError:
@@ -89,14 +89,14 @@ def positional(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[An
     bound.apply_defaults()
     if bound.kwargs:
         raise ArgumentError(
-            f"{function_name(function)}: a function with a rule takes no keyword-only arguments, "
-            f"and {', '.join(bound.kwargs)} is one{at_line()}"
+            f"{function_name(function)}: keyword-only arguments are not supported with custom "
+            f"rules: {', '.join(bound.kwargs)}{at_line()}"
         )
     return bound.args
 
 
-def per_leaf(what: str, given: Any, trees: Any) -> list[Any]:
-    """A derivative for every leaf of pytrees; None is zero, of a leaf or of a whole tree."""
+def flatten_derivatives(what: str, given: Any, trees: Any) -> list[Any]:
+    """Return a derivative for every leaf of pytrees; None means zero for a leaf or a subtree."""
     if given is None:
         return [None] * trees.num_leaves
     if trees.is_leaf():
@@ -105,20 +105,22 @@ def per_leaf(what: str, given: Any, trees: Any) -> list[Any]:
     parts = list(given.values()) if isinstance(given, dict) else list(given)
     if len(parts) != len(children):
         raise GraphError(
-            f"{what}: {len(parts)} derivatives were returned for {len(children)}{at_line()}"
+            f"{what}: the rule returned {len(parts)} derivatives, not {len(children)}{at_line()}"
         )
     if isinstance(given, dict):
         parts = [given[key] for key in trees.entries()]
-    return [x for part, child in zip(parts, children) for x in per_leaf(what, part, child)]
+    return [
+        x for part, child in zip(parts, children) for x in flatten_derivatives(what, part, child)
+    ]
 
 
-class custom_vjp(Ruled):
+class custom_vjp(CustomRuleFunction):
     """A function whose reverse-mode rule is given by `defvjp(fwd, bwd)`.
 
     fwd(*args)            (output, residuals)
     bwd(residuals, ct)    a tuple with the cotangent of every argument, None for zero
 
-    Static arguments, named by `nondiff_argnums`, come first in bwd.
+    Static arguments (`nondiff_argnums`) come first in bwd.
 
     >>> import lucid
     >>> @lucid.func.custom_vjp
@@ -135,40 +137,40 @@ class custom_vjp(Ruled):
     bwd: Callable[..., Any] | None = None
 
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
-        """Give the rule."""
+        """Set the reverse-mode rule."""
         self.fwd, self.bwd = fwd, bwd
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
-            raise self.missing("defvjp")
+            raise self.missing_rule_error("defvjp")
         arguments = self.arguments(args, kwargs)
-        if not arguments.watched or self in _running.get(get_ident(), ()):
+        if not arguments.is_tracked or self in _running.get(get_ident(), ()):
             return self.function(*arguments.args)
         call = VjpCall(self, arguments)
-        outputs = ByRule.apply(call, *arguments.leaves)
+        outputs = CustomVjpCall.apply(call, *arguments.leaves)
         return unflatten(call.out_tree, outputs)
 
 
 class VjpCall:
-    """One call of a custom_vjp function: how leaves become arguments, residuals and results."""
+    """One call of a custom_vjp function: maps leaves to arguments, residuals and results."""
 
-    def __init__(self, ruled: custom_vjp, arguments: Arguments) -> None:
-        self.ruled, self.arguments = ruled, arguments
-        self.name = function_name(ruled.function)
+    def __init__(self, custom_function: custom_vjp, arguments: Arguments) -> None:
+        self.custom_function, self.arguments = custom_function, arguments
+        self.name = function_name(custom_function.function)
         self.out_tree: Any = None
         self.residual_tree: Any = None
         self.residuals: list[Any] = []
 
     def forward(self, leaves: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """The leaves of the result, and the residuals that are tensors."""
+        """Return the leaves of the result, and the residuals that are tensors."""
         running = _running.setdefault(get_ident(), [])
-        running.append(self.ruled)  # a fwd that calls the function means its body
+        running.append(self.custom_function)  # a call inside fwd runs the plain function
         try:
-            result = self.ruled.fwd(*self.arguments.all(leaves))  # type: ignore[misc]
+            result = self.custom_function.fwd(*self.arguments.all(leaves))  # type: ignore[misc]
         finally:
-            running.remove(self.ruled)
+            running.remove(self.custom_function)
         if not isinstance(result, tuple) or len(result) != 2:
-            raise GraphError(f"{self.name}: fwd returns (output, residuals){at_line()}")
+            raise GraphError(f"{self.name}: fwd must return (output, residuals){at_line()}")
         outputs, self.out_tree = flatten(result[0])
         self.residuals, self.residual_tree = flatten(result[1])
         return outputs, [x for x in self.residuals if isinstance(x, Traced)]
@@ -178,14 +180,14 @@ class VjpCall:
         leaves = [next(rest) if isinstance(x, Traced) else x for x in self.residuals]
         residuals = unflatten(self.residual_tree, leaves)
         ct = unflatten(self.out_tree, cts)
-        given = self.ruled.bwd(*self.arguments.static, residuals, ct)  # type: ignore[misc]
-        if len(self.arguments.places) == 1 and not isinstance(given, (tuple, list)):
+        given = self.custom_function.bwd(*self.arguments.static, residuals, ct)  # type: ignore[misc]
+        if len(self.arguments.positions) == 1 and not isinstance(given, (tuple, list)):
             given = (given,)
-        return per_leaf(self.name, given, self.arguments.tree)
+        return flatten_derivatives(self.name, given, self.arguments.tree)
 
 
-class ByRule(Function):
-    """The Function that runs a VjpCall."""
+class CustomVjpCall(Function):
+    """The autograd Function that runs a VjpCall."""
 
     @staticmethod
     def forward(ctx: Any, call: VjpCall, *leaves: Any) -> Any:
@@ -199,12 +201,12 @@ class ByRule(Function):
         return (None, *ctx.call.backward(ctx.saved_tensors, cts))
 
 
-class custom_jvp(Ruled):
+class custom_jvp(CustomRuleFunction):
     """A function whose forward-mode rule is given by `defjvp(rule)`; reverse mode follows.
 
     rule(primals, tangents)    (output, tangent of the output), linear in the tangents
 
-    Static arguments, named by `nondiff_argnums`, come first in the rule.
+    Static arguments (`nondiff_argnums`) come first in the rule.
 
     >>> import lucid
     >>> @lucid.func.custom_jvp
@@ -221,12 +223,12 @@ class custom_jvp(Ruled):
     rule: Callable[..., Any] | None = None
 
     def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Give the rule; also as a decorator."""
+        """Set the forward-mode rule; also usable as a decorator."""
         self.rule = rule
         return rule
 
     def defjvps(self, *rules: Callable[..., Any] | None) -> None:
-        """Give a rule for every argument: `rule(tangent, output, *primals)`, None for zero."""
+        """Set a rule for every argument: `rule(tangent, output, *primals)`, or None for zero."""
         if self.static:
             raise ArgumentError(f"defjvps: use defjvp with nondiff_argnums{at_line()}")
 
@@ -242,16 +244,16 @@ class custom_jvp(Ruled):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.rule is None:
-            raise self.missing("defjvp")
+            raise self.missing_rule_error("defjvp")
         arguments = self.arguments(args, kwargs)
-        if not arguments.watched:
+        if not arguments.is_tracked:
             return self.function(*arguments.args)
         given = arguments.leaves
         inputs = [fresh(x, TRACE | (GRAD if is_differentiable(x.dtype) else 0)) for x in given]
         result, out_tree = flatten(self.function(*arguments.all(inputs)))
         forward = cut(inputs, [as_tensor(y) for y in result])
         captured = [tensor_of(forward.slots[s]) for s in forward.captured]
-        static = tuple(map(comparable, arguments.static))
+        static = tuple(map(static_argument, arguments.static))
         rule = TangentRule(self, static, arguments.tree, out_tree)
         op = CustomJvp(forward.graph("forward"), rule, len(given))
         return unflatten(out_tree, bind(op, *given, *captured))
@@ -259,31 +261,31 @@ class custom_jvp(Ruled):
 
 @dataclass(frozen=True)
 class TangentRule:
-    """The rule of a custom_jvp function, on leaves. Equal rules make equal equations."""
+    """The rule of a custom_jvp function on leaves. Equal rules make equal equations."""
 
-    ruled: custom_jvp
+    custom_function: custom_jvp
     static: tuple[Any, ...]
     tree: Any
     out_tree: Any
 
     def tangents(self, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        """The tangents of the outputs, None for zero."""
-        name = function_name(self.ruled.function)
+        """Return the tangents of the outputs, None for zero."""
+        name = function_name(self.custom_function.function)
         given = [x.value for x in self.static]
         at = unflatten(self.tree, primals), unflatten(self.tree, tangents)
-        found = self.ruled.rule(*given, *at)  # type: ignore[misc]
+        found = self.custom_function.rule(*given, *at)  # type: ignore[misc]
         if not isinstance(found, tuple) or len(found) != 2:
-            raise GraphError(f"{name}: the rule returns (output, tangent){at_line()}")
+            raise GraphError(f"{name}: the rule must return (output, tangent){at_line()}")
         outputs = [as_tensor(y) for y in flatten(found[0])[0]]
-        leaves = per_leaf(name, found[1], self.out_tree)
+        leaves = flatten_derivatives(name, found[1], self.out_tree)
         return [
             tangent_like(name, t, y) if is_differentiable(y.dtype) else None
             for t, y in zip(leaves, outputs, strict=True)
         ]
 
-    def traced(self, primals: Sequence[Any], moves: Sequence[int]) -> tuple[Any, list[int]]:
-        """The Cut of the rule as a function of the tangents alone, and which outputs have one."""
-        return traced_rule(self, primals, moves, function_name(self.ruled.function))
+    def traced(self, primals: Sequence[Any], nonzero: Sequence[int]) -> tuple[Any, list[int]]:
+        """Return the Cut of the rule as a function of the tangents, and the non-zero outputs."""
+        return trace_rule(self, primals, nonzero, function_name(self.custom_function.function))
 
     def batched(self, n: int, flags: tuple[bool, ...]) -> BatchedRule:
         return BatchedRule(self, n, flags)
@@ -291,68 +293,68 @@ class TangentRule:
 
 @dataclass(frozen=True)
 class BatchedRule:
-    """A rule over a batch: examples in axis 0 of those arguments that are batched."""
+    """A rule over a batch: examples are in axis 0 of the batched arguments."""
 
     inner: Any
     n: int
     flags: tuple[bool, ...]
 
     def tangents(self, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        moves = [i for i, t in enumerate(tangents) if t is not None]
+        nonzero = [i for i, t in enumerate(tangents) if t is not None]
         dims = [0 if flag else None for flag in self.flags]
 
-        places: list[int] = []
+        positions: list[int] = []
         size = 0
 
         def one(*values: Any) -> Any:
-            nonlocal places, size
-            seeds = dict(zip(moves, values[len(primals) :]))
+            nonlocal positions, size
+            seeds = dict(zip(nonzero, values[len(primals) :]))
             full = [seeds.get(i) for i in range(len(primals))]
             found = self.inner.tangents(values[: len(primals)], full)
-            places, size = [i for i, t in enumerate(found) if t is not None], len(found)
-            return [found[i] for i in places]
+            positions, size = [i for i, t in enumerate(found) if t is not None], len(found)
+            return [found[i] for i in positions]
 
-        mapped = vmap(one, in_dims=(*dims, *[dims[i] for i in moves]))
-        found = mapped(*primals, *[tangents[i] for i in moves])
+        mapped = vmap(one, in_dims=(*dims, *[dims[i] for i in nonzero]))
+        found = mapped(*primals, *[tangents[i] for i in nonzero])
         results: list[Any] = [None] * size
-        for i, t in zip(places, found):
+        for i, t in zip(positions, found):
             results[i] = t
         return results
 
-    def traced(self, primals: Sequence[Any], moves: Sequence[int]) -> tuple[Any, list[int]]:
-        return traced_rule(self, primals, moves, "vmap")
+    def traced(self, primals: Sequence[Any], nonzero: Sequence[int]) -> tuple[Any, list[int]]:
+        return trace_rule(self, primals, nonzero, "vmap")
 
     def batched(self, n: int, flags: tuple[bool, ...]) -> BatchedRule:
         return BatchedRule(self, n, flags)
 
 
-def traced_rule(
-    rule: Any, primals: Sequence[Any], moves: Sequence[int], name: str
+def trace_rule(
+    rule: Any, primals: Sequence[Any], nonzero: Sequence[int], name: str
 ) -> tuple[Any, list[int]]:
     trace = Trace(f"the rule of {name}", next(_depth))
-    seeds = {i: leaf(primals[i].type, trace) for i in moves}
+    seeds = {i: leaf(primals[i].type, trace) for i in nonzero}
     try:
         found = rule.tangents(primals, [seeds.get(i) for i in range(len(primals))])
-        moved = [i for i, t in enumerate(found) if t is not None]
-        return cut(list(seeds.values()), [found[i] for i in moved]), moved
+        nonzero_outputs = [i for i, t in enumerate(found) if t is not None]
+        return cut(list(seeds.values()), [found[i] for i in nonzero_outputs]), nonzero_outputs
     finally:
         trace.active = False
 
 
 @dataclass(frozen=True)
-class Static:
-    """A static argument: compared by value where it can be, else by identity."""
+class StaticArgument:
+    """A static argument, compared by value if it is hashable and by identity otherwise."""
 
     key: Any
     value: Any = field(compare=False)
 
 
-def comparable(x: Any) -> Static:
+def static_argument(x: Any) -> StaticArgument:
     try:
         hash(x)
     except TypeError:
-        return Static(id(x), x)
-    return Static((type(x), x), x)
+        return StaticArgument(id(x), x)
+    return StaticArgument((type(x), x), x)
 
 
 def tangent_like(name: str, tangent: Any, output: Any) -> Any:
@@ -362,7 +364,7 @@ def tangent_like(name: str, tangent: Any, output: Any) -> Any:
     if t.shape != output.shape:
         if t.ndim:
             raise GraphError(
-                f"{name}: the rule gave a tangent of shape {t.shape} for an output of shape "
+                f"{name}: the rule returned a tangent of shape {t.shape} for an output of shape "
                 f"{output.shape}{at_line()}"
             )
         t = t.expand(output.shape)

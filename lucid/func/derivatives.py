@@ -1,7 +1,7 @@
-"""grad, vjp, jvp and what is made of them, in JAX's manner, to any depth and order.
+"""grad, vjp, jvp, linearize and hvp, as in JAX, nested to any depth and order.
 
-Each runs the function on fresh inputs, cuts the Graph of what it did, transforms that, and replays
-the result where an outer transform is watching. Arguments and results are pytrees.
+Each runs the function on fresh inputs, extracts the Graph of that run from the tape, transforms it,
+and records the result if an outer transform is active. Arguments and results are pytrees.
 """
 
 from __future__ import annotations
@@ -11,57 +11,56 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lucid.errors import DTypeError, ShapeError
-from lucid.func.run import ArgNums, Run, choose
+from lucid.func.run import ArgNums, Run, argnums_partial
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.tape.trace import function_name
-from lucid.transforms.constants import filled
+from lucid.transforms.constants import full_constant
 from lucid.transforms.prepare import pullback, pushforward
 
 
 def scalar_seed(run: Run) -> list[Any]:
-    """The cotangent 1 of a function whose only output is one real number."""
+    """Return the cotangent 1 for the only output, a real scalar, or raise an error."""
     if len(run.outputs) != 1 or run.outputs[0].shape != ():
         types = ", ".join(str(y.type) for y in run.outputs)
         raise ShapeError(
             f"{run.what}: the function must return one scalar, not {types or 'nothing'}; "
-            "sum() it, or use "
-            f"vjp or jacrev{at_line()}"
+            f"sum() it, or use vjp or jacrev{at_line()}"
         )
-    if run.forgotten:
+    if run.non_tensor_outputs:
         raise DTypeError(
-            f"{run.what}: the function returned {run.forgotten}, which does not remember how it "
-            f"was computed; return a tensor, without item() or numpy() on the way{at_line()}"
+            f"{run.what}: the function returned {run.non_tensor_outputs}, which has no "
+            f"gradient; return a tensor and avoid item() and numpy(){at_line()}"
         )
     dtype = run.outputs[0].dtype
     if dtype.kind != "f":
         raise DTypeError(
             f"{run.what}: the function must return a real floating number, not {dtype}{at_line()}"
         )
-    return [filled(1.0, (), dtype, run.tracing)]
+    return [full_constant(1.0, (), dtype, run.tracing)]
 
 
 def grad_and_value(
     f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that returns (gradient, value) of `f`; with has_aux (gradient, (value, aux))."""
+    """Return a function that computes (gradient, value), or (gradient, (value, aux))."""
 
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        chosen, primals = choose(f, argnums, args, kwargs)
+        chosen, primals = argnums_partial(f, argnums, args, kwargs)
         run = Run(chosen, primals, f"grad of {function_name(f)}", has_aux)
         grads = unflatten(run.in_tree, run.pull(scalar_seed(run)))
         grads = grads[0] if isinstance(argnums, int) else grads
         value = run.result()
-        return (grads, (value, run.release(run.aux))) if has_aux else (grads, value)
+        return (grads, (value, run.unwrap_tree(run.aux))) if has_aux else (grads, value)
 
     return wrapped
 
 
 def grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """The gradient of a scalar function, as a function of the same arguments.
+    """Return a function that computes the gradient of the scalar function `f`.
 
     >>> import lucid
     >>> lucid.func.grad(lambda x: (x ** 3).sum())(lucid.tensor([1.0, 2.0]))
@@ -81,7 +80,7 @@ def grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> 
 def value_and_grad(
     f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that returns (value, gradient) of `f`; with has_aux ((value, aux), gradient)."""
+    """Return a function that computes (value, gradient), or ((value, aux), gradient)."""
     both = grad_and_value(f, argnums, has_aux)
 
     @functools.wraps(f)
@@ -93,10 +92,10 @@ def value_and_grad(
 
 
 def seeds_like(tree: Any, outputs: Sequence[Any], what: str, strict: bool = True) -> list[Any]:
-    """Cotangents or tangents given as a pytree, checked against what they belong to."""
+    """Return cotangents or tangents given as a pytree, checked against their primals."""
     leaves = flatten(tree)[0]
     if len(leaves) != len(outputs):
-        raise ShapeError(f"{what}: {len(leaves)} arrays were given for {len(outputs)}{at_line()}")
+        raise ShapeError(f"{what}: got {len(leaves)} arrays, expected {len(outputs)}{at_line()}")
     seeds: list[Any] = []
     for given, like in zip(leaves, outputs):
         if not is_differentiable(like.dtype):
@@ -106,7 +105,7 @@ def seeds_like(tree: Any, outputs: Sequence[Any], what: str, strict: bool = True
         if seed.shape != like.shape:
             if seed.ndim:
                 raise ShapeError(
-                    f"{what}: shape {seed.shape} was given for {like.shape}{at_line()}"
+                    f"{what}: got shape {seed.shape}, expected {like.shape}{at_line()}"
                 )
             seed = seed.expand(like.shape)
         seeds.append(seed)
@@ -114,10 +113,10 @@ def seeds_like(tree: Any, outputs: Sequence[Any], what: str, strict: bool = True
 
 
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """(output, vjp_fn): the value of `f`, and the map from cotangents of it to those of `primals`.
+    """Return (output, vjp_fn); `vjp_fn` maps cotangents of the output to those of `primals`.
 
-    Without primals it is curried: `vjp(f)(*primals)`. vjp_fn gives a tuple, a cotangent each;
-    with has_aux the result is (output, vjp_fn, aux).
+    Without primals it is curried: `vjp(f)(*primals)`. vjp_fn returns a tuple with a cotangent for
+    each primal. With has_aux the result is (output, vjp_fn, aux).
 
     >>> import lucid
     >>> out, vjp_fn = lucid.func.vjp(lambda x: x * x, lucid.tensor([1.0, 2.0]))
@@ -136,16 +135,16 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         )
         grads = pullback(run.cut, seeds, record)
         grads = [run.zeros(x) if g is None else g for x, g in zip(run.primals, grads)]
-        return unflatten(run.in_tree, [run.released(g) if not record else g for g in grads])
+        return unflatten(run.in_tree, [run.unwrap(g) if not record else g for g in grads])
 
     out = run.result()
-    return (out, vjp_fn, run.release(run.aux)) if has_aux else (out, vjp_fn)
+    return (out, vjp_fn, run.unwrap_tree(run.aux)) if has_aux else (out, vjp_fn)
 
 
 def jvp(
     f: Callable[..., Any], primals: Any = None, tangents: Any = None, *, has_aux: bool = False
 ) -> Any:
-    """(output, tangent of the output): forward mode, in one pass.
+    """Return (output, tangent of the output), computed by forward mode.
 
     Without primals it is curried: `jvp(f)(primals, tangents)`.
 
@@ -164,11 +163,11 @@ def jvp(
             run.outer |= seed.node.flags
     result = unflatten(run.out_tree, run.push(seeds))
     out = run.result()
-    return (out, result, run.release(run.aux)) if has_aux else (out, result)
+    return (out, result, run.unwrap_tree(run.aux)) if has_aux else (out, result)
 
 
 def linearize(f: Callable[..., Any], *primals: Any) -> Any:
-    """(output, jvp_fn): the value of `f`, and its derivative at `primals`, linear in tangents.
+    """Return (output, jvp_fn); `jvp_fn` is the derivative of `f` at `primals`.
 
     >>> import lucid
     >>> out, push = lucid.func.linearize(lambda x: x * x, lucid.tensor([1.0, 3.0]))
@@ -184,13 +183,13 @@ def linearize(f: Callable[..., Any], *primals: Any) -> Any:
         )
         ts = pushforward(run.cut, seeds, record)
         ts = [run.zeros(y) if t is None else t for y, t in zip(run.outputs, ts)]
-        return unflatten(run.out_tree, [run.released(t) if not record else t for t in ts])
+        return unflatten(run.out_tree, [run.unwrap(t) if not record else t for t in ts])
 
     return run.result(), jvp_fn
 
 
 def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
-    """The Hessian of a scalar function times `tangents`, without the Hessian itself.
+    """Return the Hessian-vector product of a scalar function without forming the Hessian.
 
     >>> import lucid
     >>> x, v = lucid.tensor([1.0, 2.0]), lucid.tensor([1.0, 1.0])
@@ -204,6 +203,6 @@ def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
 
 
 def stop_gradient(x: Any) -> Any:
-    """`x` as a constant for every derivative."""
+    """Return `x` (a pytree) as a constant for all derivatives."""
     leaves, structure = flatten(x)
     return unflatten(structure, [as_tensor(leaf).detach() for leaf in leaves])

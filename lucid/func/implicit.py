@@ -1,7 +1,7 @@
 """Implicit differentiation: linear_solve, root and fixed_point over pytrees.
 
-The function is traced to a Graph, the solver is a program of loops over it, and both stand in one
-equation whose derivative is that of the solution (lucid/ops/implicit.py).
+The function is traced to a Graph, the solver is a program of loops over it, and both form one
+equation with the implicit derivative of the solution (lucid/ops/higher_order/implicit_solve.py).
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.promote import as_tensor, result_type, to_floating
-from lucid.ops.higher_order.custom_derivative import apply
+from lucid.ops.higher_order.custom_derivative import apply_derivative
 from lucid.ops.higher_order.implicit_solve import LinearSolve, Root
 from lucid.ops.shape.joining import cat
 from lucid.tape.bind import bind
 
-DENSE_AT_MOST = 256
+MAX_DENSE_SIZE = 256
 
 
 class Vector:
-    """A pytree of tensors as one vector, and back."""
+    """Conversion between a pytree of tensors and one vector."""
 
     def __init__(self, what: str, tree: Any) -> None:
         leaves, self.tree = flatten(tree)
         if not leaves:
-            raise ArgumentError(f"{what}: there is nothing to solve for{at_line()}")
+            raise ArgumentError(f"{what}: there are no unknowns to solve for{at_line()}")
         self.leaves = [to_floating(as_tensor(x)) for x in leaves]
         self.types = [x.type for x in self.leaves]
         self.dtype = result_type(*[x.dtype for x in self.leaves])
@@ -41,20 +41,20 @@ class Vector:
     def size(self) -> int:
         return sum(t.size for t in self.types)
 
-    def joined(self, tree: Any) -> Any:
+    def ravel(self, tree: Any) -> Any:
         leaves = [as_tensor(x) for x in flatten(tree)[0]]
         return cat([x.reshape(-1).to(self.dtype) for x in leaves])
 
-    def parted(self, vector: Any) -> Any:
+    def unravel(self, vector: Any) -> Any:
         leaves, start = [], 0
         for t in self.types:
             leaves.append(vector[start : start + t.size].reshape(t.shape).to(t.dtype))
             start += t.size
         return unflatten(self.tree, leaves)
 
-    def over(self, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """A function of the pytree as a function of the vector."""
-        return lambda vector: self.joined(f(self.parted(vector)))
+    def on_vector(self, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Return a function of the pytree `f` as a function of the vector."""
+        return lambda vector: self.ravel(f(self.unravel(vector)))
 
 
 def tolerance(dtype: Any, given: float | None) -> float:
@@ -62,19 +62,19 @@ def tolerance(dtype: Any, given: float | None) -> float:
 
 
 def check_options(what: str, f: Any, linear: Any, tol: Any, max_steps: Any) -> None:
-    """Refuse what is no function, no linear solver, no tolerance, no number of steps."""
+    """Raise an error for an invalid function, solver, tolerance or number of steps."""
     if not callable(f):
-        raise ArgumentError(f"{what}: {f!r} is no function{at_line()}")
+        raise ArgumentError(f"{what}: {f!r} is not callable{at_line()}")
     if not isinstance(linear, str) or linear not in ("auto", *SOLVERS):
         raise ArgumentError(
-            f"{what}: the solver of linear equations is one of auto, {', '.join(SOLVERS)}, not "
-            f"{linear!r}{at_line()}"
+            f"{what}: the linear solver {linear!r} is not one of auto, {', '.join(SOLVERS)}"
+            f"{at_line()}"
         )
     if tol is not None and not (isinstance(tol, (int, float)) and tol >= 0):
-        raise ArgumentError(f"{what}: tol={tol!r}; a number, 0 or more, is needed{at_line()}")
+        raise ArgumentError(f"{what}: tol={tol!r} must be a non-negative number{at_line()}")
     if max_steps is not None and not (isinstance(max_steps, int) and max_steps >= 0):
         raise ArgumentError(
-            f"{what}: max_steps={max_steps!r}; an integer, 0 or more, is needed{at_line()}"
+            f"{what}: max_steps={max_steps!r} must be a non-negative integer{at_line()}"
         )
 
 
@@ -87,13 +87,13 @@ def linear_solve(
     tol: float | None = None,
     max_steps: int | None = None,
 ) -> Any:
-    """The x with `matvec(x) = b` for a linear function of pytrees, without its matrix.
+    """Solve `matvec(x) = b` for x, where `matvec` is a linear function of pytrees.
 
-    solver       "cg" (symmetric and positive definite), "gmres", "bicgstab", "dense" (the matrix
-                 after all), or "auto": dense up to 256 unknowns, then cg if symmetric, else gmres
-    symmetric    matvec is its own transpose
+    solver       "cg" (symmetric and positive definite), "gmres", "bicgstab", "dense" (forms
+                 the matrix), or "auto": dense up to 256 unknowns, then cg if symmetric, else gmres
+    symmetric    True if matvec is its own transpose
 
-    Derivatives of both modes and any order follow from the equation, with respect to b and to what
+    It is differentiable in both modes, to any order, with respect to b and to tensors that
     `matvec` closes over.
 
     >>> import lucid
@@ -103,13 +103,13 @@ def linear_solve(
     """
     check_options("linear_solve", matvec, solver, tol, max_steps)
     vector = Vector("linear_solve", b)
-    run = chosen_solver(solver, symmetric, vector.size)
+    run = select_solver(solver, symmetric, vector.size)
     bound = tolerance(vector.dtype, tol)
 
-    def solving(product: Callable[[Any], Any]) -> Callable[..., Any]:
+    def make_solver(product: Callable[[Any], Any]) -> Callable[..., Any]:
         def solve(*leaves: Any) -> Any:
-            given = vector.joined(unflatten(vector.tree, leaves))
-            return vector.parted(run(vector.over(product), given, bound, max_steps))
+            given = vector.ravel(unflatten(vector.tree, leaves))
+            return vector.unravel(run(vector.on_vector(product), given, bound, max_steps))
 
         return solve
 
@@ -121,31 +121,33 @@ def linear_solve(
 
     transposed = matvec if symmetric else adjoint
     bodies = [
-        trace("linear_solve", lambda *xs: matvec(unflatten(vector.tree, xs)), vector),
-        trace("linear_solve", lambda *xs: transposed(unflatten(vector.tree, xs)), vector),
-        trace("linear_solve", solving(matvec), vector),
-        trace("linear_solve", solving(transposed), vector),
+        trace_leaves("linear_solve", lambda *xs: matvec(unflatten(vector.tree, xs)), vector),
+        trace_leaves("linear_solve", lambda *xs: transposed(unflatten(vector.tree, xs)), vector),
+        trace_leaves("linear_solve", make_solver(matvec), vector),
+        trace_leaves("linear_solve", make_solver(transposed), vector),
     ]
-    (product, adjoint_, forth, back), consts = with_all_constants(bodies, len(vector.types))
-    op = LinearSolve(product, adjoint_, forth, back, len(consts))
+    (product, adjoint_, solve_graph, adjoint_solve), consts = with_shared_consts(
+        bodies, len(vector.types)
+    )
+    op = LinearSolve(product, adjoint_, solve_graph, adjoint_solve, len(consts))
     return unflatten(vector.tree, bind(op, *consts, *vector.leaves))
 
 
-def chosen_solver(name: str, symmetric: bool, size: int) -> Any:
+def select_solver(name: str, symmetric: bool, size: int) -> Any:
     if name == "auto":
-        name = "dense" if size <= DENSE_AT_MOST else "cg" if symmetric else "gmres"
+        name = "dense" if size <= MAX_DENSE_SIZE else "cg" if symmetric else "gmres"
     return SOLVERS[name]
 
 
-def trace(what: str, f: Callable[..., Any], vector: Vector) -> Body:
-    """A function of the leaves of a pytree, which gives such leaves again, as a Graph."""
+def trace_leaves(what: str, f: Callable[..., Any], vector: Vector) -> Body:
+    """Trace a function from the leaves of a pytree to leaves of the same types."""
     tree = flatten(tuple(vector.leaves))[1]
     body = trace_body(what, f, tree, vector.types)
     found = [(t.dtype, t.shape) for t in body.outputs]
     if found != [(t.dtype, t.shape) for t in vector.types]:
         raise ShapeError(
-            f"{what}: the function gives {types_text(body.outputs)} for "
-            f"{types_text(vector.types)}; it must give what it takes{at_line()}"
+            f"{what}: the function returns {types_text(body.outputs)} for "
+            f"{types_text(vector.types)}; the types must match{at_line()}"
         )
     return body
 
@@ -154,8 +156,8 @@ def types_text(types: Sequence[Type]) -> str:
     return ", ".join(map(str, types)) or "nothing"
 
 
-def with_all_constants(bodies: Sequence[Body], n: int) -> tuple[list[Any], list[Any]]:
-    """The Graphs of bodies, each with the constants of all of them first."""
+def with_shared_consts(bodies: Sequence[Body], n: int) -> tuple[list[Any], list[Any]]:
+    """Return the Graphs of bodies, each with the constants of all bodies as first inputs."""
     consts = [x for body in bodies for x in body.captured]
     graphs, first = [], 0
     for body in bodies:
@@ -164,11 +166,11 @@ def with_all_constants(bodies: Sequence[Body], n: int) -> tuple[list[Any], list[
     return graphs, consts
 
 
-def solve_at(
+def solve_linearized(
     residual: Any, consts: Sequence[Any], xs: Sequence[Any], rhs: Sequence[Any], linear: str,
     transpose: bool,
 ) -> list[Any]:  # fmt: skip
-    """(∂f/∂x)⁻¹ rhs at x, or with the transpose of the matrix: what the rules of Root need."""
+    """Return (∂f/∂x)⁻¹ rhs at x, or with the transposed matrix, for the rules of Root."""
     from lucid.transforms.jvp import jvp
     from lucid.transforms.vjp import vjp
 
@@ -177,15 +179,17 @@ def solve_at(
     def product(leaves: Sequence[Any]) -> Any:
         if transpose:
             derivative = vjp(residual, residual.inputs[n:], [True] * len(leaves))
-            return full_like(apply(derivative, residual, at, [], leaves), xs)
+            return zeros_for_none(apply_derivative(derivative, residual, at, [], leaves), xs)
         flags = [False] * n + [True] * len(leaves)
         derivative = jvp(residual, residual.inputs, flags)
-        return full_like(apply(derivative, residual, at, [], [*[None] * n, *leaves]), xs)
+        return zeros_for_none(
+            apply_derivative(derivative, residual, at, [], [*[None] * n, *leaves]), xs
+        )
 
     return list(linear_solve(product, list(rhs), solver=linear))
 
 
-def full_like(values: Sequence[Any], like: Sequence[Any]) -> list[Any]:
+def zeros_for_none(values: Sequence[Any], like: Sequence[Any]) -> list[Any]:
     return [x * 0.0 if v is None else v for v, x in zip(values, like)]
 
 
@@ -198,9 +202,9 @@ def root(
     tol: float | None = None,
     max_steps: int = 100,
 ) -> Any:
-    """The x with `f(x) = 0`, found from x0, with derivatives by the implicit function theorem.
+    """Solve `f(x) = 0` for x, starting at x0, with implicit derivatives.
 
-    solver           "newton", or a function `solver(f, x0)` that gives x
+    solver           "newton", or a function `solver(f, x0)` that returns x
     linear_solver    for Newton's steps and the derivative, as in `linear_solve`
 
     >>> import lucid
@@ -217,10 +221,12 @@ def root(
         start = unflatten(vector.tree, leaves)
         if callable(solver):
             return solver(f, start)
-        return vector.parted(newton(vector, f, start, linear_solver, bound, max_steps))
+        return vector.unravel(newton(vector, f, start, linear_solver, bound, max_steps))
 
     if not callable(solver) and solver != "newton":
-        raise ArgumentError(f"root: solver is 'newton' or a function, not {solver!r}{at_line()}")
+        raise ArgumentError(
+            f"root: solver must be 'newton' or a function, not {solver!r}{at_line()}"
+        )
     return implicit("root", f, solve, vector, linear_solver)
 
 
@@ -233,9 +239,9 @@ def fixed_point(
     tol: float | None = None,
     max_steps: int = 1000,
 ) -> Any:
-    """The x with `f(x) = x`, found by iteration from x0, with implicit derivatives.
+    """Solve `f(x) = x` for x by iteration from x0, with implicit derivatives.
 
-    solver    "iterate", "newton", or a function `solver(f, x0)` that gives x
+    solver    "iterate", "newton", or a function `solver(f, x0)` that returns x
 
     >>> import lucid
     >>> round(lucid.func.fixed_point(lucid.cos, lucid.tensor(0.5)).item(), 4)
@@ -250,9 +256,8 @@ def fixed_point(
         ys = [as_tensor(y) for y in leaves]
         if tree != vector.tree or [y.shape for y in ys] != [t.shape for t in vector.types]:
             raise ShapeError(
-                f"fixed_point: the function gives {types_text([y.type for y in ys])} for "
-                f"{types_text(vector.types)}; it must give what it takes, in the same "
-                f"structure{at_line()}"
+                f"fixed_point: the function returns {types_text([y.type for y in ys])} for "
+                f"{types_text(vector.types)}; the structures and types must match{at_line()}"
             )
         return unflatten(tree, [y - b for y, b in zip(ys, flatten(x)[0])])
 
@@ -261,12 +266,13 @@ def fixed_point(
         if callable(solver):
             return solver(f, start)
         if solver == "newton":
-            return vector.parted(newton(vector, residual, start, linear_solver, bound, max_steps))
-        return vector.parted(iterated(vector, f, start, bound, max_steps))
+            return vector.unravel(newton(vector, residual, start, linear_solver, bound, max_steps))
+        return vector.unravel(fixed_point_iteration(vector, f, start, bound, max_steps))
 
     if not callable(solver) and solver not in ("iterate", "newton"):
         raise ArgumentError(
-            f"fixed_point: solver is 'iterate', 'newton' or a function, not {solver!r}{at_line()}"
+            f"fixed_point: solver must be 'iterate', 'newton' or a function, not "
+            f"{solver!r}{at_line()}"
         )
     return implicit("fixed_point", residual, solve, vector, linear_solver)
 
@@ -275,48 +281,48 @@ def implicit(what: str, f: Any, solve: Any, vector: Vector, linear: str) -> Any:
     if not vector.size:
         return unflatten(vector.tree, vector.leaves)
     bodies = [
-        trace(what, lambda *xs: f(unflatten(vector.tree, xs)), vector),
-        trace(what, solve, vector),
+        trace_leaves(what, lambda *xs: f(unflatten(vector.tree, xs)), vector),
+        trace_leaves(what, solve, vector),
     ]
-    (residual, found), consts = with_all_constants(bodies, len(vector.types))
+    (residual, found), consts = with_shared_consts(bodies, len(vector.types))
     op = Root(residual, found, len(consts), linear)
     return unflatten(vector.tree, bind(op, *consts, *vector.leaves))
 
 
 def newton(vector: Vector, f: Any, start: Any, linear: str, tol: float, max_steps: int) -> Any:
-    """Newton's method on the vector of all unknowns."""
+    """Run Newton's method on the vector of all unknowns."""
     from lucid.func import linearize
 
-    over = vector.over(f)
-    run = chosen_solver(linear, False, vector.size)
+    on_vector = vector.on_vector(f)
+    run = select_solver(linear, False, vector.size)
 
-    def going(state: Any) -> Any:
+    def not_converged(state: Any) -> Any:
         x, value, count = state
         return (value.abs().max() > tol * (1.0 + x.abs().max())) & (count < max_steps)
 
     def step(state: Any) -> Any:
         x, _, count = state
-        value, push = linearize(over, x)
+        value, push = linearize(on_vector, x)
         x = x - run(push, value, tol, None)
-        return x, over(x), count + 1
+        return x, on_vector(x), count + 1
 
-    x = vector.joined(start)
-    return while_loop(going, step, (x, over(x), as_tensor(0)))[0]
+    x = vector.ravel(start)
+    return while_loop(not_converged, step, (x, on_vector(x), as_tensor(0)))[0]
 
 
-def iterated(vector: Vector, f: Any, start: Any, tol: float, max_steps: int) -> Any:
-    """x, f(x), f(f(x)), ... until it changes no more."""
-    over = vector.over(f)
+def fixed_point_iteration(vector: Vector, f: Any, start: Any, tol: float, max_steps: int) -> Any:
+    """Iterate x, f(x), f(f(x)), ... until convergence."""
+    on_vector = vector.on_vector(f)
 
-    def going(state: Any) -> Any:
+    def not_converged(state: Any) -> Any:
         x, change, count = state
         return (change > tol * (1.0 + x.abs().max())) & (count < max_steps)
 
     def step(state: Any) -> Any:
         x, _, count = state
-        y = over(x)
+        y = on_vector(x)
         return y, (y - x).abs().max(), count + 1
 
-    x = vector.joined(start)
+    x = vector.ravel(start)
     first = as_tensor(np.array(np.inf, vector.dtype))
-    return while_loop(going, step, (x, first, as_tensor(0)))[0]
+    return while_loop(not_converged, step, (x, first, as_tensor(0)))[0]

@@ -1,4 +1,4 @@
-"""from_numba: a function that a user wrote for Numba becomes an operation with every transform."""
+"""from_numba: turn a Numba function into an operation that supports every transform."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 from lucid.errors import ArgumentError
-from lucid.func.custom_rules import positional
+from lucid.func.custom_rules import bind_positional
 from lucid.ir.source import at_line
-from lucid.ops.core.arguments import explained
-from lucid.ops.core.promote import as_tensor, cast, operand, result_type, wanted_dtype
+from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.promote import as_operand, as_tensor, cast, parse_dtype, result_type
 from lucid.ops.higher_order.numba_function import NumbaFunction
 from lucid.ops.higher_order.numba_ops import FromNumba, NumbaArrays
 from lucid.tape.bind import bind
 
 
-@explained
+@clear_errors
 def from_numba(
     f: Callable[..., Any] | None = None,
     derivative: Any = None,
@@ -26,17 +26,17 @@ def from_numba(
     jvp: Callable[..., Any] | None = None,
     dtype: Any = None,
 ) -> Any:
-    """An operation on tensors from a function that Numba compiles.
+    """Return an operation on tensors that runs a Numba function.
 
-    f             of numbers, applied to every element; with shape=, of arrays. It returns results,
-                  or writes them into further arguments
-    derivative    of a function of numbers: for each argument a function of all of them, of Lucid or
-                  of Numba (None: zero). Where it is not given, `f` itself is run on tensors
-    shape         of a function of arrays: shapes of the arguments -> that of the result, a tuple,
-                  or a list of tuples for several results
-    vjp           (ct, y, *xs) -> the cotangent of every argument
+    f             a function of numbers, applied elementwise, or with shape= a function of arrays,
+                  which returns its results or writes them into additional arguments
+    derivative    for a function of numbers: the partial derivative for each argument, as a Lucid
+                  or Numba function of all arguments (None: zero); by default `f` is run on tensors
+    shape         for a function of arrays: maps the shapes of the arguments to that of the result,
+                  a tuple, or a list of tuples for several results
+    vjp           (ct, y, *xs) -> the cotangents of all arguments
     jvp           (tangents, y, *xs) -> the tangent of the result
-    dtype         of the results; otherwise as Numba finds it, floating ones as the operands
+    dtype         the dtype of the results; by default inferred by Numba and the operands
 
     >>> import lucid, math
     >>> wave = lucid.func.from_numba(lambda x: math.sin(3 * x))
@@ -48,72 +48,72 @@ def from_numba(
             from_numba, derivative=derivative, shape=shape, vjp=vjp, jvp=jvp, dtype=dtype
         )
     dispatcher = dispatcher_of(f)
-    known = None if dtype is None else wanted_dtype(dtype)
+    out_dtype = None if dtype is None else parse_dtype(dtype)
     if shape is None:
         if vjp is not None or jvp is not None:
             raise ArgumentError(
-                "from_numba: vjp= and jvp= are for functions of arrays, which have shape=; give "
+                "from_numba: vjp= and jvp= require shape=, for functions of arrays; use "
                 f"derivative= for a function of numbers{at_line()}"
             )
         partials = partial_functions(dispatcher, derivative)
-        return elementwise(NumbaFunction(dispatcher, partials, dtype=known))
+        return elementwise_function(NumbaFunction(dispatcher, partials, dtype=out_dtype))
     if derivative is not None or (vjp is not None and jvp is not None):
         raise ArgumentError(
-            f"from_numba: a function of arrays takes vjp= or jvp=, from which the other follows"
+            f"from_numba: give either vjp= or jvp= for a function of arrays; the other is derived"
             f"{at_line()}"
         )
     rules = {name: rule for name, rule in (("vjp", vjp), ("jvp", jvp)) if rule is not None}
-    return of_arrays(NumbaFunction(dispatcher, shape=shape, dtype=known, rules=rules))
+    return array_function(NumbaFunction(dispatcher, shape=shape, dtype=out_dtype, rules=rules))
 
 
 def dispatcher_of(f: Any) -> Any:
-    """The function as Numba knows it; a Python function is compiled."""
+    """Return the Numba dispatcher of a function, compiling a Python function."""
     if hasattr(f, "py_func") and hasattr(f, "overloads"):
         return f
     f = getattr(f, "py_func", f)
     if not hasattr(f, "__code__"):
-        raise ArgumentError(f"from_numba: a function of Numba's or of Python, not {f!r}{at_line()}")
+        raise ArgumentError(f"from_numba: {f!r} is not a Python or Numba function{at_line()}")
     import numba
 
     return numba.njit(f, error_model="numpy")
 
 
 def partial_functions(dispatcher: Any, derivative: Any) -> tuple[Any, ...] | None:
-    """The partial derivative for each argument, as functions of tensors."""
+    """Return the partial derivative for each argument, as functions of tensors."""
     if derivative is None:
         return None
-    given = derivative if isinstance(derivative, (tuple, list)) else (derivative,)
+    operands = derivative if isinstance(derivative, (tuple, list)) else (derivative,)
     n = dispatcher.py_func.__code__.co_argcount
-    if len(given) != n:
+    if len(operands) != n:
         raise ArgumentError(
-            f"from_numba: {len(given)} derivatives for {n} arguments; None stands for zero"
+            f"from_numba: {len(operands)} derivatives for {n} arguments; use None for zero"
             f"{at_line()}"
         )
-    return tuple([from_numba(rule) if hasattr(rule, "py_func") else rule for rule in given])
+    return tuple([from_numba(rule) if hasattr(rule, "py_func") else rule for rule in operands])
 
 
-def elementwise(function: NumbaFunction) -> Callable[..., Any]:
+def elementwise_function(function: NumbaFunction) -> Callable[..., Any]:
     op, python = FromNumba(function), function.dispatcher.py_func
 
     @functools.wraps(python)
     def call(*args: Any, **kwargs: Any) -> Any:
-        given = [operand(x) for x in positional(python, args, kwargs)]
-        floating = [x for x in given if as_tensor(x).dtype.kind in "fc"]
+        operands = [as_operand(x) for x in bind_positional(python, args, kwargs)]
+        floating = [x for x in operands if as_tensor(x).dtype.kind in "fc"]
         dtype = result_type(*floating) if floating else None
-        return bind(op, *[at_dtype(x, dtype) for x in given])
+        return bind(op, *[cast_floating(x, dtype) for x in operands])
 
     return call
 
 
-def at_dtype(x: Any, dtype: Any) -> Any:
-    """An operand as a tensor, a floating one at the dtype of all of them."""
+def cast_floating(x: Any, dtype: Any) -> Any:
+    """Return an operand as a tensor, cast to `dtype` if it is floating."""
     if isinstance(x, (float, complex)):
         return as_tensor(x, dtype)
     x = as_tensor(x)
     return cast(x, dtype) if x.dtype.kind in "fc" else x
 
 
-def of_arrays(function: NumbaFunction) -> Callable[..., Any]:
+def array_function(function: NumbaFunction) -> Callable[..., Any]:
     op = NumbaArrays(function)
 
     @functools.wraps(function.dispatcher.py_func)

@@ -1,4 +1,4 @@
-"""One run of a function on fresh inputs, and the Cut of what it did: what transforms start from."""
+"""Run: one call of a function on fresh inputs and the Cut of its tape, which transforms use."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ ArgNums = int | Sequence[int]
 
 
 class Run:
-    """One run of a function on fresh inputs: what it returned, and the Cut in between.
+    """One call of a function on fresh inputs: its outputs and the Cut between them.
 
-    inputs      the tensors it was called with, fresh
-    outputs     the leaves of its result
-    forgotten   the classes of those among them that were no tensors
-    outer       flags of whatever outside was watching the arguments or captured values
+    inputs                the fresh tensors it was called with
+    outputs               the leaves of its result
+    non_tensor_outputs    the class names of leaves that are not tensors
+    outer                 flags of outer transforms that track the arguments or captured values
     """
 
     def __init__(
@@ -50,13 +50,13 @@ class Run:
         if has_aux:
             if not isinstance(result, tuple) or len(result) != 2:
                 raise LucidError(
-                    f"{what}: with has_aux the function returns (output, aux){at_line()}"
+                    f"{what}: with has_aux the function must return (output, aux){at_line()}"
                 )
             result, self.aux = result
         leaves, self.out_tree = flatten(result)
         self.outputs = [as_tensor(y) for y in leaves]
         kinds = {type(y).__name__ for y in leaves if not isinstance(y, Traced)}
-        self.forgotten = ", ".join(sorted(kinds))
+        self.non_tensor_outputs = ", ".join(sorted(kinds))
         ends = [node_of(y) for y in self.outputs]
         self.cut: Cut = find_cut(ends, [node_of(x) for x in self.inputs])
         self.outer = 0
@@ -70,25 +70,25 @@ class Run:
 
     @property
     def tracing(self) -> bool:
-        """True where an outer transform or recording wants every equation, constants too."""
+        """True if an outer transform or recording needs every equation, constants included."""
         return bool(self.outer & TRACE) or is_recording()
 
     def zeros(self, x: Any) -> Any:
         return zeros_like(x, self.tracing)
 
-    def release(self, tree: Any) -> Any:
-        """Results as the caller may keep them: off this run's tape, on that of outer watchers."""
+    def unwrap_tree(self, tree: Any) -> Any:
+        """Return results detached from this run's tape but not from outer transforms."""
         leaves, structure = flatten(tree)
-        return unflatten(structure, [self.released(x) for x in leaves])
+        return unflatten(structure, [self.unwrap(x) for x in leaves])
 
-    def released(self, x: Any) -> Any:
+    def unwrap(self, x: Any) -> Any:
         if not isinstance(x, Traced) or x.node is None:
             return x
         if not self.record:
             if x.value is None:
                 return x
             out = wrap(x.value)
-            # a write to it is a write to what a pullback may have saved
+            # a pullback may have saved this memory, so writes to it must be counted
             out.storage = storage_of(x)
             return out
         if not self.outer & TRACE:
@@ -96,41 +96,39 @@ class Run:
         return x
 
     def result(self) -> Any:
-        return self.release(unflatten(self.out_tree, self.outputs))
+        return self.unwrap_tree(unflatten(self.out_tree, self.outputs))
 
     def pull(self, cotangents: Sequence[Any]) -> list[Any]:
-        """Cotangents of the inputs, zeros where an input was not used."""
+        """Return the cotangents of the inputs, zeros for unused inputs."""
         grads = pullback(self.cut, cotangents, self.record)
-        return [
-            self.zeros(x) if g is None else self.released(g) for x, g in zip(self.primals, grads)
-        ]
+        return [self.zeros(x) if g is None else self.unwrap(g) for x, g in zip(self.primals, grads)]
 
     def push(self, tangents: Sequence[Any]) -> list[Any]:
-        """Tangents of the outputs, zeros where an output does not depend on the inputs."""
+        """Return the tangents of the outputs, zeros for outputs independent of the inputs."""
         ts = pushforward(self.cut, tangents, self.record)
-        return [self.zeros(y) if t is None else self.released(t) for y, t in zip(self.outputs, ts)]
+        return [self.zeros(y) if t is None else self.unwrap(t) for y, t in zip(self.outputs, ts)]
 
 
 def check_differentiable(primals: Sequence[Any], what: str) -> None:
-    """Refuse an argument without a derivative; integers beside floats in a pytree are constants."""
+    """Raise an error for an argument without floats; integers in a mixed pytree are constants."""
     for argument in primals:
         dtypes = [as_tensor(x).dtype for x in flatten(argument)[0]]
         if dtypes and not any(is_differentiable(dtype) for dtype in dtypes):
             raise DTypeError(
                 f"{what}: an argument of dtype {dtypes[0]} has no derivative; pass floats, "
-                f"or leave it out of argnums{at_line()}"
+                f"or remove it from argnums{at_line()}"
             )
 
 
-def choose(
+def argnums_partial(
     f: Callable[..., Any], argnums: ArgNums, args: Sequence[Any], kwargs: Any
 ) -> tuple[Any, list[Any]]:
-    """`f` as a function of the chosen arguments alone, and those arguments."""
+    """Return `f` as a function of the arguments `argnums`, and those arguments."""
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     for number in numbers:
         if not -len(args) <= number < len(args):
             raise LucidError(
-                f"argnums {number} is out of range: {function_name(f)} was called with {len(args)} "
+                f"argnums={number} is out of range: {function_name(f)} was called with {len(args)} "
                 f"positional arguments{at_line()}"
             )
     numbers = tuple(number % len(args) for number in numbers)

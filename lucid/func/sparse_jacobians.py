@@ -1,7 +1,7 @@
-"""Sparse Jacobians: a product for every colour of the pattern, put together as a SciPy matrix.
+"""Sparse Jacobians: one product for every color of the pattern, assembled as a SciPy matrix.
 
-The pattern is found from the Graph (lucid/sparsity.py) or given; what was found for a structure is
-kept for the next call.
+The pattern is derived from the Graph (lucid/func/sparsity.py) or given by the user, and cached for
+the next call with the same structure.
 """
 
 from __future__ import annotations
@@ -15,54 +15,54 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lucid.errors import ArgumentError, LucidError, MutationError, ShapeError
-from lucid.func.jacobians import batched_derivative, checked_run, rows_that_fit
+from lucid.func.jacobians import batched_derivative, run_checked, seeds_per_chunk
 from lucid.func.run import ArgNums, Run
-from lucid.func.sparsity import coloured, decompressed, pattern_of
+from lucid.func.sparsity import color_columns, decompress, jacobian_pattern
 from lucid.ir.source import at_line
 from lucid.tape.node import residual, wrap
 
 
-class Colours(NamedTuple):
-    """The pattern of a Jacobian and how it is compressed: by columns ("jvp") or rows ("vjp")."""
+class Coloring(NamedTuple):
+    """The pattern of a Jacobian and a coloring of its columns ("jvp") or rows ("vjp")."""
 
     pattern: Any
     mode: str
-    colours: np.ndarray
+    colors: np.ndarray
 
 
 def sparse_jacobian(
     f: Callable[..., Any], argnums: ArgNums, has_aux: bool, chunk_size: int | None, sparsity: Any
 ) -> Callable[..., Any]:
-    known: dict[Any, Colours] = {}  # of the last structure: most programs have one
+    cache: dict[Any, Coloring] = {}  # of the last structure only: most programs have one
 
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        run = checked_run(f, argnums, has_aux, chunk_size, args, kwargs)
+        run = run_checked(f, argnums, has_aux, chunk_size, args, kwargs)
         if run.record:
             raise LucidError(
-                f"{run.what}: a sparse Jacobian is SciPy's and cannot be differentiated or "
+                f"{run.what}: a sparse Jacobian is a SciPy matrix and cannot be differentiated or "
                 f"jitted{at_line()}"
             )
-        key = structure(run)
-        found = known.get(key)
+        key = pattern_key(run)
+        found = cache.get(key)
         if found is None:
-            found = colours_of(run, sparsity)
-            known.clear()
-            known[key] = found
+            found = find_coloring(run, sparsity)
+            cache.clear()
+            cache[key] = found
         result = compressed_jacobian(run, found, chunk_size)
-        return (result, run.release(run.aux)) if has_aux else result
+        return (result, run.unwrap_tree(run.aux)) if has_aux else result
 
     return wrapped
 
 
-def structure(run: Run) -> Any:
-    """What the pattern depends on: the equations, and values from outside, such as indices."""
+def pattern_key(run: Run) -> Any:
+    """Return a key for the pattern: the equations and captured values, such as indices."""
     arrays = [b"" if a is None else np.asarray(a).tobytes() for a in captured_values(run)]
     return run.cut.key, tuple([hashlib.sha256(a).digest() for a in arrays])
 
 
 def captured_values(run: Run) -> list[Any]:
-    """Values from outside, None where one was changed in place since."""
+    """Return the captured values, None for those modified in place since."""
     found: list[Any] = []
     for slot in run.cut.captured:
         try:
@@ -72,52 +72,52 @@ def captured_values(run: Run) -> list[Any]:
     return found
 
 
-def colours_of(run: Run, sparsity: Any) -> Colours:
-    """The pattern as found or given, with the fewer colours of its columns or rows."""
-    pattern = pattern_for(run, sparsity)
-    forward, backward = coloured(pattern), coloured(pattern.T.tocsr())
+def find_coloring(run: Run, sparsity: Any) -> Coloring:
+    """Return the pattern with a coloring of its columns or rows, whichever needs fewer colors."""
+    pattern = get_pattern(run, sparsity)
+    forward, backward = color_columns(pattern), color_columns(pattern.T.tocsr())
     if forward.max(initial=-1) <= backward.max(initial=-1):
-        return Colours(pattern, "jvp", forward)
-    return Colours(pattern.T.tocsr(), "vjp", backward)
+        return Coloring(pattern, "jvp", forward)
+    return Coloring(pattern.T.tocsr(), "vjp", backward)
 
 
-def pattern_for(run: Run, sparsity: Any) -> Any:
+def get_pattern(run: Run, sparsity: Any) -> Any:
     from scipy import sparse
 
     if isinstance(sparsity, str) and sparsity == "auto":
-        return pattern_of(run.cut.graph("f"), len(run.inputs), captured_values(run))
+        return jacobian_pattern(run.cut.graph("f"), len(run.inputs), captured_values(run))
     if not sparse.issparse(sparsity) and not isinstance(sparsity, np.ndarray):
         raise ArgumentError(
-            f"{run.what}: sparsity is 'auto' or a pattern, a matrix of SciPy or NumPy, not "
+            f"{run.what}: sparsity must be 'auto' or a SciPy or NumPy matrix, not "
             f"{sparsity!r}{at_line()}"
         )
     sizes = tuple([sum(math.prod(x.shape) for x in xs) for xs in (run.outputs, run.inputs)])
     if sparsity.shape != sizes:
         raise ShapeError(
-            f"{run.what}: a pattern of shape {sparsity.shape}; the Jacobian has {sizes}{at_line()}"
+            f"{run.what}: the pattern has shape {sparsity.shape}, the Jacobian {sizes}{at_line()}"
         )
     return sparse.csr_array(sparsity != 0)
 
 
-def compressed_jacobian(run: Run, found: Colours, chunk_size: int | None) -> Any:
-    """The Jacobian of all outputs by all inputs, by products with the colours of its pattern."""
+def compressed_jacobian(run: Run, found: Coloring, chunk_size: int | None) -> Any:
+    """Return the Jacobian of all outputs by all inputs, with one product per color."""
     sources = run.inputs if found.mode == "jvp" else run.outputs
-    products = coloured_products(found.mode, run, sources, found.colours, chunk_size)
-    result = decompressed(found.pattern, found.colours, products)
+    products = colored_products(found.mode, run, sources, found.colors, chunk_size)
+    result = decompress(found.pattern, found.colors, products)
     return result if found.mode == "jvp" else result.T.tocsr()
 
 
-def coloured_products(
-    mode: str, run: Run, sources: Sequence[Any], colours: Any, chunk_size: int | None
+def colored_products(
+    mode: str, run: Run, sources: Sequence[Any], colors: Any, chunk_size: int | None
 ) -> np.ndarray:
-    """A row for every colour: the derivative in the direction of all elements of that colour."""
-    count = int(colours.max(initial=-1)) + 1
-    step = chunk_size or rows_that_fit(mode, run, len(sources), count)
+    """Return a row per color: the derivative along the sum of all elements of that color."""
+    count = int(colors.max(initial=-1)) + 1
+    step = chunk_size or seeds_per_chunk(mode, run, len(sources), count)
     targets = run.outputs if mode == "jvp" else run.inputs
     rows = []
     for start in range(0, count, max(step, 1)):
         stop = min(start + step, count)
-        directions = colours == np.arange(start, stop)[:, None]
+        directions = colors == np.arange(start, stop)[:, None]
         seeds, offset = [], 0
         for x in sources:
             size = math.prod(x.shape)

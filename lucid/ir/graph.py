@@ -38,7 +38,7 @@ class Var:
 class Literal:
     """A Python scalar written inline in an equation, with the dtype it is used at.
 
-    It stands where a traced value may stand, hence `node`: a literal is never on the tape.
+    It can stand in for a traced value, hence `node`: a literal is never on the tape.
     """
 
     __slots__ = ("dtype", "value")
@@ -61,7 +61,7 @@ class Literal:
 
     @property
     def key(self) -> Hashable:
-        """Equal for equal literals, told apart where == does not: -0.0 from 0.0, True from 1."""
+        """A key that is equal for equal literals and tells -0.0 from 0.0 and True from 1."""
         return (repr(self.value), self.dtype.char)
 
     def __repr__(self) -> str:
@@ -72,9 +72,9 @@ Atom = Var | Literal
 
 
 class Equation(NamedTuple):
-    """`outputs = op inputs`, and the line of the user's program that asked for it.
+    """`outputs = op inputs`, and the line of the user's program it comes from.
 
-    A named tuple, because that is cheap to make and does not change; equal only to itself.
+    A named tuple because that is cheap to make and immutable; equal only to itself.
     """
 
     op: Primitive
@@ -128,13 +128,13 @@ class Graph:
         return tuple(rows)
 
     def vars(self) -> Iterator[Var]:
-        """Every Var that the Graph defines, inputs first."""
+        """Iterate over every Var that the Graph defines, inputs first."""
         yield from self.inputs
         for eqn in self.equations:
             yield from eqn.outputs
 
     def stripped(self) -> Graph:
-        """The same Graph without source lines, nor in the Graphs it holds."""
+        """Return the same Graph without source lines, in nested Graphs too."""
         from lucid.ir.rewrite import with_graphs
 
         equations = tuple(

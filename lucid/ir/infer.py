@@ -1,4 +1,4 @@
-"""infer: the types of an operation's results, remembered for each operation and operand types."""
+"""infer: the types of an operation's results, cached by operation and operand types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _inferred: dict[Any, Any] = {}
 
 
 def infer(op: Primitive, types: tuple[Type, ...]) -> Any:
-    """`op.infer(*types)`, remembered; errors name the user's line."""
+    """Return `op.infer(*types)`, cached; errors name the user's line."""
     key = (op, types)
     try:
         return _inferred[key]
@@ -22,16 +22,16 @@ def infer(op: Primitive, types: tuple[Type, ...]) -> Any:
     try:
         result = op.infer(*types)
     except LucidError as error:
-        raise located(error) from None
-    if not op.once:
+        raise with_line(error) from None
+    if not op.single_use:
         if len(_inferred) > 50_000:
             _inferred.clear()
         _inferred[key] = result
     return result
 
 
-def located(error: LucidError) -> LucidError:
-    """The error with the user's line at its end."""
+def with_line(error: LucidError) -> LucidError:
+    """Return the error with the user's line appended."""
     text = str(error)
     if text.endswith("]") and "   [" in text:
         return error

@@ -15,13 +15,13 @@ _ndarray = np.ndarray
 class Program:
     """A Graph ready to run on arrays: `program(inputs) -> outputs`."""
 
-    __slots__ = ("_constants", "_n_made", "_outputs", "_steps", "graph")
+    __slots__ = ("_constants", "_n_results", "_outputs", "_steps", "graph")
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         number: dict[Any, int] = {var: i for i, var in enumerate(graph.vars())}
         n_vars, n_inputs = len(number), len(graph.inputs)
-        self._n_made = n_vars - n_inputs
+        self._n_results = n_vars - n_inputs
         constants: list[Any] = []
 
         def constant(literal: Literal) -> int:
@@ -46,7 +46,7 @@ class Program:
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         n_inputs = len(self.graph.inputs)
         assert len(inputs) == n_inputs
-        env = [*inputs, *[None] * self._n_made, *self._constants]
+        env = [*inputs, *[None] * self._n_results, *self._constants]
         with np.errstate(all="ignore"):
             for function, ins, outs, dead in self._steps:
                 value = function(*[env[i] for i in ins])
@@ -63,14 +63,14 @@ class Program:
 
 
 class Hot:
-    """When a Runner stops interpreting: after `threshold` runs `compile` makes a native program."""
+    """The tiering policy: after `threshold` runs, `compile` turns a Graph into a native program."""
 
     threshold = 16
     compile: Callable[[Graph], Callable[[Sequence[Any]], list[Any]]] | None = None
 
 
 class Runner:
-    """Runs a Graph: through NumPy at first, natively once it has proved to come again."""
+    """Runs a Graph: with NumPy at first, natively once it is hot."""
 
     __slots__ = ("_runs", "program")
 
@@ -86,7 +86,7 @@ class Runner:
 
 
 def evaluate(graph: Graph, *inputs: Any) -> list[np.ndarray]:
-    """The outputs of a Graph for these arrays, by NumPy.
+    """Return the outputs of a Graph for these arrays, computed with NumPy.
 
     >>> import lucid, numpy as np
     >>> graph = lucid.ir.parse("graph f(x: f32[2]):\\n    %0: f32[2] = mul x 2.0\\n    return %0")

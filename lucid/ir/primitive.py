@@ -2,7 +2,7 @@
 
 A primitive is a frozen dataclass whose fields are its parameters, so equality, hash, repr and
 `match` come from the language. Instances are interned: `Sum(axes=(0,)) is Sum(axes=(0,))`; those
-that belong to one call (`once`) are not, so that nothing keeps what they hold.
+that belong to one call (`single_use`) are not, so that what they hold can be freed.
 
 Rules receive and return tensors; inside a transform these have types but no values. `None` is the
 zero tangent and the zero cotangent.
@@ -21,8 +21,8 @@ from lucid.ir.types import Type
 
 Tensors = Any  # tensors, whose class is defined above the IR
 
-HEAVY = 1 << 10  # `native_from` of operations that do much with every element
-NEVER = 1 << 62  # and of those that are never compiled alone
+HEAVY = 1 << 10  # `native_from` of operations that do much work per element
+NEVER = 1 << 62  # `native_from` of operations that are never compiled alone
 
 REGISTRY: dict[str, type[Primitive]] = {}
 _interned: dict[Any, Primitive] = {}
@@ -30,19 +30,17 @@ _INTERN_LIMIT = 100_000
 
 
 class _Interning(type):
-    """Calling a primitive class gives the one instance with these parameters."""
+    """Calling a primitive class returns the one instance with these parameters."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        if cls.once:  # type: ignore[attr-defined]
+        if cls.single_use:  # type: ignore[attr-defined]
             return super().__call__(*args, **kwargs)
         key = (cls, args, *kwargs.items()) if kwargs else (cls, args)
         try:
             return _interned[key]
         except KeyError:
             op = super().__call__(*args, **kwargs)
-        except (
-            TypeError
-        ):  # an unhashable parameter: a programming error unless the class says otherwise
+        except TypeError:  # an unhashable parameter is not interned
             return super().__call__(*args, **kwargs)
         if len(_interned) >= _INTERN_LIMIT:
             _interned.clear()
@@ -50,9 +48,9 @@ class _Interning(type):
 
 
 class _Parameters(metaclass=_Interning):
-    """The methods of a frozen dataclass, once for all primitives.
+    """The methods of a frozen dataclass, shared by all primitives.
 
-    Generated for each class they would take 0.7 ms at its definition, 40 ms of `import lucid`.
+    Generating them for each class would take 0.7 ms a class, 40 ms of `import lucid`.
     """
 
     _hash: ClassVar[int]
@@ -60,7 +58,7 @@ class _Parameters(metaclass=_Interning):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         cls, names = type(self), self._names()
         if len(args) > len(names):
-            raise TypeError(f"{cls.__name__}: {len(args)} parameters for {', '.join(names)}")
+            raise TypeError(f"{cls.__name__}: got {len(args)} parameters for {', '.join(names)}")
         given = dict(zip(names, args))
         if unknown := [name for name in kwargs if name in given or name not in names]:
             raise TypeError(f"{cls.__name__}: parameter {unknown[0]} is unknown or given twice")
@@ -90,11 +88,11 @@ class _Parameters(metaclass=_Interning):
         return self._values() == other._values()  # type: ignore[attr-defined]
 
     def __hash__(self) -> int:
-        known = self.__dict__.get("_hash")
-        if known is None:
-            known = hash((type(self).__qualname__, self._values()))
-            self.__dict__["_hash"] = known
-        return known
+        cached = self.__dict__.get("_hash")
+        if cached is None:
+            cached = hash((type(self).__qualname__, self._values()))
+            self.__dict__["_hash"] = cached
+        return cached
 
 
 dataclasses.dataclass(init=False, repr=False, eq=False)(_Parameters)
@@ -104,26 +102,21 @@ dataclasses.dataclass(init=False, repr=False, eq=False)(_Parameters)
 class Primitive(_Parameters):
     """An operation on arrays.
 
-    Subclasses give `infer`, `eval`, `jvp`, `vjp` and `batch`, or take them from a kind
-    (`lucid.ops.core.kinds`). An operation through which no derivative flows sets
-    `differentiable = False`.
+    Subclasses define `infer`, `eval`, `jvp`, `vjp` and `batch`, or inherit them from a kind
+    (`lucid.ops.core.kinds`). An operation without a derivative sets `differentiable = False`.
     """
 
     name: ClassVar[str]
     differentiable: ClassVar[bool] = True
     abstract: ClassVar[bool] = True  # a kind, not an operation
     is_view: ClassVar[bool] = False  # eval may return a view of its first operand
-    carries: ClassVar[bool] = False  # a tracked operand always gives a result with a derivative
+    always_differentiable: ClassVar[bool] = False  # every result has a derivative
     saves: ClassVar[str] = "xy"  # what the derivative reads: inputs "x", outputs "y"
-    inline: ClassVar[Any] = (
-        None  # a method that `replay` calls on the tensors instead of binding the op
-    )
-    once: ClassVar[bool] = (
-        False  # belongs to one call (a hook, a ctx): programs with it are not cached
-    )
+    inline: ClassVar[Any] = None  # a method that `replay` calls instead of binding the op
+    single_use: ClassVar[bool] = False  # belongs to one call (a hook, a ctx): never cached
     is_region: ClassVar[bool] = False  # stands for the equations of its `graph`
-    fixes_literals: ClassVar[bool] = False  # compiled, it is another operation for each literal
-    native_from: ClassVar[int] = 1 << 15  # elements from which eager calls are native once hot
+    literals_are_static: ClassVar[bool] = False  # each literal value is compiled separately
+    native_from: ClassVar[int] = 1 << 15  # elements from which hot eager calls are native
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -131,8 +124,8 @@ class Primitive(_Parameters):
         if any(not str(kind).startswith("ClassVar") for kind in own.values()):
             dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
         cls.abstract = abstract
-        if cls.is_view or cls.once or any("Graph" in str(kind) for kind in own.values()):
-            cls.native_from = NEVER  # a Graph that an operation holds has its own way to be hot
+        if cls.is_view or cls.single_use or any("Graph" in str(kind) for kind in own.values()):
+            cls.native_from = NEVER  # an operation that holds a Graph counts its own work
         cls.saves_x = "x" in cls.saves  # type: ignore[attr-defined]
         cls.saves_y = "y" in cls.saves  # type: ignore[attr-defined]
         if "name" not in cls.__dict__:
@@ -142,29 +135,29 @@ class Primitive(_Parameters):
             REGISTRY[cls.name] = cls
 
     def infer(self, *xs: Type) -> Type | tuple[Type, ...]:
-        """The type of the result, or an error that names the facts."""
+        """Return the type of the result, or raise an error that names the facts."""
         raise NotImplementedError(f"{self.name} has no infer rule")
 
     def eval(self, *xs: np.ndarray) -> Any:
-        """The result, computed by NumPy."""
+        """Return the result, computed with NumPy."""
         raise NotImplementedError(f"{self.name} has no eval rule")
 
     def jvp(self, ts: tuple[Tensors, ...], y: Tensors, *xs: Tensors) -> Tensors:
-        """The tangent of the result, from the tangents `ts` of the inputs (None: zero)."""
+        """Return the tangent of the result, from the tangents `ts` of the inputs (None: zero)."""
         raise NotImplementedError(f"{self.name} has no jvp rule")
 
     def vjp(self, ct: Tensors, y: Tensors, *xs: Tensors) -> tuple[Tensors, ...]:
-        """The cotangent of every input (None: zero), from the cotangent `ct` of the result."""
+        """Return the cotangent of every input (None: zero), from that of the result, `ct`."""
         raise NotImplementedError(f"{self.name} has no vjp rule")
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Tensors) -> Tensors:
-        """The result for `n` examples at once, in axis 0 of batched inputs and of all results."""
+        """Return the result for `n` examples, in axis 0 of batched inputs and of all results."""
         raise NotImplementedError(f"{self.name} has no batch rule")
 
-    def trimmed(self, n: int, used: Any) -> tuple[Primitive, list[int], list[int]] | None:
-        """Without outputs that nobody reads: the operation, its operands (of `n`) and outputs.
+    def prune_outputs(self, n: int, used: Any) -> tuple[Primitive, list[int], list[int]] | None:
+        """Drop unused outputs: return (op, kept operands of `n`, kept outputs).
 
-        None where nothing can be left out.
+        None if nothing can be dropped.
         """
         return None
 

@@ -1,4 +1,4 @@
-"""Pytrees: nested tuples, lists, dicts, namedtuples and dataclasses, flattened and put back."""
+"""Pytrees: flatten and unflatten nested tuples, lists, dicts, namedtuples and dataclasses."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import optree
 
 NAMESPACE = "lucid"
 _registered: set[type] = set()
-_leaves: set[type] = set()  # classes seen that are no trees
+_leaves: set[type] = set()  # classes known not to be pytrees
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
-    """The leaves of a tree and its structure. None is an empty tree, as in JAX."""
+    """Return the leaves of a tree and its structure. None is an empty tree, as in JAX."""
     leaves, structure = optree.tree_flatten(tree, namespace=NAMESPACE)
     unknown = {x.__class__ for x in leaves} - _leaves
     if unknown:
@@ -28,7 +28,7 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
 
 
 def is_tree(cls: type) -> bool:
-    """True for a class whose instances are to be trees of their fields, but are not yet."""
+    """True for a dataclass that should be a pytree but is not registered yet."""
     if not dataclasses.is_dataclass(cls) or hasattr(cls, "__lucid_leaf__"):
         return False
     return cls not in _registered
@@ -39,7 +39,7 @@ def unflatten(structure: Any, leaves: Iterable[Any]) -> Any:
 
 
 def register_dataclass(cls: type) -> None:
-    """Let instances of a dataclass be trees of their fields."""
+    """Register a dataclass as a pytree of its fields."""
     names = [f.name for f in dataclasses.fields(cls)]
 
     def children(value: Any) -> tuple[tuple[Any, ...], None, tuple[str, ...]]:
@@ -56,14 +56,14 @@ def register_dataclass(cls: type) -> None:
 
 
 def tree_map(function: Any, tree: Any, *rest: Any) -> Any:
-    """`function` applied to every leaf."""
+    """Apply `function` to every leaf."""
     leaves, structure = flatten(tree)
     others = [flatten(other)[0] for other in rest]
     return unflatten(structure, [function(*xs) for xs in zip(leaves, *others, strict=True)])
 
 
 def broadcast_prefix(prefix: Any, tree: Any) -> list[Any]:
-    """A leaf of `prefix` for every leaf of `tree`; None counts as a leaf of the prefix alone."""
+    """Return a leaf of `prefix` for every leaf of `tree`; None is a leaf of `prefix` only."""
     flatten(tree)
     leaves, structure = optree.tree_flatten(prefix, none_is_leaf=True, namespace=NAMESPACE)
     parts = structure.flatten_up_to(tree)

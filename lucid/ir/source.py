@@ -1,4 +1,4 @@
-"""Where in the user's program an equation came from: (code, offset), a line only when asked."""
+"""source: the user's line an equation comes from, kept as (code, offset) and resolved lazily."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class Source:
-    """A place in a program. `str(source)` is `train.py:12`."""
+    """A position in the user's program. `str(source)` is `train.py:12`."""
 
     __slots__ = ("code", "offset")
 
@@ -33,8 +33,8 @@ class Source:
         return f"{os.path.basename(self.file)}:{self.line}"
 
 
-class WrittenSource:
-    """A place read back from the text of a Graph."""
+class ParsedSource:
+    """A source position parsed from the text of a Graph."""
 
     __slots__ = ("text",)
 
@@ -58,12 +58,12 @@ def _line(code: CodeType, offset: int) -> int:
 
 @lru_cache(maxsize=4096)
 def is_internal(filename: str) -> bool:
-    """True for Lucid's own files; tests and examples outside the package are the user's."""
+    """True for files of the lucid package."""
     return filename.startswith((PACKAGE, "<frozen"))
 
 
 class InternalFiles(dict[str, bool]):
-    """filename -> is it Lucid's own? A dict that learns: every recorded operation asks it."""
+    """filename -> whether it is Lucid's own, cached: every recorded operation looks it up."""
 
     def __missing__(self, filename: str) -> bool:
         self[filename] = found = is_internal(filename)
@@ -71,7 +71,7 @@ class InternalFiles(dict[str, bool]):
 
 
 def user_frame(depth: int = 2) -> FrameType | None:
-    """The innermost frame that is not Lucid's own, starting `depth` frames up."""
+    """Return the innermost frame outside Lucid, starting `depth` frames up."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None and is_internal(frame.f_code.co_filename):
         frame = frame.f_back
@@ -79,13 +79,13 @@ def user_frame(depth: int = 2) -> FrameType | None:
 
 
 class Replay:
-    """`source()` is the Source of the equation being replayed, if any; the tape sets it."""
+    """`source()` is the Source of the equation being replayed, if any; set by the tape."""
 
     source: Any = staticmethod(lambda: None)
 
 
 def caller(depth: int = 3) -> Source | None:
-    """The Source of the user's innermost line, or that of the equation being replayed."""
+    """Return the Source of the equation being replayed, else of the user's innermost line."""
     replayed = Replay.source()
     if replayed is not None:
         return replayed
@@ -94,6 +94,6 @@ def caller(depth: int = 3) -> Source | None:
 
 
 def at_line() -> str:
-    """`   [train.py:41]` for the end of an error message, or nothing where the line is unknown."""
+    """Return `   [train.py:41]` for the end of an error message, or "" if the line is unknown."""
     source = caller()
     return "" if source is None else f"   [{source}]"

@@ -7,7 +7,7 @@
         return %2
 
 A literal has the dtype of the equation's first Var unless it says otherwise: `1.5:f64`.
-A Graph that is a parameter of an operation stands below the one that uses it, under a name like @0.
+A Graph that is a parameter of an operation is printed below the one that uses it, named like @0.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any
 from lucid.errors import ParseError
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.primitive import REGISTRY
-from lucid.ir.source import WrittenSource
+from lucid.ir.source import ParsedSource
 from lucid.ir.types import DTYPES, SHORT_NAMES, Type
 
 _NUMBERS = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 
 def to_text(graph: Graph) -> str:
-    """`str(graph)`."""
+    """Return the text of a Graph, `str(graph)`."""
     labels: dict[Graph, str] = {}
     sections = [_section(graph, graph.name, labels)]
     written = 0
@@ -44,8 +44,8 @@ def _section(graph: Graph, name: str, labels: dict[Graph, str]) -> str:
         if isinstance(x, Var):
             return names[x]
         value = repr(x.value).replace(" ", "")
-        understood = context is not None and x.dtype == context  # NumPy takes None for float64
-        return value if understood else f"{value}:{SHORT_NAMES[x.dtype]}"
+        implied = context is not None and x.dtype == context  # NumPy takes None for float64
+        return value if implied else f"{value}:{SHORT_NAMES[x.dtype]}"
 
     rows = []
     for eqn in graph.equations:
@@ -65,7 +65,7 @@ def _section(graph: Graph, name: str, labels: dict[Graph, str]) -> str:
 
 
 def _names(graph: Graph) -> dict[Var, str]:
-    """Inputs by their own names made unique, results by number."""
+    """Name inputs by their own names, made unique, and results by number."""
     names: dict[Var, str] = {}
     taken: set[str] = set()
     for i, var in enumerate(graph.inputs):
@@ -108,7 +108,7 @@ _TOKEN = re.compile(r"\S+")
 
 
 def parse(text: str) -> Graph:
-    """The Graph that a text stands for.
+    """Parse the text of a Graph.
 
     >>> import lucid
     >>> graph = lucid.ir.parse('''graph f(x: f32[3]):
@@ -129,14 +129,14 @@ def parse(text: str) -> Graph:
 
 
 class _Sections(dict[str, Graph]):
-    """The Graphs below the first by name, each parsed when an operation asks for it."""
+    """The nested Graphs by name, each parsed on first use."""
 
     def __init__(self, sections: list[list[str]]) -> None:
         heads = [_HEAD.match(lines[0].strip()) for lines in sections]
-        self.waiting = {h.group(1): lines for h, lines in zip(heads, sections) if h is not None}
+        self.unparsed = {h.group(1): lines for h, lines in zip(heads, sections) if h is not None}
 
     def __missing__(self, name: str) -> Graph:
-        self[name] = graph = _parse_section(self.waiting.pop(name), self)
+        self[name] = graph = _parse_section(self.unparsed.pop(name), self)
         return graph
 
 
@@ -191,12 +191,12 @@ def _equation(line: str, scope: dict[str, Var], graphs: dict[str, Graph], number
     context = vars_used[0].type.dtype if vars_used else None
     inputs = tuple(_atom(w, scope, context, number) for w in words)
     outputs = _declare(left.strip(), scope, number)
-    source = WrittenSource(comment.strip()) if comment.strip() else None
+    source = ParsedSource(comment.strip()) if comment.strip() else None
     return Equation(op, inputs, outputs, source)  # type: ignore[arg-type]
 
 
 def _split_op(text: str, graphs: dict[str, Graph], number: int) -> tuple[str, dict[str, Any], str]:
-    """`sum[axes=(0,1)] x` as its name, its parameters and the rest."""
+    """Split `sum[axes=(0,1)] x` into its name, its parameters and the rest."""
     name = re.match(r"\w+", text)
     if name is None:
         raise ParseError(f"line {number}: expected an operation at {text!r}")
@@ -214,7 +214,7 @@ def _split_op(text: str, graphs: dict[str, Graph], number: int) -> tuple[str, di
 
 
 def _resolve(value: Any, graphs: dict[str, Graph]) -> Any:
-    """A parameter with the Graphs it names put in."""
+    """Replace names of Graphs in a parameter by the Graphs."""
     if isinstance(value, tuple):
         return tuple(_resolve(v, graphs) for v in value)
     return graphs[value] if isinstance(value, str) and value.startswith("@") else value

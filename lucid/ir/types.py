@@ -1,4 +1,4 @@
-"""Types: a dtype and a shape, what is known of a value before it is there: `f32[32,10]`."""
+"""Types: the dtype and shape of a value, known before the value is: `f32[32,10]`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _interned: dict[tuple[np.dtype, Shape], Type] = {}
 
 
 class _Interning(type):
-    """Equal Types are nearly always one object, so that comparing and hashing them is quick."""
+    """Interns Types, so that comparing and hashing them is fast."""
 
     def __call__(cls, dtype: np.dtype, shape: Shape) -> Any:
         found = _interned.get((dtype, shape))
@@ -46,7 +46,7 @@ class Type(metaclass=_Interning):
     """The type of an array: `Type(np.dtype("float32"), (32, 10))` prints as `f32[32,10]`."""
 
     __slots__ = ("_hash", "dtype", "shape")
-    __lucid_leaf__: ClassVar[bool] = True  # in a tree of arguments it stands for a tensor
+    __lucid_leaf__: ClassVar[bool] = True  # in a pytree of arguments it stands for a tensor
     dtype: np.dtype
     shape: Shape
     _hash: int
@@ -58,7 +58,7 @@ class Type(metaclass=_Interning):
         write(self, "_hash", hash((dtype, shape)))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"a Type does not change: {name} cannot be set")
+        raise AttributeError(f"a Type is immutable: {name} cannot be set")
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -102,31 +102,32 @@ def type_of(array: np.ndarray) -> Type:
 
 
 def is_differentiable(dtype: np.dtype) -> bool:
-    """True for the dtypes that carry derivatives: floating and complex ones."""
+    """True for dtypes that have derivatives: floating and complex ones."""
     return dtype.kind in "fc"
 
 
 @lru_cache(maxsize=1024)
 def dtype_of(spec: Any) -> np.dtype:
-    """The supported dtype that `spec` (a name, a NumPy type, a Python type) stands for."""
+    """Return the supported dtype for `spec`: a name, a NumPy type or a Python type."""
     if isinstance(spec, str) and spec in DTYPES:
         return DTYPES[spec]
     try:
         dtype = np.dtype(spec)
     except TypeError:
         raise DTypeError(
-            f"{spec!r} is not a dtype; one of {', '.join(map(str, SHORT_NAMES))}{at_line()}"
+            f"{spec!r} is not a dtype; use one of {', '.join(map(str, SHORT_NAMES))}{at_line()}"
         ) from None
     if dtype not in SHORT_NAMES:
         raise DTypeError(
-            f"dtype {dtype} is not supported; one of {', '.join(map(str, SHORT_NAMES))}{at_line()}"
+            f"dtype {dtype} is not supported; use one of {', '.join(map(str, SHORT_NAMES))}"
+            f"{at_line()}"
         )
     return dtype
 
 
 @lru_cache(maxsize=4096)
 def broadcast_shapes(*shapes: Shape) -> Shape:
-    """The shape that NumPy's rules give; raises ShapeError where they give none."""
+    """Broadcast shapes by NumPy's rules; raise ShapeError if they do not broadcast."""
     ndim = max(map(len, shapes), default=0)
     out = [1] * ndim
     for shape in shapes:

@@ -1,4 +1,4 @@
-"""verify: a Graph, checked: Vars are defined once and before use, types are what `infer` gives."""
+"""verify: check that Vars are defined once and before use, and that types match `infer`."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from lucid.ir.infer import infer
 
 
 def verify(graph: Graph) -> Graph:
-    """The same Graph, or a VerifyError that names the equation."""
+    """Return the Graph, or raise a VerifyError that names the equation."""
     defined: set[Var] = set()
     for var in graph.inputs:
         if var in defined:
-            raise VerifyError(f"{graph.name}: an input defines {var!r} a second time")
+            raise VerifyError(f"{graph.name}: input {var!r} is defined twice")
         defined.add(var)
     for number, eqn in enumerate(graph.equations):
         op, inputs, outputs, _ = eqn
         for x in inputs:
             if x not in defined and x.__class__ is Var:
-                raise broken(graph, number, eqn, f" reads {x!r} before it is defined")
+                raise verify_error(graph, number, eqn, f" reads {x!r} before it is defined")
         try:
             result = infer(op, tuple([x.type for x in inputs]))
         except LucidError as error:
-            raise broken(graph, number, eqn, f": {error}") from None
+            raise verify_error(graph, number, eqn, f": {error}") from None
         types = result if result.__class__ is tuple else (result,)
-        written = tuple([var.type for var in outputs])
-        if types != written:
-            raise broken(graph, number, eqn, f" is of type {types}, written {written}")
+        declared = tuple([var.type for var in outputs])
+        if types != declared:
+            raise verify_error(graph, number, eqn, f" has type {types}, declared {declared}")
         for var in outputs:
             if var in defined:
-                raise broken(graph, number, eqn, f" defines {var!r} a second time")
+                raise verify_error(graph, number, eqn, f" defines {var!r} twice")
             defined.add(var)
     for x in graph.outputs:
         if x.__class__ is Var and x not in defined:
@@ -37,5 +37,5 @@ def verify(graph: Graph) -> Graph:
     return graph
 
 
-def broken(graph: Graph, number: int, eqn: Equation, what: str) -> VerifyError:
+def verify_error(graph: Graph, number: int, eqn: Equation, what: str) -> VerifyError:
     return VerifyError(f"{graph.name}: equation {number}, {eqn.op!r}{what}")

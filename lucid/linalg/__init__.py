@@ -1,7 +1,7 @@
-"""Linear algebra: factorisations, systems of equations, eigenvalues, norms, with PyTorch's names.
+"""Linear algebra: factorizations, linear systems, eigenvalues, norms, with PyTorch's names.
 
-Everything works on the last two axes, for all axes before them at once. Where a matrix is singular
-or not positive definite, LinAlgError names the matrix of the batch and what is wrong with it.
+All functions work on the last two axes; leading axes are batch axes. If a matrix is singular or not
+positive definite, LinAlgError names the matrix in the batch and the reason.
 """
 
 from lucid.errors import LinAlgError

@@ -1,4 +1,4 @@
-"""Factorisations: Cholesky's, LU, QR."""
+"""Factorizations: Cholesky, LU, QR."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.linalg.arguments import matrix
-from lucid.ops.core.arguments import explained
+from lucid.linalg.arguments import as_matrix
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import cast
 from lucid.ops.core.runtime_check import refuse
 from lucid.ops.linalg.contraction import adjoint_matrix
 from lucid.ops.linalg.degenerate import column, row
-from lucid.ops.linalg.factorizations import Cholesky, LuFactor, LuParts, Qr, transposed
+from lucid.ops.linalg.factorizations import Cholesky, LuFactor, LuParts, Qr, transpose_matrix
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -46,69 +46,69 @@ class QR(NamedTuple):
     R: Any
 
 
-@explained
+@clear_errors
 def cholesky(input: Any, *, upper: bool = False) -> Any:
     """The lower triangular L with A = L Lᴴ of a positive definite matrix, or Lᴴ if `upper`.
 
-    The Hermitian part of A is what counts, so gradients are Hermitian.
+    Only the Hermitian part of A is used, so gradients are Hermitian.
 
     >>> import lucid
     >>> lucid.linalg.cholesky(lucid.tensor([[4.0, 2.0], [2.0, 5.0]]))
     Tensor([[2., 0.],
             [1., 2.]])
     """
-    lower, _ = bind(Cholesky(), matrix("cholesky", input))
+    lower, _ = bind(Cholesky(), as_matrix("cholesky", input))
     return adjoint_matrix(lower) if upper else lower
 
 
-@explained
+@clear_errors
 def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) -> CholeskyEx:
-    """`cholesky` that does not raise: `info` is the order of the minor that fails, or 0."""
+    """`cholesky` without raising: `info` is the order of the minor that failed, or 0."""
     op = Cholesky(checked=bool(check_errors))
-    lower, info = bind(op, matrix("cholesky_ex", input))
+    lower, info = bind(op, as_matrix("cholesky_ex", input))
     return CholeskyEx(adjoint_matrix(lower) if upper else lower, info)
 
 
-def pivoted(name: str, A: Any, pivot: Any) -> tuple[Any, Any, Any]:
+def lu_factors(name: str, A: Any, pivot: Any) -> tuple[Any, Any, Any]:
     if not pivot:
-        raise ArgumentError(f"{name}: pivot=False: LU without pivots is not there{at_line()}")
-    return bind(LuFactor(), matrix(name, A, square=False))
+        raise ArgumentError(f"{name}: pivot=False is not supported{at_line()}")
+    return bind(LuFactor(), as_matrix(name, A, square=False))
 
 
-@explained
+@clear_errors
 def lu(A: Any, *, pivot: bool = True) -> LU:
-    """A = P L U: a permutation, L lower triangular with ones on its diagonal, U upper triangular.
+    """A = P L U: a permutation, L lower triangular with unit diagonal, U upper triangular.
 
     >>> import lucid
     >>> lucid.linalg.lu(lucid.tensor([[0.0, 2.0], [4.0, 1.0]])).U
     Tensor([[4., 1.],
             [0., 2.]])
     """
-    packed, pivots, _ = pivoted("lu", A, pivot)
+    packed, pivots, _ = lu_factors("lu", A, pivot)
     parts = LuParts(packed, pivots)
     numbers = wrap(np.arange(parts.m))
     order = row(parts.order) == column(numbers)
     return LU(cast(order, packed.dtype), parts.lower, parts.upper)
 
 
-@explained
+@clear_errors
 def lu_factor(A: Any, *, pivot: bool = True) -> LUFactor:
-    """L and U in one matrix, and LAPACK's pivots (counted from 1): what `lu_solve` takes."""
-    packed, pivots, _ = pivoted("lu_factor", A, pivot)
-    return LUFactor(transposed(packed), pivots)
+    """L and U in one matrix, and LAPACK's one-based pivots, as `lu_solve` takes them."""
+    packed, pivots, _ = lu_factors("lu_factor", A, pivot)
+    return LUFactor(transpose_matrix(packed), pivots)
 
 
-@explained
+@clear_errors
 def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> LUFactorEx:
-    """`lu_factor`, with `info`: the number of the first pivot that is zero, or 0."""
-    packed, pivots, info = pivoted("lu_factor_ex", A, pivot)
+    """`lu_factor`, with `info`: the one-based index of the first zero pivot, or 0."""
+    packed, pivots, info = lu_factors("lu_factor_ex", A, pivot)
     if check_errors:
         failed = (info != 0).reshape(*info.shape, 1, 1)
         packed = refuse(packed, failed, "lu_factor_ex: a pivot is zero: the matrix is singular")
-    return LUFactorEx(transposed(packed), pivots, info)
+    return LUFactorEx(transpose_matrix(packed), pivots, info)
 
 
-@explained
+@clear_errors
 def qr(A: Any, mode: str = "reduced") -> QR:
     """A = Q R with orthonormal columns in Q and R upper triangular.
 
@@ -120,8 +120,8 @@ def qr(A: Any, mode: str = "reduced") -> QR:
     Tensor([[5. , 2.2],
             [0. , 0.4]])
     """
-    A = matrix("qr", A, square=False)
+    A = as_matrix("qr", A, square=False)
     if mode not in ("reduced", "complete", "r"):
-        raise ArgumentError(f"qr: mode={mode!r}; it is 'reduced', 'complete' or 'r'{at_line()}")
+        raise ArgumentError(f"qr: mode={mode!r} is not 'reduced', 'complete' or 'r'{at_line()}")
     q, r = bind(Qr(mode == "complete"), A)
     return QR(wrap(np.zeros(0, A.dtype)), r) if mode == "r" else QR(q, r)

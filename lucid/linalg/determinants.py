@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from lucid.linalg.arguments import matrix
-from lucid.ops.core.arguments import explained
+from lucid.linalg.arguments import as_matrix
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.linalg.eigh_svd import diagonal_of
 from lucid.ops.linalg.factorizations import LuFactor
-from lucid.ops.linalg.known_derivatives import KnownDet, KnownSlogdet, parity
+from lucid.ops.linalg.known_derivatives import PrecomputedDet, PrecomputedSlogdet, permutation_sign
 from lucid.tape.bind import bind
 
 
@@ -19,32 +19,32 @@ class Slogdet(NamedTuple):
     logabsdet: Any
 
 
-@explained
+@clear_errors
 def det(A: Any) -> Any:
-    """The determinant. Its gradient, the cofactors, is right for singular matrices too.
+    """The determinant. Its gradient, the cofactors, is correct for singular matrices too.
 
     >>> import lucid
     >>> lucid.linalg.det(lucid.tensor([[0.0, 2.0], [3.0, 4.0]]))
     Tensor(-6.)
     """
-    A = matrix("det", A)
+    A = as_matrix("det", A)
     packed, pivots, _ = bind(LuFactor(), A)
-    value = diagonal_of(packed).prod(dim=-1) * parity(pivots, A.dtype)
-    return bind(KnownDet(), A, packed, pivots, value)
+    value = diagonal_of(packed).prod(dim=-1) * permutation_sign(pivots, A.dtype)
+    return bind(PrecomputedDet(), A, packed, pivots, value)
 
 
-@explained
+@clear_errors
 def slogdet(A: Any) -> Slogdet:
     """The sign of the determinant and log |det A|: 0 and -inf for a singular matrix."""
-    A = matrix("slogdet", A)
+    A = as_matrix("slogdet", A)
     packed, pivots, _ = bind(LuFactor(), A)
     pivot = diagonal_of(packed)
-    sign = pivot.sgn().prod(dim=-1) * parity(pivots, A.dtype)
+    sign = pivot.sgn().prod(dim=-1) * permutation_sign(pivots, A.dtype)
     log = pivot.abs().log().sum(dim=-1)
-    return Slogdet(*bind(KnownSlogdet(), A, packed, pivots, sign, log))
+    return Slogdet(*bind(PrecomputedSlogdet(), A, packed, pivots, sign, log))
 
 
-@explained
+@clear_errors
 def logdet(input: Any) -> Any:
     """log det A: nan for a negative determinant, -inf for 0.
 

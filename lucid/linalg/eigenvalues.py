@@ -1,4 +1,4 @@
-"""Eigenvalues, singular values, and what is made of them."""
+"""Eigenvalues, singular values, and functions based on them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.linalg.arguments import cutoff, is_tracked, matrix
-from lucid.ops.core.arguments import explained
+from lucid.linalg.arguments import as_matrix, cutoff, requires_derivative
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import cast
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.linalg.contraction import adjoint_matrix, product
 from lucid.ops.linalg.degenerate import row
 from lucid.ops.linalg.eig import Eig, Eigvals
 from lucid.ops.linalg.eigh_svd import Eigh, Eigvalsh, Svd, Svdvals
-from lucid.ops.linalg.known_derivatives import KnownPinv
-from lucid.ops.linalg.matrices import hermitian as hermitian_part
+from lucid.ops.linalg.known_derivatives import PrecomputedPinv
+from lucid.ops.linalg.matrices import hermitian_part
 from lucid.tape.bind import bind
 
 
@@ -32,58 +32,58 @@ class SVD(NamedTuple):
 
 def check_triangle(name: str, UPLO: Any) -> None:
     if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
-        raise ArgumentError(f"{name}: UPLO={UPLO!r}; it is 'L' or 'U'{at_line()}")
+        raise ArgumentError(f"{name}: UPLO={UPLO!r} is not 'L' or 'U'{at_line()}")
 
 
-@explained
+@clear_errors
 def eigh(input: Any, UPLO: str = "L") -> Eigenpairs:
     """Eigenvalues, ascending, and orthonormal eigenvectors (columns) of a Hermitian matrix.
 
-    The Hermitian part of A is what counts, so `UPLO` makes no difference and gradients are
-    Hermitian. Eigenvectors of a repeated eigenvalue have no derivative: that raises LinAlgError.
+    Only the Hermitian part of A is used, so `UPLO` is ignored and gradients are Hermitian.
+    Differentiating eigenvectors of a repeated eigenvalue raises LinAlgError.
 
     >>> import lucid
     >>> lucid.linalg.eigh(lucid.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
     Tensor([1., 2.])
     """
     check_triangle("eigh", UPLO)
-    values, rows = bind(Eigh(), matrix("eigh", input))
+    values, rows = bind(Eigh(), as_matrix("eigh", input))
     return Eigenpairs(values, adjoint_matrix(rows))
 
 
-@explained
+@clear_errors
 def eigvalsh(input: Any, UPLO: str = "L") -> Any:
     """The eigenvalues of a Hermitian matrix, ascending.
 
-    Equal ones share their cotangents, so functions that treat them alike have their gradient.
+    Equal ones share their cotangents, so symmetric functions of them have correct gradients.
     """
     check_triangle("eigvalsh", UPLO)
-    A = matrix("eigvalsh", input)
-    return bind(Eigh(), A)[0] if is_tracked(A) else bind(Eigvalsh(), A)
+    A = as_matrix("eigvalsh", input)
+    return bind(Eigh(), A)[0] if requires_derivative(A) else bind(Eigvalsh(), A)
 
 
-@explained
+@clear_errors
 def eig(input: Any) -> Eigenpairs:
-    """Eigenvalues and eigenvectors (columns) of a square matrix, which are complex.
+    """The complex eigenvalues and eigenvectors (columns) of a square matrix.
 
-    Their derivative exists where the eigenvalues are distinct.
+    The derivative exists where the eigenvalues are distinct.
     """
-    return Eigenpairs(*bind(Eig(), matrix("eig", input)))
+    return Eigenpairs(*bind(Eig(), as_matrix("eig", input)))
 
 
-@explained
+@clear_errors
 def eigvals(input: Any) -> Any:
-    """The eigenvalues of a square matrix, which are complex."""
-    A = matrix("eigvals", input)
-    return bind(Eig(), A)[0] if is_tracked(A) else bind(Eigvals(), A)
+    """The complex eigenvalues of a square matrix."""
+    A = as_matrix("eigvals", input)
+    return bind(Eig(), A)[0] if requires_derivative(A) else bind(Eigvals(), A)
 
 
 def check_driver(name: str, driver: Any) -> None:
     if driver not in (None, "gesvd", "gesvdj", "gesvda"):
-        raise ArgumentError(f"{name}: driver={driver!r}; leave it None{at_line()}")
+        raise ArgumentError(f"{name}: unknown driver={driver!r}; use None{at_line()}")
 
 
-@explained
+@clear_errors
 def svd(A: Any, full_matrices: bool = True, *, driver: Any = None) -> SVD:
     """A = U diag(S) Vh with orthonormal U and Vh and singular values S ≥ 0, descending.
 
@@ -94,43 +94,43 @@ def svd(A: Any, full_matrices: bool = True, *, driver: Any = None) -> SVD:
     Tensor([2., 1.])
     """
     check_driver("svd", driver)
-    return SVD(*bind(Svd(bool(full_matrices)), matrix("svd", A, square=False)))
+    return SVD(*bind(Svd(bool(full_matrices)), as_matrix("svd", A, square=False)))
 
 
-@explained
+@clear_errors
 def svdvals(A: Any, *, driver: Any = None) -> Any:
     """The singular values, descending; equal ones share their cotangents."""
     check_driver("svdvals", driver)
-    A = matrix("svdvals", A, square=False)
-    return bind(Svd(), A)[1] if is_tracked(A) else bind(Svdvals(), A)
+    A = as_matrix("svdvals", A, square=False)
+    return bind(Svd(), A)[1] if requires_derivative(A) else bind(Svdvals(), A)
 
 
-@explained
+@clear_errors
 def matrix_rank(
     input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Any:
-    """How many singular values are greater than max(atol, rtol · the largest).
+    """The number of singular values greater than max(atol, rtol · the largest).
 
     >>> import lucid
     >>> lucid.linalg.matrix_rank(lucid.ones(3, 3))
     Tensor(1)
     """
-    A = matrix("matrix_rank", input, square=False).detach()
+    A = as_matrix("matrix_rank", input, square=False).detach()
     values = eigvalsh(A).abs() if hermitian else svdvals(A)
     if tol is not None:
         atol, rtol = tol, 0.0 if rtol is None else rtol
     return (values > cutoff(values, A.shape, atol, rtol)).sum(dim=-1)
 
 
-@explained
+@clear_errors
 def pinv(
     input: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Any:
     """The pseudo-inverse; singular values up to max(atol, rtol · the largest) count as zero.
 
-    Its derivative is that at constant rank, which exists at repeated singular values too.
+    Its derivative is that at constant rank, and exists at repeated singular values too.
     """
-    A = matrix("pinv", input, square=bool(hermitian))
+    A = as_matrix("pinv", input, square=bool(hermitian))
     rtol = rcond if rtol is None else rtol
     if not hermitian:
         parts = svd(A.detach(), full_matrices=False)
@@ -140,12 +140,12 @@ def pinv(
     small = values.abs() <= cutoff(values.abs(), A.shape, atol, rtol)
     inverse = cast(where(small, 0.0, 1.0 / where(small, 1.0, values)), A.dtype)
     known = product(vectors * row(inverse), adjoint_matrix(vectors))
-    return bind(KnownPinv(), A, known)
+    return bind(PrecomputedPinv(), A, known)
 
 
 def pseudo_inverse(A: Any, parts: SVD, limit: Any) -> Any:
-    """V diag(1/S) Uᴴ, with the derivative of the pseudo-inverse of A."""
+    """Return V diag(1/S) Uᴴ, with the derivative of the pseudo-inverse of A."""
     small = parts.S <= limit
     inverse = cast(where(small, 0.0, 1.0 / where(small, 1.0, parts.S)), A.dtype)
     known = product(adjoint_matrix(parts.Vh) * row(inverse), adjoint_matrix(parts.U))
-    return bind(KnownPinv(), A, known)
+    return bind(PrecomputedPinv(), A, known)

@@ -7,25 +7,25 @@ from typing import Any
 
 from lucid.errors import ArgumentError, AxisError, ShapeError
 from lucid.ir.source import at_line
-from lucid.linalg.arguments import matrix
+from lucid.linalg.arguments import as_matrix
 from lucid.linalg.eigenvalues import svdvals
 from lucid.linalg.solving import inv
-from lucid.ops.core.arguments import explained
-from lucid.ops.core.axes import axis_of, either
+from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.axes import canonicalize_axis, resolve_alias
 from lucid.ops.core.promote import cast, to_floating
 from lucid.ops.reduce.extrema import amax, amin
-from lucid.ops.reduce.reduction import kept, reduced_axes
+from lucid.ops.reduce.reduction import reduced_axes, restore_axes
 from lucid.ops.reduce.statistics import order_of, p_norm
 from lucid.ops.shape.shaping import movedim
 
 ORDERS = ("fro", "nuc", math.inf, -math.inf, 1, -1, 2, -2)
 
 
-def typed(x: Any, dtype: Any) -> Any:
+def to_dtype(x: Any, dtype: Any) -> Any:
     return to_floating(x) if dtype is None else cast(to_floating(x), dtype)
 
 
-@explained
+@clear_errors
 def vector_norm(
     input: Any,
     ord: Any = 2,
@@ -42,14 +42,14 @@ def vector_norm(
     >>> lucid.linalg.vector_norm(lucid.tensor([[3.0, 4.0], [0.0, 0.0]]), dim=1)
     Tensor([5., 0.])
     """
-    x = typed(input, dtype)
+    x = to_dtype(input, dtype)
     axes = reduced_axes("vector_norm", x.ndim, dim, axis)
     y = p_norm(x, order_of("vector_norm", ord), axes)
     keep = keepdim if keepdims is None else keepdims
-    return kept(y, x, axes) if keep else y
+    return restore_axes(y, x, axes) if keep else y
 
 
-@explained
+@clear_errors
 def matrix_norm(
     input: Any,
     ord: Any = "fro",
@@ -60,22 +60,22 @@ def matrix_norm(
     axis: Any = None,
     keepdims: Any = None,
 ) -> Any:
-    """A norm of matrices: "fro", "nuc", or a number among inf, -inf, 1, -1, 2, -2.
+    """A matrix norm: "fro", "nuc", inf, -inf, 1, -1, 2 or -2.
 
     >>> import lucid
     >>> lucid.linalg.matrix_norm(lucid.tensor([[1.0, -2.0], [3.0, 4.0]]), ord=1)
     Tensor(6.)
     """
-    A = typed(input, dtype)
+    A = to_dtype(input, dtype)
     rows, columns = two_axes(A, dim if axis is None else axis)
     keep = keepdim if keepdims is None else keepdims
     if isinstance(ord, bool) or ord not in ORDERS:
-        raise ArgumentError(f"matrix_norm: ord={ord!r}; it is one of {ORDERS}{at_line()}")
-    y = norm_of(A, ord, rows, columns)
-    return kept(y, A, tuple(sorted((rows, columns)))) if keep else y
+        raise ArgumentError(f"matrix_norm: ord={ord!r} is not one of {ORDERS}{at_line()}")
+    y = matrix_norm_along(A, ord, rows, columns)
+    return restore_axes(y, A, tuple(sorted((rows, columns)))) if keep else y
 
 
-def norm_of(A: Any, ord: Any, rows: int, columns: int) -> Any:
+def matrix_norm_along(A: Any, ord: Any, rows: int, columns: int) -> Any:
     if ord == "fro":
         return p_norm(A, 2.0, tuple(sorted((rows, columns))))
     if ord in ("nuc", 2, -2):
@@ -90,16 +90,16 @@ def norm_of(A: Any, ord: Any, rows: int, columns: int) -> Any:
 
 def two_axes(A: Any, dim: Any) -> tuple[int, int]:
     if not isinstance(dim, (tuple, list)) or len(dim) != 2:
-        raise AxisError(f"matrix_norm: dim={dim!r}; it is two axes{at_line()}")
+        raise AxisError(f"matrix_norm: dim={dim!r}; it must be two axes{at_line()}")
     if A.ndim < 2:
         raise ShapeError(f"matrix_norm: {A.shape} is not a matrix{at_line()}")
-    rows, columns = (axis_of("matrix_norm", d, A.ndim) for d in dim)
+    rows, columns = (canonicalize_axis("matrix_norm", d, A.ndim) for d in dim)
     if rows == columns:
-        raise AxisError(f"matrix_norm: axis {rows} twice; a matrix has two axes{at_line()}")
+        raise AxisError(f"matrix_norm: axis {rows} appears twice in dim{at_line()}")
     return rows, columns
 
 
-@explained
+@clear_errors
 def norm(
     input: Any,
     ord: Any = None,
@@ -110,9 +110,9 @@ def norm(
     axis: Any = None,
     keepdims: Any = None,
 ) -> Any:
-    """The 2-norm of all elements, or a vector's or a matrix's norm, as `ord` and `dim` say."""
-    A = typed(input, dtype)
-    dim = either("norm", ("dim", dim), ("axis", axis))
+    """The 2-norm of all elements, or a vector or matrix norm, depending on `ord` and `dim`."""
+    A = to_dtype(input, dtype)
+    dim = resolve_alias("norm", ("dim", dim), ("axis", axis))
     keep = keepdim if keepdims is None else keepdims
     given = (dim,) if isinstance(dim, int) else dim
     if ord is None:
@@ -120,16 +120,16 @@ def norm(
     if isinstance(ord, str) or (A.ndim == 2 if given is None else len(given) == 2):
         return matrix_norm(A, ord, (-2, -1) if given is None else given, keep)
     if given is None and A.ndim != 1:
-        raise ShapeError(f"norm: ord={ord!r} of {A.shape}: it has 1 or 2 axes{at_line()}")
+        raise ShapeError(f"norm: ord={ord!r} needs 1 or 2 axes, not shape {A.shape}{at_line()}")
     return vector_norm(A, ord, given, keep)
 
 
-@explained
+@clear_errors
 def cond(input: Any, p: Any = None) -> Any:
-    """The condition number: the largest singular value by the smallest, or ‖A‖ ‖A⁻¹‖ for p."""
+    """The condition number: the largest over the smallest singular value, or ‖A‖ ‖A⁻¹‖ for p."""
     if p is None or p in (2, -2):
-        values = svdvals(matrix("cond", input, square=False))
+        values = svdvals(as_matrix("cond", input, square=False))
         high, low = amax(values, dim=-1), amin(values, dim=-1)
         return low / high if p == -2 else high / low
-    A = matrix("cond", input)
+    A = as_matrix("cond", input)
     return matrix_norm(A, p) * matrix_norm(inv(A), p)

@@ -8,16 +8,16 @@ from typing import Any
 
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.source import at_line
-from lucid.linalg.arguments import checked, matrix
+from lucid.linalg.arguments import as_matrix, check_matrix_tensor
 from lucid.linalg.solving import inv
-from lucid.ops.core.arguments import also, explained
-from lucid.ops.core.axes import axis_of
+from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.elementwise.complexes import conj
 from lucid.ops.linalg import adding_products
 from lucid.ops.linalg.adding_products import chain_matmul
 from lucid.ops.linalg.contraction import product
-from lucid.ops.linalg.known_derivatives import identity
+from lucid.ops.linalg.known_derivatives import identity_like
 from lucid.ops.linalg.matrix_exp import MatrixExp
 from lucid.ops.reduce.cumulative import cumprod
 from lucid.ops.shape import diagonals
@@ -26,9 +26,9 @@ from lucid.ops.shape.joining import cat
 from lucid.tape.bind import bind
 
 
-@explained
+@clear_errors
 def matrix_power(input: Any, n: int) -> Any:
-    """The product of n times A; of its inverse where n is negative.
+    """The n-th power of a square matrix; of its inverse if n is negative.
 
     >>> import lucid
     >>> lucid.linalg.matrix_power(lucid.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
@@ -37,7 +37,7 @@ def matrix_power(input: Any, n: int) -> Any:
     """
     A, n = as_tensor(input), operator.index(n)
     if A.dtype.kind in "fc":
-        checked("matrix_power", A)
+        check_matrix_tensor("matrix_power", A)
     elif A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         raise ShapeError(f"matrix_power: {A.shape}: the matrix must be square{at_line()}")
     if n < 0:
@@ -48,22 +48,22 @@ def matrix_power(input: Any, n: int) -> Any:
             power = square if power is None else product(power, square)
         n >>= 1
         square = product(square, square) if n else square
-    return identity(A) if power is None else power
+    return identity_like(A) if power is None else power
 
 
-@explained
+@clear_errors
 def matrix_exp(input: Any) -> Any:
-    """The exponential of a square matrix, the sum of all Aᵏ/k!.
+    """The exponential of a square matrix, the sum of Aᵏ/k! over k.
 
     >>> import lucid
     >>> lucid.linalg.matrix_exp(lucid.zeros(2, 2))
     Tensor([[1., 0.],
             [0., 1.]])
     """
-    return bind(MatrixExp(), matrix("matrix_exp", input))
+    return bind(MatrixExp(), as_matrix("matrix_exp", input))
 
 
-@explained
+@clear_errors
 def multi_dot(tensors: Any) -> Any:
     """The product of matrices in the order that takes the fewest multiplications.
 
@@ -71,7 +71,7 @@ def multi_dot(tensors: Any) -> Any:
     """
     xs = [as_tensor(x) for x in tensors]
     if len(xs) < 2:
-        raise ArgumentError(f"multi_dot: {len(xs)} operands; it takes two or more{at_line()}")
+        raise ArgumentError(f"multi_dot: {len(xs)} operands; give two or more{at_line()}")
     for i, x in enumerate(xs):
         if x.ndim != 2 and not (x.ndim == 1 and i in (0, len(xs) - 1)):
             raise ShapeError(f"multi_dot: operand {i} of {x.shape} is not a matrix{at_line()}")
@@ -87,9 +87,9 @@ def multi_dot(tensors: Any) -> Any:
     return y.reshape(([] if first else [y.shape[0]]) + ([] if last else [y.shape[1]]))
 
 
-@explained
+@clear_errors
 def vander(x: Any, *, N: Any = None) -> Any:
-    """Vandermonde's matrices: the powers x⁰, x¹, ..., xᴺ⁻¹ of each number in a row.
+    """The Vandermonde matrix: the powers x⁰, x¹, ..., xᴺ⁻¹ of each number in a row.
 
     >>> import lucid
     >>> lucid.linalg.vander(lucid.tensor([2.0, 3.0]), N=3)
@@ -100,7 +100,7 @@ def vander(x: Any, *, N: Any = None) -> Any:
     x = x if x.ndim else x.reshape(1)
     columns = x.shape[-1] if N is None else operator.index(N)
     if columns < (0 if N is None else 1):
-        raise ArgumentError(f"vander: N={columns}; it is at least 1{at_line()}")
+        raise ArgumentError(f"vander: N={columns}; it must be at least 1{at_line()}")
     if columns == 0:
         return x.reshape(*x.shape, 1)[..., :0]
     x = x.reshape(*x.shape, 1)
@@ -110,8 +110,8 @@ def vander(x: Any, *, N: Any = None) -> Any:
     return cumprod(cat([ones_like(x), repeated], -1), -1)
 
 
-@explained
-@also(dim="axis")
+@clear_errors
+@aliases(dim="axis")
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
     """The sum of conj(x) · y along `dim`; the other axes broadcast.
 
@@ -121,13 +121,13 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
     """
     x, y = promote(as_tensor(x), as_tensor(y))
     total = conj(x) * y
-    return total.sum(dim=axis_of("vecdot", dim, total.ndim))
+    return total.sum(dim=canonicalize_axis("vecdot", dim, total.ndim))
 
 
-@explained
-@also(dim="axis")
+@clear_errors
+@aliases(dim="axis")
 def cross(input: Any, other: Any, *, dim: int = -1) -> Any:
-    """The cross product of vectors of three numbers along `dim`; the other axes broadcast.
+    """The cross product of 3-vectors along `dim`; the other axes broadcast.
 
     >>> import lucid
     >>> lucid.linalg.cross(lucid.tensor([1.0, 0.0, 0.0]), lucid.tensor([0.0, 1.0, 0.0]))
@@ -139,7 +139,7 @@ def cross(input: Any, other: Any, *, dim: int = -1) -> Any:
     return adding_products.cross(x, y, dim)
 
 
-@explained
+@clear_errors
 def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     """The diagonals of matrices, as the last axis of the result."""
     return diagonals.diagonal(A, offset, dim1, dim2)

@@ -1,6 +1,6 @@
-"""Linear algebra by the names that PyTorch has beside its tensors: `lucid.svd`, `lucid.lu`, ...
+"""Linear algebra functions that PyTorch has outside torch.linalg: `lucid.svd`, `lucid.lu`, ...
 
-They differ from those of `lucid.linalg` in arguments and results, as they do in PyTorch.
+They differ from those in `lucid.linalg` in arguments and results, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from lucid import random
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.source import at_line
 from lucid.linalg import determinants
-from lucid.linalg.arguments import matrices, matrix
+from lucid.linalg.arguments import as_matrix, as_system
 from lucid.linalg.decompositions import QR, LUFactor, LUFactorEx, lu_factor_ex
 from lucid.linalg.decompositions import cholesky as cholesky_factor
 from lucid.linalg.decompositions import qr as qr_factors
 from lucid.linalg.eigenvalues import pinv
 from lucid.linalg.eigenvalues import svd as singular_values
 from lucid.linalg.reflections import householder_product
-from lucid.linalg.solving import cholesky_solve, inv, triangular
+from lucid.linalg.solving import cholesky_solve, inv, triangular_system
 from lucid.linalg.solving import lu_solve as solve_by_lu
-from lucid.ops.core.arguments import explained
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.linalg.contraction import adjoint_matrix
 from lucid.ops.linalg.degenerate import column, row
-from lucid.ops.linalg.factorizations import LuParts, Permutation, transposed
-from lucid.ops.linalg.matrices import constant, real_dtype
+from lucid.ops.linalg.factorizations import LuParts, Permutation, transpose_matrix
+from lucid.ops.linalg.matrices import constant_like, real_dtype
 from lucid.ops.shape.creation import empty, zeros
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
@@ -71,36 +71,36 @@ def pinverse(input: Any, rcond: Any = 1e-15) -> Any:
 
 
 def orgqr(input: Any, input2: Any) -> Any:
-    """`linalg.householder_product`: the Q of vectors and their factors, as `geqrf` gives them."""
+    """`linalg.householder_product`: the Q of the vectors and factors returned by `geqrf`."""
     return householder_product(input, input2)
 
 
-@explained
+@clear_errors
 def cholesky(input: Any, upper: bool = False) -> Any:
     """`linalg.cholesky`: the lower triangular L with A = L Lᴴ, or Lᴴ if `upper`."""
     return cholesky_factor(input, upper=upper)
 
 
-@explained
+@clear_errors
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:
-    """The inverse of A, from the factor that `cholesky` gives for A.
+    """The inverse of A, from the Cholesky factor of A.
 
     >>> import lucid
     >>> lucid.cholesky_inverse(lucid.tensor([[2.0, 0.0], [0.0, 4.0]]))
     Tensor([[0.25  , 0.    ],
             [0.    , 0.0625]])
     """
-    factor = matrix("cholesky_inverse", input)
-    return cholesky_solve(constant(np.eye(factor.shape[-1]), factor), factor, upper)
+    factor = as_matrix("cholesky_inverse", input)
+    return cholesky_solve(constant_like(np.eye(factor.shape[-1]), factor), factor, upper)
 
 
-@explained
+@clear_errors
 def qr(input: Any, some: bool = True) -> QR:
-    """`linalg.qr`, reduced where `some` and complete otherwise."""
+    """`linalg.qr`, reduced if `some` and complete otherwise."""
     return qr_factors(input, "reduced" if some else "complete")
 
 
-@explained
+@clear_errors
 def svd(input: Any, some: bool = True, compute_uv: bool = True) -> SVD:
     """A = U diag(S) Vᴴ: `linalg.svd` with V itself; U and V are zeros without `compute_uv`."""
     found = singular_values(input, full_matrices=not some)
@@ -111,24 +111,24 @@ def svd(input: Any, some: bool = True, compute_uv: bool = True) -> SVD:
     return SVD(zeros(*outer, m, m, dtype=dtype), found.S, zeros(*outer, n, n, dtype=dtype))
 
 
-@explained
+@clear_errors
 def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> LUFactor | LUFactorEx:
-    """`linalg.lu_factor`: L and U in one matrix and the pivots, with `info` where asked."""
+    """`linalg.lu_factor`: L and U in one matrix and the pivots, and `info` if `get_infos`."""
     found = lu_factor_ex(A, pivot=pivot)
     return found if get_infos else LUFactor(found.LU, found.pivots)
 
 
-@explained
+@clear_errors
 def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:
-    """The X with A X = `input`, from what `lu` gives for A."""
+    """The X with A X = `input`, from the result of `lu` for A."""
     return solve_by_lu(LU_data, LU_pivots, input)
 
 
-@explained
+@clear_errors
 def lu_unpack(
     LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> LUParts:
-    """P, L and U from what `lu` gives; what is not wanted is empty.
+    """P, L and U from the result of `lu`; parts that are not unpacked are empty.
 
     >>> import lucid
     >>> P, L, U = lucid.lu_unpack(*lucid.lu(lucid.tensor([[0.0, 2.0], [4.0, 1.0]])))
@@ -136,11 +136,11 @@ def lu_unpack(
     Tensor([[4., 1.],
             [0., 2.]])
     """
-    packed = matrix("lu_unpack", LU_data, square=False)
+    packed = as_matrix("lu_unpack", LU_data, square=False)
     pivots = as_tensor(LU_pivots)
     *outer, m, n = packed.shape
     if pivots.dtype.kind not in "iu" or pivots.shape != (*outer, min(m, n)):
-        facts = f"pivots {pivots.type} for a matrix of {packed.shape}; they must be what lu gives"
+        facts = f"pivots {pivots.type} for a matrix of {packed.shape}; use those from lu"
         raise ShapeError(f"lu_unpack: {facts}{at_line()}")
     nothing = empty(0, dtype=packed.dtype)
     P = L = U = nothing
@@ -148,23 +148,25 @@ def lu_unpack(
         order = bind(Permutation(m), cast(pivots, "int32"))
         P = cast(row(order) == column(wrap(np.arange(m))), packed.dtype)
     if unpack_data:
-        parts = LuParts(transposed(packed), cast(pivots, "int32"))
+        parts = LuParts(transpose_matrix(packed), cast(pivots, "int32"))
         L, U = parts.lower, parts.upper
     return LUParts(P, L, U)
 
 
-@explained
+@clear_errors
 def triangular_solve(
     input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> TriangularSolution:
     """The X with A X = b = `input` (Aᵀ X = b if `transpose`) for a triangular A, and A itself."""
-    A, b = matrices("triangular_solve", A, input)
-    used, above = (transposed(A), not upper) if transpose else (A, bool(upper))
-    return TriangularSolution(triangular("triangular_solve", used, b, above, unitriangular), A)
+    A, b = as_system("triangular_solve", A, input)
+    used, above = (transpose_matrix(A), not upper) if transpose else (A, bool(upper))
+    return TriangularSolution(
+        triangular_system("triangular_solve", used, b, above, unitriangular), A
+    )
 
 
 def random_range(A: Any, q: int, niter: int, M: Any) -> Any:
-    """Orthonormal columns that span about the same as the first q left singular vectors.
+    """Return orthonormal columns that approximately span the first q left singular vectors.
 
     (Halko, Martinsson and Tropp, Finding structure with randomness, 2009, algorithm 4.4.)
     """
@@ -180,13 +182,13 @@ def random_range(A: Any, q: int, niter: int, M: Any) -> Any:
     return Q
 
 
-@explained
+@clear_errors
 def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> SVD:
-    """The first q singular values and vectors of A (of A - M), found by random projections."""
-    A = matrix("svd_lowrank", A, square=False)
+    """The first q singular values and vectors of A (or A - M), by random projections."""
+    A = as_matrix("svd_lowrank", A, square=False)
     q, niter = 6 if q is None else q, 2 if niter is None else niter
     if not 0 <= q <= min(A.shape[-2:]) or niter < 0:
-        facts = f"q={q}, niter={niter} for {A.shape}; q is at most the smaller of both sizes"
+        facts = f"q={q}, niter={niter} for {A.shape}; q must be at most the smaller size"
         raise ArgumentError(f"svd_lowrank: {facts}{at_line()}")
     M = None if M is None else as_tensor(M).expand(A.shape)
     is_wide = A.shape[-2] < A.shape[-1]
@@ -199,9 +201,9 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
     return SVD(V, S, U) if is_wide else SVD(U, S, V)
 
 
-@explained
+@clear_errors
 def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> SVD:
-    """Principal components by `svd_lowrank`: of the rows of A less their mean, if `center`."""
-    A = matrix("pca_lowrank", A, square=False)
+    """Principal components by `svd_lowrank`; the mean of the rows is subtracted if `center`."""
+    A = as_matrix("pca_lowrank", A, square=False)
     q = min(6, *A.shape[-2:]) if q is None else q
     return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)

@@ -1,4 +1,4 @@
-"""Containers: modules and parameters in sequence, in lists and in dictionaries."""
+"""Containers: Sequential, and lists and dictionaries of modules or parameters."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from lucid.errors import IndexingError, ModuleError
 from lucid.ir.source import at_line
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
-from lucid.tape.recorder import changes
+from lucid.tape.recorder import attribute_changes
 
 
-class Numbered(Module):
-    """What all containers with numbered members share; `_place` says where the members stand."""
+class IndexedContainer(Module):
+    """The base of containers with numbered members, kept in the dictionary `_registry`."""
 
-    _place = "_modules"
+    _registry = "_modules"
 
     def _members(self) -> dict[str, Any]:
-        return getattr(self, self._place)
+        return getattr(self, self._registry)
 
     def _key(self, index: int) -> str:
         n = len(self)
@@ -30,7 +30,7 @@ class Numbered(Module):
 
     def _renumber(self, members: Iterable[Any]) -> None:
         kept = list(members)
-        changes[0] += 1
+        attribute_changes[0] += 1
         self._members().clear()
         for i, member in enumerate(kept):
             setattr(self, str(i), member)
@@ -43,10 +43,10 @@ class Numbered(Module):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return self._some(list(self)[index])
+            return self._from_members(list(self)[index])
         return self._members()[self._key(index)]
 
-    def _some(self, members: list[Any]) -> Any:
+    def _from_members(self, members: list[Any]) -> Any:
         made: Any = type(self)
         return made(members)
 
@@ -62,24 +62,24 @@ class Numbered(Module):
         return [name for name in super().__dir__() if not name.isdigit()]
 
     def append(self, member: Any) -> Any:
-        """Add a member at the end."""
+        """Append a member."""
         setattr(self, str(len(self)), member)
         return self
 
     def extend(self, members: Iterable[Any]) -> Any:
-        """Add members at the end."""
+        """Append several members."""
         for member in list(members):
             self.append(member)
         return self
 
     def insert(self, index: int, member: Any) -> None:
-        """Add a member before the one at `index`."""
+        """Insert a member before `index`."""
         kept = list(self)
         kept.insert(index, member)
         self._renumber(kept)
 
     def pop(self, index: int = -1) -> Any:
-        """Take a member out."""
+        """Remove and return a member."""
         member = self[index]
         del self[index]
         return member
@@ -88,10 +88,11 @@ class Numbered(Module):
         return self.extend(members)
 
     def __add__(self, other: Iterable[Any]) -> Any:
-        return self._some([*self, *other])
+        return self._from_members([*self, *other])
 
 
-def a_module(owner: Module, member: Any) -> Any:
+def check_module(owner: Module, member: Any) -> Any:
+    """Return `member`; raise ModuleError unless it is a Module or None."""
     if member is not None and not isinstance(member, Module):
         raise ModuleError(
             f"{type(owner).__name__}: a {type(member).__name__} is not a Module{at_line()}"
@@ -99,8 +100,8 @@ def a_module(owner: Module, member: Any) -> Any:
     return member
 
 
-class Sequential(Numbered):
-    """Modules one after the other, each on the result of the one before.
+class Sequential(IndexedContainer):
+    """Modules applied one after another.
 
     >>> import lucid
     >>> nn = lucid.nn
@@ -112,16 +113,16 @@ class Sequential(Numbered):
         super().__init__()
         if len(modules) == 1 and isinstance(modules[0], Mapping):
             for name, module in modules[0].items():
-                self.register_module(name, a_module(self, module))
+                self.register_module(name, check_module(self, module))
         else:
             self.extend(modules)
 
     def append(self, member: Any) -> Any:
-        """Add a module at the end."""
+        """Append a module."""
         number = len(self)
-        while str(number) in self._modules:  # a part of another Sequential has its numbers
+        while str(number) in self._modules:  # a slice keeps the numbers of its source
             number += 1
-        self.register_module(str(number), a_module(self, member))
+        self.register_module(str(number), check_module(self, member))
         return self
 
     def __getitem__(self, index: Any) -> Any:
@@ -132,16 +133,16 @@ class Sequential(Numbered):
     def _key(self, index: int) -> str:
         return list(self._modules)[int(super()._key(index))]
 
-    def _some(self, members: list[Any]) -> Any:
+    def _from_members(self, members: list[Any]) -> Any:
         return type(self)(*members)
 
     def __mul__(self, times: int) -> Any:
-        return self._some(list(self) * check_times(self, times))
+        return self._from_members(list(self) * check_repeats(self, times))
 
     __rmul__ = __mul__
 
     def __imul__(self, times: int) -> Any:
-        self._renumber(list(self) * check_times(self, times))
+        self._renumber(list(self) * check_repeats(self, times))
         return self
 
     def forward(self, input: Any) -> Any:
@@ -150,56 +151,57 @@ class Sequential(Numbered):
         return input
 
 
-def check_times(owner: Module, times: Any) -> int:
+def check_repeats(owner: Module, times: Any) -> int:
+    """Return a positive integer; raise ModuleError for anything else."""
     if not isinstance(times, int) or isinstance(times, bool) or times < 1:
         raise ModuleError(
-            f"{type(owner).__name__}: it is repeated a positive number of times, not "
+            f"{type(owner).__name__}: the number of repeats must be positive, not "
             f"{times!r}{at_line()}"
         )
     return times
 
 
-class ModuleList(Numbered):
-    """Modules in a list."""
+class ModuleList(IndexedContainer):
+    """A list of modules."""
 
     def __init__(self, modules: Iterable[Any] = ()) -> None:
         super().__init__()
         self.extend(modules or ())
 
     def append(self, member: Any) -> Any:
-        """Add a module at the end."""
-        self.register_module(str(len(self)), a_module(self, member))
+        """Append a module."""
+        self.register_module(str(len(self)), check_module(self, member))
         return self
 
 
-class ParameterList(Numbered):
-    """Parameters in a list; other tensors that are added become parameters."""
+class ParameterList(IndexedContainer):
+    """A list of parameters; other tensors are converted to parameters."""
 
-    _place = "_parameters"
+    _registry = "_parameters"
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
         super().__init__()
         self.extend(values or ())
 
     def append(self, member: Any) -> Any:
-        """Add a parameter at the end."""
-        setattr(self, str(len(self)), a_parameter(member))
+        """Append a parameter."""
+        setattr(self, str(len(self)), as_parameter(member))
         return self
 
     def __setitem__(self, index: int, member: Any) -> None:
-        setattr(self, self._key(index), a_parameter(member))
+        setattr(self, self._key(index), as_parameter(member))
 
     def extra_repr(self) -> str:
         return "\n".join(f"({i}): {describe(p)}" for i, p in enumerate(self))
 
 
-class Named(Module):
-    """What dictionaries of members share."""
+class KeyedContainer(Module):
+    """The base of containers with named members, kept in the dictionary `_registry`."""
 
-    _place = "_modules"
+    _registry = "_modules"
 
     def _members(self) -> dict[str, Any]:
-        return getattr(self, self._place)
+        return getattr(self, self._registry)
 
     def __len__(self) -> int:
         return len(self._members())
@@ -219,31 +221,31 @@ class Named(Module):
         self.pop(name)
 
     def keys(self) -> Iterable[str]:
-        """The names."""
+        """Return the names."""
         return self._members().keys()
 
     def values(self) -> Iterable[Any]:
-        """The members."""
+        """Return the members."""
         return self._members().values()
 
     def items(self) -> Iterable[tuple[str, Any]]:
-        """The names with the members."""
+        """Return pairs of names and members."""
         return self._members().items()
 
     def pop(self, name: str) -> Any:
-        """Take a member out."""
+        """Remove and return a member."""
         member = self[name]
-        changes[0] += 1
+        attribute_changes[0] += 1
         del self._members()[name]
         return member
 
     def clear(self) -> None:
-        """Take all members out."""
-        changes[0] += 1
+        """Remove all members."""
+        attribute_changes[0] += 1
         self._members().clear()
 
     def update(self, members: Any) -> None:
-        """Add the members of a dictionary, or pairs."""
+        """Add the members of a dictionary or of an iterable of pairs."""
         for name, member in dict(members).items():
             self[name] = member
 
@@ -251,52 +253,52 @@ class Named(Module):
         raise NotImplementedError
 
 
-class ModuleDict(Named):
-    """Modules by name."""
+class ModuleDict(KeyedContainer):
+    """A dictionary of modules."""
 
     def __init__(self, modules: Any = ()) -> None:
         super().__init__()
         self.update(modules or ())
 
     def __setitem__(self, name: str, member: Any) -> None:
-        self.register_module(name, a_module(self, member))
+        self.register_module(name, check_module(self, member))
 
 
-class ParameterDict(Named):
-    """Parameters by name; other tensors that are added become parameters."""
+class ParameterDict(KeyedContainer):
+    """A dictionary of parameters; other tensors are converted to parameters."""
 
-    _place = "_parameters"
+    _registry = "_parameters"
 
     def __init__(self, parameters: Any = ()) -> None:
         super().__init__()
         self.update(parameters or ())
 
     def __setitem__(self, name: str, member: Any) -> None:
-        self.register_parameter(name, a_parameter(member))
+        self.register_parameter(name, as_parameter(member))
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The parameter with this name, or `default`."""
+        """Return the parameter with this name, or `default`."""
         return self[name] if name in self else default
 
     def setdefault(self, name: str, default: Any = None) -> Any:
-        """The parameter with this name, which is `default` where there was none."""
+        """Return the parameter with this name; add `default` if there is none."""
         if name not in self:
             self[name] = default
         return self[name]
 
     def popitem(self) -> tuple[str, Any]:
-        """Take the last parameter out, with its name."""
+        """Remove and return the last name and parameter."""
         if not len(self):
-            raise ModuleError(f"ParameterDict: it is empty{at_line()}")
+            raise ModuleError(f"ParameterDict: popitem of an empty dictionary{at_line()}")
         name = list(self)[-1]
         return name, self.pop(name)
 
     def copy(self) -> ParameterDict:
-        """Another dictionary with the same parameters."""
+        """Return a new dictionary with the same parameters."""
         return ParameterDict(dict(self.items()))
 
     def fromkeys(self, names: Iterable[str], default: Any = None) -> ParameterDict:
-        """A dictionary with one value for all names."""
+        """Return a dictionary with the same value for all names."""
         return ParameterDict(dict.fromkeys(names, default))
 
     def __reversed__(self) -> Iterator[str]:
@@ -313,9 +315,11 @@ class ParameterDict(Named):
         return "\n".join(f"({name}): {describe(p)}" for name, p in self.items())
 
 
-def a_parameter(value: Any) -> Any:
+def as_parameter(value: Any) -> Any:
+    """Return `value` as a Parameter; None stays None."""
     return value if value is None or isinstance(value, Parameter) else Parameter(value)
 
 
 def describe(p: Any) -> str:
+    """Return the dtype and shape of a parameter as text."""
     return f"Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape)) or '1'}]"

@@ -1,4 +1,4 @@
-"""Hooks of a Module: what is called before and after its forward, and in its backward."""
+"""Hooks of a Module: functions called before and after forward, and during backward."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from lucid.ir.pytree import flatten, unflatten
 from lucid.tensors.tensor import HookHandle, Tensor
 
 KINDS = ("before", "after", "backward_before", "backward_after")
-OF_STATE = ("state_before", "state_after", "load_before", "load_after")
+STATE_KINDS = ("state_before", "state_after", "load_before", "load_after")
 
 
 class Hooks:
-    """The hooks of one Module by kind, in the order in which they are called."""
+    """The hooks of one Module by kind, in call order."""
 
     def __init__(self) -> None:
-        self.by_kind: dict[str, dict[int, Any]] = {kind: {} for kind in (*KINDS, *OF_STATE)}
+        self.by_kind: dict[str, dict[int, Any]] = {kind: {} for kind in (*KINDS, *STATE_KINDS)}
         self.always: set[int] = set()
 
     @property
     def any(self) -> bool:
-        """Is there a hook that a call of the module has to mind?"""
+        """True if there is a forward or backward hook."""
         return any([self.by_kind[kind] for kind in KINDS])
 
     def add(
@@ -32,6 +32,7 @@ class Hooks:
         with_kwargs: bool = False,
         always: bool = False,
     ) -> HookHandle:
+        """Add a hook of a kind and return its handle."""
         hooks = self.by_kind[kind]
         handle = HookHandle(hooks, (hook, with_kwargs))
         if always:
@@ -41,11 +42,12 @@ class Hooks:
             hooks.update(rest)
         return handle
 
-    def of(self, kind: str) -> list[tuple[Any, bool]]:
+    def callbacks(self, kind: str) -> list[tuple[Any, bool]]:
+        """Return the hooks of a kind, with whether each takes keyword arguments."""
         return list(self.by_kind[kind].values())
 
     def structural_key(self) -> tuple[Any, ...]:
-        """What tells the hooks of two modules apart, for `nn.structure`."""
+        """Return a key that is equal for modules with equal hooks, for `nn.structure`."""
         return tuple((kind, *self.by_kind[kind].items()) for kind in KINDS if self.by_kind[kind])
 
     def __deepcopy__(self, memo: Any) -> Hooks:
@@ -55,13 +57,13 @@ class Hooks:
         return made
 
 
-def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The forward of a module that has hooks."""
+def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run the forward of a module that has hooks."""
     if not module._hooks.always:
-        return called(module, args, kwargs, set())
+        return run_hooks(module, args, kwargs, set())
     seen: set[int] = set()
     try:
-        return called(module, args, kwargs, seen)
+        return run_hooks(module, args, kwargs, seen)
     except Exception:
         for number, (hook, with_kwargs) in list(module._hooks.by_kind["after"].items()):
             if number in module._hooks.always and number not in seen:
@@ -69,8 +71,9 @@ def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         raise
 
 
-def called(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], seen: set[int]) -> Any:
-    for hook, with_kwargs in module._hooks.of("before"):
+def run_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], seen: set[int]) -> Any:
+    """Run the hooks around one forward; `seen` collects the forward hooks that were called."""
+    for hook, with_kwargs in module._hooks.callbacks("before"):
         if with_kwargs:
             given = hook(module, args, kwargs)
             args, kwargs = (args, kwargs) if given is None else given
@@ -78,72 +81,78 @@ def called(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], seen: set
             given = hook(module, args)
             if given is not None:
                 args = given if isinstance(given, tuple) else (given,)
-    watch = Watch(module) if Watch.wanted(module) else None
-    if watch is not None:
-        args = watch.arguments(args)
+    backward = BackwardHooks(module) if BackwardHooks.needed(module) else None
+    if backward is not None:
+        args = backward.wrap_inputs(args)
     output = module.forward(*args, **kwargs)
     for number, (hook, with_kwargs) in list(module._hooks.by_kind["after"].items()):
         seen.add(number)
         given = hook(module, args, kwargs, output) if with_kwargs else hook(module, args, output)
         output = output if given is None else given
-    return output if watch is None else watch.output(output)
+    return output if backward is None else backward.wrap_output(output)
 
 
-class Watch:
-    """Backward hooks around one call: identities at its border whose backward calls them."""
+class BackwardHooks:
+    """Backward hooks around one call, attached to its inputs and outputs as identities."""
 
     def __init__(self, module: Any) -> None:
         self.module = module
         self.grad_output: tuple[Any, ...] = ()
-        self.watches_arguments = False
+        self.wraps_inputs = False
 
     @staticmethod
-    def wanted(module: Any) -> bool:
-        return bool(module._hooks.of("backward_before") or module._hooks.of("backward_after"))
+    def needed(module: Any) -> bool:
+        """True if the module has a backward hook."""
+        return bool(
+            module._hooks.callbacks("backward_before") or module._hooks.callbacks("backward_after")
+        )
 
-    def arguments(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    def wrap_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Attach the backward hooks to the arguments that require grad."""
         chosen = [i for i, x in enumerate(args) if isinstance(x, Tensor) and x.requires_grad]
         if not chosen:
             return args
-        self.watches_arguments = True
+        self.wraps_inputs = True
         kept = list(args)
-        for i, x in zip(chosen, at_border(self.after, [args[i] for i in chosen])):
+        for i, x in zip(chosen, attach_hook(self.on_grad_input, [args[i] for i in chosen])):
             kept[i] = x
         return tuple(kept)
 
-    def output(self, output: Any) -> Any:
+    def wrap_output(self, output: Any) -> Any:
+        """Attach the backward pre-hooks to the outputs that require grad."""
         leaves, tree = flatten(output)
         chosen = [i for i, y in enumerate(leaves) if isinstance(y, Tensor) and y.requires_grad]
         if chosen:
-            for i, y in zip(chosen, at_border(self.before, [leaves[i] for i in chosen])):
+            for i, y in zip(chosen, attach_hook(self.on_grad_output, [leaves[i] for i in chosen])):
                 leaves[i] = y
         return unflatten(tree, leaves)
 
-    def before(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The gradients of the output arrive."""
-        for hook, _ in self.module._hooks.of("backward_before"):
-            grads = replaced(hook(self.module, grads), grads)
+    def on_grad_output(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Call the pre-hooks with the gradients of the outputs."""
+        for hook, _ in self.module._hooks.callbacks("backward_before"):
+            grads = replace_grads(hook(self.module, grads), grads)
         self.grad_output = grads
-        if not self.watches_arguments:
-            for hook, _ in self.module._hooks.of("backward_after"):
+        if not self.wraps_inputs:
+            for hook, _ in self.module._hooks.callbacks("backward_after"):
                 hook(self.module, (None,), grads)
         return grads
 
-    def after(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The gradients of the arguments leave."""
-        for hook, _ in self.module._hooks.of("backward_after"):
-            grads = replaced(hook(self.module, grads, self.grad_output), grads)
+    def on_grad_input(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Call the hooks with the gradients of the arguments."""
+        for hook, _ in self.module._hooks.callbacks("backward_after"):
+            grads = replace_grads(hook(self.module, grads, self.grad_output), grads)
         return grads
 
 
-def replaced(given: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+def replace_grads(given: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the gradients a hook returned, or the old ones if it returned None."""
     if given is None:
         return grads
     return given if isinstance(given, tuple) else (given,)
 
 
-class Border(Function):
-    """The identity, whose backward calls `act` on all gradients at once."""
+class GradHook(Function):
+    """The identity, whose backward passes all gradients through `act`."""
 
     @staticmethod
     def forward(ctx: Any, act: Any, *xs: Any) -> Any:
@@ -155,6 +164,7 @@ class Border(Function):
         return (None, *ctx.act(grads))
 
 
-def at_border(act: Any, xs: list[Any]) -> tuple[Any, ...]:
-    out = Border.apply(act, *xs)
+def attach_hook(act: Any, xs: list[Any]) -> tuple[Any, ...]:
+    """Pass tensors through an identity whose backward calls `act`."""
+    out = GradHook.apply(act, *xs)
     return out if isinstance(out, tuple) else (out,)

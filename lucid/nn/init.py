@@ -1,4 +1,4 @@
-"""Initial values of parameters, written in place: PyTorch's `nn.init`."""
+"""Initialization of parameters, in place, as in `torch.nn.init`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: Any = None) -> float:
-    """The factor by which weights before a nonlinearity are scaled.
+    """Return the recommended scale of the weights before a nonlinearity.
 
     >>> import lucid
     >>> lucid.nn.init.calculate_gain("relu") ** 2
@@ -35,16 +35,16 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     if nonlinearity not in GAINS:
         raise ArgumentError(
             f"calculate_gain: no gain is known for {nonlinearity!r}; "
-            f"there are leaky_relu, {', '.join(GAINS)}{at_line()}"
+            f"known are leaky_relu, {', '.join(GAINS)}{at_line()}"
         )
     return GAINS[nonlinearity]
 
 
 def fans(tensor: Any) -> tuple[int, int]:
-    """How many inputs one output has, and how many outputs one input."""
+    """Return the fan-in and fan-out of a weight."""
     if tensor.ndim < 2:
         raise ShapeError(
-            f"init: a tensor of shape {tensor.shape} has no fan in and fan out; it needs two "
+            f"init: a tensor of shape {tensor.shape} has no fan-in and fan-out; it needs two "
             f"axes{at_line()}"
         )
     window = math.prod(tensor.shape[2:])
@@ -52,14 +52,14 @@ def fans(tensor: Any) -> tuple[int, int]:
 
 
 def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
-    """Fill with numbers uniform in [a, b)."""
+    """Fill with samples from the uniform distribution on [a, b)."""
     with no_grad():
         drawn = random.rand(*tensor.shape, dtype=tensor.dtype, generator=generator)
         return tensor.copy_(drawn * (b - a) + a)
 
 
 def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
-    """Fill with normally distributed numbers."""
+    """Fill with samples from a normal distribution."""
     with no_grad():
         drawn = random.randn(*tensor.shape, dtype=tensor.dtype, generator=generator)
         return tensor.copy_(drawn * std + mean)
@@ -73,7 +73,7 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Any = None,
 ) -> Any:
-    """Fill with normally distributed numbers that lie in [a, b]."""
+    """Fill with samples from a normal distribution truncated to [a, b]."""
 
     def below(x: float) -> float:
         return (1.0 + math.erf((x - mean) / std / math.sqrt(2.0))) / 2.0
@@ -102,18 +102,18 @@ def zeros_(tensor: Any) -> Any:
 
 
 def eye_(tensor: Any) -> Any:
-    """Make a matrix the identity."""
+    """Set a matrix to the identity."""
     if tensor.ndim != 2:
-        raise ShapeError(f"eye_: a tensor of shape {tensor.shape} is no matrix{at_line()}")
+        raise ShapeError(f"eye_: a tensor of shape {tensor.shape} is not a matrix{at_line()}")
     with no_grad():
         return tensor.copy_(np.eye(*tensor.shape, dtype=tensor.dtype))
 
 
 def dirac_(tensor: Any, groups: int = 1) -> Any:
-    """Make the weights of a convolution keep as many of its channels as they can."""
+    """Set the weight of a convolution to preserve as many channels as possible."""
     if tensor.ndim not in (3, 4, 5) or tensor.shape[0] % groups:
         raise ShapeError(
-            f"dirac_: a tensor of shape {tensor.shape} is no weight of a convolution in {groups} "
+            f"dirac_: a tensor of shape {tensor.shape} is not a convolution weight with {groups} "
             f"groups{at_line()}"
         )
     value = np.zeros(tensor.shape, tensor.dtype)
@@ -127,19 +127,20 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
 
 
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
-    """Fill uniformly so that variances stay the same forwards and backwards (Glorot)."""
+    """Fill uniformly, with variances preserved forward and backward (Glorot)."""
     bound = gain * math.sqrt(6.0 / sum(fans(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
-    """Fill normally so that variances stay the same forwards and backwards (Glorot)."""
+    """Fill normally, with variances preserved forward and backward (Glorot)."""
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fans(tensor))), generator)
 
 
 def kaiming_scale(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
+    """Return the standard deviation that preserves variances through rectifiers."""
     if mode not in ("fan_in", "fan_out"):
-        raise ArgumentError(f"kaiming: mode is fan_in or fan_out, not {mode!r}{at_line()}")
+        raise ArgumentError(f"kaiming: mode must be fan_in or fan_out, not {mode!r}{at_line()}")
     fan = fans(tensor)[mode == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))
 
@@ -151,7 +152,7 @@ def kaiming_uniform_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Any:
-    """Fill uniformly so that variances stay the same through rectifiers (He)."""
+    """Fill uniformly, with variances preserved through rectifiers (He)."""
     bound = math.sqrt(3.0) * kaiming_scale(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
 
@@ -163,12 +164,12 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Any:
-    """Fill normally so that variances stay the same through rectifiers (He)."""
+    """Fill normally, with variances preserved through rectifiers (He)."""
     return normal_(tensor, 0.0, kaiming_scale(tensor, a, mode, nonlinearity), generator)
 
 
 def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
-    """Fill with a random orthogonal matrix; further axes count as columns."""
+    """Fill with a random orthogonal matrix; trailing axes count as columns."""
     fans(tensor)
     rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
     with no_grad():
@@ -182,7 +183,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
     """Fill normally, with a fraction of zeros in every column."""
     if tensor.ndim != 2:
-        raise ShapeError(f"sparse_: a tensor of shape {tensor.shape} is no matrix{at_line()}")
+        raise ShapeError(f"sparse_: a tensor of shape {tensor.shape} is not a matrix{at_line()}")
     rows, columns = tensor.shape
     normal_(tensor, 0.0, std, generator)
     n = math.ceil(sparsity * rows)

@@ -1,7 +1,7 @@
-"""Module: a function with parameters, buffers and modules inside.
+"""Module: a function with parameters, buffers and submodules.
 
-What is assigned to an attribute is registered by its kind. A Module is also a pytree
-(structure.py), so it goes through `grad`, `vmap` and `jit` whole.
+Assigning to an attribute registers the value by its type. A Module is also a pytree
+(structure.py), so `grad`, `vmap` and `jit` take it as an argument.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from lucid.nn import hooks, structure
 from lucid.nn.parameter import Buffer, Parameter, recast
 from lucid.nn.state import State
 from lucid.nn.uninitialized import Uninitialized
-from lucid.ops.core.arguments import check_device, is_device, placed
+from lucid.ops.core.arguments import accepts_device, check_device, is_device
 from lucid.tape.modes import local
 from lucid.tape.node import is_recording
-from lucid.tape.recorder import changes, watch
+from lucid.tape.recorder import attribute_changes, watch_attributes
 from lucid.tensors.tensor import HookHandle, Tensor
 
 M = TypeVar("M", bound="Module")
@@ -27,10 +27,10 @@ REGISTERED = ("_parameters", "_buffers", "_modules")
 
 
 class Module(State):
-    """The base of all layers and networks: write `__init__` and `forward`.
+    """The base of all layers and networks: subclasses define `__init__` and `forward`.
 
-    Parameters, buffers and modules that are assigned to attributes are found by `parameters()`,
-    `state_dict()`, `to()`, `train()` and their kin. A Module is a pytree of its tensors, so that
+    Parameters, buffers and modules assigned to attributes are found by `parameters()`,
+    `state_dict()`, `to()`, `train()` and the like. A Module is a pytree of its tensors, so
     `func.grad`, `func.vmap` and `jit` take it as an argument.
 
     >>> import lucid
@@ -51,7 +51,7 @@ class Module(State):
     def __init__(self) -> None:
         for name in REGISTERED:
             object.__setattr__(self, name, {})
-        object.__setattr__(self, "_transient", set())
+        object.__setattr__(self, "_non_persistent", set())
         object.__setattr__(self, "_hooks", hooks.Hooks())
         object.__setattr__(self, "_training", True)
 
@@ -60,20 +60,20 @@ class Module(State):
         structure.register(cls)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes; every subclass has its own."""
+        """Compute the result of the module; every subclass defines it."""
         what = f"{type(self).__name__} has no forward()"
         raise ModuleError(f"{what}; define one in the class{at_line()}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._hooks.any:
-            return hooks.call(self, args, kwargs)
+            return hooks.call_with_hooks(self, args, kwargs)
         return self.forward(*args, **kwargs)
 
     # Attributes
 
     def __setattr__(self, name: str, value: Any) -> None:
         inside = self.__dict__
-        changes[0] += 1
+        attribute_changes[0] += 1
         if "_modules" not in inside:
             if isinstance(value, (Parameter, Module, Buffer)):
                 raise ModuleError(
@@ -86,12 +86,12 @@ class Module(State):
             return computed[name].assign(value)
         for kind, place in ((Parameter, "_parameters"), (Buffer, "_buffers"), (Module, "_modules")):
             if isinstance(value, kind):
-                self._transient.discard(name)
-                if name not in inside[place]:  # what is replaced keeps its place among the others
-                    self._forget(name)
+                self._non_persistent.discard(name)
+                if name not in inside[place]:  # a replacement keeps its position
+                    self._unregister(name)
                 inside[place][name] = value
                 if isinstance(value, Buffer) and not value.persistent:
-                    self._transient.add(name)
+                    self._non_persistent.add(name)
                 return None
         for place in REGISTERED:
             if name in inside[place]:
@@ -105,7 +105,7 @@ class Module(State):
             found = self.__dict__.get(place)
             if found is not None and name in found:
                 if is_recording():
-                    local.recorder.depends(found, name)
+                    local.recorder.guard_entry(found, name)
                 return found[name]
         computed = self.__dict__.get("_modules", {}).get("parametrizations")
         if computed is not None and name in computed:
@@ -116,16 +116,16 @@ class Module(State):
         raise AttributeError(facts, name=name, obj=self)
 
     def __delattr__(self, name: str) -> None:
-        changes[0] += 1
-        if not self._forget(name):
+        attribute_changes[0] += 1
+        if not self._unregister(name):
             object.__delattr__(self, name)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *(n for p in REGISTERED for n in self.__dict__[p])})
 
-    def _forget(self, name: str) -> bool:
-        """Take a name out of wherever it is registered."""
-        self._transient.discard(name)
+    def _unregister(self, name: str) -> bool:
+        """Remove a name from wherever it is registered; True if it was."""
+        self._non_persistent.discard(name)
         found = [self.__dict__[place].pop(name, structure) for place in REGISTERED]
         found.append(self.__dict__.pop(name, structure))
         return any(x is not structure for x in found)
@@ -134,7 +134,7 @@ class Module(State):
     def training(self) -> bool:
         """True in training, False in evaluation; `train()` and `eval()` switch it."""
         if is_recording():
-            local.recorder.depends(self.__dict__, "_training")
+            local.recorder.guard_entry(self.__dict__, "_training")
         return self.__dict__["_training"]
 
     @training.setter
@@ -142,36 +142,36 @@ class Module(State):
         object.__setattr__(self, "_training", bool(mode))
 
     def register_parameter(self, name: str, param: Any) -> None:
-        """Add a parameter, or None in the place of one."""
+        """Add a parameter; None reserves the name."""
         self._check_name(name, "register_parameter")
         if param is not None and not isinstance(param, Parameter):
             raise ModuleError(
                 f"register_parameter: {name!r} is a {type(param).__name__}, not a "
                 f"Parameter{at_line()}"
             )
-        changes[0] += 1
+        attribute_changes[0] += 1
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
-        """Add state that is no parameter; `persistent` says whether `state_dict` has it."""
+        """Add a tensor that is not a parameter; `state_dict` includes it if `persistent`."""
         self._check_name(name, "register_buffer")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise ModuleError(
                 f"register_buffer: {name!r} is a {type(tensor).__name__}, not a Tensor{at_line()}"
             )
-        changes[0] += 1
+        attribute_changes[0] += 1
         self._buffers[name] = tensor
         if not persistent:
-            self._transient.add(name)
+            self._non_persistent.add(name)
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """Add a module by name."""
+        """Add a submodule."""
         self._check_name(name, "register_module")
         if module is not None and not isinstance(module, Module):
             raise ModuleError(
                 f"register_module: {name!r} is a {type(module).__name__}, not a Module{at_line()}"
             )
-        changes[0] += 1
+        attribute_changes[0] += 1
         self._modules[name] = module
 
     add_module = register_module
@@ -180,16 +180,18 @@ class Module(State):
         if "_modules" not in self.__dict__:
             raise ModuleError(f"{what}: call super().__init__() first{at_line()}")
         if not isinstance(name, str) or not name or "." in name:
-            raise ModuleError(f"{what}: {name!r} is no name: not empty, without a dot{at_line()}")
+            raise ModuleError(
+                f"{what}: {name!r} is not a valid name (nonempty, without dots){at_line()}"
+            )
         if hasattr(self, name) and not any(name in self.__dict__[p] for p in REGISTERED):
             raise ModuleError(f"{what}: {type(self).__name__} already has {name!r}{at_line()}")
 
-    # What is inside
+    # Traversal
 
     def named_modules(
         self, memo: set[int] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """This module and all inside, with their names."""
+        """Iterate over this module and all submodules, with their names."""
         memo = set() if memo is None else memo
         if id(self) in memo:
             return
@@ -202,12 +204,12 @@ class Module(State):
                 yield from module.named_modules(memo, path, remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """This module and all inside."""
+        """Iterate over this module and all submodules."""
         named = self.named_modules(remove_duplicate=remove_duplicate)
         return (module for _, module in named)
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The modules directly inside, with their names."""
+        """Iterate over the direct submodules, with their names."""
         seen: set[int] = set()
         for name, module in self._modules.items():
             if module is not None and id(module) not in seen:
@@ -215,7 +217,7 @@ class Module(State):
                 yield name, module
 
     def children(self) -> Iterator[Module]:
-        """The modules directly inside."""
+        """Iterate over the direct submodules."""
         return (module for _, module in self.named_children())
 
     def _named(
@@ -238,25 +240,25 @@ class Module(State):
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """The parameters with their names; one that is shared comes once."""
+        """Iterate over the parameters with their names; a shared one appears once."""
         return self._named("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Any]:
-        """The parameters."""
+        """Iterate over the parameters."""
         return (x for _, x in self.named_parameters(recurse=recurse))
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """The buffers with their names."""
+        """Iterate over the buffers with their names."""
         return self._named("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Any]:
-        """The buffers."""
+        """Iterate over the buffers."""
         return (x for _, x in self.named_buffers(recurse=recurse))
 
     def get_submodule(self, target: str) -> Module:
-        """The module inside with a name such as `"layers.0.attention"`; `""` is this one."""
+        """Return the submodule with a name such as `"layers.0.attention"`; `""` is this one."""
         module: Any = self
         for part in target.split(".") if target else ():
             module = module._modules.get(part) if isinstance(module, Module) else None
@@ -267,7 +269,7 @@ class Module(State):
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put a module in the place with this name; `strict` refuses a place that is empty."""
+        """Replace the submodule with this name; `strict` requires that there is one."""
         path, _, name = target.rpartition(".")
         outer = self.get_submodule(path)
         if strict and name not in outer._modules:
@@ -277,11 +279,11 @@ class Module(State):
         outer.register_module(name, module)
 
     def get_parameter(self, target: str) -> Any:
-        """The parameter with this name."""
+        """Return the parameter with this name."""
         return self._get("_parameters", target, "parameter")
 
     def get_buffer(self, target: str) -> Any:
-        """The buffer with this name."""
+        """Return the buffer with this name."""
         return self._get("_buffers", target, "buffer")
 
     def _get(self, place: str, target: str, kind: str) -> Any:
@@ -291,39 +293,39 @@ class Module(State):
             raise ModuleError(f"{type(self).__name__} has no {kind} {target!r}{at_line()}")
         return found
 
-    # What is done to all that is inside
+    # Modes and conversion
 
     def train(self: M, mode: bool = True) -> M:
-        """Switch this module and all inside to training."""
+        """Set this module and all submodules to training mode."""
         if not isinstance(mode, bool):
-            raise ModuleError(f"train: mode is True or False, not {mode!r}{at_line()}")
+            raise ModuleError(f"train: mode must be True or False, not {mode!r}{at_line()}")
         for module in self.modules():
             module.training = mode
         return self
 
     def eval(self: M) -> M:
-        """Switch this module and all inside to evaluation."""
+        """Set this module and all submodules to evaluation mode."""
         return self.train(False)
 
     def requires_grad_(self: M, requires_grad: bool = True) -> M:
-        """Ask, or stop asking, for the gradients of all parameters."""
+        """Set `requires_grad` of all parameters."""
         for p in self.parameters():
             p.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters (or fill them with zeros)."""
+        """Set the gradients of all parameters to None, or to zeros."""
         for p in self.parameters():
             p.zero_grad(set_to_none)
 
     def apply(self: M, fn: Callable[[Module], Any]) -> M:
-        """Call `fn` on every module inside, children first, and on this one."""
+        """Call `fn` on every submodule, children first, then on this module."""
         for child in self.children():
             child.apply(fn)
         fn(self)
         return self
 
-    @placed
+    @accepts_device
     def to(self: M, *args: Any, dtype: Any = None, non_blocking: bool = False) -> M:
         """Convert floating parameters and buffers to a dtype, in place."""
         for arg in args:
@@ -337,7 +339,7 @@ class Module(State):
 
     def _convert(self: M, dtype: Any) -> M:
         if not is_differentiable(dtype):
-            raise DTypeError(f"to: a module has floating parameters, not {dtype}{at_line()}")
+            raise DTypeError(f"to: dtype must be floating or complex, not {dtype}{at_line()}")
         for module in self.modules():
             for name, p in module._parameters.items():
                 if isinstance(p, Uninitialized):
@@ -366,7 +368,7 @@ class Module(State):
         return self.to(dst_type)
 
     def cpu(self: M) -> M:
-        """This module: there is only the CPU."""
+        """Return this module; there is only the CPU."""
         return self
 
     # Hooks
@@ -374,7 +376,7 @@ class Module(State):
     def register_forward_pre_hook(
         self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False
     ) -> HookHandle:
-        """Call `hook(module, args)` before forward; what it returns replaces the arguments."""
+        """Call `hook(module, args)` before forward; its result replaces the arguments."""
         return self._hooks.add("before", hook, prepend, with_kwargs)
 
     def register_forward_hook(
@@ -385,24 +387,24 @@ class Module(State):
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> HookHandle:
-        """Call `hook(module, args, output)` after forward; what it returns replaces the output.
+        """Call `hook(module, args, output)` after forward; its result replaces the output.
 
-        always_call    also after a forward that raised, with None as output
+        always_call    also call it after a forward that raised, with None as output
         """
         return self._hooks.add("after", hook, prepend, with_kwargs, always_call)
 
     def register_full_backward_pre_hook(self, hook: Any, prepend: bool = False) -> HookHandle:
-        """Call `hook(module, grad_output)` in backward; what it returns replaces the gradients."""
+        """Call `hook(module, grad_output)` in backward; its result replaces the gradients."""
         return self._hooks.add("backward_before", hook, prepend)
 
     def register_full_backward_hook(self, hook: Any, prepend: bool = False) -> HookHandle:
-        """Call `hook(module, grad_input, grad_output)` in backward; a result replaces the first."""
+        """Call `hook(module, grad_input, grad_output)` in backward; it may replace grad_input."""
         return self._hooks.add("backward_after", hook, prepend)
 
-    # How it looks
+    # Printing
 
     def extra_repr(self) -> str:
-        """What stands in the parentheses of this module's repr."""
+        """Return the text in the parentheses of this module's repr."""
         return ""
 
     def __repr__(self) -> str:
@@ -416,7 +418,7 @@ class Module(State):
 
 
 def check_replacement(module: Module, place: str, name: str, value: Any) -> None:
-    """A registered name keeps its kind; tensors of a transform may stand for parameters."""
+    """Raise ModuleError if a registered name would change its kind."""
     if value is None:
         return
     fits = isinstance(value, Module) if place == "_modules" else isinstance(value, Tensor)
@@ -430,13 +432,13 @@ def check_replacement(module: Module, place: str, name: str, value: Any) -> None
         )
 
 
-def told(module: Module, name: str) -> Any:
-    """`__getattribute__` of a Module in a recorded run, which depends on what it has read."""
+def recorded_getattribute(module: Module, name: str) -> Any:
+    """`__getattribute__` of a Module during jit's recording, which guards what it reads."""
     value = object.__getattribute__(module, name)
     if name != "__dict__" and is_recording() and name in module.__dict__:
-        local.recorder.depends_on_attribute(module, name, structure.comparable)
+        local.recorder.guard_attribute(module, name, structure.comparison_key)
     return value
 
 
 structure.register(Module)
-watch(Module, told)
+watch_attributes(Module, recorded_getattribute)

@@ -12,18 +12,18 @@ from lucid.tape.views import link
 from lucid.tensors.tensor import Tensor
 
 
-class References:
-    """How many references an argument has that nobody but its call holds."""
+class ArgumentRefcount:
+    """The reference count of an argument that only its call holds."""
 
     def __init__(self, data: Any) -> None:
         self.count = getrefcount(data)
 
 
-TEMPORARY = References(object()).count
+UNSHARED_REFCOUNT = ArgumentRefcount(object()).count
 
 
 class Parameter(Tensor):
-    """A tensor that is a parameter of the Module it is assigned to, in the memory of `data`.
+    """A tensor, in the memory of `data`, that the Module it is assigned to registers.
 
     >>> import lucid
     >>> lucid.nn.Parameter(lucid.ones(2))
@@ -33,7 +33,7 @@ class Parameter(Tensor):
     __slots__ = ()
 
     def __init__(self, data: Any = (), requires_grad: bool = True) -> None:
-        lie_in_memory_of(self, data, getrefcount(data) > TEMPORARY)
+        share_memory(self, data, getrefcount(data) > UNSHARED_REFCOUNT)
         if requires_grad:
             self.requires_grad_(True)
 
@@ -43,12 +43,12 @@ class Parameter(Tensor):
 
 
 class Buffer(Tensor):
-    """A tensor that is state, but no parameter, of the Module it is assigned to."""
+    """A tensor registered as state, not as a parameter, of the Module it is assigned to."""
 
     __slots__ = ("persistent",)
 
     def __init__(self, data: Any = (), *, persistent: bool = True) -> None:
-        lie_in_memory_of(self, data, getrefcount(data) > TEMPORARY)
+        share_memory(self, data, getrefcount(data) > UNSHARED_REFCOUNT)
         self.persistent = persistent
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
@@ -57,7 +57,7 @@ class Buffer(Tensor):
 
 
 def recast(p: Tensor, dtype: Any) -> Tensor:
-    """A tensor with another dtype: a leaf stays the same object, which an optimizer may hold."""
+    """Return `p` with another dtype; a leaf stays the object that an optimizer may hold."""
     if p.value is None or not p.is_leaf:
         return p.to(dtype)
     node = p.node
@@ -70,8 +70,8 @@ def recast(p: Tensor, dtype: Any) -> Tensor:
     return p
 
 
-def lie_in_memory_of(x: Tensor, data: Any, is_shared: bool) -> None:
-    """Let a new tensor have the memory of `data`; a write to one that others hold is seen there."""
+def share_memory(x: Tensor, data: Any, is_shared: bool) -> None:
+    """Give a new tensor the memory of `data`; writes are visible to its other holders."""
     source = as_tensor(data)
     x.value, x.node, x.storage, x.origin = source.value, None, None, None
     if source.node is not None and source.node.flags:

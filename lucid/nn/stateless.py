@@ -23,9 +23,9 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """`module(*args, **kwargs)` with other parameters and buffers, by their names.
+    """Return `module(*args, **kwargs)` with other parameters and buffers, given by name.
 
-    The module itself is left as it is; a tensor that is shared inside it is replaced everywhere.
+    The module itself is not changed; a tensor shared inside it is replaced everywhere.
 
     >>> import lucid
     >>> layer = lucid.nn.Linear(2, 1, bias=False)
@@ -39,8 +39,8 @@ def functional_call(
 
 
 def with_tensors(module: Module, tensors: Any, strict: bool = False) -> Any:
-    """Another module of the same structure, with these tensors in the place of its own."""
-    given = dict(tensors) if isinstance(tensors, Mapping) else merged(tensors)
+    """Return a module of the same structure with the given tensors in place of its own."""
+    given = dict(tensors) if isinstance(tensors, Mapping) else merge_dicts(tensors)
     leaves, structure, _ = flatten(module)
     numbers = {id(x): i for i, x in enumerate(leaves)}
     names: dict[str, int] = {}
@@ -62,7 +62,8 @@ def with_tensors(module: Module, tensors: Any, strict: bool = False) -> Any:
     return structure.rebuild(replaced)
 
 
-def merged(dicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def merge_dicts(dicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Merge dictionaries; raise ModuleError for a name given twice."""
     out: dict[str, Any] = {}
     for part in dicts:
         doubled = [name for name in part if name in out]
@@ -73,7 +74,7 @@ def merged(dicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters and the buffers of modules of one kind, stacked for `vmap`."""
+    """Stack the parameters and the buffers of modules of one kind, for `vmap`."""
     if not models:
         raise ModuleError(f"stack_module_state: no module was given{at_line()}")
     if any(flatten(m)[1] != flatten(models[0])[1] for m in models):
@@ -86,18 +87,19 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[s
         return {name: stack([d[name].detach() for d in each]) for name in each[0]}
 
     params = {
-        name: x.detach().requires_grad_(each_requires_grad(models, name))
+        name: x.detach().requires_grad_(all_require_grad(models, name))
         for name, x in stacked("named_parameters").items()
     }
     return params, {name: x.detach() for name, x in stacked("named_buffers").items()}
 
 
-def each_requires_grad(models: Sequence[Module], name: str) -> bool:
+def all_require_grad(models: Sequence[Module], name: str) -> bool:
+    """True if this parameter requires grad in all models."""
     return all(m.get_parameter(name).requires_grad for m in models)
 
 
 def replace_all_batch_norm_modules_(root: Module) -> Module:
-    """Let all batch norms inside keep no running statistics, so that `vmap` can go through them.
+    """Disable the running statistics of all batch norms, so that `vmap` works through them.
 
     >>> import lucid
     >>> net = lucid.nn.Sequential(lucid.nn.BatchNorm1d(2))

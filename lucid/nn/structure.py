@@ -1,8 +1,8 @@
 """A Module as a pytree: its tensors are the leaves, everything else is its Structure.
 
 A parameter that is shared inside the module is one leaf. The Structure rebuilds the module, with
-the sharing, around other leaves; two Structures are equal where the modules differ in their tensors
-alone, so `jit` finds its program again.
+the sharing, around other leaves. Two Structures are equal if the modules differ only in their
+tensors, so `jit` finds its program again.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import optree
 
 from lucid.ir.pytree import NAMESPACE
 
-APART = ("_parameters", "_buffers", "_modules")
-PLAIN = (int, float, str, bool, complex, bytes, type(None))
+REGISTRIES = ("_parameters", "_buffers", "_modules")
+PLAIN_TYPES = (int, float, str, bool, complex, bytes, type(None))
 
 
 class Structure:
-    """A Module without its tensors: the Parts, from the outermost module on."""
+    """A Module without its tensors: a tree of Parts."""
 
     __slots__ = ("key", "root")
 
@@ -34,11 +34,12 @@ class Structure:
         return hash(self.key)
 
     def rebuild(self, leaves: Sequence[Any]) -> Any:
-        return rebuilt(self.root, leaves, {})
+        """Return a module of this structure around other leaves."""
+        return rebuild_part(self.root, leaves, {})
 
 
 class Part:
-    """One module of a Structure: its class, its plain attributes, and where its tensors stand."""
+    """One module of a Structure: its class, plain attributes, and indices of its tensors."""
 
     __slots__ = ("attributes", "cls", "key", "modules", "tensors")
 
@@ -49,38 +50,39 @@ class Part:
     key: Any
 
 
-def part_of(
+def build_part(
     module: Any, path: str, leaves: dict[int, Any], parts: dict[int, Part], paths: list[str]
 ) -> Part:
-    """The Part of a module; new tensors are added to `leaves` by identity, in order."""
+    """Return the Part of a module; new tensors are added to `leaves` by identity, in order."""
     if id(module) in parts:
         return parts[id(module)]
     part = parts[id(module)] = Part()
     part.cls = type(module)
     inside = module.__dict__
-    part.attributes = {name: x for name, x in inside.items() if name not in APART}
+    part.attributes = {name: x for name, x in inside.items() if name not in REGISTRIES}
     part.tensors = {}
-    for place in APART[:2]:
+    for place in REGISTRIES[:2]:
         part.tensors[place] = {
-            name: number_of(x, f"{path}{name}", leaves, paths)
+            name: leaf_index(x, f"{path}{name}", leaves, paths)
             for name, x in inside.get(place, {}).items()
         }
     number = len(parts)
     part.key = ("again", number)
     part.modules = {
-        name: None if child is None else part_of(child, f"{path}{name}.", leaves, parts, paths)
+        name: None if child is None else build_part(child, f"{path}{name}.", leaves, parts, paths)
         for name, child in inside.get("_modules", {}).items()
     }
     part.key = (
         part.cls,
-        tuple((name, comparable(x)) for name, x in part.attributes.items()),
+        tuple((name, comparison_key(x)) for name, x in part.attributes.items()),
         tuple((place, tuple(names.items())) for place, names in part.tensors.items()),
         tuple((name, None if c is None else c.key) for name, c in part.modules.items()),
     )
     return part
 
 
-def number_of(x: Any, path: str, leaves: dict[int, Any], paths: list[str]) -> int | None:
+def leaf_index(x: Any, path: str, leaves: dict[int, Any], paths: list[str]) -> int | None:
+    """Return the index of a tensor among the leaves, adding it if it is new."""
     if x is None:
         return None
     if id(x) not in leaves:
@@ -89,20 +91,20 @@ def number_of(x: Any, path: str, leaves: dict[int, Any], paths: list[str]) -> in
     return leaves[id(x)][0]
 
 
-def comparable(x: Any) -> Any:
-    """A plain value by itself, with its type; any other object by its identity."""
+def comparison_key(x: Any) -> Any:
+    """Return a plain value with its type; any other object compares by identity."""
     kind = type(x)
-    if kind in PLAIN:
+    if kind in PLAIN_TYPES:
         return (kind, x)
     if kind in (tuple, list, set, frozenset):
-        return (kind, tuple(map(comparable, x)))
+        return (kind, tuple(map(comparison_key, x)))
     if kind is dict:
-        return (kind, tuple((key, comparable(value)) for key, value in x.items()))
-    return x.structural_key() if hasattr(kind, "structural_key") else Same(x)
+        return (kind, tuple((key, comparison_key(value)) for key, value in x.items()))
+    return x.structural_key() if hasattr(kind, "structural_key") else ByIdentity(x)
 
 
-class Same:
-    """An object that equals only itself."""
+class ByIdentity:
+    """A wrapper that compares by identity."""
 
     __slots__ = ("object",)
 
@@ -110,13 +112,14 @@ class Same:
         self.object = object
 
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, Same) and self.object is other.object
+        return isinstance(other, ByIdentity) and self.object is other.object
 
     def __hash__(self) -> int:
         return id(self.object)
 
 
-def rebuilt(part: Part, leaves: Sequence[Any], done: dict[int, Any]) -> Any:
+def rebuild_part(part: Part, leaves: Sequence[Any], done: dict[int, Any]) -> Any:
+    """Return the module of a Part around other leaves."""
     if id(part) in done:
         return done[id(part)]
     module: Any = object.__new__(part.cls)
@@ -127,22 +130,22 @@ def rebuilt(part: Part, leaves: Sequence[Any], done: dict[int, Any]) -> Any:
             name: None if i is None else leaves[i] for name, i in names.items()
         }
     module.__dict__["_modules"] = {
-        name: None if child is None else rebuilt(child, leaves, done)
+        name: None if child is None else rebuild_part(child, leaves, done)
         for name, child in part.modules.items()
     }
     return module
 
 
 def flatten(module: Any) -> tuple[list[Any], Structure, tuple[str, ...]]:
-    """The different tensors of a module, its Structure, and the names of the tensors."""
+    """Return the distinct tensors of a module, its Structure, and the names of the tensors."""
     leaves: dict[int, tuple[int, Any]] = {}
     paths: list[str] = []
-    root = part_of(module, "", leaves, {}, paths)
+    root = build_part(module, "", leaves, {}, paths)
     return [x for _, x in leaves.values()], Structure(root), tuple(paths)
 
 
 def register(cls: type) -> None:
-    """Let the instances of a class of Modules be pytrees."""
+    """Register a Module class as a pytree node."""
 
     def rebuild(structure: Any, leaves: Any) -> Any:
         return structure.rebuild(list(leaves))

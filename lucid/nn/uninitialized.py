@@ -1,4 +1,4 @@
-"""Parameters and buffers of lazy layers, whose shape is known only when the first input arrives."""
+"""Parameters and buffers of lazy layers, whose shape is known only after the first input."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ ARRAY: Any = Traced.__dict__["value"]  # the slot, which `value` hides until the
 
 
 class Uninitialized:
-    """A dtype and whether a gradient is wanted; everything else raises until `materialize`."""
+    """A dtype and a requires_grad flag; everything else raises until `materialize`."""
 
     __slots__ = ()
-    becomes: type = object
+    cls_to_become: type = object
 
     def prepare(self: Any, dtype: Any, requires_grad: bool) -> None:
         chosen = get_default_dtype() if dtype is None else dtype_of(dtype)
@@ -31,7 +31,7 @@ class Uninitialized:
     @property
     def value(self) -> Any:
         raise ModuleError(
-            f"{type(self).__name__}: it has no shape yet; call the lazy layer that it belongs to "
+            f"{type(self).__name__}: it has no shape yet; call its lazy layer "
             f"once, with an input{at_line()}"
         )
 
@@ -41,12 +41,12 @@ class Uninitialized:
         return ARRAY.__get__(self).dtype
 
     def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
-        """Ask (or stop asking) for the gradient that there will be."""
+        """Set whether the materialized tensor requires grad."""
         self.node = Node(None, (), GRAD) if requires_grad else None
         return self
 
     def detach(self) -> Any:
-        """Itself: there is nothing that a gradient could flow through."""
+        """Return itself: no gradient can flow through it yet."""
         return self
 
     def to(
@@ -57,16 +57,16 @@ class Uninitialized:
         non_blocking: bool = False,
         copy: bool = False,
     ) -> Any:
-        """Itself, with another dtype to come."""
+        """Return itself, with another dtype for the elements to come."""
         wanted = dtype if other is None else other.dtype
         ARRAY.__set__(self, np.empty(0, dtype_of(args[0] if args else wanted)))
         return self
 
     def materialize(self: Any, shape: Any, dtype: Any = None) -> None:
-        """Become an ordinary tensor of this shape, the same object, with arbitrary elements."""
+        """Become an ordinary tensor of this shape: the same object, with zeros."""
         chosen = self.dtype if dtype is None else dtype_of(dtype)
         wanted = self.requires_grad
-        self.node, self.__class__ = None, self.becomes
+        self.node, self.__class__ = None, self.cls_to_become
         self.value = np.zeros(tuple(shape), chosen)
         if wanted:
             self.requires_grad_(True)
@@ -91,7 +91,7 @@ class UninitializedParameter(Uninitialized, Parameter):
     """
 
     __slots__ = ()
-    becomes = Parameter
+    cls_to_become = Parameter
 
     def __init__(self, requires_grad: bool = True, dtype: Any = None) -> None:
         self.prepare(dtype, requires_grad)
@@ -101,7 +101,7 @@ class UninitializedBuffer(Uninitialized, Buffer):
     """A Buffer without a shape."""
 
     __slots__ = ()
-    becomes = Buffer
+    cls_to_become = Buffer
 
     def __init__(
         self, requires_grad: bool = False, dtype: Any = None, persistent: bool = True

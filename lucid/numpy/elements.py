@@ -1,4 +1,4 @@
-"""Functions of elements, and questions about arrays, with NumPy's signatures."""
+"""Elementwise functions and predicates with NumPy's signatures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ShapeError
-from lucid.numpy.reductions import value_of
+from lucid.numpy.reductions import ndarray_of
 from lucid.ops.core import promote
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.elementwise import closeness, complexes, conditional, logic, rounding, trigonometric
@@ -28,7 +28,7 @@ def clip(
     return as_tensor(a) if low is None and high is None else conditional.clamp(a, low, high)
 
 
-def rounded(a: Any, decimals: int = 0, out: None = None) -> Any:
+def around(a: Any, decimals: int = 0, out: None = None) -> Any:
     return rounding.round(a, decimals)
 
 
@@ -74,11 +74,11 @@ def size(a: Any, axis: Any = None) -> int:
     return math.prod(shape) if axis is None else shape[axis]
 
 
-def shared(function: Any) -> Any:
-    """may_share_memory, shares_memory: of the arrays inside."""
+def on_ndarrays(function: Any) -> Any:
+    """Adapt may_share_memory and shares_memory to the arrays of two tensors."""
 
     def run(a: Any, b: Any, /, max_work: Any = None) -> bool:
-        return function(value_of(a), value_of(b))
+        return function(ndarray_of(a), ndarray_of(b))
 
     return run
 
@@ -87,15 +87,15 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     return np.can_cast(getattr(from_, "dtype", from_), getattr(to, "dtype", to), casting)
 
 
-def text(function: Any) -> Any:
+def on_ndarray(function: Any) -> Any:
     def run(a: Any, *args: Any, **kwargs: Any) -> str:
-        return function(value_of(a), *args, **kwargs)
+        return function(ndarray_of(a), *args, **kwargs)
 
     return run
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
-    """The dtype of arithmetic on these, by Lucid's rules."""
+    """Return the dtype of arithmetic on these, by Lucid's promotion rules."""
     types = (Traced, np.ndarray, np.generic, bool, int, float, complex)
     xs = [x if isinstance(x, types) else np.dtype(x) for x in arrays_and_dtypes]
     return promote.result_type(*xs)

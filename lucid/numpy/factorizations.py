@@ -1,4 +1,4 @@
-"""np.linalg's functions for tensors, which are those of lucid.linalg with NumPy's signatures."""
+"""np.linalg functions for tensors: those of lucid.linalg with NumPy's signatures."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 
 
-def same(name: str) -> Callable[..., Any]:
-    """The function of lucid.linalg by this name, imported when it is called."""
+def linalg_function(name: str) -> Callable[..., Any]:
+    """Return the lucid.linalg function with this name, imported when it is first called."""
 
     def function(*args: Any, **kwargs: Any) -> Any:
         from lucid import linalg
@@ -50,7 +50,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     from lucid import linalg
 
     if mode == "raw":
-        raise ArgumentError(f"np.linalg.qr: mode='raw' is not there for tensors{at_line()}")
+        raise ArgumentError(f"np.linalg.qr: mode='raw' is not supported for tensors{at_line()}")
     found = linalg.qr(a, mode)
     return found.R if mode == "r" else found
 
@@ -62,27 +62,27 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
 
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
-    np.linalg.cholesky: same("cholesky"),
-    np.linalg.cond: same("cond"),
-    np.linalg.det: same("det"),
-    np.linalg.eig: same("eig"),
-    np.linalg.eigh: same("eigh"),
-    np.linalg.eigvals: same("eigvals"),
-    np.linalg.eigvalsh: same("eigvalsh"),
-    np.linalg.inv: same("inv"),
+    np.linalg.cholesky: linalg_function("cholesky"),
+    np.linalg.cond: linalg_function("cond"),
+    np.linalg.det: linalg_function("det"),
+    np.linalg.eig: linalg_function("eig"),
+    np.linalg.eigh: linalg_function("eigh"),
+    np.linalg.eigvals: linalg_function("eigvals"),
+    np.linalg.eigvalsh: linalg_function("eigvalsh"),
+    np.linalg.inv: linalg_function("inv"),
     np.linalg.lstsq: lstsq,
-    np.linalg.matrix_norm: lambda x, /, *, keepdims=False, ord="fro": same("matrix_norm")(
-        x, ord, keepdims=keepdims
-    ),
-    np.linalg.matrix_power: lambda a, n: same("matrix_power")(a, n),
-    np.linalg.matrix_rank: same("matrix_rank"),
-    np.linalg.multi_dot: lambda arrays, *, out=None: same("multi_dot")(arrays),
-    np.linalg.pinv: same("pinv"),
+    np.linalg.matrix_norm: lambda x, /, *, keepdims=False, ord="fro": linalg_function(
+        "matrix_norm"
+    )(x, ord, keepdims=keepdims),
+    np.linalg.matrix_power: lambda a, n: linalg_function("matrix_power")(a, n),
+    np.linalg.matrix_rank: linalg_function("matrix_rank"),
+    np.linalg.multi_dot: lambda arrays, *, out=None: linalg_function("multi_dot")(arrays),
+    np.linalg.pinv: linalg_function("pinv"),
     np.linalg.qr: qr,
-    np.linalg.slogdet: same("slogdet"),
+    np.linalg.slogdet: linalg_function("slogdet"),
     np.linalg.solve: solve,
     np.linalg.svd: svd,
-    np.linalg.svdvals: lambda x, /: same("svdvals")(x),
-    np.linalg.tensorinv: same("tensorinv"),
+    np.linalg.svdvals: lambda x, /: linalg_function("svdvals")(x),
+    np.linalg.tensorinv: linalg_function("tensorinv"),
     np.linalg.tensorsolve: tensorsolve,
 }

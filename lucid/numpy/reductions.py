@@ -1,4 +1,4 @@
-"""Reductions with NumPy's signatures: its defaults, ddof 0, values without indices."""
+"""Reductions with NumPy's signatures and defaults: ddof 0, values without indices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from lucid.errors import ShapeError
 from lucid.ir.source import at_line
-from lucid.ops.core.axes import axis_of
+from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast, to_floating
 from lucid.ops.elementwise import complexes, conditional
 from lucid.ops.index import lookup
@@ -19,12 +19,12 @@ from lucid.ops.shape import creation, diagonals, joining, shaping
 from lucid.tape.node import Traced, wrap
 
 
-def value_of(x: Any) -> Any:
-    """The ndarray inside a tensor; other things as they are."""
+def ndarray_of(x: Any) -> Any:
+    """Return the ndarray of a tensor; other objects are returned unchanged."""
     return x.array() if isinstance(x, Traced) else x  # type: ignore[attr-defined]
 
 
-def summed(function: Any) -> Any:
+def reduction_with_dtype(function: Any) -> Any:
     """sum, prod, mean, nansum, nanmean: (a, axis, dtype, out, keepdims)."""
 
     def reduce(
@@ -35,7 +35,7 @@ def summed(function: Any) -> Any:
     return reduce
 
 
-def extreme(function: Any) -> Any:
+def reduction(function: Any) -> Any:
     """max, min, any, all, argmax, argmin: (a, axis, out, keepdims)."""
 
     def reduce(a: Any, axis: Any = None, out: None = None, keepdims: Any = False) -> Any:
@@ -44,8 +44,8 @@ def extreme(function: Any) -> Any:
     return reduce
 
 
-def without_nan(function: Any, replacement: float) -> Any:
-    """nanmax, nanmin, nanprod: the reduction with a harmless number in place of nan."""
+def nan_reduction(function: Any, replacement: float) -> Any:
+    """nanmax, nanmin, nanprod: the reduction with nan replaced by its identity element."""
 
     def reduce(
         a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: Any = False
@@ -60,8 +60,8 @@ def without_nan(function: Any, replacement: float) -> Any:
     return reduce
 
 
-def spread(function: Any) -> Any:
-    """var, std: (a, axis, dtype, out, ddof, keepdims), where ddof is 0."""
+def deviation(function: Any) -> Any:
+    """var, std: (a, axis, dtype, out, ddof, keepdims), with ddof 0."""
 
     def reduce(
         a: Any,
@@ -89,16 +89,16 @@ def nanvar(
     keepdims: Any = False,
 ) -> Any:
     a = to_floating(a) if dtype is None else cast(as_tensor(a), dtype)
-    there = a == a
-    n = cast(there.sum(axis=axis, keepdims=True), a.dtype)
-    middle = conditional.where(there, a, 0).sum(axis=axis, keepdims=True) / n
-    off = conditional.where(there, a - middle, 0)
+    valid = a == a
+    n = cast(valid.sum(axis=axis, keepdims=True), a.dtype)
+    middle = conditional.where(valid, a, 0).sum(axis=axis, keepdims=True) / n
+    off = conditional.where(valid, a - middle, 0)
     total = (off * off).sum(axis=axis, keepdims=True) / (n - ddof)
     return total if keepdims else total.reshape(total.sum(axis=axis).shape)
 
 
 def nanstd(*args: Any, **kwargs: Any) -> Any:
-    return statistics.root(nanvar(*args, **kwargs))
+    return statistics.safe_sqrt(nanvar(*args, **kwargs))
 
 
 def average(
@@ -113,7 +113,7 @@ def average(
     else:
         weights = as_tensor(weights)
         if weights.shape != a.shape:
-            place = axis_of("average", axis, a.ndim)
+            place = canonicalize_axis("average", axis, a.ndim)
             weights = weights.reshape([-1 if i == place else 1 for i in range(a.ndim)])
             weights = weights.expand(a.shape)
         total = weights.sum(axis=axis, keepdims=keepdims)
@@ -137,32 +137,33 @@ def quantile(
     keepdims: Any = False,
 ) -> Any:
     if method != "linear":
-        raise ShapeError(f"np.quantile: method {method!r}; for tensors it is 'linear'{at_line()}")
+        facts = f"method {method!r} is not supported for tensors; use 'linear'"
+        raise ShapeError(f"np.quantile: {facts}{at_line()}")
     a = to_floating(a)
     axes = reduced_axes("quantile", a.ndim, None, axis)
     rest = [i for i in range(a.ndim) if i not in axes]
     rows = a.permute((*rest, *axes)).reshape([a.shape[i] for i in rest] + [-1])
     ordered = sorting.sort(rows, -1).values
     n = ordered.shape[-1]
-    places = np.asarray(value_of(q), "float64") * (n - 1)
-    low = np.floor(places).astype(int)
-    part = wrap(np.asarray(places - low, a.dtype))
+    positions = np.asarray(ndarray_of(q), "float64") * (n - 1)
+    low = np.floor(positions).astype(int)
+    part = wrap(np.asarray(positions - low, a.dtype))
     below, above = (
         lookup.take(ordered, low, axis=-1),
         lookup.take(ordered, np.minimum(low + 1, n - 1), axis=-1),
     )
     y = below + (above - below) * part
     y = conditional.where(
-        rows.isnan().any(-1).reshape(*rows.shape[:-1], *[1] * places.ndim), math.nan, y
+        rows.isnan().any(-1).reshape(*rows.shape[:-1], *[1] * positions.ndim), math.nan, y
     )
-    y = shaping.movedim(y, tuple(range(len(rest), y.ndim)), tuple(range(places.ndim)))
+    y = shaping.movedim(y, tuple(range(len(rest), y.ndim)), tuple(range(positions.ndim)))
     if keepdims:
-        y = y.reshape(*places.shape, *[1 if i in axes else n for i, n in enumerate(a.shape)])
+        y = y.reshape(*positions.shape, *[1 if i in axes else n for i, n in enumerate(a.shape)])
     return y
 
 
 def percentile(a: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
-    return quantile(a, np.asarray(value_of(q)) / 100, *args, **kwargs)
+    return quantile(a, np.asarray(ndarray_of(q)) / 100, *args, **kwargs)
 
 
 def median(
@@ -194,7 +195,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
     return c / d / d.reshape(-1, 1)
 
 
-def running(function: Any) -> Any:
+def cumulative(function: Any) -> Any:
     """cumsum, cumprod: (a, axis, dtype, out), over the flattened array by default."""
 
     def run(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
@@ -204,7 +205,7 @@ def running(function: Any) -> Any:
     return run
 
 
-def running_along(function: Any) -> Any:
+def cumulative_along(function: Any) -> Any:
     """cumulative_sum, cumulative_prod: (x, /, *, axis, dtype, out, include_initial)."""
 
     def run(x: Any, /, *, axis: Any = None, dtype: Any = None) -> Any:
@@ -213,17 +214,17 @@ def running_along(function: Any) -> Any:
     return run
 
 
-def nan_running(function: Any, replacement: float) -> Any:
+def nan_cumulative(function: Any, replacement: float) -> Any:
     def run(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
         a = as_tensor(a)
-        return running(function)(conditional.where(a != a, replacement, a), axis, dtype)
+        return cumulative(function)(conditional.where(a != a, replacement, a), axis, dtype)
 
     return run
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     a = as_tensor(a)
-    place = axis_of("diff", axis, a.ndim)
+    place = canonicalize_axis("diff", axis, a.ndim)
     ends = [None if end is None else as_tensor(end) for end in (prepend, append)]
     shape = [1 if i == place else size for i, size in enumerate(a.shape)]
     before, after = [end if end is None or end.ndim else end.expand(shape) for end in ends]

@@ -1,4 +1,4 @@
-"""Functions of samples with NumPy's signatures: counts, orders, slopes, interpolation."""
+"""Functions of samples with NumPy's signatures: histograms, sorting, gradients, interpolation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.ops.core.axes import axis_of
+from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast, to_floating
 from lucid.ops.elementwise import conditional
 from lucid.ops.index import lookup, searching
@@ -28,7 +28,7 @@ def unique(
     equal_nan: bool = True,
 ) -> Any:
     if return_index:
-        raise ArgumentError(f"np.unique: return_index is not there for tensors{at_line()}")
+        raise ArgumentError(f"np.unique: return_index is not supported for tensors{at_line()}")
     return searching.unique(ar, True, return_inverse, return_counts, axis)
 
 
@@ -82,7 +82,7 @@ def nanpercentile(a: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def partition(a: Any, kth: Any, axis: Any = -1) -> Any:
-    """Sorted rows are parted at every place."""
+    """Sort the rows, which partitions them at every index."""
     return sorting.sort(ravel(as_tensor(a)) if axis is None else a, -1 if axis is None else axis)[0]
 
 
@@ -99,9 +99,9 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
 
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Any:
-    """The line through the neighbours of each point; constant beyond the ends."""
+    """Interpolate linearly between neighboring points; constant beyond the ends."""
     x, xp, fp = (to_floating(v) for v in (x, xp, fp))
-    n = xp.shape[axis_of("interp", 0, xp.ndim)]
+    n = xp.shape[canonicalize_axis("interp", 0, xp.ndim)]
     place = conditional.clamp(searching.bucketize(x, xp, right=True), 1, n - 1)
     low, high = (lookup.take(xp, place - 1), lookup.take(xp, place))
     below, above = (lookup.take(fp, place - 1), lookup.take(fp, place))

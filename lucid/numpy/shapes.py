@@ -1,4 +1,4 @@
-"""Shapes, joins, parts and order, with NumPy's signatures."""
+"""Shape manipulation, joining, splitting and sorting with NumPy's signatures."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from lucid.errors import ShapeError
 from lucid.ir.source import at_line
-from lucid.numpy.reductions import value_of
-from lucid.ops.core.axes import axes_of, axis_of
+from lucid.numpy.reductions import ndarray_of
+from lucid.ops.core.axes import canonicalize_axes, canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.index import gather_scatter as indexing
 from lucid.ops.index import lookup, searching
@@ -21,7 +21,8 @@ from lucid.tensors import inplace as in_place
 
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: Any = None) -> Any:
     if order != "C":
-        raise ShapeError(f"np.reshape: order={order!r}; tensors are in row-major order{at_line()}")
+        facts = f"order={order!r} is not supported for tensors; use 'C'"
+        raise ShapeError(f"np.reshape: {facts}{at_line()}")
     return movement.reshape(a, shape if isinstance(shape, (tuple, list)) else (shape,))
 
 
@@ -43,22 +44,22 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     a = as_tensor(a)
-    place = axis_of("rollaxis", axis, a.ndim)
+    place = canonicalize_axis("rollaxis", axis, a.ndim)
     start = start + a.ndim if start < 0 else start
     return shaping.movedim(a, place, start - 1 if place < start else start)
 
 
 def flip(m: Any, axis: Any = None) -> Any:
     m = as_tensor(m)
-    return shaping.flip(m, axes_of("flip", axis, m.ndim))
+    return shaping.flip(m, canonicalize_axes("flip", axis, m.ndim))
 
 
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     return shaping.rot90(m, k, axes)
 
 
-def each(function: Any) -> Any:
-    """atleast_1d of one array, or of several: a tuple then."""
+def map_arrays(function: Any) -> Any:
+    """Apply a function to one array, or to several, which gives a tuple."""
 
     def run(*arys: Any) -> Any:
         results = tuple(function(as_tensor(x)) for x in arys)
@@ -67,7 +68,7 @@ def each(function: Any) -> Any:
     return run
 
 
-def to_3d(x: Any) -> Any:
+def atleast_3d(x: Any) -> Any:
     x = shaping.atleast_2d(x) if x.ndim < 2 else x
     return x.reshape(*x.shape, 1) if x.ndim == 2 else x
 
@@ -75,13 +76,14 @@ def to_3d(x: Any) -> Any:
 def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Any:
     array = as_tensor(array)
     widths = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2)).tolist()
-    values = np.broadcast_to(np.asarray(value_of(constant_values)), (array.ndim, 2)).tolist()
+    values = np.broadcast_to(np.asarray(ndarray_of(constant_values)), (array.ndim, 2)).tolist()
     names = {"edge": "replicate", "reflect": "reflect", "wrap": "circular"}
     if mode in names:
         return joining.pad(array, [n for pair in reversed(widths) for n in pair], names[mode])
     if mode != "constant":
         raise ShapeError(
-            f"np.pad: mode {mode!r}; for tensors it is constant, edge, reflect or wrap{at_line()}"
+            f"np.pad: mode {mode!r} is not supported for tensors; use 'constant', 'edge', "
+            f"'reflect' or 'wrap'{at_line()}"
         )
     for axis, (low, high) in enumerate(widths):
         for width, value, end in ((low, values[axis][0], 0), (high, values[axis][1], 1)):
@@ -124,7 +126,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, *, dtype: Any = None) ->
     return y if dtype is None else cast(y, dtype)
 
 
-def joined(function: Any) -> Any:
+def from_sequence(function: Any) -> Any:
     def run(tup: Any) -> Any:
         return function(list(tup))
 
@@ -132,7 +134,7 @@ def joined(function: Any) -> Any:
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    cuts = value_of(indices_or_sections)
+    cuts = ndarray_of(indices_or_sections)
     cuts = cuts.tolist() if isinstance(cuts, np.ndarray) else cuts
     return list(joining.tensor_split(ary, cuts, axis))
 
@@ -142,7 +144,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     if isinstance(indices_or_sections, int) and n % indices_or_sections:
         raise ShapeError(
             f"np.split: axis {axis} of size {n} does not split into {indices_or_sections} equal "
-            f"parts; np.array_split takes unequal ones{at_line()}"
+            f"parts; np.array_split allows unequal parts{at_line()}"
         )
     return array_split(ary, indices_or_sections, axis)
 
@@ -189,8 +191,8 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
 def copyto(dst: Any, src: Any, casting: str = "same_kind") -> None:
     if not isinstance(dst, Traced):
         raise TypeError(
-            "np.copyto: an ndarray cannot hold a tensor's history; copy t.detach().numpy(), or "
-            f"make the target a tensor{at_line()}"
+            "np.copyto: copying a tensor to an ndarray would drop its gradient; copy "
+            f"t.detach().numpy(), or make the target a tensor{at_line()}"
         )
     in_place.copy_(dst, src)
 
@@ -213,12 +215,13 @@ def argsort(
 
 def take(a: Any, indices: Any, axis: Any = None, out: None = None, mode: str = "raise") -> Any:
     if mode != "raise":
-        raise ShapeError(f"np.take: mode {mode!r}; for tensors it is 'raise'{at_line()}")
+        facts = f"mode {mode!r} is not supported for tensors; use 'raise'"
+        raise ShapeError(f"np.take: {facts}{at_line()}")
     return lookup.take(a, indices, axis=axis)
 
 
 def compress(condition: Any, a: Any, axis: Any = None, out: None = None) -> Any:
-    return lookup.take(a, np.flatnonzero(value_of(condition)), axis=axis)
+    return lookup.take(a, np.flatnonzero(ndarray_of(condition)), axis=axis)
 
 
 def extract(condition: Any, arr: Any) -> Any:
@@ -269,7 +272,7 @@ def last_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     return reduction.sum(last_diagonal(x, offset=offset), -1, dtype=dtype)
 
 
-def triangle(function: Any) -> Any:
+def triangular(function: Any) -> Any:
     def run(m: Any, k: int = 0) -> Any:
         return function(m, k)
 

@@ -1,4 +1,4 @@
-"""NumPy's Fourier transforms: integers become float64 there, and axes are called so."""
+"""np.fft functions for tensors: integers become float64, and dims are called axes."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ import numpy as np
 from lucid.ops.core.promote import as_tensor, cast
 
 
-def transform(name: str) -> Callable[..., Any]:
-    """The function of lucid.fft by this name, which is loaded when it is first called."""
+def fft_function(name: str) -> Callable[..., Any]:
+    """Return the lucid.fft function with this name, imported when it is first called."""
     import lucid
 
     return getattr(lucid.fft, name)
 
 
-def floating(a: Any) -> Any:
+def to_float64_or_complex(a: Any) -> Any:
     a = as_tensor(a)
     return a if a.dtype.kind in "fc" else cast(a, "float64")
 
 
 def one_axis(name: str) -> Callable[..., Any]:
     def function(a: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
-        return transform(name)(floating(a), n, -1 if axis is None else axis, norm)
+        return fft_function(name)(to_float64_or_complex(a), n, -1 if axis is None else axis, norm)
 
     return function
 
 
 def two_axes(name: str) -> Callable[..., Any]:
     def function(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
-        return transform(name)(floating(a), s, axes, norm)
+        return fft_function(name)(to_float64_or_complex(a), s, axes, norm)
 
     return function
 
 
-def several_axes(name: str) -> Callable[..., Any]:
+def n_axes(name: str) -> Callable[..., Any]:
     def function(a: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
-        return transform(name)(floating(a), s, axes, norm)
+        return fft_function(name)(to_float64_or_complex(a), s, axes, norm)
 
     return function
 
 
 def shift(name: str) -> Callable[..., Any]:
     def function(x: Any, axes: Any = None) -> Any:
-        return transform(name)(x, axes)
+        return fft_function(name)(x, axes)
 
     return function
 
@@ -55,7 +55,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     for kind, names in {
         one_axis: ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"),
         two_axes: ("fft2", "ifft2", "rfft2", "irfft2"),
-        several_axes: ("fftn", "ifftn", "rfftn", "irfftn"),
+        n_axes: ("fftn", "ifftn", "rfftn", "irfftn"),
         shift: ("fftshift", "ifftshift"),
     }.items()
     for name in names

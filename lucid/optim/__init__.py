@@ -1,4 +1,4 @@
-"""Optimizers and schedules of their settings."""
+"""Optimizers, learning-rate schedulers, and update rules as pure functions."""
 
 from lucid.optim import functional, lr_scheduler, swa_utils
 from lucid.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam

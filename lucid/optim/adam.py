@@ -1,4 +1,4 @@
-"""Adam and its kin: steps scaled by running moments of the gradient."""
+"""Adam and its variants: steps scaled by running moments of the gradient."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from lucid.optim.optimizer import Optimizer, State, counter
 from lucid.tape.node import wrap
 
 
-def moments(g: Any, s: State, h: SimpleNamespace) -> tuple[Any, Any, Any]:
-    """The count of this update, and the running means of the gradient and of its square."""
+def update_moments(g: Any, s: State, h: SimpleNamespace) -> tuple[Any, Any, Any]:
+    """Return the step count, and the running means of the gradient and of its square."""
     beta1, beta2 = h.betas
     mean = s["exp_avg"] + (1 - beta1) * (g - s["exp_avg"])
     square = beta2 * s["exp_avg_sq"] + (1 - beta2) * g * g
     return s["step"] + 1, mean, square
 
 
-def start(p: Any) -> State:
+def init_moments(p: Any) -> State:
+    """Return the initial state: a step count and zero moments."""
     return {"step": counter(), "exp_avg": zeros_like(p), "exp_avg_sq": zeros_like(p)}
 
 
@@ -30,12 +31,12 @@ class Adam(Optimizer):
     """Adam: p = p - lr m̂ / (√v̂ + eps), with m and v the running means of g and g².
 
     params          parameters, or groups {"params": ..., "lr": ...} with settings of their own
-    betas           how much of m and of v is kept at every step
-    weight_decay    times p is added to g; with decoupled_weight_decay, as AdamW has it, p shrinks
-                    by lr weight_decay itself
+    betas           the decay rates of m and v
+    weight_decay    weight_decay p is added to g; with decoupled_weight_decay, as in AdamW, p is
+                    multiplied by 1 - lr weight_decay instead
     amsgrad         divide by the largest v so far
-    maximize        go up instead of down
-    elsewhere       PyTorch's foreach, fused and capturable, which change nothing here: a step is
+    maximize        ascend instead of descend
+    ignored         PyTorch's foreach, fused and capturable, which change nothing here: a step is
                     one compiled call for all parameters
 
     >>> import lucid
@@ -58,7 +59,7 @@ class Adam(Optimizer):
         *,
         maximize: bool = False,
         decoupled_weight_decay: bool = False,
-        **elsewhere: Any,
+        **ignored: Any,
     ) -> None:
         super().__init__(
             params,
@@ -71,12 +72,12 @@ class Adam(Optimizer):
                 "maximize": maximize,
                 "decoupled_weight_decay": decoupled_weight_decay,
             },
-            elsewhere,
+            ignored,
         )
 
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:
-        state = start(p)
+        state = init_moments(p)
         return {**state, "max_exp_avg_sq": zeros_like(p)} if h.amsgrad else state
 
     @staticmethod
@@ -86,7 +87,7 @@ class Adam(Optimizer):
                 p = p * (1 - h.lr * h.weight_decay)
             else:
                 g = g + h.weight_decay * p
-        step, mean, square = moments(g, s, h)
+        step, mean, square = update_moments(g, s, h)
         new = {"step": step, "exp_avg": mean, "exp_avg_sq": square}
         if h.amsgrad:
             square = new["max_exp_avg_sq"] = maximum(s["max_exp_avg_sq"], square)
@@ -96,7 +97,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with weight decay apart from the gradient: p shrinks by lr · weight_decay."""
+    """Adam with decoupled weight decay: p is multiplied by 1 - lr · weight_decay."""
 
     def __init__(
         self,
@@ -108,16 +109,16 @@ class AdamW(Adam):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
-        **elsewhere: Any,
+        **ignored: Any,
     ) -> None:
         super().__init__(
             params, lr, betas, eps, weight_decay, amsgrad,
-            maximize=maximize, decoupled_weight_decay=True, **elsewhere,
+            maximize=maximize, decoupled_weight_decay=True, **ignored,
         )  # fmt: skip
 
 
 class NAdam(Optimizer):
-    """Adam with Nesterov's momentum, whose strength grows as in Dozat's schedule."""
+    """Adam with Nesterov momentum, on Dozat's momentum schedule."""
 
     def __init__(
         self,
@@ -130,7 +131,7 @@ class NAdam(Optimizer):
         decoupled_weight_decay: bool = False,
         *,
         maximize: bool = False,
-        **elsewhere: Any,
+        **ignored: Any,
     ) -> None:
         super().__init__(
             params,
@@ -143,12 +144,12 @@ class NAdam(Optimizer):
                 "decoupled_weight_decay": decoupled_weight_decay,
                 "maximize": maximize,
             },
-            elsewhere,
+            ignored,
         )
 
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:
-        return {**start(p), "mu_product": wrap(np.ones((), np.float64))}
+        return {**init_moments(p), "mu_product": wrap(np.ones((), np.float64))}
 
     @staticmethod
     def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
@@ -157,7 +158,7 @@ class NAdam(Optimizer):
                 p = p * (1 - h.lr * h.weight_decay)
             else:
                 g = g + h.weight_decay * p
-        step, mean, square = moments(g, s, h)
+        step, mean, square = update_moments(g, s, h)
         beta1, beta2 = h.betas
         now = beta1 * (1 - 0.5 * 0.96 ** (step * h.momentum_decay))
         later = beta1 * (1 - 0.5 * 0.96 ** ((step + 1) * h.momentum_decay))
@@ -169,7 +170,7 @@ class NAdam(Optimizer):
 
 
 class RAdam(Optimizer):
-    """Adam that starts as plain momentum, until the second moment can be trusted."""
+    """Adam that starts as plain momentum until the second moment is reliable."""
 
     def __init__(
         self,
@@ -181,7 +182,7 @@ class RAdam(Optimizer):
         decoupled_weight_decay: bool = False,
         *,
         maximize: bool = False,
-        **elsewhere: Any,
+        **ignored: Any,
     ) -> None:
         super().__init__(
             params,
@@ -193,12 +194,12 @@ class RAdam(Optimizer):
                 "decoupled_weight_decay": decoupled_weight_decay,
                 "maximize": maximize,
             },
-            elsewhere,
+            ignored,
         )
 
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:
-        return start(p)
+        return init_moments(p)
 
     @staticmethod
     def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
@@ -207,7 +208,7 @@ class RAdam(Optimizer):
                 p = p * (1 - h.lr * h.weight_decay)
             else:
                 g = g + h.weight_decay * p
-        step, mean, square = moments(g, s, h)
+        step, mean, square = update_moments(g, s, h)
         beta1, beta2 = h.betas
         most = 2 / (1 - beta2) - 1
         length = most - 2 * step * beta2**step / (1 - beta2**step)
@@ -221,7 +222,7 @@ class RAdam(Optimizer):
 
 
 class Adamax(Optimizer):
-    """Adam with the greatest gradient of the past instead of the mean square."""
+    """Adam with the maximum of past gradients in place of the mean square."""
 
     def __init__(
         self,
@@ -232,7 +233,7 @@ class Adamax(Optimizer):
         weight_decay: float = 0.0,
         *,
         maximize: bool = False,
-        **elsewhere: Any,
+        **ignored: Any,
     ) -> None:
         super().__init__(
             params,
@@ -243,7 +244,7 @@ class Adamax(Optimizer):
                 "weight_decay": weight_decay,
                 "maximize": maximize,
             },
-            elsewhere,
+            ignored,
         )
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Rules with a step size for every element: RMSprop, Adagrad, Adadelta, Adafactor."""
+"""Rules with a step size per element: RMSprop, Adagrad, Adadelta, Adafactor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lucid.optim.optimizer import Optimizer, State, counter
 
 
 class RMSprop(Optimizer):
-    """The gradient divided by the root of the running mean of its square."""
+    """The gradient divided by the root of a running mean of its square."""
 
     optional = ("weight_decay", "momentum")
 
@@ -29,7 +29,7 @@ class RMSprop(Optimizer):
         centered: bool = False,
         *,
         maximize: bool = False,
-        **elsewhere: Any,
+        **ignored: Any,
     ) -> None:
         super().__init__(
             params,
@@ -42,7 +42,7 @@ class RMSprop(Optimizer):
                 "centered": centered,
                 "maximize": maximize,
             },
-            elsewhere,
+            ignored,
         )
 
     @staticmethod
@@ -70,7 +70,7 @@ class RMSprop(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """The gradient divided by the root of the sum of all its squares."""
+    """The gradient divided by the root of the sum of its past squares."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Adagrad(Optimizer):
         eps: float = 1e-10,
         *,
         maximize: bool = False,
-        **elsewhere: Any,
+        **ignored: Any,
     ) -> None:
         super().__init__(
             params,
@@ -94,7 +94,7 @@ class Adagrad(Optimizer):
                 "eps": eps,
                 "maximize": maximize,
             },
-            elsewhere,
+            ignored,
         )
 
     @staticmethod
@@ -112,7 +112,7 @@ class Adagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Steps in the units of the parameter: the root mean square of past steps over that of g."""
+    """Steps in the units of the parameter: the RMS of past steps over the RMS of gradients."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class Adadelta(Optimizer):
         weight_decay: float = 0.0,
         *,
         maximize: bool = False,
-        **elsewhere: Any,
+        **ignored: Any,
     ) -> None:
         super().__init__(
             params,
@@ -134,7 +134,7 @@ class Adadelta(Optimizer):
                 "weight_decay": weight_decay,
                 "maximize": maximize,
             },
-            elsewhere,
+            ignored,
         )
 
     @staticmethod
@@ -154,7 +154,7 @@ class Adadelta(Optimizer):
 
 
 class Adafactor(Optimizer):
-    """Adam's second moment kept as a row and a column, and steps relative to the parameter."""
+    """Adam with a factored second moment, and steps relative to the size of the parameter."""
 
     signed = ("beta2_decay",)
     kinds = "f"
@@ -169,7 +169,7 @@ class Adafactor(Optimizer):
         weight_decay: float = 0.0,
         *,
         maximize: bool = False,
-        **elsewhere: Any,
+        **ignored: Any,
     ) -> None:
         super().__init__(
             params,
@@ -181,7 +181,7 @@ class Adafactor(Optimizer):
                 "weight_decay": weight_decay,
                 "maximize": maximize,
             },
-            elsewhere,
+            ignored,
         )
 
     @staticmethod

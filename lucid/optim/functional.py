@@ -43,10 +43,11 @@ class Rule:
         self.settings = settings
 
     def hyper(self, changed: dict[str, Any]) -> SimpleNamespace:
+        """Return the settings as the rule reads them, with those changed for this update."""
         unknown = set(changed) - set(self.settings)
         if unknown:
             raise ArgumentError(
-                f"{self.rule.__name__}: no setting is named {', '.join(sorted(unknown))}{at_line()}"
+                f"{self.rule.__name__}: unknown setting {', '.join(sorted(unknown))}{at_line()}"
             )
         zero = [
             name for name in self.rule.optional
@@ -55,15 +56,15 @@ class Rule:
         return SimpleNamespace(**{**self.settings, **dict.fromkeys(zero), **changed})
 
     def init(self, params: Any) -> Any:
-        """The state of all parameters: a dictionary for every leaf."""
+        """Return the initial state of all parameters: a dictionary per leaf."""
         h = self.hyper({})
         return [
-            self.rule.begin(x, h) if is_differentiable(x.dtype) else {}
+            self.rule.init_state(x, h) if is_differentiable(x.dtype) else {}
             for x in map(as_tensor, flatten(params)[0])
         ]
 
     def update(self, grads: Any, state: Any, params: Any, **changed: Any) -> tuple[Any, Any]:
-        """(new params, new state); a setting such as `lr=...` may be another for this update."""
+        """Return (new params, new state); settings such as `lr=...` override those of the rule."""
         h = self.hyper(changed)
         leaves, tree = flatten(params)
         slopes = flatten(grads)[0]
@@ -81,13 +82,13 @@ class Rule:
     def update_one(self, p: Any, g: Any, s: Any, h: SimpleNamespace) -> tuple[Any, Any]:
         if not is_differentiable(p.dtype):
             return p, s
-        new, changed = self.rule.advance(p, g, s, h)
+        new, changed = self.rule.apply_update(p, g, s, h)
         kept = {name: cast(changed.get(name, old), old.dtype) for name, old in s.items()}
         return cast(new, p.dtype), kept
 
 
-def pure(rule: type[Optimizer]) -> Callable[..., Rule]:
-    """The function that makes the pure form of a rule from its settings."""
+def pure_form(rule: type[Optimizer]) -> Callable[..., Rule]:
+    """Return the function that makes the pure form of a rule from its settings."""
 
     def make(*args: Any, **settings: Any) -> Rule:
         one = as_tensor(0.0).expand(1, 1).clone()
@@ -99,17 +100,17 @@ def pure(rule: type[Optimizer]) -> Callable[..., Rule]:
     return make
 
 
-sgd = pure(_sgd.SGD)
-asgd = pure(_sgd.ASGD)
-adam = pure(_adam.Adam)
-adamw = pure(_adam.AdamW)
-nadam = pure(_adam.NAdam)
-radam = pure(_adam.RAdam)
-adamax = pure(_adam.Adamax)
-rmsprop = pure(_adaptive.RMSprop)
-adagrad = pure(_adaptive.Adagrad)
-adadelta = pure(_adaptive.Adadelta)
-adafactor = pure(_adaptive.Adafactor)
-lion = pure(_signs.Lion)
-rprop = pure(_signs.Rprop)
-muon = pure(_signs.Muon)
+sgd = pure_form(_sgd.SGD)
+asgd = pure_form(_sgd.ASGD)
+adam = pure_form(_adam.Adam)
+adamw = pure_form(_adam.AdamW)
+nadam = pure_form(_adam.NAdam)
+radam = pure_form(_adam.RAdam)
+adamax = pure_form(_adam.Adamax)
+rmsprop = pure_form(_adaptive.RMSprop)
+adagrad = pure_form(_adaptive.Adagrad)
+adadelta = pure_form(_adaptive.Adadelta)
+adafactor = pure_form(_adaptive.Adafactor)
+lion = pure_form(_signs.Lion)
+rprop = pure_form(_signs.Rprop)
+muon = pure_form(_signs.Muon)

@@ -1,4 +1,4 @@
-"""L-BFGS: quasi-Newton steps from the last few changes of the gradient."""
+"""L-BFGS: quasi-Newton steps from recent changes of the gradient."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from lucid.optim.line_search import strong_wolfe
 from lucid.optim.optimizer import Optimizer
 from lucid.tape.node import is_recording
 
-LEAST_CURVATURE = 1e-10
+MIN_CURVATURE = 1e-10
 
 
 class LBFGS(Optimizer):
-    """L-BFGS for a loss that `closure` computes anew, with gradients, as often as it is called.
+    """L-BFGS for a loss that `closure` recomputes, with gradients, on every call.
 
-    All parameters are one vector; the arithmetic on it is NumPy's.
+    All parameters form one vector; the arithmetic on it is NumPy's.
 
     >>> import lucid
     >>> w = lucid.tensor([3.0, -2.0], requires_grad=True)
@@ -46,11 +46,11 @@ class LBFGS(Optimizer):
         tolerance_change: float = 1e-9,
         history_size: int = 100,
         line_search_fn: str | None = None,
-        **elsewhere: Any,
+        **ignored: Any,
     ) -> None:
         if line_search_fn not in (None, "strong_wolfe"):
             raise ArgumentError(
-                "LBFGS: line_search_fn is 'strong_wolfe' or None, not "
+                "LBFGS: line_search_fn must be 'strong_wolfe' or None, not "
                 f"{line_search_fn!r}{at_line()}"
             )
         super().__init__(
@@ -64,36 +64,36 @@ class LBFGS(Optimizer):
                 "history_size": history_size,
                 "line_search_fn": line_search_fn,
             },
-            elsewhere,
+            ignored,
         )
         if len(self.param_groups) != 1:
-            raise ArgumentError(f"LBFGS: there is only one group of parameters{at_line()}")
+            raise ArgumentError(f"LBFGS: only one parameter group is supported{at_line()}")
         self._params = list(self.param_groups[0]["params"])
-        self._memory = Memory(history_size)
+        self._memory = History(history_size)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Up to `max_iter` iterations; returns the loss before them."""
+        """Run up to `max_iter` iterations; return the loss before them."""
         if closure is None:
-            raise ArgumentError(f"LBFGS: step needs a closure that computes the loss{at_line()}")
+            raise ArgumentError(f"LBFGS: step() needs a closure that computes the loss{at_line()}")
         if is_recording():
             raise ArgumentError(
-                "LBFGS: its steps depend on values and are not part of a jitted function; jit the "
+                "LBFGS: steps depend on values and cannot be part of a jitted function; jit the "
                 f"closure instead{at_line()}"
             )
-        return Descent(self, closure).run()
+        return LBFGSStep(self, closure).run()
 
     def state_dict(self) -> dict[str, Any]:
-        """Settings, and the memory of steps and changes of the gradient."""
+        """Return the settings, and the history of steps and gradient changes."""
         return {**super().state_dict(), "memory": self._memory.state()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a `state_dict`."""
+        """Load a `state_dict`."""
         super().load_state_dict(state_dict)
         self._memory.restore(state_dict["memory"])
 
 
-class Memory:
-    """The last steps s and changes of the gradient y, and the state of the last iteration."""
+class History:
+    """The last steps s and gradient changes y, and the state of the last iteration."""
 
     def __init__(self, size: int) -> None:
         self.pairs: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=size)
@@ -104,13 +104,14 @@ class Memory:
         self.length = 0.0
 
     def add(self, s: np.ndarray, y: np.ndarray) -> None:
+        """Add a step and its gradient change, if their curvature is positive."""
         curvature = float(y @ s)
-        if curvature > LEAST_CURVATURE:
+        if curvature > MIN_CURVATURE:
             self.pairs.append((s, y))
             self.scale = curvature / float(y @ y)
 
-    def descent(self, gradient: np.ndarray) -> np.ndarray:
-        """The two loops: minus the approximate inverse Hessian times the gradient."""
+    def two_loop_recursion(self, gradient: np.ndarray) -> np.ndarray:
+        """Return minus the approximate inverse Hessian times the gradient."""
         q = -gradient
         weights = []
         for s, y in reversed(self.pairs):
@@ -136,16 +137,16 @@ def as_array(x: Any) -> Any:
     return x if x is None or isinstance(x, (int, float)) else np.array(x)
 
 
-def real_of(dtype: np.dtype) -> np.dtype:
+def real_dtype(dtype: np.dtype) -> np.dtype:
     return np.empty(0, dtype).real.dtype
 
 
 def as_reals(x: np.ndarray) -> np.ndarray:
-    """The numbers of an array in a row, a complex one as its two parts."""
-    return np.ascontiguousarray(x).reshape(-1).view(real_of(x.dtype))
+    """Return the elements of an array as a real vector; a complex one as pairs."""
+    return np.ascontiguousarray(x).reshape(-1).view(real_dtype(x.dtype))
 
 
-class Descent:
+class LBFGSStep:
     """One call of `step`."""
 
     def __init__(self, optimizer: LBFGS, closure: Callable[[], Any]) -> None:
@@ -157,12 +158,12 @@ class Descent:
     def evaluate(self) -> tuple[float, np.ndarray]:
         with enable_grad():
             loss = self.closure()
-        self.first = getattr(self, "first", loss)
+        self.first_loss = getattr(self, "first_loss", loss)
         self.evaluations += 1
         self.memory.evaluations += 1
-        return float(loss), self.gathered()
+        return float(loss), self.flat_gradient()
 
-    def gathered(self) -> np.ndarray:
+    def flat_gradient(self) -> np.ndarray:
         parts = [np.zeros(p.shape, p.dtype) if p.grad is None else p.grad for p in self.params]
         return np.concatenate([as_reals(np.asarray(part)) for part in parts])
 
@@ -171,11 +172,13 @@ class Descent:
         with no_grad():
             for p in self.params:
                 n = p.numel() * (2 if p.dtype.kind == "c" else 1)
-                part = (length * direction[start : start + n]).astype(real_of(p.dtype))
+                part = (length * direction[start : start + n]).astype(real_dtype(p.dtype))
                 p.add_(part.view(p.dtype).reshape(p.shape))
                 start += n
 
-    def at(self, start: list[Any], length: float, direction: np.ndarray) -> tuple[float, Any]:
+    def evaluate_at(
+        self, start: list[Any], length: float, direction: np.ndarray
+    ) -> tuple[float, Any]:
         self.move(length, direction)
         found = self.evaluate()
         self.restore(start)
@@ -190,7 +193,7 @@ class Descent:
         h, memory = self.h, self.memory
         loss, gradient = self.evaluate()
         if np.abs(gradient).max(initial=0.0) <= h["tolerance_grad"]:
-            return self.first
+            return self.first_loss
         for _ in range(h["max_iter"]):
             memory.iterations += 1
             direction, length = self.next_direction(gradient)
@@ -200,33 +203,33 @@ class Descent:
                 break
             loss, gradient, length = self.advance(loss, gradient, direction, length, slope)
             memory.length = length
-            if self.is_done(before, loss, gradient, direction, length):
+            if self.is_converged(before, loss, gradient, direction, length):
                 break
-        return self.first
+        return self.first_loss
 
     def next_direction(self, gradient: np.ndarray) -> tuple[np.ndarray, float]:
         memory, rate = self.memory, self.h["lr"]
         if memory.direction is None or memory.gradient is None:
             return -gradient, min(1.0, 1.0 / float(np.abs(gradient).sum())) * rate
         memory.add(memory.direction * memory.length, gradient - memory.gradient)
-        return memory.descent(gradient), rate
+        return memory.two_loop_recursion(gradient), rate
 
     def advance(
         self, loss: float, gradient: np.ndarray, direction: np.ndarray, length: float, slope: float
     ) -> tuple[float, np.ndarray, float]:
-        """The step itself: a line search, or one of the given length."""
+        """Move by a line search, or by a step of the given length."""
         if self.h["line_search_fn"] is None:
             self.move(length, direction)
             return *self.evaluate(), length
         start = [p.detach().clone() for p in self.params]
         found = strong_wolfe(
-            lambda t: self.at(start, t, direction), length, direction, loss, gradient, slope,
-            tolerance_change=self.h["tolerance_change"],
+            lambda t: self.evaluate_at(start, t, direction), length, direction, loss, gradient,
+            slope, tolerance_change=self.h["tolerance_change"],
         )  # fmt: skip
         self.move(found.length, direction)
         return found.loss, found.gradient, found.length
 
-    def is_done(
+    def is_converged(
         self, before: float, loss: float, gradient: np.ndarray, direction: Any, length: float
     ) -> bool:
         h = self.h

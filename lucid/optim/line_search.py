@@ -1,4 +1,4 @@
-"""A line search for the strong Wolfe conditions: bracket a minimum, then zoom by cubics."""
+"""Line search for the strong Wolfe conditions: bracket a minimum, then zoom with cubics."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 DECREASE, CURVATURE = 1e-4, 0.9
-MOST_EVALUATIONS = 25
+MAX_EVALUATIONS = 25
 
 
 class Point(NamedTuple):
-    """The loss, gradient and slope along the line at a length."""
+    """The loss, gradient and slope along the line at a step length."""
 
     length: float
     loss: float
@@ -21,7 +21,7 @@ class Point(NamedTuple):
 
 
 def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None) -> float:
-    """Where the cubic through two points with their slopes is least, within bounds."""
+    """Return the minimizer, within bounds, of the cubic through two points with their slopes."""
     low, high = bounds or (min(a.length, b.length), max(a.length, b.length))
     d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.length - b.length)
     square = d1**2 - a.slope * b.slope
@@ -42,16 +42,16 @@ def strong_wolfe(
     slope: float,
     tolerance_change: float = 1e-9,
 ) -> Point:
-    """A point on the line where the loss has fallen enough and the slope is nearly level."""
+    """Return a point on the line that satisfies the strong Wolfe conditions."""
 
-    def look(t: float) -> Point:
+    def evaluate(t: float) -> Point:
         value, g = at(t)
         return Point(t, value, g, float(g @ direction))
 
     start = Point(0.0, loss, gradient, slope)
     size = float(np.abs(direction).max())
-    before, here = start, look(length)
-    for evaluations in range(MOST_EVALUATIONS):
+    before, here = start, evaluate(length)
+    for evaluations in range(MAX_EVALUATIONS):
         too_high = here.loss > loss + DECREASE * here.length * slope
         if too_high or (evaluations > 0 and here.loss >= before.loss):
             break
@@ -61,25 +61,25 @@ def strong_wolfe(
             break
         least = here.length + 0.01 * (here.length - before.length)
         beyond = cubic_minimum(before, here, (least, here.length * 10))
-        before, here = here, look(beyond)
+        before, here = here, evaluate(beyond)
     else:
-        before, evaluations = start, MOST_EVALUATIONS
-    return zoomed(start, before, here, look, size, evaluations + 1, tolerance_change)
+        before, evaluations = start, MAX_EVALUATIONS
+    return zoom(start, before, here, evaluate, size, evaluations + 1, tolerance_change)
 
 
-def zoomed(
+def zoom(
     start: Point,
     a: Point,
     b: Point,
-    look: Callable[[float], Point],
+    evaluate: Callable[[float], Point],
     size: float,
     evaluations: int,
     tolerance_change: float,
 ) -> Point:
-    """The bracket [a, b] made smaller until a point in it fulfils the conditions."""
+    """Shrink the bracket [a, b] until a point in it satisfies the conditions."""
     low, high = (a, b) if a.loss <= b.loss else (b, a)
     stuck = False
-    while evaluations < MOST_EVALUATIONS:
+    while evaluations < MAX_EVALUATIONS:
         left, right = min(low.length, high.length), max(low.length, high.length)
         if (right - left) * size < tolerance_change:
             break
@@ -93,7 +93,7 @@ def zoomed(
                 stuck = True
         else:
             stuck = False
-        here = look(place)
+        here = evaluate(place)
         evaluations += 1
         if here.loss > start.loss + DECREASE * place * start.slope or here.loss >= low.loss:
             high = here

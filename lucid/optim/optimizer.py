@@ -1,8 +1,8 @@
 """Optimizer: an update rule, written as pure functions of one parameter, applied to all of them.
 
-A rule is a subclass with `init` (the state of a parameter) and `update` (its new value and state).
-The same two are the pure functions of `optim.functional`; `step()` runs them for all parameters in
-one compiled call that writes in place.
+A rule is a subclass with `init` (the state of a parameter) and `update` (its new value and
+state). `optim.functional` exposes the same two as pure functions; `step()` runs them for all
+parameters in one compiled call that writes in place.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from lucid.autograd import enable_grad, no_grad
 from lucid.compiler.jit.jit import jit
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.ops.core.arguments import explained
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.arranging import view_as_complex, view_as_real
-from lucid.optim.counted import CountedList, States
 from lucid.optim.group import Group
-from lucid.optim.settings import check_elsewhere, checked_settings
+from lucid.optim.observed import ObservedList, States
+from lucid.optim.settings import check_ignored, check_settings
 from lucid.tape.modes import local
 from lucid.tape.node import is_recording, wrap
 from lucid.tape.recorder import Unrecorded
@@ -37,7 +37,7 @@ HOOKS = ("before", "after", "state_before", "state_after", "load_before", "load_
 
 
 def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
-    """`step` of an optimizer, with the hooks before and after it."""
+    """Wrap the `step` of an optimizer with its hooks."""
 
     @functools.wraps(step)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -54,16 +54,16 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def counter() -> Any:
-    """The number of updates so far, as state."""
+    """Return a step count of 0, as state."""
     return wrap(np.zeros((), np.float64))
 
 
 class Optimizer:
-    """The base of all optimizers; a subclass is a rule.
+    """The base of all optimizers; a subclass is an update rule.
 
-    optional    settings that `update` gets as None where they are 0
+    optional    settings that `update` receives as None if they are 0
     signed      settings that may be negative
-    kinds       the kinds of dtypes ("f" real, "c" complex) of which parameters may be
+    kinds       the allowed kinds of parameter dtypes ("f" real, "c" complex)
     """
 
     optional: tuple[str, ...] = ("weight_decay",)
@@ -71,16 +71,16 @@ class Optimizer:
     kinds: str = "fc"
 
     def __init__(
-        self, params: Any, defaults: dict[str, Any], elsewhere: dict[str, Any] | None = None
+        self, params: Any, defaults: dict[str, Any], ignored: dict[str, Any] | None = None
     ) -> None:
-        check_elsewhere(type(self).__name__, elsewhere or {}, defaults)
-        self.defaults = checked_settings(type(self), defaults)
-        self._changes = 0
+        check_ignored(type(self).__name__, ignored or {}, defaults)
+        self.defaults = check_settings(type(self), defaults)
+        self._version = 0
         self.state = {}
-        self.param_groups: list[Group] = CountedList((), self._changed)
+        self.param_groups: list[Group] = ObservedList((), self._on_change)
         self._hooks: dict[str, dict[int, Any]] = {name: {} for name in HOOKS}
         self._update_all = jit(self._update)
-        for group in groups_of(type(self).__name__, params):
+        for group in make_groups(type(self).__name__, params):
             self.add_param_group(group)
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -88,67 +88,69 @@ class Optimizer:
         if "step" in cls.__dict__:
             cls.step = with_hooks(cls.step)  # type: ignore[method-assign]
 
-    def _changed(self) -> None:
-        """Groups or states are others now: what was compiled with the old ones is of no use."""
-        self._changes += 1
+    def _on_change(self) -> None:
+        """Invalidate compiled steps: the groups or states have changed."""
+        self._version += 1
 
     @property
     def state(self) -> dict[Any, State]:
-        """What the rule keeps of every parameter."""
+        """The state of every parameter."""
         return self._state
 
     @state.setter
     def state(self, states: dict[Any, State]) -> None:
-        self._state = States((), self._changed)
+        self._state = States((), self._on_change)
         for p, state in states.items():
             self._state[p] = state
-        self._changed()
+        self._on_change()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Optimizer:
         made = memo[id(self)] = object.__new__(type(self))
-        apart = ("_update_all", "_changes", "_state", "param_groups")
+        apart = ("_update_all", "_version", "_state", "param_groups")
         rest = {name: x for name, x in self.__dict__.items() if name not in apart}
-        made.__dict__.update(deepcopy(rest, memo), _changes=0, _update_all=jit(made._update))
+        made.__dict__.update(deepcopy(rest, memo), _version=0, _update_all=jit(made._update))
         groups = [Group(deepcopy(dict(group), memo), self.optional) for group in self.param_groups]
-        made.param_groups = CountedList(groups, made._changed)
+        made.param_groups = ObservedList(groups, made._on_change)
         made.state = {deepcopy(p, memo): deepcopy(dict(s), memo) for p, s in self.state.items()}
         return made
 
-    # The rule
+    # The update rule
 
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:
-        """The state of a parameter before its first update."""
+        """Return the state of a parameter before its first update."""
         return {}
 
     @staticmethod
     def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
-        """The new value and state of a parameter `p` with gradient `g` and state `s`."""
+        """Return the new value and state of a parameter `p` with gradient `g` and state `s`."""
         raise NotImplementedError
 
     @classmethod
-    def begin(cls, p: Any, h: SimpleNamespace) -> State:
-        """`init`, where a complex parameter is a pair of real ones."""
+    def init_state(cls, p: Any, h: SimpleNamespace) -> State:
+        """Call `init`, with a complex parameter viewed as real."""
         return cls.init(view_as_real(p) if p.dtype.kind == "c" else p, h)
 
     @classmethod
-    def advance(cls, p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
-        """`update`, uphill if that is wished; a complex parameter is a pair of real ones."""
+    def apply_update(cls, p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
+        """Call `update`, negating `g` if `maximize` and viewing complex parameters as real."""
         g = -g if getattr(h, "maximize", False) else g
         if p.dtype.kind != "c":
             return cls.update(p, g, s, h)
         new, changed = cls.update(view_as_real(p), view_as_real(g), s, h)
         return view_as_complex(new), changed
 
-    # Its use
+    # Groups and steps
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters, with settings of their own where they differ from the defaults."""
+        """Add a group of parameters, with settings that override the defaults."""
         name = type(self).__name__
         if not isinstance(param_group, (dict, Group)) or "params" not in param_group:
-            raise ArgumentError(f"{name}: a group is a dictionary with 'params'{at_line()}")
+            raise ArgumentError(
+                f"{name}: a parameter group must be a dictionary with 'params'{at_line()}"
+            )
         params = param_group["params"]
-        params = [params] if isinstance(params, Tensor) else listed(name, params)
+        params = [params] if isinstance(params, Tensor) else as_list(name, params)
         names = [key for key, _ in params] if params and isinstance(params[0], tuple) else None
         params = [p[1] for p in params] if names is not None else params
         held = {id(p) for group in self.param_groups for p in group["params"]}
@@ -160,40 +162,42 @@ class Optimizer:
             meant = get_close_matches(str(key), self.defaults, 1, 0.8)
             if meant:
                 raise ArgumentError(
-                    f"{name}: no setting is named {key}; is {meant[0]} meant?{at_line()}"
+                    f"{name}: unknown setting {key}; did you mean {meant[0]}?{at_line()}"
                 )
         mine = {key: x for key, x in param_group.items() if key in self.defaults}
-        settings = checked_settings(type(self), {**self.defaults, **mine})
+        settings = check_settings(type(self), {**self.defaults, **mine})
         settings = {**settings, **others, "params": params}
         if names is not None:
             settings["param_names"] = names
         self.param_groups.append(Group(settings, self.optional))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters (or fill them with zeros)."""
+        """Set the gradients of all parameters to None, or to zeros."""
         for group in self.param_groups:
             for p in group["params"]:
                 p.zero_grad(set_to_none)
 
     @with_hooks
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update all parameters that have a gradient; `closure` computes the loss anew."""
+        """Update all parameters that have a gradient; `closure` recomputes the loss."""
         loss = None
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        self._prepare()
+        self._init_states()
         if is_recording():
             self._update()
         else:
             self._update_all()
         return loss
 
-    def _prepare(self) -> None:
-        """Give a state to every parameter that has a gradient and none yet, and what its state
-        lacks since a setting was changed (a momentum that was 0 before)."""
+    def _init_states(self) -> None:
+        """Create missing states of parameters that have a gradient, and missing entries of states.
+
+        Entries are missing after a setting has changed, such as a momentum that was 0 before.
+        """
         for group in self.param_groups:
-            whole = group.prepared is group.shape and not self._state.asked
+            whole = group.prepared_for is group.signature and not self._state.was_read
             new = [
                 p for p in group["params"]
                 if (p.grad is not None if p not in self.state else not whole)
@@ -202,19 +206,19 @@ class Optimizer:
                 with Unrecorded(), no_grad():
                     h = group.hyper()
                     for p in new:
-                        self._complete(p, self.begin(wrap(p.value), h))
-            group.prepared = group.shape
-        self._state.asked = False
+                        self._fill_state(p, self.init_state(wrap(p.value), h))
+            group.prepared_for = group.signature
+        self._state.was_read = False
 
-    def _complete(self, p: Any, begun: State) -> None:
-        """Give a parameter what its state lacks."""
+    def _fill_state(self, p: Any, begun: State) -> None:
+        """Add missing entries to the state of a parameter."""
         state = self.state.get(p)
         if state is None or begun.keys() - state.keys():
             self.state[p] = {**begun, **(state or {})}
 
     def _update(self) -> None:
         if is_recording():
-            local.recorder.depends(self.__dict__, "_changes", comes_again=False)
+            local.recorder.guard_entry(self.__dict__, "_version", can_recur=False)
         with no_grad():
             for group in self.param_groups:
                 h = group.hyper()
@@ -224,7 +228,7 @@ class Optimizer:
 
     def _update_one(self, p: Any, h: SimpleNamespace) -> None:
         state = self.state[p]
-        new, changed = self.advance(p.detach(), p.grad.detach(), state, h)
+        new, changed = self.apply_update(p.detach(), p.grad.detach(), state, h)
         assign(p, new, "step")
         for name, value in changed.items():
             assign(state[name], value, "step")
@@ -232,10 +236,10 @@ class Optimizer:
     # Saving
 
     def state_dict(self) -> dict[str, Any]:
-        """Settings and states, with the parameters as numbers in their order."""
+        """Return settings and states, with parameters numbered in order."""
         for hook in list(self._hooks["state_before"].values()):
             hook(self)
-        numbers = {id(p): i for i, p in enumerate(self._all())}
+        numbers = {id(p): i for i, p in enumerate(self._all_params())}
         groups = []
         for group in self.param_groups:
             settings = {name: value for name, value in group.items() if name != "params"}
@@ -247,9 +251,9 @@ class Optimizer:
             found = found if given is None else given
         return found
 
-    @explained
+    @clear_errors
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a `state_dict` of an optimizer with as many parameters in as many groups."""
+        """Load the `state_dict` of an optimizer with the same number of parameters per group."""
         for hook in list(self._hooks["load_before"].values()):
             given = hook(self, state_dict)
             state_dict = state_dict if given is None else given
@@ -258,13 +262,13 @@ class Optimizer:
         theirs = [len(group["params"]) for group in groups]
         if mine != theirs:
             raise ArgumentError(
-                f"load_state_dict: the state has groups of {theirs} parameters, this optimizer "
-                f"of {mine}{at_line()}"
+                f"load_state_dict: the state has groups of {theirs} parameters, this optimizer has "
+                f"{mine}{at_line()}"
             )
         numbers = [i for group in groups for i in group["params"]]
-        params = dict(zip(numbers, self._all()))
+        params = dict(zip(numbers, self._all_params()))
         states = {
-            params[int(number)]: {name: self._restored(x) for name, x in state.items()}
+            params[int(number)]: {name: self._restore_value(x) for name, x in state.items()}
             for number, state in state_dict["state"].items()
         }
         for group, given in zip(self.param_groups, groups):
@@ -272,25 +276,27 @@ class Optimizer:
                 if name != "params":
                     group[name] = value
             self._check_states(group, states)
-            group.prepared = None
-        kept = {p: kept_in_place(self.state.get(p, {}), s) for p, s in states.items()}
+            group.prepared_for = None
+        kept = {p: load_in_place(self.state.get(p, {}), s) for p, s in states.items()}
         if any(kept[p] is not self.state.get(p) for p in {**kept, **self.state}):
             self.state = kept
         for hook in list(self._hooks["load_after"].values()):
             hook(self)
 
-    def _restored(self, value: Any) -> Any:
-        """A part of a loaded state: a tensor of its own; only an optimizer with a step of its own
-        may keep other things."""
+    def _restore_value(self, value: Any) -> Any:
+        """Return an entry of a loaded state as a new tensor.
+
+        Only an optimizer with its own `step` may keep other objects.
+        """
         if isinstance(value, Tensor):
             return value.detach().clone()
         return as_tensor(value).clone() if type(self).step is Optimizer.step else value
 
     def _check_states(self, group: Group, states: dict[Any, State]) -> None:
-        """Refuse states of parameters with other shapes."""
+        """Raise ArgumentError for states of parameters with other shapes."""
         h = group.hyper()
         for p in group["params"]:
-            for name, x in self.begin(wrap(p.value), h).items() if p in states else ():
+            for name, x in self.init_state(wrap(p.value), h).items() if p in states else ():
                 found = states[p].get(name)
                 if found is not None and found.shape != x.shape:
                     raise ArgumentError(
@@ -298,13 +304,13 @@ class Optimizer:
                         f"{p.shape}{at_line()}"
                     )
 
-    def _all(self) -> Iterable[Any]:
+    def _all_params(self) -> Iterable[Any]:
         return [p for group in self.param_groups for p in group["params"]]
 
     # Hooks
 
     def register_step_pre_hook(self, hook: Any) -> HookHandle:
-        """Call `hook(optimizer, args, kwargs)` before every step; it may return other ones."""
+        """Call `hook(optimizer, args, kwargs)` before every step; it may return replacements."""
         return HookHandle(self._hooks["before"], hook)
 
     def register_step_post_hook(self, hook: Any) -> HookHandle:
@@ -316,11 +322,11 @@ class Optimizer:
         return HookHandle(self._hooks["state_before"], hook)
 
     def register_state_dict_post_hook(self, hook: Any) -> HookHandle:
-        """Call `hook(optimizer, state_dict)` after `state_dict`; it may return another one."""
+        """Call `hook(optimizer, state_dict)` after `state_dict`; it may return a replacement."""
         return HookHandle(self._hooks["state_after"], hook)
 
     def register_load_state_dict_pre_hook(self, hook: Any) -> HookHandle:
-        """Call `hook(optimizer, state_dict)` before loading; it may return another one."""
+        """Call `hook(optimizer, state_dict)` before loading; it may return a replacement."""
         return HookHandle(self._hooks["load_before"], hook)
 
     def register_load_state_dict_post_hook(self, hook: Any) -> HookHandle:
@@ -335,50 +341,55 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
-def kept_in_place(old: State, new: State) -> State:
-    """A loaded state, in the tensors that there are: a compiled step goes on with them."""
-    if old.keys() != new.keys() or not all(are_alike(x, new[name]) for name, x in old.items()):
+def load_in_place(old: State, new: State) -> State:
+    """Copy a loaded state into the existing tensors, so that compiled steps stay valid."""
+    if old.keys() != new.keys() or not all(same_type(x, new[name]) for name, x in old.items()):
         return new
     for name, x in old.items():
         assign(x, new[name], "load_state_dict")
     return old
 
 
-def are_alike(x: Any, y: Any) -> bool:
+def same_type(x: Any, y: Any) -> bool:
+    """True if both are tensors of one shape and dtype."""
     tensors = isinstance(x, Tensor) and isinstance(y, Tensor)
     return tensors and x.shape == y.shape and x.dtype == y.dtype
 
 
-def listed(name: str, params: Any) -> list[Any]:
-    """Parameters, or groups of them, as a list."""
+def as_list(name: str, params: Any) -> list[Any]:
+    """Return parameters, or groups of them, as a list."""
     if isinstance(params, (set, str)) or not isinstance(params, Iterable):
         remedy = "; pass its parameters()" if hasattr(params, "parameters") else ""
         raise ArgumentError(
-            f"{name}: parameters come as a list or an iterator in a fixed order, not as "
+            f"{name}: parameters must be a list or an iterator with a fixed order, not "
             f"{type(params).__name__}{remedy}{at_line()}"
         )
     return list(params)
 
 
-def groups_of(name: str, params: Any) -> list[Any]:
-    given = [params] if isinstance(params, (Tensor, dict)) else listed(name, params)
+def make_groups(name: str, params: Any) -> list[Any]:
+    """Return the parameter groups that `params` describes."""
+    given = [params] if isinstance(params, (Tensor, dict)) else as_list(name, params)
     if not given:
         raise ArgumentError(f"{name}: no parameters were given{at_line()}")
     return given if isinstance(given[0], dict) else [{"params": given}]
 
 
 def check_parameter(name: str, p: Any, held: set[int], kinds: str) -> None:
+    """Raise ArgumentError unless `p` can be optimized."""
     if not isinstance(p, Tensor):
-        raise ArgumentError(f"{name}: parameters are tensors, not {type(p).__name__}{at_line()}")
+        raise ArgumentError(
+            f"{name}: parameters must be tensors, not {type(p).__name__}{at_line()}"
+        )
     if p.dtype.kind not in kinds:
         raise ArgumentError(
-            f"{name}: a parameter of shape {p.shape} is of dtype {p.dtype}; parameters are "
+            f"{name}: a parameter of shape {p.shape} has dtype {p.dtype}; parameters must be "
             f"{'real or complex' if 'c' in kinds else 'real'}{at_line()}"
         )
     if not p.is_leaf:
         raise ArgumentError(
             f"{name}: a parameter of shape {p.shape} is the result of {p.node.op.name}; only "
-            f"leaves are optimized{at_line()}"
+            f"leaves can be optimized{at_line()}"
         )
     if id(p) in held:
-        raise ArgumentError(f"{name}: a parameter of shape {p.shape} comes twice{at_line()}")
+        raise ArgumentError(f"{name}: a parameter of shape {p.shape} is given twice{at_line()}")

@@ -1,4 +1,4 @@
-"""The settings of an optimizer: of the declared types, and within their bounds."""
+"""Checks of optimizer settings: their declared types and bounds."""
 
 from __future__ import annotations
 
@@ -10,30 +10,29 @@ from typing import Any
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 
-ELSEWHERE = ("foreach", "fused", "capturable", "differentiable")
+IGNORED_SETTINGS = ("foreach", "fused", "capturable", "differentiable")
 
 
-def check_elsewhere(name: str, settings: dict[str, Any], known: Iterable[str]) -> None:
-    """Take what PyTorch asks about the manner of an update, which is one compiled call here."""
-    unknown = [key for key in settings if key not in ELSEWHERE]
+def check_ignored(name: str, settings: dict[str, Any], known: Iterable[str]) -> None:
+    """Accept PyTorch's settings of how an update runs, which have no effect here."""
+    unknown = [key for key in settings if key not in IGNORED_SETTINGS]
     if unknown:
-        facts = f"{name}: no setting is named {', '.join(unknown)}"
-        raise ArgumentError(f"{facts}; there are {', '.join(known)}{at_line()}")
+        facts = f"{name}: unknown setting {', '.join(unknown)}"
+        raise ArgumentError(f"{facts}; settings are {', '.join(known)}{at_line()}")
     if settings.get("differentiable"):
         raise ArgumentError(
-            f"{name}: its steps are not differentiated; optim.functional has the rule as a "
-            f"function that is{at_line()}"
+            f"{name}: steps are not differentiable; optim.functional has the rule as a "
+            f"differentiable function{at_line()}"
         )
 
 
-def checked_settings(rule: Any, settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings in the types that the rule declares; numbers are not negative, and rates of decay
-    are below 1."""
-    kinds = declared(rule)
+def check_settings(rule: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings in their declared types; raise ArgumentError if one is out of bounds."""
+    kinds = declared_types(rule)
     checked = {}
     for key, value in settings.items():
         try:
-            checked[key] = converted(kinds.get(key, ""), value)
+            checked[key] = convert_setting(kinds.get(key, ""), value)
         except (TypeError, ValueError):
             raise ArgumentError(f"{rule.__name__}: {key} cannot be {value!r}{at_line()}") from None
         parts = checked[key] if key in ("betas", "etas") else [checked[key]]
@@ -44,16 +43,16 @@ def checked_settings(rule: Any, settings: dict[str, Any]) -> dict[str, Any]:
     return checked
 
 
-def declared(rule: Any) -> dict[str, str]:
-    """The types of a rule's settings, as its `__init__` annotates them."""
+def declared_types(rule: Any) -> dict[str, str]:
+    """Return the types of a rule's settings, as annotated in its `__init__`."""
     found: dict[str, str] = {}
     for cls in reversed(rule.__mro__):
         found.update(getattr(cls.__dict__.get("__init__"), "__annotations__", {}))
     return found
 
 
-def converted(kind: str, value: Any) -> Any:
-    """A value as a setting of a declared type."""
+def convert_setting(kind: str, value: Any) -> Any:
+    """Convert a value to the declared type of a setting."""
     if kind == "float":
         return float(value)
     if kind.startswith("tuple"):

@@ -1,4 +1,4 @@
-"""Gradient descent, with momentum, and with averages of its path."""
+"""Gradient descent, with momentum and with averaging."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class SGD(Optimizer):
         nesterov: bool = False,
         *,
         maximize: bool = False,
-        **elsewhere: Any,
+        **ignored: Any,
     ) -> None:
         if nesterov and (momentum <= 0 or dampening != 0):
-            raise ArgumentError(f"SGD: nesterov needs a momentum, and no dampening{at_line()}")
+            raise ArgumentError(f"SGD: nesterov needs a momentum and zero dampening{at_line()}")
         super().__init__(
             params,
             {
@@ -52,7 +52,7 @@ class SGD(Optimizer):
                 "nesterov": nesterov,
                 "maximize": maximize,
             },
-            elsewhere,
+            ignored,
         )
 
     @staticmethod
@@ -92,7 +92,7 @@ class ASGD(Optimizer):
         weight_decay: float = 0.0,
         *,
         maximize: bool = False,
-        **elsewhere: Any,
+        **ignored: Any,
     ) -> None:
         super().__init__(
             params,
@@ -104,7 +104,7 @@ class ASGD(Optimizer):
                 "weight_decay": weight_decay,
                 "maximize": maximize,
             },
-            elsewhere,
+            ignored,
         )
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Rules that take no size from the gradient: Lion and Rprop (signs), Muon (rotations)."""
+"""Rules that ignore the size of the gradient: Lion and Rprop (signs), Muon (orthogonalization)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lucid.optim.optimizer import Optimizer, State, counter
 
 
 class Lion(Optimizer):
-    """The sign of a running mean of the gradient."""
+    """Steps along the sign of a running mean of the gradient."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class Lion(Optimizer):
         weight_decay: float = 0.0,
         *,
         maximize: bool = False,
-        **elsewhere: Any,
+        **ignored: Any,
     ) -> None:
         super().__init__(
             params,
@@ -35,7 +35,7 @@ class Lion(Optimizer):
                 "weight_decay": weight_decay,
                 "maximize": maximize,
             },
-            elsewhere,
+            ignored,
         )
 
     @staticmethod
@@ -52,7 +52,7 @@ class Lion(Optimizer):
 
 
 class Rprop(Optimizer):
-    """Steps along the sign of the gradient, longer while it stays and shorter when it turns."""
+    """Steps along the sign of the gradient, longer while it persists, shorter when it flips."""
 
     def __init__(
         self,
@@ -62,18 +62,19 @@ class Rprop(Optimizer):
         step_sizes: tuple[float, float] = (1e-6, 50.0),
         *,
         maximize: bool = False,
-        **elsewhere: Any,
+        **ignored: Any,
     ) -> None:
         super().__init__(
             params,
             {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize},
-            elsewhere,
+            ignored,
         )
         for group in self.param_groups:
             shorter, longer = group["etas"]
             if not 0 < shorter < 1 < longer:
                 raise ArgumentError(
-                    f"Rprop: etas are one below 1 and one above, not {group['etas']}{at_line()}"
+                    "Rprop: etas must be one number below 1 and one above, not "
+                    f"{group['etas']}{at_line()}"
                 )
 
     @staticmethod
@@ -93,7 +94,7 @@ class Rprop(Optimizer):
 
 
 class Muon(Optimizer):
-    """Momentum made orthogonal by Newton-Schulz iterations, for the matrices of a network.
+    """Momentum orthogonalized by Newton-Schulz iterations, for the matrices of a network.
 
     adjust_lr_fn    "original" scales the step by √max(1, rows/columns), "match_rms_adamw" by
                     0.2 √max(rows, columns)
@@ -112,11 +113,11 @@ class Muon(Optimizer):
         eps: float = 1e-7,
         ns_steps: int = 5,
         adjust_lr_fn: str | None = None,
-        **elsewhere: Any,
+        **ignored: Any,
     ) -> None:
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ArgumentError(
-                f"Muon: adjust_lr_fn is 'original' or 'match_rms_adamw', not "
+                f"Muon: adjust_lr_fn must be 'original' or 'match_rms_adamw', not "
                 f"{adjust_lr_fn!r}{at_line()}"
             )
         super().__init__(
@@ -131,13 +132,13 @@ class Muon(Optimizer):
                 "ns_steps": ns_steps,
                 "adjust_lr_fn": adjust_lr_fn,
             },
-            elsewhere,
+            ignored,
         )
         for group in self.param_groups:
             for p in group["params"]:
                 if p.ndim != 2:
                     raise ArgumentError(
-                        f"Muon: a parameter of shape {p.shape} is no matrix; give the others to "
+                        f"Muon: a parameter of shape {p.shape} is not a matrix; optimize it with "
                         f"AdamW{at_line()}"
                     )
 
@@ -159,7 +160,7 @@ class Muon(Optimizer):
 
 
 def orthogonal(x: Any, h: SimpleNamespace) -> Any:
-    """Newton-Schulz: all singular values of a matrix brought near 1."""
+    """Bring all singular values of a matrix close to 1 by Newton-Schulz iterations."""
     a, b, c = h.ns_coefficients
     flip = x.shape[0] > x.shape[1]
     x = x.T if flip else x

@@ -1,4 +1,4 @@
-"""Averages of the weights along training: of all steps alike (SWA), or with decaying weights (EMA).
+"""Averages of the weights during training: equal weights (SWA), or exponentially decaying (EMA).
 
 (Izmailov and others, Averaging weights leads to wider optima and better generalization, 2018.)
 """
@@ -20,7 +20,7 @@ from lucid.nn.module import Module
 from lucid.ops.core.promote import cast
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.trigonometric import cos
-from lucid.optim.lr_scheduler.base import LRScheduler, as_number, choose, per_group
+from lucid.optim.lr_scheduler.base import LRScheduler, as_scalar, choose, per_group
 from lucid.optim.optimizer import Optimizer
 from lucid.tape.node import wrap
 
@@ -33,7 +33,7 @@ def check_decay(decay: float) -> None:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
-    """decay · average + (1 - decay) · new, for one parameter."""
+    """Return the update decay · average + (1 - decay) · new, for one parameter."""
     check_decay(decay)
 
     def ema_update(ema_param: Any, current_param: Any, num_averaged: Any) -> Any:
@@ -43,7 +43,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
 
 
 def get_swa_avg_fn() -> Average:
-    """The mean of all so far, for one parameter."""
+    """Return the update of a running mean, for one parameter."""
 
     def swa_update(averaged_param: Any, current_param: Any, num_averaged: Any) -> Any:
         return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
@@ -51,8 +51,8 @@ def get_swa_avg_fn() -> Average:
     return swa_update
 
 
-def for_all(average: Average) -> Average:
-    """The same average for lists of parameters, in place."""
+def multi_tensor(average: Average) -> Average:
+    """Return the same update for lists of parameters, in place."""
 
     def update(averaged: Any, current: Any, num_averaged: Any) -> None:
         with no_grad():
@@ -63,19 +63,19 @@ def for_all(average: Average) -> Average:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Average:
-    """`get_ema_avg_fn` for lists of parameters, in place."""
-    return for_all(get_ema_avg_fn(decay))
+    """Return `get_ema_avg_fn` for lists of parameters, in place."""
+    return multi_tensor(get_ema_avg_fn(decay))
 
 
 def get_swa_multi_avg_fn() -> Average:
-    """`get_swa_avg_fn` for lists of parameters, in place."""
-    return for_all(get_swa_avg_fn())
+    """Return `get_swa_avg_fn` for lists of parameters, in place."""
+    return multi_tensor(get_swa_avg_fn())
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are an average of those it had at every update.
+    """A copy of a model whose parameters are averages over its updates.
 
-    avg_fn          (average, new, number so far) -> average; the mean of all by default
+    avg_fn          (average, new, number so far) -> average; the mean by default
     multi_avg_fn    the same for lists of tensors, in place
     use_buffers     average the buffers too, instead of copying the latest
 
@@ -102,7 +102,7 @@ class AveragedModel(Module):
             raise ArgumentError(f"AveragedModel: give avg_fn or multi_avg_fn, not both{at_line()}")
         if not isinstance(model, Module):
             raise ArgumentError(
-                f"AveragedModel: it averages a Module, not a {type(model).__name__}{at_line()}"
+                f"AveragedModel: model must be a Module, not {type(model).__name__}{at_line()}"
             )
         self.module = deepcopy(model)
         self.register_buffer("n_averaged", wrap(np.zeros((), np.int64)))
@@ -112,7 +112,7 @@ class AveragedModel(Module):
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
-        """Take the present parameters of the model into the average; the first are copied."""
+        """Add the current parameters of the model to the average; the first are copied."""
         mine, theirs = list(self.module.parameters()), list(model.parameters())
         buffers = list(self.module.buffers()), list(model.buffers())
         if [p.shape for p in mine] != [p.shape for p in theirs]:
@@ -127,11 +127,14 @@ class AveragedModel(Module):
                 for old, new in zip(*buffers, strict=True):
                     old.copy_(new.detach())
             olds, news = ([x.detach() for x in xs] for xs in (mine, theirs))
-            for p, old, new, mean in zip(mine, olds, news, self.averages(olds, news), strict=True):
+            for p, old, new, mean in zip(
+                mine, olds, news, self.compute_averages(olds, news), strict=True
+            ):
                 p.copy_(where(self.n_averaged == 0, new, cast(mean, old.dtype)))
             self.n_averaged.add_(1)
 
-    def averages(self, olds: list[Any], news: list[Any]) -> list[Any]:
+    def compute_averages(self, olds: list[Any], news: list[Any]) -> list[Any]:
+        """Return the new averages."""
         if self.multi_avg_fn is not None:
             means = [x.clone() for x in olds]
             self.multi_avg_fn(means, news, self.n_averaged)
@@ -141,9 +144,9 @@ class AveragedModel(Module):
 
 
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Compute the statistics of all batch norms anew, by one pass over the data.
+    """Recompute the statistics of all batch norms in one pass over the data.
 
-    A batch is a tensor, or a list or tuple that begins with one.
+    A batch is a tensor, or a list or tuple whose first element is one.
     """
     norms = [module for module in model.modules() if isinstance(module, BatchNorm)]
     momenta, was_training = [norm.momentum for norm in norms], model.training
@@ -164,7 +167,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """The rate moved to `swa_lr` within `anneal_epochs` steps, along a cosine or a line."""
+    """Anneal the rate to `swa_lr` over `anneal_epochs` steps, along a cosine or a line."""
 
     def __init__(
         self,
@@ -175,10 +178,10 @@ class SWALR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         if anneal_strategy not in ("cos", "linear"):
-            facts = f"anneal_strategy {anneal_strategy!r}; it is 'cos' or 'linear'"
+            facts = f"anneal_strategy {anneal_strategy!r}; it must be 'cos' or 'linear'"
             raise ArgumentError(f"SWALR: {facts}{at_line()}")
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
-            facts = f"anneal_epochs {anneal_epochs!r}; it is an integer that is not negative"
+            facts = f"anneal_epochs {anneal_epochs!r}; it must be a nonnegative integer"
             raise ArgumentError(f"SWALR: {facts}{at_line()}")
         self.anneal_epochs, self.anneal_strategy = anneal_epochs, anneal_strategy
         groups = getattr(optimizer, "param_groups", ())
@@ -187,14 +190,14 @@ class SWALR(LRScheduler):
             group["swa_lr"] = rate
         super().__init__(optimizer, last_epoch)
 
-    def share(self, t: Any) -> Any:
-        """How much of the way is gone after `t` steps."""
+    def progress(self, t: Any) -> Any:
+        """Return the fraction of the annealing completed after `t` steps."""
         part = (t / max(1, self.anneal_epochs)).clamp(0.0, 1.0)
         return part if self.anneal_strategy == "linear" else (1 - cos(math.pi * part)) / 2
 
     def rate(self, t: Any, rate: Any, i: int) -> Any:
         t = t if self.anneal_epochs else t.clamp(min=1.0)
-        before, now, goal = self.share(t - 1), self.share(t), as_number(self.swa_lrs[i])
+        before, now, goal = self.progress(t - 1), self.progress(t), as_scalar(self.swa_lrs[i])
         is_there = before == 1
         start = (rate - before * goal) / choose(is_there, 1.0, 1 - before)
         return goal * now + choose(is_there, goal, start) * (1 - now)

@@ -1,8 +1,8 @@
-"""Saving and loading: nested dictionaries of tensors as safetensors files, whole or not at all.
+"""Saving and loading: nested dictionaries of tensors as safetensors files, written atomically.
 
-`save` writes names and arrays in the safetensors format, with the nesting and a checksum in its
-metadata; `load` reads such a file, and any other safetensors file as a flat dictionary. Nothing in
-a file is ever executed.
+`save` writes names and arrays in the safetensors format, with the structure and a checksum in its
+metadata; `load` reads such a file, and any other safetensors file as a flat dictionary. Loading
+never executes code from a file.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ __all__ = ["load", "save"]
 
 
 def save(obj: Any, f: str | PathLike[str] | io.BufferedIOBase) -> None:
-    """Write tensors, numbers, strings, and dictionaries, lists and tuples of them, to a file.
+    """Save tensors, numbers, strings, and dictionaries, lists and tuples of them, to a file.
 
-    The file is the old one or the new one, whole, also when the process is killed in between.
+    The write is atomic: if the process is killed, the file is either the old or the new one.
 
     >>> import lucid, os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "state.safetensors")
@@ -31,7 +31,7 @@ def save(obj: Any, f: str | PathLike[str] | io.BufferedIOBase) -> None:
     >>> lucid.load(path)
     {'w': Tensor([1., 1.]), 'epoch': 3}
     """
-    arrays, structure = tree.taken_apart(obj)
+    arrays, structure = tree.serialize_tree(obj)
     if hasattr(f, "write"):
         write_tensors(f, arrays, structure)
     elif isinstance(f, (str, PathLike)):
@@ -46,22 +46,23 @@ def load(
     *,
     weights_only: bool | None = None,
 ) -> Any:
-    """What `save` wrote to a file; a dictionary of tensors for any other safetensors file.
+    """Load what `save` wrote to a file; other safetensors files give a dictionary of tensors.
 
-    Numbers of dtype bfloat16, which other programs write, are read as float32. PyTorch's questions
-    are accepted and change nothing: there is one device, and nothing in a file is ever executed.
+    bfloat16 arrays, which other programs write, are read as float32. `map_location` and
+    `weights_only` are accepted as in PyTorch and have no effect: there is one device, and loading
+    never executes code from a file.
     """
     if hasattr(f, "read"):
-        return put_together(f, getattr(f, "name", "the file"))
+        return read_file(f, getattr(f, "name", "the file"))
     if not isinstance(f, (str, PathLike)):
         raise ArgumentError(f"load: {type(f).__name__} is neither a path nor a file{at_line()}")
     with open(f, "rb") as file:
-        return put_together(file, str(f))
+        return read_file(file, str(f))
 
 
-def put_together(file: Any, name: str) -> Any:
+def read_file(file: Any, name: str) -> Any:
     try:
         arrays, structure = read_tensors(file)
-        return tree.put_together(arrays, structure)
+        return tree.deserialize_tree(arrays, structure)
     except FileFormatError as error:
         raise FileFormatError(f"load: {name}: {error}{at_line()}") from None

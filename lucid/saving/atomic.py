@@ -1,4 +1,4 @@
-"""A file that is replaced whole: written beside it under another name, synced, and renamed."""
+"""Atomic file replacement: write a temporary file beside the target, sync it, and rename it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _numbers = count()
 
 
 def write_atomically(path: Any, write: Callable[[Any], None]) -> None:
-    """Let `write` fill a new file and put it in the place of `path`."""
+    """Let `write` fill a new file, which then replaces `path`."""
     target = Path(os.path.realpath(path))
     if is_special(target):
         with open(target, "wb") as file:
@@ -34,18 +34,18 @@ def write_atomically(path: Any, write: Callable[[Any], None]) -> None:
         if isinstance(error, OSError) and error.errno is not None:
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
-    sync_folder(target.parent)
+    sync_directory(target.parent)
 
 
 def is_special(target: Path) -> bool:
-    """A pipe or a device, which is written to: in its place a file would be another thing."""
+    """True for a pipe or a device, which must be written to directly and not replaced."""
     return target.exists() and not target.is_file() and not target.is_dir()
 
 
-def sync_folder(folder: Path) -> None:
-    """Let the renaming survive a loss of power, where the system can."""
+def sync_directory(directory: Path) -> None:
+    """Sync the directory so that the rename survives a power loss, if the system supports it."""
     with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
+        handle = os.open(directory, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:
@@ -53,7 +53,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove_leftovers(target: Path) -> None:
-    """Remove drafts of this file that killed processes have left."""
+    """Remove drafts of this file left by killed processes."""
     for draft in target.parent.glob(f".{glob_escaped(target.name)}.*.*.draft"):
         owner = draft.name.split(".")[-3]
         if owner.isdigit() and not is_running(int(owner)):

@@ -1,6 +1,6 @@
-"""Nested values taken apart into arrays by name and a text, and put together again.
+"""Serialization of nested values into named arrays and a text, and back.
 
-The text is JSON. A node of it is a pair: ["tensor", name], ["dict", [[key, node], ...]],
+The text is JSON. Each node is a pair: ["tensor", name], ["dict", [[key, node], ...]],
 ["list", [...]], ["tuple", [...]], or ["value", x] for None, booleans, numbers and strings.
 """
 
@@ -24,13 +24,13 @@ REMEDIES = {
 }
 
 
-def taken_apart(obj: Any) -> tuple[dict[str, np.ndarray], str]:
-    """The arrays in a nested value by name, and the text that says where they stand."""
+def serialize_tree(obj: Any) -> tuple[dict[str, np.ndarray], str]:
+    """Return the named arrays of a nested value, and the text of its structure."""
     arrays: dict[str, np.ndarray] = {}
     try:
-        node = described(obj, "", arrays)
+        node = encode(obj, "", arrays)
         text = json.dumps(node, separators=(",", ":"))
-        json.loads(text)  # what can be written but not read is refused while it still exists
+        json.loads(text)  # fail now if the text could not be read back
     except RecursionError:
         raise ArgumentError(f"save: the value is nested too deeply{at_line()}") from None
     except ValueError as error:
@@ -38,15 +38,15 @@ def taken_apart(obj: Any) -> tuple[dict[str, np.ndarray], str]:
     return arrays, text
 
 
-def described(x: Any, path: str, arrays: dict[str, np.ndarray]) -> list[Any]:
+def encode(x: Any, path: str, arrays: dict[str, np.ndarray]) -> list[Any]:
     if isinstance(x, (Tensor, np.ndarray, np.generic)):
         return tensor_node(x, path, arrays)
     if isinstance(x, dict):
-        return ["dict", [[a_key(key, path), described(v, below(path, key), arrays)]
+        return ["dict", [[encode_key(key, path), encode(v, child_path(path, key), arrays)]
                          for key, v in x.items()]]  # fmt: skip
     if isinstance(x, (list, tuple)):
         kind = "tuple" if isinstance(x, tuple) else "list"
-        return [kind, [described(v, below(path, i), arrays) for i, v in enumerate(x)]]
+        return [kind, [encode(v, child_path(path, i), arrays) for i, v in enumerate(x)]]
     if isinstance(x, float) and not isinstance(x, bool):
         return ["value", float(x)] if x == x and abs(x) != np.inf else ["float", repr(float(x))]
     if x is None or isinstance(x, (bool, int, str)):
@@ -61,21 +61,21 @@ def cannot_save(x: Any, path: str) -> ArgumentError:
     remedy = next((REMEDIES[name] for name in names if name in REMEDIES), None)
     where = f" at {path}" if path else ""
     allowed = "tensors, numbers, strings, None, and dictionaries, lists and tuples of them"
-    hint = remedy or f"there may be {allowed}"
+    hint = remedy or f"supported are {allowed}"
     return ArgumentError(f"save: a {type(x).__name__}{where} cannot be saved; {hint}{at_line()}")
 
 
-def below(path: str, key: Any) -> str:
+def child_path(path: str, key: Any) -> str:
     return f"{path}.{key}" if path else str(key)
 
 
-def a_key(key: Any, path: str) -> Any:
+def encode_key(key: Any, path: str) -> Any:
     if isinstance(key, str):
         return key
     if isinstance(key, int) and not isinstance(key, bool):
         return [key]
     raise ArgumentError(
-        f"save: the key {key!r}{f' at {path}' if path else ''} is no string and no "
+        f"save: the key {key!r}{f' at {path}' if path else ''} is not a string or an "
         f"integer{at_line()}"
     )
 
@@ -100,54 +100,56 @@ def tensor_node(x: Any, path: str, arrays: dict[str, np.ndarray]) -> list[Any]:
     return [kind, name]
 
 
-def put_together(arrays: dict[str, np.ndarray], structure: str | None) -> Any:
-    """The nested value again; a dictionary of tensors where there is no text about it."""
+def deserialize_tree(arrays: dict[str, np.ndarray], structure: str | None) -> Any:
+    """Return the nested value, or a dictionary of tensors if there is no structure text."""
     if structure is None:
         return {name: wrap(array) for name, array in arrays.items()}
     try:
-        return built(json.loads(structure), arrays)
+        return decode(json.loads(structure), arrays)
     except FileFormatError:
         raise
     except (ValueError, TypeError, KeyError, IndexError, RecursionError):
-        raise FileFormatError("the text about its structure is damaged") from None
+        raise FileFormatError("its structure metadata is corrupt") from None
 
 
-def built(node: Any, arrays: dict[str, np.ndarray]) -> Any:
+def decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
     kind, x = node
     match kind:
         case "tensor":
             return wrap(arrays[x])
         case "complex tensor":
-            return wrap(paired(arrays[x]))
+            return wrap(complex_from_pairs(arrays[x]))
         case "dict":
-            return {key_of(key): built(v, arrays) for key, v in x}
+            return {decode_key(key): decode(v, arrays) for key, v in x}
         case "list":
-            return [built(v, arrays) for v in x]
+            return [decode(v, arrays) for v in x]
         case "tuple":
-            return tuple(built(v, arrays) for v in x)
+            return tuple(decode(v, arrays) for v in x)
         case "float":
             return float(x)
         case "complex":
             return complex(float(x[0]), float(x[1]))
         case "value" if x is None or isinstance(x, (bool, int, float, str)):
             return x
-    raise FileFormatError(f"the text about its structure names a {kind!r}")
+    raise FileFormatError(f"its structure metadata has an unknown node {kind!r}")
 
 
-def key_of(key: Any) -> Any:
-    """A key of a dictionary: a string, or an integer that stands in a list of its own."""
+def decode_key(key: Any) -> Any:
+    """Return a dictionary key: a string, or an integer stored in a list of length 1."""
     match key:
         case str():
             return key
         case [int() as number] if not isinstance(number, bool):
             return number
-    raise FileFormatError(f"the text about its structure has a key {key!r:.80}")
+    raise FileFormatError(f"its structure metadata has an invalid key {key!r:.80}")
 
 
-def paired(pairs: np.ndarray) -> np.ndarray:
-    """Complex numbers from their two parts in the last axis, bit for bit."""
+def complex_from_pairs(pairs: np.ndarray) -> np.ndarray:
+    """Return complex numbers from their two parts in the last axis, bit for bit."""
     if pairs.shape[-1:] != (2,) or pairs.dtype not in (np.float32, np.float64):
-        raise FileFormatError(f"complex numbers of shape {pairs.shape} and dtype {pairs.dtype}")
+        raise FileFormatError(
+            f"a complex array is stored with shape {pairs.shape} and dtype {pairs.dtype}"
+        )
     whole = np.empty(pairs.shape[:-1], np.result_type(pairs.dtype, np.complex64))
     whole.real, whole.imag = pairs[..., 0], pairs[..., 1]
     return whole

@@ -1,6 +1,6 @@
 """The tape: eager operations write Nodes, and Graphs are cut from them.
 
-`lucid.ir.trace`, `replay`, `bind`, `Node` and `Graph.between` are defined here and given to
+`lucid.ir.trace`, `replay`, `bind`, `Node` and `Graph.between` are defined here and added to
 `lucid.ir` on import, because the IR imports nothing above it.
 """
 

@@ -1,6 +1,6 @@
-"""bind: the one way to apply an operation. It computes what is known and records what is tracked.
+"""bind: apply an operation. It computes where values are known and records what is tracked.
 
-`bind_pair`, `bind_one` and `bind_scalar` are the same steps for the commonest operands, unrolled,
+`bind_pair`, `bind_one` and `bind_scalar` are the same steps unrolled for the most common operands,
 because recording an addition of ten elements must not cost more than computing it.
 """
 
@@ -26,15 +26,15 @@ from lucid.tape.node import (
     TRACE,
     Node,
     Traced,
+    active_recorders,
     is_recording,
-    leaked,
+    leak_error,
     next_serial,
-    noted,
-    recording,
+    note_read,
     wrap,
 )
 from lucid.tape.tiering import run
-from lucid.tape.views import link_view, node_of, storage_of, synchronise
+from lucid.tape.views import link_view, node_of, storage_of, synchronize_node
 
 _ndarray = np.ndarray
 _new = object.__new__
@@ -43,17 +43,17 @@ _class: type[Traced] = Traced
 
 
 def set_class(cls: type[Traced]) -> None:
-    """Name the class of the tensors that `bind` and `wrap` return."""
+    """Set the class of the tensors that `bind` and `wrap` return."""
     global _class
     _class = tape.tensor_class = cls
 
 
 def fresh(x: Traced, flags: int = GRAD | TRACE) -> Any:
-    """A new input of a transform with the value of `x`, linked to `x` where that is tracked."""
+    """Return a new input of a transform with the value of `x`, linked to `x` if that is tracked."""
     if is_recording() or (x.node is not None and x.node.flags):
-        origin = noted(node_of(x), x)
+        origin = note_read(node_of(x), x)
         if x.value is not None:
-            origin.saved = x.value  # an alias is left out of a Cut, and what it stands for is read
+            origin.saved = x.value  # a Cut skips aliases and reads their operand instead
         node = Node(ALIAS, (origin,), origin.flags | flags, x.value, origin.type)
         node.trace = origin.trace
     else:
@@ -79,7 +79,7 @@ def bind(op: Primitive, *xs: Any) -> Any:
         node = x.node
         if node is not None:
             flags |= node.flags
-    if recording[0] and local.recorder is not None:
+    if active_recorders[0] and local.recorder is not None:
         flags |= TRACE
     try:
         if size >= op.native_from:
@@ -91,7 +91,7 @@ def bind(op: Primitive, *xs: Any) -> Any:
     except Exception as error:
         raise _explain(op, xs, error) from error
     if value.__class__ is tuple:
-        return _several(op, xs, value, flags)
+        return _bind_several(op, xs, value, flags)
     if value.__class__ is not _ndarray:
         value = np.asarray(value)
     out = _new(_class)
@@ -105,7 +105,7 @@ def bind(op: Primitive, *xs: Any) -> Any:
 
 
 def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
-    """`bind` for the commonest case, two tensors with values: the same steps, unrolled."""
+    """`bind` for the most common case, two tensors with values: the same steps, unrolled."""
     try:
         u, v = x.value, y.value
         value = op.eval(u, v) if u.size + v.size < op.native_from else run(op, u, v)
@@ -123,15 +123,15 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
         flags = a.flags if b is None else a.flags | b.flags
     if (
         flags != GRAD
-        or not local.plain
+        or not local.fast_record
         or not (x.storage is None or _is_current(x))
         or not (y.storage is None or _is_current(y))
     ):
-        if recording[0] and local.recorder is not None:
+        if active_recorders[0] and local.recorder is not None:
             flags |= TRACE
         out.node = record(op, (x, y), value, flags) if flags else None
         return out
-    if not (op.carries or (op.differentiable and value.dtype.kind in "fc")):
+    if not (op.always_differentiable or (op.differentiable and value.dtype.kind in "fc")):
         out.node = None
         return out
     if a is None:
@@ -156,7 +156,7 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
 
 
 def bind_one(op: Primitive, x: Any) -> Any:
-    """`bind` for one tensor with a value and an operation that makes no view, unrolled."""
+    """`bind` for one tensor with a value and an operation that is not a view, unrolled."""
     try:
         v = x.value
         value = op.eval(v) if v.size < op.native_from else run(op, v)
@@ -169,10 +169,10 @@ def bind_one(op: Primitive, x: Any) -> Any:
     out.storage = out.origin = None
     node = x.node
     flags = 0 if node is None else node.flags
-    if flags == GRAD and local.plain and (x.storage is None or _is_current(x)):
+    if flags == GRAD and local.fast_record and (x.storage is None or _is_current(x)):
         out.node = _record_one(op, x, (node,), value)
     else:
-        if recording[0] and local.recorder is not None:
+        if active_recorders[0] and local.recorder is not None:
             flags |= TRACE
         out.node = record(op, (x,), value, flags) if flags else None
     return out
@@ -195,10 +195,10 @@ def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, refl
     out.storage = out.origin = None
     node = x.node
     flags = 0 if node is None else node.flags
-    if flags == GRAD and local.plain and (x.storage is None or _is_current(x)):
+    if flags == GRAD and local.fast_record and (x.storage is None or _is_current(x)):
         out.node = _record_one(op, x, (literal, node) if reflected else (node, literal), value)
     else:
-        if recording[0] and local.recorder is not None:
+        if active_recorders[0] and local.recorder is not None:
             flags |= TRACE
         xs = (literal, x) if reflected else (x, literal)
         out.node = record(op, xs, value, flags) if flags else None
@@ -206,7 +206,7 @@ def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, refl
 
 
 def _is_current(x: Any) -> bool:
-    """True for a tensor that shares memory, but was not written since its Node was stamped."""
+    """True if a tensor that shares memory was not written since its Node was stamped."""
     node = x.node
     if node is None or node.stamp is None or x.origin is not None:
         return False
@@ -214,8 +214,8 @@ def _is_current(x: Any) -> bool:
 
 
 def _record_one(op: Primitive, x: Any, inputs: tuple[Any, ...], value: np.ndarray) -> Node | None:
-    """`record` where `x` is the only tensor, shares no memory and no transform is watching."""
-    if not (op.carries or (op.differentiable and value.dtype.kind in "fc")):
+    """`record` for a single tensor `x` that shares no memory, outside transforms."""
+    if not (op.always_differentiable or (op.differentiable and value.dtype.kind in "fc")):
         return None
     if op.saves_x:  # type: ignore[attr-defined]
         x.node.saved = x.value
@@ -233,7 +233,7 @@ def _record_one(op: Primitive, x: Any, inputs: tuple[Any, ...], value: np.ndarra
 
 
 def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) -> Node | None:
-    """The Node of `op` applied to `xs`, or None where nobody wants one."""
+    """Return the Node of `op` applied to `xs`, or None if nothing tracks it."""
     if not op.differentiable or value.dtype.kind not in "fc" or not local.grad:
         if not flags & TRACE:
             return None
@@ -248,13 +248,13 @@ def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) ->
             continue
         node = x.node
         if x.storage is not None:
-            node = synchronise(x)
+            node = synchronize_node(x)
         if node is None:
             node = x.node = Node(None, (), 0, x.value)
         elif save:
             node.saved = x.value
-        if recording[0]:
-            noted(node, x)
+        if active_recorders[0]:
+            note_read(node, x)
         inputs.append(node)
     node = _new(Node)
     node.op = op
@@ -262,8 +262,8 @@ def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) ->
     node.flags = out_flags
     node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
     node.serial = next_serial()
-    if recording[0] and local.recorder is not None:
-        local.recorder.made(node, value)
+    if active_recorders[0] and local.recorder is not None:
+        local.recorder.on_result(node, value)
     source = local.source
     if source is None:
         frame = _getframe(2)
@@ -277,12 +277,12 @@ def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) ->
 
 
 def record_constant(op: Primitive, literals: Sequence[Literal]) -> Any:
-    """An operation on literals alone, such as `full`, computed and put on the tape of a trace."""
+    """Compute an operation on literals alone, such as `full`, and record it on the tape."""
     value = np.asarray(op.eval(*[x.array for x in literals]))
     return wrap(value, Node(op, tuple(literals), TRACE, value, None, caller()))
 
 
-def _several(
+def _bind_several(
     op: Primitive, xs: tuple[Any, ...], values: tuple[Any, ...], flags: int
 ) -> tuple[Any, ...]:
     outs = tuple(wrap(v if v.__class__ is _ndarray else np.asarray(v)) for v in values)
@@ -297,7 +297,7 @@ def _several(
     for x, node in zip(xs, inputs):
         if not isinstance(x, Literal):
             node.saved = x.value
-            noted(node, x)
+            note_read(node, x)
     source = caller()
     results = tuple((out.value, storage_of(out)) for out in outs)
     for i, out in enumerate(outs):
@@ -315,16 +315,18 @@ def _several(
     return outs
 
 
-def bind_known(op: Primitive, xs: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What `bind` gives for an operation of several results that were computed before."""
+def bind_precomputed(
+    op: Primitive, xs: tuple[Any, ...], values: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """`bind` for an operation with several results that are already computed."""
     flags = 0
     for x in xs:
         flags |= 0 if x.node is None else x.node.flags
-    return _several(op, xs, values, flags)
+    return _bind_several(op, xs, values, flags)
 
 
 def sibling(node: Node, index: int) -> Node:
-    """Another output of the equation that made `node`."""
+    """Return the Node of another output of the equation that made `node`."""
     other = Node(node.op, node.inputs, node.flags, None, None, node.source, node.serial, index)
     other.outs, other.trace = node.outs, node.trace
     if node.outs is not None:
@@ -345,14 +347,14 @@ def _bind_abstract(op: Primitive, xs: tuple[Any, ...]) -> Any:
         flags |= node.flags
         if x.value is None:
             if not node.trace.active:
-                raise leaked(node.trace)
+                raise leak_error(node.trace)
             if trace is None or node.trace.depth > trace.depth:
                 trace = node.trace
     result = infer(op, tuple([x.type for x in xs]))
     inputs = []
     for x in xs:
         if not isinstance(x, Literal):
-            node = noted(node_of(x), x)
+            node = note_read(node_of(x), x)
             if x.value is not None:
                 node.saved = x.value
             x = node
@@ -375,7 +377,7 @@ def _bind_abstract(op: Primitive, xs: tuple[Any, ...]) -> Any:
 
 
 def _explain(op: Primitive, xs: tuple[Any, ...], error: Exception) -> LucidError:
-    """NumPy refused: the type rules usually know why in better words."""
+    """Return an error for a failed `eval`; the type rules usually explain it better."""
     infer(op, tuple([x.type for x in xs]))
     types = ", ".join(str(x.type) for x in xs)
     return LucidError(f"{op!r} of {types}: {error}{at_line()}")

@@ -1,8 +1,8 @@
-"""cut: the part of the tape between inputs and outputs, with a structural key; a Graph on demand.
+"""cut: the part of the tape between input and output tensors, with a structural key.
 
-Enter tensors, leave a Cut: `slots` numbers the Nodes (inputs, captured constants, results), `key`
-is equal for equal structures, `graph()` builds the Graph. Finding the key takes one walk and builds
-no Graph, so a structure that was seen before goes straight to its cached program.
+Tensors enter, a Cut leaves: `slots` numbers the Nodes (inputs, captured constants, results), `key`
+is equal for equal structures, `graph()` builds the Graph. Computing the key takes one walk and no
+Graph, so a structure that was seen before goes straight to its cached program.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.infer import infer
-from lucid.ir.rewrite import opened
+from lucid.ir.rewrite import inline_regions
 from lucid.ir.verify import verify
 from lucid.tape.markers import ALIAS
-from lucid.tape.node import FREED, GRAD, Node, as_source, freed, node_type
+from lucid.tape.node import FREED, GRAD, Node, as_source, freed_error, node_type
 from lucid.tape.views import node_of
 
 _by_serial = attrgetter("serial")
@@ -26,11 +26,11 @@ class Cut:
     """Equations between inputs and outputs; see the module's docstring.
 
     slots       Nodes by slot number: the inputs first
-    inputs      slots of the inputs, one for each tensor given (an input may be a result of another)
-    captured    slots of constants and other values from outside
+    inputs      slots of the inputs, one per tensor (an input may be computed from another)
+    captured    slots of constants and other external values
     outputs     slots (or Literals) of the outputs
     rows        (op, references, slot, first slot of the same equation, index) for every result
-    prepared    derivatives made of it, shared by all Cuts taken over from one another
+    prepared    its derivatives, shared by all Cuts made of one another by `with_nodes`
     """
 
     __slots__ = ("captured", "inputs", "key", "outputs", "prepared", "rows", "slots")
@@ -79,8 +79,8 @@ class Cut:
             tuple([end.key if end.__class__ is Literal else end for end in self.outputs]),
         )
 
-    def taken_over(self, slots: list[Any]) -> Cut:
-        """The same structure with other Nodes."""
+    def with_nodes(self, slots: list[Any]) -> Cut:
+        """Return the same structure with other Nodes."""
         other = object.__new__(Cut)
         other.slots = slots
         other.inputs, other.captured, other.outputs = self.inputs, self.captured, self.outputs
@@ -88,7 +88,7 @@ class Cut:
         return other
 
     def build(self, name: str = "graph", names: Iterable[str] = ()) -> tuple[Graph, list[Var]]:
-        """The Graph, with what is captured as its last inputs, and the Var of every slot."""
+        """Return the Graph, captured values as its last inputs, and the Var of every slot."""
         vars: list[Any] = [None] * len(self.slots)
         made = {row[2] for row in self.rows}
         given = [slot for slot in dict.fromkeys(self.inputs) if slot not in made]
@@ -115,20 +115,20 @@ class Cut:
         return Graph(name, starts, tuple(equations), ends), vars
 
     def graph(self, name: str = "graph", names: Iterable[str] = ()) -> Graph:
-        """The Graph alone, verified."""
+        """Return the verified Graph."""
         return verify(self.build(name, names)[0])
 
 
 def type_key(node: Node) -> Hashable:
-    """A key of a Node's type that needs no Type where the value is at hand."""
-    known = node.type or (node.saved if node.saved is not None else node_type(node))
-    return (known.dtype.char, known.shape)
+    """Return a key of a Node's type, without making a Type if the value is saved."""
+    typed = node.type or (node.saved if node.saved is not None else node_type(node))
+    return (typed.dtype.char, typed.shape)
 
 
 def cut(inputs: Iterable[Any], outputs: Iterable[Any], since: int | None = None) -> Cut:
-    """What computed the tensors `outputs` from the tensors `inputs`; all else is captured.
+    """Cut what computed the tensors `outputs` from the tensors `inputs`; the rest is captured.
 
-    since    a serial number: all that was recorded from then on belongs to it, and nothing older
+    since    a serial number: include everything recorded since then, and nothing older
     """
     starts = [node_of(x) for x in inputs]
     ends = [y if isinstance(y, Literal) else node_of(y) for y in outputs]
@@ -138,12 +138,12 @@ def cut(inputs: Iterable[Any], outputs: Iterable[Any], since: int | None = None)
 
 
 def between(inputs: Any, outputs: Any, name: str = "graph") -> Graph:
-    """The Graph that computed tensors `outputs` from tensors `inputs`, read off the tape."""
-    return opened(cut(inputs, outputs).graph(name))
+    """Return the Graph that computed tensors `outputs` from tensors `inputs`, from the tape."""
+    return inline_regions(cut(inputs, outputs).graph(name))
 
 
 def cut_nodes(starts: list[Node], ends: list[Any]) -> Cut:
-    """`cut` for Nodes: equations that depend on `starts` and reach `ends`."""
+    """`cut` for Nodes: the equations that depend on `starts` and lead to `ends`."""
     active: set[Any] = set(starts)
     active.update([node.cell for node in starts if node.cell is not None])  # see `free`
     equations = []
@@ -151,7 +151,7 @@ def cut_nodes(starts: list[Node], ends: list[Any]) -> Cut:
         for x in node.inputs:
             if x in active:
                 if node.op is FREED and node not in active:
-                    raise freed()
+                    raise freed_error()
                 active.add(node)
                 equations.append(node)
                 break
@@ -163,12 +163,12 @@ def cut_nodes(starts: list[Node], ends: list[Any]) -> Cut:
 
 
 def is_constant(node: Node) -> bool:
-    """True for a recorded constant: an equation of literals alone, such as `full` or `iota`."""
+    """True for a recorded constant: an equation on literals alone, such as `full` or `iota`."""
     return node.op is not FREED and all([x.__class__ is Literal for x in node.inputs])
 
 
 def ancestors(ends: list[Any], floor: int = 0) -> list[Node]:
-    """The equations from which `ends` were computed, none older than `floor`, oldest first."""
+    """Return the equations that computed `ends`, none older than `floor`, oldest first."""
     stack = [node for node in ends if node.__class__ is Node]
     seen = set()
     found = []
@@ -186,7 +186,7 @@ def ancestors(ends: list[Any], floor: int = 0) -> list[Node]:
 
 
 def cut_to_leaves(ends: list[Node]) -> Cut:
-    """The Cut from every leaf that requires a gradient to `ends`, in one walk."""
+    """Return the Cut from every leaf that requires a gradient to `ends`, in one walk."""
     stack = list(ends)
     seen = set()
     leaves = []
@@ -200,7 +200,7 @@ def cut_to_leaves(ends: list[Node]) -> Cut:
             leaves.append(node)
             continue
         if node.op is FREED:
-            raise freed()
+            raise freed_error()
         equations.append(node)
         for x in node.inputs:
             if x.__class__ is Node and x.flags & GRAD and x not in seen:

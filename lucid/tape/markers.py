@@ -1,4 +1,4 @@
-"""Markers: primitives that compute nothing and say something of a value's history."""
+"""Markers: primitives that compute nothing and mark a value's history."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lucid.ir.types import Type
 
 
 class Alias(Primitive):
-    """The identity that marks an input of an inner transform; left out when a Graph is cut."""
+    """The identity that marks an input of an inner transform; skipped when a Graph is cut."""
 
     saves = ""
 
@@ -50,7 +50,7 @@ class StopGradient(Primitive):
 
 
 class Overwritten(Primitive):
-    """The value of `new` with the derivative of `x`: after a write that was not recorded."""
+    """The value of `new` with the derivative of `x`, after a write that was not recorded."""
 
     saves = ""
 

@@ -1,7 +1,7 @@
 """The tape: Nodes that eager operations write, and the tensors that hold them.
 
-A Node is one SSA value together with the operation that made it. Nodes point only backwards, so the
-tape has no owner: it lives as long as somebody holds its end, and `cut` recovers a Graph from it.
+A Node is one SSA value and the operation that made it. Nodes point only backward, so the tape has
+no owner: it lives as long as something references its end, and `cut` recovers a Graph from it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from lucid.ir.types import Type
 from lucid.tape.modes import local
 
 GRAD = 1  # a derivative is wanted (requires_grad)
-TRACE = 2  # belongs to a transform or a recording, which wants every equation
+TRACE = 2  # belongs to a transform or a recording, which needs every equation
 _serials = count(1)
-recording = [0]  # how many Recorders are active, in any thread
-tracking = [0]  # how often a leaf has begun, or ceased, to ask for its gradient
+active_recorders = [0]  # the number of active Recorders, in all threads
+requires_grad_changes = [0]  # how often requires_grad of a leaf was changed
 _new = object.__new__
 
 
@@ -32,30 +32,30 @@ next_serial = _serials.__next__
 
 def is_recording() -> bool:
     """True while a Recorder watches this thread."""
-    return bool(recording[0]) and local.recorder is not None
+    return bool(active_recorders[0]) and local.recorder is not None
 
 
-def noted(node: Node, x: Any) -> Node:
-    """The Node of `x`, after a Recorder that is active has heard that it is read."""
-    if recording[0] and local.recorder is not None:
-        local.recorder.read(node, x)
+def note_read(node: Node, x: Any) -> Node:
+    """Tell the active Recorder, if any, that `x` is read; return the Node of `x`."""
+    if active_recorders[0] and local.recorder is not None:
+        local.recorder.on_read(node, x)
     return node
 
 
 class Trace:
-    """A running transform without values; `active` ends with it, and `ended` may say why."""
+    """A running transform without values; `active` until it ends, `end_reason` may say why."""
 
-    __slots__ = ("active", "depth", "ended", "what")
+    __slots__ = ("active", "depth", "end_reason", "what")
 
     def __init__(self, what: str, depth: int = 0) -> None:
         self.what = what
         self.depth = depth
         self.active = True
-        self.ended = ""
+        self.end_reason = ""
 
 
 class Freed:
-    """Stands in `Node.op` for an equation that `backward` has freed."""
+    """The value of `Node.op` for an equation that `backward` has freed."""
 
     name = "freed"
 
@@ -64,7 +64,7 @@ FREED: Any = Freed()
 
 
 class Mutated:
-    """Stands in `Node.saved` for a value that was overwritten in place."""
+    """The value of `Node.saved` for an array that was overwritten in place."""
 
     __slots__ = ("dtype", "shape", "source")
 
@@ -75,10 +75,10 @@ class Mutated:
 
 
 class Storage:
-    """The memory that a tensor and its views share, with the number of times it was written.
+    """The memory that a tensor and its views share, and its version: how often it was written.
 
-    members    the tensors that were made as views of it, held weakly
-    source     where it was written last
+    members    weak references to the tensors that are views of it
+    source     where it was last written
     """
 
     __slots__ = ("limit", "members", "source", "version")
@@ -99,8 +99,8 @@ class Storage:
         return [x for r in self.members if (x := r()) is not None]
 
 
-class _Rare:
-    """What most Nodes do not have: found here until it is set."""
+class _NodeDefaults:
+    """Class-level defaults of fields that most Nodes never set."""
 
     __slots__ = ()
 
@@ -112,19 +112,19 @@ class _Rare:
     trace: Trace | None = None
 
 
-class Node(_Rare):
+class Node(_NodeDefaults):
     """One value on the tape.
 
     op, inputs    the equation that made it; op is None for a leaf
-    serial        when: orders the tape, and is shared by the outputs of one equation
-    index         which output of the equation
+    serial        orders the tape; shared by the outputs of one equation
+    index         the output's index in its equation
     flags         GRAD, TRACE
-    saved         the array, kept only where a derivative or a replay will read it
-    stamp         (storage, version) of `saved` where its memory is shared with views
-    type          the Type where there is no value; otherwise found when asked
-    outs          value and storage of all outputs, where the equation has several
+    saved         the array, kept only if a derivative or a replay will read it
+    stamp         (storage, version) of `saved` if its memory is shared with views
+    type          the Type if there is no value; otherwise computed on demand
+    outs          value and storage of all outputs, if the equation has several
     cell          gradient and hooks, for leaves and watched values
-    trace         the running transform, for values that are not known
+    trace         the running transform, for abstract values
     source        (code, offset) of the user's line, or a Source
     """
 
@@ -154,13 +154,13 @@ class Node(_Rare):
 
 
 class Traced:
-    """What flows through `bind`: a value, known or not, and its place on the tape if it has one.
+    """What flows through `bind`: a value, or None if abstract, and its Node on the tape if tracked.
 
     value      the ndarray, or None inside vmap and abstract traces
     node       its Node, or None while nothing tracks it
     storage    shared-memory bookkeeping, or None while no views exist
-    origin     (base, op, severed) where this is a view; severed where no gradient flows to the base
-    writes     how often it was changed in place while it had no storage; absent means never
+    origin     (base, op, severed) if this is a view; severed if no gradient flows to the base
+    writes     how often it was changed in place while it had no storage; absent if never
     """
 
     __slots__ = ("__weakref__", "node", "origin", "storage", "value", "writes")
@@ -190,13 +190,13 @@ class Traced:
         return self.node.type.shape if value is None else value.shape
 
 
-tensor_class: type[Traced] = Traced  # what `wrap` makes; the class of tensors once there is one
+tensor_class: type[Traced] = Traced  # what `wrap` makes; `bind.set_class` sets it
 
 
 def wrap(value: Any, node: Node | None = None) -> Any:
-    """A tensor around a value (None where unknown) and a Node."""
-    if recording[0] and node is None and value is not None and local.recorder is not None:
-        node = local.recorder.born(value)
+    """Return a tensor with a value (None if abstract) and a Node."""
+    if active_recorders[0] and node is None and value is not None and local.recorder is not None:
+        node = local.recorder.on_create(value)
     out = _new(tensor_class)
     out.value = value
     out.node = node
@@ -206,41 +206,41 @@ def wrap(value: Any, node: Node | None = None) -> Any:
 
 
 def leaf(type: Type, trace: Trace, flags: int = TRACE) -> Any:
-    """A tensor with a type and no value: an input of an abstract trace."""
+    """Return a tensor with a type and no value: an input of an abstract trace."""
     node = Node(None, (), flags, None, type)
     node.trace = trace
     return wrap(None, node)
 
 
 def is_traced(x: Any) -> bool:
-    """True for a tensor that a transform or a recording is watching."""
+    """True for a tensor that a transform or a recording traces."""
     return isinstance(x, Traced) and x.node is not None and bool(x.node.flags & TRACE)
 
 
-def leaked(trace: Trace) -> LeakError:
-    if trace.ended:
-        return LeakError(f"{trace.ended}{at_line()}")
+def leak_error(trace: Trace) -> LeakError:
+    if trace.end_reason:
+        return LeakError(f"{trace.end_reason}{at_line()}")
     return LeakError(
         f"a traced value is used after the {trace.what} that made it has ended; "
         f"return it from the function instead of storing it outside{at_line()}"
     )
 
 
-def unknown_value(x: Traced, what: str) -> LucidError:
-    """The error for Python code that asks a traced value for its number."""
+def missing_value_error(x: Traced, what: str) -> LucidError:
+    """Return the error for Python code that reads the value of an abstract tensor."""
     trace = x.node.trace
     if not trace.active:
-        return leaked(trace)
+        return leak_error(trace)
     split = ", or pass branching='split' to vmap" if trace.what.startswith("vmap") else ""
     return TracedValueError(
         f"{what} needs the value of {x.type}, but inside {trace.what} there is none; "
-        f"choose with func.cond, loop with func.while_loop, or compute both sides and take "
-        f"where() of them{split}{at_line()}"
+        f"branch with func.cond, loop with func.while_loop, or compute both sides and select "
+        f"with where(){split}{at_line()}"
     )
 
 
 def node_type(node: Node) -> Type:
-    """The Type of a Node's value, inferred from what it was computed from."""
+    """Return the Type of a Node's value, inferred from its inputs if necessary."""
     stack = [node]
     while stack:
         top = stack[-1]
@@ -249,7 +249,7 @@ def node_type(node: Node) -> Type:
         elif top.saved is not None:
             top.type = Type(top.saved.dtype, top.saved.shape)
         elif top.op is FREED:
-            raise freed()
+            raise freed_error()
         else:
             assert top.op is not None
             missing = [i for i in top.inputs if isinstance(i, Node) and i.type is None]
@@ -262,15 +262,15 @@ def node_type(node: Node) -> Type:
     return node.type
 
 
-def freed() -> GraphError:
+def freed_error() -> GraphError:
     return GraphError(
         "this graph was already freed by an earlier backward(); "
-        f"pass retain_graph=True to the first backward() to go through it again{at_line()}"
+        f"pass retain_graph=True to the first backward() to use it again{at_line()}"
     )
 
 
 def residual(node: Node) -> np.ndarray:
-    """The saved value of a Node, refused where it was overwritten since."""
+    """Return the saved value of a Node; raise MutationError if it was overwritten since."""
     value = node.saved
     if node.stamp is not None and node.stamp[0].version != node.stamp[1]:
         raise _mutated(node, node.stamp[0].source)
@@ -284,7 +284,7 @@ def _mutated(node: Node, source: Any) -> MutationError:
     where = f" (changed at {as_source(source)})" if source else ""
     return MutationError(
         f"backward needs {maker}, {node_type(node)}, but it was changed in place{where}; "
-        f"clone() it before changing it, or use the out-of-place operation{at_line()}"
+        f"clone() it first, or use the out-of-place operation{at_line()}"
     )
 
 

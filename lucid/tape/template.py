@@ -1,9 +1,8 @@
-"""Templates: recognise a tape that was cut before, by following it once instead of cutting it anew.
+"""Templates: recognize a tape that was cut before by matching it instead of cutting it again.
 
 A training step leaves the same tape every time. The Cut of an earlier step is kept as a template
-under the line of code that made the root; the next tape is compared with it edge by edge, and where
-it is the same the Cut is taken over with the new Nodes. A tape that differs anywhere is cut in the
-ordinary way.
+under the source line of its root; the next tape is compared with it edge by edge, and if it
+matches, the Cut is reused with the new Nodes. A tape that differs anywhere is cut from scratch.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from lucid.tape.cut import Cut, cut_nodes, cut_to_leaves
 from lucid.tape.markers import ALIAS
 from lucid.tape.node import GRAD, Node
 
-KEPT = 512
+MAX_ENTRIES = 512
 ALTERNATIVES = 4
-LONGEST = 5000
+MAX_EQUATIONS = 5000
 
 _templates: OrderedDict[Any, list[Template]] = OrderedDict()
 
 
 class Template:
-    """What a tape must look like to have the structure of `cut`.
+    """A pattern that matches tapes with the structure of `cut`.
 
     steps    for each equation, newest first: slot, op, inputs as (position, slot), Literals
     leaves   (slot, flags, dtype, shape) of inputs and captured values
@@ -33,7 +32,7 @@ class Template:
     __slots__ = ("cut", "leaves", "steps")
 
     def __init__(self, cut: Cut) -> None:
-        self.cut = cut.taken_over([None] * len(cut.slots))  # the structure without the values
+        self.cut = cut.with_nodes([None] * len(cut.slots))  # the structure without the values
         self.steps = []
         for op, refs, slot, _, _ in reversed(cut.rows):
             inputs = cut.slots[slot].inputs
@@ -44,11 +43,11 @@ class Template:
         self.leaves = []
         for slot, node in enumerate(cut.slots):
             if slot not in made:
-                known = node.saved if node.type is None else node.type
-                self.leaves.append((slot, node.flags & GRAD, known.dtype, known.shape))
+                typed = node.saved if node.type is None else node.type
+                self.leaves.append((slot, node.flags & GRAD, typed.dtype, typed.shape))
 
     def match(self, ends: list[Node], starts: list[Node] | None = None) -> Cut | None:
-        """The Cut of the tape behind `ends`, from leaves or from `starts`, if it is like this."""
+        """Return the Cut of the tape that ends in `ends`, or None if it does not match."""
         slots: list[Any] = [None] * len(self.cut.slots)
         for slot, end in zip(self.cut.outputs, ends):
             slots[slot] = end  # type: ignore[index]
@@ -60,16 +59,16 @@ class Template:
             if len(inputs) != count:
                 return None
             for position, other in edges:
-                known = slots[other]
-                if known is None:
+                bound = slots[other]
+                if bound is None:
                     slots[other] = inputs[position]
-                elif known is not inputs[position]:
+                elif bound is not inputs[position]:
                     return None
             for position, literal in literals:
                 x = inputs[position]
                 if x is not literal and (x.__class__ is not Literal or x.key != literal.key):
                     return None
-        if starts is not None and not self.begins(slots, starts):
+        if starts is not None and not self.starts_match(slots, starts):
             return None
         for slot, flags, dtype, shape in self.leaves:
             node = slots[slot]
@@ -79,15 +78,15 @@ class Template:
                 or (flags and node.op is not None)
             ):
                 return None
-            known = node.saved if node.type is None else node.type
-            if known is None or known.dtype != dtype or known.shape != shape:
+            typed = node.saved if node.type is None else node.type
+            if typed is None or typed.dtype != dtype or typed.shape != shape:
                 return None
         if len(set(slots)) != len(slots):
-            return None  # one Node in two places: its gradient would come in parts
-        return self.cut.taken_over(slots)
+            return None  # one Node in two slots: its gradient would be split
+        return self.cut.with_nodes(slots)
 
-    def begins(self, slots: list[Any], starts: list[Node]) -> bool:
-        """Are the inputs that a tape has led to `starts`, and all else older, or no result?"""
+    def starts_match(self, slots: list[Any], starts: list[Node]) -> bool:
+        """True if the tape begins at `starts` and all captured values are older or leaves."""
         for slot, start in zip(self.cut.inputs, starts):
             if slots[slot] is None:
                 slots[slot] = start
@@ -102,7 +101,7 @@ class Template:
 
 
 def find_cut(ends: list[Node], starts: list[Node] | None = None) -> Cut:
-    """`cut_to_leaves`, or `cut_nodes` from `starts`, the short way where a template matches."""
+    """`cut_to_leaves`, or `cut_nodes` from `starts`, by a template if one matches."""
     source = ends[0].source if ends else None
     if source.__class__ is not tuple:
         return cut_to_leaves(ends) if starts is None else cut_nodes(starts, ends)
@@ -114,27 +113,27 @@ def find_cut(ends: list[Node], starts: list[Node] | None = None) -> Cut:
             if cut is not None:
                 return cut
     cut = cut_to_leaves(ends) if starts is None else cut_nodes(starts, ends)
-    if describable(cut):
+    if can_be_template(cut):
         candidates = _templates.setdefault(key, [])
         candidates.insert(0, Template(cut))
         del candidates[ALTERNATIVES:]
-        while len(_templates) > KEPT:
+        while len(_templates) > MAX_ENTRIES:
             _templates.popitem(last=False)
     return cut
 
 
-def describable(cut: Cut) -> bool:
-    """Can it be compared edge by edge? Not with renamed inputs or several outputs an equation."""
+def can_be_template(cut: Cut) -> bool:
+    """True if a Cut can be matched edge by edge: no aliased inputs, one output per equation."""
     made = {row[2] for row in cut.rows}
     if not made or not made.isdisjoint(cut.inputs):
         return False
-    if len(cut.rows) > LONGEST or any(slot.__class__ is not int for slot in cut.outputs):
+    if len(cut.rows) > MAX_EQUATIONS or any(slot.__class__ is not int for slot in cut.outputs):
         return False
     for op, refs, slot, group, _ in cut.rows:
         inputs = cut.slots[slot].inputs
         nodes = [x for x in inputs if x.__class__ is Node]
         if (
-            op.once
+            op.single_use
             or slot != group
             or any(x.op is ALIAS for x in nodes)
             or len(refs) != len(inputs)

@@ -1,10 +1,10 @@
-"""Heat: an operation that has run long enough in NumPy is compiled, as a program of its own.
+"""Tiering: an operation that has done enough work in NumPy is compiled as a program of its own.
 
 A native program uses the threads and the BLAS of all compiled programs. NumPy has one thread, and
 those of its BLAS wait by spinning, which takes a core from whatever runs next.
 
-How long is counted in work, never in seconds: the same program switches at the same place each time
-it runs, so that its numbers are the same. The unit is a small equation, about 1.5 µs.
+Work is counted, never time, so that the same program switches at the same point in every run and
+its results are reproducible. The unit is a small equation, about 1.5 µs.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from lucid.ir.interpret import Hot
 from lucid.ir.primitive import HEAVY, Primitive
 from lucid.ir.types import Type
 
-ELEMENTS = 200  # as many take NumPy about as long as Python takes for an equation
+ELEMENTS = 200  # elements that NumPy computes in the time Python takes for an equation
 
 
-class Heat:
-    """The work that one thing has done, and its native program once that was enough.
+class WorkCounter:
+    """Counts the work an operation has done, and holds its native program once it is hot.
 
     limit     the work that makes it hot
-    native    arrays -> arrays, once there is such a program
+    native    the program, arrays -> arrays, or None
     """
 
     __slots__ = ("limit", "native", "work")
@@ -37,30 +37,30 @@ class Heat:
         self.work = 0
         self.native: Any = None
 
-    def worked(self, work: int, graph: Callable[[], Graph]) -> None:
-        """Note work done by NumPy; when it is enough, compile the Graph that does the same."""
+    def count_work(self, work: int, graph: Callable[[], Graph]) -> None:
+        """Count work done by NumPy; compile `graph()` when it reaches the limit."""
         before, self.work = self.work, self.work + work
         if before < max(self.limit, 1) <= self.work and Hot.compile is not None:
             found = Hot.compile(graph())
-            if getattr(found, "plan", None) is not None:  # all of it is native
+            if getattr(found, "plan", None) is not None:  # it is entirely native
                 self.native = found
 
 
-RUN = (1 << 16) // ELEMENTS  # work of one run: of one on more elements it is no more
+MAX_WORK = (1 << 16) // ELEMENTS  # the most that one run counts
 
 
 def operation_limit() -> float:
-    """The work that makes one operation hot: runs on 2^16 elements, more of them on fewer."""
-    return Hot.threshold * RUN
+    """Return the work that makes one operation hot: `Hot.threshold` runs on 2^16 elements."""
+    return Hot.threshold * MAX_WORK
 
 
 def work_on(xs: Sequence[Any]) -> int:
-    """The work of one operation on these arrays."""
-    return min(1 + sum([x.size for x in xs]) // ELEMENTS, RUN)
+    """Return the work of one operation on these arrays."""
+    return min(1 + sum([x.size for x in xs]) // ELEMENTS, MAX_WORK)
 
 
-def single(op: Primitive, operands: Sequence[Any]) -> Graph:
-    """The Graph of one operation on arrays like these, and on these Literals."""
+def single_op_graph(op: Primitive, operands: Sequence[Any]) -> Graph:
+    """Return the Graph of one operation on arrays like these and on these Literals."""
     atoms = [x if x.__class__ is Literal else Var(Type(x.dtype, x.shape)) for x in operands]
     result = op.infer(*[x.type for x in atoms])
     types = result if isinstance(result, tuple) else (result,)
@@ -69,34 +69,34 @@ def single(op: Primitive, operands: Sequence[Any]) -> Graph:
     return Graph(op.name, inputs, (Equation(op, tuple(atoms), outputs),), outputs)
 
 
-KEPT = 2048
-_heats: dict[Any, Turned] = {}
+MAX_ENTRIES = 2048
+_counters: dict[Any, OpCounter] = {}
 
 
-class Turned(Heat):
-    """The Heat of one operation on operands of these types and strides.
+class OpCounter(WorkCounter):
+    """The WorkCounter of one operation on operands with these types and memory layouts.
 
-    A program reads memory in order. Where it lies otherwise only a heavy operation is worth a copy;
-    others NumPy computes in the order in which it lies.
+    A native program reads row-major memory. Only a heavy operation is worth copying other layouts
+    for; NumPy computes the others in the order of the memory.
 
-    turned    operands whose last two axes are swapped in memory: the program swaps them back
+    transposed    operands whose last two axes are swapped in memory: the program swaps them back
     """
 
-    __slots__ = ("turned",)
+    __slots__ = ("transposed",)
 
     def __init__(self, op: Primitive, arrays: Sequence[np.ndarray]) -> None:
-        takes_any = op.native_from <= HEAVY or all([x.flags.c_contiguous for x in arrays])
-        super().__init__(operation_limit() if takes_any else math.inf)
-        self.turned = tuple([not x.flags.c_contiguous and is_turned(x) for x in arrays])
+        any_layout = op.native_from <= HEAVY or all([x.flags.c_contiguous for x in arrays])
+        super().__init__(operation_limit() if any_layout else math.inf)
+        self.transposed = tuple([not x.flags.c_contiguous and is_transposed(x) for x in arrays])
 
     def graph(self, op: Primitive, xs: Sequence[Any]) -> Graph:
-        """`op` on operands that are row-major, some of them swapped first."""
+        """Return the Graph of `op` on row-major operands, transposing some of them first."""
         from lucid.ops.shape.movement import Transpose
 
-        inner = single(op, xs)
+        inner = single_op_graph(op, xs)
         inputs, equations = list(inner.inputs), list(inner.equations)
-        for i, turned in enumerate(self.turned):
-            if turned:
+        for i, transposed in enumerate(self.transposed):
+            if transposed:
                 swapped = inner.inputs[i]
                 *outer, rows, columns = swapped.type.shape
                 inputs[i] = Var(Type(swapped.type.dtype, (*outer, columns, rows)))
@@ -106,23 +106,23 @@ class Turned(Heat):
         return Graph(inner.name, tuple(inputs), tuple(equations), inner.outputs)
 
 
-def make_room(table: dict[Any, Any]) -> None:
-    """Drop the older half of a full table."""
-    if len(table) >= KEPT:
-        for key in list(table)[: KEPT // 2]:
+def evict_older_half(table: dict[Any, Any]) -> None:
+    """Drop the older half of the entries if a table is full."""
+    if len(table) >= MAX_ENTRIES:
+        for key in list(table)[: MAX_ENTRIES // 2]:
             table.pop(key, None)
 
 
-def is_turned(x: np.ndarray) -> bool:
+def is_transposed(x: np.ndarray) -> bool:
     return x.ndim > 1 and x.swapaxes(-1, -2).flags.c_contiguous
 
 
 def run(op: Primitive, *xs: Any) -> Any:
-    """`op.eval` of arrays and Literals, or a native program of that one operation where it is hot.
+    """Return `op.eval` of arrays and Literals, or the result of its native program if it is hot.
 
-    The program takes a Literal as one more array, unless the operation is another for each.
+    The program takes a Literal as one more array, unless literals of the operation are static.
     """
-    if not op.fixes_literals:
+    if not op.literals_are_static:
         xs = tuple([x.array if x.__class__ is Literal else x for x in xs])
     values: list[Any] = [x.value if x.__class__ is Literal else x for x in xs]
     if Hot.compile is None:
@@ -130,12 +130,14 @@ def run(op: Primitive, *xs: Any) -> Any:
     arrays = [x for x in xs if x.__class__ is not Literal]
     parts = [x.key if x.__class__ is Literal else (x.shape, x.strides, x.dtype.char) for x in xs]
     key = (op, *parts)
-    heat = _heats.get(key)
-    if heat is None:
-        make_room(_heats)
-        heat = _heats.setdefault(key, Turned(op, arrays))
-    if heat.native is None:
-        heat.worked(work_on(arrays), lambda: heat.graph(op, xs))
+    counter = _counters.get(key)
+    if counter is None:
+        evict_older_half(_counters)
+        counter = _counters.setdefault(key, OpCounter(op, arrays))
+    if counter.native is None:
+        counter.count_work(work_on(arrays), lambda: counter.graph(op, xs))
         return op.eval(*values)
-    outs = heat.native([x.swapaxes(-1, -2) if t else x for x, t in zip(arrays, heat.turned)])
+    outs = counter.native(
+        [x.swapaxes(-1, -2) if t else x for x, t in zip(arrays, counter.transposed)]
+    )
     return outs[0] if len(outs) == 1 else tuple(outs)

@@ -1,4 +1,4 @@
-"""trace: a Python function -> Graph, by running it. replay: the walk that transforms share."""
+"""trace: Python function -> Graph, by running it. replay: run a Graph through `bind`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lucid.tape.node import GRAD, TRACE, Trace, Traced, is_traced, leaf
 
 
 def bind_equation(eqn: Equation, xs: Sequence[Any]) -> Sequence[Any]:
-    """Apply an equation's operation to tensors, recording where they are tracked."""
+    """Apply an equation's operation to tensors, recording it if they are tracked."""
     out = bind(eqn.op, *xs) if eqn.op.inline is None else eqn.op.inline(*xs)
     return out if isinstance(out, tuple) else (out,)
 
@@ -27,9 +27,9 @@ def replay(
     inputs: Sequence[Any],
     apply: Callable[[Equation, Sequence[Any]], Sequence[Any]] = bind_equation,
 ) -> list[Any]:
-    """Walk a Graph: `apply` gets each equation and what stands for its inputs, and gives outputs.
+    """Walk a Graph: `apply(equation, inputs)` returns the outputs of each equation.
 
-    New equations carry the source lines of those they come from.
+    New equations inherit the source lines of the original ones.
     """
     env: dict[Any, Any] = dict(zip(graph.inputs, inputs, strict=True))
     tracing = any([is_traced(x) for x in inputs])
@@ -50,7 +50,7 @@ def replay(
 
 
 def trace(f: Callable[..., Any]) -> Callable[..., Graph]:
-    """The Graph of a function for these arguments: tensors, arrays, numbers, or Types alone.
+    """Return a function that traces `f` to a Graph, given tensors, arrays, numbers or Types.
 
     >>> import lucid
     >>> print(lucid.ir.trace(lambda x, y: x @ y)(lucid.ones(2, 3), lucid.ones(3)).stripped())
@@ -88,7 +88,7 @@ def function_name(f: Any) -> str:
 
 
 def input_names(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    """A name for every leaf of the arguments: the parameter's, numbered where it holds several."""
+    """Return a name for every leaf of the arguments: its parameter's, numbered if several."""
     try:
         bound = inspect.signature(f).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Shared memory: tensors that are views of one another, and how the tape sees a write to one."""
+"""views: tensors that share memory, and how the tape sees a write to one of them."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ from lucid.tape.node import GRAD, Node, Storage, Traced, residual, wrap
 
 
 def node_of(x: Traced) -> Node:
-    """The Node of a tensor, made now where it has none: a constant that is captured."""
+    """Return the Node of a tensor, making one if it has none: a captured constant."""
     if x.storage is not None:
-        return synchronise(x)
+        return synchronize_node(x)
     if x.node is None:
         x.node = Node(None, (), 0, x.value)
     return x.node
 
 
 def tensor_of(node: Node) -> Any:
-    """A tensor with the saved value of a Node (none where it has none), in the memory it shares."""
+    """Return a tensor with the saved value of a Node, if any, sharing its storage."""
     out = wrap(None if node.saved is None else residual(node), node)
     if node.stamp is not None and out.value is not None:
         out.storage = node.stamp[0]
     return out
 
 
-def synchronise(x: Traced) -> Node:
-    """The Node of a tensor that shares memory, renewed where another has written to it since."""
+def synchronize_node(x: Traced) -> Node:
+    """Return the Node of a tensor that shares memory, a new one if it was written since."""
     storage = x.storage
     now = (storage, storage.version)
     node = x.node
     if node is None:
         node = x.node = Node(None, (), 0, x.value)
     elif node.stamp is not None and node.stamp != now:
-        node = x.node = renewed(node, x.value, now)
+        node = x.node = node_after_write(node, x.value, now)
     if x.value is not None:
         node.saved = x.value
     node.stamp = now
     return node
 
 
-def renewed(node: Node, value: Any, stamp: Any = None) -> Node:
-    """The Node of a tensor after a write that was not recorded: the same leaf or history."""
+def node_after_write(node: Node, value: Any, stamp: Any = None) -> Node:
+    """Return the Node of a tensor after an unrecorded write: the same leaf or history."""
     if node.op is None:
         new = Node(None, (), node.flags, value, node.type)
         new.cell = node.cell
         if node.cell is not None:
-            node.cell.remember(node)
+            node.cell.add_previous_node(node)
     elif node.flags:
         constant = Node(None, (), 0, value)
         constant.stamp = stamp
@@ -62,7 +62,7 @@ def renewed(node: Node, value: Any, stamp: Any = None) -> Node:
 
 
 def storage_of(x: Traced) -> Storage:
-    """The Storage of a tensor, made now where it has none."""
+    """Return the Storage of a tensor, making one if it has none."""
     storage = x.storage
     if storage is None:
         storage = x.storage = Storage(getattr(x, "writes", 0))
@@ -72,7 +72,7 @@ def storage_of(x: Traced) -> Storage:
 
 
 def link_view(out: Traced, op: Primitive, x: Traced) -> None:
-    """Let `out` share the storage of `x` where their memory is the same."""
+    """Let `out` share the storage of `x` if they share memory."""
     if out.value is None:
         if op.name == "reshape" and not _would_share(x, op):
             return
@@ -85,7 +85,7 @@ def link_view(out: Traced, op: Primitive, x: Traced) -> None:
 
 
 def link(out: Traced, op: Primitive, x: Traced) -> None:
-    """Note that `out` is the view `op` of `x`; severed if no gradient passes between them."""
+    """Make `out` the view `op` of `x`; severed if no gradient flows between them."""
     storage = storage_of(x)
     node = out.node
     severed = op is STOP_GRADIENT
@@ -99,13 +99,13 @@ def link(out: Traced, op: Primitive, x: Traced) -> None:
 
 
 def _would_share(x: Traced, op: Primitive) -> bool:
-    """Whether the reshape `op` of a tensor without a value would be a view if it had one."""
+    """True if the reshape `op` of an abstract tensor would be a view if it had a value."""
     array = layout(x)
     return np.may_share_memory(op.eval(array), array)
 
 
 def layout(x: Traced) -> np.ndarray:
-    """An array laid out as `x` would be: row-major, seen through its views."""
+    """Return an array with the layout `x` would have: row-major, through its views."""
     if x.origin is None:
         return np.empty(x.shape, x.dtype)
     return x.origin[1].eval(layout(x.origin[0]))

@@ -1,6 +1,6 @@
-"""The in-place methods of Tensor: each computes what its function computes and stores it.
+"""In-place methods of Tensor: each computes what its function computes and stores the result.
 
-Where nothing is tracked NumPy writes into the memory itself; else the result goes through `assign`.
+If nothing is tracked, NumPy writes into the memory; otherwise the result goes through `assign`.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from lucid.ops.special import bessel, incomplete_gamma
 from lucid.ops.special import error_and_gamma as special_functions
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
-from lucid.tape.node import GRAD, Node, Traced, is_recording, noted, recording, wrap
+from lucid.tape.node import GRAD, Node, Traced, active_recorders, is_recording, note_read, wrap
 from lucid.tape.views import node_of
-from lucid.tensors.mutation import RANK, assign, check_writable, flags_of, is_recorded, touch
+from lucid.tensors.mutation import RANK, assign, check_writable, flags_of, is_recorded, mark_written
 
 
 def in_place(
     function: Callable[..., Any], ufunc: np.ufunc | None = None, name: str = ""
 ) -> Callable[..., Any]:
-    """The in-place method of a function: `add_` of `add`; `ufunc` does it where none is tracked."""
+    """Return the in-place method `add_` of a function `add`; `ufunc` serves untracked operands."""
     name = name or function.__name__ + "_"
     fast = None if ufunc is None else quiet(ufunc, into=True)
     is_binary = ufunc is not None and ufunc.nin == 2
@@ -57,28 +57,30 @@ def in_place(
         if is_binary and len(args) == 1 and is_plain_write(self, args[0]):
             try:
                 fast(self.value, args[0].value)  # type: ignore[misc]
-                touch(self)
+                mark_written(self)
                 return self
             except Exception:
-                pass  # what is wrong, also with read-only memory, is found on the long way
-        if fast is not None and not kwargs and _at_once(fast, self, args, name):
+                pass  # the general path below raises the right error, also for read-only memory
+        if fast is not None and not kwargs and _write_with_ufunc(fast, self, args, name):
             return self
         old = before_write(self)
         args = tuple([old if arg is self else arg for arg in args])
         new = function(old, *args, **kwargs)
         if new is old or any(new is arg for arg in args):
             new = bind(COPY, new)
-        keep_old(self, old, new)
+        save_overwritten(self, old, new)
         return assign(self, new, name)
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"`{function.__name__}` in place: the result is stored in this tensor."
-    method.__wrapped__ = function  # type: ignore[attr-defined]  # the signature is its
+    method.__doc__ = (
+        f"In-place version of `{function.__name__}`: the result is stored in this tensor."
+    )
+    method.__wrapped__ = function  # type: ignore[attr-defined]  # it has the same signature
     return method
 
 
-def _at_once(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], what: str) -> bool:
-    """Let NumPy write its result into the memory of `x`; False where there is more to do."""
+def _write_with_ufunc(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], what: str) -> bool:
+    """Let NumPy write its result into the memory of `x`; return False if that is not possible."""
     value = x.value
     if value is None or local.maps:
         return False
@@ -102,13 +104,13 @@ def _at_once(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], what: str)
         fast(value, *values)
     except Exception:
         return False
-    touch(x)
+    mark_written(x)
     return True
 
 
 def is_plain_write(x: Any, other: Any) -> bool:
-    """True where a tensor that is no view takes a value of its dtype, and nobody records it."""
-    if other.__class__ is not x.__class__ or x.origin is not None or recording[0]:
+    """True if `x` is not a view, `other` has its dtype, and the write is not recorded."""
+    if other.__class__ is not x.__class__ or x.origin is not None or active_recorders[0]:
         return False
     if x.value is None or other.value is None or other.value.dtype is not x.value.dtype:
         return False
@@ -118,18 +120,18 @@ def is_plain_write(x: Any, other: Any) -> bool:
 
 
 def before_write(x: Any) -> Any:
-    """`x` as an operand of the operation that overwrites it, with a Node that no one else uses."""
+    """Return `x` as an operand of the op that overwrites it, with a Node of its own."""
     if x.value is None:
         return x
     node = None
     if flags_of(x) or is_recording():
-        origin = noted(node_of(x), x)
+        origin = note_read(node_of(x), x)
         node = Node(COPY, (origin,), origin.flags, None, origin.type, caller())
     return wrap(x.value, node)
 
 
-def keep_old(x: Any, old: Any, new: Any) -> None:
-    """Copy the old value where the operation that overwrites it will need it for a derivative."""
+def save_overwritten(x: Any, old: Any, new: Any) -> None:
+    """Copy the old value if the derivative of the op that overwrites it needs it."""
     if old is x or old.node is None:
         return
     if old.node.saved is not None:
@@ -140,41 +142,41 @@ def keep_old(x: Any, old: Any, new: Any) -> None:
 
 
 def set_item(x: Any, index: Any, value: Any) -> None:
-    """`x[index] = value`, recorded where either is tracked."""
-    if isinstance(value, Traced) and is_itself(x, index, value):
+    """Do `x[index] = value`, recorded if either is tracked."""
+    if isinstance(value, Traced) and is_same_view(x, index, value):
         return
-    if not _set_at_once(x, index, value):
-        check_fits(x, value)
+    if not _set_item_with_numpy(x, index, value):
+        check_integer_range(x, value)
         new = setitem(x, index, value)
         assign(x, bind(COPY, new) if new is x or new is value else new, "setitem")
 
 
-def check_fits(x: Any, value: Any) -> None:
-    """Refuse a Python integer that the integers of `x` cannot hold."""
+def check_integer_range(x: Any, value: Any) -> None:
+    """Raise an error for a Python integer that the dtype of `x` cannot hold."""
     if value.__class__ is int and x.dtype.kind in "iu":
         literal(value, x.dtype)
 
 
-def is_itself(x: Any, index: Any, value: Any) -> bool:
-    """True for the second half of `x[i] += v`, which Python writes as `x[i] = (x[i] += v)`."""
+def is_same_view(x: Any, index: Any, value: Any) -> bool:
+    """True for the second half of `x[i] += v`, which Python runs as `x[i] = (x[i] += v)`."""
     if value.origin is None or value.storage is not x.storage or value.value is None:
         return False
     try:
-        there = x.value[index, ...] if isinstance(index, int) else x.value[index]
+        target = x.value[index, ...] if isinstance(index, int) else x.value[index]
     except Exception:
         return False
-    here = value.value
+    source = value.value
     return (
-        isinstance(there, np.ndarray)
-        and there.dtype == here.dtype
-        and there.__array_interface__["data"] == here.__array_interface__["data"]
-        and (there.shape, there.strides) == (here.shape, here.strides)
+        isinstance(target, np.ndarray)
+        and target.dtype == source.dtype
+        and target.__array_interface__["data"] == source.__array_interface__["data"]
+        and (target.shape, target.strides) == (source.shape, source.strides)
     )
 
 
 @quiet
-def _set_at_once(x: Any, index: Any, value: Any) -> bool:
-    """Let NumPy do it where nothing is tracked; False where there is more to do or to explain."""
+def _set_item_with_numpy(x: Any, index: Any, value: Any) -> bool:
+    """Let NumPy do `x[index] = value`; return False if it is tracked or invalid."""
     if x.value is None or local.maps:
         return False
     if isinstance(value, Traced):
@@ -202,25 +204,27 @@ def _set_at_once(x: Any, index: Any, value: Any) -> bool:
         x.value[tuple(arrays)] = value
     except Exception:
         return False
-    touch(x)
+    mark_written(x)
     return True
 
 
 def copy_(x: Any, other: Any, non_blocking: bool = False) -> Any:
-    """Overwrite `x` with the values of `other`, which is cast and broadcast."""
+    """Overwrite `x` with the values of `other`, cast to its dtype and broadcast to its shape."""
     return assign(x, bind(COPY, as_tensor(other, x.dtype)), "copy_")
 
 
 def fill_(x: Any, value: Any) -> Any:
     """Overwrite every element of `x` with one number."""
-    check_fits(x, value)
+    check_integer_range(x, value)
     value = as_tensor(value, x.dtype)
     if value.ndim:
-        raise ShapeError(f"fill_: a value of shape {value.shape}; it is one number{at_line()}")
+        raise ShapeError(
+            f"fill_: the value has shape {value.shape}; it must be a scalar{at_line()}"
+        )
     if is_recorded(x, value):
         return assign(x, bind(COPY, value), "fill_")
     check_writable(x, "fill_")
-    touch(x)
+    mark_written(x)
     x.value[...] = value.value
     return x
 
@@ -231,30 +235,30 @@ def zero_(x: Any) -> Any:
 
 
 def masked_fill_(x: Any, mask: Any, value: Any) -> Any:
-    """Overwrite the elements of `x` where `mask` holds with one number."""
+    """Overwrite the elements of `x` where `mask` is True with one number."""
     old = before_write(x)
     new = where(mask, as_tensor(value, x.dtype), old)
-    keep_old(x, old, new)
+    save_overwritten(x, old, new)
     return assign(x, new, "masked_fill_")
 
 
 def fill_diagonal_(x: Any, fill_value: Any, wrap: bool = False) -> Any:
-    """Overwrite the main diagonal of `x` with one number; tall matrices repeat it where `wrap`."""
+    """Overwrite the main diagonal of `x` with one number; `wrap` repeats it in tall matrices."""
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
-        facts = f"a tensor of shape {x.shape}; it is a matrix, or all sizes are the same"
+        facts = f"a tensor of shape {x.shape}; it must be a matrix or have equal sizes on all axes"
         raise ShapeError(f"fill_diagonal_: {facts}{at_line()}")
     least = min(x.shape)
     if x.ndim > 2 or not wrap:
         x[(np.arange(least),) * x.ndim] = fill_value
         return x
     rows, columns = x.shape
-    places = np.arange(0, rows * columns, columns + 1)
-    x[places // max(columns, 1), places % max(columns, 1)] = fill_value
+    positions = np.arange(0, rows * columns, columns + 1)
+    x[positions // max(columns, 1), positions % max(columns, 1)] = fill_value
     return x
 
 
 class InPlace(Traced):
-    """The same functions with the result stored in the tensor itself."""
+    """In-place methods: the result is stored in the tensor itself."""
 
     __slots__ = ()
 

@@ -1,6 +1,6 @@
-"""The in-place methods of Tensor as functions: `lucid.relu_(x)` is `x.relu_()`.
+"""In-place methods of Tensor as functions: `lucid.relu_(x)` is `x.relu_()`.
 
-`_NAMES_OF` in the package lists those that PyTorch has.
+`_LAZY_NAMES` in the package lists those that PyTorch has.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from typing import Any
 
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.ops.core.arguments import explained
+from lucid.ops.core.arguments import clear_errors
 from lucid.tape.node import Traced
 from lucid.tensors.tensor import Tensor
 
 
 @cache
 def __getattr__(name: str) -> Callable[..., Any]:
-    """The function of a method that stores its result in the tensor itself."""
+    """Return the in-place method `name` of Tensor as a function."""
     if not name.endswith("_") or name.startswith("_") or not hasattr(Tensor, name):
-        raise AttributeError(f"module 'lucid.writing_functions' has no attribute {name!r}")
+        raise AttributeError(f"module 'lucid.tensors.inplace_functions' has no attribute {name!r}")
     method = getattr(Tensor, name)
 
     def write(input: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(input, Traced):
-            facts = f"{type(input).__name__} cannot be written to; it takes a Tensor"
+            facts = f"{type(input).__name__} cannot be written to; pass a Tensor"
             raise ArgumentError(f"{name}: {facts}{at_line()}")
         return method(input, *args, **kwargs)
 
     write.__name__ = write.__qualname__ = name
-    write.__doc__ = f"`Tensor.{name}` of `input`: the result is stored in the tensor itself."
-    return explained(write)
+    write.__doc__ = f"Apply `Tensor.{name}` to `input`: the result is stored in the tensor itself."
+    return clear_errors(write)

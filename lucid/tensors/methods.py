@@ -1,4 +1,4 @@
-"""The methods of Tensor that are functions of `lucid` by the same name."""
+"""Methods of Tensor that are functions of `lucid` with the same name."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from lucid.ops.special import bessel, incomplete_gamma
 from lucid.ops.special import error_and_gamma as special_functions
 from lucid.tape.node import Traced
 from lucid.tensors.inplace import InPlace
-from lucid.tensors.lazy_methods import Later
+from lucid.tensors.lazy_methods import LazyMethods
 from lucid.tensors.properties import Attributes, Casts
-from lucid.tensors.random_methods import Filling
-from lucid.tensors.reshaping import Reshaping
+from lucid.tensors.random_methods import RandomMethods
+from lucid.tensors.reshaping import ReshapingMethods
 
 
-class Elements(Traced):
-    """Functions of every element by itself."""
+class ElementwiseMethods(Traced):
+    """Elementwise functions."""
 
     __slots__ = ()
 
@@ -113,7 +113,7 @@ class Elements(Traced):
     i0 = bessel.i0
 
     def polygamma(self, n: int) -> Any:
-        """The derivative of digamma of order `n`, elementwise."""
+        """Return the `n`-th derivative of digamma, elementwise."""
         return special_functions.polygamma(n, self)
 
     igamma = incomplete_gamma.igamma
@@ -175,12 +175,12 @@ class Elements(Traced):
     bitwise_right_shift = logic.right_shift
 
     def where(self, condition: Any, other: Any) -> Any:
-        """This tensor where `condition` holds, else `other`."""
+        """Return this tensor where `condition` is True, and `other` elsewhere."""
         return conditional.where(condition, self, other)
 
 
-class Arrangement(Traced):
-    """Functions of the whole array: its order, its shape, its parts."""
+class ShapeMethods(Traced):
+    """Functions that rearrange, reshape, index and copy."""
 
     __slots__ = ()
 
@@ -265,22 +265,22 @@ class Arrangement(Traced):
 
     @property
     def T(self) -> Any:
-        """The axes in reverse order."""
+        """The tensor with its axes in reverse order."""
         return shaping.transpose(self)
 
     @property
     def mT(self) -> Any:
-        """The last two axes exchanged."""
+        """The tensor with its last two axes swapped."""
         return shaping.mT(self)
 
     @property
     def H(self) -> Any:
-        """The conjugate of the transposed matrix."""
+        """The conjugate transpose of a matrix."""
         return complexes.conj(shaping.t(self))
 
     @property
     def mH(self) -> Any:
-        """The conjugate, with the last two axes exchanged."""
+        """The conjugate, with the last two axes swapped."""
         return complexes.conj(shaping.mT(self))
 
     @property
@@ -295,15 +295,15 @@ class Arrangement(Traced):
 
     @property
     def flat(self) -> Any:
-        """The elements in row-major order."""
+        """An iterator over the elements in row-major order."""
         return iter(shaping.ravel(self))
 
     def copy(self) -> Any:
-        """A copy through which gradients flow, as `clone`."""
+        """Return a copy through which gradients flow, like `clone`."""
         return copying.clone(self)
 
 
-class Summaries(Traced):
+class ReductionMethods(Traced):
     """Functions that reduce, accumulate, sort and multiply."""
 
     __slots__ = ()
@@ -371,8 +371,16 @@ class Summaries(Traced):
 
 
 class Methods(
-    Elements, InPlace, Filling, Arrangement, Reshaping, Summaries, Later, Attributes, Casts
+    ElementwiseMethods,
+    InPlace,
+    RandomMethods,
+    ShapeMethods,
+    ReshapingMethods,
+    ReductionMethods,
+    LazyMethods,
+    Attributes,
+    Casts,
 ):
-    """All named methods of Tensor, by families."""
+    """All named methods of Tensor."""
 
     __slots__ = ()

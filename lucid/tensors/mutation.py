@@ -1,12 +1,12 @@
-"""In-place operations: the value in a tensor's memory is replaced, and the tape keeps its meaning.
+"""In-place operations: they replace the value in a tensor's memory and keep the tape correct.
 
 A Node never changes its value. A tensor that is written to gets a new Node; the old one keeps the
-equations that used it, and if one of them needs the overwritten value, `backward` says so. Writing
-to a view writes to its base: the base gets the Node of "the old base with this region replaced",
-and every other view of the same memory is derived anew from its own base.
+equations that used it, and `backward` raises an error if one of them needs the overwritten value.
+Writing to a view writes to its base: the base gets the Node of "the old base with this region
+replaced", and every other view of the same memory is derived again from its own base.
 
-A write that is not recorded (under `no_grad`, or through `detach()`) leaves a tensor its history
-and changes its value alone, as in PyTorch: `overwritten` stands for that on the tape.
+A write that is not recorded (under `no_grad`, or through `detach()`) changes a tensor's value and
+keeps its history, as in PyTorch: the op `overwritten` represents it on the tape.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ from lucid.tape.bind import bind
 from lucid.tape.markers import ALIAS, OVERWRITTEN, STOP_GRADIENT
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, Mutated, Node, is_recording, wrap
-from lucid.tape.views import renewed, synchronise
+from lucid.tape.views import node_after_write, synchronize_node
 
 RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
-ALONE = 3  # references to a Node that only its tensor has, seen from a function that looks at it
+UNSHARED_REFCOUNT = 3  # references to a Node held by its tensor alone, counted inside a function
 
 
 def assign(x: Any, new: Any, what: str) -> Any:
-    """Make the tensor `x` have the value and the history of `new`, which no other tensor shares."""
+    """Give `x` the value and the history of `new`, whose memory no other tensor shares."""
     check_writable(x, what)
-    new = fitting(x, new, what)
+    new = cast_and_expand(x, new, what)
     if not is_recorded(x, new):
-        touch(x)
+        mark_written(x)
         x.value[...] = new.value
         return x
     if is_recording():
-        note_write(x)
-    steps = list(nodes_after(x, new, what))
+        notify_recorder(x)
+    steps = list(updated_nodes(x, new, what))
     if x.value is not None and new.value is not None:
-        leave_word(x)
+        bump_version(x)
         x.value[...] = new.value
     for tensor, node in steps:
         set_node(tensor, node, new.value is None)
     if x.storage is not None:
-        refresh(x.storage, {id(tensor) for tensor, _ in steps})
+        rederive_views(x.storage, {id(tensor) for tensor, _ in steps})
     return x
 
 
 def is_recorded(x: Any, *others: Any) -> bool:
-    """True where a write to `x` that reads `others` belongs on the tape."""
+    """True if a write to `x` that reads `others` must be recorded on the tape."""
     if is_recording():
         return True
     flags = 0
@@ -71,10 +71,10 @@ def is_recorded(x: Any, *others: Any) -> bool:
     return bool(flags & TRACE or (flags and local.grad))
 
 
-def note_write(x: Any) -> None:
-    """Tell the Recorder that `x`, and what it is a view of, is about to be written."""
+def notify_recorder(x: Any) -> None:
+    """Tell the Recorder that `x` and the tensors it is a view of are about to be written."""
     while x is not None:
-        local.recorder.wrote(x)
+        local.recorder.on_write(x)
         x = None if x.origin is None else x.origin[0]
 
 
@@ -83,11 +83,11 @@ def flags_of(x: Any) -> int:
     return 0 if node is None else node.flags
 
 
-# What is refused
+# Errors
 
 
-def fitting(x: Any, new: Any, what: str) -> Any:
-    """`new` at the dtype of `x`, refused where it does not fit."""
+def cast_and_expand(x: Any, new: Any, what: str) -> Any:
+    """Return `new` cast to the dtype and expanded to the shape of `x`, or raise an error."""
     if RANK[new.dtype.kind] > RANK[x.dtype.kind]:
         raise DTypeError(
             f"{what}: a result of dtype {new.dtype} cannot be stored in a tensor of dtype "
@@ -105,77 +105,79 @@ def fitting(x: Any, new: Any, what: str) -> Any:
 
 
 def is_argument(x: Any) -> bool:
-    """Is this tensor an input of a transform, whose memory is the caller's?"""
+    """True if this tensor is an input of a transform, so its memory belongs to the caller."""
     node = x.node
     return node is not None and (node.op is ALIAS or (node.op is None and bool(node.flags & TRACE)))
 
 
 def check_writable(x: Any, what: str) -> None:
-    """Refuse inputs of transforms, leaves that want a gradient, and memory that must not change."""
-    tensor, severed = x, not local.grad
+    """Raise an error for inputs of transforms, leaves that require grad, and read-only memory."""
+    tensor, detached = x, not local.grad
     while True:
         node = tensor.node
         kind = "" if tensor is x else "a view of "
         if node is not None and is_argument(tensor):
             inside = "a transform" if node.trace is None else node.trace.what
             raise GraphError(
-                f"{what}: {kind}an argument of {inside} cannot be changed in place: the memory is "
-                f"the caller's; clone() it first{at_line()}"
+                f"{what}: {kind}an argument of {inside} cannot be modified in place: the memory "
+                f"belongs to the caller; clone() it first{at_line()}"
             )
-        if not severed and node is not None and node.op is None and node.flags & GRAD:
+        if not detached and node is not None and node.op is None and node.flags & GRAD:
             raise GraphError(
-                f"{what}: {kind}a leaf that requires a gradient cannot be changed in place; "
-                f"do it under no_grad(), or on a clone(){at_line()}"
+                f"{what}: {kind}a leaf that requires a gradient cannot be modified in place; "
+                f"use no_grad(), or clone() it{at_line()}"
             )
         if tensor.origin is None:
             break
-        base, op, cut_off = tensor.origin
+        base, op, is_detached = tensor.origin
         if op.name == "broadcast":
-            raise read_only(what)
-        if cut_off and local.grad and op is not STOP_GRADIENT:
+            raise read_only_error(what)
+        if is_detached and local.grad and op is not STOP_GRADIENT:
             raise GraphError(
-                f"{what}: a view that was made under no_grad() is changed where gradients are "
-                f"recorded, and its base has one; make the view again, or detach() it{at_line()}"
+                f"{what}: a view that was made under no_grad() is modified while gradients are "
+                f"recorded, and its base requires one; recreate or detach() the view{at_line()}"
             )
-        severed = severed or cut_off
+        detached = detached or is_detached
         tensor = base
     if x.value is not None and not x.value.flags.writeable:
-        raise read_only(what)
+        raise read_only_error(what)
 
 
-def read_only(what: str) -> GraphError:
+def read_only_error(what: str) -> GraphError:
     return GraphError(
         f"{what}: this tensor's memory is read-only: an expanded tensor, or one made from a "
         f"read-only array; clone() it first{at_line()}"
     )
 
 
-# A write that nobody records
+# Unrecorded writes
 
 
-def touch(x: Any) -> None:
-    """Leave word that the memory of `x` was written; what the tape says of `x` stays."""
+def mark_written(x: Any) -> None:
+    """Note that the memory of `x` was written; its history on the tape stays."""
     node = x.node
     if x.storage is None and node is not None and node.op is None and node.cell is not None:
-        if getrefcount(node) == ALONE:  # no graph has it, so none can need the old value
+        if (
+            getrefcount(node) == UNSHARED_REFCOUNT
+        ):  # no graph holds it, so none can need the old value
             x.writes = getattr(x, "writes", 0) + 1
             return
     saved = node is not None and node.saved is not None
-    leave_word(x)
+    bump_version(x)
     if x.node is None:
         return
     if not (node.flags or node.cell):
         x.node = None
     elif x.storage is not None:
-        synchronise(x)
+        synchronize_node(x)
     elif saved:
-        x.node = renewed(node, x.value)
+        x.node = node_after_write(node, x.value)
 
 
-def leave_word(x: Any) -> None:
-    """Count a write that is about to happen, for the graphs that still need the old value.
+def bump_version(x: Any) -> None:
+    """Count a write that is about to happen, so graphs that need the old value can detect it.
 
-    Inside vmap, where equations are run later, a constant that they read is kept for them.
+    Inside vmap, where equations run later, a copy of a constant that they read is kept.
     """
     node = x.node
     if local.maps and node is not None and not node.flags and isinstance(node.saved, np.ndarray):
@@ -190,53 +192,53 @@ def leave_word(x: Any) -> None:
         node.saved = Mutated(node.saved, caller())
 
 
-# A write on the tape
+# Recorded writes
 
 
-def nodes_after(x: Any, new: Any, what: str) -> Any:
-    """`x` and every tensor it is a view of, each with its Node after `x` has become `new`."""
-    tensor, after, severed = x, new, not local.grad
+def updated_nodes(x: Any, new: Any, what: str) -> Any:
+    """Yield `x` and every tensor it is a view of, with their Nodes after `x` has become `new`."""
+    tensor, after, detached = x, new, not local.grad
     before, local.grad = local.grad, True
     try:
         while True:
-            yield tensor, node_after(tensor, after, severed, what)
+            yield tensor, updated_node(tensor, after, detached, what)
             if tensor.origin is None:
                 return
-            base, op, cut_off = tensor.origin
-            after = inserted(base, op, after)
-            severed = severed or cut_off
+            base, op, is_detached = tensor.origin
+            after = insert_into_base(base, op, after)
+            detached = detached or is_detached
             tensor = base
     finally:
         local.grad = before
 
 
-def node_after(x: Any, after: Any, severed: bool, what: str) -> Node | None:
-    """The Node of `x` once its value is that of `after`; severed: the history of `x` stays."""
+def updated_node(x: Any, after: Any, detached: bool, what: str) -> Node | None:
+    """Return the Node of `x` with the value of `after`; `detached`: it keeps its own history."""
     flags = flags_of(x)
     if x.value is None and after.value is not None:
         after = where(wrap(np.array(True)), after, x)
-    if not severed:
+    if not detached:
         if flags & GRAD and not flags_of(after) & GRAD:
             after = where(wrap(np.array(True)), after, x)
         return after.node if flags_of(after) else None
-    after = stopped(after)
+    after = stop_gradient(after)
     if not flags & GRAD:
         return after.node if flags_of(after) else None
     if x.node.op is not None or is_recording():
         return bind(OVERWRITTEN, x, after).node
     if after.value is None:
-        facts = "a leaf cannot take a value that is only traced"
+        facts = "a leaf cannot be assigned a traced value"
         raise GraphError(f"{what}: {facts}; return it instead{at_line()}")
-    return renewed(x.node, x.value)
+    return node_after_write(x.node, x.value)
 
 
-def stopped(x: Any) -> Any:
-    """`x` as a constant for derivatives: itself where it is one."""
+def stop_gradient(x: Any) -> Any:
+    """Return `x` as a constant for derivatives."""
     return bind(STOP_GRADIENT, x) if flags_of(x) & GRAD else x
 
 
-def inserted(base: Any, op: Any, part: Any) -> Any:
-    """`base` with the region that the view `op` shows replaced by `part`."""
+def insert_into_base(base: Any, op: Any, part: Any) -> Any:
+    """Return `base` with the region selected by the view `op` replaced by `part`."""
     if isinstance(op, Slice):
         part = part.reshape(op.sizes) if op.drop else part
         return bind(SliceSet(op.starts, op.limits, op.strides), base, part)
@@ -244,13 +246,13 @@ def inserted(base: Any, op: Any, part: Any) -> Any:
 
 
 def set_node(x: Any, node: Node | None, abstract: bool) -> None:
-    """Give `x` its Node after a write, with the wish to keep its gradient."""
+    """Give `x` its Node after a write and keep its `retain_grad` setting."""
     old = x.node
     if abstract:
         if x.value is not None and local.maps and node is not None:
             for mapped in local.maps:
                 if mapped.trace is node.trace:
-                    mapped.wrote(x)
+                    mapped.on_write(x)
         x.value = None
     x.node = node
     if node is None:
@@ -260,29 +262,29 @@ def set_node(x: Any, node: Node | None, abstract: bool) -> None:
     if old is None or old.cell is None or node.cell is not None:
         return
     if node.op is OVERWRITTEN and is_recording():
-        node.cell = old.cell  # the gradient of a parameter is still there after its update
+        node.cell = old.cell  # a parameter keeps its gradient after its update
     elif old.cell.retain:
         x.cell().retain = True
 
 
-def refresh(storage: Any, done: set[int]) -> None:
-    """Derive every other view of a written memory anew from its base."""
+def rederive_views(storage: Any, done: set[int]) -> None:
+    """Derive every other view of a written memory again from its base."""
     before, local.grad = local.grad, True
     try:
         for x in storage.live():
-            derive_again(x, storage, done)
+            rederive_view(x, storage, done)
     finally:
         local.grad = before
 
 
-def derive_again(x: Any, storage: Any, done: set[int]) -> None:
+def rederive_view(x: Any, storage: Any, done: set[int]) -> None:
     if id(x) in done or x.origin is None or x.storage is not storage:
         return
     done.add(id(x))
-    base, op, severed = x.origin
-    derive_again(base, storage, done)
+    base, op, detached = x.origin
+    rederive_view(base, storage, done)
     part = bind(op, base)
-    if severed:
-        part = stopped(part)
+    if detached:
+        part = stop_gradient(part)
         part = bind(OVERWRITTEN, x, part) if flags_of(x) & GRAD else part
     set_node(x, part.node if flags_of(part) else None, part.value is None)

@@ -1,7 +1,7 @@
-"""NumPy's protocols: its ufuncs and functions stay on the tape where an operand is a tensor.
+"""NumPy's protocols: ufuncs and NumPy functions of tensors are recorded like Lucid's own.
 
-`UFUNCS` has a row for every ufunc with a counterpart, `lucid.numpy_functions.FUNCTIONS` one for
-every other function. What has no row raises an error: to convert silently would lose the gradient.
+`UFUNCS` maps every supported ufunc to its counterpart, `lucid.numpy.dispatch.FUNCTIONS` every other
+function. Anything else raises an error, because a silent conversion would lose the gradient.
 """
 
 from __future__ import annotations
@@ -165,25 +165,25 @@ ACCUMULATIONS: dict[np.ufunc, Callable[..., Any]] = {
 
 
 def apply_ufunc(x: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """`__array_ufunc__`: the counterpart of a ufunc, or of its reduce, accumulate, outer or at."""
+    """`__array_ufunc__`: call the counterpart of a ufunc or of one of its methods."""
     out = kwargs.pop("out", None)
     if kwargs.pop("where", True) is not True:
-        raise refusal(
+        raise unsupported(
             f"np.{ufunc.__name__}", "where= is not supported for tensors; use lucid.where"
         )
-    function = _method(ufunc, method)
+    function = _ufunc_method(ufunc, method)
     if function is None:
         what = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
         raise no_counterpart(what)
     if out is not None:
-        return _into(out, ufunc, method, function, inputs, kwargs)
+        return _call_with_out(out, ufunc, method, function, inputs, kwargs)
     return _call(f"np.{ufunc.__name__}", function, inputs, kwargs)
 
 
-def _method(ufunc: np.ufunc, method: str) -> Callable[..., Any] | None:
-    """What stands for a ufunc's method, with NumPy's signature."""
+def _ufunc_method(ufunc: np.ufunc, method: str) -> Callable[..., Any] | None:
+    """Return the counterpart of a ufunc's method, with NumPy's signature, or None."""
     if method == "__call__":
-        return _typed(UFUNCS[ufunc]) if ufunc in UFUNCS else None
+        return _with_dtype(UFUNCS[ufunc]) if ufunc in UFUNCS else None
     if method == "reduce" and ufunc in REDUCTIONS:
         return _reduce(REDUCTIONS[ufunc])
     if method == "accumulate" and ufunc in ACCUMULATIONS:
@@ -195,7 +195,7 @@ def _method(ufunc: np.ufunc, method: str) -> Callable[..., Any] | None:
     return None
 
 
-def _typed(function: Any) -> Any:
+def _with_dtype(function: Any) -> Any:
     def call(*xs: Any, dtype: Any = None) -> Any:
         return function(*(xs if dtype is None else [cast(as_tensor(x), dtype) for x in xs]))
 
@@ -230,7 +230,9 @@ def _at(sign: int) -> Any:
         from lucid.func import vjp
 
         if not isinstance(x, Traced):
-            raise refusal("ufunc.at", "an ndarray cannot hold the sum with a tensor; make it one")
+            raise unsupported(
+                "ufunc.at", "an ndarray cannot store the sum with a tensor; make it a tensor"
+            )
         part, add = vjp(lambda zeros: zeros[indices], wrap(np.zeros(x.shape, x.dtype)))
         mutation.assign(
             x, x + sign * add(cast(as_tensor(values), x.dtype).expand(part.shape))[0], "at"
@@ -239,22 +241,22 @@ def _at(sign: int) -> Any:
     return at
 
 
-def _into(
+def _call_with_out(
     out: Any, ufunc: np.ufunc, method: str, function: Any, inputs: tuple[Any, ...], kwargs: Any
 ) -> Any:
-    """A result stored in `out`: a tensor, or an ndarray where no history would be lost."""
+    """Store a result in `out`: a tensor, or an ndarray if no history would be lost."""
     (target,) = out if len(out) == 1 else (None,)
     if isinstance(target, Traced):
         old = in_place.before_write(target)
         inputs = tuple([old if x is target else x for x in inputs])
         result = _call(f"np.{ufunc.__name__}", function, inputs, kwargs)
-        in_place.keep_old(target, old, result)
+        in_place.save_overwritten(target, old, result)
         return mutation.assign(target, result, f"np.{ufunc.__name__}(out=)")
     if target is None or any(is_tracked(x) for x in inputs):
-        raise refusal(
+        raise unsupported(
             f"np.{ufunc.__name__}",
-            "out= is an ndarray, which cannot hold a tensor that is tracked; "
-            "leave it out, or take detach().numpy() of the tensor",
+            "out= is an ndarray, which cannot store a tracked result; "
+            "omit it, or pass detach().numpy() of the tensor",
         )
     arrays = [x.array() if isinstance(x, Traced) else x for x in inputs]  # type: ignore[attr-defined]
     return getattr(ufunc, method)(*arrays, out=target, **kwargs)
@@ -265,22 +267,22 @@ def is_tracked(x: Any) -> bool:
 
 
 def apply_function(function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """`__array_function__`: the counterpart of a NumPy function, with its signature and results."""
+    """`__array_function__`: call the counterpart of a NumPy function."""
     from lucid.numpy.dispatch import FUNCTIONS
 
     if not all(issubclass(t, (Traced, np.ndarray, np.generic)) for t in types):
         return NotImplemented
-    known = FUNCTIONS.get(function)
+    counterpart = FUNCTIONS.get(function)
     name = _name(function)
-    if known is None:
+    if counterpart is None:
         raise no_counterpart(name)
-    if kwargs.get("out", known) is None:
+    if kwargs.get("out", counterpart) is None:
         kwargs = {key: value for key, value in kwargs.items() if key != "out"}
-    return _call(name, known, args, kwargs)
+    return _call(name, counterpart, args, kwargs)
 
 
 def _call(name: str, function: Any, args: Any, kwargs: Any) -> Any:
-    """`function(*args, **kwargs)`; an argument that it does not take is an error with the name."""
+    """Return `function(*args, **kwargs)`; errors about its arguments start with `name`."""
     try:
         return function(*args, **kwargs)
     except LucidError:
@@ -289,7 +291,7 @@ def _call(name: str, function: Any, args: Any, kwargs: Any) -> Any:
         text = str(error)
         if "keyword argument" in text or "positional argument" in text:
             facts = text.partition(") ")[2] or text.partition("() ")[2] or text
-            raise refusal(name, f"for tensors it {facts}") from None
+            raise unsupported(name, f"for tensors it {facts}") from None
         raise
 
 
@@ -298,23 +300,23 @@ def _name(function: Any) -> str:
     return f"{module}.{getattr(function, '__name__', function)}"
 
 
-def refusal(name: str, why: str) -> DTypeError:
+def unsupported(name: str, why: str) -> DTypeError:
     return DTypeError(f"{name}: {why}{at_line()}")
 
 
 def no_counterpart(name: str) -> DTypeError:
-    return refusal(
+    return unsupported(
         name,
-        "it has no counterpart for tensors, and a conversion would lose the gradient; give it "
-        "np.asarray(t), or t.detach().numpy(), if a constant is meant",
+        "not supported for tensors, and a conversion would lose the gradient; pass "
+        "np.asarray(t) or t.detach().numpy() to use a constant",
     )
 
 
-# Arrays in and out
+# Conversion to and from arrays
 
 
 def to_array(x: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    """`__array__`: the value, read-only while a graph may still need it, or a copy."""
+    """`__array__`: return the value, read-only while a graph may still need it, or a copy."""
     value = x.numpy()
     if dtype is None or np.dtype(dtype) == value.dtype:
         return value.copy() if copy else value
@@ -327,7 +329,7 @@ def to_array(x: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
 
 
 def from_numpy(ndarray: np.ndarray) -> Any:
-    """A tensor in the memory of an ndarray: what changes one changes the other.
+    """Return a tensor that shares the memory of an ndarray.
 
     >>> import lucid, numpy as np
     >>> a = np.zeros(2, "float32")
@@ -337,21 +339,23 @@ def from_numpy(ndarray: np.ndarray) -> Any:
     Tensor([7., 0.])
     """
     if not isinstance(ndarray, np.ndarray):
-        raise refusal("from_numpy", f"{type(ndarray).__name__} is not an ndarray; use as_tensor")
+        raise unsupported(
+            "from_numpy", f"{type(ndarray).__name__} is not an ndarray; use as_tensor"
+        )
     if ndarray.dtype not in SHORT_NAMES or not ndarray.dtype.isnative:
-        raise refusal(
+        raise unsupported(
             "from_numpy", f"an array of dtype {ndarray.dtype} cannot be shared; use as_tensor"
         )
     return wrap(ndarray.view(np.ndarray) if type(ndarray) is not np.ndarray else ndarray)
 
 
 def to_dlpack(x: Any, **options: Any) -> Any:
-    """`__dlpack__`: the memory of a tensor that no graph needs, for another library."""
+    """`__dlpack__`: share the memory of an untracked tensor with another library."""
     value = x.array("__dlpack__")
     if mutation.flags_of(x):
         raise GraphError(
-            "__dlpack__: a tensor that requires a gradient cannot be shared, because changes to it "
-            f"would not be seen; use detach(){at_line()}"
+            "__dlpack__: a tensor that requires a gradient cannot be shared, because writes to it "
+            f"would not be recorded; use detach(){at_line()}"
         )
     options = {key: value for key, value in options.items() if value is not None}
     if not value.flags.writeable and "copy" not in options and "max_version" not in options:
@@ -363,7 +367,7 @@ def to_dlpack(x: Any, **options: Any) -> Any:
 
 
 def from_dlpack(ext_tensor: Any) -> Any:
-    """A tensor in the memory of an object of another library, shared through DLPack.
+    """Return a tensor that shares the memory of another library's array through DLPack.
 
     >>> import lucid, numpy as np
     >>> lucid.from_dlpack(np.arange(3.0)).dtype
@@ -373,8 +377,8 @@ def from_dlpack(ext_tensor: Any) -> Any:
         return ext_tensor.detach()  # type: ignore[attr-defined]
     if not hasattr(ext_tensor, "__dlpack__"):
         facts = f"{type(ext_tensor).__name__} has no __dlpack__; use as_tensor"
-        raise refusal("from_dlpack", facts)
+        raise unsupported("from_dlpack", facts)
     array = np.from_dlpack(ext_tensor)
     if array.dtype not in SHORT_NAMES:
-        raise refusal("from_dlpack", f"an array of dtype {array.dtype} cannot be a tensor")
+        raise unsupported("from_dlpack", f"an array of dtype {array.dtype} cannot be a tensor")
     return wrap(array)

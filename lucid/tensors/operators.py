@@ -1,11 +1,11 @@
-"""Python's operators on tensors; short ways for two of one dtype and for one with a number."""
+"""Python's operators on tensors, with fast paths for equal dtypes and for Python numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from lucid.ops.core.apply import scalar
+from lucid.ops.core.apply import cached_scalar
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.elementwise import arithmetic, logic, power, rounding
 from lucid.ops.linalg import contraction
@@ -16,9 +16,9 @@ Method = Callable[[Any, Any], Any]
 
 
 def _binary(op: Elementwise, general: Method, integers: str = "iu") -> Method:
-    """The method `self op other`; `general` promotes dtypes and converts what is no tensor.
+    """Return the method `self op other`; `general` promotes dtypes and converts other operands.
 
-    integers    kinds of integer dtype for which a Python integer may take the short way
+    integers    kinds of integer dtype for which a Python integer takes the fast path
     """
     accepts = op.accepts
 
@@ -33,7 +33,7 @@ def _binary(op: Elementwise, general: Method, integers: str = "iu") -> Method:
             if a is not None:
                 kind = a.dtype.kind
                 if (kind == "f" and "f" in accepts) or (cls is int and kind in integers):
-                    found = scalar(other, a.dtype)
+                    found = cached_scalar(other, a.dtype)
                     if found is not None:
                         return bind_scalar(op, self, *found, False)
         elif not _operand(other):
@@ -44,7 +44,7 @@ def _binary(op: Elementwise, general: Method, integers: str = "iu") -> Method:
 
 
 def _reflected(op: Elementwise, general: Method, integers: str = "iu") -> Method:
-    """The method `other op self`."""
+    """Return the method `other op self`."""
 
     def method(self: Any, other: Any) -> Any:
         cls = other.__class__
@@ -53,7 +53,7 @@ def _reflected(op: Elementwise, general: Method, integers: str = "iu") -> Method
             if a is not None:
                 kind = a.dtype.kind
                 if (kind == "f" and "f" in op.accepts) or (cls is int and kind in integers):
-                    found = scalar(other, a.dtype)
+                    found = cached_scalar(other, a.dtype)
                     if found is not None:
                         return bind_scalar(op, self, *found, True)
         elif not _operand(other):
@@ -64,12 +64,12 @@ def _reflected(op: Elementwise, general: Method, integers: str = "iu") -> Method
 
 
 def _operand(x: Any) -> bool:
-    """True for what makes sense beside a tensor; other classes may know better themselves."""
+    """True if `x` is a valid operand; other classes may implement the reflected operator."""
     return isinstance(x, (Traced, int, float, complex, list, tuple)) or hasattr(x, "__array__")
 
 
 class Operators(Traced):
-    """The operators of Tensor."""
+    """Operators of Tensor."""
 
     __slots__ = ()
 

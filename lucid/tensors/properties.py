@@ -1,4 +1,4 @@
-"""What a tensor is, other tensors like it, and casts: methods of Tensor that are no functions."""
+"""Attributes, `new_*` constructors and casts of Tensor."""
 
 from __future__ import annotations
 
@@ -8,77 +8,81 @@ from typing import Any
 import numpy as np
 
 from lucid.ops.core import predicates
-from lucid.ops.core.arguments import placed
-from lucid.ops.core.axes import axis_of
-from lucid.ops.core.promote import array_of, cast
+from lucid.ops.core.arguments import accepts_device
+from lucid.ops.core.axes import canonicalize_axis
+from lucid.ops.core.promote import as_ndarray, cast
 from lucid.ops.shape import copying, creation
 from lucid.tape.node import Traced, wrap
 
 
 class Attributes(Traced):
-    """What a tensor is, other tensors like it, and casts."""
+    """Attributes, `new_*` constructors and `astype`."""
 
     __slots__ = ()
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the elements take."""
+        """The number of bytes of all elements."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     @property
     def itemsize(self) -> int:
-        """Bytes that one element takes."""
+        """The number of bytes of one element."""
         return self.dtype.itemsize
 
     @property
     def device(self) -> str:
-        """Where the tensor is: always "cpu"."""
+        """The device of the tensor: always "cpu"."""
         return "cpu"
 
     @property
     def is_cpu(self) -> bool:
-        """True: every tensor is in the memory of the processor."""
+        """Always True: every tensor is on the CPU."""
         return True
 
     @property
     def is_cuda(self) -> bool:
-        """False: there are no tensors on other devices."""
+        """Always False: there are no tensors on other devices."""
         return False
 
     @property
     def is_sparse(self) -> bool:
-        """False: tensors hold all of their elements."""
+        """Always False: all tensors are dense."""
         return False
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Bytes from one element to the next, along each axis."""
+        """The number of bytes between neighboring elements, for each axis."""
         return self.array("strides").strides  # type: ignore[attr-defined]
 
     def stride(self, dim: Any = None) -> Any:
-        """Elements from one to the next, along each axis or along one."""
+        """Return the number of elements between neighbors, for each axis or for `dim`."""
         steps = tuple([n // self.dtype.itemsize for n in self.strides])
-        return steps if dim is None else steps[axis_of("stride", dim, len(steps))]
+        return steps if dim is None else steps[canonicalize_axis("stride", dim, len(steps))]
 
     def element_size(self) -> int:
-        """Bytes that one element takes."""
+        """Return the number of bytes of one element."""
         return self.dtype.itemsize
 
     numel = predicates.numel
     nelement = numel
 
     def size(self, dim: Any = None) -> Any:
-        """The shape, or the size of one axis."""
-        return self.shape if dim is None else self.shape[axis_of("size", dim, len(self.shape))]
+        """Return the shape, or the size of one axis."""
+        return (
+            self.shape
+            if dim is None
+            else self.shape[canonicalize_axis("size", dim, len(self.shape))]
+        )
 
     def dim(self) -> int:
-        """The number of axes."""
+        """Return the number of axes."""
         return len(self.shape)
 
     ndimension = dim
 
     def is_contiguous(self) -> bool:
-        """True where the elements stand in row-major order in memory."""
+        """True if the elements are in row-major order in memory."""
         return self.value is None or self.value.flags.c_contiguous
 
     is_floating_point = predicates.is_floating_point
@@ -93,105 +97,105 @@ class Attributes(Traced):
     resolve_neg = predicates.resolve_neg
 
     def data_ptr(self) -> int:
-        """The address of the first element."""
+        """Return the address of the first element."""
         return self.array("data_ptr()").ctypes.data  # type: ignore[attr-defined]
 
-    @placed
+    @accepts_device
     def new_tensor(self, data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
-        """A tensor with a copy of `data`, of this tensor's dtype."""
-        made = wrap(np.array(array_of(data, dtype or self.dtype)))
+        """Return a tensor with a copy of `data` and, by default, this tensor's dtype."""
+        made = wrap(np.array(as_ndarray(data, dtype or self.dtype)))
         return made.requires_grad_(True) if requires_grad else made
 
-    @placed
+    @accepts_device
     def new_zeros(
         self, *sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False
     ) -> Any:
-        """Zeros of this tensor's dtype."""
+        """Return a tensor of zeros with this tensor's dtype."""
         return creation.zeros(
             *sizes, size=size, dtype=dtype or self.dtype, requires_grad=requires_grad
         )
 
-    @placed
+    @accepts_device
     def new_ones(
         self, *sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False
     ) -> Any:
-        """Ones of this tensor's dtype."""
+        """Return a tensor of ones with this tensor's dtype."""
         return creation.ones(
             *sizes, size=size, dtype=dtype or self.dtype, requires_grad=requires_grad
         )
 
-    @placed
+    @accepts_device
     def new_empty(
         self, *sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False
     ) -> Any:
-        """A tensor of this one's dtype whose elements are whatever the memory held."""
+        """Return an uninitialized tensor with this tensor's dtype."""
         return creation.empty(
             *sizes, size=size, dtype=dtype or self.dtype, requires_grad=requires_grad
         )
 
-    @placed
+    @accepts_device
     def new_full(
         self, size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False
     ) -> Any:
-        """One number, at this tensor's dtype."""
+        """Return a tensor filled with one number, with this tensor's dtype."""
         dtype = dtype or self.dtype
         return creation.full(size, fill_value, dtype=dtype, requires_grad=requires_grad)
 
     def astype(self, dtype: Any, copy: Any = True) -> Any:
-        """This tensor with another dtype; a copy, unless told that none is needed."""
+        """Return this tensor with another dtype; always a copy unless `copy` is False."""
         out = cast(self, dtype)
         return copying.clone(self) if copy and out is self else out
 
 
 class Casts(Traced):
-    """Casts by a type's name; apart, because these names hide the built-in types in a class."""
+    """Casts named after dtypes, in their own class because the names shadow built-in types."""
 
     __slots__ = ()
 
     def cpu(self) -> Any:
-        """This tensor: it is in the memory of the processor already."""
+        """Return this tensor, which is already on the CPU."""
         return self
 
     def half(self) -> Any:
-        """This tensor as float16."""
+        """Return this tensor as float16."""
         return cast(self, "float16")
 
     def double(self) -> Any:
-        """This tensor as float64."""
+        """Return this tensor as float64."""
         return cast(self, "float64")
 
     def cfloat(self) -> Any:
-        """This tensor as complex64."""
+        """Return this tensor as complex64."""
         return cast(self, "complex64")
 
     def cdouble(self) -> Any:
-        """This tensor as complex128."""
+        """Return this tensor as complex128."""
         return cast(self, "complex128")
 
     def char(self) -> Any:
-        """This tensor as int8."""
+        """Return this tensor as int8."""
         return cast(self, "int8")
 
     def short(self) -> Any:
-        """This tensor as int16."""
+        """Return this tensor as int16."""
         return cast(self, "int16")
 
     def long(self) -> Any:
-        """This tensor as int64."""
+        """Return this tensor as int64."""
         return cast(self, "int64")
 
     def byte(self) -> Any:
-        """This tensor as uint8."""
+        """Return this tensor as uint8."""
         return cast(self, "uint8")
 
     def float(self) -> Any:
-        """This tensor as float32."""
+        """Return this tensor as float32."""
         return cast(self, "float32")
 
     def int(self) -> Any:
-        """This tensor as int32."""
+        """Return this tensor as int32."""
         return cast(self, "int32")
 
     def bool(self) -> Any:
-        """This tensor as bool: True where it is not zero."""
+        """Return this tensor as bool: True where an element is not zero."""
         return cast(self, "bool")

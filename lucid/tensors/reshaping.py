@@ -1,7 +1,7 @@
-"""In-place methods that change the shape or the history of a tensor and leave its elements.
+"""In-place methods that change the shape or the history of a tensor but not its elements.
 
-The tensor becomes a view of what it was: a twin takes over its place, and with it all its views,
-so that writes through any of them still meet in one memory.
+The tensor becomes a view of its old self: a new tensor takes over its value, history and views, so
+that writes through any of them still reach the same memory.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from lucid.tape.node import GRAD, Traced, is_recording
 from lucid.tensors.mutation import check_writable
 
 
-def twin_of(x: Any) -> Any:
-    """Another tensor with the value, the history and the views of `x`, which has none of them."""
+def move_to_new_tensor(x: Any) -> Any:
+    """Return a new tensor that takes over the value, the history and the views of `x`."""
     twin = object.__new__(type(x))
     twin.value, twin.node, twin.storage, twin.origin = x.value, x.node, x.storage, x.origin
     if x.storage is not None:
@@ -30,58 +30,58 @@ def twin_of(x: Any) -> Any:
     return twin
 
 
-def check_own(x: Any, what: str) -> None:
-    """Refuse what `check_writable` refuses, leaves, and what a jitted function did not make."""
+def check_reshapable(x: Any, what: str) -> None:
+    """Raise an error if `x` is not writable, is a leaf, or comes from outside a jitted function."""
     check_writable(x, what)
     if x.node is not None and x.node.op is None and x.node.flags & GRAD:
         raise GraphError(
-            f"{what}: a leaf that requires a gradient keeps its shape; use the operation that "
-            f"gives a new tensor{at_line()}"
+            f"{what}: the shape of a leaf that requires a gradient cannot change; use the "
+            f"out-of-place operation{at_line()}"
         )
-    if is_recording() and local.recorder.is_outside(x.node):
+    if is_recording() and local.recorder.is_external(x.node):
         raise GraphError(
-            f"{what}: a tensor from outside keeps its shape inside a jitted function; use the "
-            f"operation that gives a new tensor{at_line()}"
+            f"{what}: the shape of a tensor from outside cannot change inside a jitted function; "
+            f"use the out-of-place operation{at_line()}"
         )
 
 
 def in_place(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The in-place method of a function that gives a view."""
+    """Return the in-place method of a function that returns a view."""
     name = f"{function.__name__}_"
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        function(self, *args, **kwargs)  # refuses bad arguments before anything is changed
-        check_own(self, name)
-        seen = function(twin_of(self), *args, **kwargs)
-        self.value, self.node = seen.value, seen.node
-        self.storage, self.origin = seen.storage, seen.origin
+        function(self, *args, **kwargs)  # raises errors before anything is changed
+        check_reshapable(self, name)
+        view = function(move_to_new_tensor(self), *args, **kwargs)
+        self.value, self.node = view.value, view.node
+        self.storage, self.origin = view.storage, view.origin
         if self.storage is not None:
             self.storage.add(self)
         return self
 
-    method.__name__, method.__doc__ = name, f"`{function.__name__}`, in place."
-    method.__wrapped__ = function  # type: ignore[attr-defined]  # the signature is its
+    method.__name__, method.__doc__ = name, f"In-place version of `{function.__name__}`."
+    method.__wrapped__ = function  # type: ignore[attr-defined]  # it has the same signature
     return method
 
 
 def detach_(self: Any) -> Any:
-    """Forget how this tensor was computed, in place."""
+    """Detach this tensor from its history, in place."""
     origin = self.origin
     if origin is not None and origin[1] is not STOP_GRADIENT:
         raise GraphError(
             f"detach_: a view shares its history with its base; use detach(){at_line()}"
         )
-    if is_recording() and local.recorder.is_outside(self.node):
+    if is_recording() and local.recorder.is_external(self.node):
         raise GraphError(
-            f"detach_: a tensor from outside keeps its history inside a jitted function; use "
+            f"detach_: a tensor from outside cannot be detached inside a jitted function; use "
             f"detach(){at_line()}"
         )
     self.node = self.detach().node
     return self
 
 
-class Reshaping(Traced):
-    """Methods that change the shape or the history in place."""
+class ReshapingMethods(Traced):
+    """In-place methods that change the shape or the history."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Tensor: an array that knows how it was computed. The eager face of the IR."""
+"""Tensor: an array that records how it was computed, the eager interface to the IR."""
 
 from __future__ import annotations
 
@@ -10,61 +10,61 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, GraphError, ShapeError
-from lucid.func.batching import read
+from lucid.func.batching import read_value
 from lucid.ir.graph import Graph
-from lucid.ir.rewrite import opened
+from lucid.ir.rewrite import inline_regions
 from lucid.ir.source import at_line, caller
 from lucid.ir.types import is_differentiable
-from lucid.ops.core.arguments import check_device, is_device, placed
-from lucid.ops.core.promote import array_of, as_tensor, cast, get_default_dtype
+from lucid.ops.core.arguments import accepts_device, check_device, is_device
+from lucid.ops.core.promote import as_ndarray, as_tensor, cast, get_default_dtype
 from lucid.tape.bind import bind, set_class
 from lucid.tape.cut import ancestors, cut_nodes
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
-from lucid.tape.node import GRAD, TRACE, Node, is_recording, tracking, wrap
-from lucid.tape.recorder import changes
-from lucid.tape.views import link, node_of, renewed
-from lucid.tensors import numpy_protocols as numpy_interop
+from lucid.tape.node import GRAD, TRACE, Node, is_recording, requires_grad_changes, wrap
+from lucid.tape.recorder import attribute_changes
+from lucid.tape.views import link, node_after_write, node_of
+from lucid.tensors import numpy_protocols
 from lucid.tensors.methods import Methods
 from lucid.tensors.operators import Operators
 
 
 class GradCell:
-    """What `backward` leaves behind for one value: its gradient and the hooks that watch it."""
+    """The gradient that `backward` accumulates for one value, and its hooks."""
 
-    __slots__ = ("after", "earlier", "grad", "hooks", "retain")
+    __slots__ = ("grad", "hooks", "post_accumulate_hooks", "previous_nodes", "retain")
 
     def __init__(self) -> None:
         self.grad: Any = None
         self.hooks: dict[int, Any] = {}
-        self.after: dict[int, Any] = {}
+        self.post_accumulate_hooks: dict[int, Any] = {}
         self.retain = False
-        self.earlier: list[Any] = []
+        self.previous_nodes: list[Any] = []
 
-    def remember(self, node: Node) -> None:
-        """Note a Node that this leaf had before it was changed in place: old graphs end there."""
-        self.earlier = [old for old in self.earlier if old() is not None]
-        self.earlier.append(weakref.ref(node))
+    def add_previous_node(self, node: Node) -> None:
+        """Add the Node this leaf had before it was modified in place: old graphs end there."""
+        self.previous_nodes = [old for old in self.previous_nodes if old() is not None]
+        self.previous_nodes.append(weakref.ref(node))
 
-    def nodes(self) -> list[Node]:
-        """The earlier Nodes of this leaf that a graph still holds."""
-        return [node for old in self.earlier if (node := old()) is not None]
+    def live_previous_nodes(self) -> list[Node]:
+        """Return the previous Nodes of this leaf that a graph still holds."""
+        return [node for old in self.previous_nodes if (node := old()) is not None]
 
 
 _handles = count()
 
 
 class HookHandle:
-    """Takes a hook away again: `remove()`, a `with` block, or a call."""
+    """Removes a hook with `remove()`, at the end of a `with` block, or by a call."""
 
     def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
         self.hooks = hooks
         self.number = next(_handles)
         hooks[self.number] = hook
-        changes[0] += 1
+        attribute_changes[0] += 1
 
     def remove(self) -> None:
-        changes[0] += 1
+        attribute_changes[0] += 1
         self.hooks.pop(self.number, None)
 
     __call__ = remove
@@ -77,15 +77,15 @@ class HookHandle:
 
 
 def adapt_hook(x: Tensor, hook: Any) -> Any:
-    """`hook(grad)` or `hook(tensor, grad)` as a function of (grad, node)."""
+    """Return `hook(grad)` or `hook(tensor, grad)` as a function of (grad, node)."""
     from lucid.autograd.watch import takes_tensor
 
     if not takes_tensor(hook):
         return lambda g, node: hook(g)
-    itself = weakref.ref(x)
+    tensor_ref = weakref.ref(x)
 
     def call(g: Any, node: Node) -> Any:
-        tensor = itself()
+        tensor = tensor_ref()
         return hook(wrap(node.saved, node) if tensor is None else tensor, g)
 
     return call
@@ -108,20 +108,22 @@ class Tensor(Methods, Operators):
         self, data: Any, requires_grad: bool = False, keep_grad: bool = False, dtype: Any = None
     ) -> None:
         if not isinstance(requires_grad, (bool, np.bool_)):
-            facts = f"Tensor: requires_grad={requires_grad!r} is neither True nor False"
-            raise ArgumentError(f"{facts}; lucid.empty(3, 4) makes a tensor of a shape{at_line()}")
-        array = np.array(array_of(data, dtype))
+            facts = f"Tensor: requires_grad={requires_grad!r} is not a bool"
+            raise ArgumentError(
+                f"{facts}; to create a tensor of a shape use lucid.empty(3, 4){at_line()}"
+            )
+        array = np.array(as_ndarray(data, dtype))
         if requires_grad and dtype is None and not is_differentiable(array.dtype):
             array = array.astype(get_default_dtype())
         self.value = array
         self.storage = self.origin = None
-        self.node = wrap(array).node  # None, unless a run is recorded
+        self.node = wrap(array).node  # None unless recording
         if requires_grad:
             self.requires_grad_(True)
         if keep_grad:
             self.retain_grad()
 
-    # What it is
+    # Attributes
 
     @property
     def ndim(self) -> int:
@@ -130,12 +132,12 @@ class Tensor(Methods, Operators):
 
     @property
     def is_leaf(self) -> bool:
-        """True for a tensor that was not computed from tensors that require a gradient."""
+        """True if this tensor was not computed from tensors that require a gradient."""
         return self.node is None or self.node.op is None or not self.node.flags & GRAD
 
     @property
     def requires_grad(self) -> bool:
-        """True where `backward` computes the gradient of this tensor, or goes through it."""
+        """True if `backward` computes the gradient of this tensor or propagates through it."""
         return self.node is not None and bool(self.node.flags & GRAD)
 
     @requires_grad.setter
@@ -143,30 +145,30 @@ class Tensor(Methods, Operators):
         self.requires_grad_(wanted)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Ask (or stop asking) for the gradient of this leaf, in place."""
+        """Set whether this leaf requires a gradient, in place."""
         node = self.node
-        if requires_grad and is_recording() and not local.recorder.is_outside(node):
+        if requires_grad and is_recording() and not local.recorder.is_external(node):
             raise GraphError(
                 "requires_grad_: a tensor made inside a jitted function cannot become a leaf; "
-                f"use lucid.func.grad, or make it outside{at_line()}"
+                f"use lucid.func.grad, or create it outside{at_line()}"
             )
         if node is not None and node.op is not None:
             if requires_grad == self.requires_grad:
                 return self
             raise GraphError(
-                "requires_grad_: only a leaf can change it; "
+                "requires_grad_: only leaves can change requires_grad; "
                 f"this tensor is the result of {node.op.name}, so detach() it first{at_line()}"
             )
         if requires_grad and not is_differentiable(self.dtype):
             raise DTypeError(
                 f"requires_grad_: a tensor of dtype {self.dtype} has no gradient; "
-                f"only floating and complex ones do{at_line()}"
+                f"only floating and complex tensors do{at_line()}"
             )
         if node is None and not requires_grad:
             return self
         cell, flags = (None, 0) if node is None else (node.cell, node.flags)
         if requires_grad != bool(flags & GRAD):
-            tracking[0] += 1
+            requires_grad_changes[0] += 1
         self.node = Node(None, (), flags | GRAD if requires_grad else flags & ~GRAD, self.value)
         if self.storage is not None:
             self.node.stamp = (self.storage, self.storage.version)
@@ -178,7 +180,7 @@ class Tensor(Methods, Operators):
         """The gradient that `backward` has accumulated, or None."""
         cell = None if self.node is None else self.node.cell
         if cell is not None and is_recording():
-            local.recorder.touched(cell)
+            local.recorder.on_grad_access(cell)
         return None if cell is None else cell.grad
 
     @grad.setter
@@ -193,7 +195,7 @@ class Tensor(Methods, Operators):
             return
         cell = self.cell()
         if is_recording():
-            local.recorder.touched(cell)
+            local.recorder.on_grad_access(cell)
         cell.grad = value
 
     @grad.deleter
@@ -201,26 +203,26 @@ class Tensor(Methods, Operators):
         self.grad = None
 
     def cell(self) -> GradCell:
-        """The GradCell of this value, made now where it has none."""
+        """Return the GradCell of this value, created if it has none."""
         node = node_of(self)
         if node.cell is None:
             node.cell = GradCell()
         return node.cell
 
-    # Its value
+    # Values
 
     def array(self, what: str = "this") -> np.ndarray:
-        """The ndarray, or an error that says why there is none. Every read by Python passes."""
+        """Return the ndarray, or raise an error if there is none; all reads by Python end here."""
         if self.value is None:
-            return read(self, what)
+            return read_value(self, what)
         if is_recording():
-            local.recorder.looked(self, what, caller())
+            local.recorder.on_value_read(self, what, caller())
         return self.value
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
-        """The value as an ndarray without a copy; read-only while a graph may still need it.
+        """Return the value as an ndarray without a copy; read-only while a graph may still need it.
 
-        `force` asks of PyTorch's tensors what is always done here.
+        `force` is accepted as in PyTorch and changes nothing.
         """
         value = self.array("numpy()")
         if self.node is not None and self.node.flags:
@@ -229,23 +231,23 @@ class Tensor(Methods, Operators):
         return value
 
     def item(self) -> Any:
-        """The value of a tensor with one element as a Python number."""
+        """Return the value of a tensor with one element as a Python number."""
         value = self.array("item()")
         if value.size != 1:
-            facts = f"item: a tensor of shape {value.shape} is not one number"
-            raise ShapeError(f"{facts}; index it, or take tolist(){at_line()}")
+            facts = f"item: a tensor of shape {value.shape} does not have one element"
+            raise ShapeError(f"{facts}; index it, or use tolist(){at_line()}")
         return value.item()
 
     def tolist(self) -> Any:
-        """The value as nested lists of Python numbers."""
+        """Return the value as nested lists of Python numbers."""
         return self.array("tolist()").tolist()
 
     def __bool__(self) -> bool:
         value = self.array("bool()")
         if value.size != 1:
             raise ShapeError(
-                f"bool: a tensor of shape {value.shape} is neither true nor false; use any() or "
-                f"all(){at_line()}"
+                f"bool: the truth value of a tensor of shape {value.shape} is ambiguous; use any() "
+                f"or all(){at_line()}"
             )
         return bool(value.item())
 
@@ -288,16 +290,16 @@ class Tensor(Methods, Operators):
     # NumPy
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return numpy_interop.to_array(self, dtype, copy)
+        return numpy_protocols.to_array(self, dtype, copy)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return numpy_interop.apply_ufunc(self, ufunc, method, *inputs, **kwargs)
+        return numpy_protocols.apply_ufunc(self, ufunc, method, *inputs, **kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return numpy_interop.apply_function(function, types, args, kwargs)
+        return numpy_protocols.apply_function(function, types, args, kwargs)
 
     def __dlpack__(self, **options: Any) -> Any:
-        return numpy_interop.to_dlpack(self, **options)
+        return numpy_protocols.to_dlpack(self, **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.array("__dlpack_device__").__dlpack_device__()
@@ -305,28 +307,28 @@ class Tensor(Methods, Operators):
     # Copies
 
     def __copy__(self) -> Tensor:
-        """Another tensor with the same memory and history; a leaf's copy is a leaf."""
+        """Return a tensor with the same memory and history; the copy of a leaf is a leaf."""
         if self.requires_grad and self.is_leaf:
             return self.detach().requires_grad_(True)
         return self[...] if self.ndim else self.reshape(())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        """A leaf with memory of its own, and a copy of its gradient."""
+        """Return a leaf with its own memory and a copy of the gradient."""
         if not self.is_leaf:
             raise GraphError(
-                "deepcopy: this tensor is the result of an operation, whose graph is not copied; "
-                f"deepcopy its detach(){at_line()}"
+                "deepcopy: this tensor is the result of an operation, and graphs cannot be copied; "
+                f"detach() it first{at_line()}"
             )
-        made = memo[id(self)] = wrap(self.array("deepcopy").copy(order="K"))
+        copied = memo[id(self)] = wrap(self.array("deepcopy").copy(order="K"))
         if self.requires_grad:
-            made.requires_grad_(True)
+            copied.requires_grad_(True)
         if self.grad is not None:
-            made.grad = deepcopy(self.grad, memo)
-        return made
+            copied.grad = deepcopy(self.grad, memo)
+        return copied
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(
-            "a Tensor is not pickled, because reading a pickle runs whatever it holds; "
+            "a Tensor cannot be pickled, because loading a pickle can run arbitrary code; "
             f"save t.numpy() with np.save, and load it with lucid.tensor(np.load(...)){at_line()}"
         )
 
@@ -343,7 +345,7 @@ class Tensor(Methods, Operators):
     ) -> None:
         """Accumulate the gradient of this tensor into `.grad` of every leaf it was computed from.
 
-        A tensor with more than one element is summed: its cotangent `gradient` is ones by default.
+        `gradient` is the cotangent of this tensor, ones by default, which differentiates its sum.
         """
         from lucid.autograd.engine import backward
 
@@ -351,7 +353,7 @@ class Tensor(Methods, Operators):
         backward([self], seeds, retain_graph, create_graph, inputs, keep_grad=keep_grad)
 
     def retain_grad(self) -> None:
-        """Keep the gradient of this intermediate result in `.grad` too."""
+        """Keep the gradient of this intermediate result in `.grad`."""
         if self.requires_grad and not self.is_leaf:
             self.cell().retain = True
 
@@ -368,7 +370,7 @@ class Tensor(Methods, Operators):
     def register_hook(self, hook: Any) -> HookHandle:
         """Call `hook(grad)` or `hook(tensor, grad)` when backward reaches this tensor.
 
-        A tensor that the hook returns replaces the gradient. The handle's `remove()` ends it.
+        A tensor returned by the hook replaces the gradient. Call `remove()` of the handle to stop.
         """
         if not self.requires_grad:
             raise GraphError(f"register_hook: this tensor does not require a gradient{at_line()}")
@@ -380,11 +382,11 @@ class Tensor(Methods, Operators):
             raise GraphError(
                 f"register_post_accumulate_grad_hook: only for leaves that require grad{at_line()}"
             )
-        itself = weakref.ref(self)
-        return HookHandle(self.cell().after, lambda _: hook(itself()))
+        tensor_ref = weakref.ref(self)
+        return HookHandle(self.cell().post_accumulate_hooks, lambda _: hook(tensor_ref()))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradient (or fill it with zeros)."""
+        """Set the gradient to None, or to zeros."""
         if set_to_none or self.grad is None:
             self.grad = None
         else:
@@ -392,13 +394,13 @@ class Tensor(Methods, Operators):
 
     @property
     def grad_fn(self) -> Any:
-        """The operation that made this tensor, or None for a leaf."""
+        """The operation that computed this tensor, or None for a leaf."""
         return None if self.is_leaf else self.node.op
 
-    # Its place on the tape
+    # History
 
     def detach(self) -> Tensor:
-        """The same value, in the same memory, without its history: a constant for `backward`."""
+        """Return a tensor with the same memory and no history: a constant for `backward`."""
         traced = is_recording() or (self.node is not None and self.node.flags & TRACE)
         out = bind(STOP_GRADIENT, self) if traced else wrap(self.value)
         link(out, STOP_GRADIENT, self)
@@ -406,7 +408,7 @@ class Tensor(Methods, Operators):
 
     @property
     def data(self) -> Tensor:
-        """The value without history, in the same memory; assigning gives other memory."""
+        """The value without history, in the same memory; assigning replaces the memory."""
         return self.detach()
 
     @data.setter
@@ -421,17 +423,17 @@ class Tensor(Methods, Operators):
         node = self.node
         self.value, self.storage, self.origin = new.value, new.storage, None
         if node is not None:
-            self.node = renewed(node, self.value)
+            self.node = node_after_write(node, self.value)
             if self.storage is not None:
                 self.node.stamp = (self.storage, self.storage.version)
 
     @property
     def _version(self) -> int:
-        """How often the memory of this tensor was written in place."""
+        """The number of in-place writes to the memory of this tensor."""
         return getattr(self, "writes", 0) if self.storage is None else self.storage.version
 
     def graph(self) -> Graph:
-        """The Graph that computed this tensor, from its leaves.
+        """Return the Graph that computed this tensor from its leaves.
 
         >>> import lucid
         >>> x = lucid.tensor([1.0, 2.0], requires_grad=True)
@@ -445,9 +447,9 @@ class Tensor(Methods, Operators):
         found = ancestors([end])
         leaves = {x for node in found for x in node.inputs if isinstance(x, Node) and x.op is None}
         ordered = sorted(leaves, key=lambda node: node.serial) or [end]
-        return opened(cut_nodes(ordered, [end]).graph("tensor"))
+        return inline_regions(cut_nodes(ordered, [end]).graph("tensor"))
 
-    @placed
+    @accepts_device
     def to(
         self,
         *args: Any,
@@ -456,7 +458,7 @@ class Tensor(Methods, Operators):
         non_blocking: bool = False,
         copy: bool = False,
     ) -> Tensor:
-        """This tensor with another dtype (or that of another tensor)."""
+        """Return this tensor with another dtype, or with the dtype of another tensor."""
         args = args if other is None else (*args, other)
         flags = [arg for arg in args if isinstance(arg, bool)]  # non_blocking, copy
         copy = copy or (len(flags) > 1 and flags[1])
@@ -469,16 +471,16 @@ class Tensor(Methods, Operators):
         return out.clone() if copy and out is self else out
 
     def type_as(self, other: Tensor) -> Tensor:
-        """This tensor with the dtype of `other`."""
+        """Return this tensor with the dtype of `other`."""
         return cast(self, as_tensor(other).dtype)
 
 
 set_class(Tensor)
 
 
-@placed
+@accepts_device
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """A new tensor with a copy of `data`; Python floats become the default float.
+    """Return a new tensor with a copy of `data`; Python floats get the default dtype.
 
     >>> import lucid
     >>> lucid.tensor([[1, 2], [3, 4]])

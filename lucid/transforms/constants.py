@@ -1,6 +1,6 @@
-"""Constants that a derivative starts from, as equations where a trace is recording.
+"""Constants that a derivative starts from, recorded as equations while tracing.
 
-So the Graph of a gradient holds its own seed (`full 1.0`) and has the inputs of the function alone.
+So the Graph of a gradient holds its own seed (`full 1.0`) and has only the function's inputs.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from lucid.tape.bind import record_constant
 from lucid.tape.node import wrap
 
 
-def filled(number: float, shape: Shape, dtype: np.dtype, tracing: Any) -> Any:
-    """An array of one number; `tracing` says whether somebody records it."""
+def full_constant(number: float, shape: Shape, dtype: np.dtype, tracing: Any) -> Any:
+    """Return an array filled with one number, recorded as an equation if `tracing`."""
     if not tracing:
         return wrap(np.full(shape, number, dtype))
     return record_constant(Full(shape, SHORT_NAMES[dtype]), [literal(number, dtype)])
 
 
 def zeros_like(x: Any, tracing: Any = False) -> Any:
-    return filled(0.0, x.shape, x.dtype, tracing)
+    return full_constant(0.0, x.shape, x.dtype, tracing)
 
 
 def unit_rows(like: Any, offset: int, start: int, stop: int, tracing: Any = False) -> Any:
-    """Rows `start` to `stop` of an identity matrix: columns from `offset` on, shaped as `like`."""
+    """Return rows `start` to `stop` of an identity, columns from `offset`, shaped as `like`."""
     size = math.prod(like.shape)
     shape = (stop - start, *like.shape)
     if tracing and size == 1 and stop - start == 1:
-        return filled(float(start == offset), shape, like.dtype, True)
+        return full_constant(float(start == offset), shape, like.dtype, True)
     if tracing and size and stop > start:
         rows = record_constant(Iota((stop - start, size), 0, "i64"), [])
         columns = record_constant(Iota((stop - start, size), 1, "i64"), [])

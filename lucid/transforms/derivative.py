@@ -1,7 +1,7 @@
-"""Derivative: what jvp and vjp make of a Graph: one from residuals and seeds to derivatives.
+"""Derivative: the result of jvp and vjp, a Graph from residuals and seeds to derivatives.
 
 Residuals are the values of the original Graph that the derivative reads; seeds are tangents of its
-inputs or cotangents of its outputs. None stands for a derivative that is zero throughout.
+inputs or cotangents of its outputs. None is a derivative that is identically zero.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lucid.ir.graph import Equation, Graph, Var
-from lucid.ir.rewrite import trimmed
+from lucid.ir.rewrite import prune_outputs
 from lucid.ir.types import Type
 from lucid.ops.core.promote import get_default_dtype
 from lucid.transforms.rule import Rule
@@ -21,12 +21,12 @@ from lucid.transforms.rule import Rule
 
 @dataclass(frozen=True, eq=False)
 class Derivative:
-    """`graph(*residuals, *seeds, *constants)` gives the derivatives that are not zero.
+    """`graph(*residuals, *seeds, *constants)` computes the nonzero derivatives.
 
-    residuals    Vars of the original Graph, which are inputs of this one too
+    residuals    Vars of the original Graph that are inputs of this one
     seeds        positions of the seeds that are read
-    constants    arrays that rules brought in
-    nonzero      for every derivative asked for, whether it is an output of `graph`
+    constants    arrays that rules introduced
+    nonzero      for every requested derivative, whether it is an output of `graph`
     """
 
     graph: Graph
@@ -35,14 +35,14 @@ class Derivative:
     constants: tuple[np.ndarray, ...]
     nonzero: tuple[bool, ...]
 
-    def spread(self, outputs: Sequence[Any]) -> list[Any]:
-        """The outputs of `graph` with None put where the derivative is zero."""
+    def with_zeros(self, outputs: Sequence[Any]) -> list[Any]:
+        """Return the outputs of `graph` with None inserted for zero derivatives."""
         rest = iter(outputs)
-        return [next(rest) if there else None for there in self.nonzero]
+        return [next(rest) if nonzero else None for nonzero in self.nonzero]
 
 
 class Builder:
-    """The equations of a Derivative while it is made."""
+    """Collects the equations of a Derivative."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -51,13 +51,13 @@ class Builder:
         self.default = get_default_dtype()
 
     def constant(self, array: np.ndarray) -> Var:
-        """The Var of an array that a rule brought in."""
+        """Return the Var of an array that a rule introduced."""
         if id(array) not in self.constants:
             self.constants[id(array)] = (Var(Type(array.dtype, array.shape)), array)
         return self.constants[id(array)][0]
 
     def apply(self, rule: Rule, given: list[Any], source: Any) -> list[Any]:
-        """Write a rule's equations for operands, results and seeds; what it gives (None: zero)."""
+        """Add a rule's equations for operands, results and seeds; return its results."""
         env = given
         if rule.constants:
             env += [self.constant(array) for array in rule.constants]
@@ -69,12 +69,12 @@ class Builder:
         return [None if r is None else env[r] for r in rule.results]
 
     def finish(self, seeds: Sequence[Var | None], results: Sequence[Var | None]) -> Derivative:
-        """The Derivative that computes `results` (None: zero), without what they do not need."""
+        """Return the Derivative that computes `results` (None: zero), without dead equations."""
         needed: set[Any] = {r for r in results if r is not None}
         equations = []
         for eqn in reversed(self.equations):
             if not needed.isdisjoint(eqn.outputs):
-                eqn = trimmed(eqn, needed)
+                eqn = prune_outputs(eqn, needed)
                 needed.update(eqn.inputs)
                 equations.append(eqn)
         equations.reverse()

@@ -1,4 +1,4 @@
-"""jvp: Graph -> Derivative, forwards: from tangents of chosen Vars to tangents of the outputs."""
+"""jvp: Graph -> Derivative, forward mode: from tangents of Vars to tangents of the outputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from lucid.transforms.rule import rule_for
 
 
 def jvp(graph: Graph, wrt: Sequence[Var], seeded: Sequence[bool] | None = None) -> Derivative:
-    """The pushforward of a Graph: from tangents of the Vars `wrt` to those of its outputs."""
+    """Return the pushforward of a Graph: from tangents of the Vars `wrt` to those of its outputs.
+
+    `seeded` says which Vars have a tangent; all by default.
+    """
     seeded = seeded if seeded is not None else [True] * len(wrt)
     seeds = [
         Var(var.type) if there and is_differentiable(var.type.dtype) else None
@@ -27,7 +30,7 @@ def jvp(graph: Graph, wrt: Sequence[Var], seeded: Sequence[bool] | None = None) 
 
 
 def push(builder: Builder, eqn: Equation, tangents: dict[Any, Var]) -> None:
-    """Note the tangents of an equation's outputs."""
+    """Compute the tangents of an equation's outputs."""
     ts = [tangents.get(x) for x in eqn.inputs]
     wanted = tuple([is_differentiable(var.type.dtype) for var in eqn.outputs])
     rule = rule_for("jvp", eqn, tuple([t is not None for t in ts]), wanted, builder.default)

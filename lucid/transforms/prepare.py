@@ -1,8 +1,8 @@
-"""Pullback and pushforward of what stands on the tape, through programs cached by structure.
+"""Pullback and pushforward of a Cut of the tape, through programs cached by structure.
 
-The first time a structure is met its Graph is cut, differentiated and prepared; afterwards one
-look-up finds the program. Where an outer transform (or `create_graph`) is watching, the
-derivative's Graph is replayed through `bind` instead, so that it is itself on the tape.
+The first time a structure occurs its Graph is built, differentiated and prepared; afterward one
+lookup finds the program. If an outer transform (or `create_graph`) records, the derivative's Graph
+is replayed through `bind` instead, so that it is itself on the tape.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from lucid.transforms.jvp import jvp
 from lucid.transforms.vjp import vjp
 
 CACHE_SIZE = 512
-VERIFIED_EQUATIONS = 20_000  # a longer Graph is copied from the same rules, and each was checked
-CACHED_EQUATIONS = 300_000  # of all programs together: one of them holds about a kilobyte
+VERIFIED_EQUATIONS = 20_000  # longer Graphs are not verified: each rule was when it was made
+CACHED_EQUATIONS = 300_000  # in all cached programs together, at about a kilobyte each
 
 
 class Prepared:
-    """A Derivative tied to the slots of a Cut.
+    """A Derivative bound to the slots of a Cut.
 
     residuals    (slot, output index) of every value it reads
     types        the Type of every slot
-    complete     is no derivative zero?
-    batched      programs for many seeds at once, by their number
-    size         how many equations and slots it holds, for the cache
+    complete     whether no derivative is zero
+    batched      programs for many seeds at once, by the number of seeds
+    size         the number of equations and slots, for the cache limit
     """
 
     __slots__ = ("batched", "complete", "derivative", "program", "residuals", "size", "types")
@@ -53,22 +53,22 @@ class Prepared:
         self.batched: dict[int, Runner] = {}
         self.types: list[Type] = [var.type for var in vars]
         self.size = len(derivative.graph.equations) + len(vars)
-        place: dict[Any, tuple[int, int]] = {var: (slot, -1) for slot, var in enumerate(vars)}
-        missing = [var for var in derivative.residuals if var not in place]
+        slot_of: dict[Any, tuple[int, int]] = {var: (slot, -1) for slot, var in enumerate(vars)}
+        missing = [var for var in derivative.residuals if var not in slot_of]
         if missing:
             for eqn in graph.equations:
-                known = next((place[var][0] for var in eqn.outputs if var in place), None)
+                first_slot = next((slot_of[var][0] for var in eqn.outputs if var in slot_of), None)
                 for index, var in enumerate(eqn.outputs):
-                    if known is not None and var not in place:
-                        place[var] = (known, index)
-        self.residuals = [place[var] for var in derivative.residuals]
+                    if first_slot is not None and var not in slot_of:
+                        slot_of[var] = (first_slot, index)
+        self.residuals = [slot_of[var] for var in derivative.residuals]
 
     def nodes(self, cut: Cut) -> list[Node]:
         slots = cut.slots
         return [slots[s] if i < 0 else sibling(slots[s], i) for s, i in self.residuals]
 
     def run(self, cut: Cut, seeds: Sequence[Any], record: bool) -> list[Any]:
-        """The derivatives as tensors, None where zero."""
+        """Return the derivatives as tensors, None for zero."""
         nodes = self.nodes(cut)
         chosen = [seeds[i] for i in self.derivative.seeds]
         if record or any(seed.value is None for seed in chosen):
@@ -79,21 +79,21 @@ class Prepared:
             arrays = [residual(node) for node in nodes]
             given = [*arrays, *[seed.value for seed in chosen], *self.derivative.constants]
             found = [wrap(y) for y in self.program(given)]
-            return found if self.complete else self.derivative.spread(found)
-        return self.derivative.spread(
+            return found if self.complete else self.derivative.with_zeros(found)
+        return self.derivative.with_zeros(
             [wrap(y.array) if isinstance(y, Literal) else y for y in outputs]
         )
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
-    """The objects made here all stay: a collector that looks through them only costs time."""
-    running = gc.isenabled()
+def gc_paused() -> Iterator[None]:
+    """Disable garbage collection: the objects made here all survive, so it only costs time."""
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if running:
+        if enabled:
             gc.enable()
 
 
@@ -102,17 +102,17 @@ _lock = Lock()
 
 
 def prepare(mode: str, cut: Cut, seeded: Sequence[bool]) -> Prepared:
-    """The derivative of a Cut in mode "vjp" or "jvp", cached by the Cut's structure."""
-    short = (mode, *seeded)
-    known = cut.prepared.get(short)
-    if known is None:
-        known = cut.prepared[short] = look_up(mode, cut, seeded)
-    return known
+    """Return the derivative of a Cut in mode "vjp" or "jvp", cached by the Cut's structure."""
+    key = (mode, *seeded)
+    found = cut.prepared.get(key)
+    if found is None:
+        found = cut.prepared[key] = cached_derivative(mode, cut, seeded)
+    return found
 
 
-def look_up(mode: str, cut: Cut, seeded: Sequence[bool]) -> Prepared:
-    """The derivative from the cache, or made now and kept there."""
-    if any(row[0].once for row in cut.rows):
+def cached_derivative(mode: str, cut: Cut, seeded: Sequence[bool]) -> Prepared:
+    """Return the derivative from the global cache, adding it if missing."""
+    if any(row[0].single_use for row in cut.rows):
         return differentiate(mode, cut, seeded)
     key = (mode, cut.key, tuple(seeded))
     with _lock:
@@ -132,7 +132,7 @@ def look_up(mode: str, cut: Cut, seeded: Sequence[bool]) -> Prepared:
 
 def differentiate(mode: str, cut: Cut, seeded: Sequence[bool]) -> Prepared:
     """Build the Graph of a Cut and its derivative."""
-    with collector_paused():
+    with gc_paused():
         graph, vars = cut.build()
         wrt = [vars[slot] for slot in cut.inputs]
         derivative = (vjp if mode == "vjp" else jvp)(graph, wrt, seeded)
@@ -140,12 +140,12 @@ def differentiate(mode: str, cut: Cut, seeded: Sequence[bool]) -> Prepared:
 
 
 def pullback(cut: Cut, cotangents: Sequence[Any], record: bool) -> list[Any]:
-    """Cotangents of the Cut's inputs from those of its outputs (None: zero, in both)."""
+    """Return cotangents of the Cut's inputs from those of its outputs (None: zero, in both)."""
     prepared = prepare("vjp", cut, [ct is not None for ct in cotangents])
     return prepared.run(cut, cotangents, record)
 
 
 def pushforward(cut: Cut, tangents: Sequence[Any], record: bool) -> list[Any]:
-    """Tangents of the Cut's outputs from those of its inputs (None: zero, in both)."""
+    """Return tangents of the Cut's outputs from those of its inputs (None: zero, in both)."""
     prepared = prepare("jvp", cut, [t is not None for t in tangents])
     return prepared.run(cut, tangents, record)

@@ -1,8 +1,8 @@
-"""Rule: the derivative of one equation as a few equations, remembered by operation and types.
+"""Rule: the derivative of one equation as a few equations, cached by operation and types.
 
-A primitive's jvp or vjp is run once on tensors without values; what it wrote on the tape becomes a
-list of steps. Differentiating a Graph then copies steps, so a long program costs little more than
-its distinct equations.
+A primitive's jvp or vjp runs once on abstract tensors; what it records becomes a list of steps.
+Differentiating a Graph then copies steps, so a long program costs little more than its distinct
+equations.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _LIMIT = 20_000
 class Rule:
     """Steps (op, references, result types) over an environment of values.
 
-    The environment begins with the equation's operands, its results, the seeds and the constants;
-    each step adds its results to it. A reference is a position, or a Literal.
+    The environment starts with the equation's operands, its results, the seeds and the constants;
+    each step appends its results. A reference is a position or a Literal.
 
-    results    the position of every derivative, None where it is zero
+    results    the position of every derivative, None if it is zero
     """
 
     __slots__ = ("constants", "results", "steps")
@@ -61,10 +61,10 @@ _rules: dict[Any, Rule] = {}
 def rule_for(
     mode: str, eqn: Equation, seeded: tuple[bool, ...], wanted: tuple[bool, ...], default: np.dtype
 ) -> Rule:
-    """The Rule of an equation in mode "vjp" or "jvp".
+    """Return the Rule of an equation in mode "vjp" or "jvp", cached.
 
     seeded     which results have a cotangent, or which operands have a tangent
-    wanted     for which operands a cotangent, or for which results a tangent, is wanted
+    wanted     which operands need a cotangent, or which results a tangent
     default    the default dtype, which a rule may read
     """
     types = tuple([x.type if x.__class__ is Var else x.key for x in eqn.inputs])  # type: ignore[union-attr]
@@ -72,7 +72,7 @@ def rule_for(
     found = _rules.get(key)
     if found is None:
         found = make_rule(mode, eqn, seeded, wanted)
-        if not eqn.op.once:
+        if not eqn.op.single_use:
             if len(_rules) >= _LIMIT:
                 _rules.clear()
             _rules[key] = found
@@ -80,7 +80,7 @@ def rule_for(
 
 
 def make_rule(mode: str, eqn: Equation, seeded: tuple[bool, ...], wanted: tuple[bool, ...]) -> Rule:
-    """Run a primitive's rule on tensors without values."""
+    """Run a primitive's rule on abstract tensors."""
     trace = Trace(mode)
     before, local.staging, source, local.source = local.staging, trace, local.source, local.source
     local.source = eqn.source or source
@@ -101,7 +101,7 @@ def make_rule(mode: str, eqn: Equation, seeded: tuple[bool, ...], wanted: tuple[
 def run_rule(
     mode: str, eqn: Equation, seeds: tuple[Any, ...], ys: list[Any], xs: list[Any]
 ) -> tuple[Any, ...]:
-    """One derivative for each operand (vjp) or result (jvp), None where it is zero."""
+    """Return a derivative for each operand (vjp) or result (jvp), None if it is zero."""
     several = isinstance(infer(eqn.op, tuple([x.type for x in eqn.inputs])), tuple)
     y = tuple(ys) if several else ys[0]
     if mode == "vjp":

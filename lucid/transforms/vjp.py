@@ -1,4 +1,4 @@
-"""vjp: Graph -> Derivative, backwards: from cotangents of the outputs to those of chosen Vars."""
+"""vjp: Graph -> Derivative, reverse mode: from cotangents of the outputs to those of Vars."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lucid.transforms.rule import rule_for
 
 
 def vjp(graph: Graph, wrt: Sequence[Var], seeded: Sequence[bool] | None = None) -> Derivative:
-    """The pullback of a Graph: from cotangents of its outputs to those of the Vars `wrt`.
+    """Return the pullback of a Graph: from cotangents of its outputs to those of the Vars `wrt`.
 
-    `seeded` says which outputs have a cotangent at all.
+    `seeded` says which outputs have a cotangent; all by default.
     """
     seeded = seeded if seeded is not None else [True] * len(graph.outputs)
     seeds = [
@@ -35,7 +35,7 @@ def vjp(graph: Graph, wrt: Sequence[Var], seeded: Sequence[bool] | None = None) 
 
 
 def depends_on(graph: Graph, wrt: Sequence[Var]) -> set[Any]:
-    """The Vars through which a derivative with respect to `wrt` can flow."""
+    """Return the Vars through which a derivative with respect to `wrt` can flow."""
     active: set[Any] = {var for var in wrt if is_differentiable(var.type.dtype)}
     for op, inputs, outputs, _ in graph.equations:
         if op.differentiable and not active.isdisjoint(inputs):
@@ -46,7 +46,7 @@ def depends_on(graph: Graph, wrt: Sequence[Var]) -> set[Any]:
 
 
 def pull(builder: Builder, eqn: Equation, active: set[Any], cotangents: dict[Any, Var]) -> None:
-    """Add the cotangents of an equation's inputs to those already there."""
+    """Accumulate the cotangents of an equation's inputs."""
     _, inputs, outputs, source = eqn
     cts = [cotangents.get(var) for var in outputs]
     seeded = tuple([ct is not None for ct in cts])
@@ -65,9 +65,9 @@ def pull(builder: Builder, eqn: Equation, active: set[Any], cotangents: dict[Any
 def accumulate(
     builder: Builder, cotangents: dict[Any, Var], var: Any, ct: Var, source: Any
 ) -> None:
-    known = cotangents.get(var)
-    if known is not None:
+    previous = cotangents.get(var)
+    if previous is not None:
         total = Var(var.type)
-        builder.equations.append(Equation(ADD, (known, ct), (total,), source))
+        builder.equations.append(Equation(ADD, (previous, ct), (total,), source))
         ct = total
     cotangents[var] = ct

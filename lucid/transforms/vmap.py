@@ -1,4 +1,4 @@
-"""vmap: a Graph over a leading batch axis. A value is batched (axis 0) or shared by examples."""
+"""vmap: run a Graph over a leading batch axis. A value is batched (axis 0) or shared."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from lucid.tape.trace import replay
 
 
 class Batched(NamedTuple):
-    """A tensor, and whether its axis 0 runs over the examples."""
+    """A tensor, and whether its axis 0 is the batch axis."""
 
     tensor: Any
     batched: bool
 
 
 def vmap(graph: Graph, n: int, inputs: Sequence[Batched]) -> list[Batched]:
-    """The outputs of a Graph for `n` examples at once: one pass, no loop over examples."""
-
+    """Return the outputs of a Graph for `n` examples at once, without a loop over examples."""
     tracing = any([is_traced(x.tensor) for x in inputs])
 
     def apply(eqn: Equation, xs: Sequence[Any]) -> list[Batched]:
@@ -32,9 +31,9 @@ def vmap(graph: Graph, n: int, inputs: Sequence[Batched]) -> list[Batched]:
         xs = [Batched(x, False) if isinstance(x, Literal) else x for x in xs]
         batched = tuple(x.batched for x in xs)
         tensors = [x.tensor for x in xs]
-        some = any(batched)
-        out = eqn.op.batch(n, batched, *tensors) if some else bind(eqn.op, *tensors)
-        return [Batched(y, some) for y in (out if isinstance(out, tuple) else (out,))]
+        any_batched = any(batched)
+        out = eqn.op.batch(n, batched, *tensors) if any_batched else bind(eqn.op, *tensors)
+        return [Batched(y, any_batched) for y in (out if isinstance(out, tuple) else (out,))]
 
     outs = replay(graph, inputs, apply)
     return [Batched(y, False) if isinstance(y, Literal) else y for y in outs]
@@ -43,9 +42,9 @@ def vmap(graph: Graph, n: int, inputs: Sequence[Batched]) -> list[Batched]:
 def batch_graph(
     graph: Graph, n: int, batched: Sequence[bool], summed: Sequence[bool] = ()
 ) -> Graph:
-    """The Graph that `vmap` would run: batched inputs and all outputs have `n` examples in axis 0.
+    """Return the batched Graph: batched inputs and all outputs have `n` examples in axis 0.
 
-    Outputs marked in `summed` are added up over the examples instead.
+    Outputs marked in `summed` are summed over the examples instead.
     """
     trace = Trace("vmap")
     before, local.staging = local.staging, trace
@@ -54,14 +53,14 @@ def batch_graph(
             leaf(Type(var.type.dtype, (n, *var.type.shape)) if b else var.type, trace)
             for var, b in zip(graph.inputs, batched, strict=True)
         ]
-        marks = [*summed, *[False] * (len(graph.outputs) - len(summed))]
+        sums = [*summed, *[False] * (len(graph.outputs) - len(summed))]
         outs = []
-        for y, add_up in zip(
-            vmap(graph, n, [Batched(x, b) for x, b in zip(inputs, batched)]), marks
+        for y, summed_over in zip(
+            vmap(graph, n, [Batched(x, b) for x, b in zip(inputs, batched)]), sums
         ):
             x = wrap(y.tensor.array) if isinstance(y.tensor, Literal) else y.tensor
             x = x if y.batched else x.expand((n, *x.shape))
-            outs.append(x.sum(dim=0) if add_up else x)
+            outs.append(x.sum(dim=0) if summed_over else x)
         section = cut(inputs, outs)
     finally:
         local.staging, trace.active = before, False

@@ -1,7 +1,7 @@
-"""What training loops need beside the mathematics: data, progress, checkpoints of memory."""
+"""Utilities for training loops: data loading, progress bars, checkpointing."""
 
 from lucid.utils import checkpoint as checkpoint
 from lucid.utils import data as data
-from lucid.utils.progress import Progress, progress
+from lucid.utils.progress_bar import Progress, progress
 
 __all__ = ["Progress", "checkpoint", "data", "progress"]

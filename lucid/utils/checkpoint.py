@@ -1,6 +1,6 @@
-"""checkpoint in PyTorch's manner: a call whose intermediate values are computed again.
+"""checkpoint as in `torch.utils`: a call whose intermediate values are recomputed in backward.
 
-`lucid.func.checkpoint` makes a function of a function, and has policies of what is kept.
+`lucid.func.checkpoint` transforms a function, and has policies for what is saved.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def checkpoint(
     debug: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """`function(*args, **kwargs)`, whose derivative computes intermediate values again.
+    """Return `function(*args, **kwargs)`, whose derivative recomputes intermediate values.
 
-    What is drawn at random is always drawn again as it was, and tensors that the function closes
-    over always have their gradient: the options of PyTorch are accepted and change nothing.
+    Random draws are always repeated exactly, and captured tensors always get their gradient, so
+    PyTorch's options are accepted and ignored.
 
     >>> import lucid
     >>> x = lucid.tensor([0.0, 1.0], requires_grad=True)
@@ -36,14 +36,14 @@ def checkpoint(
     Tensor([ 2.       , 14.7781...])
     """
     if not callable(function):
-        raise ArgumentError(f"checkpoint: a function, not {function!r}{at_line()}")
+        raise ArgumentError(f"checkpoint: expected a function, not {function!r}{at_line()}")
     return checkpointed(lambda *args, **kwargs: function(*args, **kwargs))(*args, **kwargs)
 
 
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """The functions one after the other, in `segments` parts, of which each is checkpointed.
+    """Apply functions one after another in `segments` parts, each checkpointed.
 
     functions    an nn.Sequential, or a sequence of functions
 
@@ -55,17 +55,19 @@ def checkpoint_sequential(
     steps = list(functions.children()) if hasattr(functions, "children") else list(functions)
     if not isinstance(segments, int) or not 1 <= segments <= max(len(steps), 1):
         raise ArgumentError(
-            f"checkpoint_sequential: {segments!r} segments of {len(steps)} functions{at_line()}"
+            f"checkpoint_sequential: cannot split {len(steps)} functions into {segments!r} "
+            f"segments{at_line()}"
         )
     size = len(steps) // segments
     for i in range(segments):
         last = len(steps) if i == segments - 1 else (i + 1) * size
         part = steps[i * size : last]
-        input = checkpoint(lambda x, part=part: in_turn(part, x), input, **kwargs)
+        input = checkpoint(lambda x, part=part: run_sequence(part, x), input, **kwargs)
     return input
 
 
-def in_turn(functions: Sequence[Callable[..., Any]], x: Any) -> Any:
+def run_sequence(functions: Sequence[Callable[..., Any]], x: Any) -> Any:
+    """Apply functions one after another."""
     for function in functions:
         x = function(x)
     return x

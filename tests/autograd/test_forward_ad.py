@@ -108,7 +108,7 @@ def test_what_is_wrong_is_refused():
     with pytest.raises(GraphError, match="no level is open"):
         forward_ad.exit_dual_level()
     with forward_ad.dual_level():
-        with pytest.raises(GraphError, match="not nested"):
+        with pytest.raises(GraphError, match="cannot be nested"):
             forward_ad.enter_dual_level()
         with pytest.raises(GraphError, match="level 3"):
             forward_ad.exit_dual_level(level=3)

@@ -234,7 +234,7 @@ def test_wrong_gradients_are_refused():
 
 
 def test_misuse_is_refused():
-    with pytest.raises(TypeError, match="not instantiated"):
+    with pytest.raises(TypeError, match="cannot be instantiated"):
         Exp()
     with pytest.raises(TypeError, match="define a subclass"):
         Function.apply(1.0)
@@ -290,7 +290,7 @@ def test_backward_that_reads_values_works_eagerly_and_under_func_grad():
 def test_backward_that_reads_values_says_so_where_there_are_none():
     with pytest.raises(lucid.errors.LucidError, match=r"Reads|value"):
         vmap(lambda x: Reads.apply(x))(double([[1.0], [2.0]]))
-    with pytest.raises(GraphError, match="Reads: this call cannot be differentiated forwards"):
+    with pytest.raises(GraphError, match="Reads: .* differentiated in forward mode"):
         jvp(lambda x: Reads.apply(x), (double([1.0]),), (double([1.0]),))
 
 

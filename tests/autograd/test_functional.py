@@ -102,7 +102,7 @@ def test_set_detect_anomaly_at_once_and_in_a_block():
     with lucid.autograd.set_detect_anomaly(True):
         assert lucid.autograd.is_anomaly_enabled()
         t = lucid.tensor([0.0], requires_grad=True)
-        with pytest.raises(GraphError, match="a nan was born"):
+        with pytest.raises(GraphError, match="produced a nan"):
             (t / t).sum().backward()
     assert not lucid.autograd.is_anomaly_enabled()
     lucid.autograd.set_detect_anomaly(True)

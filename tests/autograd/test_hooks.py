@@ -109,7 +109,7 @@ def test_hook_may_return_an_array_or_a_number_of_the_right_shape():
 def test_gradient_of_another_shape_is_refused():
     x = leaf(1.0, 2.0)
     x.register_hook(lambda g: g.sum())
-    with pytest.raises(ShapeError, match=r"hook: it returned a gradient of shape \(\)"):
+    with pytest.raises(ShapeError, match=r"hook: returned a gradient of shape \(\)"):
         (x * 2.0).sum().backward()
 
 

@@ -12,7 +12,7 @@ from lucid.ops.core.runtime_check import Refuse
 from lucid.ops.linalg.eig import Eig, Eigvals
 from lucid.ops.linalg.eigh_svd import Eigh, Eigvalsh, Svd, Svdvals
 from lucid.ops.linalg.factorizations import Cholesky, Geqrf, LuFactor, Permutation, Qr
-from lucid.ops.linalg.known_derivatives import KnownDet, KnownPinv, KnownSlogdet
+from lucid.ops.linalg.known_derivatives import PrecomputedDet, PrecomputedPinv, PrecomputedSlogdet
 from lucid.ops.linalg.matrix_exp import MatrixExp, RepeatedSquare
 from lucid.ops.linalg.triangular import LuSolve, TriangularSolve
 from tests.cases.case import Arg, Case, complex_, integer, real
@@ -222,7 +222,7 @@ CASES = [
         for adjoint, checked in [(False, True), (True, False)]
     ],
     *[
-        Case(KnownDet(), args, lambda a, lu, p, d: d, smooth=False)
+        Case(PrecomputedDet(), args, lambda a, lu, p, d: d, smooth=False)
         for args in [
             (matrix(3, 3), matrix(3, 3), pivots(3), real()),
             (complex_matrix(2, 2, 2), complex_matrix(2, 2, 2), pivots(2, 2), complex_(2)),
@@ -230,14 +230,14 @@ CASES = [
         ]
     ],
     *[
-        Case(KnownSlogdet(), args, lambda a, lu, p, s, log: (s, log), smooth=False)
+        Case(PrecomputedSlogdet(), args, lambda a, lu, p, s, log: (s, log), smooth=False)
         for args in [
             (matrix(2, 3, 3), matrix(2, 3, 3), pivots(2, 3), real(2), real(2)),
             (complex_matrix(2, 2), complex_matrix(2, 2), pivots(2), complex_(), real()),
         ]
     ],
     *[
-        Case(KnownPinv(), args, lambda a, p: p, smooth=False)
+        Case(PrecomputedPinv(), args, lambda a, p: p, smooth=False)
         for args in [
             (real(3, 2), real(2, 3)),
             (real(2, 2, 3), real(2, 3, 2)),

@@ -51,8 +51,8 @@ def tent(n, m):
 
 TWICE = linear(5, centres(10, 0.5))
 LINEAR = Resample(1, 5, 10, "linear", 0.5)
-TURNED = Resample(1, 5, 10, "linear", 0.5, turned=True)
-SPARSE = Resample(0, 7, 3, "nearest", 7 / 3, turned=True)
+TURNED = Resample(1, 5, 10, "linear", 0.5, transpose=True)
+SPARSE = Resample(0, 7, 3, "nearest", 7 / 3, transpose=True)
 
 CASES = [
     Case(LINEAR, (real(2, 5, 9),), along(TWICE, 1)),
@@ -63,7 +63,7 @@ CASES = [
     Case(TURNED, (real(2, 10, 17),), along(TWICE.T, 1)),
     Case(TURNED, (real(5, 10),), along(TWICE.T, 1), label="last axis"),
     Case(
-        Resample(0, 4, 7, "linear", 4 / 7, corners=True),
+        Resample(0, 4, 7, "linear", 4 / 7, align_corners=True),
         (real(4, 8),),
         along(linear(4, np.linspace(0, 3, 7)), 0),
     ),
@@ -73,7 +73,7 @@ CASES = [
         along(cubic(6, centres(4, 1.5)), 2),
     ),
     Case(
-        Resample(0, 3, 8, "cubic", 3 / 8, turned=True),
+        Resample(0, 3, 8, "cubic", 3 / 8, transpose=True),
         (real(8, 2, 5),),
         along(cubic(3, centres(8, 3 / 8)).T, 0),
     ),

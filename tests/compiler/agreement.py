@@ -15,7 +15,7 @@ import numpy as np
 
 import tests.cases
 from lucid.compiler.fusion.groups import REDUCTIONS, VIEWS
-from lucid.compiler.lowering.lower import Executable, Lowering
+from lucid.compiler.lowering.lower import Executable, GraphLowering
 from lucid.compiler.passes.pipeline import stages
 from lucid.compiler.runtime.kernel_table import kernels_of
 from lucid.ir.graph import Graph
@@ -94,10 +94,10 @@ def compile_jobs(some: Sequence[Job]) -> list[Executable]:
     """Their Executables, with all kernels compiled a module for every TOGETHER of them."""
     lowerings = []
     for job in some:
-        lowering = Lowering(stages(job.graph)["settled"])
+        lowering = GraphLowering(stages(job.graph)["copies_inserted"])
         lowering.lay_out()
         lowerings.append(lowering)
-    kernels = list({s.key: s for lowering in lowerings for s in lowering.structures()}.values())
+    kernels = list({s.key: s for lowering in lowerings for s in lowering.kernel_sources()}.values())
     for i in range(0, len(kernels), TOGETHER):
         kernels_of(kernels[i : i + TOGETHER])
     return [lowering.finish() for lowering in lowerings]

@@ -32,5 +32,5 @@ def new_kernels(monkeypatch):
         return load_all(requests)
 
     monkeypatch.setattr(kernels, "load_all", noted)
-    monkeypatch.setattr(kernels, "_known", type(kernels._known)())
+    monkeypatch.setattr(kernels, "_loaded", type(kernels._loaded)())
     return names

@@ -103,7 +103,7 @@ def test_batches(sizes, shared):
 def test_products_are_bitwise_equal_for_any_number_of_threads(
     sizes, unpacked, threads, monkeypatch
 ):
-    monkeypatch.setattr(blas, "multiplies_unpacked", lambda: unpacked)
+    monkeypatch.setattr(blas, "has_unpacked_gemm", lambda: unpacked)
     m, n, k = sizes
     a, b = matrices(np.random.default_rng(0), np.float32, [(m, k), (k, n)])
     product = blas.Product(np.dtype(np.float32), m, n, k)
@@ -117,7 +117,7 @@ def test_products_are_bitwise_equal_for_any_number_of_threads(
 
 @pytest.mark.parametrize("unpacked", [True, False])
 def test_tiles_cover_any_product(unpacked, monkeypatch):
-    monkeypatch.setattr(blas, "multiplies_unpacked", lambda: unpacked)
+    monkeypatch.setattr(blas, "has_unpacked_gemm", lambda: unpacked)
     for sizes in [(1, 10**6, 10), (10**6, 2, 3), (3, 5, 10**7), (2000, 2000, 2000), (0, 0, 0)]:
         tile = blas.tiling(*sizes)
         assert min(tile.piece, *tile[:2]) >= min(1, *sizes[:2])
@@ -131,7 +131,7 @@ def test_lapack_routines_are_instructions():
     matrix = b.output(np.float64, (n, n), into=b.input(np.float64, (n, n)))
     info = b.output(np.int32, ())
     size = blas.scalar(b, n)
-    blas.fortran(b, "dpotrf", [blas.letter(b, "U"), size, matrix, size, info])
+    blas.fortran(b, "dpotrf", [blas.character(b, "U"), size, matrix, size, info])
     plan = b.build()
     factor, status = plan(a.copy())
     assert status == 0

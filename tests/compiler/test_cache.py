@@ -241,7 +241,7 @@ def test_use_is_noted_once_a_day(directory):
 
 WRITER = """
 import os, sys
-from lucid.compiler import cache
+from lucid.compiler.runtime import cache
 codes = [bytes([i]) * 5000 for i in range(8)]
 keys = [cache.key(bytes([i])) for i in range(8)]
 print("ready", flush=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.lowering.lower import Lowering
+from lucid.compiler.lowering.lower import GraphLowering
 from lucid.compiler.passes.pipeline import compile_graph, stages
 from lucid.ir import evaluate
 from tests.compiler.agreement import same_bits
@@ -43,7 +43,7 @@ def test_columns_are_the_same_for_any_number_of_threads(name, dtype, threads):
 
 
 def kernels_of(f, *shape: int) -> list:
-    lowering = Lowering(stages(lucid.ir.trace(f)(lucid.ones(*shape)))["settled"])
+    lowering = GraphLowering(stages(lucid.ir.trace(f)(lucid.ones(*shape)))["copies_inserted"])
     lowering.lay_out()
     return [work.nest.partial for layout in lowering.layouts for work in layout.work]
 

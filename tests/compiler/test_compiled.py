@@ -82,10 +82,10 @@ def test_there_are_large_cases_of_every_kind():
 
 def test_a_warm_cache_gives_the_same_bits_and_compiles_nothing(tmp_path, monkeypatch, threads):
     monkeypatch.setenv("LUCID_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(kernels, "_known", type(kernels._known)())
+    monkeypatch.setattr(kernels, "_loaded", type(kernels._loaded)())
     some = agreement.jobs(FAMILIES["reduction"][:20], "float32")
     cold = [executable(job.arrays) for job, executable in zip(some, compile_jobs(some))]
-    kernels._known.clear()
+    kernels._loaded.clear()
     monkeypatch.setattr(codegen, "compile_object", lambda *texts: pytest.fail("compiled again"))
     warm = [executable(job.arrays) for job, executable in zip(some, compile_jobs(some))]
     assert all(all(map(same_bits, a, b)) for a, b in zip(cold, warm))

@@ -12,7 +12,7 @@ import lucid
 from lucid import func as F
 from lucid.compiler.inspect.stages import planned_text
 from lucid.compiler.passes.pipeline import compile_graph, stages
-from lucid.compiler.passes.subgraph_passes import bodies
+from lucid.compiler.passes.subgraph_passes import subgraphs
 from lucid.errors import IndexingError
 from lucid.ir import evaluate, parse, trace
 from tests.transforms.test_control import PAIRS, POINTS, double, loss  # noqa: F401
@@ -186,20 +186,20 @@ def recurrent_graph(length):
 
 
 def test_gradient_has_one_loop_each_way():
-    names = [(e.op.name, e.op.reverse) for e in stages(recurrent_graph(7))["settled"].equations
-             if e.op.name == "scan"]  # fmt: skip
+    graph = stages(recurrent_graph(7))["copies_inserted"]
+    names = [(e.op.name, e.op.reverse) for e in graph.equations if e.op.name == "scan"]
     assert names == [("scan", False), ("scan", True)]
 
 
 def test_only_products_with_the_carry_stay_in_the_loops():
-    settled = stages(recurrent_graph(7))["settled"]
+    final = stages(recurrent_graph(7))["copies_inserted"]
     inside = [
         [e.op.name for e in body.equations].count("matmul")
-        for eqn in settled.equations
-        for body in bodies(eqn)
+        for eqn in final.equations
+        for body in subgraphs(eqn)
     ]
     assert inside == [1, 1]
-    outside = [e for e in settled.equations if e.op.name == "matmul"]
+    outside = [e for e in final.equations if e.op.name == "matmul"]
     assert len(outside) == 3  # x @ w before the loop, the gradients of w and u after it
 
 
@@ -209,7 +209,9 @@ def test_what_is_compiled_does_not_depend_on_the_length():
         return re.sub(r"arena \d+ bytes|\d+ times", "", plan)
 
     assert text(5) == text(500)
-    short, long = (len(str(stages(recurrent_graph(n))["settled"]).splitlines()) for n in (5, 500))
+    short, long = (
+        len(str(stages(recurrent_graph(n))["copies_inserted"]).splitlines()) for n in (5, 500)
+    )
     assert short == long
 
 
@@ -220,7 +222,7 @@ def test_loops_that_need_one_another_are_not_merged():
         return b
 
     graph = trace(f)(lucid.ones(2))
-    merged = stages(graph)["merged"]
+    merged = stages(graph)["loops_merged"]
     assert [e.op.name for e in merged.equations] == ["scan", "scan"]
     same(graph, arrays_for(graph))
 
@@ -233,7 +235,7 @@ def test_carries_that_only_begin_the_same_stay_apart():
         return F.scan(step, (x, x, x), length=3)[0]
 
     graph = trace(f)(lucid.ones(2))
-    (scan,) = [e for e in stages(graph)["merged"].equations if e.op.name == "scan"]
+    (scan,) = [e for e in stages(graph)["loops_merged"].equations if e.op.name == "scan"]
     assert scan.op.n_carry == 2
     same(graph, arrays_for(graph))
 
@@ -248,8 +250,8 @@ def test_a_total_that_is_read_in_the_loop_stays_there():
         return F.scan(step, x, ys)
 
     graph = trace(f)(lucid.ones(3, 3), lucid.ones(4, 2, 3))
-    settled = stages(graph)["settled"]
-    assert all(e.op.name != "matmul" for e in settled.equations)
+    final = stages(graph)["copies_inserted"]
+    assert all(e.op.name != "matmul" for e in final.equations)
     same(graph, arrays_for(graph))
 
 
@@ -263,7 +265,7 @@ def test_value_and_gradient_of_a_while_loop_share_its_first_loop():
     got = jitted(x)
     np.testing.assert_allclose(got[0].numpy(), want[0].numpy(), rtol=1e-12)
     np.testing.assert_allclose(got[1].numpy(), want[1].numpy(), rtol=1e-12)
-    names = [e.op.name for e in jitted.graph(x, stage="settled").equations]
+    names = [e.op.name for e in jitted.graph(x, stage="copies_inserted").equations]
     assert names.count("while") == 1
 
 
@@ -272,8 +274,8 @@ def test_value_and_gradient_of_a_choice_run_its_branch_once():
         return (F.cond(x.sum() > 0, lambda x: lucid.sin(x) * x.sum(), lucid.exp, x) ** 2).sum()
 
     graph = trace(F.value_and_grad(f))(lucid.ones(3))
-    settled = stages(graph)["settled"]
-    inside = [e.op.name for eqn in settled.equations for b in bodies(eqn) for e in b.equations]
+    final = stages(graph)["copies_inserted"]
+    inside = [e.op.name for eqn in final.equations for b in subgraphs(eqn) for e in b.equations]
     assert inside.count("sin") == inside.count("exp") == 1
     for sign in (1.0, -1.0):
         same(graph, [sign * np.ones(3)])
@@ -285,7 +287,7 @@ def test_while_loops_that_begin_otherwise_stay_apart():
         return small + F.while_loop(lambda c: c.sum() < 50.0, lambda c: c * 2.0, x)
 
     graph = trace(f)(lucid.ones(2))
-    names = [e.op.name for e in stages(graph)["merged"].equations]
+    names = [e.op.name for e in stages(graph)["loops_merged"].equations]
     assert names.count("while") == 2
     same(graph, [np.array([0.3, 1.0])])
 
@@ -294,14 +296,14 @@ def test_an_eager_loop_is_compiled_once_it_has_taken_long(monkeypatch):
     from lucid.ops.higher_order.control import subgraphs
 
     monkeypatch.setattr(subgraphs, "LOOP_LIMIT", 50)
-    subgraphs.hot_loop.cache_clear()
+    subgraphs.loop_counter.cache_clear()
     x = lucid.tensor([0.25, 0.5])
     results = []
     for _ in range(4):
         last, path = F.scan(lambda c, _: (lucid.sin(c) * 1.5 + x, c), x, length=20)
         grown = F.while_loop(lambda c: c.sum() < 1e4, lambda c: c * 1.1 + x, x)
         results.append([last.numpy(), path.numpy(), grown.numpy()])
-    assert subgraphs.hot_loop.cache_info().currsize == 2
+    assert subgraphs.loop_counter.cache_info().currsize == 2
     for other in results[1:]:
         for a, b in zip(results[0], other):
             np.testing.assert_allclose(a, b, rtol=1e-13)
@@ -345,6 +347,6 @@ def test_a_weight_that_a_loop_reads_transposed_is_transposed_once():
 
     arrays = [np.random.default_rng(0).normal(size=shape) for shape in ((4, 4), (3, 4))]
     graph = trace(f)(*[lucid.tensor(x) for x in arrays])
-    (scan,) = [e for e in stages(graph)["lifted"].equations if e.op.name == "scan"]
+    (scan,) = [e for e in stages(graph)["hoisted"].equations if e.op.name == "scan"]
     assert [e.op.name for e in scan.op.body.equations] == ["matmul", "tanh"]
     same(graph, arrays)

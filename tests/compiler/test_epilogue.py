@@ -46,7 +46,7 @@ APART: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 @pytest.fixture(params=[1, 1 << 12, 1 << 18])
 def small_blocks(request: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(epilogue, "LEAST_BYTES", 1)
+    monkeypatch.setattr(epilogue, "MIN_BYTES", 1)
     monkeypatch.setattr(epilogue, "BLOCK_BYTES", request.param)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import lucid
-from lucid.compiler.fusion.fuse import MOST_LOOPS, fuse
-from lucid.compiler.fusion.groups import MOST_WEIGHT, Group, weight_of
+from lucid.compiler.fusion.fuse import MAX_LOOPS, fuse
+from lucid.compiler.fusion.groups import MAX_WEIGHT, Group, weight_of
 from lucid.compiler.inspect.fused_text import count_steps, fused_text
 from lucid.compiler.passes.pipeline import stages
 from lucid.func import grad, value_and_grad, vjp
@@ -15,11 +15,11 @@ from lucid.ir import parse
 
 def steps_of(f, *args) -> tuple[int, int]:
     """How many kernels and other steps a function becomes."""
-    return count_steps(settled(f, *args))
+    return count_steps(lowered_graph(f, *args))
 
 
-def settled(f, *args):
-    return stages(lucid.ir.trace(f)(*args))["settled"]
+def lowered_graph(f, *args):
+    return stages(lucid.ir.trace(f)(*args))["copies_inserted"]
 
 
 def test_an_elementwise_chain_is_one_kernel():
@@ -173,12 +173,12 @@ def gelu(x):
     ],
 )
 def test_what_works_on_rows_is_one_or_two_kernels(f, args, kernels):
-    graph = settled(f, *args)
+    graph = lowered_graph(f, *args)
     assert count_steps(graph) == (kernels, 0), fused_text(graph)
 
 
 def test_the_gradient_of_a_layer_norm_has_a_kernel_for_rows_and_one_for_columns():
-    graph = settled(lambda x, s, b, t: vjp(layer_norm, x, s, b)[1](t), X, V, V, T)
+    graph = lowered_graph(lambda x, s, b, t: vjp(layer_norm, x, s, b)[1](t), X, V, V, T)
     assert count_steps(graph) == (2, 0), fused_text(graph)
 
 
@@ -217,8 +217,8 @@ def test_kernels_do_not_grow_without_end():
             x = lucid.tanh(x) + 1
         return x
 
-    steps, _ = fuse(settled(f, X))
-    assert all(isinstance(step, Group) and step.weight <= MOST_WEIGHT for step in steps)
+    steps, _ = fuse(lowered_graph(f, X))
+    assert all(isinstance(step, Group) and step.weight <= MAX_WEIGHT for step in steps)
     assert len(steps) == 4
     assert all(step.weight == sum(map(weight_of, step.equations)) for step in steps)
 
@@ -229,8 +229,8 @@ def test_a_kernel_goes_over_its_rows_a_few_times_at_most():
             x = lucid.softmax(x, 1)
         return x
 
-    steps, _ = fuse(settled(f, X))
-    assert all(max(step.loops.values()) <= MOST_LOOPS for step in steps)
+    steps, _ = fuse(lowered_graph(f, X))
+    assert all(max(step.loops.values()) <= MAX_LOOPS for step in steps)
 
 
 def test_every_equation_is_in_one_step_and_after_what_it_reads():
@@ -240,7 +240,7 @@ def test_every_equation_is_in_one_step_and_after_what_it_reads():
             x = x + x.flip(0) * lucid.tanh(x).mean()
         return x
 
-    graph = settled(f, lucid.ones(8, 8), lucid.zeros(8, 8))
+    graph = lowered_graph(f, lucid.ones(8, 8), lucid.zeros(8, 8))
     steps, readings = fuse(graph)
     done = set(graph.inputs)
     seen = []
@@ -259,7 +259,7 @@ def test_a_second_computation_waits_and_is_not_one_with_the_first():
     graph = parse("""graph f(x: f32[4], v: f32[4]):
     %0: f32[4] = sin x
     %1: f32[4] = cumsum[axis=0, reverse=False] %0
-    %2: f32[4] = again x %1
+    %2: f32[4] = optimization_barrier x %1
     %3: f32[4] = sin %2
     %4: f32[4] = mul %3 v
     return %4, %1""")
@@ -271,7 +271,7 @@ kernel over 4, gives %0
 cumsum alone
     %1: f32[4] = cumsum[axis=0, reverse=False] %0
 kernel over 4, gives %4
-  · %2: f32[4] = again x %1
+  · %2: f32[4] = optimization_barrier x %1
     %3: f32[4] = sin %2
     %4: f32[4] = mul %3 v"""
     )

@@ -62,7 +62,7 @@ def test_the_plan_says_what_is_written_in_place():
 
 
 def test_an_unknown_stage_names_those_there_are():
-    with pytest.raises(ValueError, match=r"no stage 'fuzed'; the stages are traced, .*planned"):
+    with pytest.raises(ValueError, match=r"stage 'fuzed'; the stages are traced, .*planned"):
         jit(loss).graph(*arguments(), stage="fuzed")
 
 

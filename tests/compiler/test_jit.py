@@ -244,13 +244,13 @@ def test_an_error_on_another_path_is_no_error_of_this_one():
 
 
 def test_a_derivative_from_outside_multiplies_no_matrices_again():
-    from lucid.ops.higher_order.call import remembering
+    from lucid.ops.higher_order.call import with_residuals
 
     def f(x, w, v):
         return (lucid.tanh(x @ w + 1.0) @ v).sum()
 
     arrays = [np.random.default_rng(i).normal(size=(4, 4)) for i in range(3)]
-    graph = remembering(lucid.ir.trace(f)(*map(lucid.tensor, arrays)))
+    graph = with_residuals(lucid.ir.trace(f)(*map(lucid.tensor, arrays)))
     made = {y: eqn.op.name for eqn in graph.equations for y in eqn.outputs}
     assert [made[y] for y in graph.outputs] == ["sum", "matmul"]
 

@@ -8,7 +8,7 @@ import pytest
 import lucid
 from lucid.compiler.jit.jit import jit
 from lucid.func import grad, vmap
-from lucid.ops.random.keyed import Native, RandomBits
+from lucid.ops.random.keyed import NativeCipher, RandomBits
 
 WEIGHTS = np.array([0.1, 0.4, 0.0, 0.5])
 
@@ -73,7 +73,7 @@ def test_one_native_call_draws():
     f = jit(lambda x: dropout(lucid.tanh(x)))
     for _ in range(3):
         f(lucid.ones(16))
-    assert f.last is not None and f.last.short_way is not None
+    assert f.last is not None and f.last.fast_call is not None
 
 
 def test_a_generator_that_is_closed_over():
@@ -200,8 +200,8 @@ def test_native_words_are_those_of_numpy(shape, monkeypatch):
     op = RandomBits(shape)
     for _ in range(40):
         native = op.eval(key, counter)
-    monkeypatch.setattr(Native, "words", None)
-    monkeypatch.setattr(Native, "load", None)
+    monkeypatch.setattr(NativeCipher, "words", None)
+    monkeypatch.setattr(NativeCipher, "load", None)
     np.testing.assert_array_equal(native, op.eval(key, counter))
     keys, counters = np.stack([key, key + 1, key + 7]), np.stack([counter] * 3)
     together = op.eval(keys, counters)

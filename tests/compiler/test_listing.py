@@ -9,7 +9,7 @@ import pytest
 
 import lucid
 from lucid.compiler.kernels.listing import buffer_views, listing, python_kernel
-from lucid.compiler.lowering.lower import Lowering
+from lucid.compiler.lowering.lower import GraphLowering
 from lucid.compiler.passes.pipeline import stages
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.executable import Segment
@@ -20,8 +20,8 @@ from lucid.ir.types import DTYPES
 from tests.compiler import agreement
 
 
-def lowered(graph: Graph) -> Lowering:
-    lowering = Lowering(stages(graph)["settled"])
+def lowered(graph: Graph) -> GraphLowering:
+    lowering = GraphLowering(stages(graph)["copies_inserted"])
     lowering.lay_out()
     return lowering
 

@@ -9,22 +9,22 @@ import pytest
 
 import lucid
 from lucid.compiler.inspect.stages import planned_text
-from lucid.compiler.lowering.lower import Lowering
+from lucid.compiler.lowering.lower import GraphLowering
 from lucid.compiler.passes.pipeline import compile_graph, stages
-from lucid.compiler.plan.memory import ALIGNMENT, Life, allocate, rounded
+from lucid.compiler.plan.memory import ALIGNMENT, Lifetime, align_up, allocate
 from lucid.ir import evaluate
 from lucid.ir.graph import Graph
 from tests.compiler.agreement import Job, compile_jobs, difference
 
 
-def random_lives(rng: np.random.Generator, count: int, longest: int = 40) -> list[Life]:
+def random_lives(rng: np.random.Generator, count: int, longest: int = 40) -> list[Lifetime]:
     first = rng.integers(0, count, count)
     length = rng.integers(0, longest, count)
     nbytes = rng.choice([0, 1, 4, 64, 100, 4096, 5000, 65536], count)
-    return [Life(int(n), int(a), int(a + d)) for n, a, d in zip(nbytes, first, length)]
+    return [Lifetime(int(n), int(a), int(a + d)) for n, a, d in zip(nbytes, first, length)]
 
 
-def check_no_overlap(lives: list[Life], offsets: list[int], top: int) -> None:
+def check_no_overlap(lives: list[Lifetime], offsets: list[int], top: int) -> None:
     """A sweep over time in which every byte's owner is known."""
     owner = np.full(top // ALIGNMENT, -1)
     events = sorted(
@@ -33,19 +33,19 @@ def check_no_overlap(lives: list[Life], offsets: list[int], top: int) -> None:
     )
     for _, begins, i in events:
         assert offsets[i] % ALIGNMENT == 0
-        part = slice(offsets[i] // ALIGNMENT, (offsets[i] + rounded(lives[i].nbytes)) // ALIGNMENT)
+        part = slice(offsets[i] // ALIGNMENT, (offsets[i] + align_up(lives[i].nbytes)) // ALIGNMENT)
         assert part.stop <= len(owner)
         if begins:
             assert (owner[part] == -1).all(), f"buffer {i} overlaps {set(owner[part])}"
         owner[part] = i if begins else -1
 
 
-def most_alive(lives: list[Life]) -> int:
+def most_alive(lives: list[Lifetime]) -> int:
     """The bytes that live at one time, at most: no arena can be smaller."""
     change: dict[int, int] = {}
     for life in lives:
-        change[life.first] = change.get(life.first, 0) + rounded(life.nbytes)
-        change[life.last + 1] = change.get(life.last + 1, 0) - rounded(life.nbytes)
+        change[life.first] = change.get(life.first, 0) + align_up(life.nbytes)
+        change[life.last + 1] = change.get(life.last + 1, 0) - align_up(life.nbytes)
     return max(np.cumsum([change[t] for t in sorted(change)]))
 
 
@@ -65,7 +65,7 @@ def test_the_arena_is_close_to_the_bytes_that_live_at_once(seed):
 
 def test_equal_buffers_waste_nothing():
     rng = np.random.default_rng(0)
-    lives = [Life(4096, life.first, life.last) for life in random_lives(rng, 500)]
+    lives = [Lifetime(4096, life.first, life.last) for life in random_lives(rng, 500)]
     _, top = allocate(lives)
     assert top == most_alive(lives)
 
@@ -90,7 +90,7 @@ def test_time_grows_with_the_number_of_buffers_and_not_faster():
 
 
 def arena_of(graph: Graph) -> int:
-    lowering = Lowering(stages(graph)["settled"])
+    lowering = GraphLowering(stages(graph)["copies_inserted"])
     lowering.lay_out()
     return sum(layout.top for layout in lowering.layouts)
 

@@ -13,11 +13,11 @@ import llvmlite.binding as llvm
 import mpmath
 import numpy as np
 import pytest
-from lucid.compiler.scalars.language import assemble, select
-from lucid.compiler.scalars.native import Loops
 
 from lucid.compiler.kernels import scalars
 from lucid.compiler.kernels.scalars import bitcode, lookup, symbol, table
+from lucid.compiler.kernels.scalars.language import assemble, select
+from lucid.compiler.kernels.scalars.native import Loops
 
 STRIDE = int(os.environ.get("LUCID_SCALAR_STRIDE", "4099"))
 DTYPES = ("f4", "f8")
@@ -432,5 +432,5 @@ def test_literals_take_the_precision_of_the_value_they_meet():
 
 
 def test_an_unknown_scalar_is_an_error_that_lists_the_known_ones():
-    with pytest.raises(KeyError, match=r"no gamma at f4.*exp.*digamma"):
+    with pytest.raises(KeyError, match=r"no scalar .gamma. for f4.*exp.*digamma"):
         bitcode("gamma", "f4")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lucid.compiler.passes.simplify import loses_nothing, simplify
+from lucid.compiler.passes.simplify import is_lossless_cast, simplify
 from lucid.ir import evaluate, parse, verify
 
 
@@ -225,7 +225,7 @@ def test_casts_that_lose_nothing():
     lost = {("f8", "f4"), ("i4", "f4"), ("i8", "f8"), ("u8", "f8"), ("i4", "u8"), ("f4", "c8")}
     for pairs, expected in ((kept, True), (lost, False)):
         for a, b in pairs:
-            assert loses_nothing(np.dtype(a), np.dtype(b)) is expected, (a, b)
+            assert is_lossless_cast(np.dtype(a), np.dtype(b)) is expected, (a, b)
 
 
 def test_simplifying_twice_changes_nothing_more():

@@ -1,4 +1,4 @@
-"""sink, as text: slices, pads and joins of computed values are taken of what lies in memory."""
+"""sink, as text: slices, pads and concatenates of computed values apply to their operands."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_window_of_an_index_begins_where_the_window_does():
     %3: i32[4] = add %2 x
     return %3""")
     x = np.arange(4, dtype="int32")
-    assert count_steps(stages(graph)["settled"]) == (1, 0)
+    assert count_steps(stages(graph)["copies_inserted"]) == (1, 0)
     assert compile_graph(graph)([x])[0].tolist() == [4, 10, 18, 28]
 
 
@@ -141,7 +141,7 @@ def test_results_are_the_same_to_the_bit(name):
 )
 def test_they_are_one_kernel_without_memory_between(name):
     f, args = PROGRAMS[name]
-    assert count_steps(stages(lucid.ir.trace(f)(*args))["settled"]) == (1, 0)
+    assert count_steps(stages(lucid.ir.trace(f)(*args))["copies_inserted"]) == (1, 0)
 
 
 def test_long_chains_of_movement_are_no_trouble():

@@ -74,7 +74,7 @@ def test_what_it_refuses():
     with pytest.raises(DTypeError, match="integers"):
         made(lucid.ones(2, 8), lucid.ones(2))
     for cutoffs in ([], [5, 3], [3, 3], [0, 3], [20], [2.5]):
-        with pytest.raises(ArgumentError, match="they ascend"):
+        with pytest.raises(ArgumentError, match="they must ascend"):
             nn.AdaptiveLogSoftmaxWithLoss(8, 20, cutoffs)
 
 

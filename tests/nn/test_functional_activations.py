@@ -129,7 +129,7 @@ def test_in_place_forms_have_the_same_derivative(f, f_):
 def test_a_leaf_cannot_be_changed_in_place():
     with pytest.raises(GraphError, match="elu_.*leaf"):
         F.elu(lucid.ones(3, requires_grad=True), inplace=True)
-    with pytest.raises(ArgumentError, match="list cannot be written to"):
+    with pytest.raises(ArgumentError, match="list cannot be written in place"):
         F.relu([1.0], inplace=True)
 
 

@@ -439,7 +439,7 @@ def test_a_sequential_can_be_repeated():
     assert len(net * 2) == len(2 * net) == 4 and len(list((net * 2).parameters())) == 2
     net *= 3
     assert len(net) == 6
-    with pytest.raises(ModuleError, match="positive number of times"):
+    with pytest.raises(ModuleError, match="number of repeats must be positive"):
         net * 0
 
 
@@ -486,5 +486,5 @@ def test_modules_may_come_as_often_as_they_stand_there():
     layer = nn.Linear(1, 1)
     net = nn.Sequential(layer, layer)
     assert len(list(net.modules())) == 2 and len(list(net.modules(remove_duplicate=False))) == 3
-    with pytest.raises(ModuleError, match="mode is True or False"):
+    with pytest.raises(ModuleError, match="mode must be True or False"):
         net.train("yes")

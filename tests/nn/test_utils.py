@@ -214,7 +214,7 @@ def test_bad_parametrizations_are_refused():
 
     with pytest.raises(ModuleError, match="no parameter or buffer 'nothing'"):
         parametrize.register_parametrization(m, "nothing", Doubled())
-    with pytest.raises(ModuleError, match="is no Module"):
+    with pytest.raises(ModuleError, match="is not a Module"):
         parametrize.register_parametrization(m, "weight", lambda x: x)
     with pytest.raises(LucidError, match="unsafe=True"):
         parametrize.register_parametrization(m, "weight", Flat())
@@ -367,5 +367,5 @@ def test_skip_init_makes_the_module_and_draws_nothing(kind, sizes):
 
 
 def test_skip_init_takes_classes_of_modules():
-    with pytest.raises(ArgumentError, match="no class of modules"):
+    with pytest.raises(ArgumentError, match="not a subclass of Module"):
         nn.utils.skip_init(nn.Linear(3, 2))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.ops.linalg.einsum_path import order
+from lucid.ops.linalg.einsum_path import contraction_order
 from tests.compiled import compiled
 
 
@@ -50,12 +50,12 @@ def test_no_order_of_a_few_operands_is_cheaper(n, seed):
     out = "".join(rng.sample(sorted(set("".join(terms))), 2))
     shapes = tuple(tuple(sizes[name] for name in term) for term in terms)
     best = min(multiplications(path, terms, sizes, out) for path in every_path(n))
-    assert multiplications(order(terms, shapes, out), terms, sizes, out) == best
+    assert multiplications(contraction_order(terms, shapes, out), terms, sizes, out) == best
 
 
 def test_a_chain_of_matrices_is_multiplied_from_its_narrow_end():
     shapes = ((100, 100), (100, 100), (100, 1))
-    assert order(("ab", "bc", "cd"), shapes, "ad") == [(1, 2), (0, 1)]
+    assert contraction_order(("ab", "bc", "cd"), shapes, "ad") == [(1, 2), (0, 1)]
 
 
 @pytest.mark.parametrize("n", [2, 3, 6, 9])

@@ -81,10 +81,10 @@ def test_nothing_is_recorded_for_known_numbers():
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: creation.zeros(-1), ShapeError, "sizes are not negative"),
-        (lambda: creation.zeros(1.5), ShapeError, "sizes are integers"),
-        (lambda: creation.full((2,), [1, 2]), ShapeError, "it is one number"),
-        (lambda: creation.arange(0, 3, 0), ShapeError, "the step is 0"),
+        (lambda: creation.zeros(-1), ShapeError, "sizes must not be negative"),
+        (lambda: creation.zeros(1.5), ShapeError, "sizes must be integers"),
+        (lambda: creation.full((2,), [1, 2]), ShapeError, "give one number"),
+        (lambda: creation.arange(0, 3, 0), ShapeError, "the step must not be 0"),
         (lambda: creation.zeros(2, dtype="int64", requires_grad=True), DTypeError, "no gradient"),
     ],
 )

@@ -142,7 +142,9 @@ def test_integer_powers_are_exact_integers():
 
 
 def test_integers_refuse_a_negative_literal_exponent():
-    with pytest.raises(DTypeError, match=r"pow: integers to the power -2 .* cast .*test_element"):
+    with pytest.raises(
+        DTypeError, match=r"pow: integers .* negative power -2; cast .*test_element"
+    ):
         _ = tensor([2, 3]) ** -2
     np.testing.assert_allclose((tensor([2, 4]) ** -1.0).numpy(), [0.5, 0.25])
 

@@ -170,11 +170,11 @@ def test_multinomial_draws_in_proportion_and_never_the_impossible():
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: pure.uniform(0), DTypeError, "a key is u32[2], not i64[]"),
+        (lambda: pure.uniform(0), DTypeError, "i64[] is not a key (u32[2])"),
         (lambda: pure.uniform(KEY, dtype="int64"), DTypeError, "uniform: dtype int64"),
-        (lambda: pure.random_bits(KEY, (), 7), DTypeError, "7 bits"),
+        (lambda: pure.random_bits(KEY, (), 7), DTypeError, "bits=7"),
         (lambda: pure.randint(KEY, (), 3, 3), ShapeError, "no integers in [3, 3)"),
-        (lambda: lr.randint(3), ShapeError, "give a size"),
+        (lambda: lr.randint(3), ShapeError, "pass a size"),
         (lambda: lr.multinomial(np.array([1.0, 0.0]), 2), ShapeError, "2 samples without"),
     ],
 )

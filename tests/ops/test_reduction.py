@@ -117,7 +117,7 @@ def test_mean_of_integers_is_the_default_float():
 
 
 def test_mean_in_an_integer_dtype_is_refused():
-    with pytest.raises(DTypeError, match=r"cannot hold a mean.*floating"):
+    with pytest.raises(DTypeError, match=r"int64; give a floating"):
         mean(tensor([1.0]), dtype="int64")
 
 
@@ -310,7 +310,7 @@ def test_log_softmax_of_float32_is_exact_far_from_0():
 
 
 def test_softmax_needs_an_axis():
-    with pytest.raises(TypeError, match="softmax: give the axis"):
+    with pytest.raises(TypeError, match="softmax: give dim"):
         softmax(f64(MATRIX))
 
 

@@ -29,9 +29,9 @@ def test_inf_stays_where_it_is_read(mode, reached):
 
 @pytest.mark.parametrize("shape, axis", [((5, 6, 28), 1), ((5, 6, 3), 1), ((7, 6), 1), ((6,), 0)])
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
-@pytest.mark.parametrize("turned", [False, True])
-def test_compiled_and_interpreted_are_the_same_bits(shape, axis, mode, turned):
-    op = Resample(axis, 6, 13, mode, 6 / 13, turned=turned)
+@pytest.mark.parametrize("transpose", [False, True])
+def test_compiled_and_interpreted_are_the_same_bits(shape, axis, mode, transpose):
+    op = Resample(axis, 6, 13, mode, 6 / 13, transpose=transpose)
     size = [op.sizes[0] if i == axis else n for i, n in enumerate(shape)]
     x = np.random.default_rng(0).normal(size=size).astype("float32")
     program = compile_graph(trace(lambda x: bind(op, x))(lucid.tensor(x)))

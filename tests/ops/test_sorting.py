@@ -73,7 +73,9 @@ def test_gradient_of_topk_goes_to_the_elements_chosen():
 
 def test_more_elements_than_there_are_cannot_be_chosen():
     for k in (3, -1):
-        with pytest.raises(ShapeError, match=rf"topk: k={k} of the 2 elements.*test_sorting.py"):
+        with pytest.raises(
+            ShapeError, match=rf"topk: k={k} is not between 0 and 2.*test_sorting.py"
+        ):
             topk(f64([1.0, 2.0]), k)
 
 

@@ -127,7 +127,7 @@ def test_params_are_not_written(rng):
 def test_misuse_is_told():
     rule = functional.sgd(lr=0.1)
     p = {"w": lucid.ones(2)}
-    with pytest.raises(ArgumentError, match="named rate"):
+    with pytest.raises(ArgumentError, match="unknown setting rate"):
         rule.update(p, rule.init(p), p, rate=1.0)
     with pytest.raises(ArgumentError, match="0 gradients"):
         rule.update({}, rule.init(p), p)

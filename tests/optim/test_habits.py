@@ -143,7 +143,7 @@ def test_a_schedule_with_get_lr_of_its_own():
         rates.append(optimizer.param_groups[0]["lr"])
         schedule.step()
     np.testing.assert_allclose(rates, [1.0, 2 / 3, 0.5, 0.4])
-    with pytest.raises(ArgumentError, match="Inverse: a function of Python"):
+    with pytest.raises(ArgumentError, match="Inverse: a Python function"):
         lucid.jit(schedule.step)()
 
 

@@ -118,12 +118,12 @@ def test_bad_settings_are_refused():
     for call, part in [
         (lambda: swa_utils.get_ema_avg_fn(1.5), "not between 0 and 1"),
         (lambda: swa_utils.AveragedModel(model, None, max, max), "not both"),
-        (lambda: swa_utils.AveragedModel(3), "averages a Module"),
+        (lambda: swa_utils.AveragedModel(3), "must be a Module"),
         (lambda: swa_utils.AveragedModel(model).update_parameters(nn.Linear(2, 1)), "same shapes"),
         (lambda: swa_utils.SWALR(optimizer, 0.1, anneal_strategy="step"), "'cos' or 'linear'"),
-        (lambda: swa_utils.SWALR(optimizer, 0.1, -1), "not negative"),
+        (lambda: swa_utils.SWALR(optimizer, 0.1, -1), "nonnegative"),
         (lambda: swa_utils.SWALR(optimizer, [0.1, 0.2]), "2 values for 1 groups"),
-        (lambda: swa_utils.SWALR(model, 0.1), "an optimizer is needed"),
+        (lambda: swa_utils.SWALR(model, 0.1), "expected an Optimizer"),
     ]:
         with pytest.raises(ArgumentError, match=part):
             call()

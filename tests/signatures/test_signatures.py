@@ -104,7 +104,7 @@ def overload(parameters: str) -> ast.arguments:
 def ours(name: str) -> Callable[..., Any]:
     """Our function; that which a method looks up when it is called, in its place."""
     found = operator.attrgetter(name)(lucid)
-    if getattr(found, "__module__", "") == "lucid.later_methods":
+    if getattr(found, "__module__", "") == "lucid.tensors.lazy_methods":
         place = inspect.getclosurevars(found).nonlocals
         return getattr(importlib.import_module(f"lucid.{place['module']}"), place["name"])
     return found

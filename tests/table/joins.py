@@ -26,7 +26,7 @@ def stacking(name, function, shape, wrong):
         call([real(), real()]),
         call([integer(3), integer(3)]),
     ]
-    refused = [bad(ShapeError, "nothing to join", []), bad(ShapeError, "concatenate", wrong)]
+    refused = [bad(ShapeError, "the sequence is empty", []), bad(ShapeError, "concatenate", wrong)]
     return Row(name, function, calls, refused)
 
 
@@ -44,7 +44,7 @@ ROWS = [
         ],
         [
             bad(ShapeError, "(2, 3) and (3, 4)", [real(2, 3), real(3, 4)]),
-            bad(ShapeError, "nothing to join", []),
+            bad(ShapeError, "the sequence is empty", []),
             bad(ShapeError, "0-d", [real(), real()]),
             bad(AxisError, "axis 1", [real(2), real(2)], 1),
         ],
@@ -57,7 +57,10 @@ ROWS = [
             call([real(2, 3), real(2, 1)], 1),
             call([real(2, 2), real(3)], None),
         ],
-        [bad(ShapeError, "nothing to join", []), bad(AxisError, "axis 1", [real(2), real(2)], 1)],
+        [
+            bad(ShapeError, "the sequence is empty", []),
+            bad(AxisError, "axis 1", [real(2), real(2)], 1),
+        ],
         torch=lambda t, xs, axis=0: t.cat(
             [x.reshape(-1) for x in xs] if axis is None else xs, axis or 0
         ),
@@ -74,7 +77,7 @@ ROWS = [
         ],
         [
             bad(ShapeError, "(2, 3) and (3,)", [real(2, 3), real(3)]),
-            bad(ShapeError, "nothing to join", []),
+            bad(ShapeError, "the sequence is empty", []),
             bad(AxisError, "axis 2", [real(2), real(2)], 2),
         ],
     ),

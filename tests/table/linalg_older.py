@@ -274,8 +274,8 @@ ROWS = [
         ],
         refused=[
             bad(ShapeError, "not a matrix", real(3), PIVOTS),
-            bad(ShapeError, "what lu gives", matrix(2, 2), PIVOTS),
-            bad(ShapeError, "what lu gives", matrix(3, 3), real(3)),
+            bad(ShapeError, "those from lu", matrix(2, 2), PIVOTS),
+            bad(ShapeError, "those from lu", matrix(3, 3), real(3)),
         ],
     ),
     Row(

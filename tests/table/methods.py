@@ -33,7 +33,7 @@ def new_row(name, function):
             call(real(), 0, dtype=INT32),
             call(complex_(1), 2),
         ],
-        [bad(ShapeError, "not negative", real(2), -1)],
+        [bad(ShapeError, "not be negative", real(2), -1)],
         smooth=False,
     )
 
@@ -70,7 +70,7 @@ ROWS = [
             call(integer(2), (2,), 7),
             call(real(), (0,), 1.0, dtype=INT32),
         ],
-        [bad(ShapeError, "not negative", real(2), (-1,), 1.0)],
+        [bad(ShapeError, "not be negative", real(2), (-1,), 1.0)],
         smooth=False,
     ),
     Row(

@@ -92,7 +92,7 @@ ROWS = [
             bad(ShapeError, "do not fit", real(1, 3, 2), real(4, 3, 3)),
             bad(
                 ArgumentError,
-                "there is no padding 'full'",
+                "padding must be 'same', 'valid' or integers",
                 real(1, 3, 4),
                 real(4, 3, 3),
                 None,
@@ -119,7 +119,7 @@ ROWS = [
             bad(ShapeError, "stride (0, 1)", real(1, 3, 4, 4), real(2, 3, 3, 3), stride=(0, 1)),
             bad(
                 ArgumentError,
-                "'same' is for stride 1",
+                "'same' needs stride 1",
                 real(1, 3, 4, 4),
                 real(2, 3, 3, 3),
                 None,

@@ -301,13 +301,13 @@ NUMBERS = [
         F + "smooth_l1_loss",
         smooth_l1_loss,
         [*reductions(X, X), *older(X, X), call(X, X, beta=0.3), call(X, APART, beta=0.0)],
-        [bad(ArgumentError, "not negative", X, X, beta=-1.0)],
+        [bad(ArgumentError, "must not be negative", X, X, beta=-1.0)],
     ),
     Row(
         F + "huber_loss",
         huber_loss,
         [*reductions(X, X), call(X, X, "mean", 0.4), call(X, X, delta=2.0, weight=UNIT)],
-        [bad(ArgumentError, "it is positive", X, X, delta=0)],
+        [bad(ArgumentError, "it must be positive", X, X, delta=0)],
     ),
     Row(
         F + "poisson_nll_loss",
@@ -405,7 +405,7 @@ MARGINS = [
         ],
         [
             bad(ArgumentError, "1 or 2", X, LABELS, 3),
-            bad(ShapeError, "a row of classes", X, index(2, high=4)),
+            bad(ShapeError, "one target per row", X, index(2, high=4)),
             bad(IndexingError, "4 classes", X, np.array([0, 4, 1])),
             bad(DTypeError, "integers", X, real(3)),
         ],
@@ -456,7 +456,7 @@ MARGINS = [
             call(complex_(2, 4), complex_(2, 4), complex_(2, 4)),
         ],
         [
-            bad(ArgumentError, "it is positive", X, X, X, 0),
+            bad(ArgumentError, "it must be positive", X, X, X, 0),
             bad(ShapeError, "as many axes", X, X, real(4)),
         ],
     ),
@@ -475,7 +475,7 @@ MARGINS = [
             ),
         ],
         [
-            bad(ArgumentError, "it is positive", X, X, X, margin=-1.0),
+            bad(ArgumentError, "it must be positive", X, X, X, margin=-1.0),
             bad(ArgumentError, "distance_function=3", X, X, X, distance_function=3),
         ],
     ),
@@ -501,8 +501,8 @@ CLASSES = [
         ],
         [
             bad(ShapeError, "classes are axis 1", X, index(4, high=4)),
-            bad(IndexingError, "a target of 4", X, np.array([0, 4, 1])),
-            bad(IndexingError, "a target of -1", X, np.array([0, -1, 1])),
+            bad(IndexingError, "target 4 is out of range", X, np.array([0, 4, 1])),
+            bad(IndexingError, "target -1 is out of range", X, np.array([0, -1, 1])),
             bad(DTypeError, "integers", X, real(3)),
             bad(ShapeError, "weight of shape (3,)", X, LABELS, real(3)),
         ],
@@ -529,7 +529,7 @@ CLASSES = [
         [
             bad(ShapeError, "classes are axis 1", X, index(4, high=4)),
             bad(ShapeError, "probabilities of shape (4,)", X, real(4)),
-            bad(IndexingError, "a target of 4", X, np.array([0, 4, 1])),
+            bad(IndexingError, "target 4 is out of range", X, np.array([0, 4, 1])),
             bad(DTypeError, "integers", X, boolean(3)),
             bad(ArgumentError, "between 0 and 1", X, LABELS, label_smoothing=2.0),
             bad(ArgumentError, "reduction='max'", X, LABELS, reduction="max"),

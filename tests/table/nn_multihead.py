@@ -93,7 +93,7 @@ ROWS = [
         ],
         refused=[
             bad(ShapeError, "weights for 4 features", *QKV, 6, 2, *weights()),
-            bad(ShapeError, "3 equal heads", *QKV, 4, 3, *weights()),
+            bad(ShapeError, "divisible by 3 heads", *QKV, 4, 3, *weights()),
             bad(ArgumentError, "in_proj_weight must be given", *QKV, 4, 2, None, *weights()[1:]),
             bad(
                 ArgumentError, "three weights", *QKV, 4, 2, *weights(),

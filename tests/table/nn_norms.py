@@ -111,8 +111,8 @@ NORMS = [
             call(real(0, 3), real(3), POSITIVE),
         ],
         [
-            bad(ArgumentError, "needed when not training", X, None, None),
-            bad(ShapeError, "one value a channel", real(1, 3), None, None, training=True),
+            bad(ArgumentError, "needed in evaluation", X, None, None),
+            bad(ShapeError, "one value per channel", real(1, 3), None, None, training=True),
             bad(ShapeError, "weight of shape (2,)", X, None, None, real(2), training=True),
             bad(ShapeError, "(batch, channels, ...)", real(3), None, None, training=True),
             bad(DTypeError, "floating", X, integer(3), POSITIVE),
@@ -170,7 +170,7 @@ NORMS = [
             call(real(2, 4, 3), num_groups=1),
         ],
         [
-            bad(ShapeError, "groups of one size", IMAGE, 3),
+            bad(ShapeError, "not divisible into 3 groups", IMAGE, 3),
             bad(ArgumentError, "at least 1", IMAGE, 0),
             bad(ArgumentError, "not an integer", IMAGE, 1.5),
         ],

@@ -321,7 +321,7 @@ ROWS = [
             call(apart(2, 4, 6), 1),
             call(apart(1, 2, 5, 4), (None, 3)),
         ],
-        refused=[bad(ShapeError, "nothing to pool", real(1, 2, 0, 4), 1)],
+        refused=[bad(ShapeError, "no elements to pool", real(1, 2, 0, 4), 1)],
     ),
     Row(
         "nn.functional.adaptive_max_pool3d",
@@ -337,7 +337,7 @@ ROWS = [
             call(real(2, 1), index(2, 1, high=3), 2, output_size=(3,)),
         ],
         refused=[
-            bad(ShapeError, "one shape", real(1, 2, 3), index(1, 2, 2, high=2), 2),
+            bad(ShapeError, "the same shape", real(1, 2, 3), index(1, 2, 2, high=2), 2),
             bad(IndexingError, "out of range", real(1, 2, 1), Arg("index", (1, 2, 1), 9, 10), 2),
             bad(DTypeError, "integers", real(1, 2, 3), real(1, 2, 3), 2),
         ],
@@ -407,7 +407,7 @@ ROWS = [
         fractional(2),
         FRACTIONAL[2],
         refused=[
-            bad(ArgumentError, "one of them", real(1, 2, 5, 5), 2),
+            bad(ArgumentError, "exactly one of", real(1, 2, 5, 5), 2),
             bad(ArgumentError, "between 0 and 1", real(1, 2, 5, 5), 2, output_ratio=1.5),
             bad(ShapeError, "do not fit", real(1, 2, 5, 5), 3, 4),
             bad(ShapeError, "_random_samples", real(1, 2, 5, 5), 2, 2, _random_samples=sample(3)),
@@ -421,7 +421,7 @@ ROWS = [
         fractional(2, True),
         FRACTIONAL[2],
         refused=[
-            bad(ArgumentError, "one of them", real(1, 2, 5, 5), 2),
+            bad(ArgumentError, "exactly one of", real(1, 2, 5, 5), 2),
             bad(ArgumentError, "between 0 and 1", real(1, 2, 5, 5), 2, output_ratio=1.5),
             bad(ShapeError, "do not fit", real(1, 2, 5, 5), 3, 4),
             bad(ShapeError, "_random_samples", real(1, 2, 5, 5), 2, 2, _random_samples=sample(3)),
@@ -435,7 +435,7 @@ ROWS = [
         fractional(3),
         FRACTIONAL[3],
         refused=[
-            bad(ArgumentError, "one of them", real(1, 2, 5, 5, 5), 2),
+            bad(ArgumentError, "exactly one of", real(1, 2, 5, 5, 5), 2),
             bad(ArgumentError, "between 0 and 1", real(1, 2, 5, 5, 5), 2, output_ratio=1.5),
             bad(ShapeError, "do not fit", real(1, 2, 5, 5, 5), 3, 4),
             bad(ShapeError, "_random", real(1, 2, 5, 5, 5), 2, 2, _random_samples=sample(3)),
@@ -449,7 +449,7 @@ ROWS = [
         fractional(3, True),
         FRACTIONAL[3],
         refused=[
-            bad(ArgumentError, "one of them", real(1, 2, 5, 5, 5), 2),
+            bad(ArgumentError, "exactly one of", real(1, 2, 5, 5, 5), 2),
             bad(ArgumentError, "between 0 and 1", real(1, 2, 5, 5, 5), 2, output_ratio=1.5),
             bad(ShapeError, "do not fit", real(1, 2, 5, 5, 5), 3, 4),
             bad(ShapeError, "_random", real(1, 2, 5, 5, 5), 2, 2, _random_samples=sample(3)),

@@ -298,8 +298,8 @@ ROWS = [
         ],
         refused=[
             bad(ArgumentError, "mode", real(1, 2, 3), 4, mode="cubic"),
-            bad(ArgumentError, "and not both", real(1, 2, 3), 4, 2.0),
-            bad(ShapeError, "for 2 axes", real(1, 2, 3), 4, mode="bilinear"),
+            bad(ArgumentError, "exactly one of", real(1, 2, 3), 4, 2.0),
+            bad(ShapeError, "needs 2 spatial axes", real(1, 2, 3), 4, mode="bilinear"),
             bad(ArgumentError, "align_corners", real(1, 2, 3), 4, align_corners=True),
             bad(DTypeError, "int64", integer(1, 2, 3), 4, mode="linear"),
             bad(ArgumentError, "antialias", real(1, 2, 3), 4, mode="linear", antialias=True),
@@ -309,7 +309,7 @@ ROWS = [
         "nn.functional.upsample",
         resized,
         [call(real(1, 2, 3), 5), call(real(1, 2, 3, 2), None, 2, "bilinear", True)],
-        refused=[bad(ArgumentError, "and not both", real(1, 2, 3))],
+        refused=[bad(ArgumentError, "exactly one of", real(1, 2, 3))],
     ),
     Row(
         "nn.functional.upsample_nearest",
@@ -321,7 +321,7 @@ ROWS = [
         "nn.functional.upsample_bilinear",
         lambda x, size=None, scale_factor=None: resized(x, size, scale_factor, "bilinear", True),
         [call(real(1, 2, 3, 4), (5, 3)), call(real(1, 2, 3, 2), scale_factor=2)],
-        refused=[bad(ShapeError, "for 2 axes", real(1, 2, 3), 5)],
+        refused=[bad(ShapeError, "needs 2 spatial axes", real(1, 2, 3), 5)],
     ),
     Row(
         "nn.functional.affine_grid",
@@ -331,7 +331,7 @@ ROWS = [
             call(real(1, 2, 3), (1, 3, 1, 4), align_corners=True),
             call(real(1, 3, 4), (1, 2, 2, 3, 2)),
         ],
-        refused=[bad(ShapeError, "maps of (2, 2, 2)", real(2, 2, 2), (2, 1, 3, 4))],
+        refused=[bad(ShapeError, "theta of shape (2, 2, 2)", real(2, 2, 2), (2, 1, 3, 4))],
     ),
     Row(
         "nn.functional.grid_sample",
@@ -357,7 +357,7 @@ ROWS = [
         refused=[
             bad(ArgumentError, "mode", real(1, 2, 4, 5), real(1, 3, 2, 2), "cubic"),
             bad(ShapeError, "a grid of (1, 3, 2, 3)", real(1, 2, 4, 5), real(1, 3, 2, 3)),
-            bad(DTypeError, "one floating dtype", real(1, 2, 4, 5), integer(1, 3, 2, 2)),
+            bad(DTypeError, "the same floating dtype", real(1, 2, 4, 5), integer(1, 3, 2, 2)),
         ],
     ),
 ]

@@ -128,7 +128,7 @@ ROWS = [
             call(real(0, 3), 2, 1, label="empty-result"),
         ],
         [
-            bad(ShapeError, "k=4 of 3", real(3), 4),
+            bad(ShapeError, "k=4 is not between 1 and 3", real(3), 4),
             bad(ShapeError, "k=0", real(3), 0),
             bad(AxisError, "axis 1", real(3), 1, 1),
             bad(DTypeError, "complex", complex_(3), 1),
@@ -217,7 +217,7 @@ ROWS = [
             call(real(), 0.5),
         ],
         [
-            bad(ArgumentError, "outside of [0, 1]", real(3), 1.5),
+            bad(ArgumentError, "outside [0, 1]", real(3), 1.5),
             bad(ArgumentError, "interpolation 'cubic'", real(3), 0.5, interpolation="cubic"),
             bad(ShapeError, "a number or a vector", real(3), real(2, 2, low=0, high=1)),
             bad(DTypeError, "int64", integer(3), 0.5),
@@ -234,7 +234,7 @@ ROWS = [
             call(real(2, 3, **APART), 0.45, interpolation="midpoint"),
         ],
         [
-            bad(ArgumentError, "outside of [0, 1]", real(3), -0.5),
+            bad(ArgumentError, "outside [0, 1]", real(3), -0.5),
             bad(ShapeError, "nan", real(0), 0.5),
         ],
     ),
@@ -247,8 +247,8 @@ ROWS = [
             call(index(6, high=4), [0.5, 1.0, 2.0, 4.0, 8.0, 16.0]),
         ],
         [
-            bad(DTypeError, "integers of a vector", real(3)),
-            bad(DTypeError, "integers of a vector", integer(2, 2)),
+            bad(DTypeError, "a vector of integers", real(3)),
+            bad(DTypeError, "a vector of integers", integer(2, 2)),
             bad(ArgumentError, "negative", integer(3, low=-3, high=-1)),
             bad(ShapeError, "weights", index(3, high=2), real(2)),
             bad(ArgumentError, "minlength", index(3, high=2), minlength=-1),
@@ -309,15 +309,15 @@ ROWS = [
             call(complex_(2, 4)),
         ],
         [
-            bad(ShapeError, "rows of a matrix", real(2, 2, 2)),
+            bad(ShapeError, "rows are variables", real(2, 2, 2)),
             bad(ShapeError, "3 observations", real(2, 3), aweights=real(2)),
-            bad(DTypeError, "fweights are integers", real(2, 3), fweights=real(3)),
+            bad(DTypeError, "fweights must be integers", real(2, 3), fweights=real(3)),
         ],
     ),
     Row(
         "corrcoef",
         np.corrcoef,
         [call(real(3, 5)), call(real(6)), call(complex_(2, 5))],
-        [bad(ShapeError, "rows of a matrix", real(2, 2, 2))],
+        [bad(ShapeError, "rows are variables", real(2, 2, 2))],
     ),
 ]

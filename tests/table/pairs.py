@@ -86,7 +86,7 @@ ROWS = [
         COMPLEX,
         INTEGERS,
         MIXED,
-        refused=[bad(DTypeError, "difference of booleans", boolean(2), boolean(2))],
+        refused=[bad(DTypeError, "subtracting booleans", boolean(2), boolean(2))],
     ),
     binary(
         "rsub",
@@ -284,7 +284,7 @@ ROWS = [
         ],
         [
             bad(ShapeError, "where", boolean(3), real(2), real(2)),
-            bad(ArgumentError, "both x and y", boolean(3), real(3)),
+            bad(ArgumentError, "both input and other", boolean(3), real(3)),
         ],
     ),
     Row(
@@ -383,7 +383,7 @@ ROWS = [
             call(real(0), real(0), label="empty"),
         ],
         [
-            bad(DTypeError, "two parts", complex_(2), real(2)),
+            bad(DTypeError, "both parts", complex_(2), real(2)),
             bad(ShapeError, "(3,) and (2,)", real(3), real(2)),
         ],
         torch=lambda t, a, b: t.complex(*t.broadcast_tensors(a, t.as_tensor(b).to(a))),

@@ -192,7 +192,7 @@ def scatter_add_in(t, x, dim, places, src):
 
 LOOK = "the shape depends on values"
 OUT = bad(IndexingError, "index 9", real(3), 0, np.array([9]))
-FLOATS = bad(DTypeError, "holds integers", real(3), 0, real(2))
+FLOATS = bad(DTypeError, "must be integer", real(3), 0, real(2))
 SORTED = real(5, low=0.5, high=0.5)  # all equal: in order for every seed
 
 REDUCED = [
@@ -230,7 +230,7 @@ ROWS = [
         ],
         [
             bad(IndexingError, "index 9", real(3), np.array([9]), 0),
-            bad(ShapeError, "as many axes", real(2, 3), index(2, high=2), 1),
+            bad(ShapeError, "numbers of axes must agree", real(2, 3), index(2, high=2), 1),
         ],
         torch=lambda t, x, i, dim=None: t.take_along_dim(
             x, i.reshape(-1) if dim is None else i, dim
@@ -255,7 +255,7 @@ ROWS = [
         ],
         [
             bad(IndexingError, "index 9", real(3), np.array([9])),
-            bad(DTypeError, "holds integers", real(3), real(2)),
+            bad(DTypeError, "must be integer", real(3), real(2)),
         ],
         torch=lambda t, x, i, dim=None: t.take(x, i) if dim is None else t.index_select(x, dim, i),
     ),
@@ -267,7 +267,7 @@ ROWS = [
             call(real(2, 3, 2), 1, index(5, high=3)),
             call(real(3), -1, index(0, high=3)),
         ],
-        [OUT, FLOATS, bad(ShapeError, "no vector", real(3), 0, index(2, 2, high=2))],
+        [OUT, FLOATS, bad(ShapeError, "not a vector", real(3), 0, index(2, 2, high=2))],
     ),
     Row(
         "scatter",
@@ -283,8 +283,8 @@ ROWS = [
         ],
         [
             bad(IndexingError, "index 9", real(3), 0, np.array([9]), 1.0),
-            bad(DTypeError, "holds integers", real(3), 0, real(2), 1.0),
-            bad(ArgumentError, "as src or value", real(3), 0, index(2, high=3)),
+            bad(DTypeError, "must be integer", real(3), 0, real(2), 1.0),
+            bad(ArgumentError, "give src or value", real(3), 0, index(2, high=3)),
             bad(ShapeError, "src", real(3), 0, index(2, high=3), real(1)),
             bad(
                 ArgumentError, "reduce='mean'", real(3), 0, index(2, high=3), real(2), reduce="mean"
@@ -335,7 +335,7 @@ ROWS = [
         ],
         [
             bad(ArgumentError, "reduce='sum'", real(3), 0, index(2, high=3), real(2), "sum"),
-            bad(ShapeError, "fits the index", real(3), 0, index(2, high=3), real(1), "amax"),
+            bad(ShapeError, "the index needs", real(3), 0, index(2, high=3), real(1), "amax"),
         ],
     ),
     Row(
@@ -347,7 +347,7 @@ ROWS = [
             call(real(3, 2), 0, index(0, high=3), real(0, 2), label="empty"),
         ],
         [
-            bad(ShapeError, "fits the index", real(3), 0, index(2, high=3), real(1)),
+            bad(ShapeError, "the index needs", real(3), 0, index(2, high=3), real(1)),
             bad(IndexingError, "index 9", real(3), 0, np.array([9]), real(1)),
         ],
     ),
@@ -402,7 +402,7 @@ ROWS = [
             call(real(3), index(0, high=3), real(0), label="empty"),
         ],
         [
-            bad(ShapeError, "2 elements for 1 places", real(3), np.array([0]), real(2)),
+            bad(ShapeError, "2 elements for 1 indices", real(3), np.array([0]), real(2)),
             bad(IndexingError, "index 9", real(3), np.array([9]), real(1)),
         ],
         torch=lambda t, x, i, s, accumulate=False: t.put(x, t.as_tensor(i), s, accumulate),
@@ -438,7 +438,7 @@ ROWS = [
         ],
         [
             bad(IndexingError, "out of range", real(3), np.array([True, True, True]), real(2)),
-            bad(DTypeError, "it is bool", real(3), integer(3), real(3)),
+            bad(DTypeError, "it must be bool", real(3), integer(3), real(3)),
             bad(DTypeError, "cast one first", real(3), boolean(3), integer(3)),
         ],
     ),
@@ -451,7 +451,7 @@ ROWS = [
             call(real(3), real(), 0, 1),
         ],
         [
-            bad(ShapeError, "part of (2,)", real(2, 3), real(3), 1, 0),
+            bad(ShapeError, "slice of (2,)", real(2, 3), real(3), 1, 0),
             bad(IndexingError, "index 5", real(3), real(), 0, 5),
         ],
     ),
@@ -465,7 +465,7 @@ ROWS = [
             call(real(4), real(0), 0, 2, 2, label="none"),
         ],
         [
-            bad(ShapeError, "part of (2,)", real(5), real(3), 0, 1, 3),
+            bad(ShapeError, "slice of (2,)", real(5), real(3), 0, 1, 3),
             bad(ShapeError, "step 0", real(5), real(3), step=0),
         ],
     ),
@@ -480,7 +480,7 @@ ROWS = [
         ],
         [
             bad(ShapeError, "diagonals of (3,)", real(3, 3), real(2)),
-            bad(ShapeError, "no matrices", real(3), real(3)),
+            bad(ShapeError, "fewer than two axes", real(3), real(3)),
         ],
     ),
     Row(

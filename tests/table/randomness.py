@@ -40,7 +40,7 @@ ROWS = [
         "randint",
         lambda *args, size=None: np.ones(size or args[-1], bool),
         [call(5, (2, 3)), call(0, 5, (4,)), call(1, 3, size=(0,))],
-        [bad(ShapeError, "give a size", 5)],
+        [bad(ShapeError, "pass a size", 5)],
         smooth=False,
         result=within(0, 5),
     ),

@@ -221,7 +221,7 @@ ROWS = [
         "adjoint",
         lambda x: np.conj(np.swapaxes(x, -1, -2)),
         [call(real(2, 3)), call(complex_(2, 2, 3)), call(real(0, 2))],
-        [bad(ShapeError, "holds no matrices", real(3))],
+        [bad(ShapeError, "fewer than two axes", real(3))],
     ),
     Row(
         "squeeze",
@@ -371,7 +371,7 @@ ROWS = [
             call(real(2), 0),
             call(real(2), (2, 2)),
         ],
-        [bad(ShapeError, "count for each axis", real(2, 3), 2)],
+        [bad(ShapeError, "is not one count", real(2, 3), 2)],
     ),
     Row(
         "tile",
@@ -426,7 +426,7 @@ ROWS = [
             call(real(4, 2), -2, 1, 3),
         ],
         [
-            bad(ShapeError, "windows of 4", real(3), 0, 4, 1),
+            bad(ShapeError, "size 4 and step 1", real(3), 0, 4, 1),
             bad(AxisError, "axis 1", real(3), 1, 1, 1),
         ],
     ),
@@ -441,7 +441,7 @@ ROWS = [
             call(real(0, 2)),
         ],
         [
-            bad(ShapeError, "holds no matrices", real(3)),
+            bad(ShapeError, "fewer than two axes", real(3)),
             bad(AxisError, "twice", real(2, 2), 0, 1, 1),
         ],
     ),
@@ -455,7 +455,7 @@ ROWS = [
             call(real(2, 3), 0, 0, 2),
             call(real(0)),
         ],
-        [bad(ShapeError, "no diagonal", real())],
+        [bad(ShapeError, "not a diagonal", real())],
     ),
     Row(
         "diag",
@@ -473,7 +473,7 @@ ROWS = [
         "trace",
         np.trace,
         [call(square()), call(real(2, 3)), call(complex_(2, 2)), call(integer(2, 2))],
-        [bad(ShapeError, "holds no matrices", real(3))],
+        [bad(ShapeError, "fewer than two axes", real(3))],
     ),
     Row(
         "tril",
@@ -485,7 +485,7 @@ ROWS = [
             call(complex_(2, 2)),
             call(real(0, 2)),
         ],
-        [bad(ShapeError, "holds no matrices", real(3))],
+        [bad(ShapeError, "fewer than two axes", real(3))],
     ),
     Row(
         "triu",
@@ -497,7 +497,7 @@ ROWS = [
             call(complex_(2, 2)),
             call(real(0, 2)),
         ],
-        [bad(ShapeError, "holds no matrices", real(3))],
+        [bad(ShapeError, "fewer than two axes", real(3))],
     ),
     Row(
         "meshgrid",
@@ -549,7 +549,7 @@ ROWS = [
         "chunk",
         chunk,
         [call(real(5), 2), call(real(2, 6), 3, 1), call(TALL, 2, dim=-1)],
-        [bad(ShapeError, "0 chunks", real(5), 0), bad(AxisError, "axis 1", real(5), 2, 1)],
+        [bad(ShapeError, "chunks=0", real(5), 0), bad(AxisError, "axis 1", real(5), 2, 1)],
     ),
     Row(
         "tensor_split",
@@ -561,14 +561,14 @@ ROWS = [
         "hsplit",
         lambda x, parts: tuple(np.hsplit(x, parts)),
         [call(real(4), 2), call(real(2, 6), [1, 4]), call(TALL, 3)],
-        [bad(ShapeError, "equal parts", real(5), 2), bad(ShapeError, "fewer than 1", real(), 1)],
+        [bad(ShapeError, "equal sections", real(5), 2), bad(ShapeError, "fewer than 1", real(), 1)],
     ),
     Row(
         "vsplit",
         lambda x, parts: tuple(np.vsplit(x, parts)),
         [call(real(4, 2), 2), call(real(6, 2), [1, 4]), call(TALL, 1)],
         [
-            bad(ShapeError, "equal parts", real(5, 1), 2),
+            bad(ShapeError, "equal sections", real(5, 1), 2),
             bad(ShapeError, "fewer than 2", real(4), 2),
         ],
     ),
@@ -576,7 +576,10 @@ ROWS = [
         "dsplit",
         lambda x, parts: tuple(np.dsplit(x, parts)),
         [call(TALL, 2), call(TALL, [1, 3])],
-        [bad(ShapeError, "equal parts", TALL, 3), bad(ShapeError, "fewer than 3", real(4, 2), 2)],
+        [
+            bad(ShapeError, "equal sections", TALL, 3),
+            bad(ShapeError, "fewer than 3", real(4, 2), 2),
+        ],
     ),
     Row(
         "view_as_real",
@@ -596,7 +599,7 @@ ROWS = [
         "combinations",
         combinations,
         [call(real(4)), call(real(3), 3), call(real(3), 2, True), call(integer(3), r=1)],
-        [bad(ShapeError, "combinations", real(2, 2)), bad(ShapeError, "-1 elements", real(3), -1)],
+        [bad(ShapeError, "combinations", real(2, 2)), bad(ShapeError, "r=-1", real(3), -1)],
     ),
     Row(
         "cartesian_prod",
@@ -614,7 +617,7 @@ ROWS = [
             call(integer(3)),
             call(real(0)),
         ],
-        [bad(ShapeError, "takes a vector", real(2, 2)), bad(ShapeError, "-1 columns", real(2), -1)],
+        [bad(ShapeError, "takes a vector", real(2, 2)), bad(ShapeError, "N=-1", real(2), -1)],
         differs="PyTorch's derivative fails: it overwrites what it needs",
     ),
 ]

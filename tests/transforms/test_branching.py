@@ -118,5 +118,5 @@ def test_random_numbers_are_those_of_the_example():
 def test_paths_that_do_not_fit_together():
     with pytest.raises(LucidError, match="different structures"):
         split(lambda x: (x, x) if x > 0 else x)(X)
-    with pytest.raises(LucidError, match="branching 'both'"):
+    with pytest.raises(LucidError, match="branching='both'"):
         F.vmap(sign_dependent, branching="both")

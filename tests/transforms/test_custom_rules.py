@@ -147,11 +147,11 @@ def test_errors_say_what_is_missing():
         bare(X, Y)
     one = F.custom_vjp(plain)
     one.defvjp(lambda x, y: (plain(x, y), None), lambda saved, ct: (ct,))
-    with pytest.raises(GraphError, match="1 derivatives were returned for 2"):
+    with pytest.raises(GraphError, match="returned 1 derivatives, not 2"):
         F.grad(lambda x: one(x, Y).sum())(X)
     wrong = F.custom_jvp(plain)
     wrong.defjvp(lambda primals, tangents: plain(*primals))
-    with pytest.raises(GraphError, match="the rule returns"):
+    with pytest.raises(GraphError, match="the rule must return"):
         F.jvp(lambda x: wrong(x, Y), (X,), (X,))
     with pytest.raises(ArgumentError, match="plain: missing a required argument"):
         one(X)

@@ -161,18 +161,22 @@ def test_a_solver_of_ones_own_is_not_differentiated():
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: F.root(lambda x: x.sum(), B), ShapeError, "it must give what it takes"),
-        (lambda: F.fixed_point(lambda x: x.sum(), B), ShapeError, "fixed_point: .* what it takes"),
-        (lambda: F.fixed_point(lambda x: (x, x), B), ShapeError, "in the same structure"),
-        (lambda: F.fixed_point(lambda x: [x["a"]], {"a": B}), ShapeError, "the same structure"),
-        (lambda: F.fixed_point(lambda x: None, B), ShapeError, "gives nothing"),
-        (lambda: F.root(3, B), ArgumentError, "3 is no function"),
+        (lambda: F.root(lambda x: x.sum(), B), ShapeError, "the types must match"),
+        (lambda: F.fixed_point(lambda x: x.sum(), B), ShapeError, "fixed_point: .* must match"),
+        (lambda: F.fixed_point(lambda x: (x, x), B), ShapeError, "structures and types must match"),
+        (
+            lambda: F.fixed_point(lambda x: [x["a"]], {"a": B}),
+            ShapeError,
+            "the structures and types",
+        ),
+        (lambda: F.fixed_point(lambda x: None, B), ShapeError, "returns nothing"),
+        (lambda: F.root(3, B), ArgumentError, "3 is not callable"),
         (lambda: F.linear_solve(lambda x: x, B, solver="magic"), ArgumentError, "auto, cg, gmres"),
         (lambda: F.root(lambda x: x, B, linear_solver=["cg"]), ArgumentError, "auto, cg, gmres"),
         (lambda: F.root(lambda x: x, B, solver="secant"), ArgumentError, "'newton' or a function"),
         (lambda: F.linear_solve(lambda x: x, B, tol="small"), ArgumentError, "tol='small'"),
         (lambda: F.root(lambda x: x, B, max_steps=-1), ArgumentError, "max_steps=-1"),
-        (lambda: F.linear_solve(lambda x: x, ()), ArgumentError, "nothing to solve for"),
+        (lambda: F.linear_solve(lambda x: x, ()), ArgumentError, "no unknowns to solve for"),
     ],
 )
 def test_what_does_not_fit_is_refused(call, error, words):

@@ -58,7 +58,7 @@ def test_argnums_choose_the_arguments():
 
 
 def test_argnums_out_of_range_are_refused():
-    with pytest.raises(LucidError, match="argnums 2 is out of range: lambda was called with 1"):
+    with pytest.raises(LucidError, match="argnums=2 is out of range: lambda was called with 1"):
         grad(lambda x: x, argnums=2)(1.0)
 
 
@@ -111,7 +111,7 @@ def test_has_aux_passes_anything_beside_the_value():
     jac, aux = jacrev(lambda x: (x * x, x), has_aux=True)(double([1.0, 2.0]))
     equal(jac, np.diag([2.0, 4.0]))
     equal(aux, [1.0, 2.0])
-    with pytest.raises(LucidError, match="with has_aux the function returns"):
+    with pytest.raises(LucidError, match="with has_aux the function must return"):
         grad(lambda x: x, has_aux=True)(double(1.0))
 
 
@@ -337,9 +337,9 @@ def test_scalar_cotangents_broadcast():
 @pytest.mark.parametrize(
     ("cotangents", "message"),
     [
-        ((), "0 arrays were given for 1"),
-        ((1.0, 2.0), "2 arrays were given for 1"),
-        ((np.ones(4),), r"shape \(4,\) was given for \(3,\)"),
+        ((), "got 0 arrays, expected 1"),
+        ((1.0, 2.0), "got 2 arrays, expected 1"),
+        ((np.ones(4),), r"got shape \(4,\), expected \(3,\)"),
     ],
 )
 def test_wrong_cotangents_are_refused(cotangents, message):
@@ -349,9 +349,9 @@ def test_wrong_cotangents_are_refused(cotangents, message):
 
 
 def test_wrong_tangents_are_refused():
-    with pytest.raises(ShapeError, match="2 arrays were given for 1"):
+    with pytest.raises(ShapeError, match="got 2 arrays, expected 1"):
         jvp(lambda x: x, (double(array(3)),), (double(array(3)), double(array(3))))
-    with pytest.raises(ShapeError, match=r"shape \(2,\) was given for \(3,\)"):
+    with pytest.raises(ShapeError, match=r"got shape \(2,\), expected \(3,\)"):
         jvp(lambda x: x, (double(array(3)),), (double(array(2)),))
 
 

@@ -283,21 +283,21 @@ def test_tensor_without_axes_cannot_be_mapped():
 
 
 def test_dims_that_do_not_fit_are_refused():
-    with pytest.raises(LucidError, match="in_dims .* does not fit the arguments"):
+    with pytest.raises(LucidError, match="in_dims=.* does not match the arguments"):
         vmap(lambda x, y: x, in_dims=(0,))(double(array(3)), double(array(3)))
-    with pytest.raises(LucidError, match="out_dims .* does not fit the results"):
+    with pytest.raises(LucidError, match="out_dims=.* does not match the results"):
         vmap(lambda x: x, out_dims=(0, 0))(double(array(3)))
 
 
 def test_result_that_differs_between_examples_cannot_have_out_dims_none():
-    with pytest.raises(AxisError, match="out_dims is None for a result that differs"):
+    with pytest.raises(AxisError, match="out_dims is None for a batched result"):
         vmap(lambda x: x, out_dims=None)(double(array(3)))
 
 
 def test_chunk_size_and_randomness_are_checked():
-    with pytest.raises(LucidError, match="chunk_size 0"):
+    with pytest.raises(LucidError, match="chunk_size=0"):
         vmap(lambda x: x, chunk_size=0)
-    with pytest.raises(LucidError, match="randomness 'often'"):
+    with pytest.raises(LucidError, match="randomness='often'"):
         vmap(lambda x: x, randomness="often")
 
 

@@ -10,7 +10,7 @@ import pytest
 import lucid
 from lucid.errors import ArgumentError
 from lucid.utils import Progress, progress
-from lucid.utils.progress import rate_text, time_text
+from lucid.utils.progress_bar import rate_text, time_text
 
 
 class Terminal(io.StringIO):
@@ -119,5 +119,5 @@ def test_a_line_is_one_line_and_fits_the_terminal(monkeypatch):
 
 
 def test_what_is_no_loop_is_told():
-    with pytest.raises(ArgumentError, match=r"no loop over 5\.5"):
+    with pytest.raises(ArgumentError, match=r"5\.5 is not iterable"):
         progress(5.5)

@@ -1,4 +1,4 @@
-"""Groups that do not depend on each other and are still better one kernel: they read the same."""
+"""Merge independent groups that read the same arrays into one kernel."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from lucid.ir.graph import Var
 
 
 def join_siblings(fuser: Any) -> None:
-    """Make one of two groups that read the same large array at the same points.
+    """Merge groups that read the same large array at the same points.
 
-    Groups of one level do not depend on each other, so any two of them may become one.
+    Groups of one level do not depend on each other, so any two of them can be merged.
     """
     readers: dict[Any, Group] = {}
     for step in fuser.steps:
@@ -32,9 +32,9 @@ def join_siblings(fuser: Any) -> None:
 
 
 def join_columns(fuser: Any) -> None:
-    """Make one of two groups that sum the same columns: a layer norm's two gradients.
+    """Merge pairs of groups that sum the same columns, as the two gradients of a layer norm do.
 
-    Two and not more, and of levels side by side: what is summed later has left the cache.
+    Only pairs, and only of adjacent levels: what is summed later has left the cache.
     """
     latest: dict[Any, Group] = {}
     alive = [s for s in fuser.steps if isinstance(s, Group) and s not in fuser.merged]
@@ -45,7 +45,7 @@ def join_columns(fuser: Any) -> None:
         key = (group.sizes, group.reduced)
         other = latest.pop(key, None)
         near = other is not None and group.level - other.level <= 1
-        if near and fuser.may_rise(other, group.level) and compatible(group, other):  # type: ignore[arg-type]
+        if near and fuser.can_raise(other, group.level) and compatible(group, other):  # type: ignore[arg-type]
             names = {axis: axis for axis in range(len(group.sizes))}
             fuser.merge(group, other, names, ())  # type: ignore[arg-type]
         else:
@@ -53,7 +53,7 @@ def join_columns(fuser: Any) -> None:
 
 
 def large_reads(fuser: Any, group: Group) -> Iterator[Any]:
-    """Arrays as large as the domain that a group reads from outside, and along which axes."""
+    """Arrays as large as the domain that a group reads from outside, with their axes."""
     size = math.prod(group.sizes)
     for eqn in group.equations:
         points = group.points[eqn.outputs[0]]

@@ -1,18 +1,18 @@
-"""The steps of a Graph as text: which equations share a kernel, its domain, and what leaves it."""
+"""The steps of a Graph as text: the equations of each kernel, its domain and its results."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from lucid.compiler.fusion.fuse import fuse
-from lucid.compiler.fusion.groups import VIEWS, Alone, Group, Step
-from lucid.compiler.passes.subgraph_passes import bodies
+from lucid.compiler.fusion.groups import VIEWS, Group, Standalone, Step
+from lucid.compiler.passes.subgraph_passes import subgraphs
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.text import to_text
 
 
 def fused_text(graph: Graph) -> str:
-    """Every step with its equations. A dot marks a view, which is part of how a kernel reads.
+    """Each step with its equations; a dot marks a view, which is part of how a kernel reads.
 
     >>> import lucid
     >>> graph = lucid.ir.parse('''graph f(x: f32[4,3]):
@@ -31,14 +31,14 @@ def fused_text(graph: Graph) -> str:
     lines = []
     for step in steps:
         lines += writer.step(step)
-        for i, body in enumerate(bodies(step.equation) if isinstance(step, Alone) else []):
+        for i, body in enumerate(subgraphs(step.equation) if isinstance(step, Standalone) else []):
             lines.append(f"  body {i}")
             lines += ["    " + line for line in fused_text(body).splitlines()]
     return "\n".join(lines)
 
 
 def count_steps(graph: Graph) -> tuple[int, int]:
-    """How many kernels a Graph becomes, and how many equations are steps by themselves."""
+    """The number of kernels and of standalone equations of a Graph."""
     steps, _ = fuse(graph)
     kernels = sum(isinstance(step, Group) for step in steps)
     return kernels, len(steps) - kernels
@@ -76,7 +76,7 @@ class _Writer:
         return out
 
     def title(self, step: Step) -> str:
-        if isinstance(step, Alone):
+        if isinstance(step, Standalone):
             return f"{step.equation.op.name} alone"
         text = "kernel over " + (" x ".join(map(str, step.sizes)) or "one point")
         if step.reduced:
@@ -87,7 +87,7 @@ class _Writer:
         return f"{text}, gives {', '.join(self.names[v] for v in given)}"
 
     def views_of(self, eqn: Equation, shown: set[Equation]) -> list[Equation]:
-        """The views through which an equation reads and that were not shown yet, in order."""
+        """The views through which an equation reads that were not shown yet, in order."""
         found: list[Equation] = []
         stack = list(eqn.inputs)
         while stack:

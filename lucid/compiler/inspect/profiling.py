@@ -1,4 +1,4 @@
-"""profiling: what every instruction of the programs that run inside a block took, and did."""
+"""profile: the time, bytes and flops of each instruction of programs that run inside a block."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from lucid.compiler.plan.executable import Executable
 
 
 class Row:
-    """One instruction while a profile ran.
+    """The totals of one instruction in a profile.
 
-    label          the operations it does, and the line of the program that asked for them
+    label          its operations, and the user's line that they come from
     calls          how often it ran
-    nanoseconds    how long, all runs together
-    bytes          what it read and wrote in all runs; 0 where that is not known
-    flops          operations on numbers in all runs; a function such as exp counts as one
+    nanoseconds    total time
+    bytes          total bytes read and written; 0 if unknown
+    flops          total operations on numbers; a function such as exp counts as one
     """
 
     __slots__ = ("bytes", "calls", "flops", "label", "nanoseconds")
@@ -37,31 +37,31 @@ class Row:
 
     @property
     def source(self) -> str:
-        """The line of the program, file:line, or nothing where it is not known."""
+        """The user's line as file:line, or "" if unknown."""
         return self.label.partition("  [")[2].rstrip("]")
 
     def __repr__(self) -> str:
         return f"<{self.label}: {self.calls} calls, {self.nanoseconds / 1000:.1f} µs>"
 
 
-HEAD = ("µs", "calls", "µs a call", "MB", "GB/s", "GFLOP/s")
+HEADER = ("µs", "calls", "µs a call", "MB", "GB/s", "GFLOP/s")
 
 
 class Profile:
-    """What `lucid.profile()` has seen: `rows`, slowest first, and a table as its text."""
+    """The result of `lucid.profile()`: `rows`, slowest first; its text is a table."""
 
     def __init__(self) -> None:
         self.programs: list[Executable] = []
 
     def watch(self, program: Executable) -> None:
         self.programs.append(program)
-        program.times = {}
+        program.numpy_times = {}
         for plan in program.plans():
             plan.profile(True)
 
     def end(self) -> None:
         for program in self.programs:
-            program.watched, program.times = program.times or {}, None
+            program.saved_times, program.numpy_times = program.numpy_times or {}, None
             for plan in program.plans():
                 plan.profile(False)
 
@@ -77,27 +77,27 @@ class Profile:
             for plan in program.plans():
                 for (label, calls, spent), traffic in zip(plan.timings(), plan.traffic):
                     yield label, calls, spent, traffic
-            for label, (calls, spent) in (program.times or program.watched).items():
+            for label, (calls, spent) in (program.numpy_times or program.saved_times).items():
                 yield label, calls, spent, (0, 0)
 
     def __str__(self) -> str:
         rows = self.rows
-        lines = [(*HEAD, "line", "instruction")]
+        lines = [(*HEADER, "line", "instruction")]
         for row in rows:
             us, ns = row.nanoseconds / 1000, max(row.nanoseconds, 1)
             moved = (f"{row.bytes / 1e6:.3f}", f"{row.bytes / ns:.1f}") if row.bytes else ("", "")
             speed = f"{row.flops / ns:.1f}" if row.flops else ""
             numbers = (f"{us:.1f}", str(row.calls), f"{us / row.calls:.2f}", *moved, speed)
             lines.append((*numbers, row.source, row.instruction))
-        widths = [max(len(line[i]) for line in lines) for i in range(len(HEAD) + 1)]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER) + 1)]
         return "\n".join(table_line(line, widths) for line in lines)
 
     __repr__ = __str__
 
 
 def table_line(cells: tuple[str, ...], widths: list[int]) -> str:
-    """Numbers to the right, words to the left."""
-    numbers = [cell.rjust(n) for cell, n in zip(cells[: len(HEAD)], widths)]
+    """A line of the table: numbers right-aligned, words left-aligned."""
+    numbers = [cell.rjust(n) for cell, n in zip(cells[: len(HEADER)], widths)]
     return "  ".join([*numbers, cells[-2].ljust(widths[-1]), cells[-1]])
 
 
@@ -112,9 +112,9 @@ def profile() -> Iterator[Profile]:
     seen = Profile()
     for program in list(executable.LIVE):
         seen.watch(program)
-    executable.WATCHERS.append(seen.watch)
+    executable.CREATION_HOOKS.append(seen.watch)
     try:
         yield seen
     finally:
-        executable.WATCHERS.remove(seen.watch)
+        executable.CREATION_HOOKS.remove(seen.watch)
         seen.end()

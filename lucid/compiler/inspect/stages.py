@@ -1,4 +1,4 @@
-"""What a compiled program is made of, for people: stages, kernels and instructions."""
+"""Readable stages, kernels and instructions of a compiled program."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from typing import Any
 from lucid.compiler.inspect.fused_text import fused_text
 from lucid.compiler.kernels.emit import emit
 from lucid.compiler.kernels.nest import Structure
-from lucid.compiler.lowering.lower import Lowering
+from lucid.compiler.lowering.lower import GraphLowering
 from lucid.compiler.passes.pipeline import STAGES, stages
 from lucid.compiler.plan.executable import Segment
 from lucid.compiler.runtime import codegen
 from lucid.ir.graph import Graph
 
-TEXTS = ("fused", "planned")
-SAME = {"differentiated": "traced"}  # a recorded run has its derivatives in it already
+TEXT_STAGES = ("fused", "planned")
+STAGE_ALIASES = {"differentiated": "traced"}  # a traced graph already contains its derivatives
 
 _dumps = itertools.count()
 
 
 @dataclass(frozen=True)
 class KernelText:
-    """One kernel: what it computes, as Python to read, as LLVM IR and as machine code."""
+    """One kernel as readable Python, as LLVM IR and as assembly."""
 
     name: str
     label: str
@@ -40,26 +40,26 @@ class KernelText:
 
 
 def stage_of(graph: Graph, name: str, into: Mapping[int, int] | None = None) -> Graph | str:
-    """The Graph after a stage of the compiler; the stages "fused" and "planned" are texts."""
-    name = SAME.get(name, name)
-    known = ["traced", *STAGES, *TEXTS]
-    if name not in known:
-        raise ValueError(f"there is no stage {name!r}; the stages are {', '.join(known)}")
+    """The Graph after a stage of the compiler; the stages "fused" and "planned" are text."""
+    name = STAGE_ALIASES.get(name, name)
+    names = ["traced", *STAGES, *TEXT_STAGES]
+    if name not in names:
+        raise ValueError(f"unknown stage {name!r}; the stages are {', '.join(names)}")
     found = stages(graph)
     if name == "fused":
-        return fused_text(found["settled"])
+        return fused_text(found["copies_inserted"])
     return planned_text(graph, into) if name == "planned" else found[name]
 
 
-def laid_out(graph: Graph, into: Mapping[int, int] | None = None) -> Lowering:
-    lowering = Lowering(stages(graph)["settled"], into)
+def lower_graph(graph: Graph, into: Mapping[int, int] | None = None) -> GraphLowering:
+    lowering = GraphLowering(stages(graph)["copies_inserted"], into)
     lowering.lay_out()
     return lowering
 
 
 def planned_text(graph: Graph, into: Mapping[int, int] | None = None) -> str:
-    """The instructions of a program in order, with the bytes of the arena they share."""
-    lowering = laid_out(graph, into)
+    """The instructions of a program in order, with the size of their arena."""
+    lowering = lower_graph(graph, into)
     layouts = iter(lowering.layouts)
     lines = []
     for part in lowering.parts:
@@ -77,7 +77,7 @@ def planned_text(graph: Graph, into: Mapping[int, int] | None = None) -> str:
 
 
 def instructions(works: Sequence[Any], indent: str) -> list[str]:
-    """A line for each instruction; those inside of branches and loops stand below, indented."""
+    """A line for each instruction; those inside branches and loops follow, indented."""
     lines = []
     for work in works:
         lines.append(f"{indent}{getattr(work, 'label', type(work).__name__)}")
@@ -88,7 +88,7 @@ def instructions(works: Sequence[Any], indent: str) -> list[str]:
 
 
 def leaves(works: Sequence[Any]) -> Iterator[Any]:
-    """The works that hold no others."""
+    """The works that contain no others."""
     for work in works:
         inside = getattr(work, "blocks", None)
         if inside is None:
@@ -105,7 +105,7 @@ def kernels_of_graph(graph: Graph) -> list[KernelText]:
     from lucid.compiler.runtime.kernel_table import name_of
 
     out, seen = [], set()
-    for layout in laid_out(graph).layouts:
+    for layout in lower_graph(graph).layouts:
         for work in leaves(layout.work):
             for source in work.kernels():
                 if source.key in seen:
@@ -124,11 +124,11 @@ def kernels_of_graph(graph: Graph) -> list[KernelText]:
 def dump(graph: Graph, folder: str, into: Mapping[int, int] | None = None) -> None:
     """Write every stage and every kernel of a program into a new folder."""
     name = re.sub(r"\W", "", graph.name) or "graph"
-    place = Path(folder) / f"{os.getpid()}-{next(_dumps):04d}-{name}"
-    place.mkdir(parents=True, exist_ok=True)
-    for stage in ("traced", *STAGES, *TEXTS):
-        (place / f"{stage}.txt").write_text(str(stage_of(graph, stage, into)) + "\n")
+    target = Path(folder) / f"{os.getpid()}-{next(_dumps):04d}-{name}"
+    target.mkdir(parents=True, exist_ok=True)
+    for stage in ("traced", *STAGES, *TEXT_STAGES):
+        (target / f"{stage}.txt").write_text(str(stage_of(graph, stage, into)) + "\n")
     for kernel in kernels_of_graph(graph):
         for text, ending in ((kernel.listing, "py"), (kernel.llvm, "ll"), (kernel.assembly, "s")):
-            if text:  # the kernels of sort and the like are written as LLVM
-                (place / f"{kernel.name}.{ending}").write_text(text + "\n")
+            if text:  # some kernels, such as those of sort, have no listing
+                (target / f"{kernel.name}.{ending}").write_text(text + "\n")

@@ -1,8 +1,8 @@
-"""donation: inputs of a program whose memory its outputs take: state it writes, arguments given up.
+"""donation: inputs whose memory the outputs reuse: written state and donated arguments.
 
-The program overwrites such an input, so nobody else may see that memory: where a view, another
-argument or a NumPy array shares it, the program gets a copy instead. An argument that was given up
-is of no use afterwards, and says so.
+The program overwrites such an input, so nothing else may see its memory: if a view, another
+argument or a NumPy array shares it, the program gets a copy instead. A donated argument cannot be
+used afterward, and reading it raises an error.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import numpy as np
 
 from lucid.tape.node import TRACE, Node, Trace, Traced
 
-OWNED = 4  # references to an array that a tensor, a list of values and two functions have
+OWNED = 4  # references to an array from its tensor, a list of values and two functions
 
 
-def set_apart(values: Sequence[np.ndarray], overwritten: Iterable[int]) -> Sequence[np.ndarray]:
-    """The inputs, with a copy of those that are overwritten and share memory with another one."""
-    if own_memory(values):
+def copy_if_aliased(
+    values: Sequence[np.ndarray], overwritten: Iterable[int]
+) -> Sequence[np.ndarray]:
+    """Return the inputs, copying those that are overwritten and share memory with another."""
+    if have_distinct_memory(values):
         return values
     out = list(values)
     for i in overwritten:
@@ -31,8 +33,8 @@ def set_apart(values: Sequence[np.ndarray], overwritten: Iterable[int]) -> Seque
     return out
 
 
-def own_memory(values: Sequence[np.ndarray]) -> bool:
-    """True where it is plain that no two arrays share memory: each belongs to another owner."""
+def have_distinct_memory(values: Sequence[np.ndarray]) -> bool:
+    """True if each array has another owner, so that no two of them can share memory."""
     owners = set()
     for x in values:
         base = x.base
@@ -45,23 +47,23 @@ def own_memory(values: Sequence[np.ndarray]) -> bool:
 
 
 def overlap(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
-    """Does an array of one list share memory with one of the other list?"""
-    if own_memory([*some, *others]):
+    """True if an array of one list shares memory with one of the other list."""
+    if have_distinct_memory([*some, *others]):
         return False
     return any(np.may_share_memory(x, y) for x in some for y in others)
 
 
-def give_up(leaves: Sequence[Any], values: list[np.ndarray], donated: Iterable[int]) -> None:
-    """Replace donated arrays that somebody else can see by copies."""
+def copy_if_shared(leaves: Sequence[Any], values: list[np.ndarray], donated: Iterable[int]) -> None:
+    """Replace donated arrays that something else references by copies."""
     for i in donated:
         x, value = leaves[i], values[i]
-        alone = isinstance(x, Traced) and x.storage is None and value.base is None
-        if not alone or getrefcount(value) > OWNED:
+        unshared = isinstance(x, Traced) and x.storage is None and value.base is None
+        if not unshared or getrefcount(value) > OWNED:
             values[i] = value.copy()
 
 
 def invalidate(leaves: Sequence[Any], donated: Iterable[int], name: str) -> None:
-    """Take the values of donated tensors away: whoever asks for one learns why it is gone."""
+    """Remove the values of donated tensors: reading one raises an error that says why."""
     for i in donated:
         x = leaves[i]
         if isinstance(x, Traced) and x.value is not None:
@@ -72,11 +74,11 @@ def invalidate(leaves: Sequence[Any], donated: Iterable[int], name: str) -> None
 
 @lru_cache
 def donation_to(name: str) -> Trace:
-    """A trace that has ended, for tensors that were donated to a function."""
+    """Return an ended Trace for tensors that were donated to a function."""
     trace = Trace(name)
     trace.active = False
-    trace.ended = (
-        f"this tensor was donated to {name} (donate_argnums), whose result has its memory now; "
+    trace.end_reason = (
+        f"this tensor was donated to {name} (donate_argnums), whose result now owns its memory; "
         "use the result, or do not donate it"
     )
     return trace

@@ -1,7 +1,7 @@
-"""The short way of a jitted call: the path that held last time, with the fewest steps in Python.
+"""fast_call: call the path that a jitted function took last time, with the least Python.
 
-Types of arguments are compared by the native function alone. Wherever something is not as it was,
-nothing has happened yet, and the long way (`Jitted.__call__`) decides.
+Only the native function compares the types of arguments. If anything has changed, nothing has
+happened yet, and the general path (`Jitted.__call__`) takes over.
 """
 
 from __future__ import annotations
@@ -11,47 +11,56 @@ from typing import Any
 
 import numpy as np
 
-from lucid.compiler.jit.donation import give_up, invalidate, own_memory
+from lucid.compiler.jit.donation import copy_if_shared, have_distinct_memory, invalidate
 from lucid.tape import node as tape
 from lucid.tape.node import Traced
 
 new = object.__new__
-BROKEN = object()  # stands for the result of a path whose guards did not hold
+GUARD_FAILED = object()  # the result of a path whose guards did not hold
 
 
-class ShortWay:
-    """What a call of a Path needs.
+class FastCall:
+    """What a fast call of a Path needs.
 
-    run       the native function, which gives None for arguments of other types
-    given     which of arguments, captured tensors and constants it takes; None: all in their order
-    others    (place, dtype, shape) of those it does not take: only their type was of use
-    tree      the structure of the arguments, None where each is a leaf
-    reads     is there anything to read beside the arguments?
-    writes    is there any state to write or value to compare?
+    run              the native function, which returns None for arguments of other types
+    input_indices    which of arguments, captured tensors and constants it takes; None: all
+    unused_inputs    (index, dtype, shape) of those it does not take: only their types matter
+    tree             the structure of the arguments, None if each is a leaf
+    reads            whether there is anything to read besides the arguments
+    writes           whether there is state to write or a guard to check
     """
 
-    __slots__ = ("checks", "given", "n_args", "others", "reads", "run", "tree", "writes")
+    __slots__ = (
+        "checks",
+        "input_indices",
+        "n_args",
+        "reads",
+        "run",
+        "tree",
+        "unused_inputs",
+        "writes",
+    )
 
     @staticmethod
-    def of(path: Any, tree: Any) -> ShortWay | None:
-        """The short way of a path for such arguments; None where its program is not one plan."""
+    def of(path: Any, tree: Any) -> FastCall | None:
+        """Return the fast call of a path for such arguments; None if its program is not a plan."""
         if getattr(path.program, "plan", None) is None:
             return None
         if path.donated:
-            return DonatingWay(path, tree)
+            return DonatingFastCall(path, tree)
         if path.locks.locks:
-            return LockedWay(path, tree)
-        way = ShortWay(path, tree)
-        return PureWay(path, tree) if way.is_pure(path) else way
+            return LockedFastCall(path, tree)
+        call = FastCall(path, tree)
+        return PureFastCall(path, tree) if call.is_pure(path) else call
 
     def __init__(self, path: Any, tree: Any) -> None:
         self.run = path.program.plan.run
-        self.given: list[int] | None = path.program.given
+        self.input_indices: list[int] | None = path.program.input_indices
         self.checks: bool = path.program.checks
         types = [var.type for var in path.graph.inputs]
-        taken = range(len(types)) if self.given is None else self.given
-        left = sorted(set(range(len(types))) - set(taken))
-        self.others = [(i, types[i].dtype, types[i].shape) for i in left]
+        used = range(len(types)) if self.input_indices is None else self.input_indices
+        unused = sorted(set(range(len(types))) - set(used))
+        self.unused_inputs = [(i, types[i].dtype, types[i].shape) for i in unused]
         self.n_args = tree.num_leaves
         self.tree = None if all(child.is_leaf() for child in tree.children()) else tree
         state = path.sources, path.constants, path.cells, path.entries, path.attributes
@@ -59,42 +68,43 @@ class ShortWay:
         self.writes = bool(path.n_state or path.cells or path.guards)
 
     def __call__(self, path: Any, args: Sequence[Any]) -> Any:
-        """(result,), None where the long way must decide, BROKEN where a guard does not hold."""
+        """Return (result,), None to fall back to the general path, or GUARD_FAILED."""
         values = self.arguments(args)
         if values is None:
             return None
         if self.reads:
-            if path.is_followed():
+            if path.needs_grad():
                 return None
             extra = path.arrays()
             if extra is None:
                 return None
             values += extra
-        for i, dtype, shape in self.others:
+        for i, dtype, shape in self.unused_inputs:
             x = values[i]
             if x is None or x.shape != shape or x.dtype != dtype:
                 return None
-        if (path.written or path.overwritten) and not own_memory(values):
+        if (path.written or path.overwritten) and not have_distinct_memory(values):
             return None
-        given = self.given
-        outputs = self.run(*(values if given is None else [values[i] for i in given]))
+        indices = self.input_indices
+        outputs = self.run(*(values if indices is None else [values[i] for i in indices]))
         if outputs is None or (self.checks and outputs[-1]):
             return None
         n = path.n_outputs
         if self.writes:
             m = n + path.n_state
-            if path.guards and path.broken(outputs[m:]) is not None:
-                return BROKEN
+            if path.guards and path.failed_guard(outputs[m:]) is not None:
+                return GUARD_FAILED
             path.commit(outputs[n:m])
-        return (path.result(plain_tensors(outputs[:n])),)
+        return (path.result(untracked_tensors(outputs[:n])),)
 
     def is_pure(self, path: Any) -> bool:
-        """Does the program take the arguments alone, each a tensor, and give one tensor?"""
-        asks = self.reads or self.writes or self.checks or self.others or self.given is not None
-        return path.is_tensor and self.tree is None and not (asks or path.overwritten)
+        """True if the program takes only the arguments, each a tensor, and returns one tensor."""
+        selects = self.unused_inputs or self.input_indices is not None
+        extra = self.reads or self.writes or self.checks or selects
+        return path.is_tensor and self.tree is None and not (extra or path.overwritten)
 
     def arguments(self, args: Sequence[Any]) -> list[Any] | None:
-        """The arrays of the arguments, None where one is tracked or no array."""
+        """Return the arrays of the arguments, None if one is tracked or not an array."""
         if self.tree is not None:
             try:
                 args = self.tree.flatten_up_to(args)
@@ -116,8 +126,8 @@ class ShortWay:
         return values
 
 
-class PureWay(ShortWay):
-    """The short way of a path from tensors to one tensor, with nothing beside them."""
+class PureFastCall(FastCall):
+    """The fast call of a path from tensors to one tensor, without state or guards."""
 
     __slots__ = ()
 
@@ -144,8 +154,8 @@ class PureWay(ShortWay):
         return (result,)
 
 
-class LockedWay(ShortWay):
-    """The short way of a path with state that other threads may change."""
+class LockedFastCall(FastCall):
+    """The fast call of a path with state that other threads may change."""
 
     __slots__ = ()
 
@@ -154,8 +164,8 @@ class LockedWay(ShortWay):
             return super().__call__(path, args)
 
 
-class DonatingWay(LockedWay):
-    """The short way of a path to which arguments are given up."""
+class DonatingFastCall(LockedFastCall):
+    """The fast call of a path with donated arguments."""
 
     __slots__ = ("donated",)
 
@@ -165,7 +175,7 @@ class DonatingWay(LockedWay):
 
     def __call__(self, path: Any, args: Sequence[Any]) -> Any:
         found = super().__call__(path, args)
-        if found is not None and found is not BROKEN:
+        if found is not None and found is not GUARD_FAILED:
             invalidate(self.leaves(args), self.donated, path.name)
         return found
 
@@ -175,7 +185,7 @@ class DonatingWay(LockedWay):
     def arguments(self, args: Sequence[Any]) -> list[Any] | None:
         values = super().arguments(args)
         if values is not None:
-            give_up(self.leaves(args), values, self.donated)
+            copy_if_shared(self.leaves(args), values, self.donated)
         return values
 
 
@@ -183,8 +193,8 @@ def is_tracked(x: Any) -> bool:
     return isinstance(x, Traced) and x.node is not None and bool(x.node.flags)
 
 
-def plain_tensors(arrays: Sequence[np.ndarray]) -> list[Any]:
-    """`wrap` for many arrays while nothing is recorded."""
+def untracked_tensors(arrays: Sequence[np.ndarray]) -> list[Any]:
+    """`wrap` many arrays while nothing is recorded."""
     new, cls, out = object.__new__, tape.tensor_class, []
     for array in arrays:
         x = new(cls)

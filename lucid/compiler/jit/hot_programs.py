@@ -1,7 +1,7 @@
-"""Hot graphs: a derivative whose structure comes again and again is compiled, once.
+"""Hot graphs: a derivative whose structure recurs is compiled once and then runs natively.
 
-From then on it runs natively. `LUCID_JIT=0` leaves everything to NumPy; `LUCID_JIT_THRESHOLD` (16)
-is the number of runs that makes a graph hot.
+`LUCID_JIT=0` leaves eager code to NumPy; `LUCID_JIT_THRESHOLD` (16) is the number of runs that
+makes a graph hot.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from lucid.ir.graph import Graph
 from lucid.ir.interpret import Hot, Program
-from lucid.ops.random.keyed import Native
+from lucid.ops.random.keyed import NativeCipher
 
 
 class CompileWarning(RuntimeWarning):
@@ -23,7 +23,7 @@ class CompileWarning(RuntimeWarning):
 def compile_hot(
     graph: Graph, into: Mapping[int, int] | None = None
 ) -> Callable[[Sequence[Any]], list[Any]]:
-    """The native program of a Graph; its interpreter, with a warning, where compiling fails."""
+    """Compile a Graph to a native program; if that fails, warn and return its interpreter."""
     from lucid.compiler.passes.pipeline import compile_graph
 
     try:
@@ -39,7 +39,7 @@ def compile_hot(
 
 
 def load_cipher() -> Any:
-    """The native cipher for random numbers, None where it cannot be had."""
+    """Return the native cipher for random numbers, None if it is not available."""
     try:
         from lucid.compiler.lowering.random.eager_words import Words
 
@@ -49,9 +49,9 @@ def load_cipher() -> Any:
 
 
 def install() -> None:
-    """Let hot graphs be compiled, unless LUCID_JIT=0."""
+    """Enable the compilation of hot graphs, unless LUCID_JIT=0."""
     if os.environ.get("LUCID_JIT", "1").strip() == "0":
         return
     Hot.threshold = int(os.environ.get("LUCID_JIT_THRESHOLD", "16"))
     Hot.compile = compile_hot
-    Native.load = load_cipher
+    NativeCipher.load = load_cipher

@@ -1,7 +1,4 @@
-"""path: one recorded run of a jitted function, compiled.
-
-What it reads beside the arguments, what it gives and writes back, and what must hold for it.
-"""
+"""path: one recorded run of a jitted function, compiled, with its captured state and guards."""
 
 from __future__ import annotations
 
@@ -10,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from lucid.compiler.jit.closure_guards import are_equal
-from lucid.compiler.jit.donation import set_apart
-from lucid.compiler.jit.fast_call import ShortWay, is_tracked
+from lucid.compiler.jit.closure_guards import equal_constants
+from lucid.compiler.jit.donation import copy_if_aliased
+from lucid.compiler.jit.fast_call import FastCall, is_tracked
 from lucid.compiler.jit.hot_programs import compile_hot
-from lucid.compiler.passes.fold_constants import fold_known
+from lucid.compiler.passes.fold_constants import fold_constants
 from lucid.ir.graph import Graph, Var
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import is_differentiable
@@ -22,13 +19,13 @@ from lucid.tape.bind import bind
 from lucid.tape.cut import cut_nodes
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
-from lucid.tape.node import GRAD, Node, Traced, tracking, wrap
-from lucid.tape.recorder import Guard, Recorder, changes, is_as_read
+from lucid.tape.node import GRAD, Node, Traced, requires_grad_changes, wrap
+from lucid.tape.recorder import Guard, Recorder, attribute_changes, is_unchanged
 from lucid.tape.views import node_of
 
 
 class Locks:
-    """Locks that are taken together, always in the same order; usually there are none."""
+    """Locks that are acquired together, always in the same order; usually there are none."""
 
     __slots__ = ("locks",)
 
@@ -44,8 +41,8 @@ class Locks:
             lock.release()
 
 
-def reads_of(graph: Graph, n_outputs: int) -> list[frozenset[int]]:
-    """For each of the first outputs, the inputs in which it has a derivative."""
+def differentiable_inputs(graph: Graph, n_outputs: int) -> list[frozenset[int]]:
+    """Return, for each of the first outputs, the inputs it has a derivative with respect to."""
     none: frozenset[int] = frozenset()
     reads: dict[Any, frozenset[int]] = {x: frozenset([i]) for i, x in enumerate(graph.inputs)}
     for eqn in graph.equations:
@@ -56,44 +53,44 @@ def reads_of(graph: Graph, n_outputs: int) -> list[frozenset[int]]:
     return [reads.get(y, none) for y in graph.outputs[:n_outputs]]
 
 
-def asks_for_gradient(x: Any) -> bool:
+def requires_grad(x: Any) -> bool:
     return isinstance(x, Traced) and x.node is not None and bool(x.node.flags & GRAD)
 
 
 def hooks_of(cell: Any) -> tuple[int, ...]:
-    return (*cell.hooks, *cell.after)
+    return (*cell.hooks, *cell.post_accumulate_hooks)
 
 
 class Path:
-    """One recorded run, compiled: what it reads, gives and writes, and what must hold for it."""
+    """One recorded run, compiled: what it reads, returns and writes, and its guards."""
 
     def __init__(
         self, jitted: Any, recorder: Recorder, inputs: Sequence[Any], result: Any, in_tree: Any
     ) -> None:
         leaves, self.out_tree = flatten(result)
-        self.fixed = [None if isinstance(y, Traced) else y for y in leaves]
+        self.static_outputs = [None if isinstance(y, Traced) else y for y in leaves]
         outputs = [y for y in leaves if isinstance(y, Traced)]
         self.all_tensors = len(outputs) == len(leaves)
         self.is_tensor = self.all_tensors and self.out_tree.is_leaf()
         self.sources: list[Any] = []
         captured: list[Node] = []
         for node, x in recorder.captured.items():
-            if x.value is not None:  # an example inside vmap is no tensor from outside
+            if x.value is not None:  # an example inside vmap is not an external tensor
                 captured.append(node)
                 self.sources.append(recorder.grads.get(id(x), x))
         self.written = [x for x, _ in recorder.written.values()]
         self.cells = [cell for cell, _ in recorder.cells.values()]
         self.had_grad = [before is not None for _, before in recorder.cells.values()]
-        self.gives_grad = [cell.grad is not None for cell in self.cells]
+        self.sets_grad = [cell.grad is not None for cell in self.cells]
         self.guards: list[Guard] = recorder.guards
         self.locks = Locks(recorder.locks.values())
         self.entries = list(recorder.entries.values())
-        self.counts = recorder.counts
-        self.attributes = recorder.kept_attributes()
-        self.asked = [asks_for_gradient(x) for x in self.sources]
+        self.counters = recorder.counters
+        self.attributes = recorder.unchanged_attributes()
+        self.required_grad = [requires_grad(x) for x in self.sources]
         self.hooks = [hooks_of(cell) for cell in self.cells]
-        self.seen = (changes[0], tracking[0])
-        self.differs = ""
+        self.checked_at = (attribute_changes[0], requires_grad_changes[0])
+        self.mismatch = ""
         ends = [node_of(y) for y in outputs]
         ends += [node_of(x) for x in self.written]
         ends += [node_of(cell.grad) for cell in self.cells if cell.grad is not None]
@@ -103,35 +100,37 @@ class Path:
         names = [*jitted.names, *[f"c{i}" for i in range(len(captured))]]
         graph = section.graph(jitted.name, names)
         last = [*made, *[section.slots[slot] for slot in section.captured]]
-        known = zip(graph.inputs[len(graph.inputs) - len(last) :], last)
-        self.graph, self.constants = fold_known(
-            graph, {var: recorder.constants.get(node, node.saved) for var, node in known}
+        constants = zip(graph.inputs[len(graph.inputs) - len(last) :], last)
+        self.graph, self.constants = fold_constants(
+            graph, {var: recorder.constants.get(node, node.saved) for var, node in constants}
         )
         self.n_outputs = len(outputs)
-        self.n_state = len(self.written) + sum(self.gives_grad)
+        self.n_state = len(self.written) + sum(self.sets_grad)
         self.grad = local.grad
         self.name = jitted.name
         self.donated = jitted.donated_leaves(in_tree)
-        self.into = {} if self.guards else self.places_of_outputs(len(inputs))
+        self.into = {} if self.guards else self.output_aliases(len(inputs))
         self.program = compile_hot(self.graph, self.into)
         self.overwritten: list[int] = getattr(self.program, "overwritten", [])
         args_tree, kwargs_tree = in_tree.children()
-        plain = not (jitted.static or kwargs_tree.num_children)
+        positional = not (jitted.static or kwargs_tree.num_children)
         self.is_pure = not self.cells and all(
             id(x) in recorder.before and not node_of(x).flags & GRAD for x in self.written
         )
-        self.reads = reads_of(self.graph, self.n_outputs) if self.is_pure else []
+        self.reads = differentiable_inputs(self.graph, self.n_outputs) if self.is_pure else []
         reached = frozenset[int]().union(*self.reads)
-        self.followed = [x for i, x in enumerate(self.sources, len(inputs)) if i in reached]
-        self.short_way = ShortWay.of(self, args_tree) if plain else None
+        self.differentiable_sources = [
+            x for i, x in enumerate(self.sources, len(inputs)) if i in reached
+        ]
+        self.fast_call = FastCall.of(self, args_tree) if positional else None
 
-    def places_of_outputs(self, n_args: int) -> dict[int, int]:
-        """Which outputs may take the memory of which inputs: written state, donated arguments."""
+    def output_aliases(self, n_args: int) -> dict[int, int]:
+        """Map outputs to the inputs whose memory they reuse: written state, donated arguments."""
         into = {}
-        place = {id(x): n_args + i for i, x in enumerate(self.sources)}
+        index = {id(x): n_args + i for i, x in enumerate(self.sources)}
         for i, x in enumerate(self.written):
-            if id(x) in place:
-                into[self.n_outputs + i] = place[id(x)]
+            if id(x) in index:
+                into[self.n_outputs + i] = index[id(x)]
         free = list(self.donated)
         for i, y in enumerate(self.graph.outputs[: self.n_outputs]):
             found = next((k for k in free if self.graph.inputs[k].type == y.type), None)
@@ -141,23 +140,23 @@ class Path:
         return into
 
     def run(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The outputs; what the program overwrites is given to it as a copy if others see it."""
+        """Run the program, copying inputs that it overwrites and that share memory."""
         if self.overwritten:
-            values = set_apart(values, self.overwritten)
+            values = copy_if_aliased(values, self.overwritten)
         return self.program(values)
 
     def operand(self, source: Any) -> Any:
-        """A captured tensor as an operand on the tape: a copy where the path writes to it."""
+        """Return a captured tensor as an operand on the tape: a copy if the path writes to it."""
         if not isinstance(source, Traced):
             return source.grad
         return wrap(source.value.copy()) if any(x is source for x in self.written) else source
 
-    def is_followed(self) -> bool:
-        """Has an output a derivative in a captured tensor that is tracked?"""
-        return self.grad and any([is_tracked(x) for x in self.followed])
+    def needs_grad(self) -> bool:
+        """True if an output has a derivative with respect to a tracked captured tensor."""
+        return self.grad and any([is_tracked(x) for x in self.differentiable_sources])
 
-    def on_tape(self, operands: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
-        """The outputs, those off the tape that have no derivative in any tracked operand."""
+    def detach_constants(self, operands: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+        """Detach the outputs that have no derivative with respect to a tracked operand."""
         tracked = {i for i, x in enumerate(operands) if is_tracked(x)}
         return [
             bind(STOP_GRADIENT, y) if tracked.isdisjoint(reads) else y
@@ -165,16 +164,19 @@ class Path:
         ]
 
     def arrays(self) -> list[np.ndarray] | None:
-        """What the path reads beside the arguments, None where it is not there."""
-        if self.seen != (changes[0], tracking[0]) and not self.is_as_recorded():
+        """Return what the path reads besides the arguments, None if its state has changed."""
+        if (
+            self.checked_at != (attribute_changes[0], requires_grad_changes[0])
+            and not self.guards_hold()
+        ):
             return None
         for cell, had in zip(self.cells, self.had_grad):
             if (cell.grad is not None) != had:
                 return None
         for state, name, value in self.entries:
             now = state.get(name)
-            if now is not value and not are_equal(now, value):
-                self.differs = f"{name} was changed"
+            if now is not value and not equal_constants(now, value):
+                self.mismatch = f"{name} was changed"
                 return None
         out = []
         for source in self.sources:
@@ -184,36 +186,36 @@ class Path:
             out.append(x.value)
         return out + self.constants
 
-    def is_over(self) -> bool:
-        """Can the path never be taken again?"""
-        return any(state.get(name) is not value for state, name, value in self.counts)
+    def expired(self) -> bool:
+        """True if the path can never be taken again."""
+        return any(state.get(name) is not value for state, name, value in self.counters)
 
-    def is_as_recorded(self) -> bool:
-        """Are the attributes that were read, and what leaves do with gradients, the same?"""
-        now = (changes[0], tracking[0])
+    def guards_hold(self) -> bool:
+        """True if the attributes read, requires_grad and the hooks are as recorded."""
+        now = (attribute_changes[0], requires_grad_changes[0])
         for x, name, expected, key in self.attributes:
-            if not is_as_read(x, name, expected, key):
-                self.differs = f"{type(x).__name__}.{name} was changed"
+            if not is_unchanged(x, name, expected, key):
+                self.mismatch = f"{type(x).__name__}.{name} was changed"
                 return False
-        for x, asked in zip(self.sources, self.asked):
-            if asks_for_gradient(x) != asked:
-                self.differs = f"requires_grad of a tensor of type {x.type} was changed"
+        for x, required in zip(self.sources, self.required_grad):
+            if requires_grad(x) != required:
+                self.mismatch = f"requires_grad of a tensor of type {x.type} was changed"
                 return False
         if self.hooks != [hooks_of(cell) for cell in self.cells]:
-            self.differs = "the hooks of a tensor were changed"
+            self.mismatch = "the hooks of a tensor were changed"
             return False
-        self.seen = now
+        self.checked_at = now
         return True
 
-    def fits(self, arrays: Sequence[np.ndarray], n_args: int) -> bool:
-        """Have the captured tensors the types they had?"""
+    def types_match(self, arrays: Sequence[np.ndarray], n_args: int) -> bool:
+        """True if captured tensors still have their recorded types."""
         for var, array in zip(self.graph.inputs[n_args:], arrays):
             if var.type.dtype != array.dtype or var.type.shape != array.shape:
                 return False
         return True
 
-    def broken(self, values: Sequence[np.ndarray]) -> Guard | None:
-        """The first guard that does not hold."""
+    def failed_guard(self, values: Sequence[np.ndarray]) -> Guard | None:
+        """Return the first guard that does not hold, or None."""
         for guard, value in zip(self.guards, values):
             expected = guard.expected
             if value.tobytes() == expected.tobytes():
@@ -224,16 +226,16 @@ class Path:
 
     def commit(self, values: Sequence[np.ndarray]) -> None:
         """Write back the state that a run has changed."""
-        from lucid.tensors.mutation import touch
+        from lucid.tensors.mutation import mark_written
 
         rest = iter(values)
         for x in self.written:
             value = next(rest)
             if value is not x.value:
                 x.value[...] = value
-            touch(x)
-        for cell, gives in zip(self.cells, self.gives_grad):
-            cell.grad = wrap(next(rest)) if gives else None
+            mark_written(x)
+        for cell, sets in zip(self.cells, self.sets_grad):
+            cell.grad = wrap(next(rest)) if sets else None
 
     def result(self, outputs: Sequence[Any]) -> Any:
         if self.is_tensor:
@@ -241,5 +243,5 @@ class Path:
         if self.all_tensors:
             return self.out_tree.unflatten(outputs)
         rest = iter(outputs)
-        leaves = [next(rest) if y is None else y for y in self.fixed]
+        leaves = [next(rest) if y is None else y for y in self.static_outputs]
         return unflatten(self.out_tree, leaves)

@@ -1,4 +1,4 @@
-"""Groups of equations -> Nests: what a kernel loads, computes and stores, and what it costs."""
+"""Groups of equations -> Nests: what a kernel loads, computes and stores, and its cost."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from lucid.compiler.kernels import scalars
 from lucid.compiler.kernels.nest import (
     READS,
     Buffer,
+    IndexedAxis,
     Nest,
-    Place,
     Store,
     Structure,
     Value,
-    is_lifted,
-    lift_numbers,
+    constants_to_arguments,
+    is_argument,
     simplify_axes,
 )
-from lucid.compiler.kernels.reuse_across_loops import keep_costly
+from lucid.compiler.kernels.reuse_across_loops import reuse_across_loops
 from lucid.compiler.plan.arrays import Array, dense
 from lucid.ir.graph import Equation, Literal, Var
 from lucid.ir.types import SHORT_NAMES, Type
@@ -32,13 +32,13 @@ from lucid.ops.shape.creation import Full, Iota
 from lucid.ops.shape.movement import Pad, Slice
 
 COSTS = {
-    "load": 0.1, "const": 0.0, "number": 0.0, "reduce": 0.1, "iota": 0.05, "place": 0.2, "at": 0.4,
+    "load": 0.1, "const": 0.0, "number": 0.0, "reduce": 0.1, "iota": 0.05, "offset": 0.2, "at": 0.4,
     "guarded": 0.2, "scan": 1.0,
 }  # fmt: skip
 EXPENSIVE = 0.6  # ns for a function such as exp
 CHEAP = 0.06
 
-LONG = {short: str(dtype) for dtype, short in SHORT_NAMES.items()}
+DTYPE_NAMES = {short: str(dtype) for dtype, short in SHORT_NAMES.items()}
 
 
 def used_buffers(nest: Nest) -> list[int]:
@@ -81,47 +81,52 @@ def prune(nest: Nest) -> Nest:
     return replace(nest, buffers=chosen, values=tuple(kept), stores=stores, numbers=tuple(numbers))
 
 
-def reduces_once(nest: Nest) -> bool:
-    """Is everything but perhaps the last axis reduced, in one pass over the domain?"""
+def reduces_in_one_pass(nest: Nest) -> bool:
+    """True if all axes but perhaps the last are reduced, in one pass over the domain."""
     if not nest.reduced or not all(nest.reduced[:-1]) or nest.reduced == (False,):
         return False
     if any(value.op == "scan" for value in nest.values) or any(s.at for s in nest.stores):
         return False
     stage = nest.structure.stage
-    return max(stage) <= 1 and all(stage[s.value] == 0 for s in nest.stores if is_wide(nest, s))
+    return max(stage) <= 1 and all(
+        stage[s.value] == 0 for s in nest.stores if varies_along_reduced(nest, s)
+    )
 
 
-def is_wide(nest: Nest, store: Store) -> bool:
-    """Does a store write at every point of the reduced axes?"""
+def varies_along_reduced(nest: Nest, store: Store) -> bool:
+    """True if a store writes at every point of the reduced axes."""
     strides = nest.buffers[store.buffer].strides
     return any(s for s, r in zip(strides, nest.reduced) if r)
 
 
-def by_chunks(nest: Nest, chunks: int) -> tuple[Nest, Nest]:
-    """A nest that reduces once, as one with a partial result a chunk and one that joins them.
+def split_chunks(nest: Nest, chunks: int) -> tuple[Nest, Nest]:
+    """Split a one-pass reduction into partial results per chunk and a nest that combines them.
 
-    Both have a buffer more for each reduction: its partial results, a number or a row for each
-    chunk.
+    Both have one more buffer per reduction: its partial results, a number or a row for each chunk.
     """
     reductions = [v for v, value in enumerate(nest.values) if value.op == "reduce"]
     kept = [axis for axis, r in enumerate(nest.reduced) if not r]
     row = tuple(int(axis in kept) for axis in range(len(nest.sizes)))
-    whole = [s for s in nest.stores if nest.structure.stage[s.value] == 0 and is_wide(nest, s)]
+    whole = [
+        s
+        for s in nest.stores
+        if nest.structure.stage[s.value] == 0 and varies_along_reduced(nest, s)
+    ]
     extra = [Buffer(nest.values[v].dtype, row) for v in reductions]
     partial = [Store(len(nest.buffers) + k, v) for k, v in enumerate(reductions)]
     first = replace(
         nest, buffers=(*nest.buffers, *extra), stores=(*whole, *partial), partial=bool(kept)
     )
-    place = {v: k for k, v in enumerate(reductions)}
+    order = {v: k for k, v in enumerate(reductions)}
     shift = len(reductions)
     values = [
-        Value("load", (), nest.values[v].dtype, len(nest.buffers) + k) for v, k in place.items()
+        Value("load", (), nest.values[v].dtype, len(nest.buffers) + k) for v, k in order.items()
     ]
     for v, value in enumerate(nest.values):
-        args = (place[v],) if v in place else tuple(a + shift for a in value.args)
+        args = (order[v],) if v in order else tuple(a + shift for a in value.args)
         axis = 1 if value.op == "iota" and value.param in kept else value.param
         values.append(value._replace(args=args, param=axis))
-    buffers = [along(b, kept, chunks) for b in nest.buffers]
+    buffers = [restrict_buffer(b, kept, chunks) for b in nest.buffers]
     size = math.prod(nest.sizes[axis] for axis in kept)
     buffers += [Buffer(b.dtype, (size, *[1 for _ in kept])) for b in extra]
     stores = tuple(Store(s.buffer, s.value + shift) for s in nest.stores if s not in whole)
@@ -131,20 +136,20 @@ def by_chunks(nest: Nest, chunks: int) -> tuple[Nest, Nest]:
         tuple(buffers),
         tuple(values),
         stores,
-        nest.places,
+        nest.indexed_axes,
         nest.numbers,
     )
     return first, second
 
 
-def along(buffer: Buffer, kept: Sequence[int], chunks: int) -> Buffer:
-    """A buffer in the domain of chunks and the axes that are kept."""
+def restrict_buffer(buffer: Buffer, kept: Sequence[int], chunks: int) -> Buffer:
+    """A buffer in the domain of the chunks and the kept axes."""
     box = ((0, chunks), *[buffer.box[axis] for axis in kept]) if buffer.box else ()
     return Buffer(buffer.dtype, (0, *[buffer.strides[axis] for axis in kept]), box)
 
 
 def cost_of(nest: Nest) -> float:
-    """Estimated ns for a point of the domain."""
+    """Estimated ns per point of the domain."""
     total = 0.0
     for value in nest.values:
         if value.op in COSTS:
@@ -157,7 +162,7 @@ def cost_of(nest: Nest) -> float:
 
 
 def extent_of(nest: Nest) -> tuple[int, float]:
-    """How far a kernel's loop over [lo, hi) goes, and how many points of the domain a unit is."""
+    """The extent of a kernel's loop over [lo, hi), and the points of the domain per iteration."""
     if nest.partial:
         return nest.sizes[0], nest.size / max(nest.sizes[0], 1)
     mode = nest.structure.mode
@@ -183,7 +188,7 @@ class NestBuilder:
         self.value_of: dict[Var, int] = {}
         self.buffers: list[Buffer] = []
         self.arrays: list[Array] = []
-        self.places: dict[tuple[int, int, int], Place] = {}
+        self.indexed_axes: dict[tuple[int, int, int], IndexedAxis] = {}
 
     def run(self) -> tuple[Nest, list[Array]]:
         group = self.group
@@ -197,19 +202,19 @@ class NestBuilder:
                 stores.append(Store(self.buffer(array, group.coords[var]), self.value_of[var]))
         reduced = group.reduced or frozenset()
         flags = tuple(axis in reduced for axis in range(len(group.sizes)))
-        places = tuple(self.places.values())
+        indexed_axes = tuple(self.indexed_axes.values())
         nest = Nest(
-            group.sizes, flags, tuple(self.buffers), tuple(self.values), tuple(stores), places
+            group.sizes, flags, tuple(self.buffers), tuple(self.values), tuple(stores), indexed_axes
         )
-        nest = simplify_axes(self.hold_columns(nest))
+        nest = simplify_axes(self.allocate_columns(nest))
         if not nest.sizes:
             flat = tuple(Buffer(b.dtype, (0,)) for b in nest.buffers)
             nest = replace(nest, sizes=(1,), reduced=(False,), buffers=flat)
-        nest = keep_costly(nest, [array.address for array in self.arrays])
-        return lift_numbers(nest), self.arrays
+        nest = reuse_across_loops(nest, [array.address for array in self.arrays])
+        return constants_to_arguments(nest), self.arrays
 
-    def hold_columns(self, nest: Nest) -> Nest:
-        """In a column kernel every reduction has memory: give those that are not stored some."""
+    def allocate_columns(self, nest: Nest) -> Nest:
+        """Allocate buffers for the reductions of a column kernel that are not stored."""
         axes = [i for i, n in enumerate(nest.sizes) if n != 1]
         if not axes or nest.reduced[axes[-1]] or not any(nest.reduced[i] for i in axes):
             return nest
@@ -218,7 +223,7 @@ class NestBuilder:
         shape = tuple(nest.sizes[i] for i in kept)
         for v, value in enumerate(nest.values):
             if value.op == "reduce" and v not in held:
-                array = self.layout.scratch(Type(np.dtype(LONG[value.dtype]), shape))
+                array = self.layout.scratch(Type(np.dtype(DTYPE_NAMES[value.dtype]), shape))
                 strides = [0] * len(nest.sizes)
                 for i, stride in zip(kept, dense(shape)):
                     strides[i] = stride
@@ -269,9 +274,9 @@ class NestBuilder:
         return self.number[key]
 
     def literal(self, x: Literal) -> int:
-        """A number of the program; two that are equal by chance of the sizes stay two."""
+        """A constant; those that become arguments stay distinct even if their values are equal."""
         value = Value("const", (), SHORT_NAMES[x.dtype], x.value)
-        if not is_lifted(value):
+        if not is_argument(value):
             return self.add(value)
         self.values.append(value)
         return len(self.values) - 1
@@ -304,30 +309,31 @@ class NestBuilder:
         return self.add(Value("reduce", args, dtype, kind))
 
     def indexed(self, eqn: Equation, points: Sequence[int | None]) -> int:
-        """A value read at indices."""
+        """A gather: an element read at computed indices."""
         x, *indices = eqn.inputs
         array = self.layout.array(x)
-        code = self.layout.check(eqn)
+        code = self.layout.add_check(eqn)
         axes, coords = read_axes(eqn.op, len(array.shape), indices[0].type.ndim, points)
-        places = []
+        offsets = []
         for axis, index in zip(axes, indices):
-            given = self.operand(index, points[: index.type.ndim])
-            places.append(self.place(given, Place(array.shape[axis], array.strides[axis], code)))
+            value = self.operand(index, points[: index.type.ndim])
+            indexed = IndexedAxis(array.shape[axis], array.strides[axis], code)
+            offsets.append(self.offset(value, indexed))
         buffer = self.buffer(array, coords)
-        return self.add(Value("at", tuple(places), array.dtype, buffer))
+        return self.add(Value("at", tuple(offsets), array.dtype, buffer))
 
     def padded(self, eqn: Equation, points: Sequence[int | None]) -> int:
-        """An array around which there are zeros: read where the point lies in it."""
+        """A pad: an element read where the point is inside the operand, else 0."""
         op: Any = eqn.op
-        array = uncut(self.layout.array(eqn.inputs[0]), op.low, op.high)
+        array = crop(self.layout.array(eqn.inputs[0]), op.low, op.high)
         dtype, ndim = array.dtype, len(self.group.sizes)
         box = [(0, n) for n in self.group.sizes]
         strides, inside = [0] * ndim, []
-        for axis, low, n, apart in zip(points, op.low, array.shape, array.strides):
+        for axis, low, n, stride in zip(points, op.low, array.shape, array.strides):
             if axis is None:
                 continue
             start, size = max(low, 0), self.group.sizes[axis]
-            strides[axis], box[axis] = apart, (start, n)
+            strides[axis], box[axis] = stride, (start, n)
             index = self.add(Value("iota", (), "i32", axis))
             if start > 0:
                 inside.append(Value("ge", (index, self.integer(start)), "bool"))
@@ -345,27 +351,27 @@ class NestBuilder:
     def integer(self, n: int) -> int:
         return self.literal(Literal(n, np.dtype("int32")))
 
-    def place(self, index: int, place: Place) -> int:
-        """How far an index leads."""
-        key = (index, place.size, place.stride)
-        self.places.setdefault(key, place)
-        return self.add(Value("place", (index,), "i64", list(self.places).index(key)))
+    def offset(self, index: int, axis: IndexedAxis) -> int:
+        """The offset of an index along an indexed axis."""
+        key = (index, axis.size, axis.stride)
+        self.indexed_axes.setdefault(key, axis)
+        return self.add(Value("offset", (index,), "i64", list(self.indexed_axes).index(key)))
 
     def put(self, eqn: Equation, points: Sequence[int | None]) -> int:
-        """put_along of one element a row: there where the index is that of the point, else 0."""
+        """put_along of one element per row: the element where its index is the point, else 0."""
         op, dtype = eqn.op, SHORT_NAMES[eqn.outputs[0].type.dtype]
         value, index = (self.operand(x, points) for x in eqn.inputs)
-        place = self.place(index, Place(op.size, 1, self.layout.check(eqn)))  # type: ignore[attr-defined]
+        offset = self.offset(index, IndexedAxis(op.size, 1, self.layout.add_check(eqn)))  # type: ignore[attr-defined]
         axis = points[op.axis]  # type: ignore[attr-defined]
         here = Value("const", (), "i64", 0) if axis is None else Value("iota", (), "i64", axis)
-        found = self.add(Value("eq", (self.add(here), place), "bool"))
+        found = self.add(Value("eq", (self.add(here), offset), "bool"))
         zero = self.add(Value("const", (), dtype, 0))
         added = self.add(Value("add", (zero, value), dtype))
         return self.add(Value("where", (found, added, zero), dtype))
 
 
-def uncut(array: Array, low: Sequence[int], high: Sequence[int]) -> Array:
-    """The part of an array that padding by negative numbers leaves."""
+def crop(array: Array, low: Sequence[int], high: Sequence[int]) -> Array:
+    """The part of an array that negative padding leaves."""
     starts = tuple(max(-n, 0) for n in low)
     limits = tuple(n - max(-k, 0) for n, k in zip(array.shape, high))
     found = array.view(Slice(starts, limits, (1,) * len(starts)))
@@ -376,7 +382,7 @@ def uncut(array: Array, low: Sequence[int], high: Sequence[int]) -> Array:
 def read_axes(
     op: Any, ndim: int, index_ndim: int, points: Sequence[int | None]
 ) -> tuple[Sequence[int], list[int | None]]:
-    """Which axes of an operand are indexed, and the domain's axes that the others run along."""
+    """The indexed axes of an operand, and the domain axes that its other axes run along."""
     if isinstance(op, TakeAlong):
         return (op.axis,), [None if i == op.axis else points[i] for i in range(ndim)]
     after = iter(points[index_ndim:])

@@ -1,6 +1,6 @@
-"""Kernels that reduce columns: the last axis is kept, and results stand in memory, a row at a time.
+"""Kernels that reduce columns: the last axis is kept, and results are in memory, a row at a time.
 
-The loops over the reduced axes are outside, and the innermost one runs over adjacent elements.
+The loops over the reduced axes are outermost, and the innermost loop runs over adjacent elements.
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lucid.compiler.kernels.nest import Structure, needs
+from lucid.compiler.kernels.nest import Structure, values_of
 from lucid.compiler.kernels.reductions import initial
 from lucid.compiler.kernels.scalar_code import constant
 
 
 class Columns:
-    """The part of the Emitter that writes such a kernel."""
+    """The part of the Emitter that writes column kernels."""
 
     structure: Structure
     scans: list[int]
     outer: Any
-    own_part: Any
+    chunk_outputs: Any
     loop: Any
     step: Any
     load: Any
@@ -30,22 +30,22 @@ class Columns:
     start_scan: Any
 
     def columns(self, kept: Sequence[int], reduced: Sequence[int], bases: Sequence[str]) -> None:
-        """The last axis is kept: partial results stand in memory, a row of them at a time."""
+        """Emit a kernel whose last axis is kept, with results in memory, a row at a time."""
         last = kept[-1]
         outer = list(kept[:-1])
         if self.structure.partial:
-            own = self.own_part(bases, f"%n{last}")
-            self.column_block({}, own, {}, reduced, last, None)
+            own = self.chunk_outputs(bases, f"%n{last}")
+            self.reduce_columns({}, own, {}, reduced, last, None)
         elif outer:
             self.outer(
                 outer,
                 bases,
-                lambda env, at, index: self.column_block(env, at, index, reduced, last, None),
+                lambda env, at, index: self.reduce_columns(env, at, index, reduced, last, None),
             )
         else:
-            self.column_block({}, list(bases), {}, reduced, last, ("%lo", "%hi"))
+            self.reduce_columns({}, list(bases), {}, reduced, last, ("%lo", "%hi"))
 
-    def column_block(
+    def reduce_columns(
         self,
         env: dict[int, str],
         bases: Sequence[str],
@@ -54,7 +54,7 @@ class Columns:
         last: int,
         bounds: tuple[str, str] | None,
     ) -> None:
-        """Every reduction of a column kernel is stored: `stores` name the buffers that hold it."""
+        """Emit all stages for one point of the outer axes; reductions are stored in buffers."""
         s = self.structure
         holder = {
             store.value: store.buffer for store in s.stores if s.values[store.value].op == "reduce"
@@ -66,7 +66,7 @@ class Columns:
             stores = [s.stores[k] for k, at in full if at == stage]
             if not found and not stores:
                 continue
-            wanted = [s.values[v].args[0] for v in found] + needs(stores)
+            wanted = [s.values[v].args[0] for v in found] + values_of(stores)
             scans = [v for v in self.structure.closure(wanted, env) if v in self.scans]
             if found or scans:
                 with self.loop(start, stop, innermost=True) as i:
@@ -93,9 +93,9 @@ class Columns:
             with self.loop(start, stop, innermost=True) as i:
                 at = self.step(bases, last, i)
                 inner = dict(env)
-                self.read_reductions(inner, at, holder, needs(rest))
+                self.read_reductions(inner, at, holder, values_of(rest))
                 self.compute(
-                    self.structure.closure(needs(rest), inner),
+                    self.structure.closure(values_of(rest), inner),
                     inner,
                     at,
                     {**index, last: i},
@@ -106,7 +106,7 @@ class Columns:
     def read_reductions(
         self, env: dict[int, str], at: Sequence[str], holder: dict[int, int], wanted: Sequence[int]
     ) -> None:
-        """Reductions that `wanted` need, from the memory that holds them."""
+        """Load the reductions that `wanted` need from the buffers that hold them."""
         for v in self.structure.closure(wanted, env):
             if v in holder and v not in env:
                 env[v] = self.load(at[holder[v]], self.structure.values[v].dtype)
@@ -124,7 +124,7 @@ class Columns:
         last: int,
         bounds: tuple[str, str],
     ) -> None:
-        """Loops over the reduced axes outside and the columns inside."""
+        """Loops over the reduced axes, with the columns innermost."""
         s = self.structure
         if axes:
             first = s.partial and axes[0] == 0

@@ -1,8 +1,8 @@
-"""emit: the Structure of a Nest -> LLVM text of `void kernel(void **args, int64 lo, int64 hi)`.
+"""emit: the Structure of a Nest -> LLVM IR of `void kernel(void **args, int64 lo, int64 hi)`.
 
-Loops over kept axes are outside and run over [lo, hi); loops over reduced axes are inside, once for
-each stage of reductions. Memory accesses of the innermost loop are marked as independent, so LLVM
-vectorises it without checking for overlap; sums may be reassociated, nothing else.
+Loops over kept axes are outermost and run over [lo, hi); loops over reduced axes are inside, once
+for each stage of reductions. Memory accesses of the innermost loop are marked as independent, so
+LLVM vectorizes it without overlap checks; only sums and products of reductions are reassociated.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any
 
 from lucid.compiler.kernels import scalars
 from lucid.compiler.kernels.columns import Columns
-from lucid.compiler.kernels.indexing import Places
-from lucid.compiler.kernels.llvm_lines import Lines
-from lucid.compiler.kernels.nest import GENERAL, Structure, needs
-from lucid.compiler.kernels.reductions import Reducing
+from lucid.compiler.kernels.indexing import Indexing
+from lucid.compiler.kernels.llvm_lines import LineWriter
+from lucid.compiler.kernels.nest import GENERAL, Structure, values_of
+from lucid.compiler.kernels.reductions import Reductions
 from lucid.compiler.kernels.scalar_code import LLVM, STORED, constant
 
 VERSION = 7
 
 
-class Emitter(Lines, Reducing, Columns, Places):
+class Emitter(LineWriter, Reductions, Columns, Indexing):
     """Writes one kernel."""
 
     def __init__(self, structure: Structure, name: str, first_id: int = 2) -> None:
@@ -40,7 +40,7 @@ class Emitter(Lines, Reducing, Columns, Places):
         bases: Sequence[str],
         index: dict[int, str],
     ) -> None:
-        """Write the values, whose arguments are in `env`, into `env`."""
+        """Emit the values, in order, and add their names to `env`."""
         for v in values:
             value = self.structure.values[v]
             if value.op == "load":
@@ -51,11 +51,11 @@ class Emitter(Lines, Reducing, Columns, Places):
                 env[v] = f"%c{value.param}"
             elif value.op == "iota":
                 env[v] = self.scalar.cast(index[value.param], "i64", value.dtype)
-            elif value.op == "place":
-                env[v] = self.place(v, env)
+            elif value.op == "offset":
+                env[v] = self.offset(v, env)
             elif value.op == "at":
-                places = [env[a] for a in value.args]
-                address = self.pointer(bases[value.param], value.dtype, places)
+                offsets = [env[a] for a in value.args]
+                address = self.pointer(bases[value.param], value.dtype, offsets)
                 env[v] = self.load(address, value.dtype)
             elif value.op == "guarded":
                 env[v] = self.guarded(env[value.args[0]], bases[value.param], value.dtype)
@@ -76,7 +76,7 @@ class Emitter(Lines, Reducing, Columns, Places):
         body: Any,
         bounds: tuple[str, str] | None = None,
     ) -> None:
-        """Loops over `axes`; what does not vary along them is computed outside."""
+        """Loops over `axes`; values that do not vary along them are computed outside."""
         if not axes:
             env = dict(env)
             self.compute(self.structure.closure(wanted, env), env, bases, index)
@@ -109,12 +109,12 @@ class Emitter(Lines, Reducing, Columns, Places):
             self.outer(
                 kept,
                 bases,
-                lambda env, at, index: self.rows(env, at, index, reduced),
+                lambda env, at, index: self.reduce_rows(env, at, index, reduced),
                 partial=not kept,
             )
         elif s.mode == "map":
             outer, last = kept[:-1], kept[-1:]
-            stored = needs(s.stores)
+            stored = values_of(s.stores)
             if not outer:
                 self.nest(last, {}, bases, {}, stored, self.store_all, ("%lo", "%hi"))
             else:
@@ -125,7 +125,7 @@ class Emitter(Lines, Reducing, Columns, Places):
                 )
         else:
             self.columns(kept, reduced, bases)
-        if s.places:
+        if s.indexed_axes:
             self.report()
         return self.text()
 
@@ -153,11 +153,11 @@ class Emitter(Lines, Reducing, Columns, Places):
             word(LLVM[value.dtype], f"%c{value.param}")
         if s.partial or all(s.reduced):
             word("i64", "%grain")
-        if s.places:
+        if s.indexed_axes:
             word("ptr", "%status")
             self.entry += ["  %wrong = alloca i64", "  store i64 0, ptr %wrong"]
-        for k in range(s.places):
-            for name in ("size", "apart", "code"):
+        for k in range(s.indexed_axes):
+            for name in ("size", "stride", "code"):
                 word("i64", f"%{name}{k}")
 
     def outer(
@@ -165,7 +165,7 @@ class Emitter(Lines, Reducing, Columns, Places):
     ) -> None:
         """The loop over [lo, hi) of the flattened kept axes."""
         if not axes:
-            body({}, self.own_part(bases, "1") if partial else list(bases), {})
+            body({}, self.chunk_outputs(bases, "1") if partial else list(bases), {})
             return
         with self.loop("%lo", "%hi", innermost=False) as o:
             index: dict[int, str] = {}
@@ -179,8 +179,8 @@ class Emitter(Lines, Reducing, Columns, Places):
                 at = self.step(at, axis, index[axis])
             body({}, at, index)
 
-    def own_part(self, bases: Sequence[str], size: str) -> list[str]:
-        """The addresses, of partial results those of this chunk's, which have `size` numbers."""
+    def chunk_outputs(self, bases: Sequence[str], size: str) -> list[str]:
+        """The addresses of all buffers; partial results go to this chunk's `size` elements."""
         number = self.write(f"mul i64 {self.write('sdiv i64 %lo, %grain')}, {size}")
         out = list(bases)
         for store in self.structure.stores:
@@ -194,7 +194,7 @@ class Emitter(Lines, Reducing, Columns, Places):
         for store in self.structure.stores:
             self.put(store, env, bases)
 
-    def rows(
+    def reduce_rows(
         self, env: dict[int, str], bases: Sequence[str], index: dict[int, str], axes: Sequence[int]
     ) -> None:
         """All stages for one point of the kept axes."""
@@ -215,7 +215,7 @@ class Emitter(Lines, Reducing, Columns, Places):
                 for store in stores:
                     self.put(store, inner, at)
 
-            wanted = [s.values[v].args[0] for v in found] + needs(stores)
+            wanted = [s.values[v].args[0] for v in found] + values_of(stores)
             self.start_scans(wanted, env)
             bounds = ("%lo", "%hi") if all(s.reduced) else None
             self.nest(axes, env, bases, index, wanted, body, bounds)
@@ -223,12 +223,12 @@ class Emitter(Lines, Reducing, Columns, Places):
                 env[v] = self.accumulated(v, slot)
         done = {k for k, _ in full}
         rest = [store for k, store in enumerate(s.stores) if k not in done]
-        self.compute(self.structure.closure(needs(rest), env), env, bases, index)
+        self.compute(self.structure.closure(values_of(rest), env), env, bases, index)
         for store in rest:
             self.put(store, env, bases)
 
     def start_scans(self, wanted: Sequence[int], env: dict[int, str]) -> None:
-        """Local variables for running results, at their start."""
+        """Allocate and initialize the states of scans."""
         for v in self.structure.closure(wanted, env):
             if v in self.scans:
                 self.slots[v] = f"%state{v}"
@@ -253,7 +253,7 @@ class Emitter(Lines, Reducing, Columns, Places):
 
 
 def emit(kernels: dict[str, Structure]) -> tuple[str, ...]:
-    """LLVM texts that define the kernels by name, to be linked in this order."""
+    """LLVM modules, as text, that define the kernels by name, to be linked in this order."""
     bodies, declared, used = [], set(), set()
     metadata = ["!0 = distinct !{}", '!1 = !{!"llvm.loop.parallel_accesses", !0}']
     for name, structure in kernels.items():

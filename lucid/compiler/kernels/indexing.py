@@ -1,7 +1,7 @@
-"""Places: reading and writing at computed indices, and running results, in the loops of a kernel.
+"""Reads and writes at computed indices, and scans, in the loops of a kernel.
 
-An index is counted from the end where it is negative. One that lies outside is noted in a word of
-the plan, which raises the error when the plan has ended, and 0 is read or written instead.
+Negative indices count from the end. An index out of bounds is recorded in a word of the plan, which
+raises the error when the plan has finished; index 0 is read or written instead.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from lucid.compiler.kernels.reductions import initial
 from lucid.compiler.kernels.scalar_code import STORED, constant
 
 
-class Places:
-    """The part of the Emitter that writes values "place", "at" and "scan", and stores."""
+class Indexing:
+    """The part of the Emitter that writes the values "offset", "at" and "scan", and stores."""
 
     structure: Structure
     entry: list[str]
@@ -27,28 +27,28 @@ class Places:
     combine: Any
     scalar: Any
 
-    def place(self, v: int, env: dict[int, str]) -> str:
-        """How far an index leads, in elements."""
+    def offset(self, v: int, env: dict[int, str]) -> str:
+        """The offset of an index, in elements."""
         value = self.structure.values[v]
-        k, given = value.param, value.args[0]
-        index = self.scalar.cast(env[given], self.structure.values[given].dtype, "i64")
+        k, arg = value.param, value.args[0]
+        index = self.scalar.cast(env[arg], self.structure.values[arg].dtype, "i64")
         negative = self.write(f"icmp slt i64 {index}, 0")
         shift = self.write(f"select i1 {negative}, i64 %size{k}, i64 0")
         counted = self.write(f"add i64 {index}, {shift}")
         inside = self.write(f"icmp ult i64 {counted}, %size{k}")
         old = self.write("load i64, ptr %wrong")
-        noted = self.write(f"select i1 {inside}, i64 {old}, i64 %code{k}")
-        self.line(f"store i64 {noted}, ptr %wrong")
+        error = self.write(f"select i1 {inside}, i64 {old}, i64 %code{k}")
+        self.line(f"store i64 {error}, ptr %wrong")
         safe = self.write(f"select i1 {inside}, i64 {counted}, i64 0")
-        return self.write(f"mul nsw i64 {safe}, %apart{k}")
+        return self.write(f"mul nsw i64 {safe}, %stride{k}")
 
-    def pointer(self, base: str, dtype: str, places: Any) -> str:
-        for offset in places:
+    def pointer(self, base: str, dtype: str, offsets: Any) -> str:
+        for offset in offsets:
             base = self.write(f"getelementptr {STORED[dtype]}, ptr {base}, i64 {offset}")
         return base
 
     def put(self, store: Store, env: dict[int, str], bases: Any) -> None:
-        """Write a value, or combine it with what is there."""
+        """Store a value, or combine it with the element that is there."""
         dtype = self.structure.buffers[store.buffer][0]
         pointer = self.pointer(bases[store.buffer], dtype, [env[a] for a in store.at])
         value = env[store.value]
@@ -63,7 +63,7 @@ class Places:
         self.store(pointer, value.dtype, constant(start_of(kind, value.dtype), value.dtype))
 
     def scan(self, v: int, env: dict[int, str], bases: Any) -> str:
-        """One more step of a running result: its new state, or the one before."""
+        """One step of a scan: its new state, or the previous one if exclusive."""
         value = self.structure.values[v]
         scan: Scan = value.param
         pointer = self.slots[v] if scan.buffer < 0 else bases[scan.buffer]
@@ -74,7 +74,7 @@ class Places:
 
     def next_state(self, kind: str, dtype: str, old: str, args: list[str]) -> str:
         operation = self.scalar.operation
-        if kind == "recurrence":  # a state of zero stays zero whatever it is multiplied with
+        if kind == "recurrence":  # a state of zero ignores its factor, even if that is inf
             product = operation("mul", dtype, dtype, [old, args[0]])
             total = operation("add", dtype, dtype, [product, args[1]])
             none = operation("eq", "bool", dtype, [old, constant(0.0, dtype)])
@@ -82,7 +82,7 @@ class Places:
         return operation(SCANS[kind], dtype, dtype, [old, args[0]])
 
     def report(self) -> None:
-        """Leave the code of a wrong index where the plan finds it."""
+        """Write the code of an out-of-bounds index to the status word of the plan."""
         wrong = self.write("load i64, ptr %wrong")
         some = self.write(f"icmp ne i64 {wrong}, 0")
         self.line(f"br i1 {some}, label %report, label %done")
@@ -96,9 +96,9 @@ SCANS = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum", "logsu
 
 
 def start_of(kind: str, dtype: str) -> Any:
-    """The state before the first step."""
+    """The state of a scan before the first step."""
     if kind == "recurrence":
         return 0
     if kind == "sum" and dtype in ("f32", "f64"):
-        return -0.0  # with which the first sum is the first element, even if that is -0
+        return -0.0  # so that the first sum is the first element, even if that is -0
     return initial("max" if kind == "logsumexp" else kind, dtype)

@@ -1,7 +1,7 @@
-"""Operations on integers that LLVM leaves undefined for some operands, as NumPy defines them.
+"""Integer operations that LLVM leaves undefined for some operands, as NumPy defines them.
 
-Each takes the writer of a kernel, an integer type, whether it is signed, and operands; it gives the
-name of the result. Divisors of 0 and shifts by all bits or more are replaced before they do harm.
+Each takes the writer of a kernel, an integer type, whether it is signed, and operands; it returns
+the name of the result. Divisors of 0 and shifts by the full width or more are replaced beforehand.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def quotient(w: Any, t: str, signed: bool, a: str, b: str, kind: str) -> tuple[str, str]:
-    """a / b towards zero (or its rest) where b is neither 0 nor -1, and whether b is 0."""
+    """a / b toward zero, or its remainder, if b is neither 0 nor -1; and whether b is 0."""
     zero = w.write(f"icmp eq {t} {b}, 0")
     unsafe = zero
     if signed:
@@ -20,25 +20,25 @@ def quotient(w: Any, t: str, signed: bool, a: str, b: str, kind: str) -> tuple[s
     return w.write(f"{'s' if signed else 'u'}{kind} {t} {a}, {divisor}"), zero
 
 
-def divided(w: Any, t: str, signed: bool, a: str, b: str) -> tuple[str, str]:
-    """a / b towards zero, and whether b is 0."""
+def truncating_divide(w: Any, t: str, signed: bool, a: str, b: str) -> tuple[str, str]:
+    """a / b toward zero, and whether b is 0."""
     whole, zero = quotient(w, t, signed, a, b, "div")
     if not signed:
         return whole, zero
-    turns = w.write(f"icmp eq {t} {b}, -1")
-    turned = w.write(f"sub {t} 0, {a}")
-    return w.write(f"select i1 {turns}, {t} {turned}, {t} {whole}"), zero
+    is_minus_one = w.write(f"icmp eq {t} {b}, -1")
+    negated = w.write(f"sub {t} 0, {a}")
+    return w.write(f"select i1 {is_minus_one}, {t} {negated}, {t} {whole}"), zero
 
 
 def rounds_down(w: Any, t: str, rest: str, b: str) -> str:
-    """Is a rest not 0 and of another sign than b?"""
+    """True if a remainder is not 0 and its sign differs from that of b."""
     some = w.write(f"icmp ne {t} {rest}, 0")
     differ = w.write(f"icmp slt {t} {w.write(f'xor {t} {rest}, {b}')}, 0")
     return w.write(f"and i1 {some}, {differ}")
 
 
 def floor_divide(w: Any, t: str, signed: bool, a: str, b: str) -> str:
-    whole, zero = divided(w, t, signed, a, b)
+    whole, zero = truncating_divide(w, t, signed, a, b)
     if signed:
         rest, _ = quotient(w, t, signed, a, b, "rem")
         less = w.write(f"sub {t} {whole}, 1")

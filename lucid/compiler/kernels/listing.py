@@ -1,7 +1,7 @@
-"""listing: a Nest -> the Python function that does what its kernel does, for people to read.
+"""listing: a Nest -> readable Python source that computes what its kernel computes.
 
 Each buffer is an array with an axis for every axis of the domain along which it varies, and one for
-every index that is looked up. The loops are those of the kernel; only chunks are left out.
+every indexed axis. The loops are those of the kernel, without its chunks.
 
     def kernel(b0, b1, n0=32, n1=100):
         for i0 in range(n0):
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from lucid.compiler.kernels.indexing import SCANS, start_of
-from lucid.compiler.kernels.nest import Nest, Store, Value, needs
+from lucid.compiler.kernels.nest import Nest, Store, Value, values_of
 from lucid.compiler.kernels.reductions import initial
 from lucid.ir.types import DTYPES
 
@@ -43,7 +43,7 @@ def listing(nest: Nest) -> str:
 
 def python_kernel(nest: Nest) -> Callable[..., None]:
     """The function that `listing` writes, on arrays as `buffer_views` describes them."""
-    namespace: dict[str, Any] = dict(names())
+    namespace: dict[str, Any] = dict(listing_namespace())
     exec(listing(nest), namespace)
     return namespace["kernel"]
 
@@ -55,14 +55,14 @@ def buffer_views(nest: Nest) -> list[tuple[str, tuple[int, ...], tuple[int, ...]
     for b, buffer in enumerate(nest.buffers):
         sizes = [n for _, n in buffer.box] or nest.sizes
         axes = [(sizes[a], s) for a, s in enumerate(buffer.strides) if s]
-        axes += [nest.places[k][:2] for k in lister.places_of(b)]
+        axes += [nest.indexed_axes[k][:2] for k in lister.indexed_axes_of(b)]
         out.append((buffer.dtype, tuple(n for n, _ in axes), tuple(s for _, s in axes)))
     return out
 
 
 @cache
-def names() -> dict[str, Any]:
-    """What a listing may call: dtypes, the primitives on numbers, and `place`."""
+def listing_namespace() -> dict[str, Any]:
+    """The names that a listing may call: dtypes, primitives on scalars, and `wrap_index`."""
     from lucid.compiler.fusion.groups import scalar_name
     from lucid.ir.primitive import REGISTRY
     from lucid.ops.core.kinds import Elementwise
@@ -70,22 +70,22 @@ def names() -> dict[str, Any]:
     def on_numbers(eval: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *xs: np.asarray(eval(*[np.asarray(x) for x in xs]))[()]
 
-    found: dict[str, Any] = {"inf": np.inf, "nan": np.nan, "place": place}
+    found: dict[str, Any] = {"inf": np.inf, "nan": np.nan, "wrap_index": wrap_index}
     for cls in REGISTRY.values():
         if issubclass(cls, Elementwise) and is_dataclass(cls) and not fields(cls):
             op: Any = cls()
-            found[called(scalar_name(op) or op.name)] = on_numbers(op.eval)
+            found[function_name(scalar_name(op) or op.name)] = on_numbers(op.eval)
     found["round"] = on_numbers(np.rint)
     for short, dtype in DTYPES.items():
         found[short] = lambda x, dtype=dtype: np.asarray(x).astype(dtype)[()]
     return found
 
 
-def place(index: Any, size: int) -> int:
-    """An index counted from the end where it is negative."""
+def wrap_index(index: Any, size: int) -> int:
+    """A nonnegative index; negative ones count from the end."""
     index = int(index)
     if not -size <= index < size:
-        raise IndexError(f"index {index} of an axis of size {size}")
+        raise IndexError(f"index {index} is out of bounds for an axis of size {size}")
     return index + size if index < 0 else index
 
 
@@ -98,7 +98,7 @@ class Lister:
         self.lines: list[str] = []
         self.depth = 1
         self.uses = [0] * len(nest.values)
-        for args in [v.args for v in nest.values] + [tuple(needs([s])) for s in nest.stores]:
+        for args in [v.args for v in nest.values] + [tuple(values_of([s])) for s in nest.stores]:
             for a in args:
                 self.uses[a] += 1
 
@@ -106,15 +106,15 @@ class Lister:
         kept = [a for a, r in enumerate(self.s.reduced) if not r]
         reduced = [a for a, r in enumerate(self.s.reduced) if r]
         if self.s.mode == "map":
-            self.sweep(kept, {}, needs(self.s.stores), self.store_all(self.s.stores))
+            self.sweep(kept, {}, values_of(self.s.stores), self.store_all(self.s.stores))
         elif self.s.mode == "rows":
-            self.around(kept, lambda: self.rows(reduced))
+            self.loops(kept, lambda: self.rows(reduced))
         else:
-            self.around(kept[:-1], lambda: self.columns(reduced, kept[-1]))
+            self.loops(kept[:-1], lambda: self.columns(reduced, kept[-1]))
         sizes = [f"n{axis}={n}" for axis, n in enumerate(self.nest.sizes)]
         buffers = [f"b{i}" for i in range(len(self.nest.buffers))]
-        lifted = {v.param: v.dtype for v in self.nest.values if v.op == "number"}
-        numbers = [f"c{k}={number(x, lifted[k])}" for k, x in enumerate(self.nest.numbers)]
+        dtypes = {v.param: v.dtype for v in self.nest.values if v.op == "number"}
+        numbers = [f"c{k}={number(x, dtypes[k])}" for k, x in enumerate(self.nest.numbers)]
         given = ", ".join([*buffers, *sizes, *numbers])
         return "\n".join([f"def kernel({given}):", *self.lines])
 
@@ -130,18 +130,18 @@ class Lister:
         yield
         self.depth -= 1
 
-    def around(self, axes: Sequence[int], body: Callable[[], None]) -> None:
-        """Loops over `axes` and nothing between them."""
+    def loops(self, axes: Sequence[int], body: Callable[[], None]) -> None:
+        """Perfectly nested loops over `axes`."""
         if not axes:
             body()
             return
         with self.loop(axes[0]):
-            self.around(axes[1:], body)
+            self.loops(axes[1:], body)
 
     # Expressions
 
-    def places_of(self, buffer: int) -> list[int]:
-        """The numbers of the Places by which a buffer is indexed."""
+    def indexed_axes_of(self, buffer: int) -> list[int]:
+        """The numbers of the IndexedAxes of a buffer."""
         for value in self.nest.values:
             if value.op == "at" and value.param == buffer:
                 return [self.nest.values[a].param for a in value.args]
@@ -163,11 +163,11 @@ class Lister:
             return self.element(value.param)
         if value.op == "guarded":
             zero = number(0, value.dtype)
-            return f"({self.element(value.param)} if {bare(args[0])} else {zero})"
+            return f"({self.element(value.param)} if {unparenthesized(args[0])} else {zero})"
         if value.op == "at":
             return self.element(value.param, args)
-        if value.op == "place":
-            return f"place({args[0]}, {self.nest.places[value.param].size})"
+        if value.op == "offset":
+            return f"wrap_index({args[0]}, {self.nest.indexed_axes[value.param].size})"
         if value.op == "const":
             return number(value.param, value.dtype)
         if value.op == "number":
@@ -175,11 +175,11 @@ class Lister:
         if value.op == "iota":
             return f"{value.dtype}(i{value.param})"
         if value.op == "cast":
-            return f"{value.dtype}({bare(args[0])})"
-        return args[0] if value.op == "copy" else applied(value.op, args)
+            return f"{value.dtype}({unparenthesized(args[0])})"
+        return args[0] if value.op == "copy" else apply(value.op, args)
 
     def compute(self, values: Iterable[int], env: dict[int, str], inline: bool) -> None:
-        """Put the values, as expressions or as names of variables, into `env`."""
+        """Add the values to `env`, as expressions or as names of variables."""
         for v in values:
             value = self.nest.values[v]
             if value.op == "scan":
@@ -190,16 +190,16 @@ class Lister:
             if plain or (inline and self.uses[v] == 1 and len(text) < LONG_LINE):
                 env[v] = text
             else:
-                self.line(f"v{v} = {bare(text)}")
+                self.line(f"v{v} = {unparenthesized(text)}")
                 env[v] = f"v{v}"
 
     # Statements
 
     def put(self, store: Store, env: dict[int, str]) -> None:
         target = self.element(store.buffer, [env[a] for a in store.at])
-        value = bare(env[store.value])
+        value = unparenthesized(env[store.value])
         if store.combines:
-            value = bare(applied(store.combines, [target, value]))
+            value = unparenthesized(apply(store.combines, [target, value]))
         self.line(f"{target} = {value}")
 
     def store_all(self, stores: Sequence[Store]) -> Callable[[dict[int, str]], None]:
@@ -216,7 +216,7 @@ class Lister:
         wanted: Sequence[int],
         body: Callable[[dict[int, str]], None],
     ) -> None:
-        """Loops over `axes`; what does not vary along them is computed outside."""
+        """Loops over `axes`; values that do not vary along them are computed outside."""
         env = dict(env)
         if not axes:
             self.compute(self.s.closure(wanted, env), env, inline=len(self.nest.stores) == 1)
@@ -229,20 +229,24 @@ class Lister:
             self.sweep(axes[1:], env, wanted, body)
 
     def stages(self, axes: Sequence[int]) -> Iterator[tuple[list[int], list[Store], list[int]]]:
-        """For each stage its reductions, the stores inside its loops, and what both need."""
+        """For each stage: its reductions, the stores inside its loops, and the values both need."""
         full = self.full_stores(axes)
         for stage in range(max(self.s.stage, default=0) + 1):
             found = self.s.reductions(stage)
             stores = [s for s in full if self.s.stage[s.value] == stage]
             if found or stores:
-                yield found, stores, [self.nest.values[v].args[0] for v in found] + needs(stores)
+                yield (
+                    found,
+                    stores,
+                    [self.nest.values[v].args[0] for v in found] + values_of(stores),
+                )
 
     def full_stores(self, axes: Sequence[int]) -> list[Store]:
         """Stores of values that vary along the reduced axes."""
         return [self.nest.stores[k] for k, _ in self.s.full_stores(axes)]
 
     def rows(self, axes: Sequence[int]) -> None:
-        """All stages at one point of the kept axes: results stand in variables."""
+        """All stages at one point of the kept axes, with results in variables."""
         env: dict[int, str] = {}
         for found, stores, wanted in self.stages(axes):
             for v in found:
@@ -253,11 +257,11 @@ class Lister:
             env.update({v: f"v{v}" for v in found})
         full = self.full_stores(axes)
         rest = [store for store in self.nest.stores if store not in full]
-        self.compute(self.s.closure(needs(rest), env), env, inline=len(rest) == 1)
+        self.compute(self.s.closure(values_of(rest), env), env, inline=len(rest) == 1)
         self.store_all(rest)(env)
 
     def columns(self, axes: Sequence[int], last: int) -> None:
-        """All stages at one point of the outer axes: results stand in buffers, a row at a time."""
+        """All stages at one point of the outer axes, with results in buffers, a row at a time."""
         values = self.nest.values
         held = {s.value: s.buffer for s in self.nest.stores if values[s.value].op == "reduce"}
         holder = {v: self.element(b) for v, b in held.items()}
@@ -268,27 +272,27 @@ class Lister:
                     for v in (*found, *scans):
                         self.line(f"{holder.get(v) or self.state(v)} = {self.start(v)}")
             step = self.step(found, stores, holder)
-            known = {v: text for v, text in holder.items() if v not in found}
-            self.around(axes, partial(self.row, last, known, wanted, step))
+            env_outside = {v: text for v, text in holder.items() if v not in found}
+            self.loops(axes, partial(self.row, last, env_outside, wanted, step))
         full = self.full_stores(axes)
         rest = [s for s in self.nest.stores if s not in full and held.get(s.value) != s.buffer]
         if rest:
-            self.row(last, holder, needs(rest), self.store_all(rest))
+            self.row(last, holder, values_of(rest), self.store_all(rest))
 
-    def row(self, last: int, known: dict[int, str], wanted: Sequence[int], body: Any) -> None:
+    def row(self, last: int, env_outside: dict[int, str], wanted: Sequence[int], body: Any) -> None:
         with self.loop(last):
-            env = dict(known)
+            env = dict(env_outside)
             self.compute(self.s.closure(wanted, env), env, inline=len(self.nest.stores) == 1)
             body(env)
 
     def step(self, found: Sequence[int], stores: Sequence[Store], held: dict[int, str]) -> Any:
-        """Take one more point into the reductions, and write what is stored there."""
+        """The body of a loop: accumulate one point into the reductions, and write its stores."""
 
         def body(env: dict[int, str]) -> None:
             for v in found:
                 value = self.nest.values[v]
-                total = applied(COMBINED[value.param], [held[v], env[value.args[0]]])
-                self.line(f"{held[v]} = {bare(total)}")
+                total = apply(COMBINED[value.param], [held[v], env[value.args[0]]])
+                self.line(f"{held[v]} = {unparenthesized(total)}")
             self.store_all(stores)(env)
 
         return body
@@ -299,7 +303,7 @@ class Lister:
             return number(start_of(value.param.kind, value.dtype), value.dtype)
         return number(initial(value.param, value.dtype), value.dtype)
 
-    # Running results
+    # Scans
 
     def scans(self, wanted: Sequence[int], env: dict[int, str]) -> list[int]:
         return [v for v in self.s.closure(wanted, env) if self.nest.values[v].op == "scan"]
@@ -315,29 +319,29 @@ class Lister:
         if value.param.kind == "recurrence":
             new = f"{args[1]} if {state} == 0 else {state} * {args[0]} + {args[1]}"
         else:
-            new = bare(applied(SCANS[value.param.kind], [state, args[0]]))
+            new = unparenthesized(apply(SCANS[value.param.kind], [state, args[0]]))
         self.line(f"{state} = {new}")
         if not value.param.exclusive:
             self.line(f"v{v} = {state}")
         env[v] = f"v{v}"
 
 
-def applied(op: str, args: Sequence[str]) -> str:
-    """An operation on expressions."""
+def apply(op: str, args: Sequence[str]) -> str:
+    """The expression of an operation."""
     if op in INFIX and len(args) == 2:
         return f"({args[0]} {INFIX[op]} {args[1]})"
     if op in PREFIX:
         return f"({PREFIX[op]}{args[0]})"
-    return f"{called(op)}({', '.join(bare(a) for a in args)})"
+    return f"{function_name(op)}({', '.join(unparenthesized(a) for a in args)})"
 
 
-def called(op: str) -> str:
-    """The name of a function in listings, where i0 and n1 are numbers."""
+def function_name(op: str) -> str:
+    """The name of a function in listings, where i0, n1 and the like are variables."""
     return f"{op}_" if op[0] in "bcinsv" and op[1:].isdigit() else op
 
 
-def bare(text: str) -> str:
-    """An expression without the parentheses around the whole of it."""
+def unparenthesized(text: str) -> str:
+    """An expression without its outer parentheses."""
     if not text.startswith("("):
         return text
     open_brackets = 0

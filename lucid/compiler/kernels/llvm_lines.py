@@ -1,4 +1,4 @@
-"""The lines of a kernel: instructions, loops, and loads and stores at the addresses of buffers."""
+"""The instructions of a kernel: loops, and loads and stores at the addresses of buffers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lucid.compiler.kernels.nest import Structure
 from lucid.compiler.kernels.scalar_code import LLVM, STORED, ScalarWriter, constant
 
 
-class Lines:
+class LineWriter:
     """The part of the Emitter that writes single lines, and loops around them."""
 
     def __init__(self, structure: Structure, first_id: int, parallel: bool) -> None:
@@ -48,7 +48,7 @@ class Lines:
 
     @contextmanager
     def loop(self, start: str, stop: str, innermost: bool) -> Iterator[str]:
-        """A loop from `start` to `stop`, never empty; gives the name of its index."""
+        """A loop from `start` to `stop`, never empty; yields the name of its index."""
         innermost = innermost and self.parallel
         self.loops += 1
         tag = f"l{self.loops}"
@@ -68,7 +68,7 @@ class Lines:
         self.label(f"{tag}.exit")
 
     def identify(self) -> int:
-        """A number for the metadata of one loop: LLVM notes there that the loop is vectorised."""
+        """A new metadata id for a loop, where LLVM records that it is vectorized."""
         self.loop_ids.append(len(self.loop_ids) + self.first_id)
         return self.loop_ids[-1]
 
@@ -99,7 +99,7 @@ class Lines:
         return self.write(f"icmp ne i8 {value}, 0") if dtype == "bool" else value
 
     def guarded(self, condition: str, pointer: str, dtype: str) -> str:
-        """What lies at an address where a condition holds, else 0: LLVM makes it a masked load."""
+        """A load where a condition holds, else 0: LLVM makes it a masked load."""
         before, tag = self.block, f"g{self.number}"
         self.line(f"br i1 {condition}, label %{tag}, label %{tag}.exit")
         self.label(tag)

@@ -1,6 +1,6 @@
-"""Reductions in the loops of a kernel: what they start from, and how one more number is taken in.
+"""Reductions in the loops of a kernel: their initial values, and how they accumulate.
 
-The largest float is found among integers that stand in the same order, with nan beyond all.
+Extrema of floats are computed on integer keys of the same order, with nan beyond all.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ REDUCTIONS = ("sum", "prod", "max", "min", "any", "all")
 
 
 def initial(kind: str, dtype: str) -> Any:
-    """The number that a reduction starts from."""
+    """The initial value of a reduction."""
     low, high = _LIMITS[dtype]
     return {"sum": 0, "prod": 1, "max": low, "min": high, "any": False, "all": True}[kind]
 
 
 def ordered_as_integers(value: Value) -> bool:
-    """Is this an extremum of floats?"""
+    """True if this is an extremum of floats, which compares integer keys."""
     return value.param in ("max", "min") and value.dtype in BITS
 
 
-class Reducing:
+class Reductions:
     """The part of the Emitter that accumulates."""
 
     structure: Structure
@@ -41,7 +41,7 @@ class Reducing:
     scalar: Any
 
     def accumulator(self, v: int) -> str:
-        """A local variable that holds what a reduction came to so far."""
+        """Allocate and initialize the accumulator of a reduction."""
         value = self.structure.values[v]
         name = f"%acc{len(self.entry)}"
         start = constant(initial(value.param, value.dtype), value.dtype)
@@ -57,36 +57,38 @@ class Reducing:
         value = self.structure.values[v]
         t, kind = LLVM[value.dtype], value.param
         if ordered_as_integers(value):
-            x, t = self.ordered(x, value), BITS[value.dtype]
+            x, t = self.ordered_key(x, value), BITS[value.dtype]
             old = self.write(f"load {t}, ptr {slot}")
-            total = self.scalar.pick("maximum" if kind == "max" else "minimum", t, True, x, old)
+            total = self.scalar.integer_extremum(
+                "maximum" if kind == "max" else "minimum", t, True, x, old
+            )
         else:
             old = self.write(f"load {t}, ptr {slot}")
             total = self.combine(kind, value.dtype, old, x)
         self.line(f"store {t} {total}, ptr {slot}")
 
     def accumulated(self, v: int, slot: str) -> str:
-        """What a reduction came to."""
+        """The final value of a reduction."""
         value = self.structure.values[v]
         if not ordered_as_integers(value):
             return self.write(f"load {LLVM[value.dtype]}, ptr {slot}")
         bits = BITS[value.dtype]
         key = self.write(f"load {bits}, ptr {slot}")
-        return self.write(f"bitcast {bits} {self.turned(key, bits)} to {LLVM[value.dtype]}")
+        return self.write(f"bitcast {bits} {self.flip_negatives(key, bits)} to {LLVM[value.dtype]}")
 
-    def ordered(self, x: str, value: Value) -> str:
-        """An integer in the place that a float has in order, with nan beyond all for this extremum.
+    def ordered_key(self, x: str, value: Value) -> str:
+        """An integer key with the order of a float, and nan beyond all for this extremum.
 
         Integers have fast vector extrema in any order; llvm.maximum takes four times as long.
         """
         t, bits = LLVM[value.dtype], BITS[value.dtype]
-        key = self.turned(self.write(f"bitcast {t} {x} to {bits}"), bits)
+        key = self.flip_negatives(self.write(f"bitcast {t} {x} to {bits}"), bits)
         nan = self.write(f"fcmp uno {t} {x}, {x}")
         beyond = initial("min" if value.param == "max" else "max", bits)
         return self.write(f"select i1 {nan}, {bits} {beyond}, {bits} {key}")
 
-    def turned(self, key: str, bits: str) -> str:
-        """Negative numbers with all bits but the sign flipped: its own inverse."""
+    def flip_negatives(self, key: str, bits: str) -> str:
+        """Flip all bits but the sign of negative numbers; its own inverse."""
         sign = self.write(f"ashr {bits} {key}, {31 if bits == 'i32' else 63}")
         return self.write(f"xor {bits} {key}, {self.write(f'lshr {bits} {sign}, 1')}")
 

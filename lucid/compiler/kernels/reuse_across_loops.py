@@ -1,8 +1,8 @@
-"""keeping: a Nest -> the same Nest, with costly values kept for later loops over a row.
+"""reuse_across_loops: a Nest -> the same Nest with costly values stored for later loops over a row.
 
-A kernel goes over its rows once for every stage of reductions, and computes anew what it needs.
-That is right for a sum, not for an exp. Softmax writes the exponentials to the place of its result
-in the loop that adds them, and reads them back in the loop that divides:
+A kernel loops over its rows once for every stage of reductions, and recomputes what it needs. That
+is right for a sum, not for an exp. Softmax writes the exponentials to the buffer of its result in
+the loop that adds them, and reads them back in the loop that divides:
 
     loop 1    v = exp(x - top);  b1[i] = v;  total += v
     loop 2    b1[i] = b1[i] / total
@@ -20,32 +20,32 @@ from lucid.compiler.kernels.nest import READS, Nest, Store, Value
 LEAVES = ("load", "guarded", "const", "number", "iota", "reduce")
 
 
-def keep_costly(nest: Nest, addresses: Sequence[Any]) -> Nest:
-    """Values that take a function such as exp and are needed in a later loop are read back there.
+def reuse_across_loops(nest: Nest, addresses: Sequence[Any]) -> Nest:
+    """Store values that take a function such as exp, and reload them in later loops.
 
-    `addresses` says where each buffer begins: a result may be written over an operand.
+    `addresses` are those of the buffers: a result may overwrite an operand.
     """
     s = nest.structure
-    if s.mode != "rows" or nest.places or any(v.op == "scan" for v in nest.values):
+    if s.mode != "rows" or nest.indexed_axes or any(v.op == "scan" for v in nest.values):
         return nest
     used: set[int] = set()
     tried = 0
     while True:
-        costly = [v for v in crossing(nest) if takes_function(nest, v)]
+        costly = [v for v in values_across_loops(nest) if is_costly(nest, v)]
         if len(costly) <= tried:
             return nest
         v = costly[tried]
         tried += 1
         for buffer in candidates(nest, v):
-            new = rebuilt(nest, v, buffer)
+            new = store_and_reload(nest, v, buffer)
             if buffer not in used and is_safe(new, buffer, nest.structure.stage[v], addresses):
                 nest, tried = new, tried - 1
                 used.add(buffer)
                 break
 
 
-def crossing(nest: Nest) -> list[int]:
-    """Values at every point of the domain that a value of a later stage is computed from."""
+def values_across_loops(nest: Nest) -> list[int]:
+    """Values at every point of the domain that values of a later stage read."""
     s = nest.structure
     row = frozenset(a for a, r in enumerate(nest.reduced) if r)
     found = {
@@ -57,8 +57,8 @@ def crossing(nest: Nest) -> list[int]:
     return sorted(v for v in found if nest.values[v].op not in LEAVES)
 
 
-def takes_function(nest: Nest, v: int) -> bool:
-    """Does computing a value anew take more than arithmetic?"""
+def is_costly(nest: Nest, v: int) -> bool:
+    """True if recomputing a value takes more than arithmetic."""
     stack = [v]
     seen: set[int] = set()
     while stack:
@@ -72,7 +72,7 @@ def takes_function(nest: Nest, v: int) -> bool:
 
 
 def candidates(nest: Nest, v: int) -> list[int]:
-    """Buffers that can hold a value at every point: its own, or those that the last loop writes."""
+    """Buffers that can hold a value at every point: its own, or one that the last loop writes."""
     s = nest.structure
     whole = [store for store in nest.stores if all(nest.buffers[store.buffer].strides)]
     own = [store.buffer for store in whole if store.value == v]
@@ -84,19 +84,19 @@ def candidates(nest: Nest, v: int) -> list[int]:
 
 
 def is_safe(nest: Nest, buffer: int, loop: int, addresses: Sequence[Any]) -> bool:
-    """Does nothing read what else lies in a buffer once it is written in a loop?"""
-    place, strides = addresses[buffer], nest.buffers[buffer].strides
+    """True if nothing reads the old contents of a buffer after it is written in a loop."""
+    address, strides = addresses[buffer], nest.buffers[buffer].strides
     needed = last_loops(nest)
     for v, value in enumerate(nest.values):
-        if value.op in READS and value.param != buffer and addresses[value.param] == place:
+        if value.op in READS and value.param != buffer and addresses[value.param] == address:
             if needed[v] > loop or nest.buffers[value.param].strides != strides:
                 return False
     others = {store.buffer for store in nest.stores} - {buffer}
-    return all(addresses[b] != place for b in others)
+    return all(addresses[b] != address for b in others)
 
 
 def last_loops(nest: Nest) -> list[int]:
-    """The last loop over the row that needs each value, -1 for none."""
+    """The last loop over the row that needs each value, or -1."""
     s = nest.structure
     row = frozenset(a for a, r in enumerate(nest.reduced) if r)
     end = max(s.stage) + 1
@@ -111,21 +111,21 @@ def last_loops(nest: Nest) -> list[int]:
     return needed
 
 
-def rebuilt(nest: Nest, v: int, buffer: int) -> Nest:
-    """The Nest in which values of later stages read `v` from a buffer, where it is stored early."""
+def store_and_reload(nest: Nest, v: int, buffer: int) -> Nest:
+    """Store `v` to a buffer early, and reload it for values of later stages."""
     stage = nest.structure.stage
     values: list[Value] = []
-    place: dict[int, int] = {}
-    again = -1
+    new_index: dict[int, int] = {}
+    reloaded = -1
     for u, value in enumerate(nest.values):
         later = value.op != "reduce" and stage[u] > stage[v]
-        args = [again if a == v and later else place[a] for a in value.args]
-        place[u] = len(values)
+        args = [reloaded if a == v and later else new_index[a] for a in value.args]
+        new_index[u] = len(values)
         values.append(value._replace(args=tuple(args)))
         if u == v:
-            again = len(values)
+            reloaded = len(values)
             values.append(Value("load", (), value.dtype, buffer))
-    stores = [store._replace(value=place[store.value]) for store in nest.stores]
-    if not any(store.buffer == buffer and store.value == place[v] for store in stores):
-        stores.insert(0, Store(buffer, place[v]))
+    stores = [store._replace(value=new_index[store.value]) for store in nest.stores]
+    if not any(store.buffer == buffer and store.value == new_index[v] for store in stores):
+        stores.insert(0, Store(buffer, new_index[v]))
     return replace(nest, values=tuple(values), stores=tuple(stores))

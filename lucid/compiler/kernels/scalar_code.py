@@ -1,8 +1,8 @@
 """Scalar operations of a kernel as LLVM instructions: an operation and operands in, lines out.
 
-Arithmetic is IEEE's, with no fast-math flag, so it equals NumPy's to the bit. Functions such as exp
-are those of `scalars`. What a dtype has no code for here is left to NumPy: `supported` says so.
-A float16 is the integer of its bits, which is only moved and converted.
+Arithmetic is IEEE 754 without fast-math flags, so it equals NumPy's to the bit. Functions such as
+exp are those of `scalars`. What is not `supported` for a dtype is left to NumPy. A float16 is the
+integer of its bits, which is only moved and converted.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TESTS = ("isnan", "isinf", "isfinite")
 
 
 def supported(op: str, dtype: str, operand: str) -> bool:
-    """Is there code for this operation with operands of dtype `operand` and a result of `dtype`?"""
+    """True if there is code for `op` with operands of dtype `operand` and a result of `dtype`."""
     if dtype not in LLVM or operand not in LLVM:
         return False
     if op in ("cast", "copy", "where"):
@@ -62,8 +62,8 @@ def supported(op: str, dtype: str, operand: str) -> bool:
     if op in TESTS:
         return floating
     if floating:
-        known = op in FLOAT_BINARY or op in INTRINSICS or op in SELECTIONS or op in scalars.table
-        return known or op in ("neg", "remainder", "floor_divide", "fmod")
+        has_code = op in FLOAT_BINARY or op in INTRINSICS or op in SELECTIONS or op in scalars.table
+        return has_code or op in ("neg", "remainder", "floor_divide", "fmod")
     if operand == "bool":
         return op in BOOL_BINARY or op in ("bitwise_not", "maximum", "minimum")
     return op in INTEGER_BINARY or op in (
@@ -101,9 +101,9 @@ def _to_f32(value: float) -> float:
 
 
 class ScalarWriter:
-    """Writes instructions: `write(line)` appends `%vN = line` and gives the name.
+    """Writes instructions: `write(line)` appends `%vN = line` and returns the name.
 
-    `declare` takes declarations of functions, `use` the functions of `scalars` that are called.
+    `declare` receives function declarations, `use` the functions of `scalars` that are called.
     """
 
     def __init__(
@@ -189,13 +189,13 @@ class ScalarWriter:
             plain = self.write(f"fcmp one {t} {args[0]}, {zero}")
             return self.write(f"select i1 {plain}, {t} {one}, {t} {args[0]}")
         if op in ("remainder", "floor_divide"):
-            return self.division(op, dtype, *args)
+            return self.floor_division(op, dtype, *args)
         if op == "fmod":
             return self.write(f"frem {t} {args[0]}, {args[1]}")
         return self.call(op, dtype, args)
 
     def call(self, op: str, dtype: str, args: list[str]) -> str:
-        """A function of `scalars`."""
+        """A call of a function of `scalars`."""
         code, t = FORMATS[dtype], LLVM[dtype]
         self.use(op, code)
         symbol = scalars.symbol(op, code)
@@ -203,14 +203,14 @@ class ScalarWriter:
         return self.write(f"call {t} @{symbol}({', '.join(f'{t} {a}' for a in args)})")
 
     def extremum(self, op: str, dtype: str, a: str, b: str) -> str:
-        """maximum and minimum through which nan passes: compares and selects always vectorise."""
+        """maximum and minimum that propagate nan; compares and selects always vectorize."""
         t = LLVM[dtype]
         keep = self.write(f"fcmp {'oge' if op == 'maximum' else 'ole'} {t} {a}, {b}")
         nan = self.write(f"fcmp uno {t} {a}, {a}")
         first = self.write(f"or i1 {keep}, {nan}")
         return self.write(f"select i1 {first}, {t} {a}, {t} {b}")
 
-    def division(self, op: str, dtype: str, a: str, b: str) -> str:
+    def floor_division(self, op: str, dtype: str, a: str, b: str) -> str:
         """Python's % and //, from the remainder of C's fmod."""
         t, suffix, zero = LLVM[dtype], _SUFFIX[dtype], constant(0.0, dtype)
         rest = self.write(f"frem {t} {a}, {b}")
@@ -258,13 +258,17 @@ class ScalarWriter:
         if op == "sign":
             return self.integer_sign(t, signed, args[0])
         if op == "clamp":
-            return self.pick(
-                "minimum", t, signed, self.pick("maximum", t, signed, args[0], args[1]), args[2]
+            return self.integer_extremum(
+                "minimum",
+                t,
+                signed,
+                self.integer_extremum("maximum", t, signed, args[0], args[1]),
+                args[2],
             )
         return (
-            self.pick("maximum", t, signed, args[0], "0")
+            self.integer_extremum("maximum", t, signed, args[0], "0")
             if op == "relu"
-            else self.pick(op, t, signed, *args)
+            else self.integer_extremum(op, t, signed, *args)
         )
 
     def integer_sign(self, t: str, signed: bool, x: str) -> str:
@@ -275,20 +279,20 @@ class ScalarWriter:
         below = self.write(f"icmp slt {t} {x}, 0")
         return self.write(f"select i1 {below}, {t} -1, {t} {one}")
 
-    def pick(self, op: str, t: str, signed: bool, a: str, b: str) -> str:
+    def integer_extremum(self, op: str, t: str, signed: bool, a: str, b: str) -> str:
         kind = ("sgt" if signed else "ugt") if op == "maximum" else ("slt" if signed else "ult")
         first = self.write(f"icmp {kind} {t} {a}, {b}")
         return self.write(f"select i1 {first}, {t} {a}, {t} {b}")
 
     def cast(self, x: str, source: str, target: str) -> str:
-        """Conversion as NumPy's `astype` does it."""
+        """A conversion as by NumPy's `astype`."""
         if source == target:
             return x
         if source == "f16":
             bits = self.write(f"bitcast i16 {x} to half")
             return self.cast(self.write(f"fpext half {bits} to float"), "f32", target)
         if target == "f16":
-            return self.halved(x, source)
+            return self.to_float16(x, source)
         a, b = LLVM[source], LLVM[target]
         if target == "bool":
             zero = constant(0, source)
@@ -308,8 +312,8 @@ class ScalarWriter:
             return self.write(f"trunc {a} {x} to {b}")
         return self.write(f"{'zext' if source[0] in 'ub' else 'sext'} {a} {x} to {b}")
 
-    def halved(self, x: str, source: str) -> str:
-        """The bits of the nearest float16; long numbers go through a float32 rounded to odd."""
+    def to_float16(self, x: str, source: str) -> str:
+        """The bits of the nearest float16; wide numbers go through a float32 rounded to odd."""
         wide = BYTES[LLVM[source]] > 2 and source != "f32"
         if not wide:
             single = self.cast(x, source, "f32")
@@ -329,7 +333,7 @@ class ScalarWriter:
         return self.write(f"bitcast half {half} to i16")
 
     def float_to_integer(self, x: str, source: str, target: str) -> str:
-        """Through i64, saturating where C leaves it undefined, then cut to size."""
+        """Convert through i64, saturating where C leaves it undefined, then truncate."""
         a, b = LLVM[source], LLVM[target]
         name = f"llvm.fptosi.sat.i64.{_SUFFIX[source]}"
         if target == "u64":

@@ -1,1 +1,1 @@
-"""Lowering: equations to instructions of a plan; one folder a family of operations."""
+"""Lowering: equations to instructions of a plan, with one folder per family of operations."""

@@ -1,4 +1,4 @@
-"""Matrix products as work of a plan: which sizes, strides and transposes BLAS is told."""
+"""matmul as work of a plan: the sizes, strides and transposes that are passed to BLAS."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.graph import Equation
 from lucid.ir.types import Type
 
-SHORT, MANY = 96, 128  # elements of a row, and rows, of products for which weights are transposed
-ROWS = 16  # of a matrix that one unit transposes
-TURN_NS = 0.3  # estimated, for an element
+# Sizes for which the weights of a product are transposed: elements of a row, and number of rows.
+SHORT_ROW, MANY_ROWS = 96, 128
+ROWS = 16  # rows of a matrix that one unit transposes
+TRANSPOSE_NS = 0.3  # estimated, for an element
 
 
-class MatmulStep:
-    """How `matmul` becomes instructions."""
+class MatmulLowering:
+    """Lowers `matmul` to BLAS calls."""
 
     @staticmethod
     def accepts(eqn: Equation) -> bool:
@@ -34,15 +35,15 @@ class MatmulStep:
         x, y = (layout.array(operand) for operand in eqn.inputs)
         source = f"  [{eqn.source}]" if eqn.source else ""
         product = ProductWork(x, y, layout.array(eqn.outputs[0]), f"matmul{source}")
-        if not product.is_short or x.type.size < MANY * x.shape[-1]:
+        if not product.has_short_columns or x.type.size < MANY_ROWS * x.shape[-1]:
             return [product]
-        turned = layout.workspace("turned", Type(y.type.dtype, y.shape))
-        return [TurnWork(y, turned, f"transpose{source}"), replace(product, y=turned)]
+        weights = layout.workspace("transposed", Type(y.type.dtype, y.shape))
+        return [TransposeWork(y, weights, f"transpose{source}"), replace(product, y=weights)]
 
 
 @dataclass(eq=False)
 class ProductWork:
-    """A (batched) matrix product at known places."""
+    """A (batched) matrix product of arrays at given addresses."""
 
     x: Array
     y: Array
@@ -50,49 +51,49 @@ class ProductWork:
     label: str
 
     @property
-    def is_short(self) -> bool:
-        """Do short rows meet columns? For many of them BLAS takes longer than a transpose takes."""
+    def has_short_columns(self) -> bool:
+        """True if y is stored by short columns: with many rows of x, transposing it first pays."""
         if len(self.x.shape) < 2 or len(self.y.shape) != 2:
             return False
-        return matrix(self.y, left=False).transposed and self.y.shape[0] <= SHORT
+        return matrix(self.y, left=False).transposed and self.y.shape[0] <= SHORT_ROW
 
     def kernels(self) -> Sequence[Any]:
-        """That of a transpose, where another number of rows would need it."""
-        return (turn_kernel(self.y.dtype),) if self.is_short else ()
+        """The transpose kernel, if another number of rows would need it."""
+        return (transpose_kernel(self.y.dtype),) if self.has_short_columns else ()
 
     def add(self, builder: Builder, kernels: Any) -> None:
         add_product(builder, self.x, self.y, self.out, self.label)
 
 
 @lru_cache(maxsize=2)
-def turn_kernel(dtype: str) -> TextKernel:
-    """A matrix transposed; units are some rows of it."""
-    from lucid.compiler.lowering.conv.pack_operands import turn
-    from lucid.compiler.lowering.conv.window_tiles import kinds
-    from lucid.compiler.lowering.loop_language import Loops
+def transpose_kernel(dtype: str) -> TextKernel:
+    """Transposes a matrix; a unit is a block of its rows."""
+    from lucid.compiler.lowering.conv.pack_operands import transpose
+    from lucid.compiler.lowering.conv.window_tiles import llvm_types
+    from lucid.compiler.lowering.llvm_builder import LLVMBuilder
 
-    name, item = f"turn_{dtype}", kinds(dtype)[1]
-    code = Loops(name)
+    name, item = f"transpose_{dtype}", llvm_types(dtype)[1]
+    code = LLVMBuilder(name)
     source, target = code.pointer(0), code.pointer(1)
     down, apart, rows, columns = (code.word(i) for i in range(2, 6))
     with code.loop(code.lo, code.hi) as unit:
         first = unit * ROWS
         begin, to = source.at(first * down), target.at(first * item)
         height = (rows - first).min(ROWS)
-        turn(code, dtype, begin, (down, code.number(item)), to, apart, height, columns)
+        transpose(code, dtype, begin, (down, code.number(item)), to, apart, height, columns)
     return TextKernel(name, code.text())
 
 
 @dataclass(eq=False)
-class TurnWork:
-    """A matrix (k, n) whose columns are adjacent, as one whose rows are."""
+class TransposeWork:
+    """Copies a column-major matrix (k, n) to row-major order."""
 
     source: Array
     target: Array
     label: str
 
     def kernels(self) -> Sequence[Any]:
-        return (turn_kernel(self.source.dtype),)
+        return (transpose_kernel(self.source.dtype),)
 
     def add(self, builder: Builder, kernels: Any) -> None:
         columns, rows = self.source.shape
@@ -100,7 +101,7 @@ class TurnWork:
         apart = matrix(self.source, left=False).leading * item
         args = [self.source.address, self.target.address, apart, rows * item, rows, columns]
         (kernel,) = self.kernels()
-        cost = TURN_NS * ROWS * columns
+        cost = TRANSPOSE_NS * ROWS * columns
         builder.call(
             kernels[kernel.key], args, math.ceil(rows / ROWS), cost, label=self.label,
             traffic=(2 * rows * columns * item, 0),
@@ -108,7 +109,7 @@ class TurnWork:
 
 
 class Matrix(NamedTuple):
-    """The last two axes of an operand: sizes, whether it is stored transposed, length of a row."""
+    """The last two axes of an operand: sizes, whether it is stored transposed, row stride."""
 
     rows: int
     columns: int
@@ -117,14 +118,14 @@ class Matrix(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """An axis of the batch: its size, and the elements between matrices in x, y and out."""
+    """A batch axis: its size, and its strides in x, y and out, in elements."""
 
     size: int
     strides: tuple[int, int, int]
 
 
 def add_product(builder: Builder, x: Array, y: Array, out: Array, label: str) -> None:
-    """A (batched) matrix product as instructions."""
+    """Add the instructions of a (batched) matrix product."""
     product, others = product_of(x, y, out)
     for place in itertools.product(*[range(axis.size) for axis in others]):
         at = [sum(i * axis.strides[j] for i, axis in zip(place, others)) for j in range(3)]
@@ -133,7 +134,7 @@ def add_product(builder: Builder, x: Array, y: Array, out: Array, label: str) ->
 
 
 def product_of(x: Array, y: Array, out: Array) -> tuple[blas.Product, list[Axis]]:
-    """What BLAS is told, and the outer axes of the batch along which it is told so again."""
+    """Return the BLAS call, and the outer batch axes along which it is repeated."""
     left, right = matrix(x, left=True), matrix(y, left=False)
     m, n, k = left.rows, right.columns, left.columns
     axes = batch_axes(x, y, out, m * n)
@@ -162,7 +163,7 @@ def scaled(strides: tuple[int, int, int], size: int) -> tuple[int, int, int]:
 
 
 def batch_axes(x: Array, y: Array, out: Array, matrix_size: int) -> list[Axis]:
-    """The axes before the last two, which broadcast; neighbours joined where they are one."""
+    """The axes before the last two, which broadcast; adjacent ones are merged where possible."""
     ndim = max(len(x.shape), len(y.shape), 2) - 2
     shape = out.shape[:ndim]
     strides = []
@@ -187,7 +188,7 @@ def batch_axes(x: Array, y: Array, out: Array, matrix_size: int) -> list[Axis]:
 
 
 def matrix(a: Array, left: bool) -> Matrix:
-    """How the matrices of an operand lie; a vector is a row on the left, a column on the right."""
+    """The layout of an operand's matrices; a vector is a row on the left, a column on the right."""
     shape, strides = a.shape, a.strides
     if len(shape) == 1:
         shape, strides = ((1, shape[0]), (shape[0], 1)) if left else ((shape[0], 1), (1, 1))

@@ -1,4 +1,4 @@
-"""Nests written by hand: the loops of a step over arrays, whose axes run along the domain's."""
+"""A builder of Nests for ops that are lowered alone: arrays in, the work of one loop nest out."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from lucid.compiler.kernels.build import cost_of
 from lucid.compiler.kernels.nest import (
     Buffer,
+    IndexedAxis,
     Nest,
-    Place,
     Store,
     Value,
-    lift_numbers,
+    constants_to_arguments,
     simplify_axes,
 )
 from lucid.compiler.plan.arrays import Array
@@ -25,7 +25,7 @@ Axes = Sequence[int | None]
 
 
 class NestWriter:
-    """A Nest over a domain of `sizes`: values first, then stores, then `work`."""
+    """Builds a Nest over a domain of `sizes`: values first, then stores, then `work`."""
 
     def __init__(self, sizes: Sequence[int], reduced: Sequence[int] = ()) -> None:
         self.sizes = tuple(sizes)
@@ -34,10 +34,10 @@ class NestWriter:
         self.arrays: list[Array] = []
         self.values: list[Value] = []
         self.stores: list[Store] = []
-        self.places: list[Place] = []
+        self.indexed_axes: list[IndexedAxis] = []
 
     def buffer(self, array: Array, axes: Axes | None = None) -> int:
-        """An array whose axes run along `axes` of the domain (None: it stands still there)."""
+        """Add an array whose axes run along `axes` of the domain (None: a fixed index)."""
         axes = range(len(array.shape)) if axes is None else axes
         strides = [0] * len(self.sizes)
         for n, stride, axis in zip(array.shape, array.strides, axes):
@@ -55,16 +55,16 @@ class NestWriter:
         return self.value("load", array.dtype, param=self.buffer(array, axes))
 
     def operand(self, layout: Any, x: Any, axes: Axes | None = None) -> int:
-        """A Var, or a number that is the same everywhere."""
+        """Load a Var, or a Literal as a constant."""
         if isinstance(x, Literal):
             return self.value("const", SHORT_NAMES[x.dtype], param=x.value)
         array = layout.array(x)
         return self.load(array, axes if array.shape else ())
 
-    def place(self, index: int, array: Array, axis: int, code: int) -> int:
-        """How far an index leads along an axis of an array."""
-        self.places.append(Place(array.shape[axis], array.strides[axis], code))
-        return self.value("place", "i64", index, param=len(self.places) - 1)
+    def offset(self, index: int, array: Array, axis: int, code: int) -> int:
+        """The offset of an index along an axis of an array; `code` is the error if out of range."""
+        self.indexed_axes.append(IndexedAxis(array.shape[axis], array.strides[axis], code))
+        return self.value("offset", "i64", index, param=len(self.indexed_axes) - 1)
 
     def store(
         self,
@@ -83,20 +83,20 @@ class NestWriter:
             tuple(self.buffers),
             tuple(self.values),
             tuple(self.stores),
-            tuple(self.places),
+            tuple(self.indexed_axes),
         )
-        nest = lift_numbers(simplify_axes(nest))
+        nest = constants_to_arguments(simplify_axes(nest))
         if nest.sizes:
             return nest
         flat = tuple(Buffer(b.dtype, (0,)) for b in nest.buffers)
         return replace(nest, sizes=(1,), reduced=(False,), buffers=flat)
 
     def work(self, label: str, layout: Any = None) -> list[NestWork]:
-        """The kernel, unless there is nothing to do."""
+        """Return the work of the nest, or nothing if the domain is empty."""
         if 0 in self.sizes:
             return []
         nest = self.nest()
-        status = layout.status if nest.places else None
+        status = layout.status if nest.indexed_axes else None
         return [NestWork(nest, self.arrays, label, cost_of(nest), status=status)]
 
 
@@ -107,7 +107,7 @@ def label_of(eqn: Equation) -> str:
 def copy(layout: Any, source: Any, target: Array, label: str) -> list[NestWork]:
     """Write a Var (of the target's shape, or 0-d), an Array or a Literal into an array."""
     if isinstance(source, Var) and layout.array(source) == target:
-        return []  # it is written over
+        return []  # computed in place
     writer = NestWriter(target.shape)
     if isinstance(source, Array):
         value = writer.load(source)
@@ -118,5 +118,5 @@ def copy(layout: Any, source: Any, target: Array, label: str) -> list[NestWork]:
 
 
 def fill(value: Any, target: Array, label: str) -> list[NestWork]:
-    """Write one number everywhere."""
+    """Fill an array with one number."""
     return copy(None, Literal(value, target.type.dtype), target, label)

@@ -1,8 +1,8 @@
-"""A segment of a program: where its values lie in memory, and the work that becomes its plan.
+"""A segment of a program: the memory of its values, and the work that becomes its plan.
 
-A step other than a group of elementwise equations finds its instructions by `step_of`: an object
-with `accepts(eqn)` (is there code for these types?) and `lower(layout, eqn)`, which gives work with
-`kernels()`, what must be compiled for it, and `add(builder, kernels)`, which adds instructions.
+A step other than a fused group is lowered by the class that `lowering_of` returns: `accepts(eqn)`
+is true if there is native code for its types, and `lower(layout, eqn)` returns work, each with the
+`kernels()` to compile for it and `add(builder, kernels)`, which adds its instructions.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import numpy as np
 
 from lucid.compiler.fusion.groups import Group, Step
 from lucid.compiler.kernels.build import (
-    LONG,
+    DTYPE_NAMES,
     NestBuilder,
-    by_chunks,
     cost_of,
     prune,
-    reduces_once,
+    reduces_in_one_pass,
+    split_chunks,
     used_buffers,
 )
 from lucid.compiler.kernels.nest import Nest
 from lucid.compiler.lowering.matmul import ProductWork
 from lucid.compiler.lowering.nest_builder import fill
-from lucid.compiler.lowering.standalone import step_of
+from lucid.compiler.lowering.standalone import lowering_of
 from lucid.compiler.plan.arrays import Array
-from lucid.compiler.plan.epilogue import Blocks, ByRowsWork, blocks_of, paired
+from lucid.compiler.plan.epilogue import Blocks, EpilogueWork, pair_products, row_blocks
 from lucid.compiler.plan.executable import Segment
-from lucid.compiler.plan.inplace_reuse import overwritten, written_into
+from lucid.compiler.plan.inplace_reuse import donated_outputs, find_reuse
 from lucid.compiler.plan.instructions import INLINE_NS, chunk_length
-from lucid.compiler.plan.memory import Life, allocate
+from lucid.compiler.plan.memory import Lifetime, allocate
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.plan.work import NestWork, note_traffic
 from lucid.ir.graph import Equation, Var
@@ -45,10 +45,10 @@ SHORT_ROW = 1 << 14
 
 
 class SegmentLayout:
-    """A segment's memory and instructions."""
+    """Plans the memory and the instructions of a segment."""
 
     base = 0  # where its part of the arena begins
-    is_whole = True  # not the body of a loop or a branch, whose outputs lie where others read
+    is_top_level = True  # not the body of a loop or a branch, whose outputs lie where others read
 
     def __init__(self, lowering: Any, segment: Segment) -> None:
         self.lowering = lowering
@@ -69,18 +69,20 @@ class SegmentLayout:
 
     def lower_steps(self) -> None:
         for step in self.segment.steps:
-            if step in self.renaming:
+            if step in self.elided:
                 continue
             if isinstance(step, Group):
                 self.lower_group(step)
             else:
-                self.work += step_of(step.equation.op).lower(self, step.equation)
+                self.work += lowering_of(step.equation.op).lower(self, step.equation)
 
     # Memory
 
     def plan_memory(self) -> None:
-        """A place for every value that one step leaves for another: an output, or in the arena."""
-        self.segment.steps, self.product_before = paired(self.segment.steps, self.lowering.reads)
+        """Assign memory to every value that one step leaves for another: an output or the arena."""
+        self.segment.steps, self.product_before = pair_products(
+            self.segment.steps, self.lowering.reads
+        )
         first, last = self.lifetimes()
         outputs = set(self.segment.outputs)
         temporaries = [var for var in first if var not in outputs]
@@ -88,18 +90,18 @@ class SegmentLayout:
         reserved = {
             x: y for y, x in self.lowering.into.items() if y in outputs and x in self.arrays
         }
-        over = overwritten(steps, readings, last, set(first), set(temporaries), reserved)
-        self.place_outputs(written_into(reserved, over, first, last))
-        self.renaming = self.find_renaming(over, set(temporaries))
-        end = {x: y for y, x in over.items()}  # becomes the last Var written in the same place
-        lives: dict[Var, Life] = {}
+        reuses = find_reuse(steps, readings, last, set(first), set(temporaries), reserved)
+        self.allocate_outputs(donated_outputs(reserved, reuses, first, last))
+        self.elided = self.elide_copies(reuses, set(temporaries))
+        end = {x: y for y, x in reuses.items()}  # becomes the last Var written in the same place
+        spans: dict[Var, Lifetime] = {}
         for var in reversed(temporaries):
             after = end.get(var, var)
             end[var] = after = end.get(after, after)
             nbytes = var.type.size * var.type.dtype.itemsize
-            lives[after] = Life(nbytes, first[var], last.get(after, first[after]))
-        in_arena = [var for var in lives if var not in outputs]
-        offsets, top = allocate([lives[var] for var in in_arena])
+            spans[after] = Lifetime(nbytes, first[var], last.get(after, first[after]))
+        in_arena = [var for var in spans if var not in outputs]
+        offsets, top = allocate([spans[var] for var in in_arena])
         self.top = self.base + top
         places = {
             var: self.builder.arena(self.base + offset) for var, offset in zip(in_arena, offsets)
@@ -108,16 +110,16 @@ class SegmentLayout:
             ref = places.get(end[var]) or self.arrays[end[var]].ref
             self.arrays[var] = Array.of(ref, var.type)
 
-    def find_renaming(self, over: dict[Var, Var], temporaries: set[Var]) -> set[Step]:
-        """Copies of a value in another shape to an output: the value is computed there at once."""
+    def elide_copies(self, reuses: dict[Var, Var], temporaries: set[Var]) -> set[Step]:
+        """Find copies of a reshaped value to an output, whose value can be computed there."""
         found: set[Step] = set()
-        if not self.is_whole:
+        if not self.is_top_level:
             return found
-        elsewhere = {*self.segment.into, *over}
+        elsewhere = {*self.segment.into, *reuses}
         outputs = {var for var in self.segment.outputs if var not in elsewhere}
-        taken = set(over.values())
+        taken = set(reuses.values())
         for step in self.segment.steps:
-            eqn = sole_equation(step)
+            eqn = single_equation(step)
             if eqn is None or not isinstance(eqn.op, Copy) or eqn.outputs[0] not in outputs:
                 continue
             x: Any = eqn.inputs[0]
@@ -125,12 +127,12 @@ class SegmentLayout:
                 x = self.lowering.producer[x].inputs[0]
             if x in temporaries and x not in taken:
                 taken.add(x)
-                over[eqn.outputs[0]] = x
+                reuses[eqn.outputs[0]] = x
                 found.add(step)
         return found
 
-    def place_outputs(self, into: Mapping[Var, Var]) -> None:
-        """New memory for every output, or that of the input which it replaces."""
+    def allocate_outputs(self, into: Mapping[Var, Var]) -> None:
+        """Allocate every output, or reuse the memory of the input that it replaces."""
         for var in self.segment.outputs:
             given = self.arrays[into[var]].ref if var in into else None
             made = self.builder.output(var.type.dtype, var.type.shape, given)
@@ -138,9 +140,9 @@ class SegmentLayout:
         self.segment.into = dict(into)
 
     def lifetimes(self) -> tuple[dict[Var, int], dict[Var, int]]:
-        """The steps that write each Var in memory, and that read it last.
+        """Return the step that writes each Var in memory, and the step that reads it last.
 
-        The operands of a product live beyond the group that may run together with it.
+        The operands of a product outlive the group that may run together with it.
         """
         last: dict[Var, int] = {}
         first: dict[Var, int] = {}
@@ -157,13 +159,13 @@ class SegmentLayout:
         return first, last
 
     def scratch(self, type: Type) -> Array:
-        """Memory above all planned buffers, for the inside of one step."""
+        """Allocate memory above all planned buffers, for temporaries of one step."""
         offset = self.top
         self.top += -(-max(type.size * type.dtype.itemsize, 1) // 64) * 64
         return Array.of(self.builder.arena(offset), type)
 
     def workspace(self, role: str, type: Type) -> Array:
-        """Memory for the inside of one step, which other steps use for the same after it."""
+        """Memory for temporaries of one step, which later steps reuse for the same role."""
         nbytes = type.size * type.dtype.itemsize
         offset, room = self.workspaces.get(role, (0, -1))
         if nbytes > room:
@@ -172,8 +174,8 @@ class SegmentLayout:
             self.workspaces[role] = offset, nbytes
         return Array.of(self.builder.arena(offset), type)
 
-    def check(self, eqn: Equation) -> int:
-        """The code of an error in an equation: what a kernel leaves in the plan's last output."""
+    def add_check(self, eqn: Equation) -> int:
+        """Return the error code of an equation, which a kernel writes to the plan's last output."""
         if self.status is None:
             type = Type(np.dtype("int64"), ())
             self.status = Array.of(self.builder.output(type.dtype, ()), type)
@@ -181,12 +183,12 @@ class SegmentLayout:
         return len(self.segment.checks)
 
     def array(self, x: Var) -> Array:
-        """Where a value, or a view of one, lies."""
+        """Return the array of a value, or of a view of one."""
         if x in self.arrays:
             return self.arrays[x]
         eqn = self.lowering.producer[x]
         found = self.array(eqn.inputs[0]).view(eqn.op)  # type: ignore[arg-type]
-        assert found is not None, "settle leaves only views that can be taken"
+        assert found is not None, "insert_copies leaves only views that strides can express"
         return found
 
     # Steps
@@ -198,39 +200,39 @@ class SegmentLayout:
         sources = ", ".join(lines[:3]) + ", ..." * (len(lines) > 3)
         label = f"{label}  [{sources}]" if sources else label
         cost = cost_of(nest)
-        splits = reduces_once(nest) and worth_splitting(nest, cost)
+        splits = reduces_in_one_pass(nest) and worth_splitting(nest, cost)
         product = self.work.pop() if group in self.product_before else None
-        cut = self.cut_into_blocks(product, nest, arrays, splits)
+        blocks = self.epilogue_blocks(product, nest, arrays, splits)
         if splits:
             grain = chunk_length(nest.sizes[0], cost * nest.size / nest.sizes[0])
-            work = self.split(nest, arrays, label, cost, cut.units if cut else grain)
+            work = self.split(nest, arrays, label, cost, blocks.units if blocks else grain)
         else:
             work = [NestWork(nest, arrays, label, cost, status=self.status)]
-        if cut and product:
-            self.work += [ByRowsWork(product, work[0], cut), *work[1:]]
+        if blocks and product:
+            self.work += [EpilogueWork(product, work[0], blocks), *work[1:]]
         else:
             self.work += [*([product] if product else []), *work]
 
     @staticmethod
-    def cut_into_blocks(
+    def epilogue_blocks(
         product: ProductWork | None, nest: Nest, arrays: Sequence[Array], splits: bool
     ) -> Blocks | None:
-        """Blocks of rows in which a product and the kernel after it can take turns, if they can."""
+        """Blocks of rows in which a product and the kernel after it can alternate, or None."""
         if product is None or (all(nest.reduced) and not splits):
             return None
-        return blocks_of(product, by_chunks(nest, 1)[0] if splits else nest, arrays)
+        return row_blocks(product, split_chunks(nest, 1)[0] if splits else nest, arrays)
 
     def split(
         self, nest: Nest, arrays: Sequence[Array], label: str, cost: float, grain: int
     ) -> list[NestWork]:
-        """A reduction of everything or of columns: partial results, then those together."""
+        """Split a reduction of all elements or of columns: partial results, then their sum."""
         chunks = math.ceil(nest.sizes[0] / grain)
         parts = [
-            self.scratch(Type(np.dtype(LONG[value.dtype]), (chunks, nest.kept_size)))
+            self.scratch(Type(np.dtype(DTYPE_NAMES[value.dtype]), (chunks, nest.kept_size)))
             for value in nest.values
             if value.op == "reduce"
         ]
-        first, second = by_chunks(nest, chunks)
+        first, second = split_chunks(nest, chunks)
         both = [*arrays, *parts]
         at_first, at_last = ([both[i] for i in used_buffers(part)] for part in (first, second))
         return [
@@ -246,15 +248,15 @@ class SegmentLayout:
         self.segment.plan = self.builder.build(self.top)
 
 
-def sole_equation(step: Step) -> Equation | None:
-    """The equation of a step that has no other."""
+def single_equation(step: Step) -> Equation | None:
+    """The equation of a step that has only one, else None."""
     if isinstance(step, Group):
         return step.equations[0] if len(step.equations) == 1 else None
     return step.equation
 
 
 def worth_splitting(nest: Nest, cost: float) -> bool:
-    """Is a reduction long enough for chunks of it to be run apart, in whole rows?"""
+    """True if a reduction is long enough to be split into chunks of whole rows."""
     if nest.size * cost <= INLINE_NS:
         return False
     return all(nest.reduced) or (nest.sizes[0] >= MANY_ROWS and nest.kept_size <= SHORT_ROW)

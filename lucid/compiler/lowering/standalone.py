@@ -1,7 +1,7 @@
-"""Steps that stand alone: what says, for an operation, which types it accepts, and lowers it.
+"""The classes that lower ops on their own, with `accepts(eqn)` and `lower(layout, eqn)`.
 
-A step's module is imported when a program first has its operation: a process that finds its kernels
-in the cache starts in half the time.
+The module of a lowering is imported when a program first has the op, so that a process that finds
+its kernels in the cache starts in half the time.
 """
 
 from __future__ import annotations
@@ -12,71 +12,71 @@ from typing import Any
 
 from lucid.ops.core.kinds import Elementwise
 
-STEPS = {
-    "Argsort": "lowering.index.sort_kernel.SortStep",
-    "Cholesky": "lowering.lapack.factorize.CholeskyStep",
-    "CombineAlong": "lowering.index.scatter_kernel.CombineAlongStep",
-    "Complex": "lowering.index.concatenate_pad.ComplexStep",
-    "Concatenate": "lowering.index.concatenate_pad.ConcatenateStep",
-    "Convolution": "lowering.conv.conv_step.ConvolutionStep",
-    "ConvolutionTranspose": "lowering.conv.conv_step.ConvolutionTransposeStep",
-    "ConvolutionWeight": "lowering.conv.weight_gradient_panels.ConvolutionWeightStep",
-    "Copy": "lowering.index.concatenate_pad.CopyStep",
-    "Cummax": "lowering.index.cumulative_kernel.RunningExtremumStep",
-    "Cummin": "lowering.index.cumulative_kernel.RunningExtremumStep",
-    "Cumprod": "lowering.index.cumulative_kernel.ScanStep",
-    "Cumsum": "lowering.index.cumulative_kernel.ScanStep",
-    "Eig": "lowering.lapack.eigen.EigStep",
-    "Eigh": "lowering.lapack.eigen.EighStep",
-    "Eigvals": "lowering.lapack.eigen.EigStep",
-    "Eigvalsh": "lowering.lapack.eigen.EighStep",
-    "Fft": "lowering.fft.fft_step.FourierStep",
-    "Frexp": "lowering.external.ufunc_calls.FrexpStep",
-    "FromNumba": "lowering.external.numba_calls.NumbersStep",
-    "Full": "lowering.index.concatenate_pad.FullStep",
-    "Irfft": "lowering.fft.fft_step.FourierStep",
-    "LastWrite": "lowering.index.scatter_kernel.LastWriteStep",
-    "LogCumSumExp": "lowering.index.cumulative_kernel.ScanStep",
-    "LuFactor": "lowering.lapack.factorize.LuStep",
-    "LuSolve": "lowering.lapack.factorize.LuSolveStep",
-    "Matmul": "lowering.matmul.MatmulStep",
-    "MaxPool": "lowering.conv.pool_kernel.MaxPoolStep",
-    "NumbaArrays": "lowering.external.numba_calls.ArraysStep",
-    "Pad": "lowering.index.concatenate_pad.PadStep",
-    "Permutation": "lowering.lapack.factorize.PermutationStep",
-    "PutAlong": "lowering.index.scatter_kernel.PutAlongStep",
-    "Qr": "lowering.lapack.factorize.QrStep",
-    "RandomBits": "lowering.random.threefry.RandomBitsStep",
-    "Recurrence": "lowering.index.cumulative_kernel.ScanStep",
-    "Refuse": "lowering.lapack.factorize.RefuseStep",
-    "RepeatedSquare": "lowering.lapack.repeated_square.RepeatedSquareStep",
-    "Resample": "lowering.conv.resample_kernel.ResampleStep",
-    "Rfft": "lowering.fft.fft_step.FourierStep",
-    "Scan": "lowering.loops.control_flow.LoopStep",
-    "ScatterAdd": "lowering.index.scatter_kernel.ScatterAddStep",
-    "ScatterSet": "lowering.index.scatter_kernel.ScatterSetStep",
-    "SliceSet": "lowering.index.concatenate_pad.SliceSetStep",
-    "Sort": "lowering.index.sort_kernel.SortStep",
-    "Svd": "lowering.lapack.eigen.SvdStep",
-    "Svdvals": "lowering.lapack.eigen.SvdStep",
-    "Switch": "lowering.loops.control_flow.SwitchStep",
-    "TopK": "lowering.index.sort_kernel.SortStep",
-    "TriangularSolve": "lowering.lapack.factorize.TriangularStep",
-    "While": "lowering.loops.control_flow.WhileStep",
+LOWERINGS = {
+    "Argsort": "lowering.index.sort_kernel.SortLowering",
+    "Cholesky": "lowering.lapack.factorize.CholeskyLowering",
+    "CombineAlong": "lowering.index.scatter_kernel.CombineAlongLowering",
+    "Complex": "lowering.index.concatenate_pad.ComplexLowering",
+    "Concatenate": "lowering.index.concatenate_pad.ConcatenateLowering",
+    "Convolution": "lowering.conv.conv_lowering.ConvolutionLowering",
+    "ConvolutionTranspose": "lowering.conv.conv_lowering.ConvolutionTransposeLowering",
+    "ConvolutionWeight": "lowering.conv.weight_gradient_panels.ConvolutionWeightLowering",
+    "Copy": "lowering.index.concatenate_pad.CopyLowering",
+    "Cummax": "lowering.index.cumulative_kernel.CumulativeExtremumLowering",
+    "Cummin": "lowering.index.cumulative_kernel.CumulativeExtremumLowering",
+    "Cumprod": "lowering.index.cumulative_kernel.CumulativeLowering",
+    "Cumsum": "lowering.index.cumulative_kernel.CumulativeLowering",
+    "Eig": "lowering.lapack.eigen.EigLowering",
+    "Eigh": "lowering.lapack.eigen.EighLowering",
+    "Eigvals": "lowering.lapack.eigen.EigLowering",
+    "Eigvalsh": "lowering.lapack.eigen.EighLowering",
+    "Fft": "lowering.fft.fft_lowering.FftLowering",
+    "Frexp": "lowering.external.ufunc_calls.FrexpLowering",
+    "FromNumba": "lowering.external.numba_calls.NumbaScalarLowering",
+    "Full": "lowering.index.concatenate_pad.FullLowering",
+    "Irfft": "lowering.fft.fft_lowering.FftLowering",
+    "LastWrite": "lowering.index.scatter_kernel.LastWriteLowering",
+    "LogCumSumExp": "lowering.index.cumulative_kernel.CumulativeLowering",
+    "LuFactor": "lowering.lapack.factorize.LuFactorLowering",
+    "LuSolve": "lowering.lapack.factorize.LuSolveLowering",
+    "Matmul": "lowering.matmul.MatmulLowering",
+    "MaxPool": "lowering.conv.pool_kernel.MaxPoolLowering",
+    "NumbaArrays": "lowering.external.numba_calls.NumbaArrayLowering",
+    "Pad": "lowering.index.concatenate_pad.PadLowering",
+    "Permutation": "lowering.lapack.factorize.PermutationLowering",
+    "PutAlong": "lowering.index.scatter_kernel.PutAlongLowering",
+    "Qr": "lowering.lapack.factorize.QrLowering",
+    "RandomBits": "lowering.random.threefry.RandomBitsLowering",
+    "Recurrence": "lowering.index.cumulative_kernel.CumulativeLowering",
+    "Refuse": "lowering.lapack.factorize.RefuseLowering",
+    "RepeatedSquare": "lowering.lapack.repeated_square.RepeatedSquareLowering",
+    "Resample": "lowering.conv.resample_kernel.ResampleLowering",
+    "Rfft": "lowering.fft.fft_lowering.FftLowering",
+    "Scan": "lowering.loops.control_flow.ScanLowering",
+    "ScatterAdd": "lowering.index.scatter_kernel.ScatterAddLowering",
+    "ScatterSet": "lowering.index.scatter_kernel.ScatterSetLowering",
+    "SliceSet": "lowering.index.concatenate_pad.SliceSetLowering",
+    "Sort": "lowering.index.sort_kernel.SortLowering",
+    "Svd": "lowering.lapack.eigen.SvdLowering",
+    "Svdvals": "lowering.lapack.eigen.SvdLowering",
+    "Switch": "lowering.loops.control_flow.SwitchLowering",
+    "TopK": "lowering.index.sort_kernel.SortLowering",
+    "TriangularSolve": "lowering.lapack.factorize.TriangularSolveLowering",
+    "While": "lowering.loops.control_flow.WhileLowering",
 }
 
 
-def step_of(op: Any) -> Any:
-    """What lowers an operation that stands alone, None where nothing does."""
-    return _step_of(op.__class__)
+def lowering_of(op: Any) -> Any:
+    """Return the class that lowers an op on its own, or None."""
+    return _lowering_of(op.__class__)
 
 
 @cache
-def _step_of(cls: type) -> Any:
-    place = STEPS.get(cls.__name__) if cls.__module__.startswith("lucid.ops.") else None
-    if place is None and issubclass(cls, Elementwise):
-        place = "lowering.external.ufunc_calls.ForeignStep"
-    if place is None:
+def _lowering_of(cls: type) -> Any:
+    path = LOWERINGS.get(cls.__name__) if cls.__module__.startswith("lucid.ops.") else None
+    if path is None and issubclass(cls, Elementwise):
+        path = "lowering.external.ufunc_calls.UfuncLowering"
+    if path is None:
         return None
-    module, _, name = place.rpartition(".")
+    module, _, name = path.rpartition(".")
     return getattr(import_module(f"lucid.compiler.{module}"), name)

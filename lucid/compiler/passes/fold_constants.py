@@ -1,7 +1,7 @@
-"""known: a recorded Graph and the arrays made during the run -> the Graph with those worked out.
+"""fold_constants: a recorded Graph and its constant arrays -> the Graph with constants folded.
 
-What is computed from such arrays and literals alone is computed once, when the function is
-recorded. Views are not: a mask that is broadcast stays as small as it was.
+What is computed from constant arrays and literals alone is computed once, when the function is
+traced. Views are kept: a mask that is broadcast stays as small as it was.
 """
 
 from __future__ import annotations
@@ -15,28 +15,30 @@ from lucid.ir.types import SHORT_NAMES
 from lucid.ops.shape.creation import Full
 
 
-def fold_known(graph: Graph, known: dict[Var, np.ndarray]) -> tuple[Graph, list[np.ndarray]]:
-    """The Graph whose last inputs are the arrays that are still needed, and these arrays."""
-    values: dict[Any, np.ndarray] = dict(known)
-    worked_out: dict[Any, Equation] = {}
-    rest: list[Equation] = []
+def fold_constants(
+    graph: Graph, constants: dict[Var, np.ndarray]
+) -> tuple[Graph, list[np.ndarray]]:
+    """The folded Graph, whose last inputs are the constants still needed, and those arrays."""
+    values: dict[Any, np.ndarray] = dict(constants)
+    folded: dict[Any, Equation] = {}
+    remaining: list[Equation] = []
     for eqn in graph.equations:
         given = [x.array if x.__class__ is Literal else values.get(x) for x in eqn.inputs]
         if all([x.__class__ is Literal for x in eqn.inputs]) or any([x is None for x in given]):
-            rest.append(eqn)
+            remaining.append(eqn)
             continue
         with np.errstate(all="ignore"):
             out = eqn.op.eval(*given)  # type: ignore[arg-type]
         for var, value in zip(eqn.outputs, out if isinstance(out, tuple) else (out,)):
             values[var] = np.asarray(value)
-            worked_out[var] = eqn
-    return needed(graph, values, worked_out, rest)
+            folded[var] = eqn
+    return keep_needed(graph, values, folded, remaining)
 
 
-def needed(
-    graph: Graph, values: dict[Any, Any], worked_out: dict[Any, Equation], rest: list[Equation]
+def keep_needed(
+    graph: Graph, values: dict[Any, Any], folded: dict[Any, Equation], remaining: list[Equation]
 ) -> tuple[Graph, list[np.ndarray]]:
-    """The Graph with the equations of `rest`, and with inputs for what they read of `values`."""
+    """The Graph of the remaining equations, with inputs for the constants that they read."""
     names: dict[Any, Any] = {}
     first: list[Equation] = []
     arrays: list[np.ndarray] = []
@@ -50,12 +52,12 @@ def needed(
         return names[x]
 
     def make(x: Var) -> Var:
-        eqn = worked_out.get(x)
+        eqn = folded.get(x)
         if eqn is not None and eqn.op.is_view:
             out = Var(x.type)
             first.append(Equation(eqn.op, tuple(map(name, eqn.inputs)), (out,), eqn.source))
             return out
-        number = same_everywhere(values[x])
+        number = uniform_literal(values[x])
         if number is not None:
             out = Var(x.type)
             full = Full(x.type.shape, SHORT_NAMES[x.type.dtype])
@@ -65,14 +67,14 @@ def needed(
         inputs.append(Var(x.type, f"k{len(arrays) - 1}"))
         return inputs[-1]
 
-    equations = [Equation(e.op, tuple(map(name, e.inputs)), e.outputs, e.source) for e in rest]
+    equations = [Equation(e.op, tuple(map(name, e.inputs)), e.outputs, e.source) for e in remaining]
     outputs = tuple(map(name, graph.outputs))
     return Graph(graph.name, tuple(inputs), (*first, *equations), outputs), arrays
 
 
-def same_everywhere(array: np.ndarray) -> Literal | None:
-    """The number that every element is, to the bit."""
-    is_key = array.dtype == np.uint32 and array.shape == (2,)  # of random numbers: read as it lies
+def uniform_literal(array: np.ndarray) -> Literal | None:
+    """The literal that every element equals, to the bit, or None."""
+    is_key = array.dtype == np.uint32 and array.shape == (2,)  # a random key must stay an array
     if not array.size or array.dtype.kind == "c" or is_key:
         return None
     one = array.ravel()[0]

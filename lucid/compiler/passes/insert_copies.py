@@ -1,15 +1,15 @@
-"""settle: Graph -> Graph with a copy wherever memory cannot be read as it lies.
+"""insert_copies: Graph -> Graph with a copy wherever a memory layout cannot be read directly.
 
-After it every view can be taken of the memory of what it shows, every operand of a matrix product
-has rows or columns of adjacent elements, what is padded has adjacent elements, and every output is
-computed into memory of its own.
+Afterwards every view is a strided view of its operand's memory, every operand of a matrix product
+has contiguous rows or columns, padded operands have contiguous rows, and every output has memory of
+its own.
 """
 
 from __future__ import annotations
 
 from lucid.compiler.fusion.groups import VIEWS
-from lucid.compiler.passes.subgraph_passes import CONTROL
-from lucid.compiler.passes.transpose_matmul import turn
+from lucid.compiler.passes.subgraph_passes import CONTROL_FLOW
+from lucid.compiler.passes.transpose_matmul import transpose_matmul
 from lucid.compiler.plan.arrays import Array
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.types import SHORT_NAMES
@@ -19,13 +19,13 @@ from lucid.ops.shape.creation import Full
 from lucid.ops.shape.movement import Pad
 
 
-def settle(graph: Graph) -> Graph:
-    """The Graph with its copies."""
-    return Settler(turn(graph)).run()
+def insert_copies(graph: Graph) -> Graph:
+    """Transpose products where that saves a copy, then insert the copies that remain."""
+    return CopyInserter(transpose_matmul(graph)).run()
 
 
-class Settler:
-    """One run of `settle`: the equations written so far, and how each value lies in memory."""
+class CopyInserter:
+    """The equations written so far, and the memory layout of each value."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -46,65 +46,66 @@ class Settler:
         return Graph(self.graph.name, self.graph.inputs, tuple(self.equations), outputs)
 
     def compute(self, eqn: Equation) -> None:
-        """An equation whose results get memory of their own."""
+        """Write an equation whose results get memory of their own."""
         inputs = eqn.inputs
         if isinstance(eqn.op, Matmul):
-            inputs = tuple([self.readable(x, eqn) for x in inputs])
-        elif isinstance(eqn.op, CONTROL):
-            inputs = tuple([self.in_order(x, eqn) for x in inputs])
+            inputs = tuple([self.blas_operand(x, eqn) for x in inputs])
+        elif isinstance(eqn.op, CONTROL_FLOW):
+            inputs = tuple([self.dense(x, eqn) for x in inputs])
         elif isinstance(eqn.op, Pad) and isinstance(inputs[0], Var) and inputs[0].type.ndim:
-            inputs = (self.adjacent(inputs[0], eqn),)
+            inputs = (self.adjacent_rows(inputs[0], eqn),)
         self.equations.append(Equation(eqn.op, inputs, eqn.outputs, eqn.source))
         for var in eqn.outputs:
             self.layouts[var] = Array.of(None, var.type)
             self.computed.add(var)
 
     def view(self, eqn: Equation, x: Var) -> None:
+        """Write a view, after a copy of its operand if no strides describe it."""
         found = self.layouts[x].view(eqn.op)
         if found is None:
-            x = self.copied(x, eqn)
+            x = self.copy(x, eqn)
             found = self.layouts[x].view(eqn.op)
-            assert found is not None, "memory in order can be viewed in any way"
+            assert found is not None, "dense memory has strides for every view"
         self.layouts[eqn.outputs[0]] = found
         self.equations.append(Equation(eqn.op, (x, *eqn.inputs[1:]), eqn.outputs, eqn.source))
 
-    def readable(self, x: Atom, eqn: Equation) -> Atom:
-        """An operand of a product as BLAS can read it."""
+    def blas_operand(self, x: Atom, eqn: Equation) -> Atom:
+        """An operand of a product, copied if BLAS cannot read its layout."""
         if isinstance(x, Literal) or has_adjacent_rows(self.layouts[x]):
             return x
-        return self.copied(x, eqn)
+        return self.copy(x, eqn)
 
-    def in_order(self, x: Atom, eqn: Equation) -> Atom:
-        """An operand of a branch or a loop, whose body takes memory in order."""
+    def dense(self, x: Atom, eqn: Equation) -> Atom:
+        """An operand of a branch or a loop, copied if it is not dense."""
         if isinstance(x, Literal):
             out = Var(x.type)
             self.compute(Equation(Full((), SHORT_NAMES[x.dtype]), (x,), (out,), eqn.source))
             return out
-        return x if self.layouts[x].is_dense else self.copied(x, eqn)
+        return x if self.layouts[x].is_dense else self.copy(x, eqn)
 
-    def adjacent(self, x: Var, eqn: Equation) -> Var:
-        """An operand that loops read under a condition: one by one if not adjacent."""
+    def adjacent_rows(self, x: Var, eqn: Equation) -> Var:
+        """An operand of a pad, copied if masked loads could not be vectorized."""
         longer = eqn.outputs[0].type.shape[-1] > x.type.shape[-1]
-        return self.copied(x, eqn) if longer and self.layouts[x].strides[-1] > 1 else x
+        return self.copy(x, eqn) if longer and self.layouts[x].strides[-1] > 1 else x
 
-    def copied(self, x: Var, eqn: Equation | None) -> Var:
+    def copy(self, x: Var, eqn: Equation | None) -> Var:
         out = Var(x.type)
         self.compute(Equation(COPY, (x,), (out,), None if eqn is None else eqn.source))
         return out
 
     def output(self, x: Atom) -> Var:
-        """A Var computed for this output alone."""
+        """A Var whose memory belongs to this output alone."""
         if isinstance(x, Literal):
             out = Var(x.type)
             self.compute(Equation(Full((), SHORT_NAMES[x.dtype]), (x,), (out,)))
         else:
-            out = x if x in self.computed else self.copied(x, None)
+            out = x if x in self.computed else self.copy(x, None)
         self.computed.remove(out)
         return out
 
 
 def has_adjacent_rows(array: Array) -> bool:
-    """Can BLAS read the matrices in the last two axes, as they are or transposed?"""
+    """True if BLAS can read the matrices in the last two axes, as they are or transposed."""
     if len(array.shape) < 2:
         return all(s == 1 or n == 1 for n, s in zip(array.shape, array.strides))
     (m, n), (down, across) = array.shape[-2:], array.strides[-2:]

@@ -1,11 +1,11 @@
-"""merge: Graph -> Graph in which loops over the same steps that do not wait for each other are one.
+"""merge_loops: Graph -> Graph in which independent loops over the same steps are merged.
 
-So are choices by the same number, and a While and the one that reverse mode makes of it.
+Switches on the same index are merged too, and a While with the While that reverse mode derives
+from it.
 
-Reverse mode leaves two loops where one would do: the one that the program asked for, and the same
-once more that also stacks what its derivative reads. Two loops become one by putting their bodies
-side by side. Carries that begin with the same value and, if they are equal before a step, are equal
-after it, are one carry.
+Reverse mode leaves two loops where one would do: the original loop, and a copy that also stacks the
+residuals. Two loops are merged by concatenating their bodies. Carries that have the same initial
+value, and are equal after a step if they are equal before it, become one carry.
 """
 
 from __future__ import annotations
@@ -13,53 +13,53 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from lucid.compiler.passes.cse import share
+from lucid.compiler.passes.cse import cse
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
-from lucid.ir.rewrite import remove_dead
+from lucid.ir.rewrite import dce
 from lucid.ops.higher_order.control.scan import Scan
 from lucid.ops.higher_order.control.switch import Switch
 from lucid.ops.higher_order.control.while_loop import While
 
-MOST_LOOPS = 64  # every two of them are compared
+MAX_LOOPS = 64  # compared pairwise
 
 
-def merge(graph: Graph) -> Graph:
-    """The Graph with as few loops as its dependences allow."""
-    for kind, alike, join in KINDS:
+def merge_loops(graph: Graph) -> Graph:
+    """Merge loops as far as their dependences allow."""
+    for kind, can_merge, merge in KINDS:
         while True:
-            found = [eqn for eqn in graph.equations if isinstance(eqn.op, kind)][:MOST_LOOPS]
-            pair = next(mergeable(graph, found, alike), None)
+            found = [eqn for eqn in graph.equations if isinstance(eqn.op, kind)][:MAX_LOOPS]
+            pair = next(mergeable(graph, found, can_merge), None)
             if pair is None:
                 break
-            graph = replaced(graph, pair, join(*pair))
+            graph = replace_equations(graph, pair, merge(*pair))
     for number in range(sum(isinstance(eqn.op, Scan) for eqn in graph.equations)):
         eqn = [eqn for eqn in graph.equations if isinstance(eqn.op, Scan)][number]
-        graph = replaced(graph, (eqn,), one_of_equals(eqn))
+        graph = replace_equations(graph, (eqn,), deduplicate_scan(eqn))
     return graph
 
 
-class Joined(NamedTuple):
-    """An equation that stands for others, and which of its results are theirs."""
+class Merged(NamedTuple):
+    """An equation that replaces others, and the results of theirs that its results replace."""
 
     equation: Equation
     renamed: dict[Var, Var]
 
 
-def mergeable(graph: Graph, some: Sequence[Equation], alike: Any) -> Any:
-    """Pairs of equations that are `alike`, of which neither needs a result of the other."""
+def mergeable(graph: Graph, some: Sequence[Equation], can_merge: Any) -> Any:
+    """Pairs of equations that `can_merge`, neither of which depends on the other."""
     for i, first in enumerate(some):
         after: set[Any] | None = None
         for second in some[i + 1 :]:
-            if not alike(first, second):
+            if not can_merge(first, second):
                 continue
             if after is None:
-                after = depending(graph, first)
+                after = dependents(graph, first)
             if after.isdisjoint(second.inputs):
                 yield first, second
 
 
-def depending(graph: Graph, first: Equation) -> set[Any]:
-    """The Vars that are computed from the results of an equation."""
+def dependents(graph: Graph, first: Equation) -> set[Any]:
+    """The Vars computed from the results of an equation, and those results."""
     found: set[Any] = set(first.outputs)
     for eqn in graph.equations:
         if not found.isdisjoint(eqn.inputs):
@@ -67,14 +67,14 @@ def depending(graph: Graph, first: Equation) -> set[Any]:
     return found
 
 
-def same_steps(first: Equation, second: Equation) -> bool:
+def same_trip_count(first: Equation, second: Equation) -> bool:
     a, b = first.op, second.op
     return (a.length, a.reverse) == (b.length, b.reverse)  # type: ignore[attr-defined]
 
 
-def joined(first: Equation, second: Equation) -> Joined:
-    """One loop that does what two do."""
-    parts = [side(first), side(second)]
+def merge_scans(first: Equation, second: Equation) -> Merged:
+    """One scan that computes the results of two."""
+    parts = [split_scan(first), split_scan(second)]
     consts = [x for part in parts for x in part.consts]
     carries = [x for part in parts for x in part.carries]
     xs = [x for part in parts for x in part.xs]
@@ -88,18 +88,18 @@ def joined(first: Equation, second: Equation) -> Joined:
     results = [*[c[3] for c in carries], *[out for part in parts for _, out in part.ys]]
     outs = tuple([Var(v.type) for v in results])
     eqn = Equation(new, given, outs, first.source)
-    again = one_of_equals(eqn)
-    return Joined(again.equation, {old: again.renamed[v] for old, v in zip(results, outs)})
+    unique = deduplicate_scan(eqn)
+    return Merged(unique.equation, {old: unique.renamed[v] for old, v in zip(results, outs)})
 
 
-def same_choice(first: Equation, second: Equation) -> bool:
+def same_switch_index(first: Equation, second: Equation) -> bool:
     a, b = first.op, second.op
     same = key_of(first.inputs[0]) == key_of(second.inputs[0])
     return same and len(a.branches) == len(b.branches)  # type: ignore[attr-defined]
 
 
-def joined_switch(first: Equation, second: Equation) -> Joined:
-    """One choice between branches that do what those of two do."""
+def merge_switches(first: Equation, second: Equation) -> Merged:
+    """One switch that computes the results of two."""
     a, b = first.op.branches, second.op.branches  # type: ignore[attr-defined]
     given: dict[Any, Atom] = {key_of(x): x for x in (*first.inputs[1:], *second.inputs[1:])}
     branches = []
@@ -110,35 +110,35 @@ def joined_switch(first: Equation, second: Equation) -> Joined:
         for graph, operands in zip(pair, (first.inputs[1:], second.inputs[1:])):
             names: dict[Any, Any] = {v: Var(v.type) for v in graph.vars()}
             names.update(zip(graph.inputs, [inside[key_of(x)] for x in operands]))
-            equations += [with_names(e, names) for e in graph.equations]
+            equations += [rename_vars(e, names) for e in graph.equations]
             outputs += [names.get(y, y) for y in graph.outputs]
         body = Graph(pair[1].name, tuple(inside.values()), tuple(equations), tuple(outputs))
-        branches.append(share(body))
+        branches.append(cse(body))
     outs = tuple([Var(v.type) for v in (*first.outputs, *second.outputs)])
     eqn = Equation(Switch(tuple(branches)), (first.inputs[0], *given.values()), outs, first.source)
-    return Joined(eqn, dict(zip((*first.outputs, *second.outputs), outs)))
+    return Merged(eqn, dict(zip((*first.outputs, *second.outputs), outs)))
 
 
-def with_names(eqn: Equation, names: dict[Any, Any]) -> Equation:
+def rename_vars(eqn: Equation, names: dict[Any, Any]) -> Equation:
     inputs = tuple([names.get(x, x) for x in eqn.inputs])
     return Equation(eqn.op, inputs, tuple([names[v] for v in eqn.outputs]), eqn.source)
 
 
-def begins_alike(first: Equation, second: Equation) -> bool:
-    """Is the only loop of one While the first loop of the other?"""
-    short, long = by_loops(first, second)
+def shares_first_loop(first: Equation, second: Equation) -> bool:
+    """True if the only loop of one While is the first loop of the other."""
+    short, long = by_loop_count(first, second)
     op: Any = short.op
     of_loop = min(op.results, default=0) >= len(short.inputs)
     return len(op.loops) == 1 and of_loop and first_loop(short) == first_loop(long)
 
 
-def by_loops(first: Equation, second: Equation) -> tuple[Equation, Equation]:
+def by_loop_count(first: Equation, second: Equation) -> tuple[Equation, Equation]:
     pair = sorted((first, second), key=lambda eqn: len(eqn.op.loops))  # type: ignore[attr-defined]
     return pair[0], pair[1]
 
 
 def first_loop(eqn: Equation) -> Any:
-    """What the carries of a While are after its first loop depends on this alone."""
+    """A key that determines the carries of a While after its first loop."""
     op: Any = eqn.op
     body, _, consts, inits, _ = op.loops[0]
     carries = Graph("carries", body.inputs, body.equations, body.outputs[: len(inits)])
@@ -146,15 +146,15 @@ def first_loop(eqn: Equation) -> Any:
     return (
         op.cond,
         [values[v] for v in op.tests],
-        remove_dead(carries),
+        dce(carries),
         [values[v] for v in consts],
         [[values[v] for v in init] for init in inits],
     )
 
 
-def joined_while(first: Equation, second: Equation) -> Joined:
-    """The While with more loops, which also gives the results of the other."""
-    short, long = by_loops(first, second)
+def merge_whiles(first: Equation, second: Equation) -> Merged:
+    """The While with more loops, extended by the results of the other."""
+    short, long = by_loop_count(first, second)
     op: Any = long.op
     n_short, n_long = len(short.inputs), len(long.inputs)
     results, outs, renamed = list(op.results), list(long.outputs), {v: v for v in long.outputs}
@@ -166,11 +166,11 @@ def joined_while(first: Equation, second: Equation) -> Joined:
     eqn = Equation(
         While(op.cond, op.tests, op.loops, tuple(results)), long.inputs, tuple(outs), short.source
     )
-    return Joined(eqn, renamed)
+    return Merged(eqn, renamed)
 
 
-class Side(NamedTuple):
-    """A loop with Vars of its own: (inside, outside), carries (in, init, out, last)."""
+class ScanParts(NamedTuple):
+    """A scan with fresh Vars: pairs (inside, outside), and carries (in, init, out, last)."""
 
     consts: list[tuple[Var, Atom]]
     carries: list[tuple[Var, Atom, Atom, Var]]
@@ -179,7 +179,7 @@ class Side(NamedTuple):
     ys: list[tuple[Atom, Var]]
 
 
-def side(eqn: Equation) -> Side:
+def split_scan(eqn: Equation) -> ScanParts:
     op: Any = eqn.op
     new: dict[Any, Any] = {v: Var(v.type, v.name) for v in op.body.vars()}
     equations = [
@@ -195,7 +195,7 @@ def side(eqn: Equation) -> Side:
     given = op.parts(eqn.inputs)
     outs = [new.get(y, y) for y in op.body.outputs]
     n = op.n_carry
-    return Side(
+    return ScanParts(
         list(zip(ins[0], given[0])),
         list(zip(ins[1], given[1], outs[:n], eqn.outputs[:n])),
         list(zip(ins[2], given[2])),
@@ -208,13 +208,13 @@ def key_of(x: Atom) -> Any:
     return x.key if isinstance(x, Literal) else x
 
 
-def one_of_equals(eqn: Equation) -> Joined:
-    """The loop in which equal constants, carries, rows and results are there once."""
+def deduplicate_scan(eqn: Equation) -> Merged:
+    """Remove duplicate constants, carries, scanned inputs and stacked outputs of a scan."""
     op: Any = eqn.op
-    part = side(eqn)
+    part = split_scan(eqn)
     renamed: dict[Any, Any] = {}
-    consts = firsts([(v, key_of(x), x) for v, x in part.consts], renamed)
-    xs = firsts([(v, key_of(x), x) for v, x in part.xs], renamed)
+    consts = first_of_each([(v, key_of(x), x) for v, x in part.consts], renamed)
+    xs = first_of_each([(v, key_of(x), x) for v, x in part.xs], renamed)
     leader = {i: i for i in range(len(part.carries))}
     seen: dict[Any, int] = {}
     for i, (_, init, _, _) in enumerate(part.carries):
@@ -222,7 +222,7 @@ def one_of_equals(eqn: Equation) -> Joined:
     while True:
         names = dict(renamed)
         names.update((part.carries[i][0], part.carries[k][0]) for i, k in leader.items() if i != k)
-        body = shared_body(part, names)
+        body = cse_body(part, names)
         outs = body.outputs[: len(part.carries)]
         groups: dict[Any, int] = {}
         now = {
@@ -238,18 +238,18 @@ def one_of_equals(eqn: Equation) -> Joined:
     inputs = (*[v for v, _ in consts], *[part.carries[i][0] for i in kept], *[v for v, _ in xs])
     n = len(part.carries)
     outputs = (*[outs[i] for i in kept], *[body.outputs[n + i] for i in first_y])
-    graph = remove_dead(Graph(op.body.name, inputs, body.equations, outputs))
+    graph = dce(Graph(op.body.name, inputs, body.equations, outputs))
     new = Scan(graph, len(consts), len(kept), op.length, op.reverse)
     given = (*[x for _, x in consts], *[part.carries[i][1] for i in kept], *[x for _, x in xs])
     results = [*[part.carries[i][3] for i in kept], *[part.ys[i][1] for i in first_y]]
-    place = {i: results[k] for k, i in enumerate(kept)}
-    names_out = {part.carries[i][3]: place[leader[i]] for i in leader}
+    last = {i: results[k] for k, i in enumerate(kept)}
+    names_out = {part.carries[i][3]: last[leader[i]] for i in leader}
     names_out.update((out, results[len(kept) + k]) for (_, out), k in zip(part.ys, y_of))
-    return Joined(Equation(new, given, tuple(results), eqn.source), names_out)
+    return Merged(Equation(new, given, tuple(results), eqn.source), names_out)
 
 
-def firsts(items: Sequence[tuple[Var, Any, Atom]], renamed: dict[Any, Any]) -> list[Any]:
-    """(inside, outside) of the first of each key; the others are renamed to it."""
+def first_of_each(items: Sequence[tuple[Var, Any, Atom]], renamed: dict[Any, Any]) -> list[Any]:
+    """(inside, outside) of the first item with each key; the others are renamed to it."""
     found: dict[Any, Var] = {}
     out = []
     for var, key, x in items:
@@ -261,8 +261,8 @@ def firsts(items: Sequence[tuple[Var, Any, Atom]], renamed: dict[Any, Any]) -> l
     return out
 
 
-def shared_body(part: Side, names: dict[Any, Any]) -> Graph:
-    """The body with these Vars renamed and equal equations made one."""
+def cse_body(part: ScanParts, names: dict[Any, Any]) -> Graph:
+    """The body after renaming Vars and eliminating common subexpressions."""
     equations = tuple(
         [e._replace(inputs=tuple([names.get(x, x) for x in e.inputs])) for e in part.equations]
     )
@@ -271,23 +271,23 @@ def shared_body(part: Side, names: dict[Any, Any]) -> Graph:
     )  # fmt: skip
     outputs = (*[c[2] for c in part.carries], *[y for y, _ in part.ys])
     outputs = tuple([names.get(y, y) for y in outputs])
-    return share(Graph("body", inputs, equations, outputs))
+    return cse(Graph("body", inputs, equations, outputs))
 
 
-def replaced(graph: Graph, old: Sequence[Equation], new: Joined) -> Graph:
-    """The Graph with one equation for several, in an order in which everything is known in time."""
+def replace_equations(graph: Graph, old: Sequence[Equation], new: Merged) -> Graph:
+    """Replace several equations of a Graph by one, and restore topological order."""
     names: dict[Any, Any] = dict(new.renamed)
     gone = set(old)
     equations = [e for e in graph.equations if e not in gone]
     equations = [e._replace(inputs=tuple([names.get(x, x) for x in e.inputs])) for e in equations]
     outputs = tuple([names.get(x, x) for x in graph.outputs])
-    place = graph.equations.index(old[-1]) - len(old) + 1
-    ordered = in_order([*equations[:place], new.equation, *equations[place:]])
-    return remove_dead(Graph(graph.name, graph.inputs, tuple(ordered), outputs))
+    index = graph.equations.index(old[-1]) - len(old) + 1
+    ordered = topological_order([*equations[:index], new.equation, *equations[index:]])
+    return dce(Graph(graph.name, graph.inputs, tuple(ordered), outputs))
 
 
-def in_order(equations: Sequence[Equation]) -> list[Equation]:
-    """Each equation behind those it reads from, and otherwise as they were."""
+def topological_order(equations: Sequence[Equation]) -> list[Equation]:
+    """Sort equations so that each follows those it reads from, otherwise keeping their order."""
     producer = {v: e for e in equations for v in e.outputs}
     done: set[Equation] = set()
     out: list[Equation] = []
@@ -313,7 +313,7 @@ def in_order(equations: Sequence[Equation]) -> list[Equation]:
 
 
 KINDS = (
-    (Scan, same_steps, joined),
-    (Switch, same_choice, joined_switch),
-    (While, begins_alike, joined_while),
+    (Scan, same_trip_count, merge_scans),
+    (Switch, same_switch_index, merge_switches),
+    (While, shares_first_loop, merge_whiles),
 )

@@ -1,4 +1,4 @@
-"""The compiler as named stages, each a Graph that verifies, from traced to settled; then plans."""
+"""The passes of the compiler in order, each a named stage with a verified Graph; then lowering."""
 
 from __future__ import annotations
 
@@ -6,44 +6,44 @@ import os
 import warnings
 from collections.abc import Mapping
 
-from lucid.compiler.lowering.lower import Executable, Lowering
-from lucid.compiler.passes.cse import share
+from lucid.compiler.lowering.lower import Executable, GraphLowering
+from lucid.compiler.passes.cse import cse
 from lucid.compiler.passes.expand.decompose import decompose
-from lucid.compiler.passes.expand.lower_complex import pair
-from lucid.compiler.passes.hoist import lift
-from lucid.compiler.passes.insert_copies import settle
-from lucid.compiler.passes.merge_loops import merge
+from lucid.compiler.passes.expand.lower_complex import lower_complex
+from lucid.compiler.passes.hoist import hoist
+from lucid.compiler.passes.insert_copies import insert_copies
+from lucid.compiler.passes.merge_loops import merge_loops
 from lucid.compiler.passes.recompute import recompute
 from lucid.compiler.passes.simplify import simplify
 from lucid.compiler.passes.sink import sink
-from lucid.compiler.passes.subgraph_passes import everywhere
+from lucid.compiler.passes.subgraph_passes import recursive
 from lucid.ir.graph import Graph
 from lucid.ir.verify import verify
 
 STAGES = {
     "decomposed": decompose,
-    "paired": pair,
+    "complex_lowered": lower_complex,
     "simplified": simplify,
-    "merged": merge,
-    "lifted": lift,
-    "shared": share,
+    "loops_merged": merge_loops,
+    "hoisted": hoist,
+    "cse": cse,
     "sunk": sink,
     "recomputed": recompute,
-    "settled": settle,
+    "copies_inserted": insert_copies,
 }
 
 
 def stages(graph: Graph) -> dict[str, Graph]:
-    """The Graph after every stage, by name."""
+    """The Graph after each stage, by the name of the stage."""
     out = {"traced": graph}
     for name, run in STAGES.items():
-        graph = verify(everywhere(run)(graph))
+        graph = verify(recursive(run)(graph))
         out[name] = graph
     return out
 
 
-def write(graph: Graph, folder: str, into: Mapping[int, int] | None) -> None:
-    """Write all that can be shown of a program; a warning where the folder does not take it."""
+def write_dump(graph: Graph, folder: str, into: Mapping[int, int] | None) -> None:
+    """Write every stage and kernel of a program to a folder; warn if it cannot be written."""
     from lucid.compiler.inspect.stages import dump
 
     try:
@@ -53,13 +53,13 @@ def write(graph: Graph, folder: str, into: Mapping[int, int] | None) -> None:
 
 
 def compile_graph(graph: Graph, into: Mapping[int, int] | None = None) -> Executable:
-    """The Executable of a Graph. LUCID_DUMP=folder writes its stages and kernels there.
+    """Compile a Graph to an Executable. LUCID_DUMP=folder writes its stages and kernels there.
 
-    `into` names outputs that may be computed in the memory of inputs, which are lost by that.
+    `into` maps outputs to inputs whose memory they may overwrite.
     """
     folder = os.environ.get("LUCID_DUMP")
     if folder:
-        write(graph, folder, into)
-    lowering = Lowering(stages(graph)["settled"], into)
+        write_dump(graph, folder, into)
+    lowering = GraphLowering(stages(graph)["copies_inserted"], into)
     lowering.lay_out()
     return lowering.finish()

@@ -1,9 +1,9 @@
-"""recompute: Graph -> Graph in which a later kernel computes cheap values again, and reads less.
+"""recompute: Graph -> Graph in which later kernels recompute cheap values instead of reading them.
 
-A derivative reads what its function computed. Of `gelu` that would be five arrays, all of which are
-arithmetic on two: the operand, and the tanh. The later kernel reads those two, and the
-five are never stored. What is computed again reads memory through slices of everything, which
-keeps it out of the kernel where it was computed first.
+A derivative reads the intermediate values of its function. For `gelu` that would be five arrays,
+all of which are arithmetic on two: the operand and the tanh. The later kernel reads those two, and
+the five are never stored. Recomputed equations read memory through full slices, which keeps them
+out of the kernel that computed the values first.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lucid.compiler.fusion.fuse import Fuser
-from lucid.compiler.fusion.groups import ELSEWHERE, Group, aligned, scalar_name, weight_of
+from lucid.compiler.fusion.groups import MEMORY_READS, Group, aligned, scalar_name, weight_of
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
-from lucid.ir.rewrite import remove_dead
+from lucid.ir.rewrite import dce
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.elementwise.arithmetic import Cast
 from lucid.ops.shape.copying import Copy
 from lucid.ops.shape.movement import Slice
 
-MOST_EQUATIONS = 12  # that are computed again for one value
+MAX_EQUATIONS = 12  # recomputed for one value
 
 
 def recompute(graph: Graph) -> Graph:
-    """The Graph with the equations that are cheaper to compute again than to store."""
+    """Duplicate equations that are cheaper to recompute than to store."""
     fuser = Fuser(graph)
     groups = [step for step in fuser.run() if isinstance(step, Group)]
     if len(groups) < 2:
         return graph
     uses = Uses.of(graph, fuser)
-    chosen = {group: found for group in groups if (found := uses.cheaper(group))}
-    return Copier(graph, fuser, chosen).run() if chosen else graph
+    chosen = {group: found for group in groups if (found := uses.worth_recomputing(group))}
+    return Rematerializer(graph, fuser, chosen).run() if chosen else graph
 
 
 @dataclass
 class Uses:
-    """Which groups read each value, and which values lie in memory whatever is decided."""
+    """The groups that read each value, and the values that are stored in any case."""
 
     fuser: Fuser
     producer: dict[Var, Equation] = field(default_factory=dict)
@@ -54,8 +54,8 @@ class Uses:
                 uses.producer[var] = eqn
             if eqn.outputs[0] in fuser.readings:
                 continue  # a view
-            apart = () if isinstance(home, Group) else eqn.inputs
-            for x in (*apart, *fuser.read_from_memory(eqn)):
+            operands = () if isinstance(home, Group) else eqn.inputs
+            for x in (*operands, *fuser.read_from_memory(eqn)):
                 uses.stored.add(fuser.base(x))
             for x in eqn.inputs:
                 uses.readers.setdefault(fuser.base(x), set()).add(home)
@@ -63,16 +63,16 @@ class Uses:
                 uses.stored.update(eqn.outputs)
         return uses
 
-    def crosses(self, x: Any) -> bool:
-        """Does another kernel than its own read `x`?"""
+    def crosses_kernels(self, x: Any) -> bool:
+        """True if a kernel other than its own reads `x`."""
         home = self.fuser.find(x)
         return any(reader is not home for reader in self.readers.get(x, ()))
 
     def in_memory(self, x: Any) -> bool:
-        return x in self.stored or self.fuser.find(x) is None or self.crosses(x)
+        return x in self.stored or self.fuser.find(x) is None or self.crosses_kernels(x)
 
     def is_cheap(self, x: Any) -> bool:
-        """Is `x` the result of arithmetic in a kernel?"""
+        """True if `x` is the result of arithmetic in a kernel."""
         eqn = self.producer.get(x)
         if eqn is None or x in self.stored or x in self.fuser.readings:
             return False
@@ -82,14 +82,14 @@ class Uses:
     def large(self, xs: Iterable[Any], size: int) -> set[Any]:
         return {x for x in xs if isinstance(x, Var) and x.type.size == size}
 
-    def cheaper(self, group: Group) -> set[Var]:
-        """The values that a kernel should compute again: with them it reads and stores less."""
+    def worth_recomputing(self, group: Group) -> set[Var]:
+        """The values that a kernel should recompute because memory traffic decreases."""
         size = math.prod(group.sizes)
         reads: set[Any] = set()
         for eqn in group.equations:
             plain = [x for x, _ in aligned(eqn, 0) if isinstance(x, Var)]
             reads |= {self.fuser.base(x) for x in plain} - group.coords.keys()
-            if isinstance(eqn.op, ELSEWHERE):
+            if isinstance(eqn.op, MEMORY_READS):
                 reads.add(self.fuser.base(eqn.inputs[0]))
         reads = self.large(reads, size)
         found = {x for x in reads if self.is_cheap(x) and isinstance(self.fuser.find(x), Group)}
@@ -100,17 +100,17 @@ class Uses:
                 return set()
             leaves |= below
         leaves = self.large(leaves, size)
-        freed = {x for x in found if self.read_by(x) <= {group, self.fuser.find(x)}}
+        freed = {x for x in found if self.readers_of(x) <= {group, self.fuser.find(x)}}
         new = {x for x in leaves if not self.in_memory(x)}
         before = len(reads) + len(freed - leaves)
         after = len((reads - found) | leaves) + len(new)
         return found if after < before else set()
 
-    def read_by(self, x: Any) -> set[Any]:
+    def readers_of(self, x: Any) -> set[Any]:
         return self.readers.get(x, set())
 
     def leaves(self, x: Var) -> set[Any] | None:
-        """What `x` is computed from by arithmetic; None where that is much."""
+        """The values that `x` is computed from by arithmetic; None if there are too many."""
         out: set[Any] = set()
         seen: set[Any] = {x}
         stack: list[Any] = [x]
@@ -123,13 +123,13 @@ class Uses:
                     stack.append(operand)
                 else:
                     out.add(self.fuser.base(operand))
-            if len(seen) > MOST_EQUATIONS:
+            if len(seen) > MAX_EQUATIONS:
                 return None
         return out
 
 
-class Copier:
-    """The equations of a Graph, with copies for the groups that want them."""
+class Rematerializer:
+    """Rewrites a Graph, duplicating equations for the groups that recompute them."""
 
     def __init__(self, graph: Graph, fuser: Fuser, chosen: dict[Group, set[Var]]) -> None:
         self.graph, self.fuser, self.chosen = graph, fuser, chosen
@@ -143,13 +143,13 @@ class Copier:
             wanted = (
                 self.chosen.get(group, set()) if eqn.outputs[0] not in self.fuser.readings else ()
             )
-            inputs = tuple([self.again(x, group) if x in wanted else x for x in eqn.inputs])
+            inputs = tuple([self.recomputed(x, group) if x in wanted else x for x in eqn.inputs])
             self.equations.append(Equation(eqn.op, inputs, eqn.outputs, eqn.source))
         g = self.graph
-        return remove_dead(Graph(g.name, g.inputs, tuple(self.equations), g.outputs))
+        return dce(Graph(g.name, g.inputs, tuple(self.equations), g.outputs))
 
-    def again(self, x: Any, group: Group) -> Atom:
-        """A copy of `x` for a group."""
+    def recomputed(self, x: Any, group: Group) -> Atom:
+        """`x` recomputed for a group."""
         key = (x, group)
         if key not in self.copies:
             eqn = self.uses.producer[x]
@@ -163,7 +163,7 @@ class Copier:
         if isinstance(x, Literal):
             return x
         if self.uses.is_cheap(x):
-            return self.again(x, group)
+            return self.recomputed(x, group)
         if not isinstance(self.fuser.find(x), Group) or not x.type.ndim:
             return x
         key = (x, "memory")

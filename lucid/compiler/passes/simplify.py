@@ -1,9 +1,9 @@
 """simplify: Graph -> Graph by algebra that holds for every number, inf, nan and ±0 included.
 
-A docstring states each rewrite as an equation: `x` and `y` are values, `c` and `d` literals. Two
-rules leave open what the interpreter leaves open too: the sign of a zero that `scale` gives, and
-the last bit of x**2. Sums are never reordered here, and nothing is multiplied out; products of
-matrices have rules of their own.
+The docstrings state each rewrite as an equation: `x` and `y` are values, `c` and `d` literals. Two
+rules may change what the interpreter leaves open too: the sign of a zero that `scale` gives, and
+the last bit of x**2. Sums are never reordered here and products never expanded; matrix products
+have rules of their own (`simplify_matmul`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from lucid.compiler.fusion.groups import scalar_name
-from lucid.compiler.passes.simplify_matmul import products, reshaped
+from lucid.compiler.passes.simplify_matmul import reshape, simplify_matmul
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.rewrite import Rewriter, rewrite
 from lucid.ir.types import SHORT_NAMES, Type, is_differentiable
@@ -35,30 +35,30 @@ Movement = Reshape | Transpose | Broadcast | Slice | Flip
 
 
 def simplify(graph: Graph) -> Graph:
-    """All rules below, in one walk: each sees operands that are already simple."""
+    """Apply all rules below in one walk; each rule sees operands that are already simplified."""
     return rewrite(graph, rule)
 
 
 def rule(w: Rewriter, eqn: Equation) -> Found:
-    """The first rule that applies."""
+    """The result of the first rule that applies, or None."""
     if len(eqn.outputs) != 1:
         return None
     if isinstance(eqn.op, Elementwise):
-        return folding(w, eqn) or literals(w, eqn) or algebra(w, eqn)
-    found = identities(w, eqn) or folding(w, eqn) or movement(w, eqn) or reductions(w, eqn)
-    return found or products(w, eqn)
+        return fold(w, eqn) or fold_literals(w, eqn) or algebra(w, eqn)
+    found = identities(w, eqn) or fold(w, eqn) or movement(w, eqn) or reductions(w, eqn)
+    return found or simplify_matmul(w, eqn)
 
 
 def algebra(w: Rewriter, eqn: Equation) -> Found:
-    return arithmetic(w, eqn) or signs(w, eqn) or scaling(w, eqn) or choices(w, eqn)
+    return arithmetic(w, eqn) or signs(w, eqn) or scaling(w, eqn) or simplify_where(w, eqn)
 
 
-# What is known without computing anything
+# Identities and constant folding
 
 
 def identities(w: Rewriter, eqn: Equation) -> Found:
     """alias x = stop_gradient x = copy x = overwritten y x = x;  cast x = x to its own dtype;
-    cast (cast x) = cast x where the inner cast loses nothing.
+    cast (cast x) = cast x where the inner cast is lossless.
     """
     match eqn:
         case Equation(Alias() | StopGradient() | Copy() | Named(), (x,)):
@@ -69,18 +69,20 @@ def identities(w: Rewriter, eqn: Equation) -> Found:
             inner = w.producer(x)
             if inner is not None and isinstance(inner.op, Cast):
                 first = inner.inputs[0]
-                if loses_nothing(first.type.dtype, x.type.dtype):
+                if is_lossless_cast(first.type.dtype, x.type.dtype):
                     same = SHORT_NAMES[first.type.dtype] == dtype
                     return first if same else w.make(eqn.op, first)
             return x if SHORT_NAMES[x.type.dtype] == dtype else None
     return None
 
 
-def loses_nothing(a: np.dtype, b: np.dtype) -> bool:
-    """Is every number of dtype `a` one of dtype `b`?
+def is_lossless_cast(a: np.dtype, b: np.dtype) -> bool:
+    """True if dtype `b` represents every number of dtype `a`.
 
-    >>> loses_nothing(np.dtype("i4"), np.dtype("f8")), loses_nothing(np.dtype("i8"), np.dtype("f8"))
-    (True, False)
+    >>> is_lossless_cast(np.dtype("i4"), np.dtype("f8"))
+    True
+    >>> is_lossless_cast(np.dtype("i8"), np.dtype("f8"))
+    False
     """
     if "c" in (a.kind, b.kind):
         return a == b
@@ -88,8 +90,8 @@ def loses_nothing(a: np.dtype, b: np.dtype) -> bool:
     return np.can_cast(a, b, "safe") and not wide_integer
 
 
-def folding(w: Rewriter, eqn: Equation) -> Found:
-    """op c d = e, computed now."""
+def fold(w: Rewriter, eqn: Equation) -> Found:
+    """op c d = e, computed at compile time."""
     if not eqn.inputs or not all([x.__class__ is Literal for x in eqn.inputs]):
         return None
     if not isinstance(eqn.op, (Elementwise, Cast)):
@@ -99,7 +101,7 @@ def folding(w: Rewriter, eqn: Equation) -> Found:
     return Literal(value.item(), eqn.outputs[0].type.dtype)
 
 
-def literals(w: Rewriter, eqn: Equation) -> Found:
+def fold_literals(w: Rewriter, eqn: Equation) -> Found:
     """op x (full c) = op x c where x has the result's shape;  op (full c) (full d) = full e."""
     constants = [constant_of(w, x) for x in eqn.inputs]
     if not any([c is not None for c in constants]) or not scalar_name(eqn.op):
@@ -107,28 +109,28 @@ def literals(w: Rewriter, eqn: Equation) -> Found:
     inputs = tuple([x if c is None else c for c, x in zip(constants, eqn.inputs)])
     out = eqn.outputs[0].type
     new = Equation(eqn.op, inputs, eqn.outputs, eqn.source)
-    folded = folding(w, new)
+    folded = fold(w, new)
     if folded is not None:
-        return filled(w, out, folded)
+        return full(w, out, folded)
     if not any([x.__class__ is Var and x.type.shape == out.shape for x in inputs]):
         return None
     return algebra(w, new) or w.make(eqn.op, *inputs)
 
 
 def constant_of(w: Rewriter, x: Atom) -> Literal | None:
-    """The number that every element of `x` is, where that is written in the Graph."""
+    """The literal that fills `x`, or None."""
     made = w.producer(x)
     if made is not None and isinstance(made.op, Full) and isinstance(made.inputs[0], Literal):
         return made.inputs[0]
     return None
 
 
-def filled(w: Rewriter, type: Type, c: Atom) -> Atom:
+def full(w: Rewriter, type: Type, c: Atom) -> Atom:
     return w.make(Full(type.shape, SHORT_NAMES[type.dtype]), c)
 
 
 def is_number(x: Atom, value: float) -> bool:
-    """Is `x` this very number, with its sign?"""
+    """True if `x` is this literal, including the sign of zero."""
     if not isinstance(x, Literal) or x.value != value:
         return False
     return math.copysign(1, x.value) == math.copysign(1, value)  # type: ignore[arg-type]
@@ -162,7 +164,7 @@ def arithmetic(w: Rewriter, eqn: Equation) -> Found:
 
 
 def literal_last(eqn: Equation) -> tuple[Atom, ...]:
-    """The operands; of x + c and x * c in this order."""
+    """The operands, with the literal of a sum or product last."""
     swap = isinstance(eqn.op, (Add, Mul)) and isinstance(eqn.inputs[0], Literal)
     return eqn.inputs[::-1] if swap else eqn.inputs
 
@@ -175,7 +177,7 @@ def signs(w: Rewriter, eqn: Equation) -> Found:
     if out.dtype.kind not in "if" and not isinstance(eqn.op, BitwiseNot):
         return None
     inputs = literal_last(eqn)
-    minus = [negated(w, x) for x in inputs]
+    minus = [negated_operand(w, x) for x in inputs]
     match eqn.op, inputs, minus:
         case Mul(), (x, c), _ if is_number(c, -1) and x.type == out:
             return w.make(Neg(), x)
@@ -199,8 +201,8 @@ def signs(w: Rewriter, eqn: Equation) -> Found:
     return None
 
 
-def negated(w: Rewriter, x: Atom) -> Found:
-    """y where x is -y."""
+def negated_operand(w: Rewriter, x: Atom) -> Found:
+    """y if x is -y, else None."""
     made = w.producer(x)
     return made.inputs[0] if made is not None and isinstance(made.op, Neg) else None
 
@@ -224,7 +226,7 @@ def is_finite(c: Literal) -> bool:
     return is_differentiable(c.dtype) and abs(c.value) < math.inf
 
 
-def choices(w: Rewriter, eqn: Equation) -> Found:
+def simplify_where(w: Rewriter, eqn: Equation) -> Found:
     """where true x y = x;  where false x y = y;  where c x x = x;  where c true false = c;
     where ~c x y = where c y x.
     """
@@ -255,7 +257,7 @@ def same(x: Atom, y: Atom) -> bool:
 
 
 def movement(w: Rewriter, eqn: Equation) -> Found:
-    """Two reshapes, transposes, flips or broadcasts are one, and none where nothing changes;
+    """Two reshapes, transposes, flips or broadcasts become one, or none if nothing moves;
     a broadcast that only adds axes of size 1 is a reshape;  movement of (full c) = full c.
     """
     if not isinstance(eqn.op, Movement):
@@ -263,14 +265,14 @@ def movement(w: Rewriter, eqn: Equation) -> Found:
     x, out = eqn.inputs[0], eqn.outputs[0].type
     constant = x if isinstance(x, Literal) else constant_of(w, x)
     if constant is not None:
-        return filled(w, out, constant)
-    if is_still(eqn.op, x.type, out):
+        return full(w, out, constant)
+    if is_identity_movement(eqn.op, x.type, out):
         return x
     made = w.producer(x)
     op: Movement
     match eqn.op, None if made is None else made.op:
         case Reshape(), Reshape():
-            return reshaped(w, x, out.shape)
+            return reshape(w, x, out.shape)
         case Transpose(outer), Transpose(inner):
             op = Transpose(tuple(inner[i] for i in outer))
         case Broadcast(shape, outer), Broadcast(_, inner):
@@ -278,20 +280,20 @@ def movement(w: Rewriter, eqn: Equation) -> Found:
         case Flip(outer), Flip(inner):
             op = Flip(tuple(sorted(set(outer) ^ set(inner))))
         case Broadcast(_, axes), _ if x.type.size == out.size and list(axes) == sorted(axes):
-            return reshaped(w, x, out.shape)
+            return reshape(w, x, out.shape)
         case _:
             return None
     source = made.inputs[0]  # type: ignore[union-attr]
-    return source if is_still(op, source.type, out) else w.make(op, source)
+    return source if is_identity_movement(op, source.type, out) else w.make(op, source)
 
 
-def is_still(op: Movement, x: Type, out: Type) -> bool:
-    """Does the operation leave every element in its place?"""
+def is_identity_movement(op: Movement, x: Type, out: Type) -> bool:
+    """True if the operation leaves every element at its index."""
     if x != out:
         return False
     match op:
-        case Transpose(places) | Broadcast(_, places):
-            return places == tuple(range(len(places)))
+        case Transpose(axes) | Broadcast(_, axes):
+            return axes == tuple(range(len(axes)))
         case Flip(axes):
             return all(x.shape[i] == 1 for i in axes)
     return True
@@ -303,8 +305,8 @@ def reductions(w: Rewriter, eqn: Equation) -> Found:
         return None
     x, out = eqn.inputs[0], eqn.outputs[0].type
     if x.type.dtype == out.dtype and all(x.type.shape[a] == 1 for a in eqn.op.axes):
-        return reshaped(w, x, out.shape)
+        return reshape(w, x, out.shape)
     constant = constant_of(w, x)
     if constant is not None and x.type.size and not isinstance(eqn.op, (Sum, Prod)):
-        return filled(w, out, constant)
+        return full(w, out, constant)
     return None

@@ -1,8 +1,8 @@
 """Rules of `simplify` for matrix products: one product instead of many, or none at all.
 
-BLAS adds in an order of its own, so here sums may be joined. A product with an identity matrix, as
-the basis vectors of a jacobian make it, is its other operand: elements are selected. A matrix that
-holds inf or nan is selected from as well, where the interpreter would multiply these by 0.
+BLAS sums in its own order, so sums may be merged here. A product with an identity matrix, as the
+basis vectors of a jacobian create, is replaced by its other operand. That holds for operands with
+inf or nan too, which the interpreter would multiply by 0.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from lucid.ops.shape.movement import Reshape, Transpose
 Found = Atom | None
 
 
-def products(w: Rewriter, eqn: Equation) -> Found:
+def simplify_matmul(w: Rewriter, eqn: Equation) -> Found:
     """The first rule that applies to a product or a sum of products."""
     if isinstance(eqn.op, Sum):
-        return summed(w, eqn)
+        return merge_sum(w, eqn)
     if not isinstance(eqn.op, Matmul) or not all(isinstance(x, Var) for x in eqn.inputs):
         return None
-    return identity(w, eqn) or shared(w, eqn)
+    return drop_identity(w, eqn) or merge_vectors(w, eqn)
 
 
-def identity(w: Rewriter, eqn: Equation) -> Found:
-    """x @ 1 = x;  1 @ y = y, where 1 is the identity matrix."""
+def drop_identity(w: Rewriter, eqn: Equation) -> Found:
+    """x @ I = x;  I @ y = y, where I is the identity matrix."""
     x, y = eqn.inputs
     if is_identity(w, y) and x.type == eqn.outputs[0].type:
         return x
@@ -40,7 +40,7 @@ def identity(w: Rewriter, eqn: Equation) -> Found:
 
 
 def is_identity(w: Rewriter, x: Atom) -> bool:
-    """Is `x` 1 where its two indices are equal and 0 elsewhere?"""
+    """True if `x` is the identity matrix, written as a comparison of indices."""
     made = w.producer(x)
     while made is not None and isinstance(made.op, (Cast, Transpose)):
         x, made = made.inputs[0], w.producer(made.inputs[0])
@@ -55,56 +55,56 @@ def is_identity(w: Rewriter, x: Atom) -> bool:
     return axes == {0, 1} and x.type.shape[0] == x.type.shape[1]
 
 
-def shared(w: Rewriter, eqn: Equation) -> Found:
-    """x @ y[b] for many vectors y[b] (k, 1) is the product y @ x', one for all."""
+def merge_vectors(w: Rewriter, eqn: Equation) -> Found:
+    """x @ y[b] for a batch of column vectors y[b] is one product: y @ x'."""
     x, y = eqn.inputs
     if x.type.ndim != 2 or y.type.ndim < 3 or y.type.shape[-1] != 1 or not eqn.outputs[0].type.size:
         return None
     k = y.type.shape[-2]
-    rows = reshaped(w, y, (math.prod(y.type.shape[:-2]), k))
-    turned = swapped(w, x)
+    rows = reshape(w, y, (math.prod(y.type.shape[:-2]), k))
+    transposed = transpose(w, x)
     out = Type(x.type.dtype, (rows.type.shape[0], x.type.shape[0]))
-    found = identity(w, Equation(Matmul(), (rows, turned), (Var(out),)))
-    found = w.make(Matmul(), rows, turned) if found is None else found
-    return reshaped(w, found, eqn.outputs[0].type.shape)
+    found = drop_identity(w, Equation(Matmul(), (rows, transposed), (Var(out),)))
+    found = w.make(Matmul(), rows, transposed) if found is None else found
+    return reshape(w, found, eqn.outputs[0].type.shape)
 
 
-def summed(w: Rewriter, eqn: Equation) -> Found:
+def merge_sum(w: Rewriter, eqn: Equation) -> Found:
     """The sum over b of x[b]' @ y[b] is X' @ Y, where X and Y hold all rows of x and y."""
     made = w.producer(eqn.inputs[0])
     if made is None or not isinstance(made.op, Matmul):
         return None
     x, y = made.inputs
     outer = x.type.shape[:-2]
-    turned = w.producer(x)
+    transposed = w.producer(x)
     if not outer or y.type.shape[:-2] != outer or eqn.op.axes != tuple(range(len(outer))):  # type: ignore[attr-defined]
         return None
-    if turned is None or turned.op != Transpose(swap(x.type.ndim)):
+    if transposed is None or transposed.op != Transpose(swap_last_axes(x.type.ndim)):
         return None
     source = w.producer(y)
     if source is not None and isinstance(source.op, Transpose):
         return None
     rows = math.prod(outer) * x.type.shape[-1]
-    left = reshaped(w, turned.inputs[0], (rows, x.type.shape[-2]))
-    right = reshaped(w, y, (rows, y.type.shape[-1]))
+    left = reshape(w, transposed.inputs[0], (rows, x.type.shape[-2]))
+    right = reshape(w, y, (rows, y.type.shape[-1]))
     return w.make(Matmul(), w.make(Transpose((1, 0)), left), right)
 
 
-def swap(ndim: int) -> tuple[int, ...]:
+def swap_last_axes(ndim: int) -> tuple[int, ...]:
     """The permutation that swaps the last two axes."""
     return (*range(ndim - 2), ndim - 1, ndim - 2)
 
 
-def swapped(w: Rewriter, x: Atom) -> Atom:
-    """A matrix transposed, from before it was last transposed."""
+def transpose(w: Rewriter, x: Atom) -> Atom:
+    """The transpose of a matrix, which cancels a transpose that produced it."""
     made = w.producer(x)
     if made is not None and made.op == Transpose((1, 0)):
         return made.inputs[0]
     return w.make(Transpose((1, 0)), x)
 
 
-def reshaped(w: Rewriter, x: Atom, shape: tuple[int, ...]) -> Atom:
-    """`x` in another shape, from before it was last reshaped."""
+def reshape(w: Rewriter, x: Atom, shape: tuple[int, ...]) -> Atom:
+    """`x` in another shape, skipping a reshape that produced `x`."""
     made = w.producer(x)
     if made is not None and isinstance(made.op, Reshape):
         x = made.inputs[0]

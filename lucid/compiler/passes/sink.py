@@ -1,14 +1,14 @@
-"""sink: Graph -> Graph in which slices, pads and joins are taken of operands instead of results.
+"""sink: Graph -> Graph in which slices, pads and concatenates apply to operands, not results.
 
     slice (f x y) = f (slice x) (slice y)
     pad (f x y) = where inside (f x' y') 0
     concatenate x y = where (index < size of x) x' y'
 
-x' is `x` seen through a window that may reach beyond it: whatever is there is not looked at. What a
-window shows of memory is a slice or a pad, and loops read both as they lie. So the gradient of
-a function of neighbours (x[1:] - x[:-1]) is one loop over x, with nothing stored between.
+x' is a window of `x` that may extend beyond it; the elements out there are masked. A window of
+memory is a slice or a pad, which loops read in place. So the gradient of a function of neighbors
+(x[1:] - x[:-1]) is one loop over x, without intermediate arrays.
 
-Only cheap operations are computed twice, and nothing is read again that lies in memory anyway.
+Only cheap operations are computed twice, and only where their operands need not be stored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lucid.compiler.kernels import scalars
 from lucid.compiler.kernels.scalar_code import LLVM
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.primitive import Primitive
-from lucid.ir.rewrite import Rewriter, remove_dead
+from lucid.ir.rewrite import Rewriter, dce
 from lucid.ir.types import DTYPES, SHORT_NAMES
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.elementwise.arithmetic import Add
@@ -31,15 +31,15 @@ from lucid.ops.elementwise.logic import BitwiseAnd, Ge, Lt
 from lucid.ops.shape.creation import Full, Iota
 from lucid.ops.shape.movement import Broadcast, Concatenate, Pad, Reshape, Slice, Transpose
 
-MOST_EQUATIONS = 24  # that are computed again in a window
-MOST_READS = 4  # arrays that a window reads instead of one that was stored
-MOST_JOINED = 4
+MAX_EQUATIONS = 24  # recomputed in a window
+MAX_READS = 4  # arrays that a window reads instead of one stored array
+MAX_CONCATENATED = 4
 
-Box = tuple[tuple[int, int], ...]  # where a window begins and how far it goes, axis by axis
+Box = tuple[tuple[int, int], ...]  # the start and size of a window along each axis
 
 
 def sink(graph: Graph) -> Graph:
-    """The Graph with its slices, pads and joins of computed values as near to memory as can be."""
+    """Push slices, pads and concatenates of computed values toward the inputs."""
     if not any([isinstance(eqn.op, (Slice, Pad, Concatenate)) for eqn in graph.equations]):
         return graph
     return Sinker(graph).run()
@@ -47,37 +47,37 @@ def sink(graph: Graph) -> Graph:
 
 @dataclass
 class Uses:
-    """How often values are used, which must lie in memory, which are read outside of loops."""
+    """How often values are used, which must be in memory, and which are read outside loops."""
 
     count: dict[Any, int] = field(default_factory=dict)
     stored: set[Any] = field(default_factory=set)
-    outside: set[Any] = field(default_factory=set)
+    read_outside: set[Any] = field(default_factory=set)
 
     @staticmethod
     def of(graph: Graph) -> Uses:
-        uses = Uses(stored=set(graph.outputs), outside=set(graph.outputs))
+        uses = Uses(stored=set(graph.outputs), read_outside=set(graph.outputs))
         for eqn in reversed(graph.equations):
             is_view = isinstance(eqn.op, VIEWS)
-            loops = not is_view and (fusible(eqn) or uses.joins(eqn))
+            loops = not is_view and (fusible(eqn) or uses.reads_concatenate(eqn))
             for i, x in enumerate(eqn.inputs):
                 uses.count[x] = uses.count.get(x, 0) + 1
                 if is_view and eqn.outputs[0] in uses.stored and not isinstance(eqn.op, Slice):
                     uses.stored.add(x)
                 elif not is_view and (not loops or (i == 0 and isinstance(eqn.op, INDEXED))):
                     uses.stored.add(x)
-                if not (loops or (is_view and eqn.outputs[0] not in uses.outside)):
-                    uses.outside.add(x)
+                if not (loops or (is_view and eqn.outputs[0] not in uses.read_outside)):
+                    uses.read_outside.add(x)
         return uses
 
-    def joins(self, eqn: Equation) -> bool:
-        """Do loops read a join, so that they can as well choose?"""
-        join = isinstance(eqn.op, Concatenate) and len(eqn.inputs) <= MOST_JOINED
-        return join and fits(eqn) and eqn.outputs[0] not in self.outside
+    def reads_concatenate(self, eqn: Equation) -> bool:
+        """True if only loops read a concatenate, so that they can select its parts by index."""
+        few = isinstance(eqn.op, Concatenate) and len(eqn.inputs) <= MAX_CONCATENATED
+        return few and is_supported(eqn) and eqn.outputs[0] not in self.read_outside
 
 
 @dataclass
-class Window:
-    """What computing a value in a window would take."""
+class WindowCost:
+    """The cost of computing a value in a window."""
 
     equations: int = 0
     reads: set[Any] = field(default_factory=set)
@@ -85,105 +85,103 @@ class Window:
 
 
 class Sinker(Rewriter):
-    """One run of `sink`."""
+    """The state of `sink` for one Graph."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__()
         self.graph = graph
         self.uses = Uses.of(graph)
         self.inputs = set(graph.inputs)
-        self.known: dict[Any, Atom] = {}
-        self.shown: dict[Any, Atom] = {}
-        self.loose: set[Atom] = set()  # pads of which only the inside is looked at
+        self.replaced: dict[Any, Atom] = {}
+        self.windows: dict[Any, Atom] = {}
+        self.unmasked: set[Atom] = set()  # pads whose border is never read
 
     def run(self) -> Graph:
         for eqn in self.graph.equations:
             self.source = eqn.source
-            inputs = tuple([self.known.get(x, x) for x in eqn.inputs])
-            found = self.sunk(eqn, inputs)
+            inputs = tuple([self.replaced.get(x, x) for x in eqn.inputs])
+            found = self.sink_equation(eqn, inputs)
             if found is None:
                 self.add(Equation(eqn.op, inputs, eqn.outputs, eqn.source))
             else:
-                self.known[eqn.outputs[0]] = found
-                for table in (self.uses.stored, self.uses.outside):
+                self.replaced[eqn.outputs[0]] = found
+                for table in (self.uses.stored, self.uses.read_outside):
                     if eqn.outputs[0] in table:
                         table.add(found)
                 self.uses.count[found] = self.uses.count.get(eqn.outputs[0], 0)
-        outputs = tuple([self.known.get(x, x) for x in self.graph.outputs])
-        return remove_dead(
-            Graph(self.graph.name, self.graph.inputs, tuple(self.equations), outputs)
-        )
+        outputs = tuple([self.replaced.get(x, x) for x in self.graph.outputs])
+        return dce(Graph(self.graph.name, self.graph.inputs, tuple(self.equations), outputs))
 
-    def sunk(self, eqn: Equation, inputs: Sequence[Atom]) -> Atom | None:
-        """What stands for a slice, pad or join where it is to be taken of operands."""
+    def sink_equation(self, eqn: Equation, inputs: Sequence[Atom]) -> Atom | None:
+        """The replacement of a slice, pad or concatenate, or None if it stays."""
         out = eqn.outputs[0]
-        if not isinstance(eqn.op, (Slice, Pad, Concatenate)) or not fits(eqn):
+        if not isinstance(eqn.op, (Slice, Pad, Concatenate)) or not is_supported(eqn):
             return None
         if isinstance(eqn.op, Concatenate):
-            return self.join(inputs, eqn.op.axis) if self.uses.joins(eqn) else None
+            return (
+                self.concatenate(inputs, eqn.op.axis) if self.uses.reads_concatenate(eqn) else None
+            )
         x = inputs[0]
-        if not self.computes(x) or x in self.uses.stored or not self.pays([x]):
+        if not self.is_computed(x) or x in self.uses.stored or not self.is_cheap([x]):
             return None
         if isinstance(eqn.op, Pad):
             box = tuple([(-low, n) for low, n in zip(eqn.op.low, out.type.shape)])
-            return self.masked(x, box)
-        if out in self.uses.outside:
+            return self.masked_window(x, box)
+        if out in self.uses.read_outside:
             return None
-        shown = self.window(x, tuple(zip(eqn.op.starts, eqn.op.sizes)))
-        return self.make(Reshape(out.type.shape), shown) if eqn.op.drop else shown
+        window = self.window(x, tuple(zip(eqn.op.starts, eqn.op.sizes)))
+        return self.make(Reshape(out.type.shape), window) if eqn.op.drop else window
 
-    def computes(self, x: Atom) -> bool:
-        """Is `x` computed point by point, seen through a few views at most?"""
-        for _ in range(MOST_EQUATIONS):
+    def is_computed(self, x: Atom) -> bool:
+        """True if `x` is computed point by point, read through a few views at most."""
+        for _ in range(MAX_EQUATIONS):
             made = self.producer(x)
-            if made is None or not self.passes(made):
+            if made is None or not self.is_windowable(made):
                 return False
             if not isinstance(made.op, (Broadcast, Transpose, Reshape, Slice)):
                 return True
             x = made.inputs[0]
         return False
 
-    # What it takes
+    # Cost
 
-    def pays(self, xs: Iterable[Atom]) -> bool:
-        """Are windows of these values computed cheaply, from few arrays that lie in memory?"""
-        found = Window()
+    def is_cheap(self, xs: Iterable[Atom]) -> bool:
+        """True if windows of these values are cheap to compute from few arrays in memory."""
+        found = WindowCost()
         seen: set[Any] = set()
         for x in xs:
-            self.look(x, False, found, seen)
+            self.visit(x, False, found, seen)
         return (
-            not found.stores
-            and found.equations <= MOST_EQUATIONS
-            and len(found.reads) <= MOST_READS
+            not found.stores and found.equations <= MAX_EQUATIONS and len(found.reads) <= MAX_READS
         )
 
-    def look(self, x: Atom, again: bool, found: Window, seen: set[Any]) -> None:
-        if isinstance(x, Literal) or x in seen or found.equations > MOST_EQUATIONS:
+    def visit(self, x: Atom, again: bool, found: WindowCost, seen: set[Any]) -> None:
+        if isinstance(x, Literal) or x in seen or found.equations > MAX_EQUATIONS:
             return
         seen.add(x)
         made = self.producer(x)
         again = again or self.uses.count.get(x, 0) > 1
-        if made is None or x in self.uses.stored or not self.passes(made):
+        if made is None or x in self.uses.stored or not self.is_windowable(made):
             found.reads.add(x)
-            found.stores |= self.computes(x) and x not in self.uses.stored
+            found.stores |= self.is_computed(x) and x not in self.uses.stored
             return
         found.equations += 1
         if isinstance(made.op, Elementwise):
             found.stores |= again and scalar_name(made.op) in scalars.table
         for operand in made.inputs:
-            self.look(operand, again, found, seen)
+            self.visit(operand, again, found, seen)
 
-    def passes(self, eqn: Equation) -> bool:
-        """Is a window of the result a result of windows?"""
+    def is_windowable(self, eqn: Equation) -> bool:
+        """True if a window of the result can be computed from windows of the operands."""
         match eqn.op:
             case Elementwise():
                 return bool(scalar_name(eqn.op)) and fusible(eqn)
             case Slice(strides=strides):
                 return set(strides) <= {1}
             case Pad():
-                return fits(eqn) and isinstance(eqn.inputs[0], Var)
+                return is_supported(eqn) and isinstance(eqn.inputs[0], Var)
             case Reshape(shape):
-                return kept(shape) == kept(eqn.inputs[0].type.shape)
+                return without_ones(shape) == without_ones(eqn.inputs[0].type.shape)
             case Iota(dtype=dtype):
                 return dtype in ("i32", "i64")
             case Full():
@@ -193,31 +191,31 @@ class Sinker(Rewriter):
     # Windows
 
     def window(self, x: Atom, box: Box) -> Atom:
-        """`x` in a box, which may reach beyond it: there any number may stand."""
+        """`x` in a box; elements beyond `x` are undefined."""
         if isinstance(x, Literal) or box == tuple([(0, n) for n in x.type.shape]):
             return x
         key = (x, box)
-        if key not in self.shown:
-            self.shown[key] = self.show(x, box)
-        return self.shown[key]
+        if key not in self.windows:
+            self.windows[key] = self.make_window(x, box)
+        return self.windows[key]
 
-    def show(self, x: Var, box: Box) -> Atom:
+    def make_window(self, x: Var, box: Box) -> Atom:
         made = self.producer(x)
-        if made is None or x in self.uses.stored or not self.passes(made):
-            return self.read(x, box)
+        if made is None or x in self.uses.stored or not self.is_windowable(made):
+            return self.read_window(x, box)
         sizes = tuple([n for _, n in box])
         match made.op:
             case Elementwise():
-                return self.spread(self.make(made.op, *self.operands(made, box)), sizes)
+                return self.broadcast(self.make(made.op, *self.operands(made, box)), sizes)
             case Slice(starts, _, _, drop):
                 rest = iter(box)
                 inner = [(0, 1) if i in drop else next(rest) for i in range(len(starts))]
                 moved = tuple([(s + a, n) for s, (a, n) in zip(starts, inner)])
-                shown = self.window(made.inputs[0], moved)
-                return self.make(Reshape(sizes), shown) if drop else shown
+                window = self.window(made.inputs[0], moved)
+                return self.make(Reshape(sizes), window) if drop else window
             case Pad(low):
                 moved = tuple([(a - s, n) for s, (a, n) in zip(low, box)])
-                beyond = self.window if x in self.loose else self.masked
+                beyond = self.window if x in self.unmasked else self.masked_window
                 return beyond(made.inputs[0], moved)
             case Broadcast(_, axes):
                 y = made.inputs[0]
@@ -227,11 +225,11 @@ class Sinker(Rewriter):
                 inner = [box[permutation.index(i)] for i in range(len(permutation))]
                 return self.make(made.op, self.window(made.inputs[0], tuple(inner)))
             case Reshape():
-                return self.reshaped(x, made.inputs[0], box)
+                return self.reshape_window(x, made.inputs[0], box)
             case Iota(_, axis, dtype):
-                places = self.make(Iota(sizes, axis, dtype))
+                indices = self.make(Iota(sizes, axis, dtype))
                 start = Literal(box[axis][0], DTYPES[dtype])
-                return self.make(Add(), places, start) if start.value else places
+                return self.make(Add(), indices, start) if start.value else indices
         return self.make(Full(sizes, SHORT_NAMES[x.type.dtype]), made.inputs[0])
 
     def operands(self, eqn: Equation, box: Box) -> list[Atom]:
@@ -243,37 +241,37 @@ class Sinker(Rewriter):
             )
         return out
 
-    def spread(self, y: Atom, sizes: tuple[int, ...]) -> Atom:
-        """`y`, repeated along axes of size 1 that a window looks beyond."""
+    def broadcast(self, y: Atom, sizes: tuple[int, ...]) -> Atom:
+        """`y` broadcast along axes of size 1 that a window extends."""
         return (
             y if y.type.shape == sizes else self.make(Broadcast(sizes, tuple(range(len(sizes)))), y)
         )
 
-    def reshaped(self, x: Var, y: Atom, box: Box) -> Atom:
-        """A window of `x`, which is `y` with other axes of size 1."""
+    def reshape_window(self, x: Var, y: Atom, box: Box) -> Atom:
+        """A window of `x`, a reshape of `y` that only adds or removes axes of size 1."""
         long = iter([b for b, n in zip(box, x.type.shape) if n != 1])
         inner = tuple([(0, 1) if n == 1 else next(long) for n in y.type.shape])
         short = tuple([1 if n == 1 else b[1] for b, n in zip(box, x.type.shape)])
-        shown = self.window(y, inner)
-        return self.spread(self.make(Reshape(short), shown), tuple([n for _, n in box]))
+        window = self.window(y, inner)
+        return self.broadcast(self.make(Reshape(short), window), tuple([n for _, n in box]))
 
-    def read(self, x: Var, box: Box) -> Atom:
-        """A window of memory."""
+    def read_window(self, x: Var, box: Box) -> Atom:
+        """A window of an array in memory: a slice or a pad."""
         shape = x.type.shape
         if all([0 <= start and start + n <= size for (start, n), size in zip(box, shape)]):
             starts, limits = zip(*[(start, start + n) for start, n in box])
             return self.make(Slice(starts, limits, (1,) * len(box)), x)
         low = tuple([-start for start, _ in box])
         high = tuple([start + n - size for (start, n), size in zip(box, shape)])
-        shown = self.make(Pad(low, high, (0,) * len(box)), x)
-        self.loose.add(shown)
-        return shown
+        window = self.make(Pad(low, high, (0,) * len(box)), x)
+        self.unmasked.add(window)
+        return window
 
-    # Zeros around and joins
+    # Pads and concatenates
 
-    def masked(self, x: Atom, box: Box) -> Atom:
-        """`x` in a box, and zeros where that reaches beyond."""
-        shown, sizes = self.window(x, box), tuple([n for _, n in box])
+    def masked_window(self, x: Atom, box: Box) -> Atom:
+        """`x` in a box, with zeros where the box extends beyond `x`."""
+        window, sizes = self.window(x, box), tuple([n for _, n in box])
         inside: Atom | None = None
         for axis, ((start, n), size) in enumerate(zip(box, x.type.shape)):
             for op, bound, needed in (
@@ -281,26 +279,26 @@ class Sinker(Rewriter):
                 (Lt(), size - start, start + n > size),
             ):
                 if needed:
-                    test = self.compared(op, sizes, axis, bound)
+                    test = self.compare_index(op, sizes, axis, bound)
                     inside = test if inside is None else self.make(BitwiseAnd(), inside, test)
-        shown = self.spread(shown, sizes) if not isinstance(shown, Literal) else shown
+        window = self.broadcast(window, sizes) if not isinstance(window, Literal) else window
         if inside is None:
-            return shown
-        return self.make(Where(), inside, shown, Literal(zero(x), x.type.dtype))
+            return window
+        return self.make(Where(), inside, window, Literal(zero(x), x.type.dtype))
 
-    def compared(self, op: Primitive, sizes: tuple[int, ...], axis: int, bound: int) -> Atom:
+    def compare_index(self, op: Primitive, sizes: tuple[int, ...], axis: int, bound: int) -> Atom:
         """The index along an axis compared with a number."""
         key = (op, sizes, axis, bound)
-        if key not in self.shown:
-            place = ("index", sizes, axis)
-            if place not in self.shown:
-                self.shown[place] = self.make(Iota(sizes, axis, "i32"))
-            self.shown[key] = self.make(op, self.shown[place], Literal(bound, DTYPES["i32"]))
-        return self.shown[key]
+        if key not in self.windows:
+            index = ("index", sizes, axis)
+            if index not in self.windows:
+                self.windows[index] = self.make(Iota(sizes, axis, "i32"))
+            self.windows[key] = self.make(op, self.windows[index], Literal(bound, DTYPES["i32"]))
+        return self.windows[key]
 
-    def join(self, xs: Sequence[Atom], axis: int) -> Atom | None:
-        """Arrays one behind the other: at each index the one that stands there."""
-        if any([isinstance(x, Literal) for x in xs]) or not self.pays(xs):
+    def concatenate(self, xs: Sequence[Atom], axis: int) -> Atom | None:
+        """A concatenate as a selection by index between windows of its operands."""
+        if any([isinstance(x, Literal) for x in xs]) or not self.is_cheap(xs):
             return None
         shape = list(xs[0].type.shape)
         shape[axis] = sum(x.type.shape[axis] for x in xs)
@@ -309,18 +307,18 @@ class Sinker(Rewriter):
             begin = end - x.type.shape[axis]
             box = [(0, n) for n in shape]
             box[axis] = (-begin, shape[axis])
-            shown = self.window(x, tuple(box))
+            window = self.window(x, tuple(box))
             if found is None:
-                found = shown
+                found = window
             else:
-                here = self.compared(Lt(), tuple(shape), axis, end)
-                found = self.make(Where(), here, shown, found)
+                here = self.compare_index(Lt(), tuple(shape), axis, end)
+                found = self.make(Where(), here, window, found)
             end = begin
         return found
 
 
-def fits(eqn: Equation) -> bool:
-    """A dtype that loops know, no zeros between elements, nothing empty, no huge index."""
+def is_supported(eqn: Equation) -> bool:
+    """True if loops support the dtypes and no size, stride or interior padding is excluded."""
     op = eqn.op
     if isinstance(op, Pad) and (any(op.interior) or not isinstance(eqn.inputs[0], Var)):
         return False
@@ -332,7 +330,7 @@ def fits(eqn: Equation) -> bool:
     return all([n < 2**31 for t in types for n in t.shape])
 
 
-def kept(shape: Sequence[int]) -> list[int]:
+def without_ones(shape: Sequence[int]) -> list[int]:
     return [n for n in shape if n != 1]
 
 

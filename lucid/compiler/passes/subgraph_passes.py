@@ -1,4 +1,4 @@
-"""Passes inside branches and loops: what is done to a Graph is done to the Graphs it holds."""
+"""Apply passes recursively to the subgraphs of branches and loops."""
 
 from __future__ import annotations
 
@@ -11,39 +11,38 @@ from lucid.ops.higher_order.control.scan import Scan
 from lucid.ops.higher_order.control.switch import Switch
 from lucid.ops.higher_order.control.while_loop import While
 
-CONTROL = (Scan, Switch, While)
+CONTROL_FLOW = (Scan, Switch, While)
 Pass = Callable[[Graph], Graph]
 
 
-def everywhere(run: Pass) -> Pass:
-    """A pass that goes over a Graph first and then over the bodies in it."""
+def recursive(run: Pass) -> Pass:
+    """A pass that runs over a Graph first and then over its subgraphs."""
 
-    def both(graph: Graph) -> Graph:
+    def run_recursively(graph: Graph) -> Graph:
         out = run(graph)
-        if not any(isinstance(eqn.op, CONTROL) for eqn in out.equations):
+        if not any(isinstance(eqn.op, CONTROL_FLOW) for eqn in out.equations):
             return out
-        equations = tuple(
-            [
-                eqn._replace(op=with_graphs(eqn.op, both)) if isinstance(eqn.op, CONTROL) else eqn
-                for eqn in out.equations
-            ]
-        )
-        return Graph(out.name, out.inputs, equations, out.outputs)
+        equations = []
+        for eqn in out.equations:
+            if isinstance(eqn.op, CONTROL_FLOW):
+                eqn = eqn._replace(op=with_graphs(eqn.op, run_recursively))
+            equations.append(eqn)
+        return Graph(out.name, out.inputs, tuple(equations), out.outputs)
 
-    return both
+    return run_recursively
 
 
-def bodies(eqn: Equation) -> list[Graph]:
+def subgraphs(eqn: Equation) -> list[Graph]:
     """The Graphs among the parameters of an operation."""
     found: list[Graph] = []
 
-    def look(value: Any) -> None:
+    def collect(value: Any) -> None:
         if isinstance(value, Graph):
             found.append(value)
         elif isinstance(value, tuple):
             for v in value:
-                look(v)
+                collect(v)
 
     for value in eqn.op.params().values():
-        look(value)
+        collect(value)
     return found

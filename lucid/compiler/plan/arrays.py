@@ -1,6 +1,6 @@
-"""Array: where a value lies in memory while a plan is laid out: address, shape and strides.
+"""Array: the memory of a value while a plan is laid out: address, shape and strides.
 
-Operations that only rename indices are applied to it without touching an element.
+View ops apply to it without touching an element.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from lucid.compiler.plan.instructions import Ref
 from lucid.ir.types import SHORT_NAMES, Type
 from lucid.ops.elementwise.complexes import Imag, Real
-from lucid.ops.higher_order.checkpoint_op import Again
+from lucid.ops.higher_order.checkpoint_op import OptimizationBarrier
 from lucid.ops.shape.movement import Broadcast, Flip, Reshape, Slice, Transpose
 
 
@@ -25,7 +25,7 @@ def dense(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Array:
-    """Memory at `ref` (an address in a plan, or None while only the layout matters)."""
+    """Strided memory at `ref` (an address in a plan, or None while only the layout matters)."""
 
     ref: Any
     type: Type
@@ -55,7 +55,7 @@ class Array:
         return all(n == 1 or a == b for n, a, b in zip(self.shape, self.strides, dense(self.shape)))
 
     def view(self, op: Any) -> Array | None:
-        """The result of a view, None where its elements do not lie at equal distances."""
+        """Apply a view op, or return None if strides cannot express its result."""
         dtype = self.type.dtype
         match op:
             case Transpose(permutation):
@@ -75,7 +75,7 @@ class Array:
                 part = Type(np.empty(0, dtype).real.dtype, self.shape)
                 first = 2 * self.offset + isinstance(op, Imag)
                 return Array(self.ref, part, tuple(2 * s for s in self.strides), first)
-            case Again():
+            case OptimizationBarrier():
                 return self
             case Flip(axes):
                 strides = tuple(-s if i in axes else s for i, s in enumerate(self.strides))
@@ -100,7 +100,7 @@ class Array:
 def reshaped(
     old: tuple[int, ...], strides: tuple[int, ...], new: tuple[int, ...]
 ) -> tuple[int, ...] | None:
-    """The strides of the same elements in another shape, None where there are none."""
+    """The strides of the same elements in another shape, None if strides cannot express it."""
     if math.prod(old) == 0:
         return dense(new)
     axes = [(n, s) for n, s in zip(old, strides) if n != 1]
@@ -108,7 +108,7 @@ def reshaped(
     position = len(new) - 1
     while axes:
         n, stride = axes.pop()
-        while axes and axes[-1][1] == n * stride:  # joins its neighbour
+        while axes and axes[-1][1] == n * stride:  # merges with its neighbor
             n *= axes.pop()[0]
         while n > 1:
             while position >= 0 and new[position] == 1:

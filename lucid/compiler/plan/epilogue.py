@@ -1,8 +1,8 @@
-"""epilogue: a large product and the kernel that reads its rows, as one instruction over blocks.
+"""epilogue: a large matmul and the kernel that reads its rows, as one instruction over row blocks.
 
-A block of rows is multiplied and given to the kernel while it lies in the cache. That needs memory
-in which both may be at work: what the product reads is neither freed nor written before both end.
-Results that fit into the cache gain nothing by it, and stay two instructions.
+A block of rows is multiplied and passed to the kernel while it is in the cache. The operands of the
+product must then neither be freed nor overwritten before both have ended. Results that fit into the
+cache gain nothing, and stay two instructions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from lucid.compiler.fusion.groups import Alone, Group, Step
+from lucid.compiler.fusion.groups import Group, Standalone, Step
 from lucid.compiler.kernels.build import extent_of
 from lucid.compiler.kernels.nest import Buffer, Nest, Structure
 from lucid.compiler.lowering.matmul import ProductWork, product_of
@@ -24,21 +24,21 @@ from lucid.compiler.runtime.native_kernel import Kernel
 from lucid.ir.graph import Var
 from lucid.ops.linalg.contraction import Matmul
 
-LEAST_BYTES = 1 << 24  # of a result that has left the cache when it is read again
+MIN_BYTES = 1 << 24  # smallest result that has left the cache when it is read again
 BLOCK_BYTES = 1 << 17  # a block and what the kernel reads beside it stay in the cache
 
 
-def paired(
+def pair_products(
     steps: Sequence[Step], reads: Callable[[Step], list[Var]]
 ) -> tuple[list[Step], dict[Step, Step]]:
-    """The steps with large products right before the group that reads them first, and which."""
+    """Move large products right before the group that first reads them; map group to product."""
     reader: dict[Var, Step] = {}
     for step in steps:
         for x in reads(step):
             reader.setdefault(x, step)
     before: dict[Step, Step] = {}
     for step in steps:
-        if isinstance(step, Alone) and is_large_product(step):
+        if isinstance(step, Standalone) and is_large_product(step):
             group = reader.get(step.equation.outputs[0])
             if isinstance(group, Group):
                 before[group] = step
@@ -52,41 +52,41 @@ def paired(
     return ordered, before
 
 
-def is_large_product(step: Alone) -> bool:
+def is_large_product(step: Standalone) -> bool:
     type = step.equation.outputs[0].type
-    large = type.size * type.dtype.itemsize >= LEAST_BYTES
+    large = type.size * type.dtype.itemsize >= MIN_BYTES
     return large and isinstance(step.equation.op, Matmul)
 
 
 class Blocks(NamedTuple):
-    """Blocks of rows: how many, the tiles of the product and the kernel's units in each."""
+    """Blocks of rows: their number, and the product's tiles and the kernel's units in each."""
 
     number: int
     tiles: int
     units: int
 
 
-def blocks_of(work: ProductWork, nest: Nest, arrays: Sequence[Array]) -> Blocks | None:
-    """How both can be cut into blocks, None where the kernel needs more than finished rows."""
+def row_blocks(work: ProductWork, nest: Nest, arrays: Sequence[Array]) -> Blocks | None:
+    """Split both into blocks of rows, or return None if the kernel needs more than those rows."""
     product, others = product_of(work.x, work.y, work.out)
     m, n = product.m, product.n
     if min(m, n) < 2 or math.prod(axis.size for axis in others) != 1:
         return None
     tile = blas.tiling(m, n, product.k, product.transpose)
     rows = min(tile.rows, m)
-    per_unit = elements_a_unit(nest, arrays, work.out)
+    per_unit = elements_per_unit(nest, arrays, work.out)
     if per_unit is None or (product.batch > 1 and m % rows):
         return None
-    tall = max(1, BLOCK_BYTES // (rows * n * work.out.type.dtype.itemsize))
-    number = math.ceil(math.ceil(m / rows) * product.batch / tall)
-    units, rest = divmod(rows * tall * n, per_unit)
+    tiles_per_block = max(1, BLOCK_BYTES // (rows * n * work.out.type.dtype.itemsize))
+    number = math.ceil(math.ceil(m / rows) * product.batch / tiles_per_block)
+    units, rest = divmod(rows * tiles_per_block * n, per_unit)
     if rest or extent_of(nest)[0] * per_unit != m * n * product.batch:
         return None
-    return Blocks(number, tall * math.ceil(n / tile.columns), units)
+    return Blocks(number, tiles_per_block * math.ceil(n / tile.columns), units)
 
 
-def elements_a_unit(nest: Nest, arrays: Sequence[Array], out: Array) -> int | None:
-    """How many elements of `out` belong to each unit of a kernel's extent, if they are its own."""
+def elements_per_unit(nest: Nest, arrays: Sequence[Array], out: Array) -> int | None:
+    """The elements of `out` that each unit of a kernel's extent reads, if no other unit does."""
     found = set()
     indexed = {
         Structure.buffer_of(value) for value in nest.values if value.op not in ("load", "const")
@@ -94,14 +94,14 @@ def elements_a_unit(nest: Nest, arrays: Sequence[Array], out: Array) -> int | No
     for number, (buffer, array) in enumerate(zip(nest.buffers, arrays)):
         if array.ref == out.ref:
             elsewhere = number in indexed or buffer.box or array.offset != out.offset
-            found.add(None if elsewhere else step_of_units(nest, buffer))
+            found.add(None if elsewhere else unit_stride(nest, buffer))
     if len(found) != 1 or any(store.at for store in nest.stores):
         return None
     return found.pop()
 
 
-def step_of_units(nest: Nest, buffer: Buffer) -> int | None:
-    """The elements from one unit to the next, None where they are not all of that unit."""
+def unit_stride(nest: Nest, buffer: Buffer) -> int | None:
+    """The elements from one unit to the next, None if a unit reads beyond its own."""
     axes = unit_axes(nest)
     if not axes:
         return None
@@ -127,8 +127,8 @@ def unit_axes(nest: Nest) -> list[int]:
     return kept if nest.structure.mode == "rows" or len(kept) == 1 else kept[:-1]
 
 
-class Recorded:
-    """Takes calls as a Builder does, and keeps them."""
+class CallRecorder:
+    """Records the calls that work would add to a Builder."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Kernel, Sequence[Any], int, float, tuple[int, int]]] = []
@@ -148,33 +148,33 @@ class Recorded:
 
 
 @dataclass(eq=False)
-class ByRowsWork:
-    """A product and the kernel of a Nest by turns, a block of rows at a time."""
+class EpilogueWork:
+    """A product and the kernel of a Nest, alternating over blocks of rows."""
 
     product: ProductWork
-    then: NestWork
-    cut: Blocks
+    epilogue: NestWork
+    partition: Blocks
 
     @property
     def label(self) -> str:
-        return f"matmul then {self.then.label}"
+        return f"matmul then {self.epilogue.label}"
 
     @property
     def nest(self) -> Nest:
-        return self.then.nest
+        return self.epilogue.nest
 
     def kernels(self) -> Sequence[Any]:
-        return self.then.kernels()
+        return self.epilogue.kernels()
 
     def add(self, builder: Builder, kernels: Any) -> None:
-        recorded: Any = Recorded()
+        recorded: Any = CallRecorder()
         self.product.add(recorded, kernels)
-        self.then.add(recorded, kernels)
-        product, then = recorded.calls
-        number, tiles, units = self.cut
-        args = [product[0].address, then[0].address, tiles, product[2], units, then[2]]
-        args += [len(product[1]), *product[1], *then[1]]
-        builder.kept += [product[0], then[0]]
-        cost = tiles * product[3] + units * then[3]
-        traffic = tuple(a + b for a, b in zip(product[4], then[4]))
-        builder.call(blas.product_then(), args, number, cost, label=self.label, traffic=traffic)  # type: ignore[arg-type]
+        self.epilogue.add(recorded, kernels)
+        product, epilogue = recorded.calls
+        number, tiles, units = self.partition
+        args = [product[0].address, epilogue[0].address, tiles, product[2], units, epilogue[2]]
+        args += [len(product[1]), *product[1], *epilogue[1]]
+        builder.keep_alive += [product[0], epilogue[0]]
+        cost = tiles * product[3] + units * epilogue[3]
+        traffic = tuple(a + b for a, b in zip(product[4], epilogue[4]))
+        builder.call(blas.gemm_epilogue(), args, number, cost, label=self.label, traffic=traffic)  # type: ignore[arg-type]

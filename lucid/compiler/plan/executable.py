@@ -21,18 +21,18 @@ from lucid.tape.modes import local
 
 @dataclass(eq=False)
 class Segment:
-    """Steps that one plan runs: from arrays of the environment to arrays of the environment."""
+    """Steps that one plan runs, with the Vars that it reads and writes."""
 
     steps: list[Step]
     inputs: list[Var] = field(default_factory=list)
     outputs: list[Var] = field(default_factory=list)
-    checks: list[Equation] = field(default_factory=list)  # what the plan's last output tells of
+    checks: list[Equation] = field(default_factory=list)  # the last output reports one
     plan: Plan | None = None
-    into: dict[Var, Var] = field(default_factory=dict)  # outputs in the memory of inputs
+    into: dict[Var, Var] = field(default_factory=dict)  # outputs computed in the memory of inputs
 
 
 LIVE: weakref.WeakSet[Executable] = weakref.WeakSet()
-WATCHERS: list[Callable[[Executable], None]] = []  # told of every new program: profiles
+CREATION_HOOKS: list[Callable[[Executable], None]] = []  # called with every new Executable
 
 
 class Executable:
@@ -44,20 +44,20 @@ class Executable:
         self.graph = graph
         self.parts = list(parts)
         self.producer = producer
-        self.times: dict[str, list[int]] | None = None  # of parts that NumPy runs, for a profile
-        self.watched: dict[str, list[int]] = {}
+        self.numpy_times: dict[str, list[int]] | None = None  # of NumPy parts, while profiled
+        self.saved_times: dict[str, list[int]] = {}
         LIVE.add(self)
-        for watcher in WATCHERS:
+        for watcher in CREATION_HOOKS:
             watcher(self)
         self.plan: Plan | None = None
-        self.overwritten: list[int] = []  # inputs in whose memory the plan leaves outputs
+        self.overwritten: list[int] = []  # inputs whose memory the plan reuses for outputs
         if len(self.parts) == 1 and isinstance(self.parts[0], Segment):
             part = self.parts[0]
             same = list(part.outputs) == list(graph.outputs)
-            given = [graph.inputs.index(x) for x in part.inputs]
+            indices = [graph.inputs.index(x) for x in part.inputs]
             self.plan = part.plan if same else None
             self.checks = bool(part.checks)
-            self.given = given if given != list(range(len(graph.inputs))) else None
+            self.input_indices = indices if indices != list(range(len(graph.inputs))) else None
             self.overwritten = [graph.inputs.index(x) for x in part.into.values()]
 
     def plans(self) -> list[Plan]:
@@ -67,47 +67,48 @@ class Executable:
 
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         if self.plan is not None:
-            chosen = inputs if self.given is None else [inputs[i] for i in self.given]
-            found = self.plan.run(*chosen)
-            results = list(self.plan(*self.copied(chosen)) if found is None else found)
+            indices = self.input_indices
+            arrays = inputs if indices is None else [inputs[i] for i in indices]
+            found = self.plan.run(*arrays)
+            results = list(self.plan(*self.copy_overwritten(arrays)) if found is None else found)
             if self.checks and (code := results.pop()):
-                self.explain(inputs, self.parts[0].checks[int(code) - 1])  # type: ignore[union-attr]
+                self.raise_check_error(inputs, self.parts[0].checks[int(code) - 1])  # type: ignore[union-attr]
             return results
         env: dict[Any, Any] = dict(zip(self.graph.inputs, inputs))
         for part in self.parts:
             if isinstance(part, Segment):
                 assert part.plan is not None
-                given = list(part.plan(*[env[x] for x in part.inputs]))
-                if part.checks and given[-1]:
-                    self.explain(inputs, part.checks[int(given[-1]) - 1])
-                env.update(zip(part.outputs, given))
+                results = list(part.plan(*[env[x] for x in part.inputs]))
+                if part.checks and results[-1]:
+                    self.raise_check_error(inputs, part.checks[int(results[-1]) - 1])
+                env.update(zip(part.outputs, results))
             else:
                 begin = perf_counter_ns()
                 with np.errstate(all="ignore"):
                     out = part.op.eval(*[self.read(x, env) for x in part.inputs])
-                if self.times is not None:
-                    self.note(part, perf_counter_ns() - begin)
+                if self.numpy_times is not None:
+                    self.record_time(part, perf_counter_ns() - begin)
                 outs = out if isinstance(out, tuple) else (out,)
                 env.update((var, np.asarray(y)) for var, y in zip(part.outputs, outs))
         return [np.asarray(self.read(x, env)) for x in self.graph.outputs]
 
-    def note(self, eqn: Equation, spent: int) -> None:
-        """Count the time of an equation that NumPy has computed."""
+    def record_time(self, eqn: Equation, spent: int) -> None:
+        """Add the time of an equation that NumPy computed to the profile."""
         source = f"  [{eqn.source}]" if eqn.source else ""
-        times = self.times
+        times = self.numpy_times
         if times is not None:
             counted = times.setdefault(f"numpy {eqn.op.name}{source}", [0, 0])
             counted[0] += 1
             counted[1] += spent
 
-    def copied(self, given: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The arguments of the plan, with copies of those that it overwrites."""
-        places = [i if self.given is None else self.given[i] for i in range(len(given))]
-        copies = {i for i, place in enumerate(places) if place in self.overwritten}
-        return [np.array(x, order="C") if i in copies else x for i, x in enumerate(given)]
+    def copy_overwritten(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the arguments of the plan, with copies of those that it overwrites."""
+        indices = self.input_indices or range(len(arrays))
+        copies = {i for i, index in enumerate(indices) if index in self.overwritten}
+        return [np.array(x, order="C") if i in copies else x for i, x in enumerate(arrays)]
 
-    def explain(self, inputs: Sequence[np.ndarray], failed: Equation) -> None:
-        """Raise the error that a kernel noted: the interpreter finds it again, with its facts."""
+    def raise_check_error(self, inputs: Sequence[np.ndarray], failed: Equation) -> None:
+        """Raise the error that a kernel reported: the interpreter repeats it with its details."""
         env: dict[Any, Any] = dict(zip(self.graph.inputs, inputs))
         before = local.source
         try:
@@ -120,8 +121,8 @@ class Executable:
             local.source = before
         where = f"   [{failed.source}]" if failed.source else ""
         if isinstance(failed.op, (Matrixwise, Refuse)):
-            raise LinAlgError(f"{failed.op.name}: there is no result for this matrix{where}")
-        raise IndexingError(f"{failed.op.name}: an index was out of range{where}")
+            raise LinAlgError(f"{failed.op.name}: no result for this matrix{where}")
+        raise IndexingError(f"{failed.op.name}: an index is out of range{where}")
 
     def read(self, x: Any, env: dict[Any, Any]) -> Any:
         if isinstance(x, Literal):

@@ -1,11 +1,11 @@
-"""inplace: which results of a segment may be written over an operand that is not read any more.
+"""In-place reuse: the results of a segment that may overwrite an operand that is no longer read.
 
-A kernel may write y where x lies if it reads x only at the point where it writes y, and not after
-that: x has the shape and the size of element of y and runs along the same axes of the domain, every
-point is written once, and no loop over the domain after the one that stores y needs x.
+A kernel may write y into the memory of x if it reads x only at the point where it writes y, and not
+afterwards: x has y's shape and element size and runs along the same axes of the domain, every point
+is written once, and no loop over the domain after the one that stores y needs x.
 
-An operation that replaces a part of x (`buffer[i] = v`) writes only that part, if x is not read any
-more and the new part is not taken from it.
+An op that replaces part of x (`buffer[i] = v`) writes only that part, if x is no longer read and
+the new part does not come from x.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from lucid.compiler.fusion.groups import REDUCTIONS, Group, Reading, Step, align
 from lucid.ir.graph import Equation, Var
 from lucid.ops.index.writing import ScatterSet, SliceSet
 
-Places = tuple[int | None, ...]
+Axes = tuple[int | None, ...]
 
 
-def overwritten(
+def find_reuse(
     steps: Sequence[Step],
     readings: Mapping[Var, Reading],
     last: Mapping[Var, int],
@@ -28,35 +28,36 @@ def overwritten(
     free: set[Var],
     reserved: Mapping[Var, Var],
 ) -> dict[Var, Var]:
-    """For results y the operand x in whose place they are to be written; each x serves one y.
+    """Map results y to the operand x whose memory they reuse; each x serves one y.
 
     `last` is the step that reads a Var last, `stored` are the Vars that steps leave in memory,
-    `free` those whose memory may be written over, `reserved` those where only one result may.
+    `free` those whose memory may be overwritten, `reserved` maps those that only one result may
+    overwrite to that result.
     """
     out: dict[Var, Var] = {}
     for number, step in enumerate(steps):
         if not isinstance(step, Group):
-            x, y = replaced(step.equation, readings)
+            x, y = updated_operand(step.equation, readings)
             if x is not None and last.get(x) == number and (x in free or x in reserved):
-                out[y] = x  # for reserved ones `written_into` sees to it that the right one follows
+                out[y] = x  # for reserved x, `donated_outputs` checks that the right output follows
             continue
-        inside = InsideGroup(step, readings)
-        dying = [x for x in inside.places if last.get(x) == number]
-        waiting = [x for x in dying if x in free]
-        wanted = {reserved[x]: x for x in dying if x in reserved}
-        if waiting or wanted:
+        inside = GroupReads(step, readings)
+        last_reads = [x for x in inside.axes_read if last.get(x) == number]
+        reusable = [x for x in last_reads if x in free]
+        wanted = {reserved[x]: x for x in last_reads if x in reserved}
+        if reusable or wanted:
             inside.count_loops(stored)
-            out.update(inside.pairs(waiting, wanted, stored))
+            out.update(inside.pairs(reusable, wanted, stored))
     return out
 
 
-def written_into(
+def donated_outputs(
     reserved: Mapping[Var, Var],
     over: dict[Var, Var],
     first: Mapping[Var, int],
     last: Mapping[Var, int],
 ) -> dict[Var, Var]:
-    """The outputs y that are computed in the memory of the input x that is reserved for them.
+    """Return the outputs y that are computed in the memory of the input x reserved for them.
 
     Either a chain of results, each written over the one before, leads from x to y, or x is read for
     the last time before anything is written there.
@@ -82,8 +83,8 @@ def written_into(
     return out
 
 
-def replaced(eqn: Equation, readings: Mapping[Var, Reading]) -> tuple[Var | None, Var]:
-    """The operand of which an equation replaces a part, if nothing else it reads lies there."""
+def updated_operand(eqn: Equation, readings: Mapping[Var, Reading]) -> tuple[Var | None, Var]:
+    """The operand that an equation updates in part, if it reads nothing else from its memory."""
     y = eqn.outputs[0]
     if not isinstance(eqn.op, (SliceSet, ScatterSet)) or not isinstance(eqn.inputs[0], Var):
         return None, y
@@ -92,14 +93,14 @@ def replaced(eqn: Equation, readings: Mapping[Var, Reading]) -> tuple[Var | None
     return (x if bases.count(x) == 1 and bases[0] is x else None), y
 
 
-class InsideGroup:
-    """Where and until when one group reads its operands.
+class GroupReads:
+    """The axes along which one group reads its operands, and the last loop that does.
 
-    places     for each Var from outside, the axes of the domain along which it is read, one entry
-               for each way; None stands for views and indices
-    loop       of a Var, the loop over the domain in which it is first known: how many reductions
-               come before
-    needed     the last loop that computes or reads a Var
+    axes_read  for each Var from outside, the axes of the domain along which it is read, one entry
+               for each way of reading it; None stands for views and indices
+    loop       for each Var, the loop over the domain that computes it: the number of reductions
+               before it
+    needed     for each Var, the last loop that computes or reads it
     """
 
     def __init__(self, group: Group, readings: Mapping[Var, Reading]) -> None:
@@ -107,25 +108,25 @@ class InsideGroup:
         self.readings = readings
         self.sizes = {a for a, n in enumerate(group.sizes) if n != 1}
         self.reduced = (group.reduced or frozenset()) & self.sizes
-        self.places: dict[Var, set[Places | None]] = {}
+        self.axes_read: dict[Var, set[Axes | None]] = {}
         for eqn in group.equations:
-            self.note_places(eqn)
+            self.record_axes(eqn)
 
     def base(self, x: Any) -> Any:
         return self.readings[x].base if x in self.readings else x
 
-    def note_places(self, eqn: Equation) -> None:
+    def record_axes(self, eqn: Equation) -> None:
         points = self.group.points[eqn.outputs[0]]
         begin = {id(x): start for x, start in aligned(eqn, len(points))}
         for x in eqn.inputs:
             base = self.base(x)
             if not isinstance(base, Var) or base in self.group.coords:
                 continue
-            places = None
+            axes_read = None
             if x is base and id(x) in begin:
                 axes = points[begin[id(x)] :]
-                places = tuple([None if n == 1 else a for a, n in zip(axes, x.type.shape)])
-            self.places.setdefault(base, set()).add(places)
+                axes_read = tuple([None if n == 1 else a for a, n in zip(axes, x.type.shape)])
+            self.axes_read.setdefault(base, set()).add(axes_read)
 
     def reduces(self, eqn: Equation) -> bool:
         if type(eqn.op) not in REDUCTIONS:
@@ -154,25 +155,25 @@ class InsideGroup:
         return {a for a, n in zip(self.group.coords[y], y.type.shape) if a is not None and n != 1}
 
     def loop_of_store(self, y: Var) -> int:
-        """A result that the reduced axes leave is written after all loops over them."""
+        """The loop that stores y: results without reduced axes are stored after all loops."""
         return self.loop[y] if not self.reduced or self.axes(y) & self.reduced else self.end
 
     def pairs(
-        self, dying: Sequence[Var], wanted: Mapping[Var, Var], stored: set[Var]
+        self, last_reads: Sequence[Var], wanted: Mapping[Var, Var], stored: set[Var]
     ) -> dict[Var, Var]:
-        """Results with the operand that each is written over; `wanted` has those chosen before."""
-        waiting: dict[Any, list[Var]] = {}
-        for x in dying:
-            waiting.setdefault(self.description(x), []).append(x)
+        """Map results to the operands they overwrite; `wanted` has those chosen before."""
+        candidates_by_kind: dict[Any, list[Var]] = {}
+        for x in last_reads:
+            candidates_by_kind.setdefault(self.description(x), []).append(x)
         out = {}
         for eqn in self.group.equations:
             y = eqn.outputs[0]
             if y not in stored or not self.is_written_once(eqn):
                 continue
             coords = zip(self.group.coords[y], y.type.shape)
-            places = tuple([None if n == 1 else a for a, n in coords])
-            same = (y.type.shape, y.type.dtype.itemsize, places)
-            candidates = waiting.get(same, [])
+            axes_read = tuple([None if n == 1 else a for a, n in coords])
+            same = (y.type.shape, y.type.dtype.itemsize, axes_read)
+            candidates = candidates_by_kind.get(same, [])
             if y in wanted and self.description(wanted[y]) == same:
                 candidates = [wanted[y]]
             if candidates and self.needed[candidates[-1]] <= self.loop_of_store(y):
@@ -180,14 +181,14 @@ class InsideGroup:
         return out
 
     def description(self, x: Var) -> Any:
-        """What a result must be like to take the place of an operand; None: none can be."""
-        if len(self.places[x]) != 1:
+        """The shape, item size and axes of a result that may overwrite `x`; None if none may."""
+        if len(self.axes_read[x]) != 1:
             return None
-        (places,) = self.places[x]
-        return x.type.shape, x.type.dtype.itemsize, places
+        (axes_read,) = self.axes_read[x]
+        return x.type.shape, x.type.dtype.itemsize, axes_read
 
     def is_written_once(self, eqn: Equation) -> bool:
-        """Is every element of the result written once, when it is finished?"""
+        """True if every element of the result is written once, with its final value."""
         axes = self.axes(eqn.outputs[0])
         if not axes >= self.sizes - self.reduced:
             return False

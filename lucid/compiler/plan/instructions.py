@@ -1,4 +1,4 @@
-"""What a plan is made of: addresses known only at run time, instructions, blocks and loops."""
+"""The parts of a plan: addresses known only at run time, instructions, blocks and loops."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 CALL, PARALLEL, BRANCH, LOOP = range(4)
 
 INLINE_NS = 20_000  # cheaper instructions run on the calling thread
-CHUNK_NS = 16_000  # the least work worth a chunk of its own
-LONGEST_CHUNK_NS = 1_000_000  # so that Ctrl-C is heard, and threads finish together
+CHUNK_NS = 16_000  # the least work worth a separate chunk
+LONGEST_CHUNK_NS = 1_000_000  # so that Ctrl-C takes effect soon, and threads finish together
 
 
 class Cell:
@@ -26,7 +26,7 @@ class Cell:
 
 
 class Ref(NamedTuple):
-    """An address: a cell and an offset in bytes. `ref.at(n)` is n bytes further on."""
+    """An address: a cell and an offset in bytes. `ref.at(n)` is n bytes further."""
 
     cell: Cell
     offset: int = 0
@@ -35,10 +35,10 @@ class Ref(NamedTuple):
         return Ref(self.cell, self.offset + offset)
 
 
-class Stored(NamedTuple):
-    """An address that lies in memory at `place` when the plan runs."""
+class IndirectRef(NamedTuple):
+    """An address that is read from memory at `address` when the plan runs."""
 
-    place: Ref
+    address: Ref
 
 
 class Input(NamedTuple):
@@ -64,9 +64,9 @@ class Block:
 
 @dataclass(eq=False)
 class Instruction:
-    """The words of an instruction that are known early; blocks and loops get places later.
+    """The words of an instruction that are known early; blocks and loops are placed later.
 
-    `traffic` are the bytes it reads and writes and the operations on numbers it does, if known.
+    `traffic` is the bytes that it reads and writes and its number of operations, if known.
     """
 
     words: list[int]
@@ -83,8 +83,8 @@ class Loop:
     builder: Any
     body_block: Block = field(default_factory=Block)
     test_block: Block = field(default_factory=Block)
-    enter: list[tuple[Cell, Ref | Stored]] = field(default_factory=list)
-    step: list[tuple[Cell, Cell | Stored | None, int]] = field(default_factory=list)
+    enter: list[tuple[Cell, Ref | IndirectRef]] = field(default_factory=list)
+    step: list[tuple[Cell, Cell | IndirectRef | None, int]] = field(default_factory=list)
 
     def carry(self, current: Ref, other: Ref) -> tuple[Ref, Ref]:
         """Two buffers, one read and one written by the body, which swap after each step."""
@@ -93,15 +93,15 @@ class Loop:
         self.step.append((now, then, 0))
         return Ref(now), Ref(then)
 
-    def slide(self, start: Ref | Stored, stride: int) -> Ref:
+    def slide(self, start: Ref | IndirectRef, stride: int) -> Ref:
         """An address that starts at `start` and moves by `stride` bytes after each step."""
         cell = Cell(self)
         self.enter.append((cell, start))
         self.step.append((cell, None, stride))
         return Ref(cell)
 
-    def follow(self, address: Stored) -> Ref:
-        """An address that instructions leave in memory, read again before each step."""
+    def reload(self, address: IndirectRef) -> Ref:
+        """An address that instructions write to memory, reloaded before each step."""
         cell = Cell(self)
         self.enter.append((cell, address))
         self.step.append((cell, address, 0))
@@ -119,7 +119,7 @@ class Loop:
 
 
 def chunk_length(extent: int, cost: float, step: int = 1) -> int:
-    """The length of an extent's chunks: by its size and cost (ns a unit), never by the threads.
+    """The chunk length for an extent, from its size and cost (ns a unit), not from the threads.
 
     Chunks are equally long and their number is even, so that two or four threads finish together.
 

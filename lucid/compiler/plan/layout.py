@@ -1,8 +1,8 @@
-"""Lays a plan out as the array of 64-bit words that `native/plan.ll` walks.
+"""Encodes a plan as the array of 64-bit words that `native/plan.ll` runs.
 
 One array holds everything: the header, the PyMethodDef of the Python entry, the instructions, the
 argument words, the patches, the specifications of inputs and outputs, and the operations of loops
-and branches. Addresses inside it are filled in once it has its place.
+and branches. Addresses inside it are filled in once it is allocated.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy as np
 from lucid.compiler.plan.instructions import (
     Block,
     Cell,
+    IndirectRef,
     Input,
     Instruction,
     Loop,
     Output,
     Ref,
-    Stored,
 )
 from lucid.compiler.runtime import threads as runtime
 
@@ -35,19 +35,19 @@ _C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 
 
 class Code(np.ndarray):
-    """The words of a plan, and what they point to; frees the frames that native code made."""
+    """The words of a plan, and the objects they point to; frees the frames of native code."""
 
-    kept: list[object]
+    keep_alive: list[object]
 
     def __del__(self) -> None:
         if sys is None or sys.is_finalizing():  # type: ignore[redundant-expr]
-            return  # at the end of the process even modules are gone
-        if hasattr(self, "kept"):
+            return  # at exit, modules may be gone already
+        if hasattr(self, "keep_alive"):
             runtime.native().free_frames(self.ctypes.data)
 
 
 def encode(builder: Any, arena_bytes: int, release_gil: bool) -> tuple[list[Instruction], Code]:
-    """The instructions in their order, and the code of a builder's plan."""
+    """Return the instructions in order, and the code of a builder's plan."""
     blocks = _Blocks(builder.main)
     cells = _Cells(builder)
     patches = _Patches(builder.words, cells)
@@ -85,14 +85,14 @@ def encode(builder: Any, arena_bytes: int, release_gil: bool) -> tuple[list[Inst
         0,  # timers
         at[5],
     ]
-    code.kept = [*builder.kept, *(made.dtype for made in builder.outputs)]
+    code.keep_alive = [*builder.keep_alive, *(made.dtype for made in builder.outputs)]
     return blocks.all, code
 
 
 def native_function(code: Code) -> Callable[..., tuple[np.ndarray, ...] | None]:
-    """A built-in Python function that runs the plan; it keeps the code alive."""
+    """Return a built-in Python function that runs the plan; it keeps the code alive."""
     name = ctypes.create_string_buffer(b"plan")
-    code.kept.append(name)
+    code.keep_alive.append(name)
     address = runtime.native().call_address
     method = slice(_HEADER_WORDS, _HEADER_WORDS + _METHOD_WORDS)
     code[method] = [ctypes.addressof(name), address, _METH_FASTCALL, 0]
@@ -103,7 +103,7 @@ def native_function(code: Code) -> Callable[..., tuple[np.ndarray, ...] | None]:
 
 
 class _Blocks:
-    """Places of blocks in the table of instructions: the main one first."""
+    """The ranges of blocks in the instruction table, the main block first."""
 
     def __init__(self, main: Block) -> None:
         self.all: list[Instruction] = []
@@ -119,7 +119,7 @@ class _Blocks:
 
 
 class _Cells:
-    """Numbers of cells: the arena, inputs, outputs, then the carries of loops."""
+    """The numbering of cells: the arena, inputs, outputs, then the carries of loops."""
 
     def __init__(self, builder: Any) -> None:
         self.number: dict[Cell, int] = {builder.arena_cell: 0}
@@ -173,16 +173,16 @@ def _words(
 
 def _enter_ops(loop: Loop, cells: _Cells) -> Iterator[int]:
     for cell, start in loop.enter:
-        if isinstance(start, Stored):
-            yield from (cells[cell], -2 - cells[start.place.cell], start.place.offset)
+        if isinstance(start, IndirectRef):
+            yield from (cells[cell], -2 - cells[start.address.cell], start.address.offset)
         else:
             yield from (cells[cell], cells[start.cell], start.offset)
 
 
 def _step_ops(loop: Loop, cells: _Cells) -> Iterator[int]:
     for cell, other, stride in loop.step:
-        if isinstance(other, Stored):
-            yield from (cells[cell], -2 - cells[other.place.cell], other.place.offset)
+        if isinstance(other, IndirectRef):
+            yield from (cells[cell], -2 - cells[other.address.cell], other.address.offset)
         else:
             yield from (cells[cell], -1 if other is None else cells[other], stride)
 

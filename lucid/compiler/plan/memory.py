@@ -1,7 +1,7 @@
-"""memory: lifetimes of buffers -> offsets in one arena, shared by what never lives together.
+"""memory: lifetimes of buffers -> offsets in one arena, where disjoint lifetimes share memory.
 
 Best fit: a new buffer takes the smallest gap that holds it, in order of time, large ones first.
-Gaps are kept by size and by their two ends, so a buffer costs a binary search and no walk.
+Gaps are indexed by size and by both ends, so a buffer costs a binary search and no scan.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 ALIGNMENT = 64
 
 
-class Life(NamedTuple):
+class Lifetime(NamedTuple):
     """A buffer of `nbytes` that is written at step `first` and read until step `last`."""
 
     nbytes: int
@@ -21,29 +21,31 @@ class Life(NamedTuple):
     last: int
 
 
-def allocate(lives: Sequence[Life]) -> tuple[list[int], int]:
-    """An offset for each buffer, and the size of the arena.
+def allocate(lifetimes: Sequence[Lifetime]) -> tuple[list[int], int]:
+    """Return an offset for each buffer, and the size of the arena.
 
-    >>> allocate([Life(64, 0, 1), Life(64, 1, 2), Life(64, 2, 3)])
+    >>> allocate([Lifetime(64, 0, 1), Lifetime(64, 1, 2), Lifetime(64, 2, 3)])
     ([0, 64, 0], 128)
     """
-    offsets = [0] * len(lives)
-    gaps = Gaps()
-    ending = sorted(range(len(lives)), key=lambda i: lives[i].last)
+    offsets = [0] * len(lifetimes)
+    free = FreeList()
+    ending = sorted(range(len(lifetimes)), key=lambda i: lifetimes[i].last)
     done = 0
-    for i in sorted(range(len(lives)), key=lambda i: (lives[i].first, -lives[i].nbytes)):
-        while lives[ending[done]].last < lives[i].first:
-            gaps.release(offsets[ending[done]], rounded(lives[ending[done]].nbytes))
+    for i in sorted(
+        range(len(lifetimes)), key=lambda i: (lifetimes[i].first, -lifetimes[i].nbytes)
+    ):
+        while lifetimes[ending[done]].last < lifetimes[i].first:
+            free.release(offsets[ending[done]], align_up(lifetimes[ending[done]].nbytes))
             done += 1
-        offsets[i] = gaps.take(rounded(lives[i].nbytes))
-    return offsets, gaps.top
+        offsets[i] = free.take(align_up(lifetimes[i].nbytes))
+    return offsets, free.top
 
 
-def rounded(nbytes: int) -> int:
+def align_up(nbytes: int) -> int:
     return -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT
 
 
-class Gaps:
+class FreeList:
     """The free parts of an arena that ends at `top`."""
 
     def __init__(self) -> None:
@@ -64,7 +66,7 @@ class Gaps:
         return size
 
     def take(self, size: int) -> int:
-        """The start of a part of this size, which is no longer free."""
+        """Allocate a part of this size and return its start."""
         k = bisect_left(self.by_size, (size, 0))
         if k < len(self.by_size):
             start = self.by_size[k][1]
@@ -72,14 +74,14 @@ class Gaps:
             if rest:
                 self.add(start + size, rest)
             return start
-        start = self.start_before.get(self.top, self.top)  # what is free at the end grows
+        start = self.start_before.get(self.top, self.top)  # extend a gap at the end
         if start < self.top:
             self.remove(start)
         self.top = start + size
         return start
 
     def release(self, start: int, size: int) -> None:
-        """Free a part, and join it to the gaps on both sides."""
+        """Free a part, and merge it with the gaps on both sides."""
         before = self.start_before.get(start)
         if before is not None:
             size += self.remove(before)

@@ -1,9 +1,9 @@
 """Plans: a table of instructions over buffers in, one native call on ndarrays out.
 
-A `Builder` takes the buffers and the instructions; `build` lays them out as the threaded code that
-`native/plan.ll` walks. Each argument of an instruction is a `Ref` (an address that is known only
-when the plan runs: an input, an output, a place in the arena, the carry of a loop) or an integer,
-which stands in the argument table itself (sizes, strides, addresses of constants).
+A `Builder` collects the buffers and the instructions; `build` encodes them as the threaded code
+that `native/plan.ll` runs. Each argument of an instruction is a `Ref` (an address that is known
+only when the plan runs: an input, an output, an offset in the arena, the carry of a loop) or an
+integer stored in the argument table itself (sizes, strides, addresses of constants).
 
     b = Builder()
     x = b.input(np.float32, (n,))
@@ -14,10 +14,10 @@ which stands in the argument table itself (sizes, strides, addresses of constant
     plan = b.build(arena_bytes=4 * n)
     (result,) = plan(array)
 
-`plan.run` is the bare native function: it gives None where an argument is not exactly the expected
-ndarray (type, shape, C order, alignment). `plan(...)` then copies what only has another layout, and
-explains what does not fit. Plans may be called from many threads at once: each call has its own
-frame and arena. Ctrl-C interrupts a plan within about 50 ms, also in a long instruction.
+`plan.run` is the bare native function: it returns None if an argument is not exactly the expected
+ndarray (type, shape, C order, alignment). `plan(...)` then copies arguments that only differ in
+layout, and raises for the others. Plans may be called from many threads at once: each call has its
+own frame and arena. Ctrl-C interrupts a plan within about 50 ms, even in a long instruction.
 
 Control flow is an instruction that holds blocks of instructions:
 
@@ -74,9 +74,9 @@ class Builder:
         self.outputs: list[Output] = []
         self.arena_cell = Cell()
         self.words: list[int | Ref] = []
-        self.kept: list[object] = []
+        self.keep_alive: list[object] = []
         self.work = 0.0
-        self.longest = 0  # estimated ns between two looks for signals
+        self.longest = 0  # estimated ns between two checks for signals
 
     def input(self, dtype: DTypeLike, shape: Sequence[int], writeable: bool = False) -> Ref:
         """The next positional argument; writeable if some instruction writes into it."""
@@ -94,13 +94,13 @@ class Builder:
         return Ref(cell)
 
     def arena(self, offset: int) -> Ref:
-        """A place in the arena, which is 64-byte aligned; its contents do not outlive a call."""
+        """An offset in the arena, which is 64-byte aligned; its contents do not outlive a call."""
         return Ref(self.arena_cell, offset)
 
     def constant(self, array: np.ndarray) -> int:
         """The address of an array that the plan keeps alive."""
         array = np.ascontiguousarray(array)
-        self.kept.append(array)
+        self.keep_alive.append(array)
         return array.ctypes.data
 
     def call(
@@ -117,7 +117,7 @@ class Builder:
         """Run kernel(args, lo, hi) over [0, extent); `cost` is the estimated ns for one unit.
 
         Chunks are multiples of `step` and follow from extent and cost, unless `grain` fixes them: a
-        kernel that leaves one partial result a chunk needs to know how many there are.
+        kernel that leaves one partial result per chunk needs to know their number.
         """
         if extent <= 0:
             return
@@ -125,7 +125,7 @@ class Builder:
         kind = PARALLEL if size < extent else CALL
         spent = int(min(extent, size) * cost) + 1
         words = [kind, kernel.address, self._table(args), extent, size, spent]
-        self.kept.append(kernel)
+        self.keep_alive.append(kernel)
         self.work += extent * cost
         self.longest = max(self.longest, spent)
         self._add(words, label or kernel.name, traffic=traffic)
@@ -146,10 +146,10 @@ class Builder:
         """Repeat a body `trips` times, or while the bool at `predicate` is true.
 
         The predicate is computed by `loop.test` before each step; the step's number is written as
-        int64 to `counter`. A `loop` whose carries are already known may be given.
+        int64 to `counter`. A `loop` whose carries are already set may be given.
         """
         if trips is None and predicate is None:
-            raise ValueError("loop: neither trips nor a predicate: it would not end")
+            raise ValueError("loop: pass trips or a predicate, otherwise it does not end")
         loop = loop or Loop(self)
         count = self._table([counter]) if counter is not None else -1
         asked = self._table([predicate]) if predicate is not None else -1
@@ -208,34 +208,34 @@ class Plan:
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         results = self.run(*arrays)
         if results is None:
-            results = self.run(*self._fitted(arrays))
+            results = self.run(*self._convert_all(arrays))
         if results is None:
             raise TypeError("plan: an argument is not a plain ndarray")
         return results
 
     def profile(self, on: bool = True) -> None:
-        """Count the calls and nanoseconds of each instruction from now on, or stop."""
+        """Start or stop counting the calls and nanoseconds of each instruction."""
         if not on:
             self._code[layout.TIMERS] = 0
             return
         self._timers = np.zeros((len(self.labels), 2), np.int64)
-        self._code.kept.append(self._timers)  # a running call may still write to it
+        self._code.keep_alive.append(self._timers)  # a running call may still write to it
         self._code[layout.TIMERS] = self._timers.ctypes.data
 
     def timings(self) -> list[tuple[str, int, int]]:
-        """For each instruction its label, the number of its runs and their nanoseconds."""
+        """Return the label, the number of runs and the total nanoseconds of each instruction."""
         if self._timers is None:
             return []
         pairs = zip(self.labels, self._timers.tolist(), strict=True)
         return [(label, count, spent) for label, (count, spent) in pairs]
 
-    def _fitted(self, arrays: tuple[np.ndarray, ...]) -> list[np.ndarray]:
+    def _convert_all(self, arrays: tuple[np.ndarray, ...]) -> list[np.ndarray]:
         if len(arrays) != len(self.inputs):
             raise TypeError(f"plan: {len(arrays)} arguments given, {len(self.inputs)} expected")
-        return [_fit(i, *pair) for i, pair in enumerate(zip(self.inputs, arrays, strict=True))]
+        return [_convert(i, *pair) for i, pair in enumerate(zip(self.inputs, arrays, strict=True))]
 
 
-def _fit(i: int, wanted: Input, array: np.ndarray) -> np.ndarray:
+def _convert(i: int, wanted: Input, array: np.ndarray) -> np.ndarray:
     array = np.asarray(array)
     if array.dtype.newbyteorder("=") != wanted.dtype or array.shape != wanted.shape:
         have, want = (f"{x.dtype}{list(x.shape)}" for x in (array, wanted))
@@ -246,5 +246,7 @@ def _fit(i: int, wanted: Input, array: np.ndarray) -> np.ndarray:
             return array
         return np.array(array, wanted.dtype, order="C", ndmin=0)
     if not (flags.c_contiguous and flags.aligned and flags.writeable):
-        raise ValueError(f"plan: argument {i} is written to: it must be contiguous and writeable")
+        raise ValueError(
+            f"plan: argument {i} is overwritten, so it must be contiguous and writeable"
+        )
     return array

@@ -1,4 +1,4 @@
-"""Work of a plan: what must be compiled for it (`kernels`) and the instructions it adds (`add`)."""
+"""Work of a plan: the kernels to compile for it (`kernels`), its instructions (`add`)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from lucid.compiler.plan.instructions import Instruction
 from lucid.compiler.plan.plan import Builder
 from lucid.ir.types import DTYPES
 
-LEAVES = ("load", "const", "number", "iota", "at", "place")  # no operations on numbers
-COLUMNS = 32  # adjacent columns that one thread takes at least: they share cache lines
+LEAVES = ("load", "const", "number", "iota", "at", "offset")  # ops that compute nothing
+COLUMNS = 32  # the fewest adjacent columns for one thread: they share cache lines
 
 
 def traffic_of(nest: Nest) -> tuple[int, int]:
-    """The bytes that a kernel reads and writes, and the operations on numbers that it does.
+    """The bytes that a kernel reads and writes, and its number of operations.
 
     Every element of a buffer counts once; a function such as `exp` is one operation.
     """
@@ -37,7 +37,7 @@ def traffic_of(nest: Nest) -> tuple[int, int]:
 
 
 def note_traffic(work: Any, made: Sequence[Instruction]) -> None:
-    """Where nothing is known of a work's instructions: the last one moves all of its arrays."""
+    """Default traffic of a work's instructions: its last one reads or writes all of its arrays."""
     if made and not any(ins.traffic[0] for ins in made):
         arrays = [x for x in vars(work).values() if isinstance(x, Array)]
         nbytes = sum(x.type.size * x.type.dtype.itemsize for x in arrays)
@@ -73,9 +73,9 @@ class NestWork:
             for array, buffer in zip(self.arrays, nest.buffers)
         ]
         args: list[Any] = [*[array.address for array in starts], *words]
-        if nest.places:
+        if nest.indexed_axes:
             assert self.status is not None
-            args += [self.status.address, *[word for place in nest.places for word in place]]
+            args += [self.status.address, *[word for place in nest.indexed_axes for word in place]]
         kernel = kernels[nest.structure.key]
         by_columns = nest.structure.mode == "columns" and not nest.partial
         step = COLUMNS if by_columns and nest.kept_axes == 1 else 1

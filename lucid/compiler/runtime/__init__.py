@@ -1,1 +1,1 @@
-"""The native runtime: code generation, loading, the disk cache, threads, BLAS."""
+"""The native runtime: code generation, loading, the disk cache, threads, BLAS and LAPACK."""

@@ -1,14 +1,14 @@
-"""BLAS and LAPACK as instructions of a plan: SciPy's OpenBLAS, single-threaded, under our pool.
+"""BLAS and LAPACK as instructions of a plan: SciPy's OpenBLAS, single-threaded, in our thread pool.
 
 `gemm(builder, ...)` adds a (batched) matrix product, split into tiles that depend on the sizes
 alone; `fortran(builder, name, ...)` adds a call of any BLAS or LAPACK routine. The library's file
-is opened directly: importing `scipy.linalg` costs 200 ms, this 4 ms. It is told to use one thread,
-since the tiles of a product already occupy ours; NumPy has a BLAS of its own, which is left alone.
+is opened directly: importing `scipy.linalg` costs 200 ms, this 4 ms. It is set to one thread, since
+the tiles of a product already use our threads; NumPy's own BLAS is left alone.
 
-OpenBLAS multiplies matrices of up to 10⁶ multiplications (m·n·k) without packing them where it has
-AVX-512 kernels for that: an 8x8 product takes 0.1 µs, and tiles of that size reach 100-115
-Gflop/s, where one packed call reaches 90-100. So products up to 512³ are cut into such tiles, and
-larger ones into a few packed calls.
+Where OpenBLAS has AVX-512 kernels for it, it multiplies matrices of up to 10⁶ multiplications
+(m·n·k) without packing: an 8x8 product takes 0.1 µs, and tiles of that size reach 100-115 Gflop/s,
+while one packed call reaches 90-100. So products up to 512³ are split into such tiles, and larger
+ones into a few packed calls.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from lucid.compiler.runtime.native_kernel import Kernel
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-UNPACKED = 10**6  # the most multiplications that OpenBLAS does without packing
-PACKED = 2**27  # from here on packing pays
+MAX_UNPACKED = 10**6  # the most multiplications (m n k) that OpenBLAS does without packing
+MIN_PACKED = 2**27  # multiplications from which packing pays
 UNPACKED_CORES = ("SkylakeX", "Cooperlake", "SapphireRapids")
 CALL_NS = 100
 GEMV_TILE_BYTES = 1 << 18
@@ -59,9 +59,9 @@ class Tiling(NamedTuple):
 class Product:
     """c = alpha a b + beta c for row-major a (m, k), b (k, n), c (m, n), or a batch of them.
 
-    `transpose` says which of a and b are stored the other way round; `leading` are the distances
-    between rows as stored, in elements; `strides` those between matrices of a batch, in bytes;
-    `scale` is (alpha, beta). A batch may consist of batches: each of `inner` matrices, with
+    `transpose` says which of a and b are stored transposed; `leading` are the leading dimensions as
+    stored, in elements; `strides` are those between matrices of a batch, in bytes; `scale` is
+    (alpha, beta). A batch may consist of inner batches of `inner` matrices each, with
     `outer_strides` between them.
     """
 
@@ -79,7 +79,7 @@ class Product:
 
     @property
     def batches(self) -> list[int]:
-        """What a kernel is told of batches in a batch."""
+        """The arguments of a kernel for nested batches."""
         return [self.inner or self.batch, *self.outer_strides]
 
     @property
@@ -87,9 +87,9 @@ class Product:
         return np.dtype(self.dtype).str[1:]
 
     @property
-    def rows_apart(self) -> tuple[int, int, int]:
-        turned_a, turned_b = self.transpose
-        dense = (self.m if turned_a else self.k, self.k if turned_b else self.n, self.n)
+    def row_strides(self) -> tuple[int, int, int]:
+        transpose_a, transpose_b = self.transpose
+        dense = (self.m if transpose_a else self.k, self.k if transpose_b else self.n, self.n)
         lda, ldb, ldc = self.leading or dense
         return max(lda, 1), max(ldb, 1), max(ldc, 1)
 
@@ -108,7 +108,7 @@ def gemm(
     if product.k and product.n == 1:
         _add_gemv(builder, product, a, b, c, label)
     elif product.k and product.m == 1:
-        _add_gemv(builder, _swapped(product), b, a, c, label)
+        _add_gemv(builder, _transposed(product), b, a, c, label)
     else:
         _add_gemm(builder, product, a, b, c, label)
 
@@ -127,7 +127,7 @@ def _add_gemm(
     tile = tiling(m, n, k, product.transpose)
     down, across = math.ceil(m / tile.rows), math.ceil(n / tile.columns)
     alpha, beta, one = (_bits(code, x) for x in (*product.scale, 1.0))
-    args = [a, b, c, address(_PREFIXES[code] + "gemm"), m, n, k, *product.rows_apart]
+    args = [a, b, c, address(_PREFIXES[code] + "gemm"), m, n, k, *product.row_strides]
     args += [*map(int, product.transpose), alpha, beta, *product.strides]
     args += [tile.rows, tile.columns, down, across, tile.piece, one, *product.batches]
     flops = 2 * min(m, tile.rows) * min(n, tile.columns) * k
@@ -140,35 +140,35 @@ def _add_gemm(
 def _add_gemv(
     builder: Builder, product: Product, a: Ref | int, b: Ref | int, c: Ref | int, label: str
 ) -> None:
-    """Add c = alpha a b + beta c where n is 1."""
+    """Add c = alpha a b + beta c for n = 1."""
     m, k, code = product.m, product.k, product.code
-    turned_a, turned_b = product.transpose
-    lda, ldb, ldc = product.rows_apart
-    rows, columns = (k, m) if turned_a else (m, k)
+    transpose_a, transpose_b = product.transpose
+    lda, ldb, ldc = product.row_strides
+    rows, columns = (k, m) if transpose_a else (m, k)
     size = np.dtype(product.dtype).itemsize
-    least = 1024 if turned_a else 16  # narrow columns would be read across all rows
+    least = 1024 if transpose_a else 16  # narrow columns would be read across all rows
     tile = min(m, max(least, math.ceil(GEMV_TILE_BYTES / (k * size) / 16) * 16))
     tiles = math.ceil(m / tile)
     alpha, beta = (_bits(code, x) for x in product.scale)
-    args = [a, b, c, address(_PREFIXES[code] + "gemv"), rows, columns, lda, int(turned_a)]
-    args += [alpha, beta, 1 if turned_b else ldb, ldc, *product.strides, tile, tiles]
+    args = [a, b, c, address(_PREFIXES[code] + "gemv"), rows, columns, lda, int(transpose_a)]
+    args += [alpha, beta, 1 if transpose_b else ldb, ldc, *product.strides, tile, tiles]
     args += product.batches
     cost = CALL_NS + tile * k * size / BYTES_PER_NS
     name, extent = f"gemv_{code}", product.batch * tiles
     builder.call(_kernels()[name], args, extent, cost, label=label, traffic=traffic_of(product))
 
 
-def _swapped(product: Product) -> Product:
-    """The same product as c' = b' a', for m = 1: the result's elements are then 1 apart."""
-    turned_a, turned_b = product.transpose
-    lda, ldb, _ = product.rows_apart
+def _transposed(product: Product) -> Product:
+    """The same product as c' = b' a', for m = 1: the result is then contiguous."""
+    transpose_a, transpose_b = product.transpose
+    lda, ldb, _ = product.row_strides
     stride_a, stride_b, stride_c = product.strides
     outer_a, outer_b, outer_c = product.outer_strides
     return replace(
         product,
         m=product.n,
         n=1,
-        transpose=(not turned_b, not turned_a),
+        transpose=(not transpose_b, not transpose_a),
         leading=(ldb, lda, 1),
         strides=(stride_b, stride_a, stride_c),
         outer_strides=(outer_b, outer_a, outer_c),
@@ -176,18 +176,18 @@ def _swapped(product: Product) -> Product:
 
 
 def tiling(m: int, n: int, k: int, transpose: tuple[bool, bool] = (False, False)) -> Tiling:
-    """How a product is cut: by its sizes alone, so that no result depends on the threads."""
+    """Choose tiles from the sizes alone, so that no result depends on the number of threads."""
     whole = Tiling(m, n, max(k, 1))
-    if m * n * k <= UNPACKED:
+    if m * n * k <= MAX_UNPACKED:
         return whole
-    if not multiplies_unpacked():
+    if not has_unpacked_gemm():
         return Tiling(max(64, math.ceil(m / 8)), n if m >= 128 else 512, max(k, 1))
-    if m * n * k > PACKED:
+    if m * n * k > MIN_PACKED:
         return Tiling(256, n, k) if m >= 512 else Tiling(m, 512, k)
     rows, columns = (32, 32) if any(transpose) else (16, 64)
     rows, columns = (m, max(columns, 1024 // m)) if m < rows else (rows, columns)
     rows, columns = (max(rows, 1024 // n), n) if n < columns else (rows, columns)
-    pieces = math.ceil(rows * columns * k / UNPACKED)
+    pieces = math.ceil(rows * columns * k / MAX_UNPACKED)
     return Tiling(rows, columns, math.ceil(k / pieces))
 
 
@@ -202,9 +202,9 @@ def fortran(
 ) -> None:
     """Add the call of a routine of BLAS or LAPACK, such as `dpotrf`, `batch` times.
 
-    Every argument is an address, as in Fortran; `scalar` and `letter` make those of constants.
+    Every argument is an address, as in Fortran; `scalar` and `character` make those of constants.
     From one call of the batch to the next, argument i moves by strides[i] bytes. A batch may run
-    in parallel, so what it writes (workspace and info, too) must move.
+    in parallel, so everything it writes (also workspace and info) must move.
     """
     moves = strides or [0] * len(args)
     table = [address(name), *(word for pair in zip(args, moves, strict=True) for word in pair)]
@@ -212,18 +212,18 @@ def fortran(
 
 
 def scalar(builder: Builder, value: object, dtype: DTypeLike = np.int32) -> int:
-    """The address of a constant: a Fortran integer, or a number of another dtype."""
+    """Return the address of a constant: a Fortran integer, or a number of another dtype."""
     return builder.constant(np.array(value, dtype))
 
 
-def letter(builder: Builder, value: str) -> int:
-    """The address of a character, such as the uplo of dpotrf."""
+def character(builder: Builder, value: str) -> int:
+    """Return the address of a character, such as the uplo of dpotrf."""
     return builder.constant(np.frombuffer(value.encode(), np.uint8))
 
 
 @functools.cache
 def address(name: str) -> int:
-    """The address of a Fortran routine of BLAS or LAPACK (32-bit integers)."""
+    """Return the address of a Fortran routine of BLAS or LAPACK (32-bit integers)."""
     library = _library()
     if library is None:
         return _capsule_address(name)
@@ -234,8 +234,8 @@ def address(name: str) -> int:
 
 
 @functools.cache
-def multiplies_unpacked() -> bool:
-    """Does this BLAS multiply small matrices without packing them first?"""
+def has_unpacked_gemm() -> bool:
+    """True if this BLAS multiplies small matrices without packing them first."""
     library = _library()
     if library is None:
         return False
@@ -246,7 +246,7 @@ def multiplies_unpacked() -> bool:
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:
-    """The OpenBLAS that SciPy's wheels bring, with one thread; None where there is another BLAS."""
+    """The OpenBLAS in SciPy's wheels, set to one thread; None if SciPy uses another BLAS."""
     spec = importlib.util.find_spec("scipy")
     folder = Path(spec.origin).parent.parent if spec and spec.origin else Path()
     found = sorted(glob.glob(str(folder / "scipy.libs" / "libscipy_openblas-*.so")))
@@ -260,7 +260,7 @@ def _library() -> ctypes.CDLL | None:
 
 @contextlib.contextmanager
 def _one_thread_in_environment() -> Iterator[None]:
-    """While the library is opened: it then never starts threads of its own."""
+    """Set while the library is opened, so that it never starts threads of its own."""
     before = os.environ.get("OPENBLAS_NUM_THREADS")
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     try:
@@ -285,20 +285,20 @@ def _capsule_address(name: str) -> int:
 
 
 def _bits(code: str, value: float) -> int:
-    """A number of the matrix type in the low bytes of a word."""
+    """The bits of a number of the matrix type, in the low bytes of a word."""
     kinds = ("<f", "<i") if code == "f4" else ("<d", "<q")
     return struct.unpack(kinds[1], struct.pack(kinds[0], value))[0]
 
 
-def product_then() -> Kernel:
-    """The kernel that multiplies a block of rows and gives it to another kernel at once."""
-    return _kernels()["product_then"]
+def gemm_epilogue() -> Kernel:
+    """The kernel that multiplies a block of rows and runs another kernel on it right away."""
+    return _kernels()["gemm_epilogue"]
 
 
 @functools.cache
 def _kernels() -> dict[str, Kernel]:
     text = (Path(__file__).parent / "native" / "blas.ll").read_text()
-    names = ["gemm_f4", "gemm_f8", "gemv_f4", "gemv_f8", "product_then"]
+    names = ["gemm_f4", "gemm_f8", "gemv_f4", "gemv_f8", "gemm_epilogue"]
     return kernel.load(names, text, key=text.encode())
 
 

@@ -1,11 +1,11 @@
-"""Object code on disk: `get(key)` gives the bytes that `put(key, code)` once stored, or None.
+"""Object code on disk: `get(key)` returns the bytes that `put(key, code)` stored, or None.
 
-One file a key: magic, format version, key, SHA-256 and the raw object code; never a pickle. A file
-appears by rename, so a reader sees all of it or nothing, however many processes write and whenever
-one of them is killed. The directory (`LUCID_CACHE_DIR`, by default `lucid` under the XDG cache) is
-used only if it is private: mode 0700, a real directory, owned by this user. Whatever goes wrong
-(read-only, full, damaged, foreign) is a miss, never an exception. `LUCID_CACHE_BYTES` caps the
-size (256 MB by default): the files that were not used for longest go first.
+One file per key: magic, format version, key, SHA-256 and the raw object code; never a pickle. A
+file is created by rename, so a reader sees all of it or nothing, however many processes write and
+whenever one of them is killed. The directory (`LUCID_CACHE_DIR`, by default `lucid` in the XDG
+cache directory) is used only if it is private: mode 0700, a real directory, owned by this user.
+Every problem (read-only, full, damaged, owned by another user) is a miss, never an exception.
+`LUCID_CACHE_BYTES` limits the size (256 MB by default): least recently used files go first.
 
     code = cache.get(key := cache.key(b"structure of the kernel"))
     if code is None:
@@ -37,7 +37,7 @@ _serial = itertools.count()
 
 
 class Info(NamedTuple):
-    """State of the cache: `problem` says why the directory is not used, if it is not."""
+    """State of the cache: `problem` says why the directory is not used, or is None."""
 
     path: str
     entries: int
@@ -54,7 +54,7 @@ class _Counters:
 
 
 def key(*parts: bytes) -> bytes:
-    """The key of a piece of code: its structure, together with all that decides its bytes."""
+    """The key of a piece of code: its structure, and everything else that determines its bytes."""
     digest = hashlib.sha256(fingerprint())
     for part in parts:
         digest.update(struct.pack("<Q", len(part)))
@@ -63,7 +63,7 @@ def key(*parts: bytes) -> bytes:
 
 
 def get(key: bytes) -> bytes | None:
-    """The code stored under the key, or None."""
+    """Return the code stored under the key, or None."""
     code = _read(_path(key), key) if problem() is None else None
     if code is None:
         _Counters.misses += 1
@@ -73,7 +73,7 @@ def get(key: bytes) -> bytes | None:
 
 
 def put(key: bytes, code: bytes) -> bool:
-    """Store code under the key; False where that was not possible."""
+    """Store code under the key; return False if that is not possible."""
     if problem() is not None:
         return False
     digest = hashlib.sha256(code).digest()
@@ -92,7 +92,7 @@ def put(key: bytes, code: bytes) -> bool:
 
 
 def info() -> Info:
-    """Where the cache is, what it holds, and how often it helped this process.
+    """Return the path and size of the cache, and the hits and misses of this process.
 
     >>> info().hits >= 0
     True
@@ -110,7 +110,7 @@ def clear() -> None:
 
 
 def directory() -> str:
-    """The path of the cache, whether or not it can be used."""
+    """Return the path of the cache, whether or not it can be used."""
     if chosen := os.environ.get("LUCID_CACHE_DIR"):
         return chosen
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
@@ -118,7 +118,7 @@ def directory() -> str:
 
 
 def limit() -> int:
-    """The most bytes that the cache may hold."""
+    """Return the maximum size of the cache in bytes."""
     try:
         return int(os.environ["LUCID_CACHE_BYTES"])
     except (KeyError, ValueError):
@@ -126,7 +126,7 @@ def limit() -> int:
 
 
 def problem() -> str | None:
-    """Why the directory cannot be used, or None. A missing directory is created."""
+    """Return why the directory cannot be used, or None. A missing directory is created."""
     path = directory()
     try:
         status = os.lstat(path)
@@ -139,12 +139,12 @@ def problem() -> str | None:
     if status.st_uid != os.geteuid():
         return f"{path} belongs to another user"
     if status.st_mode & 0o077:
-        return f"{path} is open to other users: chmod 700 it"
+        return f"{path} is accessible to other users; run chmod 700 on it"
     return None
 
 
 def sweep() -> None:
-    """Remove what killed processes left, and the files unused for longest while over the limit."""
+    """Remove files of killed processes, and least recently used ones while over the limit."""
     _Counters.unswept = 0
     files = sorted(_files(), key=lambda file: file[1].st_mtime)
     total = sum(status.st_size for _, status in files)
@@ -157,7 +157,7 @@ def sweep() -> None:
 
 @functools.cache
 def fingerprint() -> bytes:
-    """All but a kernel's structure that decides its code: versions, flags, CPU and features."""
+    """Everything but its structure that determines a kernel's code: versions, flags and CPU."""
     import llvmlite
 
     parts = (FORMAT, codegen.VERSION, codegen.FLAGS, llvmlite.__version__, sys.platform, _cpu())
@@ -165,7 +165,7 @@ def fingerprint() -> bytes:
 
 
 def _cpu() -> str:
-    """Name and features of this CPU; from the kernel where it tells, since asking LLVM loads it."""
+    """Name and features of this CPU; from the OS if possible, since asking LLVM would load it."""
     wanted = ("model name", "cpu family", "model", "stepping", "flags", "Features", "CPU part")
     try:
         with open("/proc/cpuinfo") as file:
@@ -222,7 +222,7 @@ def _read_all(file: int, size: int) -> bytes:
 
 
 def _code(data: bytes, key: bytes) -> bytes | None:
-    """The code in a file's contents, if every byte is as it was written."""
+    """The code in a file's contents, if every byte is intact."""
     if len(data) < _HEADER.size:
         return None
     magic, version, stored, length, digest = _HEADER.unpack_from(data)
@@ -251,7 +251,7 @@ def _remove(path: str) -> None:
 
 
 def _files() -> list[tuple[str, os.stat_result]]:
-    """Our files in the directory, entries and temporary ones."""
+    """The files of the cache: entries and temporary ones."""
     found = []
     try:
         with os.scandir(directory()) as listing:

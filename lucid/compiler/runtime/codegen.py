@@ -1,8 +1,8 @@
-"""LLVM IR text in, optimised object code for this machine out.
+"""LLVM IR text in, optimized object code for this machine out.
 
-Types are known when a kernel is emitted, so nothing of Numba is needed here: the text goes through
-LLVM's O3 pipeline (loop and SLP vectorisation) for the host CPU. Object code is plain bytes: it is
-what `cache` keeps on disk and what `loader` maps into the process.
+Types are known when a kernel is emitted, so Numba is not needed here: the text goes through LLVM's
+O3 pipeline (loop and SLP vectorization) for the host CPU. Object code is plain bytes, which `cache`
+stores on disk and `loader` maps into the process.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-VERSION = 2  # of this module: part of every cache key
+VERSION = 2  # version of this module, part of every cache key
 FLAGS = "O3 loop-vectorize slp-vectorize pic small"
 
-_local = threading.local()  # a target machine serves one thread
+_local = threading.local()  # a target machine belongs to one thread
 
 
 def compile_object(*sources: object) -> bytes:
@@ -26,7 +26,7 @@ def compile_object(*sources: object) -> bytes:
     from llvmlite.binding import ffi
 
     machine = _target_machine()
-    module = _optimised(machine, sources)
+    module = _optimized(machine, sources)
     with ffi.OutputString() as error:
         buffer = _without_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, error)
         if not buffer:
@@ -39,20 +39,20 @@ def compile_object(*sources: object) -> bytes:
 
 
 def assembly(*sources: object) -> str:
-    """The machine code of `compile_object` as assembler text, for people."""
+    """Return the machine code of `compile_object` as assembly text, to read."""
     machine = _target_machine()
-    return machine.emit_assembly(_optimised(machine, sources))
+    return machine.emit_assembly(_optimized(machine, sources))
 
 
-def optimised_ir(*sources: object) -> str:
-    """The LLVM IR after the passes, for people."""
-    return str(_optimised(_target_machine(), sources))
+def optimized_ir(*sources: object) -> str:
+    """Return the LLVM IR after the passes, to read."""
+    return str(_optimized(_target_machine(), sources))
 
 
-def _optimised(machine: Any, sources: tuple[object, ...]) -> Any:
+def _optimized(machine: Any, sources: tuple[object, ...]) -> Any:
     import llvmlite.binding as llvm
 
-    context = llvm.create_context()  # dropped with the module: nothing is kept of what was compiled
+    context = llvm.create_context()  # freed with the module, so that compiling leaks nothing
     first, *rest = (llvm.parse_assembly(str(text), context) for text in sources)
     for module in rest:
         first.link_in(module)
@@ -62,7 +62,7 @@ def _optimised(machine: Any, sources: tuple[object, ...]) -> Any:
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(machine, options)
     _run(builder.getModulePassManager(), first, builder)
-    inliner = llvm.create_new_module_pass_manager()  # of the vector functions that O3 made calls of
+    inliner = llvm.create_new_module_pass_manager()  # for the vector functions that O3 introduced
     inliner.add_always_inliner_pass()
     _run(inliner, first, builder)
     return first
@@ -74,18 +74,18 @@ def _run(passes: Any, module: Any, builder: Any) -> None:
 
 
 def _without_lock(name: str) -> Callable[..., Any]:
-    """A function of llvmlite's library, past the lock that it puts around all of them.
+    """Return a function of llvmlite's library without the lock that it puts around all of them.
 
-    LLVM asks only that no two threads share a context or a target machine, and here none do.
+    LLVM only requires that no two threads share a context or a target machine, and here none do.
     """
     from llvmlite.binding import ffi
 
-    getattr(ffi.lib, name)  # llvmlite declares the argument types at its first look
+    getattr(ffi.lib, name)  # llvmlite declares the argument types on first access
     return getattr(getattr(ffi.lib, "_lib", ffi.lib), name)
 
 
 def _dispose(passes: Any) -> None:
-    """Free a pass manager. llvmlite's own class inherits the empty method first: 74 KB a module."""
+    """Free a pass manager: llvmlite's class inherits an empty method and leaks 74 KB a module."""
     from llvmlite.binding import ffi, newpassmanagers
 
     if type(passes)._dispose is ffi.ObjectRef._dispose:

@@ -1,9 +1,9 @@
-"""patience: plans with an instruction that cannot be interrupted, such as the sort of a long row.
+"""Interrupts: Ctrl-C for plans with one very long instruction, such as the sort of a long row.
 
-The calling thread looks for signals between chunks of work (`native/plan.ll`). Where a chunk may
-take longer than a person waits for Ctrl-C, another thread runs the plan, and the main thread, to
-which Python gives signals, waits for it. After Ctrl-C the plan runs to its end, unheard; only the
-end of the process waits for it, since libraries are torn down then.
+The calling thread checks for signals between chunks of work (`native/plan.ll`). If a chunk may take
+too long for that, another thread runs the plan, and the main thread, which receives the signals,
+waits for it. After Ctrl-C the plan runs to its end in the background; only the exit of the process
+waits for it, since libraries are unloaded then.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-LONG_NS = 50_000_000  # estimated, of one chunk
+LONG_NS = 50_000_000  # estimated time of one chunk from which another thread runs the plan
 
 Run = Callable[..., Any]
 
 
 def interruptible(run: Run, overwritten: Sequence[int]) -> Run:
-    """`run`, such that Ctrl-C ends the wait for it.
+    """Wrap `run` so that Ctrl-C ends the wait for it.
 
-    overwritten    arguments that it writes: it gets copies, since it may go on after Ctrl-C
+    overwritten    arguments that it writes: it gets copies, since it may continue after Ctrl-C
     """
 
     def call(*arrays: np.ndarray) -> Any:
@@ -32,7 +32,7 @@ def interruptible(run: Run, overwritten: Sequence[int]) -> Run:
         for i in overwritten:
             if i < len(given) and isinstance(given[i], np.ndarray):
                 given[i] = given[i].copy()
-        results = waited_for(run, given)
+        results = run_in_thread(run, given)
         if results is None:
             return None
         places = {id(given[i]): arrays[i] for i in overwritten}
@@ -43,8 +43,8 @@ def interruptible(run: Run, overwritten: Sequence[int]) -> Run:
     return call
 
 
-def waited_for(run: Run, given: Sequence[np.ndarray]) -> Any:
-    """The result of `run` in a thread of its own."""
+def run_in_thread(run: Run, given: Sequence[np.ndarray]) -> Any:
+    """Return the result of `run`, called in a new thread."""
     found: list[Any] = []
     done = threading.Event()
 

@@ -1,7 +1,7 @@
 """LAPACK as work of a plan: a routine for every matrix of a batch, in parallel.
 
-LAPACK reads columns. Row-major matrices are their transposes to it, and each step is written for
-those, so that hardly anything is turned over: the factors of aᵀ, read by rows, are those of a.
+LAPACK is column-major, so it sees row-major matrices transposed. Each lowering is written for the
+transposes, which avoids almost all copies: the factors of aᵀ, read by rows, are those of a.
 """
 
 from __future__ import annotations
@@ -31,45 +31,45 @@ def prefix(dtype: np.dtype) -> str:
     return PREFIXES[dtype.str[1:]]
 
 
-def is_known(type: Type) -> bool:
-    """Has LAPACK routines for this dtype, and is there anything to do?"""
+def is_supported(type: Type) -> bool:
+    """True if LAPACK has routines for this dtype and the array is not empty."""
     return type.dtype.str[1:] in PREFIXES and type.size > 0
 
 
 class Operand(NamedTuple):
-    """An argument: its address, and bytes to the next one for each matrix, or for each chunk."""
+    """An argument: its address, and the strides in bytes per matrix and per chunk of the batch."""
 
     address: Ref | int
     stride: int = 0
     chunk_stride: int = 0
 
 
-def each(array: Array, axes: int = 2) -> Operand:
-    """The matrices (or rows, or numbers) of a batch that lies densely."""
+def per_matrix(array: Array, axes: int = 2) -> Operand:
+    """The matrices (or rows, or numbers) of a dense batch."""
     count = math.prod(array.shape[len(array.shape) - axes :])
     return Operand(array.address, count * array.type.dtype.itemsize)
 
 
-def shared(array: Array) -> Operand:
+def broadcast(array: Array) -> Operand:
     """One matrix for the whole batch."""
     return Operand(array.address)
 
 
-class Space(NamedTuple):
-    """Memory that a call needs for itself, so many elements for each chunk of the batch."""
+class Workspace(NamedTuple):
+    """The workspace of a call: `size` elements for each chunk of the batch."""
 
     dtype: str
     size: int
 
 
-Argument = str | int | np.ndarray | Operand | Space
+Argument = str | int | np.ndarray | Operand | Workspace
 
 
 @dataclass(eq=False)
 class LapackWork:
     """The call of a routine for each of `batch` matrices.
 
-    Arguments are letters, integers, numbers (arrays of no axes), operands and spaces.
+    Arguments are characters, integers, numbers (0-d arrays), operands and workspaces.
     """
 
     routine: str
@@ -77,7 +77,7 @@ class LapackWork:
     batch: int
     cost: float
     label: str
-    spaces: list[Array]
+    workspaces: list[Array]
 
     @property
     def grain(self) -> int:
@@ -85,27 +85,27 @@ class LapackWork:
 
     @property
     def kernel(self) -> TextKernel:
-        return caller(len(self.args))
+        return caller_kernel(len(self.args))
 
     def kernels(self) -> Sequence[Any]:
         return (self.kernel,)
 
     def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
-        spaces = iter(self.spaces)
-        operands = [self.operand(builder, argument, spaces) for argument in self.args]
+        workspaces = iter(self.workspaces)
+        operands = [self.operand(builder, argument, workspaces) for argument in self.args]
         table: list[Any] = [blas.address(self.routine), self.grain]
         table += [word for operand in operands for word in operand]
         kernel = kernels[self.kernel.key]
         builder.call(kernel, table, self.batch, self.cost, self.grain, label=self.label)
 
-    def operand(self, builder: Builder, argument: Argument, spaces: Any) -> Operand:
+    def operand(self, builder: Builder, argument: Argument, workspaces: Any) -> Operand:
         if isinstance(argument, Operand):
             return argument
-        if isinstance(argument, Space):
-            space = next(spaces)
+        if isinstance(argument, Workspace):
+            space = next(workspaces)
             return Operand(space.address, 0, space.shape[1] * space.type.dtype.itemsize)
         if isinstance(argument, str):
-            return Operand(blas.letter(builder, argument))
+            return Operand(blas.character(builder, argument))
         if isinstance(argument, int):
             return Operand(blas.scalar(builder, argument))
         return Operand(builder.constant(argument))
@@ -114,18 +114,18 @@ class LapackWork:
 def call(
     layout: Any, routine: str, args: Sequence[Argument], batch: int, flops: float, label: str
 ) -> LapackWork:
-    """A LapackWork whose spaces lie in the plan's arena."""
+    """Return a LapackWork whose workspaces are in the plan's arena."""
     work = LapackWork(routine, args, batch, CALL_NS + flops / FLOPS_PER_NS, label, [])
     chunks = math.ceil(batch / work.grain)
     for argument in args:
-        if isinstance(argument, Space):
+        if isinstance(argument, Workspace):
             type = Type(np.dtype(argument.dtype), (chunks, -(-max(argument.size, 1) // 8) * 8))
-            work.spaces.append(layout.scratch(type))
+            work.workspaces.append(layout.scratch(type))
     return work
 
 
 @functools.lru_cache(maxsize=64)
-def caller(count: int) -> TextKernel:
+def caller_kernel(count: int) -> TextKernel:
     """A kernel that calls a Fortran routine with `count` addresses for each unit of its extent."""
     name = f"lapack_{count}"
     lines = [
@@ -168,11 +168,11 @@ def caller(count: int) -> TextKernel:
 
 
 @functools.lru_cache(maxsize=1024)
-def best_space(routine: str, dtype: str, args: tuple[str | int, ...], after: int = 1) -> int:
-    """The elements of work space that a routine asks for.
+def query_workspace(routine: str, dtype: str, args: tuple[str | int, ...], after: int = 1) -> int:
+    """Return the number of elements of workspace that a routine asks for.
 
-    `args` are its arguments up to the work space, with 0 for each array; `after` is how many follow
-    lwork.
+    `args` are its arguments before the workspace, with 0 for each array; `after` is the number of
+    arguments that follow lwork.
     """
     answer = np.zeros(2, dtype)
     arrays: list[np.ndarray] = [np.zeros(2, "int64") for _ in range(after)]

@@ -1,8 +1,8 @@
-"""Object code in, callable addresses out; the memory goes back when the `Library` is dropped.
+"""Object code in, callable addresses out; the memory is freed when the `Library` is dropped.
 
-On x86-64 Linux a small loader of our own maps the sections and applies the relocations. It needs no
-LLVM, so a process that finds all its kernels in the disk cache never imports llvmlite (40 ms), and
-what it frees is freed to the last page. Elsewhere LLVM's ORC LLJIT does the same work.
+On x86-64 Linux a small loader of our own maps the sections and applies the relocations. It does not
+need LLVM, so a process that finds all its kernels in the disk cache never imports llvmlite (40 ms),
+and it frees every page. Elsewhere LLVM's ORC LLJIT does the same work.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SLOT = 16  # bytes of a stub with its address (which also serves as its GOT ent
 
 
 class LoadError(RuntimeError):
-    """Object code that cannot be loaded here: damaged, or in need of a symbol that is not there."""
+    """Raised for object code that cannot be loaded: it is damaged, or a symbol is missing."""
 
 
 class Library:
@@ -42,7 +42,7 @@ class Library:
         return self.symbols[name]
 
     def keep(self) -> None:
-        """Never free this code, not even at exit: threads may be asleep in it."""
+        """Never free this code, not even at exit: threads may be sleeping in it."""
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.memory))
 
 
@@ -86,14 +86,14 @@ class _Pages:
         self.address = address
 
     def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        # At exit a daemon thread may still be inside: the process gives the pages back anyway.
+        # At exit a daemon thread may still run this code; the OS frees the pages anyway.
         if self.address and not finalizing():
             _libc().munmap(self.address, self.size)
 
 
 @functools.cache
 def _libc() -> ctypes.CDLL:
-    libc = ctypes.PyDLL(None)  # system calls of a microsecond: not worth releasing the GIL
+    libc = ctypes.PyDLL(None)  # microsecond system calls: not worth releasing the GIL
     libc.mmap.restype = ctypes.c_void_p
     flags = (ctypes.c_int, ctypes.c_int, ctypes.c_int)
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *flags, ctypes.c_long]
@@ -156,25 +156,25 @@ class _ElfObject:
         reached = sorted({s for _, _, s, kind, _ in relocations if self._is_indirect(s, kind)})
         stubs = {symbol: _SLOT * i for i, symbol in enumerate(reached)}
 
-        place, code_size = self._place(loaded, 0, _SLOT * len(stubs))
-        variables, size = self._place(loaded, _WRITE, _round_up(code_size, mmap.PAGESIZE))
-        place |= variables
+        offsets, code_size = self._assign_offsets(loaded, 0, _SLOT * len(stubs))
+        variables, size = self._assign_offsets(loaded, _WRITE, _round_up(code_size, mmap.PAGESIZE))
+        offsets |= variables
         pages = _Pages(_round_up(max(size, 1), mmap.PAGESIZE))
         base, memory = pages.address, bytearray(size)
         for i, s in loaded.items():
             if s.kind != _NOBITS:
-                memory[place[i] : place[i] + s.size] = self.image[s.offset : s.offset + s.size]
+                memory[offsets[i] : offsets[i] + s.size] = self.image[s.offset : s.offset + s.size]
 
         def address(symbol: int) -> int:
             name, _, section, value = self.symbols[symbol]
             if section:
-                return base + place[section] + value
+                return base + offsets[section] + value
             return imports.get(name) or symbol_address(name)
 
         for symbol, at in stubs.items():
             memory[at : at + _SLOT] = _STUB + struct.pack("<Qxx", address(symbol))
         for section, offset, symbol, kind, addend in relocations:
-            spot = place[section] + offset
+            spot = offsets[section] + offset
             match kind:
                 case 1:  # R_X86_64_64
                     struct.pack_into("<Q", memory, spot, address(symbol) + addend)
@@ -187,11 +187,11 @@ class _ElfObject:
                     raise LoadError(f"relocation kind {kind} is not supported")
         ctypes.memmove(base, bytes(memory), size)
         if _libc().mprotect(base, _round_up(code_size, mmap.PAGESIZE), _PROT_READ_EXEC):
-            raise LoadError("this system does not allow pages to be made executable")
+            raise LoadError("this system does not allow executable pages")
         exported = {
-            name: base + place[section] + value
+            name: base + offsets[section] + value
             for name, info, section, value in self.symbols
-            if info >> 4 and section in place
+            if info >> 4 and section in offsets
         }
         return pages, exported
 
@@ -200,14 +200,16 @@ class _ElfObject:
         return kind in (9, 41, 42) or (undefined and kind in (2, 4))
 
     @staticmethod
-    def _place(sections: dict[int, _Section], flag: int, at: int) -> tuple[dict[int, int], int]:
+    def _assign_offsets(
+        sections: dict[int, _Section], flag: int, at: int
+    ) -> tuple[dict[int, int], int]:
         """Offsets of the sections with this write flag, one after another, and where they end."""
-        place = {}
+        offsets = {}
         for i, s in sections.items():
             if s.flags & _WRITE == flag:
-                place[i] = at = _round_up(at, max(s.align, 1))
+                offsets[i] = at = _round_up(at, max(s.align, 1))
                 at += s.size
-        return place, at
+        return offsets, at
 
 
 def _round_up(n: int, step: int) -> int:

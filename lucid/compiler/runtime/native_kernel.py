@@ -7,8 +7,8 @@ buffers, and integers (sizes, strides) in the word itself. It never raises and a
     kernels = load(["add"], lambda: emit(...), key=b"...")   # from the disk cache, else emitted
     plan_builder.call(kernels["add"], ...)
 
-`load_all` does this for many at once, compiling on several threads. The code of kernels loaded
-together lives as long as any one of them: keep the Kernel, not just its address.
+`load_all` loads many at once, compiling on several threads. The code of kernels loaded together
+lives as long as any one of them: keep the Kernel, not just its address.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def load(
     key: bytes | None = None,
     imports: Mapping[str, int] | None = None,
 ) -> dict[str, Kernel]:
-    """The named kernels of LLVM IR text (or a tuple of texts to link, or a function giving either).
+    """Load the named kernels of LLVM IR text, a tuple of texts to link, or a function of either.
 
     With a key, which must determine the text, the object code is looked up in the disk cache, and
     a function `source` is called only on a miss. `imports` gives addresses for names that the text
@@ -58,7 +58,7 @@ class Request(NamedTuple):
 
 
 def load_all(requests: Sequence[Request]) -> list[dict[str, Kernel]]:
-    """As `load` for each request, but what the cache does not have is compiled in parallel."""
+    """Load the kernels of each request, compiling cache misses in parallel."""
     found = [_find(request) for request in requests]
     missing = [request for request, library in zip(requests, found) if library is None]
     texts = [_texts(request.source) for request in missing]  # emitted by this thread
@@ -74,7 +74,7 @@ def load_all(requests: Sequence[Request]) -> list[dict[str, Kernel]]:
 
 
 def load_library(request: Request) -> Library:
-    """The library of one request, from the cache or compiled now."""
+    """Return the library of one request, from the cache or newly compiled."""
     library = _find(request)
     if library is not None:
         return library
@@ -88,7 +88,7 @@ def _find(request: Request) -> Library | None:
     try:
         return Library(code, request.names, request.imports)
     except LoadError:
-        return None  # stored by something else under our key: compile again
+        return None  # not the code of this key: compile again
 
 
 def _store(request: Request, code: bytes) -> Library:

@@ -1,11 +1,11 @@
-"""The native runtime: walker of plans, thread pool and Python entry point, itself LLVM IR text.
+"""The native runtime: plan interpreter, thread pool and Python entry point, written in LLVM IR.
 
-It stands in `native/*.ll`, is compiled once a machine and then comes from the disk cache in a
+The text in `native/*.ll` is compiled once per machine and then loaded from the disk cache in a
 fraction of a millisecond, so that a warm process needs neither Numba nor LLVM. The number of
 threads never changes a result: chunks depend on sizes alone.
 
     set_num_threads(4); get_num_threads()      # LUCID_NUM_THREADS sets the initial value
-    release_memory()                           # give idle arenas back to the system
+    release_memory()                           # return idle arenas to the system
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 from lucid.compiler.runtime import native_kernel as kernel
 from lucid.compiler.runtime.loader import Library
 
-FUEL = 100_000  # estimated ns of work between two looks at the clock
-PATIENCE = 50_000_000  # ns between two looks for signals
+CLOCK_CHECK_NS = 100_000  # estimated ns of work between two reads of the clock
+SIGNAL_CHECK_NS = 50_000_000  # ns between two checks for signals
 SPINS = 4_000  # pauses (about 80 µs) before an idle worker sleeps
-WAKE = 50_000  # estimated ns of work for which sleeping workers are woken (10 µs)
-KEPT_BLOCK = 32 << 20  # results up to this size are made of memory that was freed before
-KEPT_BYTES = 256 << 20  # freed memory at the end of the heap that is not returned to the system
+WAKE_NS = 50_000  # estimated ns of work for which sleeping workers are woken (10 µs)
+MMAP_THRESHOLD = 32 << 20  # bytes: smaller results reuse freed memory
+TRIM_THRESHOLD = 256 << 20  # bytes of freed memory at the end of the heap to keep
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of <malloc.h>
 
 _SOURCES = ("pool.ll", "plan.ll", "call.ll")
@@ -69,7 +69,7 @@ def _setter(address: int) -> Callable[[int], None]:
 
 
 def native() -> Runtime:
-    """The runtime of this process, loaded at its first use."""
+    """Return the runtime of this process, loaded on first use."""
     if _Process.runtime is None:
         with _lock:
             _Process.runtime = _Process.runtime or _load()
@@ -88,10 +88,10 @@ def _load() -> Runtime:
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep some memory that was freed, for the next results.
+    """Make the C library keep some freed memory for the next results.
 
-    Where it returns it to the system after every step, each page of the next is a fault: 1.8 of
-    3.2 ms of an eager LSTM. Who has set the allocator's own variables is left alone.
+    If it returned the memory to the system after every step, each page of the next step would
+    fault: 1.8 of 3.2 ms of an eager LSTM. The user's own allocator variables take precedence.
     """
     if any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in os.environ):
         return
@@ -99,12 +99,12 @@ def keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):
         return  # not the GNU C library
-    mallopt(M_MMAP_THRESHOLD, KEPT_BLOCK)
-    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
+    mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD)
+    mallopt(M_TRIM_THRESHOLD, TRIM_THRESHOLD)
 
 
 def get_num_threads() -> int:
-    """The number of threads that a kernel may use, the calling one included."""
+    """Return the number of threads that a kernel may use, including the calling one."""
     if not _Process.threads:
         _Process.threads = _initial_threads()
     return _Process.threads
@@ -113,13 +113,13 @@ def get_num_threads() -> int:
 def set_num_threads(n: int) -> None:
     """Let kernels use up to n threads. Results are bitwise the same for any n."""
     if n < 1:
-        raise ValueError(f"set_num_threads: {n} threads: at least one is needed")
+        raise ValueError(f"set_num_threads: got {n}, expected at least 1")
     _Process.threads = int(n)
     native().set_num_threads(_Process.threads)
 
 
 def release_memory() -> None:
-    """Give the arenas that no running plan uses, and freed memory, back to the system."""
+    """Return the arenas that no running plan uses, and freed memory, to the system."""
     native().release_memory()
     c_library = ctypes.CDLL(None)
     if hasattr(c_library, "malloc_trim"):
@@ -130,7 +130,7 @@ def _initial_threads() -> int:
     chosen = os.environ.get("LUCID_NUM_THREADS", "")
     if chosen.strip():
         if not chosen.strip().isdecimal() or int(chosen) < 1:
-            raise ValueError(f"LUCID_NUM_THREADS={chosen!r}: a positive integer is needed")
+            raise ValueError(f"LUCID_NUM_THREADS={chosen!r}: expected a positive integer")
         return int(chosen)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -142,17 +142,17 @@ def _text() -> str:
     text = "\n".join((folder / name).read_text() for name in _SOURCES)
     return string.Template(text).substitute(
         CLOCK_MONOTONIC=time.CLOCK_MONOTONIC,
-        FUEL=FUEL,
-        PATIENCE=PATIENCE,
+        CLOCK_CHECK_NS=CLOCK_CHECK_NS,
+        SIGNAL_CHECK_NS=SIGNAL_CHECK_NS,
         PAUSE="pause" if os.uname().machine in ("x86_64", "AMD64") else "yield",
         SIG_SETMASK=int(signal.SIG_SETMASK),
         SPINS=SPINS,
-        WAKE=WAKE,
+        WAKE_NS=WAKE_NS,
     )
 
 
 def _numpy_addresses() -> dict[str, int]:
-    """Entries 2 and 94 of NumPy's C API table, which its ABI fixes."""
+    """The addresses in entries 2 and 94 of NumPy's C API table, which its ABI fixes."""
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype = ctypes.c_void_p
     get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]

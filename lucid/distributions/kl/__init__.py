@@ -1,4 +1,4 @@
-"""Kullback-Leibler divergences between distributions, by the pair of their classes."""
+"""Kullback-Leibler divergences between distributions, dispatched on the pair of classes."""
 
 from lucid.distributions.kl import mismatched_supports as mismatched_supports
 from lucid.distributions.kl import mixed as mixed

@@ -1,4 +1,4 @@
-"""Divergences to Gumbel's, Pareto's and the continuous Bernoulli distribution, and infinite ones.
+"""KL divergences to Gumbel, Pareto and ContinuousBernoulli, and infinite ones.
 
 A divergence is infinite where p has values that q never takes.
 """
@@ -11,7 +11,13 @@ from typing import Any
 from lucid.distributions.continuous import Exponential, Gumbel, Laplace, Normal, Uniform
 from lucid.distributions.discrete import Bernoulli, Binomial, Poisson
 from lucid.distributions.gammas import Beta, Gamma
-from lucid.distributions.kl.mixed import mean_log, to_exponential, to_gamma, to_normal, within
+from lucid.distributions.kl.mixed import (
+    infinite_outside,
+    mean_log,
+    to_exponential,
+    to_gamma,
+    to_normal,
+)
 from lucid.distributions.kl.registry import kl_divergence, register_kl
 from lucid.distributions.relaxed import ContinuousBernoulli
 from lucid.distributions.tails import Pareto
@@ -28,7 +34,7 @@ def infinite(p: Any, q: Any) -> Any:
     return full(broadcast_shapes(p.batch_shape, q.batch_shape), math.inf, dtype=p.mean.dtype)
 
 
-ENDLESS = {
+INFINITE_PAIRS = {
     Exponential: (Beta, ContinuousBernoulli, Pareto, Uniform),
     Gamma: (Beta, ContinuousBernoulli, Pareto, Uniform),
     Gumbel: (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform),
@@ -40,7 +46,7 @@ ENDLESS = {
     Poisson: (Bernoulli, Binomial),
 }
 
-for _p, _qs in ENDLESS.items():
+for _p, _qs in INFINITE_PAIRS.items():
     for _q in _qs:
         register_kl(_p, _q)(infinite)
 
@@ -51,7 +57,7 @@ register_kl(Pareto, Gamma)(to_gamma)
 
 
 def mean_exp(p: Any, s: Any) -> Any:
-    """The mean of exp(s x) under p, for s below 0."""
+    """Return the mean of exp(s x) under p, for s below 0."""
     if isinstance(p, Normal):
         return exp(s * p.loc + 0.5 * (s * p.scale) ** 2)
     if isinstance(p, Uniform):
@@ -74,8 +80,8 @@ for _p in (Exponential, Gamma, Normal, Uniform):
 @register_kl(Beta, ContinuousBernoulli)
 @register_kl(Uniform, ContinuousBernoulli)
 def _to_continuous_bernoulli(p: Any, q: Any) -> Any:
-    _, no = q.log_chances()
-    return within(p, 0.0, 1.0, -p.mean * q.logits - no - q.log_norm() - p.entropy())
+    _, no = q.log_probabilities()
+    return infinite_outside(p, 0.0, 1.0, -p.mean * q.logits - no - q.log_norm() - p.entropy())
 
 
 @register_kl(ContinuousBernoulli, Uniform)
@@ -88,7 +94,7 @@ def _continuous_bernoulli_uniform(p: Any, q: Any) -> Any:
 def _uniform_pareto(p: Any, q: Any) -> Any:
     constant = log(q.alpha) + q.alpha * log(q.scale)
     found = (q.alpha + 1) * mean_log(p) - constant - p.entropy()
-    return within(p, q.scale, math.inf, found)
+    return infinite_outside(p, q.scale, math.inf, found)
 
 
 @register_kl(Bernoulli, Poisson)
@@ -96,8 +102,8 @@ def _bernoulli_poisson(p: Any, q: Any) -> Any:
     return q.rate - p.mean * log(q.rate) - p.entropy()
 
 
-def alike(a: Any, b: Any) -> bool:
-    """Are these one transform: the same object, or of one class with the same settings?"""
+def same_transform(a: Any, b: Any) -> bool:
+    """True if `a` and `b` are the same object, or of one class with equal attributes."""
     if a is b or type(a) is not type(b) or vars(a).keys() != vars(b).keys():
         return a is b
     return all(x is y or (isinstance(x, (int, float)) and x == y)
@@ -106,9 +112,9 @@ def alike(a: Any, b: Any) -> bool:
 
 @register_kl(TransformedDistribution, TransformedDistribution)
 def _transformed(p: Any, q: Any) -> Any:
-    """The same transforms of both leave the divergence as it was."""
+    """Return the divergence of the base distributions, if both have the same transforms."""
     same = len(p.transforms) == len(q.transforms) and p.event_shape == q.event_shape
-    if not (same and all(map(alike, p.transforms, q.transforms))):
+    if not (same and all(map(same_transform, p.transforms, q.transforms))):
         facts = f"{p.transforms} and {q.transforms} are different transforms"
         raise LucidError(f"kl_divergence: {facts}; register_kl adds a formula{at_line()}")
     inner = kl_divergence(p.base_dist, q.base_dist)

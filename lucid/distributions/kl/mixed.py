@@ -1,6 +1,6 @@
-"""Divergences between two classes: minus the entropy of p, minus the mean of log q under p.
+"""KL divergences between different classes: -entropy(p) minus the mean of log q under p.
 
-Where log q is made of x, x² and log x, the mean needs of p only that of each of them.
+If log q is a combination of x, x² and log x, only their means under p are needed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lucid.ops.special.error_and_gamma import digamma, erf, lgamma
 
 
 def mean_log(p: Any) -> Any:
-    """The mean of log x under p, whose x are positive."""
+    """Return the mean of log x under p, where x is positive."""
     if isinstance(p, Exponential):
         return -EULER - log(p.rate)
     if isinstance(p, Gamma):
@@ -41,8 +41,8 @@ def mean_log(p: Any) -> Any:
     return (p.high * log(p.high) - start) / (p.high - p.low) - 1
 
 
-def within(p: Any, low: Any, high: Any, found: Any) -> Any:
-    """A divergence that is infinite where p reaches beyond low or high."""
+def infinite_outside(p: Any, low: Any, high: Any, found: Any) -> Any:
+    """Return `found`, and inf where the support of p exceeds [low, high]."""
     if isinstance(p, Uniform):
         return where((p.low < low) | (p.high > high), math.inf, found)
     return found
@@ -54,14 +54,14 @@ def to_normal(p: Any, q: Any) -> Any:
 
 
 def to_exponential(p: Any, q: Any) -> Any:
-    return within(p, 0.0, math.inf, q.rate * p.mean - log(q.rate) - p.entropy())
+    return infinite_outside(p, 0.0, math.inf, q.rate * p.mean - log(q.rate) - p.entropy())
 
 
 def to_gamma(p: Any, q: Any) -> Any:
     a, b = q.concentration, q.rate
     constant = lgamma(a) - a * log(b)
     found = constant - (a - 1) * mean_log(p) + b * p.mean - p.entropy()
-    return within(p, 0.0, math.inf, found)
+    return infinite_outside(p, 0.0, math.inf, found)
 
 
 for _p in (Beta, Exponential, Gamma, Gumbel, Laplace, Uniform):
@@ -75,9 +75,9 @@ for _p in (Beta, Exponential, Uniform):
 @register_kl(Normal, Laplace)
 def _normal_laplace(p: Any, q: Any) -> Any:
     t = (p.loc - q.loc) / p.scale
-    apart = p.scale * math.sqrt(2 / math.pi) * exp(-0.5 * t * t)
-    apart = apart + abs(p.loc - q.loc) * erf(abs(t) / math.sqrt(2))
-    return log(2 * q.scale) + apart / q.scale - p.entropy()
+    difference = p.scale * math.sqrt(2 / math.pi) * exp(-0.5 * t * t)
+    difference = difference + abs(p.loc - q.loc) * erf(abs(t) / math.sqrt(2))
+    return log(2 * q.scale) + difference / q.scale - p.entropy()
 
 
 @register_kl(Beta, Uniform)
@@ -92,4 +92,4 @@ def _uniform_beta(p: Any, q: Any) -> Any:
     other = Uniform(1 - p.high, 1 - p.low, validate_args=False)
     constant = lgamma(a) + lgamma(b) - lgamma(a + b)
     found = constant - (a - 1) * mean_log(p) - (b - 1) * mean_log(other) - p.entropy()
-    return within(p, 0.0, 1.0, found)
+    return infinite_outside(p, 0.0, 1.0, found)

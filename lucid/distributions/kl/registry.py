@@ -1,4 +1,4 @@
-"""kl_divergence: the mean of log p - log q under p, by the pair of their classes."""
+"""kl_divergence: the mean of log p - log q under p, dispatched on the pair of classes."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from lucid.distributions.discrete import (
     Categorical,
     Geometric,
     Poisson,
-    times,
+    xlogp,
 )
 from lucid.distributions.gammas import Beta, Dirichlet, Gamma
 from lucid.distributions.joint import Independent, MultivariateNormal
-from lucid.distributions.matrices import LowRankMultivariateNormal, Wishart, log_det_of
+from lucid.distributions.matrices import LowRankMultivariateNormal, Wishart, log_det_from_tril
 from lucid.distributions.relaxed import ContinuousBernoulli
 from lucid.distributions.tails import Pareto
 from lucid.distributions.transforms import LogNormal
@@ -44,7 +44,7 @@ FORMULAS: dict[tuple[type, type], Formula] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
-    """Make a function of (p, q) the formula for a pair of classes."""
+    """Register a function of (p, q) as the formula for a pair of classes."""
 
     def register(formula: Formula) -> Formula:
         FORMULAS[type_p, type_q] = formula
@@ -54,7 +54,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
 
 
 def kl_divergence(p: Any, q: Any) -> Any:
-    """The Kullback-Leibler divergence of q from p.
+    """Return the Kullback-Leibler divergence KL(p || q).
 
     >>> import lucid
     >>> D = lucid.distributions
@@ -84,8 +84,8 @@ def _log_normal(p: Any, q: Any) -> Any:
 
 @register_kl(Laplace, Laplace)
 def _laplace(p: Any, q: Any) -> Any:
-    apart, ratio = abs(p.loc - q.loc), p.scale / q.scale
-    return -log(ratio) + apart / q.scale + ratio * exp(-apart / p.scale) - 1
+    difference, ratio = abs(p.loc - q.loc), p.scale / q.scale
+    return -log(ratio) + difference / q.scale + ratio * exp(-difference / p.scale) - 1
 
 
 @register_kl(Uniform, Uniform)
@@ -126,9 +126,9 @@ def _dirichlet(p: Any, q: Any) -> Any:
 
 @register_kl(Bernoulli, Bernoulli)
 def _bernoulli(p: Any, q: Any) -> Any:
-    (yes, no), (yes_q, no_q) = p.log_chances(), q.log_chances()
-    first = times(p.p, yes) - times(p.p, yes_q)
-    return first + times(1 - p.p, no) - times(1 - p.p, no_q)
+    (yes, no), (yes_q, no_q) = p.log_probabilities(), q.log_probabilities()
+    first = xlogp(p.p, yes) - xlogp(p.p, yes_q)
+    return first + xlogp(1 - p.p, no) - xlogp(1 - p.p, no_q)
 
 
 @register_kl(Binomial, Binomial)
@@ -149,34 +149,34 @@ def _poisson(p: Any, q: Any) -> Any:
 
 @register_kl(Categorical, Categorical)
 def _categorical(p: Any, q: Any) -> Any:
-    return (times(p.probs, p.logits) - times(p.probs, q.logits)).sum(-1)
+    return (xlogp(p.probs, p.logits) - xlogp(p.probs, q.logits)).sum(-1)
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
 def _multivariate_normal(p: Any, q: Any) -> Any:
     n = p.event_shape[0]
     matrix = linalg.solve_triangular(q.scale_tril, p.scale_tril, upper=False)
-    apart = linalg.solve_triangular(q.scale_tril, unsqueeze(q.loc - p.loc, -1), upper=False)
-    squares = (matrix**2).sum((-2, -1)) + (apart**2).sum((-2, -1))
+    difference = linalg.solve_triangular(q.scale_tril, unsqueeze(q.loc - p.loc, -1), upper=False)
+    squares = (matrix**2).sum((-2, -1)) + (difference**2).sum((-2, -1))
     return q.half_log_det() - p.half_log_det() + 0.5 * (squares - n)
 
 
 @register_kl(Independent, Independent)
 def _independent(p: Any, q: Any) -> Any:
-    return p.summed(kl_divergence(p.base_dist, q.base_dist))
+    return p.sum_event_dims(kl_divergence(p.base_dist, q.base_dist))
 
 
 @register_kl(Cauchy, Cauchy)
 def _cauchy(p: Any, q: Any) -> Any:
-    apart = (p.scale + q.scale) ** 2 + (p.loc - q.loc) ** 2
-    return log(apart) - log(4 * p.scale * q.scale)
+    difference = (p.scale + q.scale) ** 2 + (p.loc - q.loc) ** 2
+    return log(difference) - log(4 * p.scale * q.scale)
 
 
 @register_kl(Gumbel, Gumbel)
 def _gumbel(p: Any, q: Any) -> Any:
-    ratio, apart = p.scale / q.scale, (q.loc - p.loc) / q.scale
-    moment = exp(apart + lgamma(ratio + 1))
-    return -log(ratio) - apart + ratio * EULER + moment - (1 + EULER)
+    ratio, difference = p.scale / q.scale, (q.loc - p.loc) / q.scale
+    moment = exp(difference + lgamma(ratio + 1))
+    return -log(ratio) - difference + ratio * EULER + moment - (1 + EULER)
 
 
 @register_kl(HalfNormal, HalfNormal)
@@ -194,7 +194,7 @@ def _pareto(p: Any, q: Any) -> Any:
 
 @register_kl(ContinuousBernoulli, ContinuousBernoulli)
 def _continuous_bernoulli(p: Any, q: Any) -> Any:
-    (_, no), (_, no_q) = p.log_chances(), q.log_chances()
+    (_, no), (_, no_q) = p.log_probabilities(), q.log_probabilities()
     return p.mean * (p.logits - q.logits) + p.log_norm() + no - q.log_norm() - no_q
 
 
@@ -204,9 +204,9 @@ def _continuous_bernoulli(p: Any, q: Any) -> Any:
 def _low_rank_normal(p: Any, q: Any) -> Any:
     n, factor = p.event_shape[0], q.scale_tril
     matrix = linalg.solve_triangular(factor, p.scale_tril, upper=False)
-    apart = linalg.solve_triangular(factor, unsqueeze(q.loc - p.loc, -1), upper=False)
-    squares = (matrix**2).sum((-2, -1)) + (apart**2).sum((-2, -1))
-    return 0.5 * (log_det_of(factor) - log_det_of(p.scale_tril) + squares - n)
+    difference = linalg.solve_triangular(factor, unsqueeze(q.loc - p.loc, -1), upper=False)
+    squares = (matrix**2).sum((-2, -1)) + (difference**2).sum((-2, -1))
+    return 0.5 * (log_det_from_tril(factor) - log_det_from_tril(p.scale_tril) + squares - n)
 
 
 @register_kl(Wishart, Wishart)
@@ -214,7 +214,7 @@ def _wishart(p: Any, q: Any) -> Any:
     n = p.event_shape[0]
     matrix = linalg.solve_triangular(q.scale_tril, p.scale_tril, upper=False)
     trace = (matrix**2).sum((-2, -1))
-    log_dets = log_det_of(q.scale_tril) - log_det_of(p.scale_tril)
+    log_dets = log_det_from_tril(q.scale_tril) - log_det_from_tril(p.scale_tril)
     norms = mvlgamma(q.df / 2, n) - mvlgamma(p.df / 2, n)
-    slopes = p.mean_log_det() - n * math.log(2) - log_det_of(p.scale_tril)
+    slopes = p.mean_log_det() - n * math.log(2) - log_det_from_tril(p.scale_tril)
     return 0.5 * (q.df * log_dets + (p.df - q.df) * slopes + p.df * (trace - n)) + norms

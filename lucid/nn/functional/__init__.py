@@ -1,4 +1,4 @@
-"""The functions of neural networks, by theme in the files beside this one.
+"""The functions of neural networks.
 
 Each name is imported here explicitly and listed in `__all__`.
 """
@@ -10,6 +10,7 @@ from lucid.nn.functional.activations import (
     elu_,
     gelu,
     glu,
+    gumbel_softmax,
     hardshrink,
     hardsigmoid,
     hardswish,
@@ -17,6 +18,7 @@ from lucid.nn.functional.activations import (
     hardtanh_,
     leaky_relu,
     leaky_relu_,
+    log_softmax,
     logsigmoid,
     mish,
     prelu,
@@ -28,6 +30,8 @@ from lucid.nn.functional.activations import (
     selu,
     selu_,
     silu,
+    softmax,
+    softmin,
     softplus,
     softshrink,
     softsign,
@@ -36,7 +40,6 @@ from lucid.nn.functional.activations import (
     threshold_,
 )
 from lucid.nn.functional.attention import scaled_dot_product_attention
-from lucid.nn.functional.categorical import gumbel_softmax, log_softmax, softmax, softmin
 from lucid.nn.functional.convolutions import (
     conv1d,
     conv2d,

@@ -1,4 +1,4 @@
-"""Attention: values mixed with weights that queries give to keys."""
+"""Scaled dot-product attention."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
-from lucid.nn.functional.arguments import number, reals
-from lucid.nn.functional.dropouts import chance, dropped
-from lucid.ops.core.arguments import explained
+from lucid.nn.functional.arguments import as_reals, check_number
+from lucid.nn.functional.dropouts import check_probability, drop
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.float16 import in_float32
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import where
-from lucid.ops.higher_order.region import fused_when_hot
+from lucid.ops.higher_order.region import compile_when_hot
 from lucid.ops.nn.softmax import softmax
 from lucid.ops.reduce.extrema import amax
 from lucid.ops.shape.creation import arange
@@ -22,7 +22,7 @@ from lucid.ops.shape.creation import arange
 NAME = "scaled_dot_product_attention"
 
 
-@explained
+@clear_errors
 @in_float32
 def scaled_dot_product_attention(
     query: Any,
@@ -36,10 +36,9 @@ def scaled_dot_product_attention(
 ) -> Any:
     """softmax(query keyᵀ scale + mask) value, over the last two axes (position, feature).
 
-    `attn_mask` is boolean (True takes part) or is added to the scores; `is_causal` lets a query see
-    the keys up to its own position. A query that sees nothing gives 0. The scale is
-    1/sqrt(features) unless given. With `enable_gqa`, heads (axis -3) of queries share the fewer
-    heads of keys.
+    `attn_mask` is boolean (True: attend) or is added to the scores. With `is_causal` a query
+    attends to keys up to its own position. A query that attends to no key gives 0. The scale
+    defaults to 1/sqrt(features). With `enable_gqa`, several query heads (axis -3) share a key head.
 
     >>> import lucid
     >>> q = k = lucid.tensor([[10.0, 0.0], [0.0, 10.0]])
@@ -47,39 +46,41 @@ def scaled_dot_product_attention(
     Tensor([[1.],
             [2.]])
     """
-    dropout_p = chance(NAME, dropout_p)
-    attend = mixed if dropout_p else fused_mixed
+    dropout_p = check_probability(NAME, dropout_p)
+    attend = attention if dropout_p else fused_attention
     return attend(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
 
 
-def mixed(
+def attention(
     query: Any, key: Any, value: Any, mask: Any, dropout_p: float, is_causal: Any, scale: Any,
     enable_gqa: Any,
 ) -> Any:  # fmt: skip
-    """The values, mixed by the weights of attention."""
-    q, k, v = reals(NAME, query, key, value)
-    check(q, k, v, enable_gqa)
-    factor = 1 / math.sqrt(max(q.shape[-1], 1)) if scale is None else number(NAME, scale, "scale")
+    """Return softmax(scores) value, with dropout of the attention weights."""
+    q, k, v = as_reals(NAME, query, key, value)
+    check_shapes(q, k, v, enable_gqa)
+    factor = (
+        1 / math.sqrt(max(q.shape[-1], 1)) if scale is None else check_number(NAME, scale, "scale")
+    )
     queries, keys = q.shape[-2], k.shape[-2]
     groups = q.shape[-3] // max(k.shape[-3], 1) if enable_gqa else 1
-    if groups > 1:  # all queries that share a key stand one below the other
+    if groups > 1:  # stack the queries that share a key
         q = q.reshape(*q.shape[:-3], k.shape[-3], groups * queries, q.shape[-1])
     scores = (q @ k.mT) * factor
     wide = (*scores.shape[:-3], -1, queries, keys) if groups > 1 else scores.shape
-    weights = weights_of(scores.reshape(wide), mask, is_causal)
+    weights = attention_weights(scores.reshape(wide), mask, is_causal)
     if dropout_p:
-        weights = dropped(weights, dropout_p, weights.shape)
+        weights = drop(weights, dropout_p, weights.shape)
     if groups == 1:
         return weights @ v
     y = weights.reshape(*weights.shape[:-3], v.shape[-3], groups * queries, keys) @ v
     return y.reshape(*y.shape[:-3], -1, queries, v.shape[-1])
 
 
-fused_mixed = fused_when_hot(mixed)
+fused_attention = compile_when_hot(attention)
 
 
-def weights_of(scores: Any, mask: Any, is_causal: Any) -> Any:
-    """The weights of the keys for every query, 0 where it sees none."""
+def attention_weights(scores: Any, mask: Any, is_causal: Any) -> Any:
+    """Return the softmax of the masked scores; 0 for a query that attends to no key."""
     if is_causal:
         if mask is not None:
             raise ArgumentError(f"{NAME}: give attn_mask or is_causal, not both{at_line()}")
@@ -89,7 +90,7 @@ def weights_of(scores: Any, mask: Any, is_causal: Any) -> Any:
         return softmax(scores, -1) if scores.shape[-1] else scores
     mask = as_tensor(mask)
     if mask.dtype.kind not in "bf":
-        facts = f"attn_mask of dtype {mask.dtype}; it is boolean, or floating and added"
+        facts = f"attn_mask of dtype {mask.dtype}; it must be boolean, or floating and added"
         raise DTypeError(f"{NAME}: {facts}{at_line()}")
     try:
         fits = broadcast_shapes(mask.shape, scores.shape)[-2:] == scores.shape[-2:]
@@ -97,7 +98,7 @@ def weights_of(scores: Any, mask: Any, is_causal: Any) -> Any:
         fits = False
     if not fits:
         facts = f"attn_mask of shape {mask.shape} for scores of shape {scores.shape}"
-        raise ShapeError(f"{NAME}: {facts}: they broadcast{at_line()}")
+        raise ShapeError(f"{NAME}: {facts}; they must broadcast{at_line()}")
     if mask.dtype.kind == "b":
         scores = where(mask, scores, -math.inf)
     else:
@@ -108,10 +109,11 @@ def weights_of(scores: Any, mask: Any, is_causal: Any) -> Any:
     return where(blind, 0.0, softmax(scores, -1))
 
 
-def check(q: Any, k: Any, v: Any, enable_gqa: Any) -> None:
+def check_shapes(q: Any, k: Any, v: Any, enable_gqa: Any) -> None:
+    """Raise ShapeError unless query, key and value fit together."""
     shapes = f"query {q.shape}, key {k.shape}, value {v.shape}"
     if min(q.ndim, k.ndim, v.ndim) < 2:
-        raise ShapeError(f"{NAME}: {shapes}: each is (..., position, feature){at_line()}")
+        raise ShapeError(f"{NAME}: {shapes}: each must be (..., position, feature){at_line()}")
     if q.shape[-1] != k.shape[-1]:
         raise ShapeError(f"{NAME}: {shapes}: query and key differ in the last axis{at_line()}")
     if k.shape[-2] != v.shape[-2]:
@@ -119,5 +121,5 @@ def check(q: Any, k: Any, v: Any, enable_gqa: Any) -> None:
     if enable_gqa:
         heads = [x.shape[-3] if x.ndim > 2 else 0 for x in (q, k, v)]
         if not heads[0] or not heads[1] or heads[1] != heads[2] or heads[0] % heads[1]:
-            facts = "queries have a multiple of the heads (axis -3) that keys and values have"
+            facts = "the query heads (axis -3) must be a multiple of the key and value heads"
             raise ShapeError(f"{NAME}: {shapes}: {facts}{at_line()}")

@@ -1,4 +1,4 @@
-"""Convolutions and their adjoints over one, two and three axes, with PyTorch's arguments."""
+"""Convolutions and transposed convolutions over one, two and three axes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.source import at_line
-from lucid.nn.functional.spatial import Sizes, numbers, with_images, without_images
-from lucid.ops.core.arguments import explained
+from lucid.nn.functional.spatial import Sizes, add_batch_axis, drop_batch_axis, int_tuple
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.nn.convolution import Convolution, ConvolutionTranspose
 from lucid.tape.bind import bind
 
 
-@explained
+@clear_errors
 def conv1d(
     input: Any,
     weight: Any,
@@ -23,7 +23,7 @@ def conv1d(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Any:
-    """The convolution of (N, C, L) with weights (O, C / groups, K), as a sum of products.
+    """Convolve (N, C, L) with weights (O, C / groups, K).
 
     >>> import lucid
     >>> x, w = lucid.tensor([[[1.0, 2.0, 4.0, 8.0]]]), lucid.tensor([[[1.0, 10.0]]])
@@ -33,7 +33,7 @@ def conv1d(
     return convolve("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
-@explained
+@clear_errors
 def conv2d(
     input: Any,
     weight: Any,
@@ -43,11 +43,11 @@ def conv2d(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Any:
-    """The convolution of images (N, C, H, W) with weights (O, C / groups, KH, KW)."""
+    """Convolve images (N, C, H, W) with weights (O, C / groups, KH, KW)."""
     return convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
-@explained
+@clear_errors
 def conv3d(
     input: Any,
     weight: Any,
@@ -57,11 +57,11 @@ def conv3d(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Any:
-    """The convolution of volumes (N, C, D, H, W) with weights (O, C / groups, KD, KH, KW)."""
+    """Convolve volumes (N, C, D, H, W) with weights (O, C / groups, KD, KH, KW)."""
     return convolve("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
 
-@explained
+@clear_errors
 def conv_transpose1d(
     input: Any,
     weight: Any,
@@ -73,11 +73,11 @@ def conv_transpose1d(
     dilation: Any = 1,
 ) -> Any:
     """The adjoint of conv1d: (N, C, L) and weights (C, O / groups, K) give (N, O, L')."""
-    spread = (stride, padding, output_padding, groups, dilation)
-    return transpose("conv_transpose1d", 1, input, weight, bias, *spread)
+    settings = (stride, padding, output_padding, groups, dilation)
+    return conv_transpose("conv_transpose1d", 1, input, weight, bias, *settings)
 
 
-@explained
+@clear_errors
 def conv_transpose2d(
     input: Any,
     weight: Any,
@@ -97,11 +97,11 @@ def conv_transpose2d(
             [2., 4., 2.],
             [1., 2., 1.]])
     """
-    spread = (stride, padding, output_padding, groups, dilation)
-    return transpose("conv_transpose2d", 2, input, weight, bias, *spread)
+    settings = (stride, padding, output_padding, groups, dilation)
+    return conv_transpose("conv_transpose2d", 2, input, weight, bias, *settings)
 
 
-@explained
+@clear_errors
 def conv_transpose3d(
     input: Any,
     weight: Any,
@@ -113,8 +113,8 @@ def conv_transpose3d(
     dilation: Any = 1,
 ) -> Any:
     """The adjoint of conv3d: (N, C, D, H, W) and weights (C, O / groups, KD, KH, KW)."""
-    spread = (stride, padding, output_padding, groups, dilation)
-    return transpose("conv_transpose3d", 3, input, weight, bias, *spread)
+    settings = (stride, padding, output_padding, groups, dilation)
+    return conv_transpose("conv_transpose3d", 3, input, weight, bias, *settings)
 
 
 def convolve(
@@ -128,26 +128,27 @@ def convolve(
     dilation: Any,
     groups: Any,
 ) -> Any:
-    x, had = with_images(name, x, axes)
-    w = checked_weight(name, w, x, axes, groups)
+    """Check the arguments and convolve over `axes` spatial axes."""
+    x, was_batched = add_batch_axis(name, x, axes)
+    w = check_weight(name, w, x, axes, groups)
     if w.shape[1] * groups != x.shape[1] or w.shape[0] % groups:
         facts = f"input of shape {x.shape} has {x.shape[1]} channels, weights of shape {w.shape}"
         takes = f"{facts} take {w.shape[1] * groups} (groups={groups})"
         raise ShapeError(f"{name}: {takes}; weights are (out, in / groups, ...){at_line()}")
-    stride = numbers(name, "stride", stride, axes, 1)
-    dilation = numbers(name, "dilation", dilation, axes, 1)
+    stride = int_tuple(name, "stride", stride, axes, 1)
+    dilation = int_tuple(name, "dilation", dilation, axes, 1)
     extent = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilation)]
-    low, high = paddings(name, padding, extent, stride, axes)
+    low, high = resolve_padding(name, padding, extent, stride, axes)
     room = [n + a + b - e for n, a, b, e in zip(x.shape[2:], low, high, extent)]
     if min(room) < 0 or 0 in w.shape[2:]:
         facts = f"windows of {tuple(extent)} do not fit into {x.shape[2:]} with padding {padding!r}"
         raise ShapeError(f"{name}: {facts}{at_line()}")
     size = tuple(n // s + 1 for n, s in zip(room, stride))
     y = bind(Convolution(size, stride, low, dilation, groups), x, w)
-    return without_images(with_bias(name, y, bias), had)
+    return drop_batch_axis(add_bias(name, y, bias), was_batched)
 
 
-def transpose(
+def conv_transpose(
     name: str,
     axes: int,
     x: Any,
@@ -159,34 +160,38 @@ def transpose(
     groups: Any,
     dilation: Any,
 ) -> Any:
-    x, had = with_images(name, x, axes)
-    w = checked_weight(name, w, x, axes, groups)
+    """Check the arguments and apply the adjoint of `convolve`."""
+    x, was_batched = add_batch_axis(name, x, axes)
+    w = check_weight(name, w, x, axes, groups)
     if w.shape[0] != x.shape[1] or x.shape[1] % groups:
         facts = f"input of shape {x.shape} has {x.shape[1]} channels, weights of shape {w.shape}"
         takes = f"{facts} take {w.shape[0]} (groups={groups})"
         raise ShapeError(f"{name}: {takes}; weights are (in, out / groups, ...){at_line()}")
-    stride = numbers(name, "stride", stride, axes, 1)
-    dilation = numbers(name, "dilation", dilation, axes, 1)
-    low = numbers(name, "padding", padding, axes)
-    extra = numbers(name, "output_padding", output_padding, axes)
+    stride = int_tuple(name, "stride", stride, axes, 1)
+    dilation = int_tuple(name, "dilation", dilation, axes, 1)
+    low = int_tuple(name, "padding", padding, axes)
+    extra = int_tuple(name, "output_padding", output_padding, axes)
     if any(e >= max(s, d) for e, s, d in zip(extra, stride, dilation)):
         facts = f"output_padding {output_padding!r} with stride {stride} and dilation {dilation}"
-        raise ShapeError(f"{name}: {facts}; it is smaller than one of them{at_line()}")
+        raise ShapeError(f"{name}: {facts}; it must be smaller than stride or dilation{at_line()}")
     lengths = zip(x.shape[2:], w.shape[2:], stride, dilation, low, extra)
     size = tuple((n - 1) * s + (k - 1) * d + 1 - 2 * p + e for n, k, s, d, p, e in lengths)
     if min(size) < 0 or 0 in w.shape[2:] or 0 in x.shape[2:]:
         facts = f"an input of {x.shape} and weights of {w.shape} give a result of size {size}"
         raise ShapeError(f"{name}: {facts}{at_line()}")
     y = bind(ConvolutionTranspose(size, stride, low, dilation, groups), x, w)
-    return without_images(with_bias(name, y, bias), had)
+    return drop_batch_axis(add_bias(name, y, bias), was_batched)
 
 
-def checked_weight(name: str, w: Any, x: Any, axes: int, groups: Any) -> Any:
+def check_weight(name: str, w: Any, x: Any, axes: int, groups: Any) -> Any:
+    """Return the weight as a tensor, with its rank, dtype and groups checked."""
     w = as_tensor(w)
     if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
-        raise ArgumentError(f"{name}: groups is {groups!r}; it is a positive integer{at_line()}")
+        raise ArgumentError(
+            f"{name}: groups is {groups!r}; it must be a positive integer{at_line()}"
+        )
     if w.ndim != axes + 2:
-        facts = f"weights of shape {w.shape}; they have {axes + 2} axes"
+        facts = f"weights of shape {w.shape}; they must have {axes + 2} axes"
         raise ShapeError(f"{name}: {facts}{at_line()}")
     if w.dtype != x.dtype:
         facts = f"an input of {x.dtype} and weights of {w.dtype}"
@@ -194,24 +199,25 @@ def checked_weight(name: str, w: Any, x: Any, axes: int, groups: Any) -> Any:
     return w
 
 
-def paddings(
+def resolve_padding(
     name: str, padding: Any, extent: list[int], stride: Sizes, axes: int
 ) -> tuple[Sizes, Sizes]:
-    """The zeros before and behind along each axis."""
+    """Return the zeros before and after each axis."""
     if padding == "valid":
         return (0,) * axes, (0,) * axes
     if padding != "same":
         if isinstance(padding, str):
-            facts = f"there is no padding {padding!r}; give 'same', 'valid' or integers"
+            facts = f"padding must be 'same', 'valid' or integers, not {padding!r}"
             raise ArgumentError(f"{name}: {facts}{at_line()}")
-        low = numbers(name, "padding", padding, axes)
+        low = int_tuple(name, "padding", padding, axes)
         return low, low
     if max(stride) > 1:
-        raise ArgumentError(f"{name}: padding 'same' is for stride 1, not {stride}{at_line()}")
+        raise ArgumentError(f"{name}: padding 'same' needs stride 1, not {stride}{at_line()}")
     return tuple((e - 1) // 2 for e in extent), tuple(e // 2 for e in extent)
 
 
-def with_bias(name: str, y: Any, bias: Any) -> Any:
+def add_bias(name: str, y: Any, bias: Any) -> Any:
+    """Add a bias per channel (axis 1)."""
     if bias is None:
         return y
     bias = as_tensor(bias)
@@ -219,5 +225,7 @@ def with_bias(name: str, y: Any, bias: Any) -> Any:
         facts = f"a bias of shape {bias.shape} for {y.shape[1]} channels"
         raise ShapeError(f"{name}: {facts}{at_line()}")
     if bias.dtype != y.dtype:
-        raise DTypeError(f"{name}: a bias of {bias.dtype} beside {y.dtype}; cast it{at_line()}")
+        raise DTypeError(
+            f"{name}: bias of dtype {bias.dtype} for a result of {y.dtype}; cast it{at_line()}"
+        )
     return y + bias.reshape(-1, *[1] * (y.ndim - 2))

@@ -1,4 +1,4 @@
-"""Tables of vectors: embedding, embedding_bag, one_hot."""
+"""Embedding tables: embedding, embedding_bag, one_hot."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ import numpy as np
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, IndexingError, ShapeError
 from lucid.ir.source import at_line
-from lucid.nn.functional.arguments import choice, integers, known_array, number, real, whole
-from lucid.ops.core.arguments import explained
+from lucid.nn.functional.arguments import (
+    as_integers,
+    as_real,
+    check_choice,
+    check_integer,
+    check_number,
+    concrete_array,
+)
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.index.gather_scatter import Gather, ScatterAdd, TakeAlong
@@ -21,7 +28,7 @@ from lucid.ops.shape.creation import arange, ones
 from lucid.tape.bind import bind
 
 
-@explained
+@clear_errors
 def embedding(
     input: Any,
     weight: Any,
@@ -31,11 +38,11 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Any:
-    """The rows of `weight` that `input` names.
+    """Return the rows of `weight` at the indices `input`.
 
-    The row `padding_idx` gets no gradient. `max_norm` first shortens, in the weight itself, the
-    rows that are used and longer than it. `scale_grad_by_freq` divides the gradient of a row by
-    how often it is used. Gradients are dense, also where `sparse` is asked for.
+    The row `padding_idx` gets no gradient. `max_norm` first rescales, in place, the rows that are
+    used and longer than it. `scale_grad_by_freq` divides the gradient of a row by how often it is
+    used. Gradients are dense even if `sparse` is true.
 
     >>> import lucid
     >>> table = lucid.tensor([[0.0, 1.0], [2.0, 3.0]])
@@ -43,53 +50,58 @@ def embedding(
     Tensor([[2., 3.],
             [0., 1.]])
     """
-    indices, weight = table_of("embedding", input, weight)
+    indices, weight = check_table("embedding", input, weight)
     if max_norm is not None:
-        shorten("embedding", indices, weight, max_norm, norm_type)
+        renormalize_rows("embedding", indices, weight, max_norm, norm_type)
     y = bind(Gather((0,)), weight, indices)
     if scale_grad_by_freq:
-        y = scaled_gradient(y, 1 / how_often(indices, weight)[..., None])
+        y = scale_gradient(y, 1 / index_counts(indices, weight)[..., None])
     if padding_idx is None:
         return y
-    skipped = row_number("embedding", padding_idx, weight.shape[0])
+    skipped = check_padding_idx("embedding", padding_idx, weight.shape[0])
     return where((indices == skipped)[..., None], y.detach(), y)
 
 
-def table_of(name: str, input: Any, weight: Any) -> tuple[Any, Any]:
-    indices, weight = integers(name, input, "input"), as_tensor(weight)
+def check_table(name: str, input: Any, weight: Any) -> tuple[Any, Any]:
+    """Return indices and weight as tensors, with their rank and range checked."""
+    indices, weight = as_integers(name, input, "input"), as_tensor(weight)
     if weight.ndim != 2:
-        raise ShapeError(f"{name}: weight of shape {weight.shape}; it is a matrix{at_line()}")
-    found = known_array(indices)
+        raise ShapeError(f"{name}: weight of shape {weight.shape}; it must be a matrix{at_line()}")
+    found = concrete_array(indices)
     if found is not None and found.size and not 0 <= found.min() <= found.max() < weight.shape[0]:
-        facts = f"an index lies outside of the {weight.shape[0]} rows of the weight"
+        facts = f"an index is outside the {weight.shape[0]} rows of the weight"
         raise IndexingError(f"{name}: {facts}: from {found.min()} to {found.max()}{at_line()}")
     return indices, weight
 
 
-def row_number(name: str, padding_idx: Any, rows: int) -> int:
-    number = whole(name, padding_idx, "padding_idx", -rows)
-    if number >= rows:
-        facts = f"padding_idx={padding_idx} is beyond the {rows} rows of the weight"
+def check_padding_idx(name: str, padding_idx: Any, rows: int) -> int:
+    """Return `padding_idx` as an index from 0 on; raise IndexingError if out of range."""
+    index = check_integer(name, padding_idx, "padding_idx", -rows)
+    if index >= rows:
+        facts = f"padding_idx={padding_idx} is out of range for the {rows} rows of the weight"
         raise IndexingError(f"{name}: {facts}{at_line()}")
-    return number % rows if rows else number
+    return index % rows if rows else index
 
 
-def how_often(indices: Any, weight: Any) -> Any:
-    """For every index the number of times that it occurs."""
+def index_counts(indices: Any, weight: Any) -> Any:
+    """Return how often each index occurs."""
     once = ones(indices.shape, dtype=weight.dtype)
     counts = bind(ScatterAdd(weight.shape[:1], (0,)), once, indices)
     return bind(Gather((0,)), counts, indices)
 
 
-def scaled_gradient(y: Any, factor: Any) -> Any:
-    """`y`, with a gradient that is multiplied by a factor."""
+def scale_gradient(y: Any, factor: Any) -> Any:
+    """Return `y`, with its gradient multiplied by a factor."""
     fixed = y.detach()
     return fixed + (y - fixed) * factor
 
 
-def shorten(name: str, indices: Any, weight: Any, max_norm: Any, norm_type: Any) -> None:
-    """Bring the rows that are used to a norm of at most `max_norm`, in place and unrecorded."""
-    longest, p = number(name, max_norm, "max_norm"), number(name, norm_type, "norm_type")
+def renormalize_rows(name: str, indices: Any, weight: Any, max_norm: Any, norm_type: Any) -> None:
+    """Scale the rows that are used to a norm of at most `max_norm`, in place and unrecorded."""
+    longest, p = (
+        check_number(name, max_norm, "max_norm"),
+        check_number(name, norm_type, "norm_type"),
+    )
     with no_grad():
         used = bind(ScatterAdd(weight.shape[:1], (0,)), ones(indices.shape), indices) > 0
         length = norm(weight, p, 1)
@@ -97,7 +109,7 @@ def shorten(name: str, indices: Any, weight: Any, max_norm: Any, norm_type: Any)
         weight.mul_(factor[:, None])
 
 
-@explained
+@clear_errors
 def embedding_bag(
     input: Any,
     weight: Any,
@@ -111,11 +123,11 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: Any = None,
 ) -> Any:
-    """Sums, means or maxima of bags of rows of `weight`.
+    """Sums, means or maxima over bags of rows of `weight`.
 
-    A bag is a row of a matrix `input`, or a part of a vector that begins at one of `offsets`.
-    `per_sample_weights` multiply the rows of a sum; the row `padding_idx` is left out. An empty bag
-    gives 0.
+    A bag is a row of a matrix `input`, or a section of a vector `input` that begins at one of
+    `offsets`. `per_sample_weights` multiply the rows of a sum; the row `padding_idx` is left out.
+    An empty bag gives 0.
 
     >>> import lucid
     >>> table = lucid.tensor([[1.0], [2.0], [4.0]])
@@ -125,21 +137,21 @@ def embedding_bag(
             [4.]])
     """
     name = "embedding_bag"
-    choice(name, mode, "mode", ("sum", "mean", "max"))
-    indices, weight = table_of(name, input, weight)
+    check_choice(name, mode, "mode", ("sum", "mean", "max"))
+    indices, weight = check_table(name, input, weight)
     if max_norm is not None:
-        shorten(name, indices, weight, max_norm, norm_type)
-    samples = sample_weights(per_sample_weights, mode, indices, weight)
-    bags = bags_of(indices, offsets, include_last_offset)
+        renormalize_rows(name, indices, weight, max_norm, norm_type)
+    samples = check_sample_weights(per_sample_weights, mode, indices, weight)
+    bags = make_bags(indices, offsets, include_last_offset)
     flat = indices.reshape(-1)
     rows = bind(Gather((0,)), weight, flat)
     if scale_grad_by_freq and mode != "max":
-        rows = scaled_gradient(rows, 1 / how_often(flat, weight)[:, None])
+        rows = scale_gradient(rows, 1 / index_counts(flat, weight)[:, None])
     kept = ones(flat.shape, dtype=weight.dtype)
     if padding_idx is not None:
-        kept = cast(flat != row_number(name, padding_idx, weight.shape[0]), weight.dtype)
+        kept = cast(flat != check_padding_idx(name, padding_idx, weight.shape[0]), weight.dtype)
     if mode == "max":
-        return bags.largest(rows, kept)
+        return bags.max_rows(rows, kept)
     factors = kept if samples is None else kept * samples.reshape(-1)
     plain = padding_idx is None and samples is None
     total = bags.sum(rows if plain else rows * factors[:, None])
@@ -149,21 +161,22 @@ def embedding_bag(
     return total / where(sizes == 0, 1.0, sizes)[:, None]
 
 
-def sample_weights(samples: Any, mode: str, indices: Any, weight: Any) -> Any:
+def check_sample_weights(samples: Any, mode: str, indices: Any, weight: Any) -> Any:
+    """Return `per_sample_weights`, checked, or None."""
     if samples is None:
         return None
-    samples = real("embedding_bag", samples)
+    samples = as_real("embedding_bag", samples)
     if mode != "sum":
-        facts = f"per_sample_weights with mode={mode!r}; they go with 'sum'"
+        facts = f"per_sample_weights with mode={mode!r}; they need mode='sum'"
         raise ArgumentError(f"embedding_bag: {facts}{at_line()}")
     if samples.shape != indices.shape or samples.dtype != weight.dtype:
         facts = f"per_sample_weights {samples.type} for input {indices.shape}"
-        raise ShapeError(f"embedding_bag: {facts}: of its shape and the weight's dtype{at_line()}")
+        raise ShapeError(f"embedding_bag: {facts}; use its shape and the weight's dtype{at_line()}")
     return samples
 
 
-class Matrix(NamedTuple):
-    """Bags of one length, side by side."""
+class EqualBags(NamedTuple):
+    """Bags of equal length, as the rows of a matrix."""
 
     bags: int
     length: int
@@ -171,8 +184,8 @@ class Matrix(NamedTuple):
     def sum(self, parts: Any) -> Any:
         return parts.reshape(self.bags, self.length, *parts.shape[1:]).sum(1)
 
-    def largest(self, rows: Any, kept: Any) -> Any:
-        """The largest element of every column of a bag; the first of equals has the gradient."""
+    def max_rows(self, rows: Any, kept: Any) -> Any:
+        """Return the maximum of every column of a bag; the first maximum gets the gradient."""
         rows = rows.reshape(self.bags, self.length, rows.shape[1])
         if not self.length:
             return rows.sum(1)
@@ -182,69 +195,72 @@ class Matrix(NamedTuple):
         return where(inside.any(1), chosen, 0.0)
 
 
-class Parts(NamedTuple):
-    """Bags one after the other: `number` is the bag that each index belongs to."""
+class OffsetBags(NamedTuple):
+    """Bags of any length, one after another; `bag_ids` is the bag of each index."""
 
     bags: int
-    number: Any
+    bag_ids: Any
 
     def sum(self, parts: Any) -> Any:
         shape = (self.bags, *parts.shape[1:])
-        return bind(ScatterAdd(shape, (0,)), parts, self.number)
+        return bind(ScatterAdd(shape, (0,)), parts, self.bag_ids)
 
-    def largest(self, rows: Any, kept: Any) -> Any:
+    def max_rows(self, rows: Any, kept: Any) -> Any:
         if not rows.shape[0] or not self.bags:
             return self.sum(rows)
-        inside = (self.number == arange(self.bags)[:, None]) & (kept > 0)
+        inside = (self.bag_ids == arange(self.bags)[:, None]) & (kept > 0)
         first = argmax(where(inside[:, :, None], rows.detach(), -math.inf), 1)
         columns = arange(rows.shape[1]).expand(first.shape)
         chosen = bind(Gather((0, 1)), rows, first, columns)
         return where(inside.any(1)[:, None], chosen, 0.0)
 
 
-def bags_of(indices: Any, offsets: Any, include_last_offset: Any) -> Matrix | Parts:
+def make_bags(indices: Any, offsets: Any, include_last_offset: Any) -> EqualBags | OffsetBags:
+    """Return the bags that `indices` and `offsets` describe."""
     name = "embedding_bag"
     if indices.ndim == 2:
         if offsets is not None:
-            raise ArgumentError(f"{name}: a matrix of bags has no offsets{at_line()}")
-        return Matrix(*indices.shape)
+            raise ArgumentError(f"{name}: offsets cannot be given for a matrix of bags{at_line()}")
+        return EqualBags(*indices.shape)
     if indices.ndim != 1:
-        facts = f"input of shape {indices.shape}; it is a vector or a matrix"
+        facts = f"input of shape {indices.shape}; it must be a vector or a matrix"
         raise ShapeError(f"{name}: {facts}{at_line()}")
     if offsets is None:
         raise ArgumentError(f"{name}: a vector of indices needs offsets{at_line()}")
-    offsets = integers(name, offsets, "offsets")
+    offsets = as_integers(name, offsets, "offsets")
     if offsets.ndim != 1 or (include_last_offset and not offsets.shape[0]):
-        raise ShapeError(f"{name}: offsets of shape {offsets.shape}; a vector{at_line()}")
-    known, size = known_array(offsets), indices.shape[0]
+        raise ShapeError(f"{name}: offsets of shape {offsets.shape}; give a vector{at_line()}")
+    known, size = concrete_array(offsets), indices.shape[0]
     if known is not None and known.size:
         if known[0] != 0 or known.max() > size or (np.diff(known) < 0).any():
-            facts = f"offsets start at 0, do not fall and end at most at {size}, the size of input"
+            facts = (
+                f"offsets must start at 0, not decrease and be at most {size}, the size of input"
+            )
             raise ArgumentError(f"{name}: {facts}{at_line()}")
     count = offsets.shape[0] - bool(include_last_offset)
     started = arange(size)[:, None] >= offsets[:count]
-    return Parts(count, started.sum(1) - 1)
+    return OffsetBags(count, started.sum(1) - 1)
 
 
-@explained
+@clear_errors
 def one_hot(input: Any, num_classes: int = -1) -> Any:
-    """Vectors of zeros with a 1 at the place that each index names; -1 classes: as many as needed.
+    """Return vectors of zeros with a 1 at each index; num_classes=-1 takes as many as needed.
 
     >>> import lucid
     >>> lucid.nn.functional.one_hot(lucid.tensor([0, 2]))
     Tensor([[1, 0, 0],
             [0, 0, 1]])
     """
-    indices = integers("one_hot", input, "input")
-    classes = whole("one_hot", num_classes, "num_classes", -1)
+    indices = as_integers("one_hot", input, "input")
+    classes = check_integer("one_hot", num_classes, "num_classes", -1)
     if classes == -1:
         if not indices.numel():
-            raise ArgumentError(f"one_hot: nothing says how many classes there are{at_line()}")
+            raise ArgumentError(f"one_hot: an empty input needs num_classes{at_line()}")
         classes = int(indices.max()) + 1
-    known = known_array(indices)
+    known = concrete_array(indices)
     if known is not None and known.size and not 0 <= known.min() <= known.max() < max(classes, 1):
-        facts = f"an index lies outside of {classes} classes: from {known.min()} to {known.max()}"
+        facts = f"an index is outside {classes} classes: from {known.min()} to {known.max()}"
         raise IndexingError(f"one_hot: {facts}{at_line()}")
     if not classes:
-        raise ArgumentError(f"one_hot: num_classes is positive, or -1{at_line()}")
+        raise ArgumentError(f"one_hot: num_classes must be positive or -1{at_line()}")
     return cast(indices[..., None] == arange(classes), "int64")

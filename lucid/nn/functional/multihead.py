@@ -1,7 +1,7 @@
-"""Attention of several heads, as a function of its weights.
+"""Multi-head attention as a function of its weights.
 
-Inside, everything is (examples, heads, positions, features). Masks of both kinds, of keys and of
-scores, become one that is added, or stay boolean where all of them are.
+Internally everything is (batch, heads, positions, features). Masks of keys and of scores are
+combined into one that is added, or that stays boolean if all of them are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lucid.ir.source import at_line
 from lucid.nn.functional.attention import scaled_dot_product_attention
 from lucid.nn.functional.dropouts import dropout
 from lucid.nn.functional.linear_maps import linear
-from lucid.ops.core.arguments import explained
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.nn.softmax import softmax
@@ -24,12 +24,12 @@ from lucid.ops.shape.joining import cat, chunk, pad
 from lucid.ops.shape.shaping import transpose
 
 
-class Attending:
-    """The weights and settings of one call.
+class AttentionFunction:
+    """The weights and settings of one call of multi-head attention.
 
-    weights    of queries, keys and values in one matrix, or None and three of them
+    weights    of queries, keys and values in one matrix, or None and three matrices
     out        the projection of the result
-    dropout    the probability to drop a weight, 0 in evaluation
+    dropout    the probability of dropping an attention weight, 0 in evaluation
     """
 
     def __init__(
@@ -64,22 +64,22 @@ class Attending:
         is_causal: bool,
         batch_first: bool,
     ) -> tuple[Any, Any]:
-        """The result and the weights (None unless needed), in the layout of the inputs."""
+        """Return the result and the weights (None unless needed), in the layout of the inputs."""
         if is_causal and attn_mask is None:
             raise ArgumentError(
-                f"{self.name}: is_causal says what attn_mask is, which is missing; give "
+                f"{self.name}: is_causal describes attn_mask, which is missing; give "
                 f"Transformer.generate_square_subsequent_mask(n){at_line()}"
             )
         given = [as_tensor(x) for x in (query, key, value)]
         self.check(given, batch_first)
         batched = given[0].ndim == 3
-        if not (batched and batch_first):  # what is one tensor stays one
+        if not (batched and batch_first):  # one tensor given several times stays one
             moved = {id(x): transpose(x, 0, 1) if batched else x.unsqueeze(0) for x in given}
             given = [moved[id(x)] for x in given]
-        q, k, v = self.projected(given)
-        masks = self.masks(attn_mask, key_padding_mask, q, given[1].shape[1])
-        k, v, mask = self.extended(k, v, combined(masks, q.dtype))
-        q, k, v = (self.heads(x) for x in (q, k, v))
+        q, k, v = self.project(given)
+        masks = self.broadcast_masks(attn_mask, key_padding_mask, q, given[1].shape[1])
+        k, v, mask = self.append_bias_kv(k, v, combine_masks(masks, q.dtype))
+        q, k, v = (self.split_heads(x) for x in (q, k, v))
         y, weights = self.attend(q, k, v, mask, need_weights)
         y = self.out(transpose(y, 1, 2).reshape(y.shape[0], -1, self.embed_dim))
         if weights is not None:
@@ -90,21 +90,24 @@ class Attending:
         return y.squeeze(0), weights
 
     def check(self, given: list[Any], batch_first: bool) -> None:
+        """Raise ShapeError unless query, key and value fit together."""
         q, k, v = given
         shapes = f"{self.name}: query {q.shape}, key {k.shape}, value {v.shape}"
         if q.ndim not in (2, 3) or k.ndim != q.ndim or v.ndim != q.ndim:
-            raise ShapeError(f"{shapes}: all have 3 axes, or all 2 without examples{at_line()}")
+            raise ShapeError(f"{shapes}: all must have 3 axes, or 2 without a batch{at_line()}")
         sizes = self.sizes
         if tuple(x.shape[-1] for x in given) != sizes:
-            raise ShapeError(f"{shapes}: the last axes are {sizes}{at_line()}")
+            raise ShapeError(f"{shapes}: the last axes must be {sizes}{at_line()}")
         if k.shape[:-1] != v.shape[:-1]:
-            raise ShapeError(f"{shapes}: key and value agree in all but the last axis{at_line()}")
+            raise ShapeError(
+                f"{shapes}: key and value must agree in all but the last axis{at_line()}"
+            )
         examples = 0 if batch_first else 1
         if q.ndim == 3 and q.shape[examples] != k.shape[examples]:
-            raise ShapeError(f"{shapes}: they differ in the number of examples{at_line()}")
+            raise ShapeError(f"{shapes}: they differ in batch size{at_line()}")
 
-    def projected(self, given: list[Any]) -> list[Any]:
-        """Queries, keys and values (examples, positions, features), projected."""
+    def project(self, given: list[Any]) -> list[Any]:
+        """Apply the input projections to queries, keys and values (batch, positions, features)."""
         q, k, v = given
         joined, *weights = self.weights
         bias = self.in_proj_bias
@@ -115,37 +118,39 @@ class Attending:
         biases = [None] * 3 if bias is None else chunk(bias, 3, 0)
         return [linear(x, w, b) for x, w, b in zip(given, weights, biases)]
 
-    def heads(self, x: Any) -> Any:
-        """(examples, heads, positions, features of a head)."""
+    def split_heads(self, x: Any) -> Any:
+        """Reshape to (batch, heads, positions, features per head)."""
         parts = x.reshape(x.shape[0], x.shape[1], self.num_heads, self.head_dim)
         return transpose(parts, 1, 2)
 
-    def masks(self, attn_mask: Any, key_padding_mask: Any, q: Any, keys: int) -> list[Any]:
-        """The masks that there are, of four axes that broadcast to the scores."""
+    def broadcast_masks(
+        self, attn_mask: Any, key_padding_mask: Any, q: Any, keys: int
+    ) -> list[Any]:
+        """Return the given masks with four axes that broadcast to the scores."""
         found = []
         examples, queries = q.shape[:2]
         if attn_mask is not None:
-            mask, heads = a_mask(self.name, "attn_mask", attn_mask), self.num_heads
+            mask, heads = check_mask(self.name, "attn_mask", attn_mask), self.num_heads
             if mask.shape not in ((queries, keys), (examples * heads, queries, keys)):
                 raise ShapeError(
-                    f"{self.name}: attn_mask of shape {mask.shape}; {(queries, keys)} or "
-                    f"{(examples * heads, queries, keys)} fits{at_line()}"
+                    f"{self.name}: attn_mask of shape {mask.shape} is not {(queries, keys)} or "
+                    f"{(examples * heads, queries, keys)}{at_line()}"
                 )
             full = (examples, heads, queries, keys)
             found.append(mask.reshape(full) if mask.ndim == 3 else mask[None, None])
         if key_padding_mask is not None:
-            mask = a_mask(self.name, "key_padding_mask", key_padding_mask)
+            mask = check_mask(self.name, "key_padding_mask", key_padding_mask)
             mask = mask if mask.ndim == 2 else mask.unsqueeze(0)
             if mask.shape != (examples, keys):
                 raise ShapeError(
-                    f"{self.name}: key_padding_mask of shape {mask.shape}; "
-                    f"{(examples, keys)} fits{at_line()}"
+                    f"{self.name}: key_padding_mask of shape {mask.shape}; it must be "
+                    f"{(examples, keys)}{at_line()}"
                 )
             found.append(mask[:, None, None, :])
         return found
 
-    def extended(self, k: Any, v: Any, mask: Any) -> tuple[Any, Any, Any]:
-        """Keys and values with those that are learned or 0 behind them, which all queries see."""
+    def append_bias_kv(self, k: Any, v: Any, mask: Any) -> tuple[Any, Any, Any]:
+        """Append learned or zero keys and values, which every query attends to."""
         n, added = k.shape[0], 0
         if self.bias_k is not None:
             learned = [b.expand(n, 1, self.embed_dim) for b in (self.bias_k, self.bias_v)]
@@ -158,6 +163,7 @@ class Attending:
         return k, v, mask
 
     def attend(self, q: Any, k: Any, v: Any, mask: Any, need_weights: bool) -> tuple[Any, Any]:
+        """Return the attended values, and the attention weights if needed."""
         if not need_weights:
             return scaled_dot_product_attention(q, k, v, mask, self.dropout), None
         scores = (q * (1 / math.sqrt(self.head_dim))) @ k.mT
@@ -168,7 +174,7 @@ class Attending:
         return weights @ v, weights
 
 
-@explained
+@clear_errors
 def multi_head_attention_forward(
     query: Any,
     key: Any,
@@ -196,11 +202,11 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Any, Any]:
-    """What `nn.MultiheadAttention` computes, for inputs (positions, examples, features)."""
+    """Compute `nn.MultiheadAttention` for inputs (positions, batch, features)."""
     name = "multi_head_attention_forward"
     separate = (q_proj_weight, k_proj_weight, v_proj_weight)
     if static_k is not None or static_v is not None:
-        raise ArgumentError(f"{name}: static_k and static_v are not there{at_line()}")
+        raise ArgumentError(f"{name}: static_k and static_v are not supported{at_line()}")
     chosen = separate if use_separate_proj_weight else (in_proj_weight,)
     if any([w is None for w in chosen]):
         wanted = "three weights" if use_separate_proj_weight else "in_proj_weight"
@@ -208,10 +214,10 @@ def multi_head_attention_forward(
     parts = [as_tensor(w) for w in chosen]
     features = parts[0].shape[-1] if parts[0].ndim else 0
     if features != embed_dim_to_check or num_heads < 1 or features % num_heads:
-        facts = f"weights for {features} features, of which there are {embed_dim_to_check}"
-        raise ShapeError(f"{name}: {facts}, in {num_heads} equal heads{at_line()}")
+        facts = f"weights for {features} features, expected {embed_dim_to_check}"
+        raise ShapeError(f"{name}: {facts}, divisible by {num_heads} heads{at_line()}")
     weights: Any = (None, *parts) if use_separate_proj_weight else (parts[0], None, None, None)
-    attending = Attending(
+    attending = AttentionFunction(
         name, num_heads, weights, in_proj_bias, bias_k, bias_v, bool(add_zero_attn),
         dropout_p if training else 0.0, lambda y: linear(y, out_proj_weight, out_proj_bias),
     )  # fmt: skip
@@ -221,16 +227,17 @@ def multi_head_attention_forward(
     )  # fmt: skip
 
 
-def a_mask(what: str, name: str, mask: Any) -> Any:
+def check_mask(what: str, name: str, mask: Any) -> Any:
+    """Return a mask as a tensor; raise DTypeError unless it is boolean or floating."""
     mask = as_tensor(mask)
     if mask.dtype.kind not in "bf":
-        facts = f"{name} of dtype {mask.dtype}; it is boolean, or floating and added"
+        facts = f"{name} of dtype {mask.dtype}; it must be boolean, or floating and added"
         raise DTypeError(f"{what}: {facts}{at_line()}")
     return mask
 
 
-def combined(masks: list[Any], dtype: Any) -> Any:
-    """One mask: boolean, True where a key is seen, or numbers to add; None where there is none."""
+def combine_masks(masks: list[Any], dtype: Any) -> Any:
+    """Combine masks into one: boolean (True: attend), or numbers to add; None if there are none."""
     if not masks:
         return None
     if all(mask.dtype.kind == "b" for mask in masks):

@@ -1,6 +1,6 @@
-"""Arguments of functions over spatial axes: numbers for each axis, inputs with and without images.
+"""Argument checks of functions over spatial axes.
 
-Such functions take (N, C, *spatial) or, without images, (C, *spatial).
+Such functions take (N, C, *spatial) or, without a batch axis, (C, *spatial).
 """
 
 from __future__ import annotations
@@ -18,49 +18,50 @@ from lucid.tape.bind import bind
 Sizes = tuple[int, ...]
 
 
-def numbers(name: str, what: str, value: Any, axes: int, least: int = 0) -> Sizes:
-    """One integer for all axes, or one for each, as a tuple."""
+def int_tuple(name: str, what: str, value: Any, axes: int, least: int = 0) -> Sizes:
+    """Return one integer per axis, from one integer or a sequence."""
     given = list(value) if isinstance(value, (tuple, list)) else [value]
     try:
         found = tuple(operator.index(n) for n in given)
     except TypeError:
-        facts = f"{what} {value!r} is not an integer or one for each of {axes} axes"
+        facts = f"{what} {value!r} is not an integer or {axes} integers"
         raise ArgumentError(f"{name}: {facts}{at_line()}") from None
     found = found * axes if len(found) == 1 else found
     if len(found) != axes or any(isinstance(n, bool) for n in given):
         facts = f"{what} {value!r} for {axes} axes; give 1 or {axes} integers"
         raise ShapeError(f"{name}: {facts}{at_line()}")
     if min(found, default=least) < least:
-        raise ShapeError(f"{name}: {what} {value!r}; it is at least {least}{at_line()}")
+        raise ShapeError(f"{name}: {what} {value!r}; it must be at least {least}{at_line()}")
     return found
 
 
-def with_images(name: str, x: Any, axes: int) -> tuple[Any, bool]:
-    """The input as (N, C, *spatial), and whether it had the axis of images."""
+def add_batch_axis(name: str, x: Any, axes: int) -> tuple[Any, bool]:
+    """Return the input as (N, C, *spatial), and whether it had a batch axis."""
     x = as_tensor(x)
     if x.ndim == axes + 2:
         return x, True
     if x.ndim != axes + 1:
-        facts = f"an input of shape {x.shape}; it has {axes} axes after (N, C) or (C,)"
+        facts = f"an input of shape {x.shape}; it must have {axes} axes after (N, C) or (C,)"
         raise ShapeError(f"{name}: {facts}{at_line()}")
     return x.reshape(1, *x.shape), False
 
 
-def without_images(y: Any, had: bool) -> Any:
-    return y if had else y.reshape(y.shape[1:])
+def drop_batch_axis(y: Any, was_batched: bool) -> Any:
+    """Remove the batch axis that `add_batch_axis` added."""
+    return y if was_batched else y.reshape(y.shape[1:])
 
 
-def floating(name: str, x: Any) -> Any:
-    """A floating tensor, as windows of integers have no average."""
+def as_floating(name: str, x: Any) -> Any:
+    """Return `x` as a tensor; raise DTypeError unless it is floating or complex."""
     x = as_tensor(x)
     if x.dtype.kind not in "fc":
-        facts = f"an input of dtype {x.dtype}; cast it to a floating one"
+        facts = f"an input of dtype {x.dtype}; cast it to a floating dtype"
         raise DTypeError(f"{name}: {facts}{at_line()}")
     return x
 
 
 def window_sums(x: Any, size: Sizes, window: Sizes, stride: Sizes, padding: Sizes) -> Any:
-    """The sum of every window of each channel: a convolution with ones."""
+    """Return the sum of every window of each channel: a convolution with ones."""
     planes = x.reshape(x.shape[0] * x.shape[1], 1, *x.shape[2:])
     weight = ones(1, 1, *window, dtype=x.dtype)
     total = bind(Convolution(size, stride, padding, (1,) * len(size)), planes, weight)

@@ -1,4 +1,4 @@
-"""Images taken apart and put together: pad, unfold and fold, shuffles of pixels and channels."""
+"""Image rearrangement: pad, unfold, fold, pixel and channel shuffles."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.source import at_line
-from lucid.nn.functional.spatial import Sizes, numbers, with_images, without_images
-from lucid.ops.core.arguments import explained
-from lucid.ops.core.axes import shape_of
+from lucid.nn.functional.spatial import Sizes, add_batch_axis, drop_batch_axis, int_tuple
+from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.axes import canonicalize_shape
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.index.gather_scatter import ScatterAdd
 from lucid.ops.shape.joining import pad as pad_ends
@@ -24,9 +24,9 @@ from lucid.tape.node import wrap
 PAD_MODES = ("constant", "reflect", "replicate", "circular")
 
 
-@explained
+@clear_errors
 def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
-    """`input` with elements added at its ends: pairs (before, after), the last axis first.
+    """Pad the last axes of `input`: pairs (before, after), last axis first.
 
     >>> import lucid
     >>> lucid.nn.functional.pad(lucid.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode="reflect")
@@ -34,8 +34,10 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
     """
     x = as_tensor(input)
     if mode not in PAD_MODES:
-        raise ArgumentError(f"pad: mode is one of {', '.join(PAD_MODES)}, not {mode!r}{at_line()}")
-    widths = shape_of("pad", (pad,))
+        raise ArgumentError(
+            f"pad: mode must be one of {', '.join(PAD_MODES)}, not {mode!r}{at_line()}"
+        )
+    widths = canonicalize_shape("pad", (pad,))
     if len(widths) % 2 or len(widths) > 2 * x.ndim:
         facts = f"{len(widths)} widths for a tensor of {x.ndim} axes"
         raise ShapeError(f"pad: {facts}; give a pair for each of the last axes{at_line()}")
@@ -47,23 +49,25 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
                 raise ShapeError(f"pad: {facts}{at_line()}")
         return pad_ends(x, widths, "constant", 0 if value is None else value)
     if value is not None and value != 0:
-        raise ArgumentError(f"pad: mode {mode!r} takes no value, {value!r} was given{at_line()}")
+        raise ArgumentError(f"pad: mode {mode!r} takes no value, got {value!r}{at_line()}")
     for i in range(0, len(widths), 2):
-        x = pad_axis_by(mode, x, x.ndim - 1 - i // 2, widths[i], widths[i + 1])
+        x = pad_axis(mode, x, x.ndim - 1 - i // 2, widths[i], widths[i + 1])
     return x
 
 
-def pad_axis_by(mode: str, x: Any, axis: int, before: int, after: int) -> Any:
-    """One axis read at the places that the mode says; negative widths take away."""
+def pad_axis(mode: str, x: Any, axis: int, before: int, after: int) -> Any:
+    """Pad one axis by gathering at the indices of the mode; negative widths crop."""
     n = x.shape[axis]
     most = {"reflect": n - 1, "circular": n}.get(mode, max(before, after) if n else 0)
     if max(before, after) > most or n + before + after < 0:
         facts = f"widths {(before, after)} for an axis of size {n}"
-        raise ShapeError(f"pad: {facts} in mode {mode}; at most {max(most, 0)}{at_line()}")
+        raise ShapeError(
+            f"pad: {facts} in mode {mode}; they must be at most {max(most, 0)}{at_line()}"
+        )
     places = np.arange(-before, n + after)
     if mode == "replicate":
         places = places.clip(0, max(n - 1, 0))
-    elif mode == "circular":  # around what negative widths leave
+    elif mode == "circular":  # wraps around what negative widths leave
         left = np.arange(max(-before, 0), n + min(after, 0))
         places = left[np.arange(-max(before, 0), left.size + max(after, 0)) % max(left.size, 1)]
     else:
@@ -71,14 +75,14 @@ def pad_axis_by(mode: str, x: Any, axis: int, before: int, after: int) -> Any:
     return x if not (before or after) else take_axis(x, axis, places)
 
 
-def columns(
+def window_indices(
     name: str, size: Sizes, window: Any, dilation: Any, padding: Any, stride: Any
 ) -> tuple[np.ndarray, Sizes, Sizes]:
-    """Where each element of each window stands in a padded image, its padding and its size."""
-    window = numbers(name, "kernel_size", window, 2, 1)
-    dilation = numbers(name, "dilation", dilation, 2, 1)
-    padding = numbers(name, "padding", padding, 2)
-    stride = numbers(name, "stride", stride, 2, 1)
+    """Return the flat index of every window element, the padding and the padded size."""
+    window = int_tuple(name, "kernel_size", window, 2, 1)
+    dilation = int_tuple(name, "dilation", dilation, 2, 1)
+    padding = int_tuple(name, "padding", padding, 2)
+    stride = int_tuple(name, "stride", stride, 2, 1)
     whole = tuple(n + 2 * p for n, p in zip(size, padding))
     along = []
     for n, k, d, s in zip(whole, window, dilation, stride):
@@ -92,11 +96,11 @@ def columns(
     return places.reshape(math.prod(window), -1), padding, whole
 
 
-@explained
+@clear_errors
 def unfold(
     input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Any:
-    """The windows of images (N, C, H, W) as columns: (N, C KH KW, number of windows).
+    """Return the windows of images (N, C, H, W) as columns: (N, C KH KW, number of windows).
 
     >>> import lucid
     >>> lucid.nn.functional.unfold(lucid.arange(6.0).reshape(1, 1, 2, 3), 2)
@@ -105,17 +109,19 @@ def unfold(
              [3., 4.],
              [4., 5.]]])
     """
-    x, had = with_images("unfold", input, 2)
-    places, padding, whole = columns("unfold", x.shape[2:], kernel_size, dilation, padding, stride)
+    x, was_batched = add_batch_axis("unfold", input, 2)
+    places, padding, whole = window_indices(
+        "unfold", x.shape[2:], kernel_size, dilation, padding, stride
+    )
     low = (0, 0, *padding)
     x = bind(Pad(low, low, (0, 0, 0, 0)), x) if any(padding) else x
     flat = x.reshape(*x.shape[:2], math.prod(whole))
     y = take_axis(flat, 2, places.reshape(-1))
     y = y.reshape(x.shape[0], x.shape[1] * places.shape[0], places.shape[1])
-    return without_images(y, had)
+    return drop_batch_axis(y, was_batched)
 
 
-@explained
+@clear_errors
 def fold(
     input: Any,
     output_size: Any,
@@ -124,18 +130,18 @@ def fold(
     padding: Any = 0,
     stride: Any = 1,
 ) -> Any:
-    """The adjoint of unfold: columns (N, C KH KW, windows) added up to images (N, C, H, W).
+    """The adjoint of unfold: sum columns (N, C KH KW, windows) into images (N, C, H, W).
 
     >>> import lucid
     >>> lucid.nn.functional.fold(lucid.ones(1, 4, 2), (2, 3), 2).reshape(2, 3)
     Tensor([[1., 2., 1.],
             [1., 2., 1.]])
     """
-    x, had = with_images("fold", input, 1)
+    x, was_batched = add_batch_axis("fold", input, 1)
     if x.dtype.kind == "b":
-        raise DTypeError(f"fold: booleans cannot be added up; cast them first{at_line()}")
-    size = numbers("fold", "output_size", output_size, 2, 1)
-    places, padding, whole = columns("fold", size, kernel_size, dilation, padding, stride)
+        raise DTypeError(f"fold: booleans cannot be summed; cast them first{at_line()}")
+    size = int_tuple("fold", "output_size", output_size, 2, 1)
+    places, padding, whole = window_indices("fold", size, kernel_size, dilation, padding, stride)
     taps, count = places.shape
     if x.shape[1] % taps or x.shape[2] != count:
         facts = f"columns of {x.shape[1:]} for {count} windows of {taps} elements each"
@@ -146,13 +152,13 @@ def fold(
     y = bind(scatter, updates, wrap(places.reshape(-1)))
     y = y.reshape(x.shape[0], channels, *whole)
     (a, b), (h, w) = padding, size
-    return without_images(y[:, :, a : a + h, b : b + w] if a or b else y, had)
+    return drop_batch_axis(y[:, :, a : a + h, b : b + w] if a or b else y, was_batched)
 
 
-@explained
+@clear_errors
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
-    """(..., C r², H, W) as (..., C, H r, W r): channels become blocks of r x r pixels."""
-    x, r = images("pixel_shuffle", input), factor("pixel_shuffle", upscale_factor)
+    """Rearrange (..., C r², H, W) to (..., C, H r, W r): channels become r x r blocks of pixels."""
+    x, r = check_image("pixel_shuffle", input), check_factor("pixel_shuffle", upscale_factor)
     *outer, c, h, w = x.shape
     if c % (r * r):
         facts = f"{c} channels are not a multiple of {r * r}"
@@ -163,13 +169,13 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     return y.reshape(*outer, c // (r * r), h * r, w * r)
 
 
-@explained
+@clear_errors
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
-    """(..., C, H r, W r) as (..., C r², H, W): blocks of r x r pixels become channels."""
-    x, r = images("pixel_unshuffle", input), factor("pixel_unshuffle", downscale_factor)
+    """Rearrange (..., C, H r, W r) to (..., C r², H, W): r x r blocks of pixels become channels."""
+    x, r = check_image("pixel_unshuffle", input), check_factor("pixel_unshuffle", downscale_factor)
     *outer, c, h, w = x.shape
     if h % r or w % r:
-        facts = f"an image of {(h, w)} is not made of blocks of {(r, r)}"
+        facts = f"an image of {(h, w)} is not divisible into blocks of {(r, r)}"
         raise ShapeError(f"pixel_unshuffle: {facts}{at_line()}")
     x = x.reshape(*outer, c, h // r, r, w // r, r)
     n = len(outer)
@@ -177,33 +183,37 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     return y.reshape(*outer, c * r * r, h // r, w // r)
 
 
-@explained
+@clear_errors
 def channel_shuffle(input: Any, groups: int) -> Any:
-    """Channels (N, g c, ...) in the order (N, c g, ...): one of every group after the other.
+    """Rearrange channels (N, g c, ...) to (N, c g, ...), interleaving the groups.
 
     >>> import lucid
     >>> lucid.nn.functional.channel_shuffle(lucid.arange(4.0).reshape(1, 4, 1), 2).reshape(4)
     Tensor([0., 2., 1., 3.])
     """
-    x, g = as_tensor(input), factor("channel_shuffle", groups, "groups")
+    x, g = as_tensor(input), check_factor("channel_shuffle", groups, "groups")
     if x.ndim < 3:
         raise ShapeError(f"channel_shuffle: {x.shape} has fewer than 3 axes{at_line()}")
     if x.shape[1] % g:
-        facts = f"{x.shape[1]} channels are not made of {g} groups"
+        facts = f"{x.shape[1]} channels are not divisible into {g} groups"
         raise ShapeError(f"channel_shuffle: {facts}{at_line()}")
     apart = x.reshape(x.shape[0], g, x.shape[1] // g, *x.shape[2:])
     y = bind(Transpose((0, 2, 1, *range(3, apart.ndim))), apart)
     return y.reshape(x.shape)
 
 
-def images(name: str, x: Any) -> Any:
+def check_image(name: str, x: Any) -> Any:
+    """Return `x` as a tensor; raise ShapeError unless it has the axes (C, H, W)."""
     x = as_tensor(x)
     if x.ndim < 3:
         raise ShapeError(f"{name}: {x.shape} has fewer than the 3 axes (C, H, W){at_line()}")
     return x
 
 
-def factor(name: str, value: Any, what: str = "the factor") -> int:
+def check_factor(name: str, value: Any, what: str = "the factor") -> int:
+    """Return a positive integer; raise ArgumentError for anything else."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ArgumentError(f"{name}: {what} is {value!r}; it is a positive integer{at_line()}")
+        raise ArgumentError(
+            f"{name}: {what} is {value!r}; it must be a positive integer{at_line()}"
+        )
     return value

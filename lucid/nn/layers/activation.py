@@ -1,188 +1,188 @@
-"""Activations as layers."""
+"""Activation functions as layers."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import lucid.nn.functional as F
-from lucid.nn.layers.function_layer import REQUIRED, Applied
+from lucid.nn.layers.function_layer import REQUIRED, FunctionLayer
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
-from lucid.ops.core.arguments import placed
+from lucid.ops.core.arguments import accepts_device
 from lucid.ops.shape.creation import full
 
 
-class ReLU(Applied):
+class ReLU(FunctionLayer):
     """max(x, 0)."""
 
     function = F.relu
     settings = {"inplace": False}
 
 
-class ReLU6(Applied):
+class ReLU6(FunctionLayer):
     """min(max(x, 0), 6)."""
 
     function = F.relu6
     settings = {"inplace": False}
 
 
-class LeakyReLU(Applied):
-    """x where it is positive, else `negative_slope` x."""
+class LeakyReLU(FunctionLayer):
+    """x where it is positive, `negative_slope` x elsewhere."""
 
     function = F.leaky_relu
     settings = {"negative_slope": 0.01, "inplace": False}
 
 
-class ELU(Applied):
-    """x where it is positive, else alpha (eˣ - 1)."""
+class ELU(FunctionLayer):
+    """x where it is positive, alpha (eˣ - 1) elsewhere."""
 
     function = F.elu
     settings = {"alpha": 1.0, "inplace": False}
 
 
-class SELU(Applied):
-    """ELU scaled so that means and variances stay."""
+class SELU(FunctionLayer):
+    """ELU scaled to preserve mean 0 and variance 1."""
 
     function = F.selu
     settings = {"inplace": False}
 
 
-class CELU(Applied):
-    """x where it is positive, else alpha (exp(x / alpha) - 1)."""
+class CELU(FunctionLayer):
+    """x where it is positive, alpha (exp(x / alpha) - 1) elsewhere."""
 
     function = F.celu
     settings = {"alpha": 1.0, "inplace": False}
 
 
-class GELU(Applied):
+class GELU(FunctionLayer):
     """x Φ(x), with Φ the normal distribution function."""
 
     function = F.gelu
     settings = {"approximate": "none"}
 
 
-class SiLU(Applied):
+class SiLU(FunctionLayer):
     """x σ(x)."""
 
     function = F.silu
     settings = {"inplace": False}
 
 
-class Mish(Applied):
+class Mish(FunctionLayer):
     """x tanh(softplus(x))."""
 
     function = F.mish
     settings = {"inplace": False}
 
 
-class GLU(Applied):
-    """one half of an axis times the sigmoid of the other."""
+class GLU(FunctionLayer):
+    """The first half of an axis times the sigmoid of the second half."""
 
     function = F.glu
     settings = {"dim": -1}
 
 
-class Hardswish(Applied):
+class Hardswish(FunctionLayer):
     """x relu6(x + 3) / 6."""
 
     function = F.hardswish
     settings = {"inplace": False}
 
 
-class Hardsigmoid(Applied):
+class Hardsigmoid(FunctionLayer):
     """relu6(x + 3) / 6."""
 
     function = F.hardsigmoid
     settings = {"inplace": False}
 
 
-class Hardtanh(Applied):
-    """x between `min_val` and `max_val`."""
+class Hardtanh(FunctionLayer):
+    """x clipped to [min_val, max_val]."""
 
     function = F.hardtanh
     settings = {"min_val": -1.0, "max_val": 1.0, "inplace": False}
 
 
-class Hardshrink(Applied):
-    """x, and 0 between -lambd and lambd."""
+class Hardshrink(FunctionLayer):
+    """x outside [-lambd, lambd], 0 inside."""
 
     function = F.hardshrink
     settings = {"lambd": 0.5}
 
 
-class Softshrink(Applied):
-    """x moved towards 0 by lambd."""
+class Softshrink(FunctionLayer):
+    """x shrunk toward 0 by lambd."""
 
     function = F.softshrink
     settings = {"lambd": 0.5}
 
 
-class Tanhshrink(Applied):
+class Tanhshrink(FunctionLayer):
     """x - tanh(x)."""
 
     function = F.tanhshrink
 
 
-class Softplus(Applied):
+class Softplus(FunctionLayer):
     """log(1 + exp(beta x)) / beta."""
 
     function = F.softplus
     settings = {"beta": 1.0, "threshold": 20.0}
 
 
-class Softsign(Applied):
+class Softsign(FunctionLayer):
     """x / (1 + |x|)."""
 
     function = F.softsign
 
 
-class LogSigmoid(Applied):
+class LogSigmoid(FunctionLayer):
     """log σ(x)."""
 
     function = F.logsigmoid
 
 
-class Sigmoid(Applied):
+class Sigmoid(FunctionLayer):
     """1 / (1 + e⁻ˣ)."""
 
     function = F.sigmoid
 
 
-class Tanh(Applied):
+class Tanh(FunctionLayer):
     """The hyperbolic tangent."""
 
     function = F.tanh
 
 
-class Threshold(Applied):
-    """x where it is above `threshold`, else `value`."""
+class Threshold(FunctionLayer):
+    """x where it is above `threshold`, `value` elsewhere."""
 
     function = F.threshold
     settings = {"threshold": REQUIRED, "value": REQUIRED, "inplace": False}
 
 
-class Softmax(Applied):
-    """exp(x) along an axis, scaled to the sum 1."""
+class Softmax(FunctionLayer):
+    """exp(x) along an axis, scaled to sum to 1."""
 
     function = F.softmax
     settings = {"dim": None}
 
 
-class Softmin(Applied):
+class Softmin(FunctionLayer):
     """The softmax of -x."""
 
     function = F.softmin
     settings = {"dim": None}
 
 
-class LogSoftmax(Applied):
+class LogSoftmax(FunctionLayer):
     """The logarithm of the softmax."""
 
     function = F.log_softmax
     settings = {"dim": None}
 
 
-class Softmax2d(Applied):
+class Softmax2d(FunctionLayer):
     """The softmax over the channels of images."""
 
     @staticmethod
@@ -191,7 +191,7 @@ class Softmax2d(Applied):
 
 
 class RReLU(Module):
-    """x where it is positive, else x times a slope that is random while training."""
+    """x where it is positive, elsewhere x times a slope that is random in training."""
 
     def __init__(
         self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
@@ -207,9 +207,9 @@ class RReLU(Module):
 
 
 class PReLU(Module):
-    """x where it is positive, else x times a slope that is learned, one or one a channel."""
+    """x where it is positive, elsewhere x times a learned slope, one or one per channel."""
 
-    @placed
+    @accepts_device
     def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: Any = None) -> None:
         super().__init__()
         self.num_parameters = num_parameters

@@ -1,4 +1,4 @@
-"""Losses with the matrix that makes logits inside.
+"""Losses that contain the projection to logits.
 
 AdaptiveLogSoftmaxWithLoss is for many classes of which few are frequent (Grave and others,
 Efficient softmax approximation for GPUs, 2017).
@@ -15,10 +15,10 @@ import lucid.nn.functional as F
 from lucid.errors import ArgumentError, IndexingError, ShapeError
 from lucid.ir.source import at_line
 from lucid.nn.containers import ModuleList, Sequential
-from lucid.nn.functional.arguments import integers, known_array
+from lucid.nn.functional.arguments import as_integers, concrete_array
 from lucid.nn.layers.linear import Linear
 from lucid.nn.module import Module
-from lucid.ops.core.arguments import placed
+from lucid.ops.core.arguments import accepts_device
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.index.lookup import gather, index_add
@@ -34,13 +34,13 @@ class LogProbability(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """The log-probabilities of many classes, in clusters of which the first are frequent.
+    """Log-probabilities of many classes, in clusters ordered by frequency.
 
-    The head has the classes below the first cutoff and one element for every further cluster,
+    The head holds the classes below the first cutoff and one element for every further cluster,
     whose classes have a smaller matrix each.
 
-    Targets whose values are known cost only the clusters they are in; inside `jit` and transforms,
-    where they are not, every cluster is computed for every example.
+    Targets with known values cost only the clusters they are in; inside `jit` and transforms, where
+    they are unknown, every cluster is computed for every example.
 
     >>> import lucid
     >>> layer = lucid.nn.AdaptiveLogSoftmaxWithLoss(8, 100, cutoffs=[10, 40])
@@ -49,7 +49,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     ((3,), Tensor([1., 1., 1.]))
     """
 
-    @placed
+    @accepts_device
     def __init__(
         self,
         in_features: int,
@@ -63,7 +63,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         given = list(cutoffs)
         within = all([isinstance(c, int) and 0 < c < n_classes for c in given])
         if not given or not within or given != sorted(set(given)):
-            facts = f"cutoffs {given}; they ascend, between 1 and n_classes - 1 = {n_classes - 1}"
+            facts = (
+                f"cutoffs {given}; they must ascend between 1 and n_classes - 1 = {n_classes - 1}"
+            )
             raise ArgumentError(f"AdaptiveLogSoftmaxWithLoss: {facts}{at_line()}")
         self.in_features, self.n_classes = in_features, n_classes
         self.cutoffs, self.div_value, self.head_bias = [*given, n_classes], div_value, head_bias
@@ -77,34 +79,36 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             self.tail.append(Sequential(inner, Linear(width, high - low, bias=False, dtype=dtype)))
 
     def clusters(self) -> list[tuple[int, int]]:
-        """The first class of every cluster behind the head, and the one after its last."""
+        """Return the first and past-the-last class of every cluster after the head."""
         return list(zip(self.cutoffs[:-1], self.cutoffs[1:]))
 
     def reset_parameters(self) -> None:
-        """Draw new initial values."""
+        """Reinitialize all parameters."""
         for module in self.modules():
             if isinstance(module, Linear):
                 module.reset_parameters()
 
     def forward(self, input_: Any, target_: Any) -> LogProbability:
-        x, target = as_tensor(input_), integers("AdaptiveLogSoftmaxWithLoss", target_)
+        x, target = as_tensor(input_), as_integers("AdaptiveLogSoftmaxWithLoss", target_)
         self.check(x, target)
         if not target.ndim:
             output, loss = self.forward(x.unsqueeze(0), target.unsqueeze(0))
             return LogProbability(output.squeeze(0), loss)
         cluster: Any = sum([(target >= low).long() for low, _ in self.clusters()])
         chosen = where(cluster == 0, target, cluster + (self.shortlist_size - 1))
-        output = of_class(F.log_softmax(self.head(x), 1), chosen)
-        known = known_array(target)
+        output = pick_class(F.log_softmax(self.head(x), 1), chosen)
+        known = concrete_array(target)
         for tail, (low, high) in zip(self.tail, self.clusters()):
             if known is None:
-                local = of_class(F.log_softmax(tail(x), 1), (target - low).clamp(0, high - low - 1))
+                local = pick_class(
+                    F.log_softmax(tail(x), 1), (target - low).clamp(0, high - low - 1)
+                )
                 output = output + where((target >= low) & (target < high), local, 0.0)
                 continue
             rows = np.flatnonzero((known >= low) & (known < high))
             if rows.size:
                 found = wrap(rows)
-                local = of_class(F.log_softmax(tail(x[found]), 1), target[found] - low)
+                local = pick_class(F.log_softmax(tail(x[found]), 1), target[found] - low)
                 output = index_add(output, 0, found, local)
         return LogProbability(output, -output.mean())
 
@@ -113,7 +117,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         if target.ndim > 1 or x.ndim != target.ndim + 1 or x.shape[:-1] != target.shape:
             facts = f"an input of {x.shape} and a target of {target.shape}"
             raise ShapeError(f"{name}: {facts}; they must be (N, features) and (N,){at_line()}")
-        known = known_array(target)
+        known = concrete_array(target)
         if known is None or not known.size:
             return
         if not 0 <= known.min() <= known.max() < self.n_classes:
@@ -121,7 +125,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             raise IndexingError(f"{name}: {facts}; there are {self.n_classes} classes{at_line()}")
 
     def log_prob(self, x: Any) -> Any:
-        """The log-probabilities of all classes, (N, n_classes)."""
+        """Return the log-probabilities of all classes, (N, n_classes)."""
         head = F.log_softmax(self.head(x), 1)
         n = self.shortlist_size
         parts = [
@@ -131,17 +135,17 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return cat([head[:, :n], *parts], 1)
 
     def predict(self, x: Any) -> Any:
-        """The most probable class of every example."""
+        """Return the most probable class of every example."""
         return self.log_prob(x).argmax(dim=1)
 
 
-def of_class(log_probabilities: Any, chosen: Any) -> Any:
-    """One element of every row."""
+def pick_class(log_probabilities: Any, chosen: Any) -> Any:
+    """Return one element of every row."""
     return gather(log_probabilities, 1, chosen.unsqueeze(1)).squeeze(1)
 
 
 class LinearCrossEntropyLoss(Module):
-    """Cross entropy of the logits that a linear layer inside makes of the input.
+    """Cross entropy of the logits computed by an inner linear layer.
 
     >>> import lucid
     >>> loss = lucid.nn.LinearCrossEntropyLoss(8, 5)
@@ -149,7 +153,7 @@ class LinearCrossEntropyLoss(Module):
     ()
     """
 
-    @placed
+    @accepts_device
     def __init__(
         self,
         in_features: int,
@@ -165,7 +169,9 @@ class LinearCrossEntropyLoss(Module):
     ) -> None:
         super().__init__()
         if tuple(out_features):
-            facts = f"out_features={out_features!r}; a target has one class for every input"
+            facts = (
+                f"out_features={out_features!r} is not supported; a target has one class per input"
+            )
             raise ArgumentError(f"LinearCrossEntropyLoss: {facts}{at_line()}")
         if weight is not None and tuple(weight.shape) != (num_classes,):
             facts = f"a weight of shape {tuple(weight.shape)} for {num_classes} classes"

@@ -1,4 +1,4 @@
-"""Attention of several heads."""
+"""Multi-head attention as a layer."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.nn import init
-from lucid.nn.functional.multihead import Attending
+from lucid.nn.functional.multihead import AttentionFunction
 from lucid.nn.layers.linear import Linear
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
-from lucid.ops.core.arguments import placed
+from lucid.ops.core.arguments import accepts_device
 from lucid.ops.shape.creation import empty
 
 
 class MultiheadAttention(Module):
-    """Attention of `num_heads` heads between linear projections of queries, keys and values.
+    """Attention with `num_heads` heads between linear projections of queries, keys and values.
 
-    `y, weights = attention(query, key, value)` for inputs (positions, examples, features), or
-    (examples, positions, features) where `batch_first`. A boolean mask is True where a key is not
-    seen. The weights are None unless they are needed, which costs some speed.
+    `y, weights = attention(query, key, value)` for inputs (positions, batch, features), or (batch,
+    positions, features) with `batch_first`. A boolean mask is True where a key is hidden. The
+    weights are None unless they are needed, which costs some speed.
 
     >>> import lucid
     >>> attention = lucid.nn.MultiheadAttention(8, 2, batch_first=True)
@@ -30,7 +30,7 @@ class MultiheadAttention(Module):
     ((3, 5, 8), (3, 5, 5))
     """
 
-    @placed
+    @accepts_device
     def __init__(
         self,
         embed_dim: int,
@@ -47,7 +47,7 @@ class MultiheadAttention(Module):
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
             raise ArgumentError(
-                f"MultiheadAttention: {embed_dim} features are not {num_heads} equal "
+                f"MultiheadAttention: {embed_dim} features are not divisible into {num_heads} "
                 f"heads{at_line()}"
             )
         self.embed_dim, self.num_heads, self.dropout = embed_dim, num_heads, dropout
@@ -68,13 +68,13 @@ class MultiheadAttention(Module):
             "in_proj_bias": (3 * n,) if bias else None,
         }
         for name, shape in shapes.items():
-            self.register_parameter(name, a_parameter(shape, dtype))
+            self.register_parameter(name, make_parameter(shape, dtype))
         self.out_proj = Linear(n, n, bias=bias, dtype=dtype)
         for name in ("bias_k", "bias_v"):
-            self.register_parameter(name, a_parameter((1, 1, n) if add_bias_kv else None, dtype))
+            self.register_parameter(name, make_parameter((1, 1, n) if add_bias_kv else None, dtype))
 
     def reset_parameters(self) -> None:
-        """Draw new initial values."""
+        """Reinitialize all parameters."""
         for name in ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
             if getattr(self, name) is not None:
                 init.xavier_uniform_(getattr(self, name))
@@ -96,20 +96,21 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Any, Any]:
-        return self.attending().run(
+        return self.attention_function().run(
             query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights,
             is_causal, self.batch_first,
         )  # fmt: skip
 
-    def attending(self) -> Attending:
-        """What `forward` does, with the weights as they are now."""
+    def attention_function(self) -> AttentionFunction:
+        """Return the function that `forward` applies, with the current weights."""
         weights = (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
-        return Attending(
+        return AttentionFunction(
             "MultiheadAttention", self.num_heads, weights, self.in_proj_bias, self.bias_k,
             self.bias_v, self.add_zero_attn, self.dropout if self.training else 0.0,
             self.out_proj,
         )  # fmt: skip
 
 
-def a_parameter(shape: tuple[int, ...] | None, dtype: Any) -> Any:
+def make_parameter(shape: tuple[int, ...] | None, dtype: Any) -> Any:
+    """Return an uninitialized parameter of a shape, or None."""
     return None if shape is None else Parameter(empty(*shape, dtype=dtype))

@@ -1,4 +1,4 @@
-"""One step of recurrent networks: the rules from state to state, and the cells that apply them."""
+"""One step of recurrent networks: the update rules of the state, and the cells that apply them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lucid.ir.source import at_line
 from lucid.nn import init
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
-from lucid.ops.core.arguments import placed
+from lucid.ops.core.arguments import accepts_device
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.creation import empty, zeros
 from lucid.ops.shape.joining import chunk
@@ -27,13 +27,13 @@ class Weights(NamedTuple):
     bias_hh: Any = None
     hr: Any = None
 
-    def turned(self) -> Weights:
-        """The same for a step, which multiplies by hh and hr from the right."""
+    def transposed(self) -> Weights:
+        """Return the weights for a step, which multiplies by hh and hr from the right."""
         return self._replace(hh=t(self.hh), hr=None if self.hr is None else t(self.hr))
 
 
 class Rule:
-    """h = act(W x + V h + b), and what other rules do instead.
+    """h = act(W x + V h + b), the rule of an RNN and the base of the others.
 
     reads    the weights that a step reads
     """
@@ -45,17 +45,17 @@ class Rule:
     def __init__(self, activation: Any = F.tanh) -> None:
         self.activation = activation
 
-    def of_input(self, x: Any, w: Weights) -> Any:
-        """What the input adds to the gates, for all steps at once."""
+    def input_gates(self, x: Any, w: Weights) -> Any:
+        """Return the contribution of the input to the gates, for all steps at once."""
         return F.linear(x, w.ih, None if w.bias_ih is None else w.bias_ih + w.bias_hh)
 
     def step(self, x: Any, state: tuple[Any, ...], w: Weights) -> tuple[Any, ...]:
-        """The next state, by weights that are turned; `x` is what the input adds to the gates."""
+        """Return the next state, given transposed weights; `x` is the contribution of the input."""
         return (self.activation(x + state[0] @ w.hh),)
 
 
-class LongShort(Rule):
-    """c = σ(f) c + σ(i) tanh(g), h = σ(o) tanh(c), where i, f, g, o are linear in x and h."""
+class LSTMRule(Rule):
+    """c = σ(f) c + σ(i) tanh(g), h = σ(o) tanh(c), with i, f, g, o linear in x and h."""
 
     gates, states = 4, 2
 
@@ -67,13 +67,13 @@ class LongShort(Rule):
         return (h if w.hr is None else h @ w.hr, c)
 
 
-class Gated(Rule):
-    """h = (1 - z) n + z h, where n = tanh(W x + r V h), and r, z are σ of what is linear."""
+class GRURule(Rule):
+    """h = (1 - z) n + z h with n = tanh(W x + r V h); r and z are σ of linear maps of x and h."""
 
     gates = 3
     reads = ("hh", "bias_hh")
 
-    def of_input(self, x: Any, w: Weights) -> Any:
+    def input_gates(self, x: Any, w: Weights) -> Any:
         return F.linear(x, w.ih, w.bias_ih)
 
     def step(self, x: Any, state: tuple[Any, ...], w: Weights) -> tuple[Any, ...]:
@@ -86,16 +86,16 @@ class Gated(Rule):
         return (n + z * (h - n),)
 
 
-TANH, RELU, LONG_SHORT, GATED = Rule(), Rule(F.relu), LongShort(), Gated()
-SIMPLE = {"tanh": TANH, "relu": RELU}
+TANH_RULE, RELU_RULE, LSTM_RULE, GRU_RULE = Rule(), Rule(F.relu), LSTMRule(), GRURule()
+RNN_RULES = {"tanh": TANH_RULE, "relu": RELU_RULE}
 
 
 class Cell(Module):
-    """What the cells share: one step for (examples, features) or (features,)."""
+    """The base of cells: one step for (batch, features) or (features,)."""
 
-    rule: Any = TANH
+    rule: Any = TANH_RULE
 
-    @placed
+    @accepts_device
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, dtype: Any = None
     ) -> None:
@@ -109,7 +109,7 @@ class Cell(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new initial values."""
+        """Reinitialize all parameters."""
         bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size else 0
         for p in self.parameters():
             init.uniform_(p, -bound, bound)
@@ -117,19 +117,19 @@ class Cell(Module):
     def forward(self, input: Any, hx: Any = None) -> Any:
         name, x = type(self).__name__, as_tensor(input)
         if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
-            facts = f"input of shape {x.shape}; its last axis is {self.input_size}"
+            facts = f"input of shape {x.shape}; its last axis must be {self.input_size}"
             raise ShapeError(f"{name}: {facts}{at_line()}")
         shape = (*x.shape[:-1], self.hidden_size)
         w = Weights(self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         rule = self.rule
-        gates = rule.of_input(x, w)
+        gates = rule.input_gates(x, w)
         given = (zeros(shape, dtype=gates.dtype),) * rule.states if hx is None else hx
         state = tuple(given) if isinstance(given, (tuple, list)) else (as_tensor(given),)
         if [s.shape for s in state] != [shape] * rule.states:
             shapes = ", ".join(str(s.shape) for s in state)
-            facts = f"{rule.states} of shape {shape} fit"
+            facts = f"{rule.states} of shape {shape} expected"
             raise ShapeError(f"{name}: states of shapes {shapes}; {facts}{at_line()}")
-        new = rule.step(gates, state, w.turned())
+        new = rule.step(gates, state, w.transposed())
         return new if rule.states > 1 else new[0]
 
     def extra_repr(self) -> str:
@@ -140,7 +140,7 @@ class Cell(Module):
 class RNNCell(Cell):
     """One step of an RNN: `h = cell(x, h)`."""
 
-    @placed
+    @accepts_device
     def __init__(
         self,
         input_size: int,
@@ -155,23 +155,23 @@ class RNNCell(Cell):
 
     @property
     def rule(self) -> Rule:  # type: ignore[override]
-        return SIMPLE[getattr(self, "nonlinearity", "tanh")]
+        return RNN_RULES[getattr(self, "nonlinearity", "tanh")]
 
 
 class LSTMCell(Cell):
     """One step of an LSTM: `h, c = cell(x, (h, c))`."""
 
-    rule = LONG_SHORT
+    rule = LSTM_RULE
 
 
 class GRUCell(Cell):
     """One step of a GRU: `h = cell(x, h)`."""
 
-    rule = GATED
+    rule = GRU_RULE
 
 
 def check_nonlinearity(name: str, nonlinearity: Any) -> None:
-    if nonlinearity not in SIMPLE:
+    if nonlinearity not in RNN_RULES:
         raise ArgumentError(
-            f"{name}: nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}{at_line()}"
+            f"{name}: nonlinearity must be 'tanh' or 'relu', not {nonlinearity!r}{at_line()}"
         )

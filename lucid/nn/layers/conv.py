@@ -11,19 +11,19 @@ from lucid.ir.source import at_line
 from lucid.nn import init
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
-from lucid.ops.core.arguments import placed
+from lucid.ops.core.arguments import accepts_device
 from lucid.ops.shape.creation import empty
 
 MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 def tuple_of(value: Any, n: int) -> tuple[int, ...]:
-    """A number for every axis."""
+    """Return one number per axis."""
     return (value,) * n if isinstance(value, int) else tuple(value)
 
 
-class Convolving(Module):
-    """What convolutions share: weight, bias and settings. `axes` is the number of spatial axes."""
+class ConvolutionBase(Module):
+    """The weight, bias and settings of convolutions; `axes` is the number of spatial axes."""
 
     axes = 0
     transposed = False
@@ -45,12 +45,12 @@ class Convolving(Module):
         name = type(self).__name__
         if groups <= 0 or in_channels % groups or out_channels % groups:
             raise ArgumentError(
-                f"{name}: {in_channels} and {out_channels} channels are not {groups} equal "
+                f"{name}: {in_channels} and {out_channels} channels do not split into {groups} "
                 f"groups{at_line()}"
             )
         if padding_mode not in MODES:
             raise ArgumentError(
-                f"{name}: padding_mode is one of {', '.join(MODES)}, not "
+                f"{name}: padding_mode must be one of {', '.join(MODES)}, not "
                 f"{padding_mode!r}{at_line()}"
             )
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
@@ -67,7 +67,7 @@ class Convolving(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new initial values."""
+        """Reinitialize all parameters."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(max(init.fans(self.weight)[0], 1))
@@ -87,10 +87,10 @@ class Convolving(Module):
         return text if self.bias is not None else text + ", bias=False"
 
 
-class Convolution(Convolving):
-    """A convolution of images, sequences or volumes with learned windows."""
+class Convolution(ConvolutionBase):
+    """A convolution with learned weights."""
 
-    @placed
+    @accepts_device
     def __init__(
         self,
         in_channels: int,
@@ -111,8 +111,8 @@ class Convolution(Convolving):
         if self.padding == "same" and any(n != 1 for n in self.stride):
             raise ArgumentError(f"{type(self).__name__}: padding='same' needs stride 1{at_line()}")
 
-    def edges(self) -> list[int]:
-        """The padding of both ends of every spatial axis, the last axis first."""
+    def pad_widths(self) -> list[int]:
+        """Return the padding at both ends of every spatial axis, last axis first."""
         if self.padding == "same":
             whole = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
             pairs = [(n // 2, n - n // 2) for n in whole]
@@ -125,7 +125,7 @@ class Convolution(Convolving):
     def forward(self, input: Any) -> Any:
         padding: Any = self.padding
         if self.padding_mode != "zeros":
-            input, padding = F.pad(input, self.edges(), self.padding_mode), 0
+            input, padding = F.pad(input, self.pad_widths(), self.padding_mode), 0
         return self.function(
             input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
         )
@@ -135,12 +135,12 @@ class Convolution(Convolving):
         raise NotImplementedError
 
 
-class TransposedConvolution(Convolving):
-    """The transpose of a convolution: every input is spread by learned windows."""
+class TransposedConvolution(ConvolutionBase):
+    """A transposed convolution with learned weights."""
 
     transposed = True
 
-    @placed
+    @accepts_device
     def __init__(
         self,
         in_channels: int,
@@ -157,7 +157,7 @@ class TransposedConvolution(Convolving):
     ) -> None:
         if padding_mode != "zeros":
             raise ArgumentError(
-                f"{type(self).__name__}: only padding_mode='zeros' can be transposed{at_line()}"
+                f"{type(self).__name__}: only padding_mode='zeros' is supported{at_line()}"
             )
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
@@ -166,14 +166,18 @@ class TransposedConvolution(Convolving):
         self.output_padding = tuple_of(output_padding, self.axes)
 
     def forward(self, input: Any, output_size: Any = None) -> Any:
-        extra = self.output_padding if output_size is None else self.extra(input, output_size)
+        extra = (
+            self.output_padding
+            if output_size is None
+            else self.output_padding_for(input, output_size)
+        )
         return self.function(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
             self.dilation,
         )  # fmt: skip
 
-    def extra(self, x: Any, output_size: Any) -> tuple[int, ...]:
-        """The output padding that gives this size."""
+    def output_padding_for(self, x: Any, output_size: Any) -> tuple[int, ...]:
+        """Return the output padding that gives this output size."""
         sizes = x.shape[-self.axes :]
         wanted = tuple(output_size)[-self.axes :]
         least = [

@@ -1,4 +1,4 @@
-"""Dropout as layers: active while training, the identity in evaluation."""
+"""Dropout as layers: active in training, the identity in evaluation."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from lucid.ir.source import at_line
 from lucid.nn.module import Module
 
 
-class Dropping(Module):
-    """`function` with probability `p`, while training."""
+class DropoutBase(Module):
+    """Apply `function` with probability `p` in training."""
 
     function: ClassVar[Callable[..., Any]]
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if not 0 <= p <= 1:
-            raise ArgumentError(f"{type(self).__name__}: p is a probability, not {p}{at_line()}")
+            raise ArgumentError(
+                f"{type(self).__name__}: p must be a probability, not {p}{at_line()}"
+            )
         self.p, self.inplace = p, inplace
 
     def forward(self, input: Any) -> Any:
@@ -29,37 +31,37 @@ class Dropping(Module):
         return f"p={self.p}, inplace={self.inplace}"
 
 
-class Dropout(Dropping):
-    """Elements become 0 with probability p, the others are scaled by 1 / (1 - p)."""
+class Dropout(DropoutBase):
+    """Set elements to 0 with probability p and scale the others by 1 / (1 - p)."""
 
     function = F.dropout
 
 
-class Dropout1d(Dropping):
-    """Whole channels of sequences become 0."""
+class Dropout1d(DropoutBase):
+    """Set entire channels of sequences to 0."""
 
     function = F.dropout1d
 
 
-class Dropout2d(Dropping):
-    """Whole channels of images become 0."""
+class Dropout2d(DropoutBase):
+    """Set entire channels of images to 0."""
 
     function = F.dropout2d
 
 
-class Dropout3d(Dropping):
-    """Whole channels of volumes become 0."""
+class Dropout3d(DropoutBase):
+    """Set entire channels of volumes to 0."""
 
     function = F.dropout3d
 
 
-class AlphaDropout(Dropping):
-    """Dropout that keeps mean and variance, for SELU."""
+class AlphaDropout(DropoutBase):
+    """Dropout that preserves mean and variance, for SELU."""
 
     function = F.alpha_dropout
 
 
-class FeatureAlphaDropout(Dropping):
-    """Alpha dropout of whole channels."""
+class FeatureAlphaDropout(DropoutBase):
+    """Alpha dropout of entire channels."""
 
     function = F.feature_alpha_dropout

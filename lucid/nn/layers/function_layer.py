@@ -1,4 +1,4 @@
-"""Applied: a layer without parameters, a function with fixed settings."""
+"""FunctionLayer: a layer without parameters, a function with fixed settings."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from lucid.ir.source import at_line
 from lucid.nn.module import Module
 
 
-class Applied(Module):
-    """`function(*inputs, **settings)`: a subclass names the function and the defaults of settings.
+class FunctionLayer(Module):
+    """Call `function(*inputs, **settings)`; a subclass gives the function and default settings.
 
-    settings    name -> default, in the order of the constructor's arguments; they are attributes
-    unshown     settings that the repr leaves out while they have their default
+    settings          name -> default, in the order of the constructor's arguments
+    hidden_in_repr    settings that the repr omits while they have their default
     """
 
     function: ClassVar[Callable[..., Any]]
     settings: ClassVar[dict[str, Any]] = {}
-    unshown: ClassVar[tuple[str, ...]] = ("inplace", "reduction")
+    hidden_in_repr: ClassVar[tuple[str, ...]] = ("inplace", "reduction")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
-        self.__dict__.update(self.bound(args, kwargs))
+        self.__dict__.update(self.bind_settings(args, kwargs))
 
-    def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The settings with what the constructor was given."""
+    def bind_settings(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return the settings, with the constructor's arguments filled in."""
         names = list(self.settings)
         unknown = [name for name in kwargs if name not in names]
         given = {**dict(zip(names, args)), **kwargs}
@@ -49,7 +49,7 @@ class Applied(Module):
         shown = [
             f"{name}={self.__dict__[name]!r}"
             for name, default in self.settings.items()
-            if name not in self.unshown or self.__dict__[name] != default
+            if name not in self.hidden_in_repr or self.__dict__[name] != default
         ]
         return ", ".join(shown)
 

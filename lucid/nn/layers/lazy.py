@@ -1,7 +1,7 @@
-"""Lazy layers: how many features or channels come in is read off the first input.
+"""Lazy layers: the number of input features or channels is taken from the first input.
 
-A lazy layer is its ordinary one with parameters that have no shape. Its first call gives them
-shape and initial values, after which it is the ordinary layer.
+A lazy layer is the ordinary one with parameters that have no shape. Its first call gives them
+shape and initial values and turns it into the ordinary layer.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from lucid.nn.layers.norm import (
 )
 from lucid.nn.module import Module
 from lucid.nn.uninitialized import Uninitialized, UninitializedBuffer, UninitializedParameter
-from lucid.ops.core.arguments import known_array, placed
+from lucid.ops.core.arguments import accepts_device, concrete_array
 from lucid.ops.core.promote import as_tensor
 
 
-class Lazy(Module):
-    """What lazy layers share; a subclass says what it becomes and how an input is read."""
+class LazyModule(Module):
+    """The base of lazy layers; a subclass gives `cls_to_become` and `infer_shapes`."""
 
-    becomes: ClassVar[type[Module]]
+    cls_to_become: ClassVar[type[Module]]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         self.initialize_parameters(*args)
         return self(*args, **kwargs)
 
     def has_uninitialized_params(self) -> bool:
-        """Is there still a tensor without a shape?"""
+        """True if a tensor of this layer still has no shape."""
         tensors = [*self._parameters.values(), *self._buffers.values()]
         return any([isinstance(x, Uninitialized) for x in tensors])
 
@@ -51,38 +51,38 @@ class Lazy(Module):
         """Become the ordinary layer for inputs like this one."""
         x = as_tensor(x)
         if self.has_uninitialized_params():
-            if known_array(x) is None:
+            if concrete_array(x) is None:
                 raise ModuleError(
-                    f"{type(self).__name__}: its parameters are made by its first call, which "
-                    f"cannot be inside jit or a transform; call it once before{at_line()}"
+                    f"{type(self).__name__}: its first call creates its parameters, which "
+                    f"is not possible inside jit or a transform; call it once before{at_line()}"
                 )
-            shapes = self.shapes_for(x)
+            shapes = self.infer_shapes(x)
             for name, tensor in [*self._parameters.items(), *self._buffers.items()]:
                 if isinstance(tensor, Uninitialized):
                     tensor.materialize(shapes[name])
-            self.__class__ = self.becomes  # type: ignore[assignment]
+            self.__class__ = self.cls_to_become  # type: ignore[assignment]
             self.reset_parameters()
         else:
-            self.shapes_for(x)
-            self.__class__ = self.becomes  # type: ignore[assignment]
+            self.infer_shapes(x)
+            self.__class__ = self.cls_to_become  # type: ignore[assignment]
 
-    def shapes_for(self, x: Any) -> dict[str, tuple[int, ...]]:
-        """The shapes of all tensors, after the layer has noted the size that the input tells."""
+    def infer_shapes(self, x: Any) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of all tensors, and store the size taken from the input."""
         raise NotImplementedError
 
     def reset_parameters(self) -> None:
-        """Draw new initial values."""
+        """Reinitialize all parameters."""
         if not self.has_uninitialized_params():
             super().reset_parameters()  # type: ignore[misc]
 
     def make_lazy(self, names: dict[str, bool], dtype: Any) -> None:
-        """Parameters without a shape in the place of those that there will be."""
+        """Register parameters without a shape."""
         for name, is_there in names.items():
             made = UninitializedParameter(dtype=dtype) if is_there else None
             self.register_parameter(name, made)
 
 
-class LazyLinear(Lazy, Linear):
+class LazyLinear(LazyModule, Linear):
     """A Linear layer that takes `in_features` from its first input.
 
     >>> import lucid
@@ -91,22 +91,22 @@ class LazyLinear(Lazy, Linear):
     ((1, 2), Linear(in_features=5, out_features=8, bias=True))
     """
 
-    becomes = Linear
+    cls_to_become = Linear
 
-    @placed
+    @accepts_device
     def __init__(self, out_features: int, bias: bool = True, dtype: Any = None) -> None:
         Module.__init__(self)
         self.in_features, self.out_features = 0, out_features
         self.make_lazy({"weight": True, "bias": bias}, dtype)
 
-    def shapes_for(self, x: Any) -> dict[str, tuple[int, ...]]:
+    def infer_shapes(self, x: Any) -> dict[str, tuple[int, ...]]:
         if not x.ndim:
             raise ShapeError(f"LazyLinear: an input of shape () has no features{at_line()}")
         self.in_features = x.shape[-1]
         return {"weight": (self.out_features, self.in_features), "bias": (self.out_features,)}
 
 
-class LazyConvolution(Lazy):
+class LazyConvolution(LazyModule):
     """A convolution that takes `in_channels` from its first input."""
 
     arguments: ClassVar[tuple[str, ...]] = (
@@ -120,14 +120,16 @@ class LazyConvolution(Lazy):
         made.__init__(0, out_channels, kernel_size, bias=False, **given)
         self.make_lazy({"weight": True, "bias": bias}, given.get("dtype"))
 
-    def shapes_for(self: Any, x: Any) -> dict[str, tuple[int, ...]]:
+    def infer_shapes(self: Any, x: Any) -> dict[str, tuple[int, ...]]:
         name = type(self).__name__
         if x.ndim not in (self.axes + 1, self.axes + 2):
-            facts = f"an input of shape {x.shape}; it has {self.axes} axes after (N, C) or (C,)"
+            facts = (
+                f"an input of shape {x.shape}; it must have {self.axes} axes after (N, C) or (C,)"
+            )
             raise ShapeError(f"{name}: {facts}{at_line()}")
         channels = x.shape[-self.axes - 1]
         if channels % self.groups:
-            facts = f"{channels} channels are not {self.groups} equal groups"
+            facts = f"{channels} channels are not divisible into {self.groups} groups"
             raise ShapeError(f"{name}: {facts}{at_line()}")
         self.in_channels = channels
         sizes = (self.out_channels, channels // self.groups)
@@ -148,40 +150,40 @@ class LazyTransposedConvolution(LazyConvolution):
 class LazyConv1d(LazyConvolution, Conv1d):
     """A Conv1d that takes `in_channels` from its first input."""
 
-    becomes = Conv1d
+    cls_to_become = Conv1d
 
 
 class LazyConv2d(LazyConvolution, Conv2d):
     """A Conv2d that takes `in_channels` from its first input."""
 
-    becomes = Conv2d
+    cls_to_become = Conv2d
 
 
 class LazyConv3d(LazyConvolution, Conv3d):
     """A Conv3d that takes `in_channels` from its first input."""
 
-    becomes = Conv3d
+    cls_to_become = Conv3d
 
 
 class LazyConvTranspose1d(LazyTransposedConvolution, ConvTranspose1d):
     """A ConvTranspose1d that takes `in_channels` from its first input."""
 
-    becomes = ConvTranspose1d
+    cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(LazyTransposedConvolution, ConvTranspose2d):
     """A ConvTranspose2d that takes `in_channels` from its first input."""
 
-    becomes = ConvTranspose2d
+    cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(LazyTransposedConvolution, ConvTranspose3d):
     """A ConvTranspose3d that takes `in_channels` from its first input."""
 
-    becomes = ConvTranspose3d
+    cls_to_become = ConvTranspose3d
 
 
-class LazyNorm(Lazy):
+class LazyNorm(LazyModule):
     """A batch or instance norm that takes `num_features` from its first input."""
 
     def __init__(self, *args: Any, dtype: Any = None, **kwargs: Any) -> None:
@@ -194,12 +196,12 @@ class LazyNorm(Lazy):
                 self.register_buffer(name, UninitializedBuffer(dtype=dtype))
 
     def reset_running_stats(self) -> None:
-        """Forget the statistics."""
+        """Reset the running statistics."""
         if not self.has_uninitialized_params():
             super().reset_running_stats()  # type: ignore[misc]
 
-    def shapes_for(self: Any, x: Any) -> dict[str, tuple[int, ...]]:
-        self.check(x)
+    def infer_shapes(self: Any, x: Any) -> dict[str, tuple[int, ...]]:
+        self.check_input(x)
         is_unbatched = "Instance" in type(self).__name__ and x.ndim == min(self.ranks)
         self.num_features = x.shape[0 if is_unbatched else 1]
         shape = (self.num_features,)
@@ -209,34 +211,34 @@ class LazyNorm(Lazy):
 class LazyBatchNorm1d(LazyNorm, BatchNorm1d):
     """A BatchNorm1d that takes `num_features` from its first input."""
 
-    becomes = BatchNorm1d
+    cls_to_become = BatchNorm1d
 
 
 class LazyBatchNorm2d(LazyNorm, BatchNorm2d):
     """A BatchNorm2d that takes `num_features` from its first input."""
 
-    becomes = BatchNorm2d
+    cls_to_become = BatchNorm2d
 
 
 class LazyBatchNorm3d(LazyNorm, BatchNorm3d):
     """A BatchNorm3d that takes `num_features` from its first input."""
 
-    becomes = BatchNorm3d
+    cls_to_become = BatchNorm3d
 
 
 class LazyInstanceNorm1d(LazyNorm, InstanceNorm1d):
     """An InstanceNorm1d that takes `num_features` from its first input."""
 
-    becomes = InstanceNorm1d
+    cls_to_become = InstanceNorm1d
 
 
 class LazyInstanceNorm2d(LazyNorm, InstanceNorm2d):
     """An InstanceNorm2d that takes `num_features` from its first input."""
 
-    becomes = InstanceNorm2d
+    cls_to_become = InstanceNorm2d
 
 
 class LazyInstanceNorm3d(LazyNorm, InstanceNorm3d):
     """An InstanceNorm3d that takes `num_features` from its first input."""
 
-    becomes = InstanceNorm3d
+    cls_to_become = InstanceNorm3d

@@ -1,4 +1,4 @@
-"""Layers that multiply by a matrix, and those that look rows up in one."""
+"""Linear layers, embeddings and reshaping layers."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.nn import init
-from lucid.nn.layers.function_layer import Applied
+from lucid.nn.layers.function_layer import FunctionLayer
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
-from lucid.ops.core.arguments import placed
+from lucid.ops.core.arguments import accepts_device
 from lucid.ops.shape.creation import empty
 from lucid.ops.shape.shaping import flatten, unflatten
 
 
 class Identity(Module):
-    """The input as it is; all arguments are accepted."""
+    """Return the input unchanged; all arguments are ignored."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Linear(Module):
     Linear(in_features=3, out_features=2, bias=True)
     """
 
-    @placed
+    @accepts_device
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, dtype: Any = None
     ) -> None:
@@ -48,7 +48,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new initial values."""
+        """Reinitialize all parameters."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(max(self.in_features, 1))
@@ -65,7 +65,7 @@ class Linear(Module):
 class Bilinear(Module):
     """x₁ᵀ A x₂ + b."""
 
-    @placed
+    @accepts_device
     def __init__(
         self,
         in1_features: int,
@@ -76,7 +76,9 @@ class Bilinear(Module):
     ) -> None:
         super().__init__()
         if in1_features <= 0:
-            raise ArgumentError(f"Bilinear: in1_features is positive{at_line()}")
+            raise ArgumentError(
+                f"Bilinear: in1_features must be positive, not {in1_features}{at_line()}"
+            )
         self.in1_features, self.in2_features = in1_features, in2_features
         self.out_features = out_features
         self.weight = Parameter(empty(out_features, in1_features, in2_features, dtype=dtype))
@@ -85,7 +87,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new initial values."""
+        """Reinitialize all parameters."""
         bound = 1 / math.sqrt(self.in1_features)
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
@@ -99,8 +101,8 @@ class Bilinear(Module):
         return f"{sizes}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
-class Table(Module):
-    """What the embeddings share: a table of rows, one of which may stand for padding."""
+class EmbeddingBase(Module):
+    """The table of embeddings, with an optional padding row."""
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: Any, weight: Any, dtype: Any
@@ -125,7 +127,7 @@ class Table(Module):
             self.weight = Parameter(weight)
 
     def reset_parameters(self) -> None:
-        """Draw new initial values; the row of padding is 0."""
+        """Reinitialize the table; the padding row is 0."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with no_grad():
@@ -133,7 +135,7 @@ class Table(Module):
 
     @classmethod
     def from_pretrained(cls, embeddings: Any, freeze: bool = True, **options: Any) -> Any:
-        """A layer around a table that exists, which is not trained where `freeze`."""
+        """Return a layer with a given table, which is not trained if `freeze`."""
         made: Any = cls
         rows, columns = embeddings.shape
         layer = made(rows, columns, _weight=embeddings, **options)
@@ -145,10 +147,10 @@ class Table(Module):
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
 
 
-class Embedding(Table):
-    """The rows of a table at integers."""
+class Embedding(EmbeddingBase):
+    """Look up the rows of a table."""
 
-    @placed
+    @accepts_device
     def __init__(
         self,
         num_embeddings: int,
@@ -172,10 +174,10 @@ class Embedding(Table):
         )  # fmt: skip
 
 
-class EmbeddingBag(Table):
-    """Sums, means or maxima of rows of a table, a bag of them at a time."""
+class EmbeddingBag(EmbeddingBase):
+    """Sums, means or maxima over bags of rows of a table."""
 
-    @placed
+    @accepts_device
     def __init__(
         self,
         num_embeddings: int,
@@ -202,15 +204,15 @@ class EmbeddingBag(Table):
         )  # fmt: skip
 
 
-class Flatten(Applied):
-    """The axes from `start_dim` to `end_dim` as one."""
+class Flatten(FunctionLayer):
+    """Flatten the axes from `start_dim` to `end_dim` into one."""
 
     function = flatten
     settings = {"start_dim": 1, "end_dim": -1}
 
 
 class Unflatten(Module):
-    """One axis as several."""
+    """Split one axis into several."""
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()
@@ -223,15 +225,15 @@ class Unflatten(Module):
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
-class CosineSimilarity(Applied):
+class CosineSimilarity(FunctionLayer):
     """The cosine of the angle between vectors along an axis."""
 
     function = F.cosine_similarity
     settings = {"dim": 1, "eps": 1e-8}
 
 
-class PairwiseDistance(Applied):
-    """The distance between vectors, row by row."""
+class PairwiseDistance(FunctionLayer):
+    """The distance between pairs of vectors."""
 
     function = F.pairwise_distance
     settings = {"p": 2.0, "eps": 1e-6, "keepdim": False}

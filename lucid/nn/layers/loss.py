@@ -6,18 +6,18 @@ import inspect
 from typing import Any
 
 import lucid.nn.functional as F
-from lucid.nn.functional.arguments import reduction_of
-from lucid.nn.layers.function_layer import Applied
+from lucid.nn.functional.arguments import resolve_reduction
+from lucid.nn.layers.function_layer import FunctionLayer
 from lucid.tensors.tensor import Tensor
 
-OLDER = ("size_average", "reduce")
+LEGACY_ARGUMENTS = ("size_average", "reduce")
 
 
-class Loss(Applied):
-    """A loss; weights that are tensors are buffers.
+class Loss(FunctionLayer):
+    """The base of losses; weights that are tensors are registered as buffers.
 
-    The constructor takes settings in the order of the function, with PyTorch's older words for the
-    reduction among them.
+    The constructor takes settings in the order of the function, including PyTorch's deprecated
+    arguments `size_average` and `reduce`.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -28,16 +28,16 @@ class Loss(Applied):
                 del self.__dict__[name]
                 self.register_buffer(name, value)
 
-    def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    def bind_settings(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         names = inspect.signature(type(self).function).parameters
-        order = [name for name in names if name in (*self.settings, *OLDER)]
+        order = [name for name in names if name in (*self.settings, *LEGACY_ARGUMENTS)]
         if len(args) > len(order):
-            return super().bound(args, kwargs)
+            return super().bind_settings(args, kwargs)
         given = {**dict(zip(order, args)), **kwargs}
-        older = [given.pop(name, None) for name in OLDER]
-        settings = super().bound((), given)
+        older = [given.pop(name, None) for name in LEGACY_ARGUMENTS]
+        settings = super().bind_settings((), given)
         if older != [None, None]:
-            settings["reduction"] = reduction_of(type(self).__name__, None, *older)
+            settings["reduction"] = resolve_reduction(type(self).__name__, None, *older)
         return settings
 
     def extra_repr(self) -> str:
@@ -59,14 +59,14 @@ class MSELoss(Loss):
 
 
 class SmoothL1Loss(Loss):
-    """A square near 0 and a line beyond `beta`."""
+    """Quadratic near 0 and linear beyond `beta`."""
 
     function = F.smooth_l1_loss
     settings = {"reduction": "mean", "beta": 1.0}
 
 
 class HuberLoss(Loss):
-    """A square near 0 and a line beyond `delta`."""
+    """Quadratic near 0 and linear beyond `delta`."""
 
     function = F.huber_loss
     settings = {"reduction": "mean", "delta": 1.0}
@@ -87,7 +87,7 @@ class BCEWithLogitsLoss(Loss):
 
 
 class CrossEntropyLoss(Loss):
-    """Cross entropy of logits and classes, or probabilities of classes."""
+    """Cross entropy of logits and class indices or class probabilities."""
 
     function = F.cross_entropy
     settings = {"weight": None, "ignore_index": -100, "reduction": "mean", "label_smoothing": 0.0}
@@ -178,14 +178,14 @@ class TripletMarginLoss(Loss):
 
 
 class TripletMarginWithDistanceLoss(Loss):
-    """The triplet loss with a distance of one's own."""
+    """The triplet loss with a user-defined distance."""
 
     function = F.triplet_margin_with_distance_loss
     settings = {"distance_function": None, "margin": 1.0, "swap": False, "reduction": "mean"}
 
 
 class CTCLoss(Loss):
-    """Connectionist temporal classification: all alignments of a target."""
+    """Connectionist temporal classification: the loss over all alignments of a target."""
 
     function = F.ctc_loss
     settings = {"blank": 0, "reduction": "mean", "zero_infinity": False}

@@ -1,4 +1,4 @@
-"""Norms as layers."""
+"""Normalization layers."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ import lucid.nn.functional as F
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.source import at_line
-from lucid.nn.layers.function_layer import REQUIRED, Applied
+from lucid.nn.layers.function_layer import REQUIRED, FunctionLayer
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
-from lucid.ops.core.arguments import placed
+from lucid.ops.core.arguments import accepts_device
 from lucid.ops.shape.creation import ones, zeros
 from lucid.tape.node import wrap
 from lucid.tensors.mutation import is_argument
 
 
 def add_affine(module: Module, shape: Any, weight: bool, bias: bool, dtype: Any) -> None:
-    """Give a module a factor of ones and a summand of zeros, or None in their place."""
+    """Register a weight of ones and a bias of zeros, or None for either."""
     module.register_parameter("weight", Parameter(ones(shape, dtype=dtype)) if weight else None)
     module.register_parameter("bias", Parameter(zeros(shape, dtype=dtype)) if bias else None)
 
 
-def reset(module: Any) -> None:
+def reset_affine(module: Any) -> None:
+    """Reset the weight to ones and the bias to zeros."""
     with no_grad():
         if module.weight is not None:
             module.weight.fill_(1.0)
@@ -34,13 +35,13 @@ def reset(module: Any) -> None:
 
 
 class RunningNorm(Module):
-    """What batch and instance norms share: running statistics of the channels.
+    """The base of batch and instance norms: running statistics per channel.
 
-    Training changes the statistics in place. Where the module is an argument of a transform or of
-    a jitted function, whose tensors are the caller's, its buffers are new tensors afterwards:
-    return `dict(module.named_buffers())` to have them.
+    Training updates the statistics in place. If the module is an argument of a transform or a
+    jitted function, its tensors belong to the caller, so its buffers are replaced by new tensors:
+    return `dict(module.named_buffers())` to keep them.
 
-    ranks    how many axes an input may have
+    ranks    the allowed numbers of axes of an input
     """
 
     ranks: tuple[int, ...] = ()
@@ -66,7 +67,7 @@ class RunningNorm(Module):
         self.register_buffer("num_batches_tracked", count)
 
     def reset_running_stats(self) -> None:
-        """Forget the statistics."""
+        """Reset the running statistics."""
         if self.track_running_stats:
             with no_grad():
                 self.running_mean.zero_()
@@ -74,21 +75,22 @@ class RunningNorm(Module):
                 self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
-        """Give parameters and statistics their initial values."""
+        """Reset parameters and running statistics to their initial values."""
         self.reset_running_stats()
-        reset(self)
+        reset_affine(self)
 
-    def own_statistics(self) -> None:
-        """Let the statistics be written: copies stand for those that are the caller's."""
+    def copy_shared_buffers(self) -> None:
+        """Replace buffers that belong to the caller by copies, so that they can be written."""
         for name, x in self._buffers.items():
             if x is not None and is_argument(x):
                 self._buffers[name] = x.detach().clone()
 
-    def check(self, x: Any) -> None:
+    def check_input(self, x: Any) -> None:
+        """Raise ShapeError unless the input has an allowed number of axes."""
         if self.ranks and x.ndim not in self.ranks:
             wanted = " or ".join(map(str, self.ranks))
             raise ShapeError(
-                f"{type(self).__name__}: an input has {wanted} axes, not shape {x.shape}{at_line()}"
+                f"{type(self).__name__}: input must have {wanted} axes, not {x.shape}{at_line()}"
             )
 
     def extra_repr(self) -> str:
@@ -99,9 +101,9 @@ class RunningNorm(Module):
 
 
 class BatchNorm(RunningNorm):
-    """Every channel with mean 0 and variance 1 over the batch, then scaled and shifted.
+    """Normalize every channel over the batch, then scale and shift.
 
-    Inside a transform of the module itself the running statistics are given back:
+    Inside a transform of the module itself, return the running statistics to keep them:
 
     >>> import lucid
     >>> norm, x = lucid.nn.BatchNorm1d(1), lucid.tensor([[1.0], [3.0]])
@@ -111,7 +113,7 @@ class BatchNorm(RunningNorm):
     (Tensor([0.2]), Tensor([0.]))
     """
 
-    @placed
+    @accepts_device
     def __init__(
         self,
         num_features: int,
@@ -126,10 +128,10 @@ class BatchNorm(RunningNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype, bias)
 
     def forward(self, input: Any) -> Any:
-        self.check(input)
+        self.check_input(input)
         momentum: Any = self.momentum
         if self.training and self.track_running_stats:
-            self.own_statistics()
+            self.copy_shared_buffers()
             with no_grad():
                 self.num_batches_tracked.add_(1)
                 if momentum is None:
@@ -160,9 +162,9 @@ class BatchNorm3d(BatchNorm):
 
 
 class InstanceNorm(RunningNorm):
-    """Every channel of every example with mean 0 and variance 1."""
+    """Normalize every channel of every example."""
 
-    @placed
+    @accepts_device
     def __init__(
         self,
         num_features: int,
@@ -177,12 +179,12 @@ class InstanceNorm(RunningNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype, bias)
 
     def forward(self, input: Any) -> Any:
-        self.check(input)
+        self.check_input(input)
         batched = input.ndim == max(self.ranks, default=input.ndim)
         input = input if batched else input.unsqueeze(0)
         own = self.training or not self.track_running_stats
         if self.training and self.track_running_stats:
-            self.own_statistics()
+            self.copy_shared_buffers()
         y = F.instance_norm(
             input, self.running_mean, self.running_var, self.weight, self.bias, own,
             0.0 if self.momentum is None else self.momentum, self.eps,
@@ -209,9 +211,9 @@ class InstanceNorm3d(InstanceNorm):
 
 
 class LayerNorm(Module):
-    """The last axes with mean 0 and variance 1, then scaled and shifted elementwise."""
+    """Normalize over the last axes, then scale and shift elementwise."""
 
-    @placed
+    @accepts_device
     def __init__(
         self,
         normalized_shape: Any,
@@ -228,8 +230,8 @@ class LayerNorm(Module):
         add_affine(self, self.normalized_shape, elementwise_affine, shifted, dtype)
 
     def reset_parameters(self) -> None:
-        """Give parameters their initial values."""
-        reset(self)
+        """Reset parameters to their initial values."""
+        reset_affine(self)
 
     def forward(self, input: Any) -> Any:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -240,9 +242,9 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """The last axes divided by their root mean square, then scaled elementwise."""
+    """Divide the last axes by their root mean square, then scale elementwise."""
 
-    @placed
+    @accepts_device
     def __init__(
         self,
         normalized_shape: Any,
@@ -258,8 +260,8 @@ class RMSNorm(Module):
         self.register_parameter("weight", weight if elementwise_affine else None)
 
     def reset_parameters(self) -> None:
-        """Give the parameter its initial value."""
-        reset(self)
+        """Reset the weight to ones."""
+        reset_affine(self)
 
     def forward(self, input: Any) -> Any:
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
@@ -270,9 +272,9 @@ class RMSNorm(Module):
 
 
 class GroupNorm(Module):
-    """Groups of channels of every example with mean 0 and variance 1, then scaled and shifted."""
+    """Normalize groups of channels of every example, then scale and shift."""
 
-    @placed
+    @accepts_device
     def __init__(
         self,
         num_groups: int,
@@ -286,15 +288,15 @@ class GroupNorm(Module):
         super().__init__()
         if num_channels % num_groups:
             raise ArgumentError(
-                f"GroupNorm: {num_channels} channels are not {num_groups} equal groups{at_line()}"
+                f"GroupNorm: {num_channels} channels do not form {num_groups} groups{at_line()}"
             )
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self.affine = affine
         add_affine(self, (num_channels,), affine, affine and bias, dtype)
 
     def reset_parameters(self) -> None:
-        """Give parameters their initial values."""
-        reset(self)
+        """Reset parameters to their initial values."""
+        reset_affine(self)
 
     def forward(self, input: Any) -> Any:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
@@ -303,8 +305,8 @@ class GroupNorm(Module):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
 
 
-class LocalResponseNorm(Applied):
-    """Every channel divided by a power of the mean square of its neighbours."""
+class LocalResponseNorm(FunctionLayer):
+    """Divide every channel by a power of the mean square of its neighbors."""
 
     function = F.local_response_norm
     settings = {"size": REQUIRED, "alpha": 1e-4, "beta": 0.75, "k": 1.0}

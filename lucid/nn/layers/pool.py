@@ -1,15 +1,15 @@
-"""Pooling as layers."""
+"""Pooling layers."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import lucid.nn.functional as F
-from lucid.nn.layers.function_layer import REQUIRED, Applied
+from lucid.nn.layers.function_layer import REQUIRED, FunctionLayer
 
 
-class MaxPool1d(Applied):
-    """The greatest elements of windows over sequences."""
+class MaxPool1d(FunctionLayer):
+    """The maximum of every window of a sequence."""
 
     function = F.max_pool1d
     settings = {
@@ -22,8 +22,8 @@ class MaxPool1d(Applied):
     }
 
 
-class MaxPool2d(Applied):
-    """The greatest elements of windows over images."""
+class MaxPool2d(FunctionLayer):
+    """The maximum of every window of an image."""
 
     function = F.max_pool2d
     settings = {
@@ -36,8 +36,8 @@ class MaxPool2d(Applied):
     }
 
 
-class MaxPool3d(Applied):
-    """The greatest elements of windows over volumes."""
+class MaxPool3d(FunctionLayer):
+    """The maximum of every window of a volume."""
 
     function = F.max_pool3d
     settings = {
@@ -50,8 +50,8 @@ class MaxPool3d(Applied):
     }
 
 
-class AvgPool1d(Applied):
-    """The means of windows over sequences."""
+class AvgPool1d(FunctionLayer):
+    """The average of every window of a sequence."""
 
     function = F.avg_pool1d
     settings = {
@@ -63,8 +63,8 @@ class AvgPool1d(Applied):
     }
 
 
-class AvgPool2d(Applied):
-    """The means of windows over images."""
+class AvgPool2d(FunctionLayer):
+    """The average of every window of an image."""
 
     function = F.avg_pool2d
     settings = {
@@ -77,8 +77,8 @@ class AvgPool2d(Applied):
     }
 
 
-class AvgPool3d(Applied):
-    """The means of windows over volumes."""
+class AvgPool3d(FunctionLayer):
+    """The average of every window of a volume."""
 
     function = F.avg_pool3d
     settings = {
@@ -91,71 +91,71 @@ class AvgPool3d(Applied):
     }
 
 
-class LPPool1d(Applied):
-    """The p-norms of windows over sequences."""
+class LPPool1d(FunctionLayer):
+    """The p-norm of every window of a sequence."""
 
     function = F.lp_pool1d
     settings = {"norm_type": REQUIRED, "kernel_size": REQUIRED, "stride": None, "ceil_mode": False}
 
 
-class LPPool2d(Applied):
-    """The p-norms of windows over images."""
+class LPPool2d(FunctionLayer):
+    """The p-norm of every window of an image."""
 
     function = F.lp_pool2d
     settings = {"norm_type": REQUIRED, "kernel_size": REQUIRED, "stride": None, "ceil_mode": False}
 
 
-class LPPool3d(Applied):
-    """The p-norms of windows over volumes."""
+class LPPool3d(FunctionLayer):
+    """The p-norm of every window of a volume."""
 
     function = F.lp_pool3d
     settings = {"norm_type": REQUIRED, "kernel_size": REQUIRED, "stride": None, "ceil_mode": False}
 
 
-class AdaptiveMaxPool1d(Applied):
-    """The greatest elements of as many windows as wanted over sequences."""
+class AdaptiveMaxPool1d(FunctionLayer):
+    """The maximum of `output_size` windows of a sequence."""
 
     function = F.adaptive_max_pool1d
     settings = {"output_size": REQUIRED, "return_indices": False}
 
 
-class AdaptiveMaxPool2d(Applied):
-    """The greatest elements of as many windows as wanted over images."""
+class AdaptiveMaxPool2d(FunctionLayer):
+    """The maximum of `output_size` windows of an image."""
 
     function = F.adaptive_max_pool2d
     settings = {"output_size": REQUIRED, "return_indices": False}
 
 
-class AdaptiveMaxPool3d(Applied):
-    """The greatest elements of as many windows as wanted over volumes."""
+class AdaptiveMaxPool3d(FunctionLayer):
+    """The maximum of `output_size` windows of a volume."""
 
     function = F.adaptive_max_pool3d
     settings = {"output_size": REQUIRED, "return_indices": False}
 
 
-class AdaptiveAvgPool1d(Applied):
-    """The means of as many windows as wanted over sequences."""
+class AdaptiveAvgPool1d(FunctionLayer):
+    """The average of `output_size` windows of a sequence."""
 
     function = F.adaptive_avg_pool1d
     settings = {"output_size": REQUIRED}
 
 
-class AdaptiveAvgPool2d(Applied):
-    """The means of as many windows as wanted over images."""
+class AdaptiveAvgPool2d(FunctionLayer):
+    """The average of `output_size` windows of an image."""
 
     function = F.adaptive_avg_pool2d
     settings = {"output_size": REQUIRED}
 
 
-class AdaptiveAvgPool3d(Applied):
-    """The means of as many windows as wanted over volumes."""
+class AdaptiveAvgPool3d(FunctionLayer):
+    """The average of `output_size` windows of a volume."""
 
     function = F.adaptive_avg_pool3d
     settings = {"output_size": REQUIRED}
 
 
-class FractionalMaxPool2d(Applied):
-    """The greatest elements of windows over images that stand at random places."""
+class FractionalMaxPool2d(FunctionLayer):
+    """The maximum of randomly placed windows of an image."""
 
     function = F.fractional_max_pool2d
     settings = {
@@ -165,18 +165,18 @@ class FractionalMaxPool2d(Applied):
         "return_indices": False,
         "_random_samples": None,
     }
-    unshown = ("_random_samples",)
+    hidden_in_repr = ("_random_samples",)
 
 
-class FractionalMaxPool3d(Applied):
-    """The greatest elements of windows over volumes that stand at random places."""
+class FractionalMaxPool3d(FunctionLayer):
+    """The maximum of randomly placed windows of a volume."""
 
     function = F.fractional_max_pool3d
     settings = FractionalMaxPool2d.settings
-    unshown = ("_random_samples",)
+    hidden_in_repr = ("_random_samples",)
 
 
-class Unpooling(Applied):
+class Unpooling(FunctionLayer):
     """The inverse of max pooling: elements at their indices, zeros elsewhere."""
 
     settings = {"kernel_size": REQUIRED, "stride": None, "padding": 0}

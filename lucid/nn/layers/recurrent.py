@@ -1,9 +1,9 @@
-"""Recurrent layers: a state that is carried along sequences, forwards or both ways.
+"""Recurrent layers: a state carried along sequences, in one or both directions.
 
 Every direction of every layer is one `scan` over the steps, so a compiled program does not grow
-with the length of the sequences. What the input contributes is one product for all steps, before
-the loop. Packed sequences run padded: behind its end a sequence keeps its state, so the loop gives
-the state at the end of each, and run backwards it begins there.
+with the sequence length. The contribution of the input is one product for all steps, before the
+loop. Packed sequences run padded: after its end a sequence keeps its state, so the loop returns
+the final state of each, and a backward direction starts from there.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.nn import init
 from lucid.nn.layers.cells import (
-    GATED,
-    LONG_SHORT,
-    SIMPLE,
-    TANH,
+    GRU_RULE,
+    LSTM_RULE,
+    RNN_RULES,
+    TANH_RULE,
     Rule,
     Weights,
     check_nonlinearity,
 )
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
-from lucid.nn.utils.rnn import PackedSequence, layout_of, packed_rows, padded
-from lucid.ops.core.arguments import placed
+from lucid.nn.utils.rnn import PackedSequence, pack_rows, packed_layout, pad_packed
+from lucid.ops.core.arguments import accepts_device
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.higher_order.control.scan import Scan, run_scan
@@ -44,8 +44,8 @@ from lucid.tape.node import wrap
 
 
 @lru_cache(maxsize=256)
-def body(rule: Rule, given: tuple[str, ...], types: tuple[Type, ...], masked: bool) -> Graph:
-    """One step as the Graph of a Scan: (weights, states, row) -> (states, output)."""
+def step_graph(rule: Rule, given: tuple[str, ...], types: tuple[Type, ...], masked: bool) -> Graph:
+    """Return one step as the Graph of a Scan: (weights, states, row) -> (states, output)."""
 
     def step(weights: Any, state: Any, x: Any, inside: Any) -> Any:
         new = rule.step(x, state, Weights(**dict(zip(given, weights))))
@@ -58,11 +58,11 @@ def body(rule: Rule, given: tuple[str, ...], types: tuple[Type, ...], masked: bo
 
 
 class Recurrent(Module):
-    """What the recurrent layers share: parameters by layer and direction, and the run over them."""
+    """The base of recurrent layers: parameters per layer and direction, and the loops over them."""
 
-    rule: Any = TANH
+    rule: Any = TANH_RULE
 
-    @placed
+    @accepts_device
     def __init__(
         self,
         input_size: int,
@@ -88,17 +88,17 @@ class Recurrent(Module):
     def check_settings(self) -> None:
         name = type(self).__name__
         if min(self.input_size, self.hidden_size, self.num_layers) < 1:
-            facts = "input_size, hidden_size and num_layers are positive"
+            facts = "input_size, hidden_size and num_layers must be positive"
             raise ArgumentError(f"{name}: {facts}{at_line()}")
         if not 0 <= self.dropout <= 1:
-            facts = f"dropout={self.dropout}; a probability lies between 0 and 1"
+            facts = f"dropout={self.dropout}; it must be between 0 and 1"
             raise ArgumentError(f"{name}: {facts}{at_line()}")
         if not 0 <= self.proj_size < self.hidden_size:
-            facts = f"proj_size={self.proj_size} is not below hidden_size={self.hidden_size}"
+            facts = f"proj_size={self.proj_size} must be less than hidden_size={self.hidden_size}"
             raise ArgumentError(f"{name}: {facts}{at_line()}")
 
     def directions(self, layer: int) -> list[str]:
-        """What the names of a layer's parameters end with, forwards first."""
+        """Return the suffixes of the names of a layer's parameters, forward first."""
         return [f"_l{layer}", f"_l{layer}_reverse"] if self.bidirectional else [f"_l{layer}"]
 
     def add_weights(self, layer: int, suffix: str, dtype: Any) -> None:
@@ -115,7 +115,7 @@ class Recurrent(Module):
             self.register_parameter(name + suffix, Parameter(empty(*shape, dtype=dtype)))
 
     def reset_parameters(self) -> None:
-        """Draw new initial values."""
+        """Reinitialize all parameters."""
         bound = 1 / math.sqrt(self.hidden_size)
         for p in self.parameters():
             init.uniform_(p, -bound, bound)
@@ -131,41 +131,42 @@ class Recurrent(Module):
         return Weights(*[getattr(self, name + suffix, None) for name in names])
 
     def flatten_parameters(self) -> None:
-        """Nothing: PyTorch's hint for GPUs is accepted."""
+        """Do nothing; accepted for compatibility with PyTorch."""
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
         if isinstance(input, PackedSequence):
-            return self.packed(input, hx)
+            return self.forward_packed(input, hx)
         x = as_tensor(input)
         if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
             raise ShapeError(
-                f"{type(self).__name__}: input of shape {x.shape}; its last axis is "
-                f"{self.input_size}, after steps and, where there are any, examples{at_line()}"
+                f"{type(self).__name__}: input of shape {x.shape}; its last axis must be "
+                f"{self.input_size}, after steps and an optional batch axis{at_line()}"
             )
         if x.ndim == 2:
-            y, last = self.run(x.unsqueeze(1), self.initial(hx, 1, True), None)
-            return y.squeeze(1), self.outward([s.squeeze(1) for s in last])
+            y, last = self.run_layers(x.unsqueeze(1), self.initial_state(hx, 1, True), None)
+            return y.squeeze(1), self.final_state([s.squeeze(1) for s in last])
         x = transpose(x, 0, 1) if self.batch_first else x
-        y, last = self.run(x, self.initial(hx, x.shape[1]), None)
-        return (transpose(y, 0, 1) if self.batch_first else y), self.outward(last)
+        y, last = self.run_layers(x, self.initial_state(hx, x.shape[1]), None)
+        return (transpose(y, 0, 1) if self.batch_first else y), self.final_state(last)
 
-    def packed(self, x: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
+    def forward_packed(self, x: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
+        """Run on a PackedSequence."""
         if x.data.ndim != 2 or x.data.shape[-1] != self.input_size:
             raise ShapeError(
                 f"{type(self).__name__}: packed rows of shape {x.data.shape}; they must be "
                 f"(rows, {self.input_size}){at_line()}"
             )
-        layout = layout_of(x.batch_sizes)
-        state = self.initial(hx, layout.inside.shape[1])
+        layout = packed_layout(x.batch_sizes)
+        state = self.initial_state(hx, layout.inside.shape[1])
         if state and x.sorted_indices is not None:
             state = [index_select(s, 1, x.sorted_indices) for s in state]
-        y, last = self.run(padded(x, layout), state, wrap(layout.inside[:, :, None]))
+        y, last = self.run_layers(pad_packed(x, layout), state, wrap(layout.inside[:, :, None]))
         if x.unsorted_indices is not None:
             last = [index_select(s, 1, x.unsorted_indices) for s in last]
-        return x._replace(data=packed_rows(y, layout)), self.outward(last)
+        return x._replace(data=pack_rows(y, layout)), self.final_state(last)
 
-    def initial(self, hx: Any, count: int, single: bool = False) -> list[Any]:
-        """The states that were given, one tensor of all layers each; empty where none was."""
+    def initial_state(self, hx: Any, count: int, single: bool = False) -> list[Any]:
+        """Return the given states, one tensor of all layers each; empty if none are given."""
         if hx is None:
             return []
         given = [as_tensor(s) for s in (hx if isinstance(hx, (tuple, list)) else (hx,))]
@@ -175,16 +176,17 @@ class Recurrent(Module):
         if [s.shape for s in given] != wanted:
             shapes = ", ".join(str(s.shape) for s in given)
             raise ShapeError(
-                f"{type(self).__name__}: states of shapes {shapes}; "
-                f"{', '.join(map(str, wanted))} fit{at_line()}"
+                f"{type(self).__name__}: states of shapes {shapes}; they must be "
+                f"{', '.join(map(str, wanted))}{at_line()}"
             )
         return [s.unsqueeze(1) for s in given] if single else given
 
-    def outward(self, last: list[Any]) -> Any:
+    def final_state(self, last: list[Any]) -> Any:
+        """Return the final states in the form the caller expects."""
         return last[0] if self.rule.states == 1 else tuple(last)
 
-    def run(self, x: Any, state: list[Any], inside: Any) -> tuple[Any, list[Any]]:
-        """All layers over (steps, examples, features), and the last states, stacked."""
+    def run_layers(self, x: Any, state: list[Any], inside: Any) -> tuple[Any, list[Any]]:
+        """Run all layers over (steps, batch, features); return outputs and stacked final states."""
         ends: list[tuple[Any, ...]] = []
         for layer in range(self.num_layers):
             if layer and self.dropout:
@@ -192,18 +194,18 @@ class Recurrent(Module):
             ys: list[Any] = []
             for suffix in self.directions(layer):
                 first = [s[len(ends)] for s in state]
-                y, end = self.along(x, first, self.weights(suffix), inside, bool(ys))
+                y, end = self.run_direction(x, first, self.weights(suffix), inside, bool(ys))
                 ys.append(y)
                 ends.append(end)
             x = ys[0] if len(ys) == 1 else cat(ys, -1)
         return x, [stack(states, 0) for states in zip(*ends)]
 
-    def along(
+    def run_direction(
         self, x: Any, first: list[Any], w: Weights, inside: Any, reverse: bool
     ) -> tuple[Any, tuple[Any, ...]]:
-        """One direction of one layer: the outputs of all steps and the last state."""
+        """Run one direction of one layer; return the outputs of all steps and the final state."""
         rule = self.rule
-        x, w = rule.of_input(x, w), w.turned()
+        x, w = rule.input_gates(x, w), w.transposed()
         if not first:
             sizes = (w.hh.shape[0], self.hidden_size)[: rule.states]
             first = [zeros(x.shape[1], n, dtype=x.dtype) for n in sizes]
@@ -213,7 +215,7 @@ class Recurrent(Module):
         rows = [x] if inside is None else [x, inside]
         types = [p.type for p in (*weights, *first)]
         types += [Type(r.dtype, r.shape[1:]) for r in rows]
-        graph = body(rule, given, tuple(types), inside is not None)
+        graph = step_graph(rule, given, tuple(types), inside is not None)
         op = Scan(graph, len(weights), len(first), x.shape[0], reverse)
         outs = run_scan(op, *weights, *first, *rows)
         return outs[-1], outs[:-1]
@@ -231,13 +233,13 @@ class Recurrent(Module):
 
 
 class RNN(Recurrent):
-    """h = tanh(W x + V h + b) along sequences (steps, examples, features).
+    """h = tanh(W x + V h + b) along sequences (steps, batch, features).
 
-    `y, h = rnn(x, h0)`: y holds the states of the last layer at all steps, h the last state of
+    `y, h = rnn(x, h0)`: y holds the states of the last layer at all steps, h the final state of
     every layer.
     """
 
-    @placed
+    @accepts_device
     def __init__(
         self,
         input_size: int,
@@ -258,7 +260,7 @@ class RNN(Recurrent):
 
     @property
     def rule(self) -> Rule:  # type: ignore[override]
-        return SIMPLE[getattr(self, "nonlinearity", "tanh")]
+        return RNN_RULES[getattr(self, "nonlinearity", "tanh")]
 
 
 class LSTM(Recurrent):
@@ -274,15 +276,15 @@ class LSTM(Recurrent):
     ((5, 2, 4), (2, 2, 4), (2, 2, 4))
     """
 
-    rule = LONG_SHORT
+    rule = LSTM_RULE
 
 
 class GRU(Recurrent):
     """Gated recurrent units along sequences (steps, examples, features): `y, h = gru(x, h0)`."""
 
-    rule = GATED
+    rule = GRU_RULE
 
-    @placed
+    @accepts_device
     def __init__(
         self,
         input_size: int,

@@ -1,4 +1,4 @@
-"""Transformers: layers of attention and two products, stacks of them, and the whole network."""
+"""Transformers: encoder and decoder layers, stacks of them, and the whole network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lucid.nn.layers.dropout import Dropout
 from lucid.nn.layers.linear import Linear
 from lucid.nn.layers.norm import LayerNorm
 from lucid.nn.module import Module
-from lucid.ops.core.arguments import placed
+from lucid.ops.core.arguments import accepts_device
 from lucid.ops.core.promote import as_tensor, get_default_dtype
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.shape.creation import arange
@@ -25,18 +25,19 @@ ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
 
 
 def activation_of(name: str, activation: Any) -> Any:
-    """A function from its name, or as it is."""
+    """Return an activation function, given by name or as a function."""
     if not callable(activation) and activation not in ACTIVATIONS:
         raise ArgumentError(
-            f"{name}: activation is 'relu', 'gelu' or a function, not {activation!r}{at_line()}"
+            f"{name}: activation must be 'relu', 'gelu' or a function, not "
+            f"{activation!r}{at_line()}"
         )
     return activation if callable(activation) else ACTIVATIONS[activation]
 
 
-class Block(Module):
-    """What encoder and decoder layers share: residual parts, each with a norm before or after."""
+class TransformerBlock(Module):
+    """The base of encoder and decoder layers: residual parts, each with a norm before or after."""
 
-    @placed
+    @accepts_device
     def __init__(
         self,
         d_model: int,
@@ -77,12 +78,12 @@ class Block(Module):
     def residual(self, x: Any, norm: Any, part: Any) -> Any:
         return x + part(norm(x)) if self.norm_first else norm(x + part(x))
 
-    def fed(self, x: Any) -> Any:
+    def feed_forward(self, x: Any) -> Any:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
 
-class TransformerEncoderLayer(Block):
-    """Attention of a sequence to itself, then two linear maps with an activation between."""
+class TransformerEncoderLayer(TransformerBlock):
+    """Self-attention, then two linear maps with an activation between."""
 
     def forward(
         self,
@@ -98,11 +99,11 @@ class TransformerEncoderLayer(Block):
             return self.dropout1(y)
 
         x = self.residual(as_tensor(src), self.norm1, attended)
-        return self.residual(x, self.norm2, lambda x: self.dropout2(self.fed(x)))
+        return self.residual(x, self.norm2, lambda x: self.dropout2(self.feed_forward(x)))
 
 
-class TransformerDecoderLayer(Block):
-    """Attention of a sequence to itself and to a memory, then two linear maps."""
+class TransformerDecoderLayer(TransformerBlock):
+    """Self-attention, attention to a memory, then two linear maps."""
 
     attends_memory = True
 
@@ -132,11 +133,11 @@ class TransformerDecoderLayer(Block):
 
         x = self.residual(as_tensor(tgt), self.norm1, attended)
         x = self.residual(x, self.norm2, remembered)
-        return self.residual(x, self.norm3, lambda x: self.dropout3(self.fed(x)))
+        return self.residual(x, self.norm3, lambda x: self.dropout3(self.feed_forward(x)))
 
 
 class TransformerEncoder(Module):
-    """Encoder layers one after the other, copies of one that is given, and a norm behind them."""
+    """A stack of copies of an encoder layer, with an optional final norm."""
 
     def __init__(
         self,
@@ -163,7 +164,7 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """Decoder layers one after the other, copies of one that is given, and a norm behind them."""
+    """A stack of copies of a decoder layer, with an optional final norm."""
 
     def __init__(self, decoder_layer: Any, num_layers: int, norm: Any = None) -> None:
         super().__init__()
@@ -192,7 +193,7 @@ class TransformerDecoder(Module):
 class Transformer(Module):
     """An encoder of one sequence, and a decoder of another that attends to it."""
 
-    @placed
+    @accepts_device
     def __init__(
         self,
         d_model: int = 512,
@@ -229,7 +230,7 @@ class Transformer(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all matrices anew."""
+        """Reinitialize all matrices."""
         for p in self.parameters():
             if p.ndim > 1:
                 init.xavier_uniform_(p)
@@ -255,9 +256,9 @@ class Transformer(Module):
         )  # fmt: skip
 
     @staticmethod
-    @placed
+    @accepts_device
     def generate_square_subsequent_mask(sz: int, dtype: Any = None) -> Any:
-        """The mask with which a position sees itself and those before: 0 there, else -inf.
+        """Return the causal mask: 0 up to the diagonal, -inf above.
 
         >>> import lucid
         >>> lucid.nn.Transformer.generate_square_subsequent_mask(2)

@@ -1,4 +1,4 @@
-"""Images as layers: padding, shuffles of pixels and channels, other sizes, windows as columns."""
+"""Image layers: padding, pixel and channel shuffles, resizing, unfold and fold."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from typing import Any, ClassVar
 import lucid.nn.functional as F
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.nn.layers.function_layer import REQUIRED, Applied
+from lucid.nn.layers.function_layer import REQUIRED, FunctionLayer
 from lucid.nn.module import Module
 
 
-class PixelShuffle(Applied):
-    """(N, C r², H, W) as (N, C, H r, W r)."""
+class PixelShuffle(FunctionLayer):
+    """Rearrange (N, C r², H, W) to (N, C, H r, W r)."""
 
     function = F.pixel_shuffle
     settings = {"upscale_factor": REQUIRED}
 
 
-class PixelUnshuffle(Applied):
-    """(N, C, H r, W r) as (N, C r², H, W)."""
+class PixelUnshuffle(FunctionLayer):
+    """Rearrange (N, C, H r, W r) to (N, C r², H, W)."""
 
     function = F.pixel_unshuffle
     settings = {"downscale_factor": REQUIRED}
 
 
-class ChannelShuffle(Applied):
-    """Groups of channels, dealt one by one."""
+class ChannelShuffle(FunctionLayer):
+    """Interleave groups of channels."""
 
     function = F.channel_shuffle
     settings = {"groups": REQUIRED}
 
 
-class Unfold(Applied):
+class Unfold(FunctionLayer):
     """The windows of images as columns."""
 
     function = F.unfold
     settings = {"kernel_size": REQUIRED, "dilation": 1, "padding": 0, "stride": 1}
 
 
-class Fold(Applied):
-    """Images from the columns of their windows, summed where windows overlap."""
+class Fold(FunctionLayer):
+    """Sum columns of windows into images."""
 
     function = F.fold
     settings = {
@@ -48,38 +48,38 @@ class Fold(Applied):
     }  # fmt: skip
 
 
-class Upsample(Applied):
-    """Images, sequences or volumes of another size."""
+class Upsample(FunctionLayer):
+    """Resize sequences, images or volumes."""
 
     function = F.interpolate
     settings = {
         "size": None, "scale_factor": None, "mode": "nearest", "align_corners": None,
         "recompute_scale_factor": None,
     }  # fmt: skip
-    unshown = ("size", "scale_factor", "align_corners", "recompute_scale_factor")
+    hidden_in_repr = ("size", "scale_factor", "align_corners", "recompute_scale_factor")
 
 
-class UpsamplingNearest2d(Applied):
-    """Images of another size, by the nearest pixel."""
+class UpsamplingNearest2d(FunctionLayer):
+    """Resize images by the nearest pixel."""
 
     function = F.upsample_nearest
     settings = {"size": None, "scale_factor": None}
-    unshown = ("size", "scale_factor")
+    hidden_in_repr = ("size", "scale_factor")
 
 
-class UpsamplingBilinear2d(Applied):
-    """Images of another size, linear between pixels, with corners kept."""
+class UpsamplingBilinear2d(FunctionLayer):
+    """Resize images by bilinear interpolation with aligned corners."""
 
     function = F.upsample_bilinear
     settings = {"size": None, "scale_factor": None}
-    unshown = ("size", "scale_factor")
+    hidden_in_repr = ("size", "scale_factor")
 
 
 class Padding(Module):
-    """Elements added at both ends of the last axes; a number is the same for all ends.
+    """The base of padding layers; one number pads all ends alike.
 
-    axes    how many axes are padded
-    mode    what stands there, as in `nn.functional.pad`
+    axes    the number of padded axes, counted from the last
+    mode    as in `nn.functional.pad`
     """
 
     axes: ClassVar[int]
@@ -90,8 +90,8 @@ class Padding(Module):
         ends = (padding,) * (2 * self.axes) if isinstance(padding, int) else tuple(padding)
         if len(ends) != 2 * self.axes:
             raise ArgumentError(
-                f"{type(self).__name__}: padding {ends}; it is a number, or {2 * self.axes} of "
-                f"them, the last axis first{at_line()}"
+                f"{type(self).__name__}: padding {ends}; it must be a number, or {2 * self.axes} "
+                f"numbers, last axis first{at_line()}"
             )
         self.padding = ends
 
@@ -103,7 +103,7 @@ class Padding(Module):
 
 
 class ConstantPadding(Padding):
-    """One value added at both ends of the last axes."""
+    """Pad the last axes with a constant."""
 
     def __init__(self, padding: Any, value: float) -> None:
         super().__init__(padding)
@@ -117,90 +117,90 @@ class ConstantPadding(Padding):
 
 
 class ConstantPad1d(ConstantPadding):
-    """One value added at both ends of the last axis."""
+    """Pad the last axis with a constant."""
 
     axes = 1
 
 
 class ConstantPad2d(ConstantPadding):
-    """One value added at both ends of the last two axes."""
+    """Pad the last two axes with a constant."""
 
     axes = 2
 
 
 class ConstantPad3d(ConstantPadding):
-    """One value added at both ends of the last three axes."""
+    """Pad the last three axes with a constant."""
 
     axes = 3
 
 
 class ZeroPad1d(Padding):
-    """Zeros at both ends of the last axis."""
+    """Pad the last axis with zeros."""
 
     axes = 1
 
 
 class ZeroPad2d(Padding):
-    """Zeros at both ends of the last two axes."""
+    """Pad the last two axes with zeros."""
 
     axes = 2
 
 
 class ZeroPad3d(Padding):
-    """Zeros at both ends of the last three axes."""
+    """Pad the last three axes with zeros."""
 
     axes = 3
 
 
 class ReflectionPad1d(Padding):
-    """The elements mirrored at both ends of the last axis."""
+    """Pad the last axis by reflection."""
 
     axes, mode = 1, "reflect"
 
 
 class ReflectionPad2d(Padding):
-    """The elements mirrored at both ends of the last two axes."""
+    """Pad the last two axes by reflection."""
 
     axes, mode = 2, "reflect"
 
 
 class ReflectionPad3d(Padding):
-    """The elements mirrored at both ends of the last three axes."""
+    """Pad the last three axes by reflection."""
 
     axes, mode = 3, "reflect"
 
 
 class ReplicationPad1d(Padding):
-    """The first and the last element repeated along the last axis."""
+    """Pad the last axis by repeating its end elements."""
 
     axes, mode = 1, "replicate"
 
 
 class ReplicationPad2d(Padding):
-    """The first and the last elements repeated along the last two axes."""
+    """Pad the last two axes by repeating their end elements."""
 
     axes, mode = 2, "replicate"
 
 
 class ReplicationPad3d(Padding):
-    """The first and the last elements repeated along the last three axes."""
+    """Pad the last three axes by repeating their end elements."""
 
     axes, mode = 3, "replicate"
 
 
 class CircularPad1d(Padding):
-    """The elements from the other end of the last axis."""
+    """Pad the last axis circularly."""
 
     axes, mode = 1, "circular"
 
 
 class CircularPad2d(Padding):
-    """The elements from the other ends of the last two axes."""
+    """Pad the last two axes circularly."""
 
     axes, mode = 2, "circular"
 
 
 class CircularPad3d(Padding):
-    """The elements from the other ends of the last three axes."""
+    """Pad the last three axes circularly."""
 
     axes, mode = 3, "circular"

@@ -1,4 +1,4 @@
-"""Help around modules: clipping, parameters as a vector, packed sequences, parametrizations."""
+"""Utilities for modules: clipping, flat parameters, packed sequences, parametrizations, pruning."""
 
 from lucid.nn.utils import parametrizations as parametrizations
 from lucid.nn.utils import parametrize as parametrize

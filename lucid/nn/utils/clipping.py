@@ -1,4 +1,7 @@
-"""Gradients kept small, without a look at their values: a jitted step stays one program."""
+"""Gradient clipping, and parameters as one vector.
+
+No value is read, so a jitted step stays one program.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from lucid.tensors.tensor import Tensor, tensor
 
 
 def with_gradients(parameters: Any) -> list[Any]:
+    """Return the parameters that have a gradient."""
     given = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     return [p for p in given if p.grad is not None]
 
@@ -26,21 +30,23 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Any:
-    """The norm of all elements of all tensors together."""
+    """Return the norm of all elements of all tensors together."""
     given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     if not given:
         return tensor(0.0)
     parts = stack([vector_norm(x, norm_type) for x in given])
     total = vector_norm(parts, norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
-        raise ArgumentError(f"the norm of order {norm_type} is {total.item()}{at_line()}")
+        raise ArgumentError(
+            f"get_total_norm: the norm of order {norm_type} is {total.item()}{at_line()}"
+        )
     return total
 
 
 def clip_grads_with_norm_(
     parameters: Any, max_norm: float, total_norm: Any, foreach: bool | None = None
 ) -> None:
-    """Scale all gradients so that a norm, which they have now, is at most `max_norm`."""
+    """Scale all gradients so that `total_norm`, their current norm, is at most `max_norm`."""
     with no_grad():
         factor = clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
         for p in with_gradients(parameters):
@@ -54,9 +60,9 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Any:
-    """Scale all gradients so that their norm is at most `max_norm`; returns the norm before.
+    """Scale all gradients so that their norm is at most `max_norm`; return the norm before.
 
-    `foreach` is a question of PyTorch's that has no meaning here.
+    `foreach` is accepted for compatibility with PyTorch and ignored.
 
     >>> import lucid
     >>> w = lucid.tensor([0.0, 0.0], requires_grad=True)
@@ -74,7 +80,7 @@ def clip_grad_norm_(
 
 
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
-    """Bring every element of every gradient between -clip_value and clip_value."""
+    """Clamp every element of every gradient to [-clip_value, clip_value]."""
     bound = float(clip_value)
     with no_grad():
         for p in with_gradients(parameters):
@@ -82,12 +88,12 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
 
 
 def parameters_to_vector(parameters: Iterable[Any]) -> Any:
-    """All parameters as one vector."""
+    """Concatenate all parameters into one vector."""
     return cat([p.reshape(-1) for p in parameters])
 
 
 def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
-    """Write the parts of a vector into the parameters."""
+    """Copy the slices of a vector into the parameters."""
     given = list(parameters)
     size = sum(p.numel() for p in given)
     if not isinstance(vec, Tensor) or vec.shape != (size,):

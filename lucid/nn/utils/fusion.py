@@ -1,4 +1,4 @@
-"""A convolution or linear layer with the batch norm behind it as one layer, for evaluation."""
+"""Fusion of a convolution or linear layer with the following batch norm, for evaluation."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from lucid.ops.elementwise.exponential import rsqrt
 from lucid.ops.shape.creation import ones_like, zeros_like
 
 
-def fuse(layer: Any, norm: Any, axis: int) -> Any:
-    """A copy of `layer` that computes `norm(layer(x))`; `axis` of its weight is its outputs."""
+def fuse_batch_norm(layer: Any, norm: Any, axis: int) -> Any:
+    """Return a copy of `layer` that computes `norm(layer(x))`; `axis` is its output axis."""
     if layer.training or norm.training or norm.running_mean is None:
         raise ModuleError(
-            f"fuse: {type(layer).__name__} and {type(norm).__name__} are fused in evaluation, with "
-            f"running statistics; call eval() first{at_line()}"
+            f"fuse: {type(layer).__name__} and {type(norm).__name__} must be in evaluation mode, "
+            f"with running statistics; call eval() first{at_line()}"
         )
     fused = copy.deepcopy(layer)
     fused.weight, fused.bias = fused_weights(
@@ -32,6 +32,7 @@ def fuse(layer: Any, norm: Any, axis: int) -> Any:
 def fused_weights(
     weight: Any, bias: Any, mean: Any, var: Any, eps: float, factor: Any, shift: Any, axis: int
 ) -> tuple[Parameter, Parameter]:
+    """Return the weight and bias with the batch norm folded in."""
     factor = ones_like(mean) if factor is None else factor
     shift = zeros_like(mean) if shift is None else shift
     wanted = True if bias is None else bias.requires_grad
@@ -53,26 +54,27 @@ def fuse_conv_bn_weights(
     bn_b: Any,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of a convolution that does what a batch norm with these statistics did."""
+    """Return the weight and bias of a convolution with a batch norm folded in."""
     return fused_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, int(transpose))
 
 
 def fuse_linear_bn_weights(
     linear_w: Any, linear_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of a linear layer that does what a batch norm with these statistics did."""
+    """Return the weight and bias of a linear layer with a batch norm folded in."""
     return fused_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 0)
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """The convolution that computes `bn(conv(x))` in evaluation."""
+    """Return a convolution that computes `bn(conv(x))` in evaluation."""
     if (transpose or isinstance(conv, TransposedConvolution)) and conv.groups > 1:
         raise ModuleError(
-            f"fuse_conv_bn_eval: a transposed convolution in {conv.groups} groups{at_line()}"
+            f"fuse_conv_bn_eval: a transposed convolution with {conv.groups} groups is not "
+            f"supported{at_line()}"
         )
-    return fuse(conv, bn, int(transpose or isinstance(conv, TransposedConvolution)))
+    return fuse_batch_norm(conv, bn, int(transpose or isinstance(conv, TransposedConvolution)))
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """The linear layer that computes `bn(linear(x))` in evaluation."""
-    return fuse(linear, bn, 0)
+    """Return a linear layer that computes `bn(linear(x))` in evaluation."""
+    return fuse_batch_norm(linear, bn, 0)

@@ -1,4 +1,4 @@
-"""skip_init: a module whose parameters are left as they are made, to be filled by their owner."""
+"""skip_init: construct a module without initializing its parameters."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from lucid.nn.module import Module
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """`module_cls(*args, **kwargs)` without its own initialisation, for which nothing is drawn.
+    """Return `module_cls(*args, **kwargs)` without its own initialization, drawing nothing.
 
-    Modules inside of it are initialised as ever.
+    Submodules are initialized as usual.
 
     >>> import lucid
     >>> layer = lucid.nn.utils.skip_init(lucid.nn.Linear, 3, 2)
@@ -20,7 +20,7 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     ((2, 3), True)
     """
     if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
-        facts = f"{module_cls!r} is no class of modules"
+        facts = f"{module_cls!r} is not a subclass of Module"
         raise ArgumentError(f"skip_init: {facts}{at_line()}")
     left: Any = type(module_cls.__name__, (module_cls,), {"reset_parameters": lambda self: None})
     module = left(*args, **kwargs)

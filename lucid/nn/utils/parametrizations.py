@@ -1,4 +1,4 @@
-"""Common parametrizations of weights: a length apart, a bounded spectrum, orthogonal columns."""
+"""Parametrizations of weights: weight norm, spectral norm, orthogonal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lucid.linalg import matrix_exp, qr, solve
 from lucid.nn.layers.conv import TransposedConvolution
 from lucid.nn.module import Module
 from lucid.nn.utils.parametrize import register_parametrization, remove_parametrizations
-from lucid.ops.core.axes import axis_of
+from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.reduce.statistics import norm
 from lucid.ops.shape.creation import eye, zeros_like
 from lucid.ops.shape.joining import pad
@@ -24,66 +24,69 @@ __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 
 class WeightNorm(Module):
-    """w = g v / |v|, with one length g for every slice along `dim`, or one for all (None)."""
+    """w = g v / |v|, with one norm g per slice along `dim`, or one in total (None)."""
 
     def __init__(self, dim: int | None) -> None:
         super().__init__()
         self.dim = dim
 
-    def lengths(self, v: Any) -> Any:
+    def norms(self, v: Any) -> Any:
+        """Return the norms of the slices of v."""
         if self.dim is None:
             return norm(v)
-        kept = axis_of("weight_norm", self.dim, v.ndim)
+        kept = canonicalize_axis("weight_norm", self.dim, v.ndim)
         return norm(v, axis=tuple(i for i in range(v.ndim) if i != kept), keepdim=True)
 
     def forward(self, g: Any, v: Any) -> Any:
-        return v * (g / self.lengths(v))
+        return v * (g / self.norms(v))
 
     def right_inverse(self, w: Any) -> tuple[Any, Any]:
-        return self.lengths(w), w
+        return self.norms(w), w
 
 
 class SpectralNorm(Module):
-    """w divided by its largest singular value, which a step of power iteration follows.
+    """w divided by its largest singular value, which is tracked by power iteration.
 
-    Training moves the vectors `_u` and `_v` in place whenever the weight is read.
+    In training the vectors `_u` and `_v` are updated in place whenever the weight is read.
     """
 
     def __init__(self, weight: Any, n_power_iterations: int, dim: int, eps: float) -> None:
         super().__init__()
         if n_power_iterations < 1:
-            raise ArgumentError(f"spectral_norm: n_power_iterations is at least 1{at_line()}")
-        self.dim, self.eps = axis_of("spectral_norm", dim, weight.ndim), eps
+            raise ArgumentError(f"spectral_norm: n_power_iterations must be at least 1{at_line()}")
+        self.dim, self.eps = canonicalize_axis("spectral_norm", dim, weight.ndim), eps
         self.n_power_iterations = n_power_iterations
         if weight.ndim > 1:
-            w = self.matrix(weight.detach())
-            self.register_buffer("_u", self.unit(randn(w.shape[0], dtype=w.dtype)))
-            self.register_buffer("_v", self.unit(randn(w.shape[1], dtype=w.dtype)))
+            w = self.as_matrix(weight.detach())
+            self.register_buffer("_u", self.normalize(randn(w.shape[0], dtype=w.dtype)))
+            self.register_buffer("_v", self.normalize(randn(w.shape[1], dtype=w.dtype)))
             with no_grad():
-                self.iterate(w, 15)
+                self.power_iteration(w, 15)
 
-    def unit(self, x: Any) -> Any:
+    def normalize(self, x: Any) -> Any:
+        """Scale a vector to norm 1."""
         return F.normalize(x, dim=0, eps=self.eps)
 
-    def matrix(self, w: Any) -> Any:
+    def as_matrix(self, w: Any) -> Any:
+        """Return the weight as a matrix with rows along `dim`."""
         return movedim(w, self.dim, 0).reshape(w.shape[self.dim], -1)
 
-    def iterate(self, w: Any, n: int) -> None:
-        """Steps of power iteration, in place; on copies where the vectors are the caller's."""
+    def power_iteration(self, w: Any, n: int) -> None:
+        """Run `n` steps of power iteration, in place, or on copies of the caller's vectors."""
         for name in ("_u", "_v"):
             if is_argument(self._buffers[name]):
                 self._buffers[name] = self._buffers[name].detach().clone()
         with no_grad():
             for _ in range(n):
-                self._u.copy_(self.unit(w @ self._v))
-                self._v.copy_(self.unit(w.T @ self._u))
+                self._u.copy_(self.normalize(w @ self._v))
+                self._v.copy_(self.normalize(w.T @ self._u))
 
     def forward(self, weight: Any) -> Any:
         if weight.ndim == 1:
-            return self.unit(weight)
-        w = self.matrix(weight)
+            return self.normalize(weight)
+        w = self.as_matrix(weight)
         if self.training:
-            self.iterate(w.detach(), self.n_power_iterations)
+            self.power_iteration(w.detach(), self.n_power_iterations)
         u, v = self._u.clone(), self._v.clone()
         return weight / (u @ (w @ v))
 
@@ -111,7 +114,7 @@ class Orthogonal(Module):
         return q.mT if self.is_wide else q
 
     def right_inverse(self, q: Any) -> Any:
-        if not self.use_base:  # then the value is what the skew matrix is made of
+        if not self.use_base:  # then the skew matrix is made of the value
             return q
         tall = (q.mT if self.is_wide else q).detach()
         n, k = tall.shape[-2:]
@@ -123,7 +126,7 @@ class Orthogonal(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Train the length and the direction of a weight apart: `original0` and `original1`.
+    """Train the norm and the direction of a weight separately: `original0` and `original1`.
 
     >>> import lucid
     >>> layer = lucid.nn.utils.parametrizations.weight_norm(lucid.nn.Linear(3, 2))
@@ -134,7 +137,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
-    """Make the weight an ordinary parameter again, with the value it has."""
+    """Turn the weight back into an ordinary parameter, with its current value."""
     return remove_parametrizations(module, name)
 
 
@@ -148,12 +151,12 @@ def spectral_norm(
     """Divide a weight by its largest singular value."""
     if dim is None:
         dim = 1 if isinstance(module, TransposedConvolution) else 0
-    made = SpectralNorm(weight_of(module, name), n_power_iterations, dim, eps)
+    made = SpectralNorm(get_weight(module, name), n_power_iterations, dim, eps)
     return register_parametrization(module, name, made)
 
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
-    """Make the weight an ordinary parameter again, with the value it has."""
+    """Turn the weight back into an ordinary parameter, with its current value."""
     return remove_parametrizations(module, name)
 
 
@@ -164,23 +167,24 @@ def orthogonal(
     *,
     use_trivialization: bool = True,
 ) -> Module:
-    """Keep the columns of a matrix (or its rows, where these are fewer) orthonormal.
+    """Keep the columns of a matrix (or its rows, if there are fewer) orthonormal.
 
-    orthogonal_map        "matrix_exp" (also None) or "cayley"
-    use_trivialization    begin near the value that the weight has, made orthogonal
+    orthogonal_map        "matrix_exp" (the default) or "cayley"
+    use_trivialization    start near the current value of the weight, orthogonalized
     """
-    weight = weight_of(module, name)
+    weight = get_weight(module, name)
     if weight.ndim < 2:
         facts = f"{name} of shape {weight.shape}; it needs two axes"
         raise ShapeError(f"orthogonal: {facts}{at_line()}")
     if orthogonal_map not in (None, "matrix_exp", "cayley"):
-        facts = f"orthogonal_map is 'matrix_exp' or 'cayley', not {orthogonal_map!r}"
+        facts = f"orthogonal_map must be 'matrix_exp' or 'cayley', not {orthogonal_map!r}"
         raise ArgumentError(f"orthogonal: {facts}{at_line()}")
     made = Orthogonal(weight, orthogonal_map or "matrix_exp", use_trivialization)
     return register_parametrization(module, name, made)
 
 
-def weight_of(module: Module, name: str) -> Any:
+def get_weight(module: Module, name: str) -> Any:
+    """Return a tensor of a module; raise ArgumentError if there is none."""
     found = getattr(module, name, None)
     if not hasattr(found, "ndim"):
         facts = f"{type(module).__name__} has no parameter {name!r}"

@@ -1,8 +1,8 @@
 """Parametrizations: a tensor of a module that is computed from others whenever it is read.
 
-The module keeps the others in `parametrizations.<name>`, whose `original` (or `original0`,
-`original1`...) are what is trained; `Module.__getattr__` finds the name there. A parametrization is
-a Module: `forward` computes the tensor, `right_inverse`, where there is one, the originals.
+The module keeps the others in `parametrizations.<name>`; what is trained is its `original` (or
+`original0`, `original1`, ...), and `Module.__getattr__` finds the name there. A parametrization is
+a Module: `forward` computes the tensor, and an optional `right_inverse` computes the originals.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["is_parametrized", "register_parametrization", "remove_parametrizatio
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, in the order in which they are applied."""
+    """The parametrizations of one tensor, in order of application."""
 
     def __init__(self, first: Module, original: Any) -> None:
         super().__init__([first])
-        parts = inverted(first, original)
+        parts = invert(first, original)
         several = isinstance(parts, (tuple, list))
         self.names = [f"original{i}" for i in range(len(parts))] if several else ["original"]
         for name, x in zip(self.names, parts if several else [parts]):
@@ -35,7 +35,7 @@ class ParametrizationList(ModuleList):
                 self.register_buffer(name, x)
 
     def forward(self) -> Any:
-        """The tensor that the originals stand for."""
+        """Compute the tensor from the originals."""
         first, *rest = list(self)
         x = first(*[getattr(self, name) for name in self.names])
         for part in rest:
@@ -43,17 +43,17 @@ class ParametrizationList(ModuleList):
         return x
 
     def assign(self, value: Any) -> None:
-        """Give the originals the values from which `value` is computed."""
+        """Set the originals to values from which `value` is computed."""
         with no_grad():
             for part in reversed(list(self)):
-                value = inverted(part, value)
+                value = invert(part, value)
             parts = value if isinstance(value, (tuple, list)) else [value]
             for name, x in zip(self.names, parts):
                 getattr(self, name).copy_(x)
 
 
-def inverted(parametrization: Any, value: Any) -> Any:
-    """What a parametrization computes `value` from; the value itself where it does not tell."""
+def invert(parametrization: Any, value: Any) -> Any:
+    """Return what a parametrization computes `value` from; `value` without a right_inverse."""
     if not hasattr(parametrization, "right_inverse"):
         return value
     with no_grad():
@@ -61,7 +61,7 @@ def inverted(parametrization: Any, value: Any) -> Any:
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Has the module parametrizations (of this tensor)?"""
+    """True if the module has a parametrization (of this tensor)."""
     found = module._modules.get("parametrizations")
     if found is None:
         return False
@@ -71,9 +71,9 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
-    """Let a parameter or buffer of a module be computed by `parametrization` from now on.
+    """Compute a parameter or buffer of a module by `parametrization` from now on.
 
-    unsafe    allow that shape or dtype of the tensor change
+    unsafe    allow the shape or dtype of the tensor to change
 
     >>> import lucid
     >>> class Symmetric(lucid.nn.Module):
@@ -87,7 +87,7 @@ def register_parametrization(
     """
     if not isinstance(parametrization, Module):
         raise ModuleError(
-            f"register_parametrization: {type(parametrization).__name__} is no Module{at_line()}"
+            f"register_parametrization: {type(parametrization).__name__} is not a Module{at_line()}"
         )
     if is_parametrized(module, tensor_name):
         before = getattr(module, tensor_name)
@@ -120,7 +120,7 @@ def register_parametrization(
 def remove_parametrizations(
     module: Module, tensor_name: str, leave_parametrized: bool = True
 ) -> Module:
-    """Make the tensor an ordinary one, with the value it has, or with that of its original."""
+    """Make the tensor an ordinary one, with its current value or that of its original."""
     if not is_parametrized(module, tensor_name):
         raise ModuleError(
             f"remove_parametrizations: {type(module).__name__} has no parametrization of "
@@ -130,7 +130,7 @@ def remove_parametrizations(
     if not leave_parametrized and len(chain.names) > 1:
         raise ModuleError(
             f"remove_parametrizations: {tensor_name} has {len(chain.names)} originals; "
-            f"leave_parametrized=True keeps what they give{at_line()}"
+            f"leave_parametrized=True keeps their value{at_line()}"
         )
     with no_grad():
         value = chain() if leave_parametrized else chain.original

@@ -1,8 +1,8 @@
-"""Pruning: elements of a parameter that are held at zero by a mask.
+"""Pruning: a mask holds elements of a parameter at zero.
 
 A pruned `weight` is kept as the parameter `weight_orig` and the buffer `weight_mask`; the module
-computes their product whenever `weight` is read. A method says by `compute_mask` what to keep;
-several on one parameter are joined in a PruningContainer, each looking at what is left.
+computes their product whenever `weight` is read. The `compute_mask` of a method selects what to
+keep; several methods on one parameter form a PruningContainer, each applied to what remains.
 """
 
 from __future__ import annotations
@@ -19,85 +19,85 @@ from lucid.ir.source import at_line
 from lucid.linalg import vector_norm
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
-from lucid.ops.core.axes import axis_of
+from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.shape.creation import ones_like
 from lucid.ops.shape.joining import cat
-from lucid.tape.recorder import changes
+from lucid.tape.recorder import attribute_changes
 
-KINDS = ("unstructured", "structured", "global")
+PRUNING_TYPES = ("unstructured", "structured", "global")
 
 
-def pruned_by(module: Module) -> dict[str, Any]:
-    """The methods that prune a module, by the names of its parameters."""
+def pruning_methods(module: Module) -> dict[str, Any]:
+    """Return the pruning methods of a module, by parameter name."""
     return module.__dict__.get("_pruned", {})
 
 
 class BasePruningMethod:
-    """The base of all methods: a subclass has a PRUNING_TYPE and `compute_mask`."""
+    """The base of pruning methods: a subclass has a PRUNING_TYPE and `compute_mask`."""
 
     PRUNING_TYPE: ClassVar[str] = "unstructured"
     _tensor_name: str = ""
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        """1 for every element of `t` that stays, at most where `default_mask` has 1."""
+        """Return 1 for every element of `t` to keep, only where `default_mask` is 1."""
         raise ModuleError(f"{type(self).__name__} has no compute_mask(){at_line()}")
 
     def prune(self, t: Any, default_mask: Any = None, importance_scores: Any = None) -> Any:
-        """A pruned copy of a tensor."""
+        """Return a pruned copy of a tensor."""
         t = as_tensor(t)
         mask = ones_like(t) if default_mask is None else as_tensor(default_mask)
-        return t * self.compute_mask(scores_for(t, importance_scores), mask)
+        return t * self.compute_mask(check_scores(t, importance_scores), mask)
 
     def apply_mask(self, module: Module) -> Any:
-        """The pruned parameter of a module."""
+        """Return the pruned parameter of a module."""
         return getattr(module, self._tensor_name)
 
     @classmethod
     def apply(
         cls, module: Module, name: str, *args: Any, importance_scores: Any = None, **kwargs: Any
     ) -> Any:
-        """Prune a parameter of a module, further if it is pruned already."""
+        """Prune a parameter of a module, in addition to earlier pruning."""
         method = cls(*args, **kwargs)
         method._tensor_name = name
-        old = pruned_by(module).get(name)
+        old = pruning_methods(module).get(name)
         if old is None and not isinstance(module._parameters.get(name), Parameter):
             raise ModuleError(
                 f"prune: {type(module).__name__} has no parameter {name!r}{at_line()}"
             )
         with no_grad():
             now = getattr(module, name).detach()
-            scores = scores_for(now, importance_scores)
+            scores = check_scores(now, importance_scores)
             mask = ones_like(now) if old is None else getattr(module, f"{name}_mask")
-            chosen = method if old is None else joined(old, method)
+            chosen = method if old is None else extend_methods(old, method)
             mask = as_tensor(chosen.compute_mask(scores, mask)).detach()
         if mask.shape != now.shape:
             raise ShapeError(f"prune: a mask of {mask.shape} for {name} of {now.shape}{at_line()}")
-        put_mask(module, name, cast(mask, now.dtype).clone())
-        module._pruned = {**pruned_by(module), name: chosen}
+        register_mask(module, name, cast(mask, now.dtype).clone())
+        module._pruned = {**pruning_methods(module), name: chosen}
         return chosen
 
     def remove(self, module: Module) -> None:
-        """Make the pruned values those of the parameter itself."""
+        """Make a pruned parameter an ordinary one, with its zeros."""
         name = self._tensor_name
         original = module._parameters[f"{name}_orig"]
         with no_grad():
             original.copy_(self.apply_mask(module))
         del module._parameters[f"{name}_orig"], module._buffers[f"{name}_mask"]
-        module._pruned = {key: by for key, by in pruned_by(module).items() if key != name}
+        module._pruned = {key: by for key, by in pruning_methods(module).items() if key != name}
         module.register_parameter(name, original)
 
 
-def put_mask(module: Module, name: str, mask: Any) -> None:
-    """Let a module keep a parameter as the product of itself and a mask."""
-    changes[0] += 1
+def register_mask(module: Module, name: str, mask: Any) -> None:
+    """Keep a parameter as the product of its original and a mask."""
+    attribute_changes[0] += 1
     if f"{name}_orig" not in module._parameters:
         module._parameters[f"{name}_orig"] = module._parameters.pop(name)
     module._buffers[f"{name}_mask"] = mask
 
 
-def scores_for(t: Any, scores: Any) -> Any:
-    """What is compared between elements: the given scores, or the elements themselves."""
+def check_scores(t: Any, scores: Any) -> Any:
+    """Return the scores to compare elements by: those given, or the elements themselves."""
     if scores is None:
         return t
     scores = as_tensor(scores)
@@ -108,7 +108,7 @@ def scores_for(t: Any, scores: Any) -> Any:
 
 
 class PruningContainer(BasePruningMethod):
-    """Methods one after the other; `compute_mask` applies the last to what the mask leaves."""
+    """A sequence of methods; `compute_mask` applies the last to what the mask keeps."""
 
     def __init__(self, *methods: BasePruningMethod) -> None:
         self._pruning_methods: tuple[BasePruningMethod, ...] = ()
@@ -118,7 +118,9 @@ class PruningContainer(BasePruningMethod):
     def add_pruning_method(self, method: BasePruningMethod) -> None:
         """Append a method that prunes the same parameter."""
         if not isinstance(method, BasePruningMethod):
-            raise ArgumentError(f"prune: {type(method).__name__} is no pruning method{at_line()}")
+            raise ArgumentError(
+                f"prune: {type(method).__name__} is not a pruning method{at_line()}"
+            )
         name = self._tensor_name = self._tensor_name or method._tensor_name
         if method._tensor_name != name:
             facts = f"a method for {method._tensor_name!r} among those for {name!r}"
@@ -127,15 +129,15 @@ class PruningContainer(BasePruningMethod):
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         method = self._pruning_methods[-1]
-        if method.PRUNING_TYPE not in KINDS:
-            facts = f"PRUNING_TYPE {method.PRUNING_TYPE!r}; it is one of {', '.join(KINDS)}"
+        if method.PRUNING_TYPE not in PRUNING_TYPES:
+            facts = f"PRUNING_TYPE {method.PRUNING_TYPE!r} is not one of {', '.join(PRUNING_TYPES)}"
             raise ArgumentError(f"prune: {facts}{at_line()}")
         left: Any = ...
         kept = default_mask.numpy() != 0
         if method.PRUNING_TYPE == "unstructured":
             left = kept
         elif method.PRUNING_TYPE == "structured":
-            axis = axis_of("prune", method.dim, t.ndim)  # type: ignore[attr-defined]
+            axis = canonicalize_axis("prune", method.dim, t.ndim)  # type: ignore[attr-defined]
             others = tuple(i for i in range(t.ndim) if i != axis)
             left = (*[slice(None)] * axis, kept.any(others))
         new = default_mask.numpy().copy()
@@ -153,52 +155,57 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[i]
 
 
-def joined(old: BasePruningMethod, method: BasePruningMethod) -> PruningContainer:
+def extend_methods(old: BasePruningMethod, method: BasePruningMethod) -> PruningContainer:
+    """Return a container of the old methods and a new one."""
     before = tuple(old) if isinstance(old, PruningContainer) else (old,)
     return PruningContainer(*before, method)
 
 
 class Amount(BasePruningMethod):
-    """Methods that take away a number of elements or channels, or a part of them."""
+    """The base of methods that remove a number, or a fraction, of elements or channels."""
 
     def __init__(self, amount: Any) -> None:
         whole = isinstance(amount, (int, np.integer)) and not isinstance(amount, bool)
         if not (whole and amount >= 0) and not (isinstance(amount, float) and 0 <= amount <= 1):
-            facts = f"amount={amount!r}; it is a number from 0 on or a part between 0.0 and 1.0"
+            facts = (
+                f"amount={amount!r}; it must be a nonnegative integer or a fraction in [0.0, 1.0]"
+            )
             raise ArgumentError(f"prune: {facts}{at_line()}")
         self.amount = amount
 
-    def number(self, total: int) -> int:
-        """How many of `total` are taken away."""
+    def count_to_prune(self, total: int) -> int:
+        """Return how many of `total` are removed."""
         n = round(self.amount * total) if isinstance(self.amount, float) else int(self.amount)
         if n > total:
-            raise ArgumentError(f"prune: {n} of {total} are to be pruned{at_line()}")
+            raise ArgumentError(f"prune: cannot prune {n} of {total}{at_line()}")
         return n
 
-    def without_least(self, order: Any, mask: Any) -> Any:
-        """The mask without the elements or channels of the least numbers."""
-        gone = np.argsort(order.numpy(), axis=None, kind="stable")[: self.number(order.numel())]
+    def mask_smallest(self, order: Any, mask: Any) -> Any:
+        """Return the mask without the elements or channels of the smallest scores."""
+        gone = np.argsort(order.numpy(), axis=None, kind="stable")[
+            : self.count_to_prune(order.numel())
+        ]
         new = mask.numpy().copy()
         new.reshape(-1)[gone] = 0
         return as_tensor(new)
 
 
 class RandomUnstructured(Amount):
-    """Elements drawn at random are taken away."""
+    """Remove random elements."""
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        return self.without_least(random.rand(*t.shape), default_mask)
+        return self.mask_smallest(random.rand(*t.shape), default_mask)
 
 
 class L1Unstructured(Amount):
-    """The smallest elements are taken away."""
+    """Remove the smallest elements."""
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        return self.without_least(t.abs(), default_mask)
+        return self.mask_smallest(t.abs(), default_mask)
 
 
 class Structured(Amount):
-    """Methods that take away whole channels along an axis."""
+    """The base of methods that remove entire channels along an axis."""
 
     PRUNING_TYPE = "structured"
     dim: int
@@ -209,15 +216,15 @@ class Structured(Amount):
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         if t.ndim < 2:
             raise ShapeError(f"prune: a tensor of shape {t.shape} has no channels{at_line()}")
-        axis = axis_of("prune", self.dim, t.ndim)
+        axis = canonicalize_axis("prune", self.dim, t.ndim)
         scores = self.scores(t, axis)
-        kept = self.without_least(scores, ones_like(scores))
+        kept = self.mask_smallest(scores, ones_like(scores))
         shape = [-1 if i == axis else 1 for i in range(t.ndim)]
         return default_mask * cast(kept, default_mask.dtype).reshape(shape)
 
 
 class RandomStructured(Structured):
-    """Channels drawn at random are taken away."""
+    """Remove random channels."""
 
     def __init__(self, amount: Any, dim: int = -1) -> None:
         super().__init__(amount)
@@ -228,7 +235,7 @@ class RandomStructured(Structured):
 
 
 class LnStructured(Structured):
-    """The channels of the smallest norms are taken away."""
+    """Remove the channels with the smallest norms."""
 
     def __init__(self, amount: Any, n: Any, dim: int = -1) -> None:
         super().__init__(amount)
@@ -237,19 +244,19 @@ class LnStructured(Structured):
     def scores(self, t: Any, axis: int) -> Any:
         order = float(self.n) if isinstance(self.n, (int, float)) else {"fro": 2.0}.get(self.n)
         if order is None:
-            raise ArgumentError(f"prune: n={self.n!r} is the order of no norm{at_line()}")
+            raise ArgumentError(f"prune: n={self.n!r} is not the order of a norm{at_line()}")
         return vector_norm(t, order, dim=tuple(i for i in range(t.ndim) if i != axis))
 
 
 class Identity(BasePruningMethod):
-    """Nothing is taken away."""
+    """Remove nothing."""
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         return default_mask
 
 
 class CustomFromMask(BasePruningMethod):
-    """What a given mask has no 1 for is taken away."""
+    """Remove what a given mask excludes."""
 
     PRUNING_TYPE = "global"
 
@@ -264,13 +271,13 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module: Module, name: str) -> Module:
-    """Keep a parameter with a mask of ones."""
+    """Add a mask of ones to a parameter."""
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module: Module, name: str, amount: Any) -> Module:
-    """Take away elements of a parameter at random: a number of them, or a part."""
+    """Remove a number, or a fraction, of random elements of a parameter."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
@@ -278,7 +285,7 @@ def random_unstructured(module: Module, name: str, amount: Any) -> Module:
 def l1_unstructured(
     module: Module, name: str, amount: Any, importance_scores: Any = None
 ) -> Module:
-    """Take away the smallest elements of a parameter.
+    """Remove the smallest elements of a parameter.
 
     >>> import lucid
     >>> layer = lucid.nn.Linear(3, 1, bias=False)
@@ -291,7 +298,7 @@ def l1_unstructured(
 
 
 def random_structured(module: Module, name: str, amount: Any, dim: int) -> Module:
-    """Take away channels of a parameter at random."""
+    """Remove random channels of a parameter."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
@@ -299,13 +306,13 @@ def random_structured(module: Module, name: str, amount: Any, dim: int) -> Modul
 def ln_structured(
     module: Module, name: str, amount: Any, n: Any, dim: int, importance_scores: Any = None
 ) -> Module:
-    """Take away the channels of a parameter with the smallest norms of order `n`."""
+    """Remove the channels of a parameter with the smallest norms of order `n`."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 def custom_from_mask(module: Module, name: str, mask: Any) -> Module:
-    """Take away what a mask has no 1 for."""
+    """Remove the elements of a parameter that a mask excludes."""
     CustomFromMask.apply(module, name, mask)
     return module
 
@@ -313,7 +320,7 @@ def custom_from_mask(module: Module, name: str, mask: Any) -> Module:
 def global_unstructured(
     parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any
 ) -> None:
-    """Prune parameters, given as (module, name), as if they were one: the least of all go."""
+    """Prune parameters, given as (module, name), as one vector: the smallest of all are removed."""
     pairs, given = [tuple(pair) for pair in parameters], importance_scores or {}
     method = pruning_method(**kwargs)
     if method.PRUNING_TYPE != "unstructured":
@@ -323,7 +330,7 @@ def global_unstructured(
         raise ArgumentError(f"global_unstructured: no parameters are given{at_line()}")
     with no_grad():
         tensors = [getattr(module, name).detach() for module, name in pairs]
-        scores = [scores_for(t, given.get(pair)) for t, pair in zip(tensors, pairs)]
+        scores = [check_scores(t, given.get(pair)) for t, pair in zip(tensors, pairs)]
         masks = [
             module._buffers.get(f"{name}_mask", ones_like(t))
             for t, (module, name) in zip(tensors, pairs)
@@ -338,14 +345,14 @@ def global_unstructured(
 
 def remove(module: Module, name: str) -> Module:
     """Make a pruned parameter an ordinary one, with its zeros."""
-    if name not in pruned_by(module):
+    if name not in pruning_methods(module):
         raise ModuleError(
             f"prune.remove: {name!r} of {type(module).__name__} is not pruned{at_line()}"
         )
-    pruned_by(module)[name].remove(module)
+    pruning_methods(module)[name].remove(module)
     return module
 
 
 def is_pruned(module: Module) -> bool:
-    """Is a parameter of this module, or of one inside, pruned?"""
-    return any([bool(pruned_by(inside)) for inside in module.modules()])
+    """True if a parameter of this module or a submodule is pruned."""
+    return any([bool(pruning_methods(inside)) for inside in module.modules()])

@@ -14,7 +14,7 @@ import numpy as np
 
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.source import at_line
-from lucid.ops.core.arguments import explained
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.index.lookup import index_select
@@ -31,9 +31,9 @@ __all__ = [
 class PackedSequence(NamedTuple):
     """Sequences without padding, step by step; made by `pack_padded_sequence`.
 
-    batch_sizes         how many sequences have a row at each step
-    sorted_indices      the sequence that stands at each place, None where they stood in order
-    unsorted_indices    the place at which each sequence stands
+    batch_sizes         the number of sequences that have a row at each step
+    sorted_indices      the original index of each sorted sequence; None if they were sorted already
+    unsorted_indices    the sorted position of each original sequence
     """
 
     data: Any
@@ -42,16 +42,16 @@ class PackedSequence(NamedTuple):
     unsorted_indices: Any = None
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The same with its data converted."""
+        """Return the same sequences with the data converted."""
         return self._replace(data=self.data.to(*args, **kwargs))
 
 
 class Layout(NamedTuple):
-    """Where the rows of packed sequences stand in the padded tensor (steps, sequences, ...).
+    """The positions of packed rows in the padded tensor (steps, sequences, ...).
 
     inside    True where a sequence has a row, of shape (steps, sequences)
-    rows      the number of the padded row for every packed row, in order
-    places    the number of the packed row for every padded row, 0 in the padding
+    rows      the padded row of every packed row, in order
+    places    the packed row of every padded row, 0 in the padding
     """
 
     inside: np.ndarray
@@ -59,8 +59,8 @@ class Layout(NamedTuple):
     places: np.ndarray
 
 
-def layout_of(batch_sizes: Any, steps: int = 0) -> Layout:
-    """The Layout of these numbers of sequences a step, in a tensor of at least `steps` steps."""
+def packed_layout(batch_sizes: Any, steps: int = 0) -> Layout:
+    """Return the Layout for these batch sizes, in a tensor of at least `steps` steps."""
     counts = np.asarray(as_tensor(batch_sizes).tolist(), np.int64)
     counts = np.concatenate([counts, np.zeros(max(steps - len(counts), 0), np.int64)])
     inside = np.arange(counts[0])[None, :] < counts[:, None]
@@ -69,8 +69,8 @@ def layout_of(batch_sizes: Any, steps: int = 0) -> Layout:
     return Layout(inside, np.flatnonzero(flat), places)
 
 
-def padded(packed: PackedSequence, layout: Layout, value: float = 0.0) -> Any:
-    """The rows as (steps, sequences, ...), with `value` behind the end of each sequence."""
+def pad_packed(packed: PackedSequence, layout: Layout, value: float = 0.0) -> Any:
+    """Return the rows as (steps, sequences, ...), with `value` after the end of each sequence."""
     data = packed.data
     whole = index_select(data, 0, wrap(layout.places))
     shape = layout.inside.shape
@@ -78,32 +78,33 @@ def padded(packed: PackedSequence, layout: Layout, value: float = 0.0) -> Any:
     return where(inside, whole, value).reshape(*shape, *data.shape[1:])
 
 
-def packed_rows(x: Any, layout: Layout) -> Any:
-    """The rows of a padded tensor that are inside of a sequence."""
+def pack_rows(x: Any, layout: Layout) -> Any:
+    """Return the rows of a padded tensor that are inside a sequence."""
     flat = x.reshape(-1, *x.shape[2:])
     return index_select(flat, 0, wrap(layout.rows))
 
 
-def checked_lengths(name: str, lengths: Any, count: int, longest: int) -> np.ndarray:
+def check_lengths(name: str, lengths: Any, count: int, longest: int) -> np.ndarray:
+    """Return lengths as an array, with their count and range checked."""
     numbers = np.asarray(as_tensor(lengths).tolist())
     if numbers.ndim != 1 or len(numbers) != count or numbers.dtype.kind not in "iu":
         raise ArgumentError(
-            f"{name}: lengths {lengths} for {count} sequences; it is one integer a "
+            f"{name}: lengths {lengths} for {count} sequences; give one integer per "
             f"sequence{at_line()}"
         )
     if count and (numbers.min() < 1 or numbers.max() > longest):
         raise ArgumentError(
-            f"{name}: lengths {numbers.tolist()}; each is between 1 and the {longest} steps that "
-            f"there are{at_line()}"
+            f"{name}: lengths {numbers.tolist()}; each must be between 1 and the {longest} "
+            f"steps{at_line()}"
         )
     return numbers
 
 
-@explained
+@clear_errors
 def pack_padded_sequence(
     input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """Padded sequences (steps, sequences, ...) without their padding.
+    """Remove the padding of sequences (steps, sequences, ...).
 
     >>> import lucid
     >>> x = lucid.tensor([[1, 2], [3, 0]])
@@ -112,12 +113,12 @@ def pack_padded_sequence(
     """
     name, x = "pack_padded_sequence", as_tensor(input)
     if x.ndim < 2:
-        facts = f"input of shape {x.shape}; it is (steps, sequences, ...)"
+        facts = f"input of shape {x.shape}; it must be (steps, sequences, ...)"
         raise ShapeError(f"{name}: {facts}{at_line()}")
     x = transpose(x, 0, 1) if batch_first else x
     if not x.shape[1]:
-        raise ShapeError(f"{name}: input of shape {x.shape} has no sequence{at_line()}")
-    numbers = checked_lengths(name, lengths, x.shape[1], x.shape[0])
+        raise ShapeError(f"{name}: input of shape {x.shape} has no sequences{at_line()}")
+    numbers = check_lengths(name, lengths, x.shape[1], x.shape[0])
     places: Any = (None, None)
     if enforce_sorted:
         if (np.diff(numbers) > 0).any():
@@ -130,17 +131,17 @@ def pack_padded_sequence(
         places = (wrap(order), wrap(np.argsort(order)))
         x, numbers = index_select(x, 1, places[0]), numbers[order]
     sizes = (np.arange(numbers[0])[:, None] < numbers).sum(1)
-    return PackedSequence(packed_rows(x, layout_of(sizes, x.shape[0])), wrap(sizes), *places)
+    return PackedSequence(pack_rows(x, packed_layout(sizes, x.shape[0])), wrap(sizes), *places)
 
 
-@explained
+@clear_errors
 def pad_packed_sequence(
     sequence: PackedSequence,
     batch_first: bool = False,
     padding_value: float = 0.0,
     total_length: int | None = None,
 ) -> tuple[Any, Any]:
-    """Packed sequences as (steps, sequences, ...), and their lengths.
+    """Return packed sequences as (steps, sequences, ...), and their lengths.
 
     >>> import lucid
     >>> rnn = lucid.nn.utils.rnn
@@ -154,8 +155,8 @@ def pad_packed_sequence(
             f"pad_packed_sequence: total_length {total_length} is less than the {steps} steps of "
             f"the longest sequence{at_line()}"
         )
-    layout = layout_of(sequence.batch_sizes, total_length or 0)
-    x = padded(sequence, layout, padding_value)
+    layout = packed_layout(sequence.batch_sizes, total_length or 0)
+    x = pad_packed(sequence, layout, padding_value)
     lengths = wrap(layout.inside.sum(0))
     if sequence.unsorted_indices is not None:
         x = index_select(x, 1, sequence.unsorted_indices)
@@ -163,14 +164,14 @@ def pad_packed_sequence(
     return (transpose(x, 0, 1) if batch_first else x), lengths
 
 
-@explained
+@clear_errors
 def pad_sequence(
     sequences: Sequence[Any],
     batch_first: bool = False,
     padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Any:
-    """Sequences (steps, ...) in one tensor (steps, sequences, ...), filled up with a value.
+    """Stack sequences (steps, ...) into one tensor (steps, sequences, ...), padded with a value.
 
     >>> import lucid
     >>> x = [lucid.tensor([1, 2]), lucid.tensor([3])]
@@ -183,12 +184,12 @@ def pad_sequence(
         raise ArgumentError(f"pad_sequence: no sequence was given{at_line()}")
     if padding_side not in ("left", "right"):
         raise ArgumentError(
-            f"pad_sequence: padding_side is 'left' or 'right', not {padding_side!r}{at_line()}"
+            f"pad_sequence: padding_side must be 'left' or 'right', not {padding_side!r}{at_line()}"
         )
     if any(not x.ndim or x.shape[1:] != given[0].shape[1:] for x in given):
         shapes = ", ".join(str(x.shape) for x in given)
         raise ShapeError(
-            f"pad_sequence: shapes {shapes}: they differ in the first axis alone{at_line()}"
+            f"pad_sequence: shapes {shapes}: they may differ only in the first axis{at_line()}"
         )
     steps = max(x.shape[0] for x in given)
     ends = [(steps - x.shape[0], 0)[:: 1 if padding_side == "left" else -1] for x in given]
@@ -199,24 +200,24 @@ def pad_sequence(
     )
 
 
-@explained
+@clear_errors
 def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
-    """The sequences of a padded tensor, each with its own length."""
+    """Split a padded tensor into its sequences, each with its own length."""
     x = as_tensor(padded_sequences)
     x = x if batch_first else transpose(x, 0, 1)
-    numbers = checked_lengths("unpad_sequence", lengths, x.shape[0], x.shape[1])
+    numbers = check_lengths("unpad_sequence", lengths, x.shape[0], x.shape[1])
     return [x[i, : int(n)] for i, n in enumerate(numbers)]
 
 
-@explained
+@clear_errors
 def pack_sequence(sequences: Sequence[Any], enforce_sorted: bool = True) -> PackedSequence:
-    """Sequences (steps, ...) of different lengths, packed."""
+    """Pack sequences (steps, ...) of different lengths."""
     lengths = [as_tensor(x).shape[0] for x in sequences]
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
-@explained
+@clear_errors
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
-    """The sequences of a PackedSequence, each with its own length."""
+    """Split a PackedSequence into its sequences, each with its own length."""
     x, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(x, lengths, batch_first=True)

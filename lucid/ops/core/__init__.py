@@ -1,1 +1,1 @@
-"""What all operations share: kinds, dtype promotion, argument and axis checks."""
+"""Shared by all operations: kinds, dtype promotion, argument and axis checks."""

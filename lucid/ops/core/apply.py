@@ -1,6 +1,6 @@
-"""apply: from the operands of a public function to `bind`, the short way where they are plain.
+"""From the operands of a public function to `bind`, with fast paths for tensors and Python numbers.
 
-Dtypes are checked here too, because NumPy's functions take some that a primitive does not.
+Dtypes are checked here too, because NumPy's functions accept some that a primitive does not.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _scalars: dict[np.dtype, dict[Any, Scalar]] = {}
 _LIMIT = 1024
 
 
-def scalar(value: int | float, dtype: np.dtype) -> Scalar | None:
-    """A Python number as a Literal and as a 0-d array, kept; None where it does not fit."""
+def cached_scalar(value: int | float, dtype: np.dtype) -> Scalar | None:
+    """Return a Python number as a cached Literal and 0-d array, or None if it does not fit."""
     try:
-        known = _scalars[dtype]
+        cache = _scalars[dtype]
     except KeyError:
-        known = _scalars[dtype] = {}
+        cache = _scalars[dtype] = {}
     key = value if value else str(value)  # -0.0 is not 0.0
-    found = known.get(key)
+    found = cache.get(key)
     if found is None:
         try:
             lit = literal(value, dtype)
@@ -39,14 +39,14 @@ def scalar(value: int | float, dtype: np.dtype) -> Scalar | None:
             return None
         array = lit.array
         array.flags.writeable = False
-        if len(known) >= _LIMIT:
-            known.clear()
-        found = known[key] = (lit, array)
+        if len(cache) >= _LIMIT:
+            cache.clear()
+        found = cache[key] = (lit, array)
     return found
 
 
 def unary(op: Elementwise, x: Any) -> Any:
-    """`op` of a tensor, or of what becomes one, in its own dtype."""
+    """Apply `op` to one operand in its own dtype."""
     if not isinstance(x, Traced):
         x = as_tensor(x)
     value = x.value
@@ -58,7 +58,7 @@ def unary(op: Elementwise, x: Any) -> Any:
 
 
 def floating(op: Elementwise, x: Any) -> Any:
-    """`op` of a tensor; integers and booleans become the default float."""
+    """Apply `op` to one operand; integers and booleans become the default float dtype."""
     if isinstance(x, Traced):
         value = x.value
         if value is not None and value.dtype.kind == "f" and "f" in op.accepts:
@@ -71,26 +71,26 @@ def floating(op: Elementwise, x: Any) -> Any:
 
 
 def binary(op: Elementwise, x: Any, y: Any) -> Any:
-    """`op` of two operands promoted to one dtype; booleans become int64 where it takes none."""
+    """Apply `op` to two operands of one promoted dtype; booleans become int64 if not accepted."""
     if isinstance(x, Traced) and x.value is not None:
         dtype = x.value.dtype
         if isinstance(y, Traced):
             if y.value is not None and y.value.dtype is dtype and dtype.kind in op.accepts:
                 return bind_pair(op, x, y)
         elif (y.__class__ is float or y.__class__ is int) and dtype.kind == "f" in op.accepts:
-            found = scalar(y, dtype)
+            found = cached_scalar(y, dtype)
             if found is not None:
                 return bind_scalar(op, x, *found, False)
     return _bind_checked(op, operands(x, y))
 
 
 def floating_binary(op: Elementwise, x: Any, y: Any) -> Any:
-    """`op` of two operands promoted to one floating dtype."""
+    """Apply `op` to two operands promoted to one floating dtype."""
     return _bind_checked(op, operands(x, y, floating=True))
 
 
 def operands(*xs: Any, floating: bool = False) -> list[Any]:
-    """`promote`, the short way for floating tensors of one dtype among Python numbers."""
+    """`promote`, with a fast path for floating tensors of one dtype and Python numbers."""
     dtype = None
     for x in xs:
         if isinstance(x, Traced):
@@ -101,7 +101,7 @@ def operands(*xs: Any, floating: bool = False) -> list[Any]:
     out: list[Any] = []
     for x in xs:
         if x.__class__ is float or x.__class__ is int:
-            found = scalar(x, dtype)
+            found = cached_scalar(x, dtype)
             if found is not None:
                 out.append(found[0])
         elif isinstance(x, Traced) and x.dtype is dtype:
@@ -119,6 +119,6 @@ def _bind_checked(op: Elementwise, xs: list[Any]) -> Any:
     return bind(op, *xs)
 
 
-def refuse(name: str, dtype: np.dtype, why: str) -> DTypeError:
-    """The error for a dtype that a function does not take."""
+def dtype_error(name: str, dtype: np.dtype, why: str) -> DTypeError:
+    """Return the error for a dtype that a function does not accept."""
     return DTypeError(f"{name}: operand of dtype {dtype}; {why}{at_line()}")

@@ -1,7 +1,7 @@
-"""explained: what Python or NumPy says about a wrong argument, as an error of Lucid's own.
+"""Decorators for the arguments of public functions: clear errors, `device`, and alias names.
 
-For functions that take plain numbers, sequences or options and hand them on: whatever goes wrong on
-the way is told with the function's name, its arguments and the user's line.
+`clear_errors` turns what Python or NumPy raises for a wrong argument into an ArgumentError with the
+function's name, its arguments and the user's line.
 """
 
 from __future__ import annotations
@@ -18,11 +18,19 @@ from lucid.ir.source import at_line
 from lucid.tape.node import TRACE, is_recording
 
 F = TypeVar("F", bound=Callable[..., Any])
-MISUSE = (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, MemoryError)
+ARGUMENT_EXCEPTIONS = (
+    TypeError,
+    ValueError,
+    IndexError,
+    KeyError,
+    AttributeError,
+    OverflowError,
+    MemoryError,
+)
 
 
-def explained(function: F) -> F:
-    """`function`, whose misuse is an ArgumentError that names it and what it was given."""
+def clear_errors(function: F) -> F:
+    """Raise an ArgumentError with the name and the arguments where `function` is misused."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -30,18 +38,19 @@ def explained(function: F) -> F:
             return function(*args, **kwargs)
         except LucidError:
             raise
-        except MISUSE as error:
-            given = [shown(x) for x in args] + [f"{name}={shown(x)}" for name, x in kwargs.items()]
+        except ARGUMENT_EXCEPTIONS as error:
+            given = [format_argument(x) for x in args]
+            given += [f"{name}={format_argument(x)}" for name, x in kwargs.items()]
             raise ArgumentError(
                 f"{function.__name__}({', '.join(given)}): {error}; "
-                f"help({public_name(function)}) says what it takes{at_line()}"
+                f"see help({public_name(function)}){at_line()}"
             ) from error
 
     return call  # type: ignore[return-value]
 
 
-def placed(function: F) -> F:
-    """`function`, which makes a tensor, and takes a `device` too: "cpu" is the one there is."""
+def accepts_device(function: F) -> F:
+    """Add a `device` keyword to `function`, which makes a tensor; only "cpu" is accepted."""
 
     @functools.wraps(function)
     def call(*args: Any, device: Any = None, **kwargs: Any) -> Any:
@@ -57,29 +66,29 @@ def placed(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def also(**words: str | tuple[str, ...]) -> Callable[[F], F]:
-    """More names for parameters: `@also(dim="axis")` lets `axis=1` say `dim=1`."""
+def aliases(**names: str | tuple[str, ...]) -> Callable[[F], F]:
+    """Accept more names for parameters: `@aliases(dim="axis")` makes `axis=1` mean `dim=1`."""
     pairs = [
-        (first, second)
-        for first, more in words.items()
-        for second in ((more,) if isinstance(more, str) else more)
+        (name, alias)
+        for name, more in names.items()
+        for alias in ((more,) if isinstance(more, str) else more)
     ]
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            for first, second in pairs:
-                if second in kwargs:
-                    if first in kwargs or len(args) > places[first]:
-                        facts = f"give {first} or {second}, not both"
+            for name, alias in pairs:
+                if alias in kwargs:
+                    if name in kwargs or len(args) > positions[name]:
+                        facts = f"give {name} or {alias}, not both"
                         raise ArgumentError(f"{function.__name__}: {facts}{at_line()}")
-                    kwargs[first] = kwargs.pop(second)
+                    kwargs[name] = kwargs.pop(alias)
             return function(*args, **kwargs)
 
         plain = inspect.signature(function)
-        places = {name: i for i, name in enumerate(plain.parameters)}
+        positions = {name: i for i, name in enumerate(plain.parameters)}
         keyword = inspect.Parameter.KEYWORD_ONLY
-        more = [inspect.Parameter(second, keyword, default=None) for _, second in pairs]
+        more = [inspect.Parameter(alias, keyword, default=None) for _, alias in pairs]
         call.__signature__ = plain.replace(  # type: ignore[attr-defined]
             parameters=[*plain.parameters.values(), *more]
         )
@@ -92,18 +101,18 @@ DEVICES = ("cpu", "cuda", "mps", "xpu", "meta")
 
 
 def is_device(x: Any) -> bool:
-    """True for names that PyTorch has for devices."""
+    """True for PyTorch's device names."""
     return isinstance(x, str) and x.partition(":")[0] in DEVICES
 
 
 def check_device(name: str, device: Any) -> None:
     if str(device).partition(":")[0] != "cpu":
-        facts = f"device={device!r}; tensors are in the memory of the processor"
-        raise ArgumentError(f"{name}: {facts}: leave it out, or say 'cpu'{at_line()}")
+        facts = f"device={device!r} is not supported; tensors are in CPU memory"
+        raise ArgumentError(f"{name}: {facts}: omit device, or pass 'cpu'{at_line()}")
 
 
 def public_name(function: Callable[..., Any]) -> str:
-    """Where users find a function: lucid.linalg.inv, lucid.sum."""
+    """Return the name users call a function by: lucid.linalg.inv, lucid.sum."""
     for space in ("nn.functional", "linalg", "special"):
         if function.__module__.startswith(f"lucid.{space}"):
             return f"lucid.{space}.{function.__name__}"
@@ -111,8 +120,8 @@ def public_name(function: Callable[..., Any]) -> str:
     return f"lucid.{space}{function.__name__}"
 
 
-def shown(x: Any) -> str:
-    """An argument in a few words."""
+def format_argument(x: Any) -> str:
+    """Return a short description of an argument."""
     if hasattr(x, "type") and hasattr(x, "node"):
         return str(x.type)
     if isinstance(x, np.ndarray):
@@ -121,7 +130,7 @@ def shown(x: Any) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def known_array(x: Any) -> np.ndarray | None:
-    """The values of `x` where reading them fixes nothing: outside of every trace."""
+def concrete_array(x: Any) -> np.ndarray | None:
+    """Return the values of `x`, or None inside a trace, where reading them would bake them in."""
     traced = x.node is not None and x.node.flags & TRACE
     return None if x.value is None or traced or is_recording() else x.value

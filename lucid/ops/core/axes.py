@@ -1,4 +1,4 @@
-"""Axes and shapes as users write them, made plain and checked, with errors that name the op."""
+"""Canonical axes and shapes from what users pass, with errors that name the op."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _UNSET: Any = object()
 LARGEST = 2**63 - 1
 
 
-def axis_of(name: str, axis: Any, ndim: int) -> int:
-    """One axis, counted from the front."""
+def canonicalize_axis(name: str, axis: Any, ndim: int) -> int:
+    """Return `axis` counted from the front, checked against `ndim`."""
     try:
         number = operator.index(axis)
     except TypeError:
@@ -23,25 +23,31 @@ def axis_of(name: str, axis: Any, ndim: int) -> int:
     if not -max(ndim, 1) <= number < max(ndim, 1):
         raise AxisError(
             f"{name}: axis {number} is out of range for {ndim} axes; "
-            f"it lies between {-max(ndim, 1)} and {max(ndim, 1) - 1}{at_line()}"
+            f"it must be between {-max(ndim, 1)} and {max(ndim, 1) - 1}{at_line()}"
         )
     return number % max(ndim, 1)
 
 
-def axes_of(name: str, axes: Axes, ndim: int) -> tuple[int, ...]:
-    """Axes in order, counted from the front; None is all of them."""
+def canonicalize_axes(name: str, axes: Axes, ndim: int) -> tuple[int, ...]:
+    """Return sorted axes, counted from the front; None means all axes."""
     if axes is None:
         return tuple(range(ndim))
     if not isinstance(axes, (tuple, list)):
-        return (axis_of(name, axes, ndim),) if ndim else (axis_of(name, axes, 0),)[:0]
-    numbers = [axis_of(name, axis, ndim) for axis in axes]
+        return (
+            (canonicalize_axis(name, axes, ndim),)
+            if ndim
+            else (canonicalize_axis(name, axes, 0),)[:0]
+        )
+    numbers = [canonicalize_axis(name, axis, ndim) for axis in axes]
     if len(set(numbers)) != len(numbers):
         raise AxisError(f"{name}: an axis appears twice in {tuple(axes)}{at_line()}")
     return tuple(sorted(numbers)) if ndim else ()
 
 
-def either(name: str, first: tuple[str, Any], second: tuple[str, Any], default: Any = None) -> Any:
-    """The one of two spellings (`dim`/`axis`, `keepdim`/`keepdims`) that was given."""
+def resolve_alias(
+    name: str, first: tuple[str, Any], second: tuple[str, Any], default: Any = None
+) -> Any:
+    """Return whichever of two aliases (`dim`/`axis`, `keepdim`/`keepdims`) was given."""
     (name_a, a), (name_b, b) = first, second
     if b is None or b is a:
         return default if a is None else a
@@ -50,22 +56,24 @@ def either(name: str, first: tuple[str, Any], second: tuple[str, Any], default: 
     return b
 
 
-def by_word(name: str, word: str, given: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
-    """Numbers given one by one, as one sequence, or by a word: `permute(x, dims=(1, 0))`."""
+def exclusive_keyword(
+    name: str, keyword: str, given: tuple[Any, ...], value: Any
+) -> tuple[Any, ...]:
+    """Return a keyword's value as varargs: `permute(x, dims=(1, 0))` is `permute(x, (1, 0))`."""
     if given:
-        raise ArgumentError(f"{name}: give {word} once, by position or by name{at_line()}")
+        raise ArgumentError(f"{name}: give {keyword} once, by position or by name{at_line()}")
     return (value,)
 
 
-def shape_of(name: str, shape: Any) -> tuple[int, ...]:
-    """A shape given as ints or as one sequence: `reshape(2, 3)` and `reshape((2, 3))`."""
+def canonicalize_shape(name: str, shape: Any) -> tuple[int, ...]:
+    """Return a shape given as ints or as one sequence: `reshape(2, 3)` or `reshape((2, 3))`."""
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
         shape = shape[0]
     try:
         sizes = tuple(operator.index(n) for n in shape)
     except TypeError:
         raise ShapeError(
-            f"{name}: {shape!r} is not a shape: sizes are integers{at_line()}"
+            f"{name}: {shape!r} is not a shape: sizes must be integers{at_line()}"
         ) from None
     if max(sizes, default=0) > LARGEST:
         raise ShapeError(f"{name}: {sizes}: a size does not fit into 64 bits{at_line()}")
@@ -73,10 +81,10 @@ def shape_of(name: str, shape: Any) -> tuple[int, ...]:
 
 
 def resolve_shape(name: str, shape: tuple[int, ...], size: int) -> tuple[int, ...]:
-    """A shape whose -1, if any, is replaced by what makes the size right."""
+    """Return `shape` with -1, if any, replaced by the size that fits `size` elements."""
     if any(n < -1 for n in shape) or shape.count(-1) > 1:
         raise ShapeError(
-            f"{name}: {shape} is not a shape: at most one size may be -1, none less{at_line()}"
+            f"{name}: {shape} is not a shape: at most one size may be -1, others >= 0{at_line()}"
         )
     if -1 in shape:
         rest = math.prod(n for n in shape if n != -1)
@@ -88,9 +96,11 @@ def resolve_shape(name: str, shape: tuple[int, ...], size: int) -> tuple[int, ..
     return shape
 
 
-def without(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+def drop_axes(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return `shape` without `axes`."""
     return tuple(n for i, n in enumerate(shape) if i not in axes)
 
 
-def with_ones(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+def keepdims_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return `shape` with size 1 in `axes`."""
     return tuple(1 if i in axes else n for i, n in enumerate(shape))

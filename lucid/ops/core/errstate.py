@@ -1,4 +1,4 @@
-"""quiet: NumPy functions that give inf and nan without warnings: they are values like others.
+"""quiet: run NumPy functions without floating-point warnings; inf and nan are ordinary values.
 
 `np.errstate` costs 1.0 µs a call; setting NumPy's own context variable, which it wraps, costs 0.15.
 """
@@ -17,14 +17,14 @@ try:
     _IGNORE: Any = _make_extobj(all="ignore")
     _set, _reset = _extobj_contextvar.set, _extobj_contextvar.reset
     _reset(_set(_IGNORE))
-except Exception:  # another NumPy, which keeps its error state elsewhere
+except Exception:  # a NumPy version that keeps its error state elsewhere
     _IGNORE = None
 
 
 def quiet(function: Callable[..., Any], into: bool = False) -> Callable[..., Any]:
-    """`function` with floating-point warnings ignored while it runs.
+    """Return `function` with floating-point warnings ignored while it runs.
 
-    into    a ufunc writes its result over its first operand
+    into    a ufunc that writes its result into its first operand
 
     >>> import numpy as np
     >>> quiet(np.log)(np.zeros(2)).tolist()

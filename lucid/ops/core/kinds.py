@@ -1,11 +1,11 @@
-"""Kinds of primitives: each derives its rules from the one formula that a primitive gives.
+"""Kinds of primitives: each derives its rules from the one formula that a primitive defines.
 
-    Elementwise   partials(y, *xs)       one partial derivative an operand; operands broadcast
+    Elementwise   partials(y, *xs)       one partial derivative per operand; operands broadcast
     Linear        adjoint(ct, x, *rest)  linear in the first operand
     Bilinear      left, right            linear in each of two operands
 
-A zero tangent or cotangent stays zero whatever it is multiplied with (`scale`), so that an untaken
-branch of `where` with an inf or a nan in it gives no nan in the gradient.
+A zero tangent or cotangent stays zero whatever it is multiplied by (`Scale`), so that an inf or nan
+in the branch that `where` does not take produces no nan in the gradient.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ KIND_NAMES = {"b": "bool", "i": "integer", "u": "unsigned integer", "f": "floati
 BOOL = np.dtype("bool")
 
 
-QUICK, SLOW = 1 << 17, 1 << 13  # `native_from` of NumPy's functions and of compositions of them
+QUICK, SLOW = 1 << 17, 1 << 13  # `native_from` of NumPy functions and of compositions of them
 
 
 class Elementwise(Primitive, abstract=True):
-    """A function of numbers applied to every element of operands that broadcast.
+    """A scalar function applied to every element of operands that broadcast.
 
     numpy        the NumPy function
     scalar       the name of the compiler's scalar function
-    accepts      kinds of dtype taken: letters of np.dtype.kind
+    accepts      accepted dtypes: letters of np.dtype.kind
     result       "same" as the operands, "bool", or "real" (the real counterpart of complex)
     """
 
@@ -74,22 +74,22 @@ class Elementwise(Primitive, abstract=True):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.carries = cls.differentiable and cls.result != "bool"
+        cls.always_differentiable = cls.differentiable and cls.result != "bool"
         if "eval" not in cls.__dict__ and "numpy" in cls.__dict__:
             cls.eval = staticmethod(cls.numpy)  # type: ignore[method-assign]
         elif "eval" in cls.__dict__ and "native_from" not in cls.__dict__:
             cls.native_from = min(cls.native_from, SLOW)
 
     def partials(self, y: Any, *xs: Any) -> tuple[Any, ...]:
-        """The partial derivative for each operand: a tensor, a Python number, or None for zero.
+        """Return the partial derivative for each operand: a tensor, a number, or None for zero.
 
-        Operands that are literals arrive as Python numbers; their own partials are not read.
+        Literal operands are passed as Python numbers; their own partials are ignored.
         """
         raise NotImplementedError(f"{self.name} has no partials")
 
     def jvp(self, ts: tuple[Any, ...], y: Any, *xs: Any) -> Any:
         total = None
-        for t, partial in zip(ts, self.partials(y, *numbers(xs))):
+        for t, partial in zip(ts, self.partials(y, *unwrap_literals(xs))):
             if t is not None and partial is not None:
                 term = times(t, partial)
                 total = term if total is None else total + term
@@ -100,20 +100,20 @@ class Elementwise(Primitive, abstract=True):
             None
             if partial is None or x.__class__ is Literal
             else sum_to(times(ct, conjugate(partial)), x.shape)
-            for partial, x in zip(self.partials(y, *numbers(xs)), xs)
+            for partial, x in zip(self.partials(y, *unwrap_literals(xs)), xs)
         )
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:
-        return bind(self, *align(batched, xs))
+        return bind(self, *align_batch_axes(batched, xs))
 
 
-def numbers(xs: tuple[Any, ...]) -> list[Any]:
-    """Operands of a derivative's formula: literals as the Python numbers that they stand for."""
+def unwrap_literals(xs: tuple[Any, ...]) -> list[Any]:
+    """Return the operands with Literals replaced by their Python numbers."""
     return [x.value if x.__class__ is Literal else x for x in xs]
 
 
-def align(batched: tuple[bool, ...], xs: tuple[Any, ...]) -> list[Any]:
-    """Operands whose examples in axis 0 stay in front when the rest broadcasts."""
+def align_batch_axes(batched: tuple[bool, ...], xs: tuple[Any, ...]) -> list[Any]:
+    """Reshape operands so that the batch axis stays in front when the rest broadcasts."""
     ndim = max(x.ndim - b for b, x in zip(batched, xs))
     out = []
     for b, x in zip(batched, xs):
@@ -138,7 +138,7 @@ class Scale(Elementwise):
         y = _multiply(t, p)
         flat = y.reshape(-1)
         check = np.vdot(flat, flat)
-        if check != check:  # a nan somewhere: perhaps 0 * inf
+        if check != check:  # there is a nan: perhaps from 0 * inf
             y = np.where(np.equal(t, 0), y.dtype.type(0), y)
         return y
 
@@ -150,7 +150,7 @@ SCALE = Scale()
 
 
 def times(t: Any, partial: Any) -> Any:
-    """A tangent or cotangent times a partial derivative."""
+    """Return a tangent or cotangent times a partial derivative; zero times inf is zero."""
     if isinstance(partial, (int, float, complex)):
         if not cmath.isfinite(partial):
             return bind(SCALE, t, Literal(t.dtype.type(partial).item(), t.dtype))
@@ -159,6 +159,7 @@ def times(t: Any, partial: Any) -> Any:
 
 
 def conjugate(partial: Any) -> Any:
+    """Return the conjugate of a tensor or a Python number."""
     from lucid.ops.elementwise.complexes import conj
 
     if isinstance(partial, (int, float, complex)):
@@ -167,7 +168,7 @@ def conjugate(partial: Any) -> Any:
 
 
 def sum_to(x: Any, shape: tuple[int, ...]) -> Any:
-    """The adjoint of broadcasting: sum `x` over the axes along which `shape` was repeated."""
+    """Sum `x` over the axes along which `shape` was broadcast: the adjoint of broadcasting."""
     if x.shape == shape:
         return x
     extra = x.ndim - len(shape)
@@ -180,12 +181,12 @@ def sum_to(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 class Linear(Primitive, abstract=True):
-    """Linear in the first operand; further operands (indices) carry no derivative."""
+    """Linear in the first operand; further operands (such as indices) have no derivative."""
 
     saves = ""
 
     def adjoint(self, ct: Any, x: Any, *rest: Any) -> Any:
-        """The cotangent of the first operand. Only the type of `x` may be used."""
+        """Return the cotangent of the first operand; only the type of `x` may be used."""
         raise NotImplementedError(f"{self.name} has no adjoint")
 
     def jvp(self, ts: tuple[Any, ...], y: Any, x: Any, *rest: Any) -> Any:
@@ -201,11 +202,11 @@ class Bilinear(Primitive, abstract=True):
     saves = "x"
 
     def left(self, ct: Any, x: Any, y: Any) -> Any:
-        """The cotangent of the first operand, from the second and the type of the first."""
+        """Return the cotangent of the first operand, from the second and the type of the first."""
         raise NotImplementedError(f"{self.name} has no left adjoint")
 
     def right(self, ct: Any, x: Any, y: Any) -> Any:
-        """The cotangent of the second operand, from the first and the type of the second."""
+        """Return the cotangent of the second operand, from the first and the type of the second."""
         raise NotImplementedError(f"{self.name} has no right adjoint")
 
     def jvp(self, ts: tuple[Any, ...], out: Any, x: Any, y: Any) -> Any:
@@ -218,7 +219,7 @@ class Bilinear(Primitive, abstract=True):
 
 
 class Constant(Primitive, abstract=True):
-    """No derivative flows through: comparisons, rounding, indices, random bits."""
+    """Not differentiable: comparisons, indices, random bits."""
 
     differentiable = False
     saves = ""

@@ -13,13 +13,13 @@ from lucid.ops.core.promote import get_default_dtype
 
 
 class Limits:
-    """Numbers about a dtype, by name."""
+    """Numeric limits of a dtype, by name."""
 
     names: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        shown = [f"{name}={getattr(self, name):.6g}" for name in self.names]
-        return f"{type(self).__name__}({', '.join(shown)}, dtype={self.__dict__['dtype']})"
+        fields = [f"{name}={getattr(self, name):.6g}" for name in self.names]
+        return f"{type(self).__name__}({', '.join(fields)}, dtype={self.__dict__['dtype']})"
 
     def __eq__(self, other: Any) -> bool:
         return type(self) is type(other) and self.__dict__ == other.__dict__
@@ -29,7 +29,7 @@ class Limits:
 
 
 class finfo(Limits):
-    """The limits of a floating dtype; of a complex one, those of its parts.
+    """The limits of a floating dtype; for a complex dtype, those of its parts.
 
     >>> import lucid
     >>> lucid.finfo(lucid.float32).eps, lucid.finfo(lucid.float64).bits
@@ -41,7 +41,7 @@ class finfo(Limits):
     def __init__(self, dtype: Any = None) -> None:
         found = get_default_dtype() if dtype is None else dtype_of(dtype)
         if found.kind not in "fc":
-            raise DTypeError(f"finfo: {found} is not floating; iinfo is for integers{at_line()}")
+            raise DTypeError(f"finfo: {found} is not a floating dtype; use iinfo{at_line()}")
         info = np.finfo(found)
         self.bits, self.dtype = int(info.bits), str(info.dtype)
         self.eps, self.max, self.min = float(info.eps), float(info.max), float(info.min)

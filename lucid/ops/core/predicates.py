@@ -1,4 +1,4 @@
-"""What a tensor or a dtype is: questions whose answer is a Python value, not a tensor."""
+"""Predicates of tensors and dtypes whose results are Python values, not tensors."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ import numpy as np
 
 from lucid.errors import ShapeError
 from lucid.ir.source import at_line
-from lucid.ops.core.arguments import explained
-from lucid.ops.core.promote import as_tensor, result_type, wanted_dtype
+from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.promote import as_tensor, parse_dtype, result_type
 from lucid.tape.node import Traced
 
 KINDS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
 def is_tensor(obj: Any) -> bool:
-    """True for tensors."""
+    """True if `obj` is a tensor."""
     return isinstance(obj, Traced)
 
 
 def numel(input: Any) -> int:
-    """The number of elements."""
+    """Return the number of elements."""
     return math.prod(as_tensor(input).shape)
 
 
 def is_floating_point(input: Any) -> bool:
-    """True for floating dtypes."""
+    """True if the dtype of `input` is floating."""
     return as_tensor(input).dtype.kind == "f"
 
 
 def is_complex(input: Any) -> bool:
-    """True for complex dtypes."""
+    """True if the dtype of `input` is complex."""
     return as_tensor(input).dtype.kind == "c"
 
 
 def is_signed(input: Any) -> bool:
-    """True for dtypes that hold negative numbers."""
+    """True if the dtype of `input` can hold negative numbers."""
     return as_tensor(input).dtype.kind in "ifc"
 
 
@@ -47,7 +47,7 @@ def is_same_size(input: Any, other: Any) -> bool:
 
 
 def is_nonzero(input: Any) -> bool:
-    """Whether the one element of a tensor is not zero."""
+    """True if the only element of a tensor is not zero."""
     x = as_tensor(input)
     if math.prod(x.shape) != 1:
         raise ShapeError(f"is_nonzero: a tensor of shape {x.shape} is not one number{at_line()}")
@@ -55,56 +55,56 @@ def is_nonzero(input: Any) -> bool:
 
 
 def is_conj(input: Any) -> bool:
-    """False: a conjugate is computed, not a flag."""
+    """False: conjugates are computed, not stored as a flag."""
     as_tensor(input)
     return False
 
 
 def is_neg(input: Any) -> bool:
-    """False: a negative is computed, not a flag."""
+    """False: negatives are computed, not stored as a flag."""
     as_tensor(input)
     return False
 
 
 def is_inference(input: Any) -> bool:
-    """False: tensors made in inference mode are ordinary ones without a graph."""
+    """False: tensors made in inference mode are ordinary tensors without a graph."""
     as_tensor(input)
     return False
 
 
 def resolve_conj(input: Any) -> Any:
-    """`input` itself: its conjugate is computed, not a flag."""
+    """Return `input` itself: conjugates are computed, not stored as a flag."""
     return as_tensor(input)
 
 
 def resolve_neg(input: Any) -> Any:
-    """`input` itself: its negative is computed, not a flag."""
+    """Return `input` itself: negatives are computed, not stored as a flag."""
     return as_tensor(input)
 
 
 def detach(input: Any) -> Any:
-    """`input` without its history: the same memory, through which no gradient flows."""
+    """Return `input` detached from its graph; it shares memory but no gradient flows through it."""
     return as_tensor(input).detach()
 
 
-@explained
+@clear_errors
 def promote_types(type1: Any, type2: Any) -> np.dtype:
-    """The dtype that arithmetic on tensors of two dtypes gives.
+    """Return the dtype to which tensors of two dtypes are promoted.
 
     >>> import lucid
     >>> lucid.promote_types("int32", "float16")
     dtype('float16')
     """
-    return result_type(wanted_dtype(type1), wanted_dtype(type2))
+    return result_type(parse_dtype(type1), parse_dtype(type2))
 
 
-@explained
+@clear_errors
 def can_cast(from_: Any, to: Any) -> bool:
-    """Whether PyTorch's rules let values of one dtype be stored in a tensor of another.
+    """True if PyTorch's casting rules allow storing one dtype in a tensor of another.
 
     >>> import lucid
     >>> lucid.can_cast("float64", "float32"), lucid.can_cast("float32", "int64")
     (True, False)
     """
-    source, target = wanted_dtype(from_), wanted_dtype(to)
+    source, target = parse_dtype(from_), parse_dtype(to)
     return KINDS[source.kind] <= KINDS[target.kind]

@@ -1,7 +1,7 @@
-"""From what users pass to what primitives take: tensors and Literals of one dtype.
+"""Type promotion: what users pass becomes tensors and Literals of one dtype.
 
 The rules are PyTorch's: kinds are ordered bool < integer < floating < complex; a tensor with axes
-outranks a 0-d tensor, which outranks a Python scalar, unless the lesser one is of a higher kind.
+outranks a 0-d tensor, which outranks a Python scalar, unless the lower-ranked is of a higher kind.
 """
 
 from __future__ import annotations
@@ -31,33 +31,34 @@ class _Default:
 
 
 def get_default_dtype() -> np.dtype:
-    """The floating dtype that Python floats become: float32 unless set otherwise."""
+    """Return the dtype that Python floats become: float32 unless set otherwise."""
     return _Default.floating
 
 
 def set_default_dtype(d: Any) -> None:
-    """Set the floating dtype that Python floats become."""
+    """Set the dtype that Python floats become."""
     dtype = dtype_of(d)
     if dtype.kind != "f":
         raise DTypeError(f"set_default_dtype: {dtype} is not a floating dtype{at_line()}")
     _Default.floating = dtype
 
 
-def complex_of(dtype: np.dtype) -> np.dtype:
+def complex_dtype(dtype: np.dtype) -> np.dtype:
+    """Return the complex dtype whose parts have a floating dtype (at least float32)."""
     return np.dtype("complex128" if dtype.itemsize == 8 else "complex64")
 
 
 def default_dtype(scalar: Any) -> np.dtype:
-    """The dtype of a Python scalar that stands alone."""
+    """Return the dtype of a Python scalar on its own."""
     if isinstance(scalar, bool):
         return _BOOL
     if isinstance(scalar, int):
         return _INT
-    return complex_of(_Default.floating) if isinstance(scalar, complex) else _Default.floating
+    return complex_dtype(_Default.floating) if isinstance(scalar, complex) else _Default.floating
 
 
-def wanted_dtype(spec: Any) -> np.dtype:
-    """`dtype_of`, for what a user passed: it may not even be hashable."""
+def parse_dtype(spec: Any) -> np.dtype:
+    """Return the dtype a user specified; like `dtype_of`, but accepts unhashable arguments."""
     try:
         return dtype_of(spec)
     except TypeError as error:
@@ -66,17 +67,17 @@ def wanted_dtype(spec: Any) -> np.dtype:
         raise DTypeError(f"{spec!r} is not a dtype{at_line()}") from None
 
 
-def array_of(data: Any, dtype: Any = None) -> np.ndarray:
-    """A native ndarray of a supported dtype from nested lists, scalars, arrays or tensors."""
+def as_ndarray(data: Any, dtype: Any = None) -> np.ndarray:
+    """Convert nested lists, scalars, arrays or tensors to a native ndarray of a supported dtype."""
     if isinstance(data, Traced):
         data = data.numpy()  # type: ignore[attr-defined]
-    wanted = None if dtype is None else wanted_dtype(dtype)
+    wanted = None if dtype is None else parse_dtype(dtype)
     if isinstance(data, (np.ndarray, np.generic)):
         array = np.asarray(data)
     else:
         array = _from_python(data, wanted)
     if wanted is not None and array.dtype.kind in "biufc":
-        return _converted(array, wanted)
+        return _astype(array, wanted)
     if array.dtype not in SHORT_NAMES:
         raise DTypeError(
             f"tensor: an array of dtype {array.dtype} cannot be a tensor; convert it to one of "
@@ -88,8 +89,8 @@ def array_of(data: Any, dtype: Any = None) -> np.ndarray:
 
 
 @quiet
-def _converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """`array` at a dtype: inf where that holds none so large."""
+def _astype(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Convert to a dtype; values beyond its range become inf."""
     return array.astype(dtype, copy=False)
 
 
@@ -97,48 +98,48 @@ def _from_python(data: Any, wanted: np.dtype | None) -> np.ndarray:
     if hasattr(data, "__array__"):
         return np.asarray(data)
     try:
-        array = np.array(_plain(data))
+        array = np.array(_tensors_to_arrays(data))
     except OverflowError:
         raise DTypeError(f"tensor: an integer does not fit into 64 bits{at_line()}") from None
     except ValueError:
         raise ShapeError(
             f"tensor: rows of different lengths do not make an array{at_line()}"
         ) from None
-    if array.dtype == object and _element(data) == "int":
+    if array.dtype == object and _element_type(data) == "int":
         raise DTypeError(f"tensor: an integer does not fit into 64 bits{at_line()}")
     if array.dtype == object or array.dtype.kind not in "biufc":
         raise DTypeError(
-            f"tensor: {type(data).__name__} of {_element(data)} is not numeric{at_line()}"
+            f"tensor: {type(data).__name__} of {_element_type(data)} is not numeric{at_line()}"
         )
-    if wanted is None and array.dtype.kind in "fc" and not _holds_arrays(data):
-        wide = _Default.floating if array.dtype.kind == "f" else complex_of(_Default.floating)
-        array = _converted(array, wide)
-    if wanted is None and array.size == 0 and not _holds_arrays(data):
+    if wanted is None and array.dtype.kind in "fc" and not _contains_arrays(data):
+        wide = _Default.floating if array.dtype.kind == "f" else complex_dtype(_Default.floating)
+        array = _astype(array, wide)
+    if wanted is None and array.size == 0 and not _contains_arrays(data):
         array = array.astype(_Default.floating)
     return array
 
 
-def _plain(data: Any) -> Any:
-    """Nested lists with tensors inside as nested lists with arrays inside."""
+def _tensors_to_arrays(data: Any) -> Any:
+    """Replace the tensors in nested lists by arrays."""
     if isinstance(data, (list, tuple)):
-        return [_plain(item) for item in data]
+        return [_tensors_to_arrays(item) for item in data]
     return data.numpy() if isinstance(data, Traced) else data  # type: ignore[attr-defined]
 
 
-def _element(data: Any) -> str:
+def _element_type(data: Any) -> str:
     while isinstance(data, (list, tuple)) and data:
         data = next((x for x in data if not isinstance(x, (int, float, complex))), data[0])
     return type(data).__name__
 
 
-def _holds_arrays(data: Any) -> bool:
+def _contains_arrays(data: Any) -> bool:
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
     return isinstance(data, (np.ndarray, np.generic, Traced))
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
-    """`data` as a tensor: tensors as they are, arrays without a copy, the rest converted.
+    """Convert `data` to a tensor: tensors are returned as they are, arrays share memory.
 
     >>> import lucid
     >>> lucid.as_tensor([1.0, 2.0])
@@ -150,7 +151,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
         return data if dtype is None else cast(data, dtype)
     if isinstance(data, (list, tuple)) and any(isinstance(x, Traced) for x in data):
         return _stack(data, dtype)
-    return wrap(array_of(data, dtype))
+    return wrap(as_ndarray(data, dtype))
 
 
 def _stack(rows: Any, dtype: Any) -> Any:
@@ -164,11 +165,11 @@ def _stack(rows: Any, dtype: Any) -> Any:
 
 
 def cast(x: Any, dtype: Any) -> Any:
-    """`x` with another dtype, recorded; `x` itself where it has that dtype already."""
+    """Cast `x` to a dtype, recording the op; return `x` itself if it already has that dtype."""
     before = x.dtype
     if dtype is before:
         return x
-    dtype = wanted_dtype(dtype)
+    dtype = parse_dtype(dtype)
     return x if before == dtype else bind(_cast_to(dtype), x)
 
 
@@ -195,7 +196,7 @@ def _promote_dtypes(a: np.dtype, b: np.dtype) -> np.dtype:
 
 
 def result_type(*xs: Any) -> np.dtype:
-    """The dtype that arithmetic on these tensors, arrays, dtypes and scalars gives.
+    """Return the dtype to which these tensors, arrays, dtypes and scalars are promoted.
 
     >>> import lucid
     >>> lucid.result_type(lucid.ones(3), 1.5), lucid.result_type(lucid.arange(3), 1.5)
@@ -210,8 +211,8 @@ def result_type(*xs: Any) -> np.dtype:
         else:
             x = x if isinstance(x, (Traced, Literal)) else as_tensor(x)
             rank, dtype = (0 if x.shape else 1), x.dtype
-        known = ranked[rank]
-        ranked[rank] = dtype if known is None else _promote_dtypes(known, dtype)
+        previous = ranked[rank]
+        ranked[rank] = dtype if previous is None else _promote_dtypes(previous, dtype)
     result: np.dtype | None = None
     for dtype_or_none in ranked:
         if dtype_or_none is None:
@@ -225,14 +226,14 @@ def result_type(*xs: Any) -> np.dtype:
 
 
 def _raise_kind(dtype: np.dtype, higher: np.dtype) -> np.dtype:
-    """What `dtype` becomes beside a lesser operand of a higher kind: its width where it has one."""
+    """Promote `dtype` for a lower-ranked operand of a higher kind, keeping the width of floats."""
     if higher.kind == "c" and dtype.kind == "f":
-        return complex_of(dtype)
+        return complex_dtype(dtype)
     return higher
 
 
-def operand(x: Any) -> Any:
-    """A Python scalar as it is, everything else as a tensor."""
+def as_operand(x: Any) -> Any:
+    """Return Python scalars as they are, everything else as a tensor."""
     if isinstance(x, Traced):
         return x
     if isinstance(x, _SCALARS):
@@ -241,11 +242,11 @@ def operand(x: Any) -> Any:
 
 
 def promote(*xs: Any, floating: bool = False) -> list[Any]:
-    """The operands as tensors and Literals of one dtype.
+    """Promote operands to tensors and Literals of one dtype.
 
-    `floating` raises integers to the default floating dtype.
+    `floating` promotes integers to the default floating dtype.
     """
-    xs = tuple([operand(x) for x in xs])
+    xs = tuple([as_operand(x) for x in xs])
     dtype = result_type(*xs)
     if floating and dtype.kind not in "fc":
         dtype = _Default.floating
@@ -255,37 +256,38 @@ def promote(*xs: Any, floating: bool = False) -> list[Any]:
 
 
 def promote_tensors(*xs: Any, floating: bool = False) -> list[Any]:
-    """`promote` with tensors alone: a scalar is rounded once, to the dtype that they share."""
+    """`promote` to tensors only; scalars are rounded once, directly to the common dtype."""
     parts = promote(*xs, floating=floating)
     return [as_tensor(x.value, x.dtype) if isinstance(x, Literal) else x for x in parts]
 
 
-def to_dtype_of(x: Any, name: str, values: Any) -> Any:
-    """What is to be written into `x`, at its dtype; only complex values are refused by real ones.
+def cast_like(x: Any, name: str, values: Any) -> Any:
+    """Cast the values to be written into `x` to its dtype; complex to real is an error.
 
-    A Python number is rounded once: into a float64 tensor it does not go by way of float32.
+    Python numbers are rounded once, so they reach a float64 tensor without passing through float32.
     """
-    if x.dtype.kind != "c" and is_complex(values):
+    if x.dtype.kind != "c" and has_complex_dtype(values):
         facts = f"complex values for a tensor of dtype {x.dtype}"
         raise DTypeError(f"{name}: {facts}; take .real first{at_line()}")
     return as_tensor(values, x.dtype)
 
 
-def is_complex(values: Any) -> bool:
+def has_complex_dtype(values: Any) -> bool:
+    """True if `values` are complex numbers."""
     if isinstance(values, (int, float)):
         return False
-    return (values if isinstance(values, Traced) else array_of(values)).dtype.kind == "c"
+    return (values if isinstance(values, Traced) else as_ndarray(values)).dtype.kind == "c"
 
 
 def literal(value: Any, dtype: np.dtype) -> Literal:
-    """A Python scalar at a dtype, checked to fit."""
+    """Return a Python scalar as a Literal of a dtype, checking that it fits."""
     if dtype.kind in "iu":
         bounds = np.iinfo(dtype)
         if not bounds.min <= value <= bounds.max:
             raise DTypeError(f"the scalar {value} does not fit into {dtype}{at_line()}")
         value = int(value)
     elif dtype.kind == "f" and not isinstance(value, complex):
-        value = _rounded(value, dtype)
+        value = _round_to(value, dtype)
     elif dtype.kind == "c":
         value = complex(value)
     elif dtype.kind == "b":
@@ -293,8 +295,8 @@ def literal(value: Any, dtype: np.dtype) -> Literal:
     return Literal(value, dtype)
 
 
-def _rounded(value: Any, dtype: np.dtype) -> float:
-    """A real number as a float; inf where the dtype holds none so large, as in PyTorch."""
+def _round_to(value: Any, dtype: np.dtype) -> float:
+    """Return a real number as a float; inf if it exceeds the range of the dtype, as in PyTorch."""
     try:
         value = float(value)
     except OverflowError:
@@ -308,6 +310,6 @@ def _rounded(value: Any, dtype: np.dtype) -> float:
 
 
 def to_floating(x: Any) -> Any:
-    """`x` as a tensor of a floating or complex dtype."""
+    """Convert `x` to a tensor of a floating or complex dtype."""
     x = as_tensor(x)
     return x if x.dtype.kind in "fc" else cast(x, _Default.floating)

@@ -1,1 +1,1 @@
-"""Operations on elements: arithmetic, comparison, exponentials, trigonometry."""
+"""Elementwise operations: arithmetic, comparison, exponentials, trigonometry."""

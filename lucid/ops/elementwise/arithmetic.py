@@ -1,4 +1,4 @@
-"""Arithmetic on elements: +, -, *, /, absolute values, and casts between dtypes."""
+"""Elementwise arithmetic: +, -, *, /, absolute values, and casts between dtypes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Div(Elementwise):
 
 @quiet
 def inverse(b: Any) -> Any:
-    """1 / b, where b may be a Python number and 0."""
+    """Return 1 / b, where b may be a Python number and may be 0."""
     return np.divide(1, b).item() if isinstance(b, (int, float, complex)) else 1 / b
 
 
@@ -69,7 +69,7 @@ class Neg(Elementwise):
 
 
 class Abs(Elementwise):
-    """The absolute value: real, of complex numbers too. The derivative at 0 is 0."""
+    """The absolute value, real for complex numbers too. The derivative at 0 is 0."""
 
     numpy = quiet(np.absolute)
     scalar, accepts, result, saves = "abs", NUMERIC, "real", "x"
@@ -91,7 +91,7 @@ class Abs(Elementwise):
 
 
 class Copysign(Elementwise):
-    """|a| with the sign of b. The derivative of a is 0 at 0, that of b is 0."""
+    """|a| with the sign of b. The derivative in a is 0 at 0, that in b is always 0."""
 
     numpy = np.copysign
     scalar, accepts, saves = "copysign", "f", "x"
@@ -105,7 +105,7 @@ class Copysign(Elementwise):
 
 
 class Cast(Linear):
-    """Conversion to another dtype: linear between floating ones; complex to real drops a part."""
+    """Conversion to another dtype; complex to real drops the imaginary part."""
 
     dtype: str
 
@@ -129,6 +129,7 @@ class Cast(Linear):
 
 @quiet
 def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Convert an array to a dtype; complex to real drops the imaginary part."""
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         x = x.real
     return x.astype(dtype)
@@ -152,7 +153,7 @@ def subtract(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     x, other = promote(input, other if alpha == 1 else multiply(other, alpha))
     if x.dtype.kind == "b":
         raise DTypeError(
-            "sub: the difference of booleans is not defined; "
+            "sub: subtracting booleans is not defined; "
             f"use logical_xor, or cast to an integer dtype first{at_line()}"
         )
     return bind(SUB, x, other)
@@ -164,9 +165,9 @@ def multiply(input: Any, other: Any) -> Any:
 
 
 def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
-    """`input / other`, elementwise; integers become the default float.
+    """`input / other`, elementwise; integers become the default float dtype.
 
-    With `rounding_mode` "floor" or "trunc" the quotient is rounded so, and integers stay integers.
+    With `rounding_mode` "floor" or "trunc" the quotient is rounded, and integers stay integers.
 
     >>> import lucid
     >>> x = lucid.tensor([7, -7])
@@ -181,7 +182,7 @@ def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
         return rounding.floor_divide(input, other)
     if rounding_mode != "trunc":
         raise ValueError(
-            f"divide: rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}{at_line()}"
+            f"divide: rounding_mode {rounding_mode!r} is not None, 'floor' or 'trunc'{at_line()}"
         )
     a, b = promote(input, other)
     if a.dtype.kind in "fc":
@@ -195,12 +196,12 @@ def negative(input: Any) -> Any:
 
 
 def positive(input: Any) -> Any:
-    """`+input`: the tensor itself."""
+    """Return `input` itself."""
     return as_tensor(input)
 
 
 def abs(input: Any) -> Any:
-    """The absolute value, elementwise: real, of complex numbers too. The derivative at 0 is 0.
+    """The absolute value, elementwise; real for complex numbers. The derivative at 0 is 0.
 
     >>> import lucid
     >>> lucid.abs(lucid.tensor([3 + 4j])), lucid.abs(lucid.tensor([-2, 2]))
@@ -222,7 +223,7 @@ def sgn(input: Any) -> Any:
 
 
 def copysign(input: Any, other: Any) -> Any:
-    """`|input|` with the sign of `other`, elementwise; integers become the default float."""
+    """`|input|` with the sign of `other`, elementwise; integers become floats."""
     return floating_binary(COPYSIGN, input, other)
 
 

@@ -1,6 +1,6 @@
-"""Elements of several tensors blended into one: addcmul, lerp, fmax, heaviside, ... No rules here.
+"""Elementwise compositions of several tensors: addcmul, lerp, fmax, heaviside, ...
 
-They are compositions: derivatives, batching and compiled code follow from their parts.
+They define no rules: derivatives, batching and compiled code follow from their parts.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from typing import Any
 
 from lucid.errors import DTypeError
 from lucid.ir.source import at_line
-from lucid.ops.core.apply import refuse
-from lucid.ops.core.arguments import explained
-from lucid.ops.core.promote import as_tensor, cast, operand, promote_tensors, result_type
+from lucid.ops.core.apply import dtype_error
+from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.promote import as_operand, as_tensor, cast, promote_tensors, result_type
 from lucid.ops.elementwise.arithmetic import add, divide, multiply, subtract
 from lucid.ops.elementwise.conditional import clamp, maximum, minimum, where
 
 
-@explained
+@clear_errors
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """`input + value * tensor1 * tensor2`, elementwise.
 
@@ -28,24 +28,25 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     return add(input, product if is_one(value) else multiply(product, value))
 
 
-@explained
+@clear_errors
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
-    """`input + value * tensor1 / tensor2`, elementwise; the division is a true one."""
+    """`input + value * tensor1 / tensor2`, elementwise, by true division."""
     quotient = divide(tensor1, tensor2)
     return add(input, quotient if is_one(value) else multiply(quotient, value))
 
 
 def is_one(value: Any) -> bool:
+    """True if `value` is the Python number 1."""
     return isinstance(value, (int, float)) and value == 1
 
 
-@explained
+@clear_errors
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`other - alpha * input`, elementwise."""
     return subtract(other, input if is_one(alpha) else multiply(input, alpha))
 
 
-@explained
+@clear_errors
 def lerp(input: Any, end: Any, weight: Any) -> Any:
     """`input + weight * (end - input)`, elementwise: exactly `input` at weight 0 and `end` at 1.
 
@@ -55,55 +56,58 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
     """
     x, end = promote_tensors(input, end)
     if x.dtype.kind not in "fc":
-        raise refuse("lerp", x.dtype, "points between integers are not integers; cast first")
-    way = end - x
-    weight = operand(weight)
+        raise dtype_error(
+            "lerp", x.dtype, "interpolation takes floating or complex dtypes; cast first"
+        )
+    delta = end - x
+    weight = as_operand(weight)
     if isinstance(weight, (bool, int, float, complex)):
-        return x + weight * way if abs(weight) < 0.5 else end - (1 - weight) * way
+        return x + weight * delta if abs(weight) < 0.5 else end - (1 - weight) * delta
     weight = cast(weight, x.dtype)
     near = abs(weight) < 0.5 if weight.dtype.kind == "f" else abs(weight.real) < 0.5
-    return where(near, x + weight * way, end - (1 - weight) * way)
+    return where(near, x + weight * delta, end - (1 - weight) * delta)
 
 
-@explained
+@clear_errors
 def clamp_min(input: Any, min: Any) -> Any:
-    """`input`, but nowhere less than `min`, elementwise."""
+    """`max(input, min)`, elementwise."""
     return clamp(input, min=min)
 
 
-@explained
+@clear_errors
 def clamp_max(input: Any, max: Any) -> Any:
-    """`input`, but nowhere more than `max`, elementwise."""
+    """`min(input, max)`, elementwise."""
     return clamp(input, max=max)
 
 
-@explained
+@clear_errors
 def fmax(input: Any, other: Any) -> Any:
-    """The greater of two, elementwise; where one is nan, the other.
+    """The greater of two elements; if one is nan, the other.
 
     >>> import lucid
     >>> lucid.fmax(lucid.tensor([1.0, lucid.nan]), lucid.tensor([2.0, 3.0]))
     Tensor([2., 3.])
     """
-    return unless_nan(maximum(input, other), input, other)
+    return ignore_nan(maximum(input, other), input, other)
 
 
-@explained
+@clear_errors
 def fmin(input: Any, other: Any) -> Any:
-    """The lesser of two, elementwise; where one is nan, the other."""
-    return unless_nan(minimum(input, other), input, other)
+    """The lesser of two elements; if one is nan, the other."""
+    return ignore_nan(minimum(input, other), input, other)
 
 
-def unless_nan(chosen: Any, x: Any, other: Any) -> Any:
+def ignore_nan(chosen: Any, x: Any, other: Any) -> Any:
+    """Return `chosen`, or the operand that is not nan where the other is."""
     if chosen.dtype.kind != "f":
         return chosen
     x, other = promote_tensors(x, other)
     return where(x != x, other, where(other != other, x, chosen))
 
 
-@explained
+@clear_errors
 def heaviside(input: Any, values: Any) -> Any:
-    """0 below 0, 1 above and `values` where `input` is 0, elementwise. The step has slope 0.
+    """0 below 0, 1 above and `values` where `input` is 0, elementwise. The derivative is 0.
 
     >>> import lucid
     >>> lucid.heaviside(lucid.tensor([-1.0, 0.0, 2.0]), 0.5)
@@ -111,30 +115,32 @@ def heaviside(input: Any, values: Any) -> Any:
     """
     x, values = promote_tensors(input, values)
     if x.dtype.kind == "c":
-        raise refuse("heaviside", x.dtype, "complex numbers have no order")
+        raise dtype_error("heaviside", x.dtype, "complex numbers have no order")
     return where(x == 0, values, cast(x > 0, x.dtype))
 
 
-@explained
+@clear_errors
 def fill(input: Any, value: Any) -> Any:
-    """One number, or a 0-d tensor, in the shape and dtype of `input`."""
+    """A tensor of the shape and dtype of `input` filled with `value`, a number or 0-d tensor."""
     from lucid.ops.shape.creation import full_like
 
     return full_like(input, value)
 
 
-@explained
+@clear_errors
 def isreal(input: Any) -> Any:
-    """True where the imaginary part is 0, elementwise; for real dtypes everywhere."""
+    """True where the imaginary part is 0, elementwise; always true for real dtypes."""
     from lucid.ops.shape.creation import ones_like
 
     x = as_tensor(input)
     return x.imag == 0 if x.dtype.kind == "c" else ones_like(x, dtype="bool")
 
 
-def common_floating(name: str, *xs: Any) -> list[Any]:
-    """Operands of one real floating dtype; integers become the default float."""
+def promote_real_floating(name: str, *xs: Any) -> list[Any]:
+    """Promote operands to one real floating dtype; integers become the default float dtype."""
     out = promote_tensors(*xs, floating=True)
     if out[0].dtype.kind == "c":
-        raise DTypeError(f"{name}: operand of dtype {result_type(*xs)}; it takes reals{at_line()}")
+        raise DTypeError(
+            f"{name}: operand of dtype {result_type(*xs)}; it takes real dtypes{at_line()}"
+        )
     return out

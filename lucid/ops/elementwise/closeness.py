@@ -1,4 +1,4 @@
-"""Are two tensors equal, or nearly so; and numbers in place of nan and inf."""
+"""Equality of tensors, exact or within tolerances, and replacement of nan and inf."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.ops.core.arguments import explained
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast, promote_tensors
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.logic import isnan
 
 
-@explained
+@clear_errors
 def isclose(
     input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Any:
@@ -25,7 +25,7 @@ def isclose(
     Tensor([ True, False])
     """
     if rtol < 0 or atol < 0:
-        raise ArgumentError(f"isclose: rtol={rtol} and atol={atol} are not negative{at_line()}")
+        raise ArgumentError(f"isclose: rtol={rtol} and atol={atol} must not be negative{at_line()}")
     x, other = promote_tensors(input, other)
     same = x == other
     if x.dtype.kind in "biu" and other.dtype.kind in "biu":
@@ -36,7 +36,7 @@ def isclose(
     return same | near | both_nan
 
 
-@explained
+@clear_errors
 def allclose(
     input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
@@ -55,11 +55,11 @@ def equal(input: Any, other: Any, equal_nan: bool = False) -> bool:
     return bool(same.all())
 
 
-@explained
+@clear_errors
 def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
-    """Numbers in place of nan and infinities: by default 0, and the largest of either sign.
+    """Replace nan and infinities, by default with 0 and the largest finite number of their sign.
 
-    Their gradient is zero, that of all other elements passes through.
+    The gradient of replaced elements is zero; that of all others passes through.
 
     >>> import lucid
     >>> lucid.nan_to_num(lucid.tensor([1.0, float("nan")]))

@@ -1,7 +1,7 @@
-"""Functions of exponentials at complex numbers, as compositions: only real parts can overflow.
+"""Compositions of exponentials for complex numbers; only real parts can overflow.
 
-`logaddexp` and `logcumsumexp` go on counting turns from the greater operand, as in PyTorch: their
-imaginary parts may be beyond ±pi. That of `logsumexp` is not.
+`logaddexp` and `logcumsumexp` continue the angle of the greater operand, as in PyTorch: their
+imaginary parts may exceed ±pi. That of `logsumexp` does not.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lucid.ops.core.errstate import quiet
 
 
 def sigmoid(z: Any) -> Any:
-    """1 / (1 + e**-z) by the power that does not overflow."""
+    """1 / (1 + e**-z), by whichever of e**z and e**-z does not overflow."""
     from lucid.ops.elementwise.complexes import real
     from lucid.ops.elementwise.conditional import where
     from lucid.ops.elementwise.exponential import exp
@@ -25,7 +25,7 @@ def sigmoid(z: Any) -> Any:
 
 
 def logaddexp(a: Any, b: Any) -> Any:
-    """log(e**a + e**b), with the greater real part taken out."""
+    """log(e**a + e**b), with the greater real part factored out."""
     from lucid.ops.elementwise.complexes import real
     from lucid.ops.elementwise.conditional import where
     from lucid.ops.elementwise.exponential import exp, log1p
@@ -33,12 +33,12 @@ def logaddexp(a: Any, b: Any) -> Any:
 
     swap = real(a) < real(b)
     high, low = where(swap, b, a), where(swap, a, b)
-    endless = isinf(real(low)) & (real(low) == real(high))
-    return high + log1p(exp(where(endless, 0.0, low - where(endless, 0.0, high))))
+    both_infinite = isinf(real(low)) & (real(low) == real(high))
+    return high + log1p(exp(where(both_infinite, 0.0, low - where(both_infinite, 0.0, high))))
 
 
 def logsumexp(z: Any, axes: tuple[int, ...]) -> Any:
-    """log(sum(e**z)) over these axes, with the greatest real part taken out."""
+    """log(sum(e**z)) over these axes, with the greatest real part factored out."""
     from lucid.ops.elementwise.complexes import real
     from lucid.ops.elementwise.conditional import where
     from lucid.ops.elementwise.exponential import exp, log
@@ -55,14 +55,14 @@ def logsumexp(z: Any, axes: tuple[int, ...]) -> Any:
 
 @quiet
 def logcumsumexp(rows: np.ndarray) -> np.ndarray:
-    """log(cumsum(e**z)) along axis 0, of arrays."""
+    """log(cumsum(e**z)) along axis 0 of an array."""
     out = np.empty_like(rows)
     out[:1] = rows[:1]
     for i in range(1, len(rows)):
         before, own = out[i - 1], rows[i]
         swap = before.real < own.real
         high, low = np.where(swap, own, before), np.where(swap, before, own)
-        endless = np.isinf(low.real) & (low.real == high.real)
-        gap = np.where(endless, 0, low - np.where(endless, 0, high))
+        both_infinite = np.isinf(low.real) & (low.real == high.real)
+        gap = np.where(both_infinite, 0, low - np.where(both_infinite, 0, high))
         out[i] = high + np.log1p(np.exp(gap))
     return out

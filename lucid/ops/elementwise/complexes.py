@@ -1,6 +1,6 @@
-"""Complex numbers: their parts, their conjugates, and how they are put together.
+"""Complex numbers: real and imaginary parts, conjugates, angles, and construction from parts.
 
-Cotangents follow PyTorch: that of z = x + iy is dL/dx + i dL/dy, so descent goes against it.
+Cotangents follow PyTorch: that of z = x + iy is dL/dx + i dL/dy, the direction of steepest ascent.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from lucid.ir.graph import Literal
-from lucid.ops.core.apply import refuse, unary
+from lucid.ops.core.apply import dtype_error, unary
 from lucid.ops.core.kinds import Elementwise, sum_to
-from lucid.ops.core.promote import as_tensor, cast, complex_of, promote, to_floating
+from lucid.ops.core.promote import as_tensor, cast, complex_dtype, promote, to_floating
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.logic import isnan
 from lucid.ops.elementwise.trigonometric import atan2
@@ -37,7 +37,7 @@ class Real(Elementwise):
 
 
 class Imag(Elementwise):
-    """The imaginary part of complex numbers, a copy too."""
+    """The imaginary part of complex numbers, also a copy."""
 
     scalar, accepts, result, saves = "imag", "c", "real", ""
 
@@ -65,16 +65,16 @@ class Conj(Elementwise):
 
 
 class Complex(Elementwise):
-    """a + ib from real a and b; of float16 too it is complex64, as there is none of half that."""
+    """a + ib from real a and b; float16 parts give complex64, the smallest complex dtype."""
 
     scalar, accepts, saves = "complex", "f", ""
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
-        return complex_of(dtype)
+        return complex_dtype(dtype)
 
     def eval(self, a: Any, b: Any) -> Any:
         shape = np.broadcast_shapes(np.shape(a), np.shape(b))
-        out = np.empty(shape, complex_of(np.result_type(a, b)))
+        out = np.empty(shape, complex_dtype(np.result_type(a, b)))
         out.real, out.imag = a, b
         return out
 
@@ -93,7 +93,7 @@ REAL, IMAG, CONJ, COMPLEX = Real(), Imag(), Conj(), Complex()
 
 
 def real(input: Any) -> Any:
-    """The real part, elementwise; a real tensor is its own.
+    """The real part, elementwise; a real tensor is returned unchanged.
 
     >>> import lucid
     >>> lucid.real(lucid.tensor([1 + 2j]))
@@ -110,13 +110,13 @@ def imag(input: Any) -> Any:
 
 
 def conj(input: Any) -> Any:
-    """The complex conjugate, elementwise; a real tensor is its own."""
+    """The complex conjugate, elementwise; a real tensor is returned unchanged."""
     x = as_tensor(input)
     return unary(CONJ, x) if x.dtype.kind == "c" else x
 
 
 def angle(input: Any) -> Any:
-    """The argument of complex numbers in [-pi, pi], elementwise; 0 or pi for real ones.
+    """The angle of complex numbers in [-pi, pi], elementwise; 0 or pi for real numbers.
 
     The derivative at 0 is 0.
 
@@ -140,7 +140,7 @@ def complex(real: Any, imag: Any) -> Any:
     """
     a, b = promote(real, imag, floating=True)
     if a.dtype.kind == "c":
-        raise refuse("complex", a.dtype, "the two parts are real numbers")
+        raise dtype_error("complex", a.dtype, "both parts must be real")
     return bind(COMPLEX, a, b)
 
 

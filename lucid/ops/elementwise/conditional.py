@@ -1,6 +1,7 @@
-"""Choice between operands, element by element: where, clamp, relu, maximum, minimum.
+"""Elementwise selection between operands: where, clamp, relu, maximum, minimum.
 
-The derivative follows the choice: what was not taken gets exactly zero, whatever it holds.
+The derivative follows the selection: operands that were not selected get exactly zero, even if they
+hold inf or nan.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from lucid.errors import ArgumentError, DTypeError
 from lucid.ir.graph import Literal
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
-from lucid.ops.core.apply import binary, operands, refuse, unary
-from lucid.ops.core.kinds import Elementwise, numbers, sum_to
+from lucid.ops.core.apply import binary, dtype_error, operands, unary
+from lucid.ops.core.kinds import Elementwise, sum_to, unwrap_literals
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.tape.bind import bind
 
@@ -33,15 +34,15 @@ _BITS = {n: (np.dtype(f"i{n}"), np.dtype(f"u{n}")) for n in (1, 2, 4, 8)}
 
 
 def select(c: Any, x: Any, y: Any) -> Any:
-    """np.where; for large arrays by bits: 0.5 ns an element against 4 where the mask is random."""
+    """np.where; for large arrays by bit masks: 0.5 ns per element, not 4, for a random mask."""
     if c.size < _LARGE:
         return np.where(c, x, y)
     dtype = np.result_type(x, y)
     x, y = np.asarray(x, dtype), np.asarray(y, dtype)
-    plain = c.flags.c_contiguous and all(
+    contiguous = c.flags.c_contiguous and all(
         v.ndim == 0 or (v.shape == c.shape and v.flags.c_contiguous) for v in (x, y)
     )
-    if not plain or dtype.itemsize not in _BITS:
+    if not contiguous or dtype.itemsize not in _BITS:
         return np.where(c, x, y)
     signed, bits = _BITS[dtype.itemsize]
     out = np.negative(c.view(np.int8)).astype(signed).view(bits)
@@ -67,30 +68,30 @@ class Where(Elementwise):
     def jvp(self, ts: tuple[Any, ...], y: Any, c: Any, a: Any, b: Any) -> Any:
         if ts[1] is None and ts[2] is None:
             return None
-        zero = zero_of(y.dtype)
+        zero = zero_literal(y.dtype)
         t = bind(WHERE, c, *[zero if t is None else t for t in ts[1:]])
         return t if t.shape == y.shape else t.expand(y.shape)
 
     def vjp(self, ct: Any, y: Any, c: Any, a: Any, b: Any) -> tuple[Any, ...]:
-        zero = zero_of(ct.dtype)
+        zero = zero_literal(ct.dtype)
         first, second = bind(WHERE, c, ct, zero), bind(WHERE, c, zero, ct)
         return None, sum_to(first, a.shape), sum_to(second, b.shape)
 
 
-def zero_of(dtype: np.dtype) -> Literal:
+def zero_literal(dtype: np.dtype) -> Literal:
     return Literal(dtype.type(0).item(), dtype)
 
 
-class Choice(Elementwise, abstract=True):
-    """Every element of the result is an element of one operand, or a constant."""
+class Selection(Elementwise, abstract=True):
+    """Every element of the result is an element of one of the operands, or a constant."""
 
-    def taken(self, y: Any, *xs: Any) -> tuple[Any, ...]:
-        """For each operand, where it was taken: a boolean tensor, or None for nowhere."""
-        raise NotImplementedError(f"{self.name} has no rule for what was taken")
+    def selected(self, y: Any, *xs: Any) -> tuple[Any, ...]:
+        """Return for each operand a boolean mask of where it was selected, or None for nowhere."""
+        raise NotImplementedError(f"{self.name} does not define selected")
 
     def jvp(self, ts: tuple[Any, ...], y: Any, *xs: Any) -> Any:
         total = None
-        for t, mask in zip(ts, self.taken(y, *numbers(xs))):
+        for t, mask in zip(ts, self.selected(y, *unwrap_literals(xs))):
             if t is not None and mask is not None:
                 term = where(mask, t, 0)
                 total = term if total is None else total + term
@@ -99,11 +100,11 @@ class Choice(Elementwise, abstract=True):
     def vjp(self, ct: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
         return tuple(
             None if mask is None or x.__class__ is Literal else sum_to(where(mask, ct, 0), x.shape)
-            for mask, x in zip(self.taken(y, *numbers(xs)), xs)
+            for mask, x in zip(self.selected(y, *unwrap_literals(xs)), xs)
         )
 
 
-class Relu(Choice):
+class Relu(Selection):
     """max(x, 0). The derivative at 0 is 0, as in PyTorch; nan stays nan."""
 
     scalar, accepts, saves = "relu", "iuf", "y"
@@ -111,17 +112,17 @@ class Relu(Choice):
     def eval(self, x: np.ndarray) -> Any:
         return _clip(x, 0, math.inf) if x.dtype.kind == "f" else np.maximum(x, 0)
 
-    def taken(self, y: Any, x: Any) -> tuple[Any, ...]:
+    def selected(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (y > 0,)
 
 
-class Clamp(Choice):
-    """min(max(x, low), high), so `high` wins where they cross. At a bound x has the derivative."""
+class Clamp(Selection):
+    """min(max(x, low), high), so `high` wins if low > high. At a bound x has the gradient."""
 
     numpy = _clip
     scalar, accepts, saves = "clamp", "iuf", "x"
 
-    def taken(self, y: Any, x: Any, low: Any, high: Any) -> tuple[Any, ...]:
+    def selected(self, y: Any, x: Any, low: Any, high: Any) -> tuple[Any, ...]:
         if isinstance(low, float) and low == -math.inf:
             return x <= high, None, x > high
         if isinstance(high, float) and high == math.inf:
@@ -131,34 +132,34 @@ class Clamp(Choice):
 
 
 class Maximum(Elementwise):
-    """The greater; nan where either is nan. At a tie each operand has half of the derivative."""
+    """The greater; nan if either is nan. At a tie each operand gets half of the derivative."""
 
     numpy = np.maximum
     scalar, accepts, saves = "maximum", REAL, "x"
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
-        share = where(a == b, 0.5, cast(a > b, y.dtype))
-        return share, 1 - share
+        weight = where(a == b, 0.5, cast(a > b, y.dtype))
+        return weight, 1 - weight
 
 
 class Minimum(Elementwise):
-    """The lesser; nan where either is nan. At a tie each operand has half of the derivative."""
+    """The lesser; nan if either is nan. At a tie each operand gets half of the derivative."""
 
     numpy = np.minimum
     scalar, accepts, saves = "minimum", REAL, "x"
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
-        share = where(a == b, 0.5, cast(a < b, y.dtype))
-        return share, 1 - share
+        weight = where(a == b, 0.5, cast(a < b, y.dtype))
+        return weight, 1 - weight
 
 
 WHERE, RELU, CLAMP, MAXIMUM, MINIMUM = Where(), Relu(), Clamp(), Maximum(), Minimum()
 
 
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
-    """`input` where `condition` holds, else `other`, elementwise; what is not taken has gradient 0.
+    """`input` where `condition` is true, else `other`, elementwise; gradients follow the selection.
 
-    Without `input` and `other`: the indices where the condition holds, as `nonzero`.
+    Without `input` and `other`: the indices where the condition is true, as in `nonzero`.
 
     >>> import lucid
     >>> x = lucid.tensor([-1.0, 4.0], requires_grad=True)
@@ -171,7 +172,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
 
         return nonzero(condition, as_tuple=True)
     if input is None or other is None:
-        raise ArgumentError(f"where: give both x and y, or neither{at_line()}")
+        raise ArgumentError(f"where: give both input and other, or neither{at_line()}")
     x, y = operands(input, other)
     return bind(WHERE, cast(as_tensor(condition), "bool"), x, y)
 
@@ -187,9 +188,9 @@ def relu(input: Any) -> Any:
 
 
 def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
-    """`input` held between `min` and `max` (numbers or tensors, one may be None), elementwise.
+    """`input` limited to [min, max] (numbers or tensors, one may be None), elementwise.
 
-    At a bound the derivative belongs to `input`, beyond it to the bound. Where min > max it is max.
+    At a bound the gradient goes to `input`, beyond it to the bound. If min > max the result is max.
 
     >>> import lucid
     >>> lucid.clamp(lucid.tensor([-3.0, 0.5, 3.0]), -1.0, 1.0)
@@ -200,7 +201,7 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     given = operands(input, *[bound for bound in (min, max) if bound is not None])
     dtype = given[0].dtype
     if dtype.kind not in Clamp.accepts:
-        raise refuse("clamp", dtype, "numbers that have an order can be clamped")
+        raise dtype_error("clamp", dtype, "it takes integer and floating dtypes")
     low, high = _limits(dtype)
     if min is None:
         given.insert(1, low)
@@ -217,7 +218,7 @@ def _limits(dtype: np.dtype) -> tuple[Literal, Literal]:
 
 
 def maximum(input: Any, other: Any) -> Any:
-    """The greater of two, elementwise; at a tie each has half of the gradient.
+    """The greater of two elements; at a tie each gets half of the gradient.
 
     >>> import lucid
     >>> lucid.maximum(lucid.tensor([1.0, 5.0]), lucid.tensor([2.0, 3.0]))
@@ -227,7 +228,7 @@ def maximum(input: Any, other: Any) -> Any:
 
 
 def minimum(input: Any, other: Any) -> Any:
-    """The lesser of two, elementwise; at a tie each has half of the gradient."""
+    """The lesser of two elements; at a tie each gets half of the gradient."""
     return binary(MINIMUM, input, other)
 
 

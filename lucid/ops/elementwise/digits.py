@@ -1,4 +1,4 @@
-"""Numbers by their parts: mantissa and exponent, neighbours, signs, common divisors."""
+"""The representation of numbers: mantissa and exponent, neighbors, sign bits; gcd and lcm."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from lucid.errors import DTypeError
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
-from lucid.ops.core.apply import refuse
-from lucid.ops.core.arguments import explained
+from lucid.ops.core.apply import dtype_error
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Elementwise, times
 from lucid.ops.core.promote import as_tensor, cast, promote_tensors
 from lucid.ops.elementwise.arithmetic import abs, copysign
-from lucid.ops.elementwise.blending import common_floating
+from lucid.ops.elementwise.blending import promote_real_floating
 from lucid.ops.elementwise.conditional import maximum
 from lucid.ops.elementwise.exponential import exp2
 from lucid.ops.elementwise.rounding import floor_divide
@@ -46,22 +46,22 @@ class Frexp(Primitive):
         return np.asarray(mantissa, x.dtype), np.asarray(exponent, INT32)
 
     def jvp(self, ts: tuple[Any, ...], y: tuple[Any, ...], x: Any) -> tuple[Any, Any]:
-        return times(ts[0], scale_of(y[1], x.dtype)), None
+        return times(ts[0], inverse_power_of_two(y[1], x.dtype)), None
 
     def vjp(self, ct: tuple[Any, ...], y: tuple[Any, ...], x: Any) -> tuple[Any]:
-        return (None if ct[0] is None else times(ct[0], scale_of(y[1], x.dtype)),)
+        return (None if ct[0] is None else times(ct[0], inverse_power_of_two(y[1], x.dtype)),)
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
         return bind(self, x)
 
 
-def scale_of(exponent: Any, dtype: np.dtype) -> Any:
-    """2**-exponent."""
+def inverse_power_of_two(exponent: Any, dtype: np.dtype) -> Any:
+    """Return 2**-exponent."""
     return exp2(cast(-exponent, dtype))
 
 
 class Nextafter(Elementwise):
-    """The next number after a towards b. Its derivative for a is 1, as it moves with a."""
+    """The next number after a toward b. The derivative in a is 1, as the result moves with a."""
 
     numpy = quiet(np.nextafter)
     accepts, saves = "f", ""
@@ -71,7 +71,7 @@ class Nextafter(Elementwise):
 
 
 class Gcd(Elementwise):
-    """The greatest common divisor, not negative; 0 for two zeros."""
+    """The greatest common divisor, never negative; 0 for two zeros."""
 
     numpy = np.gcd
     scalar, accepts, saves, differentiable = "gcd", "iu", "", False
@@ -80,7 +80,7 @@ class Gcd(Elementwise):
 FREXP, NEXTAFTER, GCD = Frexp(), Nextafter(), Gcd()
 
 
-@explained
+@clear_errors
 def frexp(input: Any) -> Parts:
     """`input` as mantissa * 2**exponent, elementwise, with the mantissa in [0.5, 1) or 0.
 
@@ -90,11 +90,11 @@ def frexp(input: Any) -> Parts:
     """
     x = as_tensor(input)
     if x.dtype.kind != "f":
-        raise refuse("frexp", x.dtype, "it takes floating dtypes")
+        raise dtype_error("frexp", x.dtype, "it takes floating dtypes")
     return Parts(*bind(FREXP, x))
 
 
-@explained
+@clear_errors
 def ldexp(input: Any, other: Any) -> Any:
     """`input * 2**other`, elementwise.
 
@@ -106,16 +106,16 @@ def ldexp(input: Any, other: Any) -> Any:
     return x * exp2(other)
 
 
-@explained
+@clear_errors
 def nextafter(input: Any, other: Any) -> Any:
     """The next floating number after `input` in the direction of `other`, elementwise."""
-    x, other = common_floating("nextafter", input, other)
+    x, other = promote_real_floating("nextafter", input, other)
     return bind(NEXTAFTER, x, other)
 
 
-@explained
+@clear_errors
 def signbit(input: Any) -> Any:
-    """True where the sign is negative, elementwise: of -0.0 too.
+    """True where the sign bit is set, elementwise, including for -0.0.
 
     >>> import lucid
     >>> lucid.signbit(lucid.tensor([-0.0, 0.0, -1.0]))
@@ -123,13 +123,13 @@ def signbit(input: Any) -> Any:
     """
     x = as_tensor(input)
     if x.dtype.kind == "c":
-        raise refuse("signbit", x.dtype, "complex numbers have no sign")
+        raise dtype_error("signbit", x.dtype, "complex numbers have no sign")
     if x.dtype.kind != "f":
         return x < 0
     return copysign(1.0, x.detach()) < 0
 
 
-@explained
+@clear_errors
 def gcd(input: Any, other: Any) -> Any:
     """The greatest common divisor of integers, elementwise.
 
@@ -137,19 +137,20 @@ def gcd(input: Any, other: Any) -> Any:
     >>> lucid.gcd(lucid.tensor([4, 0]), lucid.tensor([6, 9]))
     Tensor([2, 9])
     """
-    return bind(GCD, *whole_numbers("gcd", input, other))
+    return bind(GCD, *promote_integers("gcd", input, other))
 
 
-@explained
+@clear_errors
 def lcm(input: Any, other: Any) -> Any:
-    """The least common multiple of integers, elementwise; 0 where one is 0."""
-    x, other = whole_numbers("lcm", input, other)
+    """The least common multiple of integers, elementwise; 0 if either is 0."""
+    x, other = promote_integers("lcm", input, other)
     divisor = maximum(bind(GCD, x, other), 1)
     return abs(floor_divide(x, divisor) * other)
 
 
-def whole_numbers(name: str, x: Any, other: Any) -> list[Any]:
+def promote_integers(name: str, x: Any, other: Any) -> list[Any]:
+    """Promote two operands to one integer dtype."""
     found = promote_tensors(x, other)
     if found[0].dtype.kind not in "iu":
-        raise refuse(name, found[0].dtype, "divisors are of integers")
+        raise dtype_error(name, found[0].dtype, "it takes integer dtypes")
     return found

@@ -1,7 +1,7 @@
-"""Exponentials, logarithms and roots of elements.
+"""Elementwise exponentials, logarithms and roots.
 
-At the edge of its domain a derivative is what the formula gives: that of `sqrt` at 0 is inf. A zero
-cotangent stays zero there (`ops.core.kinds.Scale`), so what nothing depends on spoils no gradient.
+At the edge of a domain the derivative is what the formula gives: that of `sqrt` at 0 is inf. A zero
+cotangent stays zero there (`ops.core.kinds.Scale`), so unused elements do not spoil a gradient.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Cbrt(Elementwise):
 
 
 class Sigmoid(Elementwise):
-    """1 / (1 + e**-x), which is 0 and 1, never nan, where e**-x overflows or vanishes."""
+    """1 / (1 + e**-x), which is 0 or 1, never nan, where e**-x overflows or underflows."""
 
     numpy = quiet(lambda x: np.reciprocal(np.add(np.exp(np.negative(x)), 1)))
     scalar, accepts, saves = "sigmoid", "f", "y"
@@ -153,7 +153,7 @@ def expm1(input: Any) -> Any:
 
 
 def log(input: Any) -> Any:
-    """The natural logarithm, elementwise: -inf at 0, nan below."""
+    """The natural logarithm, elementwise: -inf at 0, nan below 0."""
     return floating(LOG, input)
 
 
@@ -191,7 +191,7 @@ def rsqrt(input: Any) -> Any:
 
 
 def cbrt(x: Any) -> Any:
-    """The real cube root, elementwise, of negative numbers too.
+    """The real cube root, elementwise, also of negative numbers.
 
     >>> import lucid
     >>> lucid.cbrt(lucid.tensor([-8.0, 1.0]))

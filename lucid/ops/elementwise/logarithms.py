@@ -1,7 +1,6 @@
-"""Logarithms of sums and products, and quotients that have a limit at 0: made of other functions.
+"""xlogy, logaddexp2, logit and sinc.
 
-xlogy, logaddexp2, logit and sinc: each is exact where the plain formula is 0 / 0, 0 * inf or loses
-its digits.
+Each is exact where its plain formula is 0 / 0, 0 * inf or cancels.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from lucid.ops.core.apply import floating_binary, refuse
-from lucid.ops.core.arguments import explained
+from lucid.ops.core.apply import dtype_error, floating_binary
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.float16 import in_float32
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.core.promote import to_floating
-from lucid.ops.elementwise.blending import common_floating
+from lucid.ops.elementwise.blending import promote_real_floating
 from lucid.ops.elementwise.conditional import clamp, where
 from lucid.ops.elementwise.exponential import LN2, LOG, log1p, sigmoid
 from lucid.ops.elementwise.trigonometric import sin
@@ -37,7 +36,7 @@ class Logaddexp2(Elementwise):
 LOGADDEXP2 = Logaddexp2()
 
 
-@explained
+@clear_errors
 def logaddexp2(input: Any, other: Any) -> Any:
     """`log2(2**input + 2**other)`, elementwise and without overflow.
 
@@ -48,22 +47,22 @@ def logaddexp2(input: Any, other: Any) -> Any:
     return floating_binary(LOGADDEXP2, input, other)
 
 
-@explained
+@clear_errors
 def xlogy(input: Any, other: Any) -> Any:
-    """`input * log(other)`, elementwise, which is 0 where `input` is, whatever its logarithm is.
+    """`input * log(other)`, elementwise; 0 where `input` is 0, even if log(other) is not finite.
 
     >>> import lucid
     >>> lucid.xlogy(lucid.tensor([0.0, 2.0]), lucid.tensor([0.0, 1.0]))
     Tensor([0., 0.])
     """
-    x, other = common_floating("xlogy", input, other)
-    nothing = (x == 0) & ((other <= 0) | (other == math.inf))
-    return where(nothing, 0.0, x * bind(LOG, where(nothing, 1.0, other)))
+    x, other = promote_real_floating("xlogy", input, other)
+    is_zero = (x == 0) & ((other <= 0) | (other == math.inf))
+    return where(is_zero, 0.0, x * bind(LOG, where(is_zero, 1.0, other)))
 
 
-@explained
+@clear_errors
 def logit(input: Any, eps: Any = None) -> Any:
-    """log(x / (1 - x)), elementwise, the inverse of sigmoid; x is first held in [eps, 1 - eps].
+    """log(x / (1 - x)), elementwise, the inverse of sigmoid; x is first clamped to [eps, 1 - eps].
 
     >>> import lucid
     >>> lucid.logit(lucid.tensor([0.0, 0.5]), eps=0.5)
@@ -71,42 +70,42 @@ def logit(input: Any, eps: Any = None) -> Any:
     """
     x = to_floating(input)
     if x.dtype.kind == "c":
-        raise refuse("logit", x.dtype, "it takes floating dtypes")
+        raise dtype_error("logit", x.dtype, "it takes floating dtypes")
     if eps is not None:
         x = clamp(x, eps, 1 - eps)
     return bind(LOG, x) - log1p(-x)
 
 
-# sin(u) / u = 1 - u²/3! + u⁴/5! - ...: with |u| < 0.6 the last term is below 2**-53
-SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(8)]
-NEAR = 0.6
+# sin(u) / u = 1 - u²/3! + u⁴/5! - ...: for |u| < 0.6 the last term is below 2**-53
+SINC_COEFFICIENTS = [(-1) ** k / math.factorial(2 * k + 1) for k in range(8)]
+SERIES_RADIUS = 0.6
 
 
-@explained
+@clear_errors
 @in_float32
 def sinc(input: Any) -> Any:
-    """sin(pi x) / (pi x), elementwise, and 1 at 0, with the derivatives that it has there.
+    """sin(pi x) / (pi x), elementwise, and 1 at 0; derivatives at 0 are exact.
 
     >>> import lucid
     >>> lucid.sinc(lucid.tensor([0.0, 0.5]))
     Tensor([1.        , 0.63661975])
     """
-    return sine_over(to_floating(input) * math.pi)
+    return unnormalized_sinc(to_floating(input) * math.pi)
 
 
-def vanishing(u: Any) -> Any:
-    """`sine_over`, and 0 at infinity."""
+def unnormalized_sinc_at_inf(u: Any) -> Any:
+    """Return sin(u) / u, 1 at 0 and 0 at infinity."""
     far = abs(u) == math.inf
-    return where(far, 0.0, sine_over(where(far, 0.0, u)))
+    return where(far, 0.0, unnormalized_sinc(where(far, 0.0, u)))
 
 
-def sine_over(u: Any) -> Any:
-    """sin(u) / u, and 1 at 0."""
-    near = abs(u) < NEAR
+def unnormalized_sinc(u: Any) -> Any:
+    """Return sin(u) / u, and 1 at 0."""
+    near = abs(u) < SERIES_RADIUS
     square = where(near, u, 0.0)
     square = square * square
-    series = square * SINC[-1]
-    for coefficient in SINC[-2:0:-1]:
+    series = square * SINC_COEFFICIENTS[-1]
+    for coefficient in SINC_COEFFICIENTS[-2:0:-1]:
         series = (series + coefficient) * square
     u = where(near, 1.0, u)
-    return where(near, series + SINC[0], sin(u) / u)
+    return where(near, series + SINC_COEFFICIENTS[0], sin(u) / u)

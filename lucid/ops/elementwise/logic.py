@@ -1,4 +1,4 @@
-"""Comparisons, logic, bits, tests for nan and inf. No derivative flows through any of them."""
+"""Comparisons, logical and bitwise operations, tests for nan and inf; none is differentiable."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lucid.ops.core.apply import binary, refuse, scalar, unary
+from lucid.ops.core.apply import binary, cached_scalar, dtype_error, unary
 from lucid.ops.core.kinds import Elementwise
-from lucid.ops.core.promote import as_tensor, cast, operand
+from lucid.ops.core.promote import as_operand, as_tensor, cast
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced
 
@@ -17,7 +17,7 @@ ANY, REAL, BITS, INTEGER = "biufc", "biuf", "biu", "iu"
 
 
 class Predicate(Elementwise, abstract=True):
-    """A boolean result without a derivative."""
+    """A function with a boolean result; not differentiable."""
 
     differentiable = False
     result, saves = "bool", ""
@@ -69,7 +69,7 @@ class Isfinite(Predicate):
 
 
 class Bitwise(Elementwise, abstract=True):
-    """Integers bit by bit; on booleans it is logic."""
+    """A bitwise function of integers; on booleans it is logical."""
 
     differentiable = False
     accepts, saves = BITS, ""
@@ -96,14 +96,14 @@ class BitwiseNot(Bitwise):
 
 
 class LeftShift(Bitwise):
-    """x * 2**n in the bits there are; 0 where n is their number or more, or negative."""
+    """x * 2**n, truncated; 0 if n is negative or at least the number of bits."""
 
     numpy = np.left_shift
     scalar, accepts = "left_shift", INTEGER
 
 
 class RightShift(Bitwise):
-    """floor(x / 2**n); 0 (-1 for negative x) where n is the number of bits or more, or negative."""
+    """floor(x / 2**n); 0 (-1 for negative x) if n is negative or at least the number of bits."""
 
     numpy = np.right_shift
     scalar, accepts = "right_shift", INTEGER
@@ -116,17 +116,17 @@ LEFT_SHIFT, RIGHT_SHIFT = LeftShift(), RightShift()
 
 
 def _compare(op: Elementwise, x: Any, y: Any) -> Any:
-    x, y = operand(x), operand(y)
+    x, y = as_operand(x), as_operand(y)
     if isinstance(x, Traced) and type(y) is int:
-        x, y = _widened(x, y)
+        x, y = _widen_for(x, y)
     elif isinstance(y, Traced) and type(x) is int:
-        y, x = _widened(y, x)
+        y, x = _widen_for(y, x)
     return binary(op, x, y)
 
 
-def _widened(x: Any, y: int) -> tuple[Any, Any]:
-    """An integer tensor made wide enough for a Python integer: `uint8_tensor < 300`."""
-    if x.dtype.kind not in "iu" or scalar(y, x.dtype) is not None:
+def _widen_for(x: Any, y: int) -> tuple[Any, Any]:
+    """Cast an integer tensor to a dtype that holds a Python integer: `uint8_tensor < 300`."""
+    if x.dtype.kind not in "iu" or cached_scalar(y, x.dtype) is not None:
         return x, y
     if -(2**63) <= y < 2**63 and x.dtype != np.uint64:
         return cast(x, "int64"), y
@@ -180,38 +180,38 @@ def isfinite(input: Any) -> Any:
 
 def isposinf(input: Any) -> Any:
     """True where x is inf, elementwise."""
-    return eq(_ordered("isposinf", input), math.inf)
+    return eq(_require_real("isposinf", input), math.inf)
 
 
 def isneginf(input: Any) -> Any:
     """True where x is -inf, elementwise."""
-    return eq(_ordered("isneginf", input), -math.inf)
+    return eq(_require_real("isneginf", input), -math.inf)
 
 
-def _ordered(name: str, x: Any) -> Any:
+def _require_real(name: str, x: Any) -> Any:
     x = as_tensor(x)
     if x.dtype.kind == "c":
-        raise refuse(name, x.dtype, "complex infinities have no sign")
+        raise dtype_error(name, x.dtype, "it takes real dtypes")
     return x
 
 
-def _truth(x: Any) -> Any:
+def _to_bool(x: Any) -> Any:
     return cast(as_tensor(x), "bool")
 
 
 def logical_and(input: Any, other: Any) -> Any:
-    """True where both are nonzero, elementwise, for any dtypes."""
-    return bind(AND, _truth(input), _truth(other))
+    """True where both are nonzero, elementwise, for any dtype."""
+    return bind(AND, _to_bool(input), _to_bool(other))
 
 
 def logical_or(input: Any, other: Any) -> Any:
-    """True where at least one is nonzero, elementwise, for any dtypes."""
-    return bind(OR, _truth(input), _truth(other))
+    """True where at least one is nonzero, elementwise, for any dtype."""
+    return bind(OR, _to_bool(input), _to_bool(other))
 
 
 def logical_xor(input: Any, other: Any) -> Any:
-    """True where exactly one is nonzero, elementwise, for any dtypes."""
-    return bind(XOR, _truth(input), _truth(other))
+    """True where exactly one is nonzero, elementwise, for any dtype."""
+    return bind(XOR, _to_bool(input), _to_bool(other))
 
 
 def logical_not(input: Any) -> Any:
@@ -221,7 +221,7 @@ def logical_not(input: Any) -> Any:
     >>> lucid.logical_not(lucid.tensor([0.0, 2.0]))
     Tensor([ True, False])
     """
-    return unary(NOT, _truth(input))
+    return unary(NOT, _to_bool(input))
 
 
 def bitwise_and(input: Any, other: Any) -> Any:
@@ -240,17 +240,17 @@ def bitwise_xor(input: Any, other: Any) -> Any:
 
 
 def bitwise_not(input: Any) -> Any:
-    """All bits turned over, elementwise; `not` for booleans."""
+    """The bits of `input` inverted, elementwise; `not` for booleans."""
     return unary(NOT, input)
 
 
 def left_shift(input: Any, other: Any) -> Any:
-    """The bits of `input` moved up by `other` places, elementwise."""
+    """The bits of `input` shifted left by `other` places, elementwise."""
     return binary(LEFT_SHIFT, input, other)
 
 
 def right_shift(input: Any, other: Any) -> Any:
-    """The bits of `input` moved down by `other` places, elementwise, keeping the sign."""
+    """The bits of `input` shifted right by `other` places, elementwise, keeping the sign."""
     return binary(RIGHT_SHIFT, input, other)
 
 

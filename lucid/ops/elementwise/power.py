@@ -1,4 +1,4 @@
-"""Powers of elements: x**y, whatever is a tensor and whatever a Python number."""
+"""Elementwise powers x**y, of tensors and Python numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lucid.ir.source import at_line
 from lucid.ops.core.apply import binary
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Elementwise
-from lucid.ops.core.promote import as_tensor, operand, result_type, to_floating
+from lucid.ops.core.promote import as_operand, as_tensor, result_type, to_floating
 from lucid.ops.elementwise.complexes import real
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.exponential import log
@@ -24,8 +24,8 @@ NUMBER = (int, float, complex)
 _square, _cube, _power = quiet(np.square), quiet(lambda x: x * x * x), quiet(np.power)
 
 
-def power_of(a: Any, b: Any) -> Any:
-    """np.power; exponents 2 and 3 by multiplication, 0.2 ns an element where powf takes 1."""
+def eval_power(a: Any, b: Any) -> Any:
+    """np.power; exponents 2 and 3 by multiplication, 0.2 ns per element where powf takes 1."""
     if a.__class__ not in NUMBER:
         n = b if b.__class__ in NUMBER else b.item() if b.ndim == 0 else None
         if n == 2:
@@ -38,7 +38,7 @@ def power_of(a: Any, b: Any) -> Any:
 
 
 def integer_power(a: Any, b: Any) -> Any:
-    """Powers of integers; a negative exponent gives the integer part of 1 / a**-b, and 0 for 0."""
+    """Integer powers; a negative exponent gives the integer part of 1 / a**-b, and 0 if a is 0."""
     negative = np.less(b, 0)
     if not negative.any():
         return np.power(a, b)
@@ -47,32 +47,32 @@ def integer_power(a: Any, b: Any) -> Any:
 
 
 class Pow(Elementwise):
-    """a**b. Where the formula of a derivative gives nan, the limit stands instead if there is one:
+    """a**b. Where the formula of a derivative gives nan, its limit is used if there is one:
 
-    of a    b * a**(b - 1): 0 everywhere where b is 0; at a = 0 it is 1 for b = 1 and inf for b < 1
-    of b    a**b * log(a): 0 at a = 0 where b >= 0; nan where a < 0, as a**(b + h) is not real
+    in a    b * a**(b - 1): 0 everywhere if b is 0; at a = 0 it is 1 for b = 1 and inf for b < 1
+    in b    a**b * log(a): 0 at a = 0 if b >= 0; nan for a < 0, as a**(b + h) is not real
     """
 
-    numpy = power_of
+    numpy = eval_power
     scalar, accepts, saves = "pow", "iufc", "xy"
-    fixes_literals = True
+    literals_are_static = True
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
         if isinstance(b, NUMBER):
-            return None if b == 0 else b * raised(a, b - 1), None
+            return None if b == 0 else b * _scalar_power(a, b - 1), None
         if isinstance(a, NUMBER):
-            return None, y * log_of(a) if a else where(real(b) >= 0, 0.0, -y)
+            return None, y * _scalar_log(a) if a else where(real(b) >= 0, 0.0, -y)
         base_zero = (a == 0) & (real(b) >= 0)
         return where(b == 0, 0.0, b * a ** (b - 1)), where(base_zero, 0.0, y * log(a))
 
 
-def raised(x: Any, n: Any) -> Any:
-    """x**n for a Python number n, without an operation where it needs none."""
+def _scalar_power(x: Any, n: Any) -> Any:
+    """Return x**n for a Python number n, without recording an op for n = 0 and n = 1."""
     return 1 if n == 0 else x if n == 1 else x**n
 
 
-def log_of(a: Any) -> Any:
-    """The logarithm of a Python number that is not 0; nan for a negative one, as for tensors."""
+def _scalar_log(a: Any) -> Any:
+    """Return the logarithm of a nonzero Python number; nan if it is negative, as for tensors."""
     if isinstance(a, complex):
         return cmath.log(a)
     return cmath.log(a).real if a > 0 else cmath.nan
@@ -82,7 +82,7 @@ POW = Pow()
 
 
 def pow(input: Any, exponent: Any) -> Any:
-    """`input ** exponent`, elementwise; integers stay integers and take no negative exponent.
+    """`input ** exponent`, elementwise; integers stay integers, with exponents >= 0.
 
     >>> import lucid
     >>> x = lucid.tensor([0.0, 3.0], requires_grad=True)
@@ -90,11 +90,11 @@ def pow(input: Any, exponent: Any) -> Any:
     >>> x.grad
     Tensor([0., 6.])
     """
-    x, exponent = operand(input), operand(exponent)
+    x, exponent = as_operand(input), as_operand(exponent)
     if not isinstance(exponent, Traced) and isinstance(exponent, int) and exponent < 0:
         if as_tensor(x).dtype.kind in "biu":
             raise DTypeError(
-                f"pow: integers to the power {exponent} are not integers; "
+                f"pow: integers cannot be raised to the negative power {exponent}; "
                 f"cast to a floating dtype first, or use the exponent {float(exponent)}{at_line()}"
             )
     return binary(POW, x, exponent)
@@ -112,7 +112,7 @@ def float_power(input: Any, exponent: Any) -> Any:
 
 
 def reciprocal(input: Any) -> Any:
-    """1 / x, elementwise; integers become the default float."""
+    """1 / x, elementwise; integers become the default float dtype."""
     return 1 / to_floating(input)
 
 

@@ -1,7 +1,7 @@
 """Rounding to integers, signs, and division with remainder.
 
-Rounding is piecewise constant: its derivative is zero, also at the steps. Zero, not absent: a loss
-through `round` has a gradient of zeros, as in PyTorch. Integers are left as they are.
+Rounding is piecewise constant: its derivative is zero everywhere, including at the steps. Zero, not
+missing: a loss through `round` has a gradient of zeros, as in PyTorch. Integers are unchanged.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Ceil(Elementwise):
 
 
 class Trunc(Elementwise):
-    """Towards zero."""
+    """Round toward zero."""
 
     numpy = quiet(np.trunc)
     scalar, accepts, saves = "trunc", REAL, ""
@@ -48,7 +48,7 @@ class Trunc(Elementwise):
 
 
 class Round(Elementwise):
-    """To `decimals` decimal places (tens where negative), halves to even."""
+    """Round to `decimals` decimal places (powers of ten if negative), halves to even."""
 
     decimals: int = 0
     scalar, accepts, saves = "round", "iuf", ""
@@ -115,22 +115,22 @@ FLOOR_DIVIDE, REMAINDER, FMOD = FloorDivide(), Remainder(), Fmod()
 
 
 def floor(input: Any) -> Any:
-    """The largest integer that is not greater, elementwise, in the same dtype."""
+    """The largest integer <= x, elementwise, in the same dtype."""
     return unary(FLOOR, input)
 
 
 def ceil(input: Any) -> Any:
-    """The smallest integer that is not less, elementwise, in the same dtype."""
+    """The smallest integer >= x, elementwise, in the same dtype."""
     return unary(CEIL, input)
 
 
 def trunc(input: Any) -> Any:
-    """The integer part, elementwise: rounding towards zero."""
+    """The integer part, elementwise: rounding toward zero."""
     return unary(TRUNC, input)
 
 
 def round(input: Any, decimals: int = 0) -> Any:
-    """The nearest number of `decimals` decimal places, elementwise; halves go to the even one.
+    """Round to `decimals` decimal places, elementwise; halves go to the even neighbor.
 
     >>> import lucid
     >>> lucid.round(lucid.tensor([0.5, 1.5, 2.5]))
@@ -145,18 +145,20 @@ def round(input: Any, decimals: int = 0) -> Any:
         return unary(Round(decimals), x)
     from lucid.ops.elementwise.conditional import where
 
-    most = int(np.log10(np.finfo(x.dtype).max))  # the tens that the dtype has
+    most = int(np.log10(np.finfo(x.dtype).max))  # the largest power of ten of the dtype
     y = unary(Round(min(decimals, most)), x) if decimals >= -most else x.detach() * 0
-    return where(abs(y) < np.inf, y, x.detach())  # what overflows on the way has no decimals
+    return where(
+        abs(y) < np.inf, y, x.detach()
+    )  # elements that overflow in between have no decimals
 
 
 def frac(input: Any) -> Any:
-    """What `trunc` takes away, elementwise, with the sign of `input`."""
+    """The fractional part `input - trunc(input)`, elementwise, with the sign of `input`."""
     return input - trunc(input)
 
 
 def sign(input: Any) -> Any:
-    """-1, 0 or 1, elementwise. The derivative is 0, at 0 too. For complex numbers see `sgn`."""
+    """-1, 0 or 1, elementwise. The derivative is 0 everywhere. For complex numbers see `sgn`."""
     x = as_tensor(input)
     return x if x.dtype.kind == "b" else unary(SIGN, x)
 

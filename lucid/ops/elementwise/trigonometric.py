@@ -1,4 +1,4 @@
-"""Trigonometric and hyperbolic functions of elements, and their inverses."""
+"""Elementwise trigonometric and hyperbolic functions, and their inverses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.ops.core.apply import floating, floating_binary, refuse
+from lucid.ops.core.apply import dtype_error, floating, floating_binary
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.core.promote import to_floating
@@ -75,7 +75,7 @@ class Atan2(Elementwise):
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
         r = hypot(a, b)
-        return direction(b / r, r), -direction(a / r, r)
+        return divide_no_nan(b / r, r), -divide_no_nan(a / r, r)
 
 
 class Hypot(Elementwise):
@@ -85,11 +85,11 @@ class Hypot(Elementwise):
     scalar, accepts, saves = "hypot", "f", "xy"
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
-        return direction(a, y), direction(b, y)
+        return divide_no_nan(a, y), divide_no_nan(b, y)
 
 
-def direction(x: Any, r: Any) -> Any:
-    """x / r, and 0 where r is 0."""
+def divide_no_nan(x: Any, r: Any) -> Any:
+    """Return x / r, and 0 where r is 0."""
     return where(r == 0, 0.0, x / r)
 
 
@@ -233,19 +233,19 @@ def atanh(input: Any) -> Any:
 
 
 def deg2rad(input: Any) -> Any:
-    """Degrees as radians, elementwise."""
-    return _real_angle("deg2rad", input) * (math.pi / 180)
+    """Convert degrees to radians, elementwise."""
+    return _to_real_floating("deg2rad", input) * (math.pi / 180)
 
 
 def rad2deg(input: Any) -> Any:
-    """Radians as degrees, elementwise."""
-    return _real_angle("rad2deg", input) * (180 / math.pi)
+    """Convert radians to degrees, elementwise."""
+    return _to_real_floating("rad2deg", input) * (180 / math.pi)
 
 
-def _real_angle(name: str, x: Any) -> Any:
+def _to_real_floating(name: str, x: Any) -> Any:
     x = to_floating(x)
     if x.dtype.kind == "c":
-        raise refuse(name, x.dtype, "angles are real numbers")
+        raise dtype_error(name, x.dtype, "it takes real dtypes")
     return x
 
 

@@ -1,4 +1,4 @@
-"""Call: a whole Graph as one operation. Its rules are the transforms of the Graph."""
+"""Call: a Graph as one primitive. Its rules are the transforms of the Graph."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.elementwise.arithmetic import Cast
-from lucid.ops.higher_order.custom_derivative import apply
+from lucid.ops.higher_order.custom_derivative import apply_derivative
 from lucid.tape.bind import bind
 
 
 @lru_cache(maxsize=256)
-def native(graph: Graph) -> Any:
-    """The compiled Graph, or its interpreter where nothing is compiled."""
+def compile_or_interpret(graph: Graph) -> Any:
+    """Return the compiled Graph, or its interpreter where compilation is off."""
     return Program(graph) if Hot.compile is None else Hot.compile(graph)
 
 
 @lru_cache(maxsize=256)
-def remembering(graph: Graph) -> Graph:
-    """The Graph with further outputs: what its derivative reads and is not quickly computed again.
+def with_residuals(graph: Graph) -> Graph:
+    """Return the Graph with the residuals that are expensive to recompute as further outputs.
 
-    That of elements is, and of views: their operands are kept instead.
+    Elementwise ops and views are recomputed: their operands are kept instead.
     """
     from lucid.transforms.vjp import vjp
 
     seeded = [isinstance(y, Var) and is_differentiable(y.type.dtype) for y in graph.outputs]
-    made = {y: eqn for eqn in graph.equations for y in eqn.outputs}
+    producer = {y: eqn for eqn in graph.equations for y in eqn.outputs}
     seen: set[Any] = {*graph.inputs, *graph.outputs}
     kept: list[Any] = []
     waiting: list[Any] = list(vjp(graph, graph.inputs, seeded).residuals)
     while waiting:
         x = waiting.pop()
-        if x in seen or x not in made:
+        if x in seen or x not in producer:
             continue
         seen.add(x)
-        eqn = made[x]
+        eqn = producer[x]
         if eqn.op.is_view or isinstance(eqn.op, (Elementwise, Cast)) or not eqn.inputs:
             waiting += eqn.inputs
         else:
@@ -50,7 +50,7 @@ def remembering(graph: Graph) -> Graph:
 
 
 class Call(Primitive):
-    """The outputs of `graph`, run as one native program where that is possible."""
+    """The outputs of `graph`, run as one native program where possible."""
 
     graph: Graph
 
@@ -58,19 +58,19 @@ class Call(Primitive):
         return self.graph.out_types
 
     def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
-        return tuple(native(self.graph)([np.asarray(x) for x in xs]))
+        return tuple(compile_or_interpret(self.graph)([np.asarray(x) for x in xs]))
 
     def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
         from lucid.transforms.jvp import jvp
 
         derivative = jvp(self.graph, self.graph.inputs, [t is not None for t in ts])
-        return tuple(apply(derivative, self.graph, xs, ys, ts))
+        return tuple(apply_derivative(derivative, self.graph, xs, ys, ts))
 
     def vjp(self, cts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
         from lucid.transforms.vjp import vjp
 
         derivative = vjp(self.graph, self.graph.inputs, [ct is not None for ct in cts])
-        return tuple(apply(derivative, self.graph, xs, ys, cts))
+        return tuple(apply_derivative(derivative, self.graph, xs, ys, cts))
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
         from lucid.transforms.vmap import batch_graph

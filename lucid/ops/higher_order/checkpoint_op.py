@@ -1,4 +1,4 @@
-"""Checkpoint: a Graph whose intermediate values are computed again when a derivative needs them."""
+"""Checkpoint: a Graph whose intermediate values are recomputed when a derivative needs them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from lucid.ir.graph import Graph
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
 from lucid.ops.core.kinds import Linear
-from lucid.ops.higher_order.call import native
-from lucid.ops.higher_order.custom_derivative import apply
+from lucid.ops.higher_order.call import compile_or_interpret
+from lucid.ops.higher_order.custom_derivative import apply_derivative
 from lucid.tape.bind import bind
 
 
-class Again(Linear):
-    """The first operand, at the border of a second computation, which is not one with the first.
+class OptimizationBarrier(Linear):
+    """The identity on `x`, which keeps a recomputation apart from the first computation.
 
-    What is computed from it waits for the further operands: in a compiled program no step that
-    reads `again x ct` runs before `ct` is known.
+    No pass merges computations across it, and in a compiled program no step that reads
+    `optimization_barrier x ct` runs before `ct` is computed.
     """
 
     saves = "x"
@@ -38,7 +38,7 @@ class Again(Linear):
 
 
 class Named(Linear):
-    """The identity, with a name by which a policy of `checkpoint` may keep the value."""
+    """The identity, with a label by which a `checkpoint` policy can save the value."""
 
     label: str
 
@@ -56,7 +56,7 @@ class Named(Linear):
 
 
 class Checkpoint(Primitive):
-    """The outputs of a Graph; those behind the first `n_out` are only kept for the derivative."""
+    """The outputs of a Graph; those after the first `n_out` are residuals of the derivative."""
 
     graph: Graph
     n_out: int
@@ -65,21 +65,22 @@ class Checkpoint(Primitive):
         return self.graph.out_types
 
     def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
-        return tuple(native(self.graph)([np.asarray(x) for x in xs]))
+        return tuple(compile_or_interpret(self.graph)([np.asarray(x) for x in xs]))
 
     def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
         from lucid.transforms.jvp import jvp
 
         derivative = jvp(self.graph, self.graph.inputs, [t is not None for t in ts])
-        return tuple(apply(derivative, self.graph, xs, ys, ts))
+        return tuple(apply_derivative(derivative, self.graph, xs, ys, ts))
 
     def vjp(self, cts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
         from lucid.transforms.vjp import vjp
 
         derivative = vjp(self.graph, self.graph.inputs, [ct is not None for ct in cts])
-        again = [bind(Again(), x, *[ct for ct in cts if ct is not None]) for x in xs]
-        kept = [None] * self.n_out + list(ys[self.n_out :])
-        return tuple(apply(derivative, self.graph, again, kept, cts))
+        seeds = [ct for ct in cts if ct is not None]
+        inputs = [bind(OptimizationBarrier(), x, *seeds) for x in xs]
+        saved = [None] * self.n_out + list(ys[self.n_out :])
+        return tuple(apply_derivative(derivative, self.graph, inputs, saved, cts))
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
         from lucid.transforms.vmap import batch_graph

@@ -1,9 +1,9 @@
 """CustomVjp and CustomJvp: a Graph whose derivative is another Graph, given by the user.
 
-CustomVjp: the forward Graph returns outputs and then what is saved; the backward Graph takes what
-was saved and the cotangents of the outputs. Forward mode is the transpose of the backward Graph,
-which is linear in its cotangents; batching batches both Graphs. CustomJvp is its mirror image: a
-rule for tangents is given, and reverse mode is its transpose.
+CustomVjp: the forward Graph returns the outputs, then the residuals; the backward Graph takes the
+residuals and the cotangents of the outputs. Forward mode is the transpose of the backward Graph,
+which is linear in its cotangents; batching batches both Graphs. CustomJvp is its mirror image: the
+user gives the rule for tangents, and reverse mode is its transpose.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from lucid.ir.graph import Graph, Literal
 from lucid.ir.interpret import Program
 from lucid.ir.primitive import Primitive
-from lucid.ir.rewrite import remove_dead
+from lucid.ir.rewrite import dce
 from lucid.ir.types import Type, is_differentiable
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
@@ -27,12 +27,12 @@ from lucid.tape.views import tensor_of as node_tensor
 
 
 @lru_cache(maxsize=256)
-def program(graph: Graph) -> Program:
+def program_of(graph: Graph) -> Program:
     return Program(graph)
 
 
 class CustomVjp(Primitive):
-    """Operands: `n_in` arguments, then what the forward and the backward Graph captured.
+    """Operands: `n_in` arguments, then the values captured by the forward and backward Graphs.
 
     forward     (arguments, captured) -> (outputs, saved)
     backward    (saved, cotangents of the outputs, captured) -> cotangents of arguments in `returns`
@@ -45,7 +45,7 @@ class CustomVjp(Primitive):
     returns: tuple[int, ...]
 
     def _split(self, xs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """The operands of the forward Graph, and what the backward Graph captured."""
+        """Split the operands into those of the forward Graph and those the backward captured."""
         n = len(self.forward.inputs)
         return list(xs[:n]), list(xs[n:])
 
@@ -54,7 +54,7 @@ class CustomVjp(Primitive):
 
     def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
         given = self._split(xs)[0]
-        return unaliased(program(self.forward)(given), given)
+        return copy_aliased(program_of(self.forward)(given), given)
 
     def vjp(self, cts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
         from lucid.transforms.vjp import vjp
@@ -65,11 +65,11 @@ class CustomVjp(Primitive):
             full = [zeros(y) if ct is None else ct for ct, y in zip(cts[: self.n_out], ys)]
             pulled = replay(self.backward, [*ys[self.n_out :], *full, *captured])
             for i, ct in zip(self.returns, pulled):
-                results[i] = tensor_of(ct)
+                results[i] = literal_to_tensor(ct)
         seeded = [False] * self.n_out + [ct is not None for ct in cts[self.n_out :]]
         if any(seeded):
             derivative = vjp(self.forward, self.forward.inputs, seeded)
-            for i, ct in enumerate(apply(derivative, self.forward, args, ys, cts)):
+            for i, ct in enumerate(apply_derivative(derivative, self.forward, args, ys, cts)):
                 results[i] = (
                     ct if results[i] is None else results[i] if ct is None else results[i] + ct
                 )
@@ -84,11 +84,11 @@ class CustomVjp(Primitive):
         cotangents = self.backward.inputs[n_saved : n_saved + self.n_out]
         transpose = vjp(self.backward, cotangents, [ts[i] is not None for i in self.returns])
         at = [*ys[self.n_out :], *[zeros(y) for y in ys[: self.n_out]], *captured]
-        outputs = apply(transpose, self.backward, at, [], [ts[i] for i in self.returns])
+        outputs = apply_derivative(transpose, self.backward, at, [], [ts[i] for i in self.returns])
         seeded = [t is not None for t in ts[: len(args)]]
         g = self.forward
-        saving = remove_dead(Graph(g.name, g.inputs, g.equations, g.outputs[self.n_out :]))
-        saved = apply(jvp(saving, g.inputs, seeded), g, args, ys, ts)
+        saving = dce(Graph(g.name, g.inputs, g.equations, g.outputs[self.n_out :]))
+        saved = apply_derivative(jvp(saving, g.inputs, seeded), g, args, ys, ts)
         return (*outputs, *saved)
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
@@ -103,10 +103,10 @@ class CustomVjp(Primitive):
 
 
 class CustomFunction(CustomVjp):
-    """A CustomVjp with rules of its own for tangents or batches.
+    """A CustomVjp with its own rules for tangents or batches.
 
     rules    where it has_jvp, .tangents(ts, saved) gives tangents of the outputs; where it
-             has_vmap, .mapped(n, flags, arguments) gives the outputs of a batch
+             has_vmap, .batch(n, flags, arguments) gives the outputs of a batch
     """
 
     rules: Any
@@ -125,16 +125,16 @@ class CustomFunction(CustomVjp):
         results = super().batch(n, batched, *xs)
         if not self.rules.has_vmap:
             return results
-        mapped = self.rules.mapped(n, batched[: self.n_in], xs[: self.n_in])
+        mapped = self.rules.batch(n, batched[: self.n_in], xs[: self.n_in])
         return (*mapped, *results[self.n_out :])
 
 
 class CustomJvp(Primitive):
-    """A Graph whose tangents are given by a rule: `n_in` arguments, then what the Graph captured.
+    """A Graph with a rule for its tangents: `n_in` arguments, then the values it captured.
 
     rule        .tangents(arguments, their tangents) gives tangents of the outputs, None for zero;
                 .batched(n, flags) is the rule over a batch. It runs when a derivative is taken, so
-                a rule may use the function that it belongs to.
+                a rule may call the function it belongs to.
     """
 
     forward: Graph
@@ -147,7 +147,7 @@ class CustomJvp(Primitive):
         return self.forward.out_types
 
     def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
-        return unaliased(program(self.forward)(list(xs)), xs)
+        return copy_aliased(program_of(self.forward)(list(xs)), xs)
 
     def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
         args = xs[: self.n_in]
@@ -170,7 +170,7 @@ class CustomJvp(Primitive):
         captured = [node_tensor(section.slots[slot]) for slot in section.captured]
         at = [*[zeros(args[i]) for i in moves], *captured]
         results: list[Any] = [None] * len(xs)
-        for i, ct in zip(moves, apply(transpose, graph, at, [], given)):
+        for i, ct in zip(moves, apply_derivative(transpose, graph, at, [], given)):
             results[i] = ct
         return tuple(results)
 
@@ -182,17 +182,17 @@ class CustomJvp(Primitive):
         return bind(CustomJvp(forward, rule, self.n_in), *xs)
 
 
-def unaliased(outs: Sequence[Any], xs: Sequence[Any]) -> tuple[Any, ...]:
-    """Results of their own, where one is an operand itself."""
+def copy_aliased(outs: Sequence[Any], xs: Sequence[Any]) -> tuple[Any, ...]:
+    """Copy outputs that share memory with an operand."""
     return tuple([y.copy() if any(np.may_share_memory(y, x) for x in xs) else y for y in outs])
 
 
-def apply(
+def apply_derivative(
     derivative: Any, graph: Graph, inputs: Sequence[Any], outputs: Sequence[Any], seeds: Any
 ) -> list[Any]:
-    """A Derivative of `graph` at these inputs, whose other residuals are found by replaying it.
+    """Evaluate a Derivative of `graph` at `inputs`; missing residuals are found by replaying it.
 
-    outputs    those of the Graph that are known; None for one that is not, or is not to be used
+    outputs    known outputs of the Graph; None for one that is unknown or must not be used
     """
     known = {
         var: y
@@ -203,19 +203,19 @@ def apply(
     missing = [var for var in derivative.residuals if var not in known]
     if missing:
         rest = [eqn for eqn in graph.equations if not all(y in known for y in eqn.outputs)]
-        made = {y for eqn in rest for y in eqn.outputs}
-        given = [var for var in known if var not in made]
-        extended = remove_dead(Graph(graph.name, tuple(given), tuple(rest), tuple(missing)))
+        computed = {y for eqn in rest for y in eqn.outputs}
+        given = [var for var in known if var not in computed]
+        extended = dce(Graph(graph.name, tuple(given), tuple(rest), tuple(missing)))
         known.update(zip(missing, replay(extended, [known[var] for var in given])))
     chosen = [seeds[i] for i in derivative.seeds]
     constants = [wrap(array) for array in derivative.constants]
     outs = replay(
         derivative.graph, [*[known[var] for var in derivative.residuals], *chosen, *constants]
     )
-    return derivative.spread([tensor_of(y) for y in outs])
+    return derivative.with_zeros([literal_to_tensor(y) for y in outs])
 
 
-def tensor_of(y: Any) -> Any:
+def literal_to_tensor(y: Any) -> Any:
     return wrap(y.array) if isinstance(y, Literal) else y
 
 

@@ -1,10 +1,10 @@
-"""Solutions of equations as operations: the derivative comes from the equation, not the solver.
+"""Solutions of equations as primitives: the derivative comes from the equation, not the solver.
 
     linear_solve    A x = b      A dx = db - dA x        b̄ = A⁻ᵀ x̄,  Ā by  -x b̄ᵀ
     root            f(x, c) = 0  ∂f/∂x dx = -∂f/∂c dc    c̄ = -(∂f/∂c)ᵀ (∂f/∂x)⁻ᵀ x̄
 
-All Graphs take the constants that functions closed over first. Their rules use the operations
-themselves again, so derivatives of any order exist.
+All Graphs take the captured constants first. The rules bind the same primitives again, so
+derivatives of any order exist.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 from lucid.ir.graph import Graph
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
-from lucid.ops.higher_order.call import native
-from lucid.ops.higher_order.custom_derivative import apply, zeros
+from lucid.ops.higher_order.call import compile_or_interpret
+from lucid.ops.higher_order.custom_derivative import apply_derivative, zeros
 from lucid.tape.bind import bind
 
 
-def push_constants(graph: Graph, n: int, at: Sequence[Any], ts: Sequence[Any]) -> list[Any]:
-    """The tangents of a Graph's outputs for tangents of its first `n` inputs."""
+def constants_jvp(graph: Graph, n: int, at: Sequence[Any], ts: Sequence[Any]) -> list[Any]:
+    """Return the tangents of a Graph's outputs for tangents of its first `n` inputs."""
     from lucid.transforms.jvp import jvp
 
     k = len(graph.inputs) - n
@@ -31,25 +31,25 @@ def push_constants(graph: Graph, n: int, at: Sequence[Any], ts: Sequence[Any]) -
     if not any(t is not None for t in seeds):
         return [None] * len(graph.outputs)
     derivative = jvp(graph, graph.inputs, [t is not None for t in seeds])
-    return apply(derivative, graph, at, [], seeds)
+    return apply_derivative(derivative, graph, at, [], seeds)
 
 
-def pull_constants(graph: Graph, n: int, at: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-    """The cotangents of a Graph's first `n` inputs."""
+def constants_vjp(graph: Graph, n: int, at: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    """Return the cotangents of a Graph's first `n` inputs."""
     from lucid.transforms.vjp import vjp
 
     if not n:
         return []
     derivative = vjp(graph, graph.inputs[:n], [ct is not None for ct in cts])
-    return apply(derivative, graph, at, [], cts)
+    return apply_derivative(derivative, graph, at, [], cts)
 
 
-def full(values: Sequence[Any], like: Sequence[Any]) -> list[Any]:
+def fill_zeros(values: Sequence[Any], like: Sequence[Any]) -> list[Any]:
     return [zeros(x) if v is None else v for v, x in zip(values, like)]
 
 
-def widened(n: int, flags: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
-    """Every operand with its examples in axis 0."""
+def expand_batch(n: int, flags: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
+    """Return every operand with the batch in axis 0."""
     return [x if flag else x.expand((n, *x.shape)) for flag, x in zip(flags, xs)]
 
 
@@ -70,21 +70,21 @@ class LinearSolve(Primitive):
         return self.solve.out_types
 
     def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
-        return tuple(native(self.solve)([np.asarray(x) for x in xs]))
+        return tuple(compile_or_interpret(self.solve)([np.asarray(x) for x in xs]))
 
     def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
         consts, b = xs[: self.n_consts], xs[self.n_consts :]
-        moved = push_constants(self.matvec, self.n_consts, [*consts, *ys], ts)
-        rhs = [minus(tb, m) for tb, m in zip(ts[self.n_consts :], moved)]
-        return bind(self, *consts, *full(rhs, b))
+        moved = constants_jvp(self.matvec, self.n_consts, [*consts, *ys], ts)
+        rhs = [subtract_optional(tb, m) for tb, m in zip(ts[self.n_consts :], moved)]
+        return bind(self, *consts, *fill_zeros(rhs, b))
 
     def vjp(self, cts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
         consts = xs[: self.n_consts]
         flipped = LinearSolve(
             self.adjoint, self.matvec, self.solve_adjoint, self.solve, self.n_consts
         )
-        lam = bind(flipped, *consts, *full(cts, ys))
-        pulled = pull_constants(self.matvec, self.n_consts, [*consts, *ys], [-x for x in lam])
+        lam = bind(flipped, *consts, *fill_zeros(cts, ys))
+        pulled = constants_vjp(self.matvec, self.n_consts, [*consts, *ys], [-x for x in lam])
         return (*pulled, *lam)
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
@@ -99,15 +99,15 @@ class LinearSolve(Primitive):
             batch_graph(self.solve_adjoint, n, flags),
             k,
         )
-        return bind(op, *xs[:k], *widened(n, batched[k:], xs[k:]))
+        return bind(op, *xs[:k], *expand_batch(n, batched[k:], xs[k:]))
 
 
 class Root(Primitive):
-    """The x with residual(x) = 0: operands are `n_consts` constants, then where to start.
+    """The x with residual(x) = 0: operands are `n_consts` constants, then the initial guess.
 
     residual    (constants, x) -> f(x)
     solve       (constants, start) -> x
-    linear      how the equations of the derivative are solved, for `linear_solve`
+    linear      the method that `linear_solve` uses for the equations of the derivative
     """
 
     residual: Graph
@@ -119,24 +119,26 @@ class Root(Primitive):
         return self.solve.out_types
 
     def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
-        return tuple(native(self.solve)([np.asarray(x) for x in xs]))
+        return tuple(compile_or_interpret(self.solve)([np.asarray(x) for x in xs]))
 
     def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
-        from lucid.func.implicit import solve_at
+        from lucid.func.implicit import solve_linearized
 
         consts = xs[: self.n_consts]
-        moved = push_constants(self.residual, self.n_consts, [*consts, *ys], ts)
+        moved = constants_jvp(self.residual, self.n_consts, [*consts, *ys], ts)
         if not any(m is not None for m in moved):
             return (None,) * len(ys)
-        rhs = [-m for m in full(moved, ys)]
-        return tuple(solve_at(self.residual, consts, ys, rhs, self.linear, transpose=False))
+        rhs = [-m for m in fill_zeros(moved, ys)]
+        return tuple(solve_linearized(self.residual, consts, ys, rhs, self.linear, transpose=False))
 
     def vjp(self, cts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
-        from lucid.func.implicit import solve_at
+        from lucid.func.implicit import solve_linearized
 
         consts, start = xs[: self.n_consts], xs[self.n_consts :]
-        lam = solve_at(self.residual, consts, ys, full(cts, ys), self.linear, transpose=True)
-        pulled = pull_constants(self.residual, self.n_consts, [*consts, *ys], [-x for x in lam])
+        lam = solve_linearized(
+            self.residual, consts, ys, fill_zeros(cts, ys), self.linear, transpose=True
+        )
+        pulled = constants_vjp(self.residual, self.n_consts, [*consts, *ys], [-x for x in lam])
         return (*pulled, *[None] * len(start))
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
@@ -147,10 +149,10 @@ class Root(Primitive):
         op = Root(
             batch_graph(self.residual, n, flags), batch_graph(self.solve, n, flags), k, self.linear
         )
-        return bind(op, *xs[:k], *widened(n, batched[k:], xs[k:]))
+        return bind(op, *xs[:k], *expand_batch(n, batched[k:], xs[k:]))
 
 
-def minus(a: Any, b: Any) -> Any:
+def subtract_optional(a: Any, b: Any) -> Any:
     if b is None:
         return a
     return -b if a is None else a - b

@@ -1,4 +1,4 @@
-"""NumbaFunction: a function that a user wrote for Numba; its types, kernels and rules as Graphs."""
+"""NumbaFunction: a user's Numba function, with its types, its kernels and its rules as Graphs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HALF, SINGLE = np.dtype("float16"), np.dtype("float32")
 
 
 class NumbaFunction:
-    """A function that Numba compiles, with what is known about it; equal to itself alone."""
+    """A function that Numba compiles, with its types, kernels and rules; compared by identity."""
 
     def __init__(
         self,
@@ -52,14 +52,14 @@ class NumbaFunction:
         self.results = cache(self._results)
         self.scalar_kernel = cache(self._scalar_kernel)
         self.array_kernel = cache(self._array_kernel)
-        self.section = cache(self._section)
+        self.closed_graph = cache(self._closed_graph)
         self.rule = cache(self._rule)
 
     def __repr__(self) -> str:
         return self.name
 
     def run(self, *args: Any) -> Any:
-        """Run it from Python: its errors are of their own kind and also ours."""
+        """Run it from Python; an error keeps its class and is also a LucidError."""
         try:
             return self.dispatcher(*args)
         except Exception as error:
@@ -69,12 +69,12 @@ class NumbaFunction:
     # Numbers
 
     def result(self, dtypes: tuple[np.dtype, ...]) -> np.dtype:
-        """The dtype of a function of numbers: float results have that of float operands."""
-        found = self.results(tuple([Type(wide(dtype), ()) for dtype in dtypes]))
+        """Return the dtype of a scalar function; float results take that of float operands."""
+        found = self.results(tuple([Type(promote_half(dtype), ()) for dtype in dtypes]))
         if len(found) != 1 or found[0][1]:
             raise ArgumentError(
-                f"from_numba: {self.name} of numbers returns no number; give shape= to make an "
-                f"operation of a function of arrays{at_line()}"
+                f"from_numba: {self.name} does not return a number for numbers; give shape= if it "
+                f"is a function of arrays{at_line()}"
             )
         floating = [dtype for dtype in dtypes if dtype.kind in "fc"]
         dtype = found[0][0]
@@ -92,29 +92,29 @@ class NumbaFunction:
         space: dict[str, Any] = {}
         for name, dtype in zip(["y", *[f"x{k}" for k in range(len(given))]], (out, *given)):
             space |= {f"{name}_type": numba.from_dtype(dtype), f"{name}_size": dtype.itemsize}
-        body = numba_kernels.scalar_text(len(given))
-        return numba_kernels.compiled(self.name, body, self.dispatcher, space)
+        body = numba_kernels.scalar_source(len(given))
+        return numba_kernels.compile_kernel(self.name, body, self.dispatcher, space)
 
     # Arrays
 
     def writes(self, n_operands: int) -> bool:
-        """Does it write results into arguments behind its operands, rather than return them?"""
+        """True if it writes its results into further arguments instead of returning them."""
         return self.n_parameters > n_operands
 
     def outputs(self, given: Sequence[Type]) -> list[Type]:
-        """The types of a function of arrays: shapes by its rule, dtypes as Numba finds them."""
+        """Return the output types: shapes by the user's rule, dtypes as Numba infers them."""
         shapes = self._shapes(given)
         if self.writes(len(given)):
             dtypes = [self.dtype or floating_dtype(self.name, given)] * len(shapes)
             return [Type(dtype, shape) for dtype, shape in zip(dtypes, shapes)]
-        found = self.results(tuple([Type(wide(t.dtype), t.shape) for t in given]))
+        found = self.results(tuple([Type(promote_half(t.dtype), t.shape) for t in given]))
         if any(t.dtype == HALF for t in given):
             found = [(HALF if dtype == SINGLE else dtype, ndim) for dtype, ndim in found]
         if [ndim for _, ndim in found] != [len(shape) for shape in shapes]:
             ndims = ", ".join(str(ndim) for _, ndim in found)
             raise ShapeError(
-                f"{self.name}: shape= gives {shapes}, but arrays of {ndims} axes are "
-                f"returned{at_line()}"
+                f"{self.name}: shape= gives {shapes}, but the returned arrays have {ndims} "
+                f"axes{at_line()}"
             )
         return [Type(self.dtype or dtype, shape) for (dtype, _), shape in zip(found, shapes)]
 
@@ -125,8 +125,8 @@ class NumbaFunction:
             listed = shapes if isinstance(shapes, list) else [shapes]
             return [tuple([int(n) for n in shape]) for shape in listed]
         except (TypeError, ValueError, IndexError) as error:
-            told = ", ".join(str(t.shape) for t in given)
-            raise ShapeError(f"{self.name}: shape= of {told}: {error}{at_line()}") from error
+            shapes_text = ", ".join(str(t.shape) for t in given)
+            raise ShapeError(f"{self.name}: shape= of {shapes_text}: {error}{at_line()}") from error
 
     def _array_kernel(self, given: tuple[Type, ...], outs: tuple[Type, ...]) -> Any:
         import numba
@@ -134,40 +134,44 @@ class NumbaFunction:
         space: dict[str, Any] = {}
         for kind, types in (("y", outs), ("x", given)):
             space |= {f"{kind}{k}_type": numba.from_dtype(t.dtype) for k, t in enumerate(types)}
-        body = numba_kernels.array_text(outs, given, self.writes(len(given)))
-        return numba_kernels.compiled(self.name, body, self.dispatcher, space)
+        body = numba_kernels.array_source(outs, given, self.writes(len(given)))
+        return numba_kernels.compile_kernel(self.name, body, self.dispatcher, space)
 
     # Derivatives
 
-    def _section(self, given: tuple[Type, ...], outs: tuple[Type, ...]) -> Section:
-        """What the Python function does with tensors of these types."""
+    def _closed_graph(self, given: tuple[Type, ...], outs: tuple[Type, ...]) -> ClosedGraph:
+        """Trace the Python function on tensors of these types."""
         if self.shape is not None and self.writes(len(given)):
-            raise self.underived("it writes into its arguments")
+            raise self.no_derivative_error("it writes into its arguments")
 
         def of_tensors(*xs: Any) -> list[Any]:
             found = traceable(self.dispatcher)(*xs)
             parts = found if isinstance(found, tuple) else (found,)
-            return [fitted(y, t) for y, t in zip(parts, outs)]
+            return [cast_and_expand(y, t) for y, t in zip(parts, outs)]
 
         try:
-            return Section.of(of_tensors, given)
+            return ClosedGraph.of(of_tensors, given)
         except TracedValueError as error:
-            raise self.underived(f"its Python code looks at values ({error})") from error
+            raise self.no_derivative_error(
+                f"its Python code depends on values ({error})"
+            ) from error
         except Exception as error:
-            raise self.underived(f"its Python code does not run on tensors ({error})") from error
+            raise self.no_derivative_error(
+                f"its Python code does not run on tensors ({error})"
+            ) from error
 
-    def underived(self, reason: str) -> GraphError:
+    def no_derivative_error(self, reason: str) -> GraphError:
         remedy = "derivative=" if self.shape is None else "vjp= or jvp="
         return GraphError(
             f"{self.name}: no derivative was found, because {reason}; give {remedy} to "
             f"from_numba{at_line()}"
         )
 
-    def _rule(self, mode: str, given: tuple[Type, ...], outs: tuple[Type, ...]) -> Section:
-        """A rule that was given, as a Graph: (seeds, results, operands) -> derivatives.
+    def _rule(self, mode: str, given: tuple[Type, ...], outs: tuple[Type, ...]) -> ClosedGraph:
+        """Trace the user's rule as a Graph: (seeds, results, operands) -> derivatives.
 
-        Seeds are cotangents of the floating results, or tangents of the floating operands; so are
-        the derivatives, of the others.
+        For a vjp the seeds are cotangents of the floating results and the derivatives those of the
+        floating operands; for a jvp it is the other way round, with tangents.
         """
         seeded, derived = (outs, given) if mode == "vjp" else (given, outs)
         moves = [i for i, t in enumerate(seeded) if is_differentiable(t.dtype)]
@@ -185,23 +189,23 @@ class NumbaFunction:
             parts = found if isinstance(found, (tuple, list)) else (found,)
             if len(parts) != len(derived):
                 raise GraphError(
-                    f"{self.name}: {mode}= gave {len(parts)} derivatives for {len(derived)}"
-                    f"{at_line()}"
+                    f"{self.name}: {mode}= returned {len(parts)} derivatives; {len(derived)} are "
+                    f"needed{at_line()}"
                 )
-            return [fitted(parts[i], derived[i]) for i in wanted]
+            return [cast_and_expand(parts[i], derived[i]) for i in wanted]
 
-        return Section.of(of_tensors, [*[seeded[i] for i in moves], *outs, *given])
+        return ClosedGraph.of(of_tensors, [*[seeded[i] for i in moves], *outs, *given])
 
 
 @dataclass(eq=False)
-class Section:
-    """The Graph of a function of tensors, and the constants that it captured: its last inputs."""
+class ClosedGraph:
+    """The Graph of a function of tensors, and the captured constants that are its last inputs."""
 
     graph: Graph
     captured: list[Any]
 
     @staticmethod
-    def of(f: Callable[..., Any], given: Sequence[Type]) -> Section:
+    def of(f: Callable[..., Any], given: Sequence[Type]) -> ClosedGraph:
         running = Trace("a function of Numba's")
         flags = [TRACE | (GRAD if is_differentiable(t.dtype) else 0) for t in given]
         inputs = [leaf(t, running, flag) for t, flag in zip(given, flags)]
@@ -211,63 +215,65 @@ class Section:
         finally:
             local.staging, running.active = before, False
         captured = [tensor_of(found.slots[slot]) for slot in found.captured]
-        return Section(found.graph("f"), captured)
+        return ClosedGraph(found.graph("f"), captured)
 
 
-def fitted(y: Any, t: Type) -> Any:
-    """A result that a function gave, with the type that it should have; None is zero."""
+def cast_and_expand(y: Any, t: Type) -> Any:
+    """Convert a result to the expected type; None is zero."""
     return cast(as_tensor(0.0 if y is None else y), t.dtype).expand(t.shape)
 
 
 @cache
 def error_class(kind: type) -> type:
-    """The errors of ours that are also of another kind."""
+    """Return the class of LucidErrors that are also errors of another class."""
     return type(kind.__name__, (LucidError, kind), {})
 
 
-def wide(dtype: np.dtype) -> np.dtype:
+def promote_half(dtype: np.dtype) -> np.dtype:
     return SINGLE if dtype == HALF else dtype
 
 
 def floating_dtype(name: str, given: Sequence[Type]) -> np.dtype:
     found = next((t.dtype for t in given if t.dtype.kind in "fc"), None)
     if found is None:
-        raise DTypeError(f"{name}: no operand is floating; give dtype= to from_numba{at_line()}")
+        raise DTypeError(
+            f"{name}: no operand has a floating dtype; give dtype= to from_numba{at_line()}"
+        )
     return found
 
 
 def traceable(dispatcher: Any) -> Callable[..., Any]:
-    """The Python function behind, with functions of `math` and of Numba that take tensors."""
+    """Return the underlying Python function with `math` and Numba functions that take tensors."""
     function = dispatcher.py_func
-    used = set(names_in(function.__code__))
+    used = set(global_names(function.__code__))
     space = {
-        name: for_tensors(value) if name in used else value
+        name: tensor_version(value) if name in used else value
         for name, value in function.__globals__.items()
     }
     closure = tuple(
-        python.CellType(for_tensors(cell.cell_contents)) for cell in function.__closure__ or ()
+        python.CellType(tensor_version(cell.cell_contents)) for cell in function.__closure__ or ()
     )
     return python.FunctionType(
         function.__code__, space, function.__name__, function.__defaults__, closure
     )
 
 
-def names_in(code: Any) -> list[str]:
+def global_names(code: Any) -> list[str]:
     inner = [c for c in code.co_consts if isinstance(c, python.CodeType)]
-    return [*code.co_names, *[name for c in inner for name in names_in(c)]]
+    return [*code.co_names, *[name for c in inner for name in global_names(c)]]
 
 
-def for_tensors(value: Any) -> Any:
-    """What stands for a global of a function of Numba's when that runs on tensors."""
+def tensor_version(value: Any) -> Any:
+    """Return the replacement for a global of a Numba function when it runs on tensors."""
     if value is math:
-        return MathOfTensors()
+        return TensorMath()
     if isinstance(value, python.BuiltinFunctionType) and value.__module__ == "math":
-        return getattr(MathOfTensors(), value.__name__)
+        return getattr(TensorMath(), value.__name__)
     return traceable(value) if hasattr(value, "py_func") else value
 
 
-class MathOfTensors:
-    """The module `math`, of tensors."""
+class TensorMath:
+    """The module `math` for tensors."""
 
     def __getattr__(self, name: str) -> Any:
         import lucid

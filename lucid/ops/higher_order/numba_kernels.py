@@ -1,8 +1,8 @@
-"""Functions that users wrote for Numba -> kernels `void kernel(int64 *words, int64 lo, int64 hi)`.
+"""Numba functions of users -> kernels `void kernel(int64 *words, int64 lo, int64 hi)`.
 
-The first two words are where an error is noted (0: nowhere) and its number; then, for every result
-and every operand, its address, the bytes from one element or example to the next, and its sizes.
-A kernel is known by its address and needs no GIL. Numba is imported when the first one is made.
+The first two words are the address where an error is recorded (0: none) and its number; then, for
+every result and operand, its address, the stride in bytes of an element or example, and its sizes.
+A kernel is called by its address without the GIL. Numba is imported with the first kernel.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ INT64 = np.dtype("int64")
 
 @dataclass(eq=False)
 class NumbaKernel:
-    """A native function, and what keeps its code in memory."""
+    """A native function, and the object that keeps its code in memory."""
 
     address: int
     may_raise: bool
@@ -36,7 +36,7 @@ class NumbaKernel:
         self.call = signature(self.address)
 
     def run(self, words: Sequence[int], extent: int) -> bool:
-        """Run all of it from Python; False where the function raised an error."""
+        """Run the whole range from Python; return False if the function raised an error."""
         status = np.zeros(1, INT64)
         table = np.array([status.ctypes.data, 1, *words], INT64)
         self.call(table.ctypes.data, 0, extent)
@@ -44,8 +44,8 @@ class NumbaKernel:
 
 
 @cache
-def toolbox() -> dict[str, Any]:
-    """What the text of kernels calls: elements and arrays at addresses."""
+def kernel_intrinsics() -> dict[str, Any]:
+    """Return the intrinsics that kernel sources call: elements and arrays at addresses."""
     import numba
     from numba import types
     from numba.extending import intrinsic
@@ -85,8 +85,8 @@ def toolbox() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def scalar_text(n: int) -> list[str]:
-    """The loops of a function of `n` numbers: over adjacent elements, and over any."""
+def scalar_source(n: int) -> list[str]:
+    """Return the loops over a scalar function: one for contiguous elements, one for strided."""
     names = ["y", *[f"x{k}" for k in range(n)]]
     unpack = [
         f"{name}, {name}_step = words[{2 + 2 * i}], words[{3 + 2 * i}]"
@@ -108,8 +108,8 @@ def scalar_text(n: int) -> list[str]:
     ]  # fmt: skip
 
 
-def array_text(outs: Sequence[Type], given: Sequence[Type], writes: bool) -> list[str]:
-    """A function of arrays for every example; a 0-d operand is passed as a number."""
+def array_source(outs: Sequence[Type], given: Sequence[Type], writes: bool) -> list[str]:
+    """Return the loop that calls a function of arrays per example; 0-d operands are scalars."""
     lines, word = [], 2
     names = [*[f"y{k}" for k in range(len(outs))], *[f"x{k}" for k in range(len(given))]]
     for name, t in zip(names, (*outs, *given)):
@@ -125,18 +125,18 @@ def array_text(outs: Sequence[Type], given: Sequence[Type], writes: bool) -> lis
     if writes:
         lines.append(f"f({operands}, {', '.join(names[: len(outs)])})")
     else:
-        lines += returned_text(outs, operands)
+        lines += returned_source(outs, operands)
     return ["for i in range(lo, hi):", *[f"    {line}" for line in lines]]
 
 
-def returned_text(outs: Sequence[Type], operands: str) -> list[str]:
+def returned_source(outs: Sequence[Type], operands: str) -> list[str]:
     lines = [f"result = f({operands})"]
     for k, t in enumerate(outs):
         part = "result" if len(outs) == 1 else f"result[{k}]"
         if t.ndim:
             lines += [
                 f"if {part}.shape != y{k}.shape:",
-                "    raise ValueError('an array of another shape than was announced')",
+                "    raise ValueError('the returned array does not have the shape of shape=')",
                 f"y{k}[...] = {part}",
             ]
         else:
@@ -144,18 +144,20 @@ def returned_text(outs: Sequence[Type], operands: str) -> list[str]:
     return lines
 
 
-def compiled(name: str, body: Sequence[str], function: Any, types: dict[str, Any]) -> NumbaKernel:
-    """The kernel with this body; one that notes errors where there can be any."""
+def compile_kernel(
+    name: str, body: Sequence[str], function: Any, types: dict[str, Any]
+) -> NumbaKernel:
+    """Compile the kernel with this body; it records errors if the function can raise any."""
     import numba
 
-    space = {**toolbox(), "f": function, **types}
+    space = {**kernel_intrinsics(), "f": function, **types}
     signature = numba.void(numba.types.CPointer(numba.int64), numba.int64, numba.int64)
-    head = ["def kernel(table, lo, hi):", f"    words = carray(table, ({words_of(body)},))"]
+    head = ["def kernel(table, lo, hi):", f"    words = carray(table, ({count_words(body)},))"]
 
     def compile(lines: Sequence[str]) -> Any:
         scope = dict(space)
         exec("\n".join([*head, *[f"    {line}" for line in lines]]), scope)
-        with explaining(name):
+        with translate_numba_errors(name):
             return numba.cfunc(signature, error_model="numpy")(scope["kernel"])
 
     plain = compile(body)
@@ -170,14 +172,14 @@ def compiled(name: str, body: Sequence[str], function: Any, types: dict[str, Any
     return NumbaKernel(watched.address, True, watched)
 
 
-def words_of(body: Sequence[str]) -> int:
-    """One more than the largest number of a word in a text."""
+def count_words(body: Sequence[str]) -> int:
+    """Return the number of words that a kernel source reads."""
     found = [part.split("]")[0] for line in body for part in line.split("words[")[1:]]
     return 1 + max([int(number) for number in found], default=1)
 
 
-class explaining:
-    """What Numba says about a function, in an error of ours."""
+class translate_numba_errors:
+    """Context manager that reraises Numba's compilation errors as ArgumentError."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -194,7 +196,7 @@ class explaining:
 
 
 def numba_type(t: Type) -> Any:
-    """How a function gets an operand: a number where it is 0-d, else an array in C order."""
+    """Return the Numba type of an operand: a scalar if it is 0-d, else an array in C order."""
     import numba
 
     dtype = numba.from_dtype(t.dtype)
@@ -202,11 +204,11 @@ def numba_type(t: Type) -> Any:
 
 
 def returned_types(name: str, function: Any, given: Sequence[Any]) -> list[tuple[np.dtype, int]]:
-    """The dtype and the number of axes of every result, as Numba finds them."""
+    """Return the dtype and the number of axes of every result, as Numba infers them."""
     from numba import types
     from numba.np.numpy_support import as_dtype
 
-    with explaining(name):
+    with translate_numba_errors(name):
         function.compile(tuple(given))
         result = function.overloads[tuple(given)].signature.return_type
     found = []

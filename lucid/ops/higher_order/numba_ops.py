@@ -1,7 +1,7 @@
-"""FromNumba and NumbaArrays: functions that users wrote for Numba, of numbers and of arrays.
+"""FromNumba and NumbaArrays: users' Numba functions of scalars and of arrays as primitives.
 
-Both are interpreted and run in compiled programs by the same kernel, by its address. Derivatives
-are given, or those of the Graph that the Python function behind makes of tensors.
+The interpreter and compiled programs call the same kernel by its address. Derivatives are given by
+the user, or come from tracing the underlying Python function on tensors.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ from lucid.ir.source import at_line
 from lucid.ir.types import Type, broadcast_shapes, is_differentiable
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.core.promote import cast
-from lucid.ops.higher_order.custom_derivative import apply, tensor_of, zeros
-from lucid.ops.higher_order.numba_function import Section, wide
+from lucid.ops.higher_order.custom_derivative import apply_derivative, literal_to_tensor, zeros
+from lucid.ops.higher_order.numba_function import ClosedGraph, promote_half
 from lucid.tape.bind import bind
 from lucid.tape.trace import replay
 
 
-def pushed(section: Section, ts: Any, xs: Sequence[Any]) -> list[Any]:
-    """The tangents of what a Section computes."""
+def closed_graph_jvp(closed: ClosedGraph, ts: Any, xs: Sequence[Any]) -> list[Any]:
+    """Return the tangents of the outputs of a ClosedGraph."""
     from lucid.transforms.jvp import jvp
 
-    graph = section.graph
+    graph = closed.graph
     derivative = jvp(graph, graph.inputs[: len(xs)], [t is not None for t in ts])
-    return apply(derivative, graph, [*xs, *section.captured], [], ts)
+    return apply_derivative(derivative, graph, [*xs, *closed.captured], [], ts)
 
 
-def pulled(section: Section, cts: Any, xs: Sequence[Any]) -> list[Any]:
-    """The cotangents of the operands of a Section."""
+def closed_graph_vjp(closed: ClosedGraph, cts: Any, xs: Sequence[Any]) -> list[Any]:
+    """Return the cotangents of the operands of a ClosedGraph."""
     from lucid.transforms.vjp import vjp
 
-    graph = section.graph
+    graph = closed.graph
     derivative = vjp(graph, graph.inputs[: len(xs)], [ct is not None for ct in cts])
-    return apply(derivative, graph, [*xs, *section.captured], [], cts)
+    return apply_derivative(derivative, graph, [*xs, *closed.captured], [], cts)
 
 
-def floating(xs: Sequence[Any]) -> list[int]:
-    """Which of these have derivatives."""
+def differentiable_indices(xs: Sequence[Any]) -> list[int]:
+    """Return the indices of the values that have derivatives."""
     return [i for i, x in enumerate(xs) if is_differentiable(x.dtype)]
 
 
 class FromNumba(Elementwise):
-    """A function of numbers that Numba compiles, applied to every element."""
+    """A scalar function that Numba compiles, applied elementwise."""
 
     function: Any
 
@@ -64,8 +64,8 @@ class FromNumba(Elementwise):
 
     def eval(self, *xs: np.ndarray) -> np.ndarray:
         type = self.infer(*[Type(x.dtype, x.shape) for x in xs])
-        y = np.empty(type.shape, wide(type.dtype))
-        xs = tuple([np.asarray(x, wide(x.dtype)) for x in xs])
+        y = np.empty(type.shape, promote_half(type.dtype))
+        xs = tuple([np.asarray(x, promote_half(x.dtype)) for x in xs])
         full = [
             x.reshape(-1) if x.size == 1 else np.ascontiguousarray(np.broadcast_to(x, y.shape))
             for x in xs
@@ -87,8 +87,8 @@ class FromNumba(Elementwise):
             for rule, x in zip(self.function.derivative, xs)
         )
 
-    def section(self, y: Any, xs: Sequence[Any]) -> Any:
-        return self.function.section(tuple([x.type for x in xs]), (y.type,))
+    def closed_graph(self, y: Any, xs: Sequence[Any]) -> Any:
+        return self.function.closed_graph(tuple([x.type for x in xs]), (y.type,))
 
     def jvp(self, ts: Any, y: Any, *xs: Any) -> Any:
         if not is_differentiable(y.dtype):
@@ -96,22 +96,22 @@ class FromNumba(Elementwise):
         if self.function.derivative is not None:
             t = super().jvp(ts, y, *xs)
             return None if t is None else cast(t, y.dtype)
-        return pushed(self.section(y, xs), ts, xs)[0]
+        return closed_graph_jvp(self.closed_graph(y, xs), ts, xs)[0]
 
     def vjp(self, ct: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
         if self.function.derivative is None:
-            return tuple(pulled(self.section(y, xs), [ct], xs))
+            return tuple(closed_graph_vjp(self.closed_graph(y, xs), [ct], xs))
         found = super().vjp(ct, y, *xs)
         return tuple(None if g is None else cast(g, x.dtype) for g, x in zip(found, xs))
 
 
-FromNumba.carries = False  # a function may return integers
+FromNumba.always_differentiable = False  # a function may return integers
 
 
 class NumbaArrays(Primitive):
     """A function of arrays that Numba compiles.
 
-    flags    the operands that have an axis of examples in front; () where there are none
+    flags    which operands have a leading batch axis; () if there is no batch
     """
 
     function: Any
@@ -120,41 +120,41 @@ class NumbaArrays(Primitive):
     saves = "x"
 
     def inner(self, xs: Sequence[Type]) -> list[Type]:
-        """The types of one example."""
+        """Return the types of one example."""
         flags = self.flags or (False,) * len(xs)
         return [Type(x.dtype, x.shape[1:]) if b else x for b, x in zip(flags, xs)]
 
-    def examples(self, xs: Sequence[Any]) -> tuple[int, ...]:
-        """The number of examples, as a shape."""
+    def batch_size(self, xs: Sequence[Any]) -> tuple[int, ...]:
+        """Return the batch size as a shape: (n,), or () if there is no batch."""
         return next(((x.shape[0],) for b, x in zip(self.flags, xs) if b), ())
 
     def infer(self, *xs: Type) -> tuple[Type, ...]:
         outs = self.function.outputs(self.inner(xs))
-        return tuple([Type(t.dtype, (*self.examples(xs), *t.shape)) for t in outs])
+        return tuple([Type(t.dtype, (*self.batch_size(xs), *t.shape)) for t in outs])
 
     def eval(self, *xs: np.ndarray) -> tuple[np.ndarray, ...]:
         results = self.infer(*[Type(x.dtype, x.shape) for x in xs])
-        full = [np.asarray(x, wide(x.dtype), order="C") for x in xs]
+        full = [np.asarray(x, promote_half(x.dtype), order="C") for x in xs]
         types = [Type(x.dtype, x.shape) for x in full]
         inner = self.inner(types)
-        ys = [np.empty(t.shape, wide(t.dtype)) for t in results]
-        n = self.examples(types)
+        ys = [np.empty(t.shape, promote_half(t.dtype)) for t in results]
+        n = self.batch_size(types)
         outs = [Type(y.dtype, y.shape[len(n) :]) for y in ys]
         words: list[int] = []
         for array, t in zip((*ys, *full), (*outs, *inner)):
             words += [array.ctypes.data, *self.words(t, len(array.shape) > t.ndim)]
         kernel = self.function.array_kernel(tuple(inner), tuple(outs))
         if not kernel.run(words, math.prod(n)):
-            self.raise_again(full, ys, len(n) > 0)
+            self.reraise_error(full, ys, len(n) > 0)
         return tuple([y.astype(t.dtype, copy=False) for y, t in zip(ys, results)])
 
     @staticmethod
     def words(t: Type, is_batched: bool) -> list[int]:
-        """What a kernel gets of an array beside its address: bytes of an example, and sizes."""
+        """Return what a kernel gets besides the address: bytes of an example, and sizes."""
         return [t.size * t.dtype.itemsize if is_batched else 0, *t.shape]
 
-    def raise_again(self, xs: Sequence[Any], ys: Sequence[Any], is_batched: bool) -> None:
-        """Run the function on every example by itself, where one raised an error."""
+    def reraise_error(self, xs: Sequence[Any], ys: Sequence[Any], is_batched: bool) -> None:
+        """Raise the function's error by running it from Python, example by example."""
         flags = self.flags or (False,) * len(xs)
         for i in range(len(ys[0]) if is_batched else 1):
             args = [x[i] if b else x[()] for b, x in zip(flags, xs)]
@@ -164,67 +164,74 @@ class NumbaArrays(Primitive):
             for y, out in zip(found if isinstance(found, tuple) else (found,), outs):
                 if not writes and np.shape(y) != out.shape:
                     raise ShapeError(
-                        f"{self.function.name}: an array of shape {np.shape(y)} was returned, "
-                        f"where shape= gives {out.shape}{at_line()}"
+                        f"{self.function.name}: returned an array of shape {np.shape(y)}, but "
+                        f"shape= gives {out.shape}{at_line()}"
                     )
 
     def types(self, ys: Sequence[Any], xs: Sequence[Any]) -> tuple[tuple[Type, ...], ...]:
-        """Those of one example: of the operands, and of the results."""
-        n = len(self.examples(xs))
+        """Return the types of one example: of the operands, and of the results."""
+        n = len(self.batch_size(xs))
         outs = tuple([Type(y.dtype, y.shape[n:]) for y in ys])
         return tuple(self.inner([x.type for x in xs])), outs
 
-    def over(
-        self, section: Section, xs: Sequence[Any], flags: Sequence[bool], *summed: bool
-    ) -> Section:
-        """A Section over the examples; `flags` of its inputs but for what it captured."""
+    def batch_over_examples(
+        self, closed: ClosedGraph, xs: Sequence[Any], flags: Sequence[bool], *summed: bool
+    ) -> ClosedGraph:
+        """Batch a ClosedGraph; `flags` are those of its inputs without the captured ones."""
         from lucid.transforms.vmap import batch_graph
 
-        n = self.examples(xs)
+        n = self.batch_size(xs)
         if not n:
-            return section
-        full = (*flags, *[False] * len(section.captured))
-        return Section(batch_graph(section.graph, n[0], full, summed), section.captured)
+            return closed
+        full = (*flags, *[False] * len(closed.captured))
+        return ClosedGraph(batch_graph(closed.graph, n[0], full, summed), closed.captured)
 
-    def traced(self, ys: Sequence[Any], xs: Sequence[Any]) -> Section:
-        return self.over(self.function.section(*self.types(ys, xs)), xs, self.flags)
+    def traced_graph(self, ys: Sequence[Any], xs: Sequence[Any]) -> ClosedGraph:
+        return self.batch_over_examples(
+            self.function.closed_graph(*self.types(ys, xs)), xs, self.flags
+        )
 
-    def rule(self, mode: str, ys: Sequence[Any], xs: Sequence[Any]) -> Section:
-        """The rule that was given, over the examples."""
-        section = self.function.rule(mode, *self.types(ys, xs))
+    def rule(self, mode: str, ys: Sequence[Any], xs: Sequence[Any]) -> ClosedGraph:
+        """Return the user's rule, batched."""
+        closed = self.function.rule(mode, *self.types(ys, xs))
         on_xs = [b for b, x in zip(self.flags, xs) if is_differentiable(x.dtype)]
-        seeds = [True] * len(floating(ys)) if mode == "vjp" else on_xs
+        seeds = [True] * len(differentiable_indices(ys)) if mode == "vjp" else on_xs
         summed = [not b for b in on_xs] if mode == "vjp" else []
-        return self.over(section, xs, [*seeds, *[True] * len(ys), *self.flags], *summed)
+        return self.batch_over_examples(
+            closed, xs, [*seeds, *[True] * len(ys), *self.flags], *summed
+        )
 
     def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
         if self.function.rules:
             return self.by_rule("jvp", ts, ys, xs)
-        return tuple(pushed(self.traced(ys, xs), ts, xs))
+        return tuple(closed_graph_jvp(self.traced_graph(ys, xs), ts, xs))
 
     def vjp(self, cts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
         if self.function.rules:
             return self.by_rule("vjp", cts, ys, xs)
-        return tuple(pulled(self.traced(ys, xs), cts, xs))
+        return tuple(closed_graph_vjp(self.traced_graph(ys, xs), cts, xs))
 
     def by_rule(self, mode: str, seeds: Any, ys: Any, xs: Any) -> tuple[Any, ...]:
-        """Derivatives by the rule that was given, which is linear, or by its transpose."""
+        """Differentiate by the user's rule, which is linear, or by its transpose."""
         from lucid.transforms.vjp import vjp
 
         (given,) = self.function.rules
-        section = self.rule(given, ys, xs)
-        graph = section.graph
+        closed = self.rule(given, ys, xs)
+        graph = closed.graph
         seeded, derived = (ys, xs) if mode == "vjp" else (xs, ys)
-        chosen, wanted = [seeds[i] for i in floating(seeded)], floating(derived)
-        at = [*ys, *xs, *section.captured]
+        chosen, wanted = (
+            [seeds[i] for i in differentiable_indices(seeded)],
+            differentiable_indices(derived),
+        )
+        at = [*ys, *xs, *closed.captured]
         if mode == given:
-            likes = [seeded[i] for i in floating(seeded)]
+            likes = [seeded[i] for i in differentiable_indices(seeded)]
             full = [zeros(x) if seed is None else seed for seed, x in zip(chosen, likes)]
-            found = [tensor_of(y) for y in replay(graph, [*full, *at])]
+            found = [literal_to_tensor(y) for y in replay(graph, [*full, *at])]
         else:
             transpose = vjp(graph, graph.inputs[: len(wanted)], [s is not None for s in chosen])
             zero = [zeros(derived[i]) for i in wanted]
-            found = apply(transpose, graph, [*zero, *at], [], chosen)
+            found = apply_derivative(transpose, graph, [*zero, *at], [], chosen)
         results: list[Any] = [None] * len(derived)
         for i, derivative in zip(wanted, found):
             results[i] = derivative
@@ -234,7 +241,7 @@ class NumbaArrays(Primitive):
         if not self.flags:
             return bind(NumbaArrays(self.function, batched), *xs)
         inside = [x.type if not b else Type(x.dtype, x.shape[1:]) for b, x in zip(batched, xs)]
-        (m,) = self.examples(inside)
+        (m,) = self.batch_size(inside)
         flat, flags = [], []
         for x, t, b, known in zip(xs, inside, batched, self.flags):
             rest = t.shape[1:] if known else t.shape

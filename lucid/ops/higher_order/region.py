@@ -1,10 +1,10 @@
-"""Regions: a function made of several operations, as one operation of an eager program.
+"""Regions: a function made of several primitives, run as one primitive in eager mode.
 
-A composition such as `layer_norm` is a dozen operations to NumPy and a single loop to the compiler.
-`fused_when_hot` runs it through a Region, the Graph of the function for these types, from its
-fourth call on. The Region is interpreted until it is hot and native then; it saves its operands
-alone, and a derivative sees the equations inside. Whoever wants to see every equation (a
-transform, a recording, the search for nan) gets them from the function itself.
+A composition such as `layer_norm` is a dozen NumPy calls but a single loop to the compiler. From
+its fourth call with the same types on, `compile_when_hot` binds a Region, the Graph of the function
+for these types. The Region is interpreted until it is hot and runs native code from then on; it
+saves only its operands, and a derivative sees the equations inside. Observers that need every
+equation (a transform, a recording, anomaly detection) call the function itself.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from lucid.ir.interpret import Hot, Program
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
 from lucid.ops.core.promote import get_default_dtype
-from lucid.ops.higher_order.custom_derivative import apply
+from lucid.ops.higher_order.custom_derivative import apply_derivative
 from lucid.tape.bind import bind
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
 from lucid.tape.node import TRACE, Trace, Traced, leaf, wrap
-from lucid.tape.tiering import Heat, make_room, operation_limit, work_on
+from lucid.tape.tiering import WorkCounter, evict_older_half, operation_limit, work_on
 from lucid.tape.trace import replay
 
 F = TypeVar("F", bound=Callable[..., Any])
 CALLS = 4  # with operands of the same types, before a function becomes a Region
-_regions: dict[Any, Any] = {}  # calls so far, or what is Fused, or False where that cannot be
+_regions: dict[Any, Any] = {}  # calls so far, a ClosedRegion, or False if none can be traced
 
 
 class Region(Primitive):
-    """The one output of `graph`, computed as a whole."""
+    """The only output of `graph`, computed as one primitive."""
 
     graph: Graph
     saves = "x"
@@ -47,17 +47,17 @@ class Region(Primitive):
         return Program(self.graph)
 
     @functools.cached_property
-    def heat(self) -> Heat:
-        return Heat(operation_limit())
+    def counter(self) -> WorkCounter:
+        return WorkCounter(operation_limit())
 
     def infer(self, *xs: Type) -> Type:
         return self.graph.out_types[0]
 
     def eval(self, *xs: np.ndarray) -> Any:
-        heat = self.heat
-        if heat.native is not None:
-            return heat.native(xs)[0]
-        heat.worked(work_on(xs), lambda: self.graph)
+        counter = self.counter
+        if counter.native is not None:
+            return counter.native(xs)[0]
+        counter.count_work(work_on(xs), lambda: self.graph)
         return self.program(xs)[0]
 
     def inline(self, *xs: Any) -> Any:
@@ -67,13 +67,13 @@ class Region(Primitive):
         from lucid.transforms.jvp import jvp
 
         derivative = jvp(self.graph, self.graph.inputs, [t is not None for t in ts])
-        return apply(derivative, self.graph, xs, (None,), ts)[0]
+        return apply_derivative(derivative, self.graph, xs, (None,), ts)[0]
 
     def vjp(self, ct: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
         from lucid.transforms.vjp import vjp
 
         derivative = vjp(self.graph, self.graph.inputs, [True])
-        return tuple(apply(derivative, self.graph, xs, (None,), (ct,)))
+        return tuple(apply_derivative(derivative, self.graph, xs, (None,), (ct,)))
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:
         from lucid.transforms.vmap import batch_graph
@@ -81,22 +81,22 @@ class Region(Primitive):
         return bind(Region(batch_graph(self.graph, n, batched)), *xs)
 
 
-class Fused(NamedTuple):
+class ClosedRegion(NamedTuple):
     """A Region, and the constants that are its last operands."""
 
     region: Region
     constants: tuple[Any, ...]
 
 
-def fused_when_hot(function: F) -> F:
-    """`function`, of tensors and hashable settings to one tensor, as a Region where it recurs.
+def compile_when_hot(function: F) -> F:
+    """Run `function`, of tensors and hashable options to one tensor, as a Region once it is hot.
 
-    It is pure: it draws no random numbers, writes to no operand and asks for no value.
+    It must be pure: no random draws, no writes to operands, no reads of values.
     """
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not local.alone or Hot.compile is None:
+        if not local.no_observers or Hot.compile is None:
             return function(*args, **kwargs)
         tensors, key = [], [function, get_default_dtype(), *kwargs]
         for x in (*args, *kwargs.values()) if kwargs else args:
@@ -112,37 +112,39 @@ def fused_when_hot(function: F) -> F:
             found = _regions.get(signature := tuple(key))
         except TypeError:  # an argument without a hash
             return function(*args, **kwargs)
-        if found.__class__ is not Fused:
-            found = recurring(signature, found, function, args, kwargs)
+        if found.__class__ is not ClosedRegion:
+            found = count_call(signature, found, function, args, kwargs)
             if found is None:
                 return function(*args, **kwargs)
         try:
             return bind(found.region, *tensors, *found.constants)
         except LucidError:
-            return function(*args, **kwargs)  # which knows better what was wrong
+            return function(*args, **kwargs)  # its error message is more specific
 
     return call  # type: ignore[return-value]
 
 
-def recurring(signature: Any, found: Any, function: Any, args: Any, kwargs: Any) -> Fused | None:
-    """Count a call; the Region of the function when it has come often enough."""
+def count_call(
+    signature: Any, found: Any, function: Any, args: Any, kwargs: Any
+) -> ClosedRegion | None:
+    """Count a call; return the Region of the function once it was called often enough."""
     if found is False:
         return None
     calls = 1 if found is None else found + 1
     if found is None:
-        make_room(_regions)
+        evict_older_half(_regions)
     if calls < min(CALLS, Hot.threshold):
         _regions[signature] = calls
         return None
-    region = region_of(function, args, kwargs)
+    region = trace_region(function, args, kwargs)
     _regions[signature] = region or False
     return region
 
 
-def region_of(function: Any, args: Any, kwargs: Any) -> Fused | None:
-    """The Region of a call, with the constants that the function made.
+def trace_region(function: Any, args: Any, kwargs: Any) -> ClosedRegion | None:
+    """Trace a call as a Region, with the constants that the function created.
 
-    None where the function is not one equation after the other.
+    Return None if the function cannot be traced.
     """
     trace = Trace(f"region of {function.__name__}")
     before, local.staging = local.staging, trace
@@ -156,8 +158,10 @@ def region_of(function: Any, args: Any, kwargs: Any) -> Fused | None:
         return None
     finally:
         local.staging, trace.active = before, False
-    held = [section.slots[slot] for slot in section.captured]
-    if not section.rows or section.outputs[0] in section.inputs or any(x.flags for x in held):
+    constants = [section.slots[slot] for slot in section.captured]
+    if not section.rows or section.outputs[0] in section.inputs or any(x.flags for x in constants):
         return None
     name = function.__name__.lstrip("_")
-    return Fused(Region(section.graph(name).stripped()), tuple([wrap(x.saved) for x in held]))
+    return ClosedRegion(
+        Region(section.graph(name).stripped()), tuple([wrap(x.saved) for x in constants])
+    )

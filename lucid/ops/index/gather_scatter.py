@@ -1,7 +1,7 @@
-"""Indexing by integer tensors: reading (take_along, gather), and writing at places (put, scatter).
+"""Indexing by integer tensors: reading (take_along, gather) and adding (put_along, scatter_add).
 
-Indices run from -size to size - 1, negative ones counting from the end as in NumPy. What lies
-outside raises IndexingError when the operation is evaluated, so traced indices are checked as well.
+Indices run from -size to size - 1; negative ones count from the end, as in NumPy. An index out of
+range raises IndexingError when the primitive is evaluated, so traced indices are checked as well.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from lucid.ir.types import Type
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Linear
 from lucid.ops.core.promote import as_tensor
-from lucid.ops.shape.movement import Transpose, both_batched, repeat_in_front, replaced
+from lucid.ops.shape.movement import Transpose, broadcast_leading, broadcast_unbatched, with_size
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
 
 class TakeAlong(Linear):
-    """`y[i, j, k] = x[i, indices[i, j, k], k]` for axis 1: x and indices agree in other axes."""
+    """`y[i, j, k] = x[i, indices[i, j, k], k]` for axis 1; the other axes of both are equal."""
 
     axis: int
     saves = "x"
@@ -39,19 +39,19 @@ class TakeAlong(Linear):
         try:
             if x.ndim == 1:
                 return x.take(indices)
-            return x[along(indices, self.axis)]
+            return x[along_axis_index(indices, self.axis)]
         except IndexError:
-            raise out_of_range(self.name, indices, x.shape[self.axis], self.axis) from None
+            raise out_of_range_error(self.name, indices, x.shape[self.axis], self.axis) from None
 
     def adjoint(self, ct: Any, x: Any, indices: Any) -> Any:
         return bind(PutAlong(self.axis, x.shape[self.axis]), ct, indices)
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any, indices: Any) -> Any:
-        return bind(TakeAlong(self.axis + 1), *both_batched(n, batched, x, indices))
+        return bind(TakeAlong(self.axis + 1), *broadcast_unbatched(n, batched, x, indices))
 
 
 class PutAlong(Linear):
-    """The adjoint of take_along: zeros of `size` along `axis`, every value added at its index."""
+    """The adjoint of take_along: zeros of `size` along `axis`, each value added at its index."""
 
     axis: int
     size: int
@@ -60,7 +60,8 @@ class PutAlong(Linear):
     def infer(self, values: Type, indices: Type) -> Type:
         check_indices(self.name, indices)
         if values.shape != indices.shape:
-            raise ShapeError(f"{self.name}: values of {values.shape} at indices of {indices.shape}")
+            facts = f"values of shape {values.shape} and indices of shape {indices.shape} differ"
+            raise ShapeError(f"{self.name}: {facts}")
         check_along(self.name, self.axis, values.shape, indices.shape)
         shape = (*values.shape[: self.axis], self.size, *values.shape[self.axis + 1 :])
         return Type(values.dtype, shape)
@@ -68,7 +69,7 @@ class PutAlong(Linear):
     @quiet
     def eval(self, values: np.ndarray, indices: np.ndarray) -> np.ndarray:
         axis, size = self.axis, self.size
-        indices = wrapped(self.name, indices, size, axis).swapaxes(axis, -1)
+        indices = normalize_indices(self.name, indices, size, axis).swapaxes(axis, -1)
         values = values.swapaxes(axis, -1)
         out = np.zeros((*values.shape[:-1], size), values.dtype)
         if values.ndim > 1:
@@ -81,14 +82,16 @@ class PutAlong(Linear):
         return bind(TakeAlong(self.axis), ct, indices)
 
     def batch(self, n: int, batched: tuple[bool, ...], values: Any, indices: Any) -> Any:
-        return bind(PutAlong(self.axis + 1, self.size), *both_batched(n, batched, values, indices))
+        return bind(
+            PutAlong(self.axis + 1, self.size), *broadcast_unbatched(n, batched, values, indices)
+        )
 
 
 class Gather(Linear):
     """`x` read at index tensors of one shape, one for each of `axes`.
 
     The first `batch_dims` axes are shared by x and the indices. The result has the axes of the
-    indices, then those of x that are left, in order.
+    indices, then the remaining axes of x, in order.
     """
 
     axes: tuple[int, ...]
@@ -96,19 +99,19 @@ class Gather(Linear):
     saves = "x"
 
     def infer(self, x: Type, *indices: Type) -> Type:
-        check_places(self, x.shape, indices)
-        return Type(x.dtype, indices[0].shape + left_over(self, x.shape))
+        check_gather(self, x.shape, indices)
+        return Type(x.dtype, indices[0].shape + unindexed_shape(self, x.shape))
 
     def eval(self, x: np.ndarray, *indices: np.ndarray) -> np.ndarray:
         axis = self.axes[0]
         try:
             if len(self.axes) == 1 and not self.batch_dims and x.flags.c_contiguous:
                 y = x.take(indices[0].astype(np.intp, copy=False), axis)
-                return y if axis == 0 else in_front(y, axis, indices[0].ndim)
-            return x.transpose(leading(self, x.ndim))[places(self, indices)]
+                return y if axis == 0 else move_axes_to_front(y, axis, indices[0].ndim)
+            return x.transpose(indexed_axes_first(self, x.ndim))[index_grid(self, indices)]
         except IndexError:
             for axis, i in zip(self.axes, indices):
-                wrapped(self.name, i, x.shape[axis], axis - self.batch_dims)
+                normalize_indices(self.name, i, x.shape[axis], axis - self.batch_dims)
             raise
 
     def adjoint(self, ct: Any, x: Any, *indices: Any) -> Any:
@@ -117,16 +120,16 @@ class Gather(Linear):
     def batch(self, n: int, batched: tuple[bool, ...], x: Any, *indices: Any) -> Any:
         axes = tuple(axis + 1 for axis in self.axes)
         if batched[0] and not any(batched[1:]) and not self.batch_dims:
-            return to_front(bind(Gather(axes), x, *indices), indices[0].ndim)
-        indices = tuple(both_batched(n, batched[1:], *indices))
+            return move_axis_to_front(bind(Gather(axes), x, *indices), indices[0].ndim)
+        indices = tuple(broadcast_unbatched(n, batched[1:], *indices))
         if not batched[0] and not self.batch_dims:
             return bind(self, x, *indices)
-        x = x if batched[0] else repeat_in_front(n, x)
+        x = x if batched[0] else broadcast_leading(n, x)
         return bind(Gather(axes, self.batch_dims + 1), x, *indices)
 
 
 class ScatterAdd(Linear):
-    """The adjoint of gather: zeros of `shape`, with every update added at its place."""
+    """The adjoint of gather: zeros of `shape`, with each update added at its index."""
 
     shape: tuple[int, ...]
     axes: tuple[int, ...]
@@ -134,20 +137,20 @@ class ScatterAdd(Linear):
     saves = "x"
 
     def infer(self, updates: Type, *indices: Type) -> Type:
-        check_places(self, self.shape, indices)
-        wanted = indices[0].shape + left_over(self, self.shape)
+        check_gather(self, self.shape, indices)
+        wanted = indices[0].shape + unindexed_shape(self, self.shape)
         if updates.shape != wanted:
-            raise ShapeError(f"scatter_add: updates of {updates.shape}; the places have {wanted}")
+            raise ShapeError(f"scatter_add: updates of shape {updates.shape}, not {wanted}")
         return Type(updates.dtype, self.shape)
 
     @quiet
     def eval(self, updates: np.ndarray, *indices: np.ndarray) -> np.ndarray:
-        order = leading(self, len(self.shape))
+        order = indexed_axes_first(self, len(self.shape))
         moved = tuple(self.shape[axis] for axis in order)
-        flat = flat_places(self, self.shape, indices)
+        flat = flat_indices(self, self.shape, indices)
         width = math.prod(updates.shape[indices[0].ndim :])
         height = math.prod(moved[: self.batch_dims + len(self.axes)])
-        out = add_rows(flat, updates.reshape(flat.size, width), height).reshape(moved)
+        out = scatter_add_rows(flat, updates.reshape(flat.size, width), height).reshape(moved)
         return out.transpose(np.argsort(order))
 
     def adjoint(self, ct: Any, updates: Any, *indices: Any) -> Any:
@@ -158,27 +161,27 @@ class ScatterAdd(Linear):
         if not any(batched[1:]) and not self.batch_dims:
             behind = (*range(1, indices[0].ndim + 1), 0, *range(indices[0].ndim + 1, updates.ndim))
             return bind(ScatterAdd(shape, axes), bind(Transpose(behind), updates), *indices)
-        operands = both_batched(n, batched, updates, *indices)
+        operands = broadcast_unbatched(n, batched, updates, *indices)
         return bind(ScatterAdd(shape, axes, self.batch_dims + 1), *operands)
 
 
-def add_rows(places: np.ndarray, rows: np.ndarray, height: int) -> np.ndarray:
-    """A matrix of `height` rows, zero but for `rows` added at `places`, in order."""
+def scatter_add_rows(positions: np.ndarray, rows: np.ndarray, height: int) -> np.ndarray:
+    """A matrix of `height` rows, zero except for `rows` added at `positions`, in order."""
     n, width = rows.shape
     if rows.size > 4096 and width > 1 and rows.dtype.char in "fdFD":
-        from scipy.sparse import csc_array  # 6 times as quick as np.add.at
+        from scipy.sparse import csc_array  # 6 times faster than np.add.at
 
         shape = (height, n)
-        return csc_array((np.ones(n, rows.dtype), places, np.arange(n + 1)), shape=shape) @ rows
+        return csc_array((np.ones(n, rows.dtype), positions, np.arange(n + 1)), shape=shape) @ rows
     out = np.zeros(height * width, rows.dtype)
-    if width != 1:  # np.add.at is quick for flat arrays alone
-        places = (places[:, None] * width + np.arange(width)).reshape(-1)
-    np.add.at(out, places, rows.reshape(-1))
+    if width != 1:  # np.add.at is fast only for flat arrays
+        positions = (positions[:, None] * width + np.arange(width)).reshape(-1)
+    np.add.at(out, positions, rows.reshape(-1))
     return out.reshape(height, width)
 
 
-def check_places(op: Any, shape: tuple[int, ...], indices: tuple[Type, ...]) -> None:
-    """Raise where indices of these types cannot be places along `op.axes` of `shape`."""
+def check_gather(op: Any, shape: tuple[int, ...], indices: tuple[Type, ...]) -> None:
+    """Raise if indices of these types cannot index `op.axes` of `shape`."""
     check_indices(op.name, *indices)
     b, axes = op.batch_dims, op.axes
     if (
@@ -187,7 +190,7 @@ def check_places(op: Any, shape: tuple[int, ...], indices: tuple[Type, ...]) -> 
         or any(i.shape != indices[0].shape for i in indices)
     ):
         raise ShapeError(
-            f"{op.name}: indices {indices} for axes {axes}: one for each, of one shape"
+            f"{op.name}: indices {indices} for axes {axes}; give one for each, all of one shape"
         )
     if list(axes) != sorted(set(axes)) or axes[0] < b or axes[-1] >= len(shape):
         raise AxisError(f"{op.name}: {shape} does not have the axes {axes} after {b} batch axes")
@@ -195,19 +198,19 @@ def check_places(op: Any, shape: tuple[int, ...], indices: tuple[Type, ...]) -> 
         raise ShapeError(f"{op.name}: {shape} and indices {indices[0]} differ in {b} leading axes")
 
 
-def left_over(op: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def unindexed_shape(op: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(n for i, n in enumerate(shape) if i >= op.batch_dims and i not in op.axes)
 
 
 @lru_cache(maxsize=4096)
-def leading(op: Any, ndim: int) -> tuple[int, ...]:
-    """The order of axes that puts those which are indexed in front, after the batch axes."""
+def indexed_axes_first(op: Any, ndim: int) -> tuple[int, ...]:
+    """Return the permutation that puts the indexed axes right after the batch axes."""
     rest = [i for i in range(op.batch_dims, ndim) if i not in op.axes]
     return (*range(op.batch_dims), *op.axes, *rest)
 
 
-def places(op: Any, indices: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """Index arrays for the leading axes, the batch axes included."""
+def index_grid(op: Any, indices: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """Return index arrays for the leading axes, including the batch axes."""
     ndim = indices[0].ndim
     grids = [
         np.arange(n).reshape((1,) * i + (n,) + (1,) * (ndim - i - 1))
@@ -216,30 +219,31 @@ def places(op: Any, indices: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
     return (*grids, *[i.astype(np.intp, copy=False) for i in indices])
 
 
-def flat_places(op: Any, shape: tuple[int, ...], indices: tuple[np.ndarray, ...]) -> np.ndarray:
-    """The row-major position of every place among the leading axes, checked, in order."""
+def flat_indices(op: Any, shape: tuple[int, ...], indices: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Return the checked row-major positions of the indices in the leading axes."""
     sizes = [*shape[: op.batch_dims], *[shape[axis] for axis in op.axes]]
     checked = [
-        wrapped(op.name, i, shape[axis], axis - op.batch_dims) for axis, i in zip(op.axes, indices)
+        normalize_indices(op.name, i, shape[axis], axis - op.batch_dims)
+        for axis, i in zip(op.axes, indices)
     ]
     flat: Any = 0
-    for n, i in zip(sizes, places(op, tuple(checked))):
+    for n, i in zip(sizes, index_grid(op, tuple(checked))):
         flat = flat * n + i
     return np.broadcast_to(flat, indices[0].shape).reshape(-1)
 
 
-def in_front(y: np.ndarray, axis: int, count: int) -> np.ndarray:
-    """`y` with `count` axes from `axis` on moved to the front."""
+def move_axes_to_front(y: np.ndarray, axis: int, count: int) -> np.ndarray:
+    """Move `count` axes starting at `axis` to the front."""
     moved = range(axis, axis + count)
     return y.transpose(*moved, *[i for i in range(y.ndim) if i not in moved])
 
 
-def to_front(x: Any, axis: int) -> Any:
+def move_axis_to_front(x: Any, axis: int) -> Any:
     return bind(Transpose((axis, *[i for i in range(x.ndim) if i != axis])), x)
 
 
-def along(indices: np.ndarray, axis: int) -> tuple[Any, ...]:
-    """The index tuple with which NumPy takes along one axis."""
+def along_axis_index(indices: np.ndarray, axis: int) -> tuple[Any, ...]:
+    """Return the index tuple with which NumPy takes along one axis."""
     ndim = indices.ndim
     grid: list[Any] = [
         np.arange(n).reshape((1,) * i + (n,) + (1,) * (ndim - i - 1))
@@ -257,23 +261,25 @@ def check_indices(name: str, *indices: Type) -> None:
 
 def check_along(name: str, axis: int, shape: tuple[int, ...], indices: tuple[int, ...]) -> None:
     if len(shape) != len(indices) or not 0 <= axis < max(len(shape), 1):
-        raise AxisError(f"{name}: {shape} and indices of {indices} along axis {axis}: ranks differ")
-    if replaced(shape, axis, 0) != replaced(indices, axis, 0):
-        raise ShapeError(f"{name}: {shape} and indices of {indices} differ outside of axis {axis}")
+        facts = f"shapes {shape} and {indices} of the indices for axis {axis}"
+        raise AxisError(f"{name}: {facts}: the numbers of axes differ")
+    if with_size(shape, axis, 0) != with_size(indices, axis, 0):
+        facts = f"shapes {shape} and {indices} of the indices"
+        raise ShapeError(f"{name}: {facts} differ outside axis {axis}")
 
 
-def wrapped(name: str, indices: np.ndarray, size: int, axis: int) -> np.ndarray:
-    """Indices counted from the front, checked."""
+def normalize_indices(name: str, indices: np.ndarray, size: int, axis: int) -> np.ndarray:
+    """Return checked nonnegative indices."""
     indices = indices.astype(np.intp, copy=False)
     if indices.size == 0:
         return indices
     least = indices.min()
     if least < -size or indices.max() >= size:
-        raise out_of_range(name, indices, size, axis)
+        raise out_of_range_error(name, indices, size, axis)
     return np.where(indices < 0, indices + size, indices) if least < 0 else indices
 
 
-def out_of_range(name: str, indices: np.ndarray, size: int, axis: int) -> IndexingError:
+def out_of_range_error(name: str, indices: np.ndarray, size: int, axis: int) -> IndexingError:
     wrong = indices[(indices < -size) | (indices >= size)]
     first = wrong.flat[0] if wrong.size else "?"
     facts = f"index {first} is out of range for axis {axis} of size {size}"
@@ -281,7 +287,7 @@ def out_of_range(name: str, indices: np.ndarray, size: int, axis: int) -> Indexi
 
 
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
-    """The indices of the elements that are not zero: one row for each, or one vector for each axis.
+    """The indices of nonzero elements: one row for each, or one vector per axis if `as_tuple`.
 
     >>> import lucid
     >>> lucid.nonzero(lucid.tensor([0.0, 2.0, 3.0]))

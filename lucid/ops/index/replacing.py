@@ -1,4 +1,4 @@
-"""Parts of a tensor replaced, as functions: index_put, put, masked_scatter, select_scatter, ..."""
+"""Functions that replace parts of a tensor: index_put, put, masked_scatter, select_scatter, ..."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.source import at_line
-from lucid.ops.core.arguments import also, explained
-from lucid.ops.core.axes import axis_of
-from lucid.ops.core.promote import as_tensor, cast, to_dtype_of
+from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.axes import canonicalize_axis
+from lucid.ops.core.promote import as_tensor, cast, cast_like
 from lucid.ops.elementwise.conditional import maximum, where
 from lucid.ops.index.gather_scatter import Gather, ScatterAdd
 from lucid.ops.index.lookup import index_tensor
 from lucid.ops.index.subscript import getitem, setitem
 from lucid.ops.index.writing import ScatterSet
 from lucid.ops.reduce.cumulative import Cumsum
-from lucid.ops.shape.diagonals import two_axes
+from lucid.ops.shape.diagonals import matrix_axes
 from lucid.ops.shape.movement import broadcast_to
 from lucid.ops.shape.shaping import broadcast_tensors, movedim, ravel
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
 
-@explained
+@clear_errors
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
-    """`input` with `input[indices] = values`; `accumulate` adds all values to what is there.
+    """`input` with `input[indices] = values`; `accumulate` adds the values to the old ones.
 
     >>> import lucid
     >>> places = (lucid.tensor([0, 0]),)
@@ -36,25 +36,25 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
     """
     x = as_tensor(input)
     if not isinstance(indices, (tuple, list)):
-        raise ShapeError(f"index_put: indices are a tuple of tensors, one for an axis{at_line()}")
+        raise ShapeError(f"index_put: indices must be a tuple of tensors, one per axis{at_line()}")
     index = tuple(slice(None) if i is None else i for i in indices)
     if not accumulate:
         return setitem(x, index, values)
     number = wrap(np.arange(math.prod(x.shape)).reshape(x.shape))
-    places = getitem(number, index)
-    values = broadcast_to(to_dtype_of(x, "index_put", values), places.shape)
-    return added(x, places, values)
+    positions = getitem(number, index)
+    values = broadcast_to(cast_like(x, "index_put", values), positions.shape)
+    return add_at(x, positions, values)
 
 
-def added(x: Any, places: Any, values: Any) -> Any:
-    """`x` with values added at positions in row-major order."""
+def add_at(x: Any, positions: Any, values: Any) -> Any:
+    """Return `x` with values added at row-major positions."""
     op = ScatterAdd((math.prod(x.shape),), (0,))
-    return x + bind(op, ravel(values), ravel(places)).reshape(x.shape)
+    return x + bind(op, ravel(values), ravel(positions)).reshape(x.shape)
 
 
-@explained
+@clear_errors
 def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
-    """`input` with elements replaced at positions in row-major order, `accumulate` adds to them.
+    """`input` with elements replaced at row-major positions; `accumulate` adds to them.
 
     >>> import lucid
     >>> lucid.put(lucid.zeros(2, 2), lucid.tensor([3, 0]), lucid.tensor([1.0, 2.0]))
@@ -62,18 +62,18 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
             [0., 1.]])
     """
     x, index = as_tensor(input), index_tensor("put", index)
-    source = to_dtype_of(x, "put", source)
+    source = cast_like(x, "put", source)
     if math.prod(source.shape) != math.prod(index.shape):
-        facts = f"{math.prod(source.shape)} elements for {math.prod(index.shape)} places"
+        facts = f"{math.prod(source.shape)} elements for {math.prod(index.shape)} indices"
         raise ShapeError(f"put: {facts}{at_line()}")
     if accumulate:
-        return added(x, index, source)
+        return add_at(x, index, source)
     return bind(ScatterSet((0,)), ravel(x), ravel(source), ravel(index)).reshape(x.shape)
 
 
-@explained
+@clear_errors
 def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
-    """`input` with the elements where `mask` holds replaced by those of `source`, in order.
+    """`input` with the elements where `mask` is True replaced by those of `source`, in order.
 
     >>> import lucid
     >>> mask = lucid.tensor([True, False, True])
@@ -82,7 +82,7 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     """
     x, mask = as_tensor(input), as_tensor(mask)
     if mask.dtype.kind != "b":
-        raise DTypeError(f"masked_scatter: a mask of dtype {mask.dtype}; it is bool{at_line()}")
+        raise DTypeError(f"masked_scatter: mask of dtype {mask.dtype}; it must be bool{at_line()}")
     source = as_tensor(source)
     if source.dtype != x.dtype:
         facts = f"source of {source.dtype} for a tensor of {x.dtype}"
@@ -96,17 +96,17 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     return where(mask, chosen.reshape(x.shape), x)
 
 
-@explained
-@also(dim="axis")
+@clear_errors
+@aliases(dim="axis")
 def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
     """`input` with the slice at one index along `dim` replaced by `src`."""
     x, src = as_tensor(input), as_tensor(src)
-    axis = axis_of("select_scatter", dim, x.ndim)
+    axis = canonicalize_axis("select_scatter", dim, x.ndim)
     return replace_part("select_scatter", x, (*[slice(None)] * axis, int(index)), src)
 
 
-@explained
-@also(dim="axis")
+@clear_errors
+@aliases(dim="axis")
 def slice_scatter(
     input: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Any:
@@ -117,20 +117,20 @@ def slice_scatter(
     Tensor([0., 1., 1., 0.])
     """
     x, src = as_tensor(input), as_tensor(src)
-    axis = axis_of("slice_scatter", dim, x.ndim)
+    axis = canonicalize_axis("slice_scatter", dim, x.ndim)
     if step < 1:
-        raise ShapeError(f"slice_scatter: the step {step} is not positive{at_line()}")
+        raise ShapeError(f"slice_scatter: step {step} is not positive{at_line()}")
     return replace_part("slice_scatter", x, (*[slice(None)] * axis, slice(start, end, step)), src)
 
 
 def replace_part(name: str, x: Any, index: tuple[Any, ...], src: Any) -> Any:
     wanted = getitem(wrap(np.broadcast_to(np.zeros(()), x.shape)), index).shape
     if src.shape != wanted:
-        raise ShapeError(f"{name}: src of shape {src.shape} for a part of {wanted}{at_line()}")
-    return setitem(x, index, to_dtype_of(x, name, src))
+        raise ShapeError(f"{name}: src of shape {src.shape} for a slice of {wanted}{at_line()}")
+    return setitem(x, index, cast_like(x, name, src))
 
 
-@explained
+@clear_errors
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """`input` with the diagonals of the matrices in two axes replaced by the last axis of `src`.
 
@@ -140,7 +140,7 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
             [0., 2.]])
     """
     x, src = as_tensor(input), as_tensor(src)
-    a, b = two_axes("diagonal_scatter", x, dim1, dim2)
+    a, b = matrix_axes("diagonal_scatter", x, dim1, dim2)
     matrices = movedim(x, (a, b), (-2, -1))
     rows, columns = matrices.shape[-2:]
     count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
@@ -149,6 +149,6 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
     if src.shape != wanted:
         facts = f"src of shape {src.shape} for diagonals of {wanted}"
         raise ShapeError(f"diagonal_scatter: {facts}{at_line()}")
-    places = (Ellipsis, wrap(numbers + max(-offset, 0)), wrap(numbers + max(offset, 0)))
-    written = setitem(matrices, places, to_dtype_of(x, "diagonal_scatter", src))
+    positions = (Ellipsis, wrap(numbers + max(-offset, 0)), wrap(numbers + max(offset, 0)))
+    written = setitem(matrices, positions, cast_like(x, "diagonal_scatter", src))
     return movedim(written, (-2, -1), (a, b))

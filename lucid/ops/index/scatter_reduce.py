@@ -1,6 +1,6 @@
-"""Combining at indices: every element of a tensor with all that are sent to its place.
+"""scatter_reduce and index_reduce: every element of a tensor reduced with those at its index.
 
-scatter_reduce and index_reduce. Sums and means are made of `put_along`; the rest is a primitive.
+Sums and means are made of `put_along`; max, min and prod are the primitive `combine_along`.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
-from lucid.ops.core.arguments import also, explained
-from lucid.ops.core.axes import axis_of
+from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import conjugate, times
-from lucid.ops.core.promote import as_tensor, cast, to_dtype_of
+from lucid.ops.core.promote import as_tensor, cast, cast_like
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.rounding import floor_divide
 from lucid.ops.index.gather_scatter import (
     PutAlong,
     TakeAlong,
-    along,
+    along_axis_index,
     check_along,
     check_indices,
-    wrapped,
+    normalize_indices,
 )
-from lucid.ops.index.lookup import corner, index_tensor
+from lucid.ops.index.lookup import index_tensor, leading_block
 from lucid.ops.index.writing import SliceSet
-from lucid.ops.shape.movement import both_batched, replaced
+from lucid.ops.shape.movement import broadcast_unbatched, with_size
 from lucid.ops.shape.shaping import movedim
 from lucid.tape.bind import bind
 
@@ -39,21 +39,21 @@ UFUNCS: dict[str, np.ufunc] = {"max": np.maximum, "min": np.minimum, "prod": np.
 
 
 class Zeros(NamedTuple):
-    """Where elements are zero, and for each: is it one (1 or 0), its value, and that squared."""
+    """Where elements are zero, and for each zero its count (1 or 0), its value and its square."""
 
     here: Any
     sums: tuple[Any, Any, Any]
 
     @classmethod
-    def among(cls, x: Any) -> Zeros:
+    def of(cls, x: Any) -> Zeros:
         here = x == 0
         value = where(here, x, 0)
         return cls(here, (cast(here, x.dtype), value, value * value))
 
     def product_of_others(self, whole: Sequence[Any]) -> Any:
-        """The product of the other zeros of a group, from the sums over it, as a polynomial.
+        """Return the product of the other zeros of a group, as a polynomial of the sums over it.
 
-        Its value is 0 or 1, its derivatives are right where at most two zeros are left.
+        Its value is 0 or 1; its derivatives are correct if at most two zeros are left.
         """
         count, total, squares = (all - mine for all, mine in zip(whole, self.sums))
         several = where(count == 2, (total * total - squares) / 2, 0)
@@ -64,8 +64,8 @@ class CombineAlong(Primitive):
     """`x` with `x[i, index[i, j]]` combined with `values[i, j]` for all j, for axis 1: `how` is
     "max", "min" or "prod".
 
-    Elements that tie for an extremum share the derivative; that of a product is the product of the
-    others, of which zeros are counted apart.
+    Elements that tie for an extremum share the derivative. That of a product is the product of the
+    others, in which zeros are counted separately.
     """
 
     axis: int
@@ -79,19 +79,20 @@ class CombineAlong(Primitive):
         if x.dtype.kind == "c" and self.how != "prod":
             raise DTypeError(f"{self.name}: {x.dtype} numbers have no order")
         if values.shape != indices.shape:
-            raise ShapeError(f"{self.name}: values of {values.shape} at indices of {indices.shape}")
+            facts = f"values of shape {values.shape} and indices of shape {indices.shape} differ"
+            raise ShapeError(f"{self.name}: {facts}")
         check_along(self.name, self.axis, x.shape, indices.shape)
         return x
 
     @quiet
     def eval(self, x: np.ndarray, values: np.ndarray, indices: np.ndarray) -> np.ndarray:
         out = np.array(x)
-        places = wrapped(self.name, indices, x.shape[self.axis], self.axis)
-        UFUNCS[self.how].at(out, along(places, self.axis), values)
+        positions = normalize_indices(self.name, indices, x.shape[self.axis], self.axis)
+        UFUNCS[self.how].at(out, along_axis_index(positions, self.axis), values)
         return out
 
     def jvp(self, ts: tuple[Any, ...], y: Any, x: Any, values: Any, indices: Any) -> Any:
-        own, sent = self.shares(y, x, values, indices)
+        own, sent = self.partial_derivatives(y, x, values, indices)
         total = None if ts[0] is None else times(ts[0], own)
         if ts[1] is not None:
             added = self.put(times(ts[1], sent), x, indices)
@@ -99,30 +100,30 @@ class CombineAlong(Primitive):
         return total
 
     def vjp(self, ct: Any, y: Any, x: Any, values: Any, indices: Any) -> tuple[Any, ...]:
-        own, sent = self.shares(y, x, values, indices)
+        own, sent = self.partial_derivatives(y, x, values, indices)
         taken = self.take(ct, indices)
         return times(ct, conjugate(own)), times(taken, conjugate(sent)), None
 
-    def shares(self, y: Any, x: Any, values: Any, indices: Any) -> tuple[Any, Any]:
-        """The partial derivatives for the elements of `x`, and for the values sent to them."""
+    def partial_derivatives(self, y: Any, x: Any, values: Any, indices: Any) -> tuple[Any, Any]:
+        """Return the partial derivatives in the elements of `x`, and in the values."""
         if self.how == "prod":
             return self.products_of_others(x, values, indices)
-        there = self.take(y, indices)
+        at_index = self.take(y, indices)
         own = cast((x == y) | (x != x), x.dtype)
-        sent = cast((values == there) | (values != values), x.dtype)
+        sent = cast((values == at_index) | (values != values), x.dtype)
         count = own + self.put(sent, x, indices)
         return own / count, sent / self.take(count, indices)
 
     def products_of_others(self, x: Any, values: Any, indices: Any) -> tuple[Any, Any]:
-        """No quotient by a zero occurs; zeros count as factors of their own, which have slopes."""
-        own, sent = Zeros.among(x), Zeros.among(values)
+        """Return the products of the other factors, without dividing by zeros."""
+        own, sent = Zeros.of(x), Zeros.of(values)
         full = (where(own.here, 1, x), where(sent.here, 1, values))
         product = bind(self, *full, indices)
         whole = [part + self.put(given, x, indices) for part, given in zip(own.sums, sent.sums)]
-        there = [self.take(part, indices) for part in whole]
+        at_index = [self.take(part, indices) for part in whole]
         return (
             times(own.product_of_others(whole), product / full[0]),
-            times(sent.product_of_others(there), self.take(product, indices) / full[1]),
+            times(sent.product_of_others(at_index), self.take(product, indices) / full[1]),
         )
 
     def put(self, values: Any, x: Any, indices: Any) -> Any:
@@ -132,22 +133,22 @@ class CombineAlong(Primitive):
         return bind(TakeAlong(self.axis), x, indices)
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any, values: Any, indices: Any) -> Any:
-        operands = both_batched(n, batched, x, values, indices)
+        operands = broadcast_unbatched(n, batched, x, values, indices)
         return bind(CombineAlong(self.axis + 1, self.how), *operands)
 
 
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
-@explained
-@also(dim="axis")
+@clear_errors
+@aliases(dim="axis")
 def scatter_reduce(
     input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
     """`input` with `y[i, index[i, j]]` reduced with `src[i, j]` for all j, for dim 1.
 
-    `reduce` is "sum", "prod", "mean", "amax" or "amin". Without `include_self` the elements
-    that something is sent to do not count themselves.
+    `reduce` is "sum", "prod", "mean", "amax" or "amin". Without `include_self` the old values of
+    the elements at the indices are left out.
 
     >>> import lucid
     >>> index = lucid.tensor([0, 0, 1])
@@ -157,31 +158,35 @@ def scatter_reduce(
     x, index = as_tensor(input), index_tensor("scatter_reduce", index)
     if reduce not in REDUCTIONS:
         known = ", ".join(REDUCTIONS)
-        raise ArgumentError(f"scatter_reduce: reduce={reduce!r}; it is one of {known}{at_line()}")
-    axis = axis_of("scatter_reduce", dim, x.ndim)
+        raise ArgumentError(f"scatter_reduce: reduce={reduce!r} is not one of {known}{at_line()}")
+    axis = canonicalize_axis("scatter_reduce", dim, x.ndim)
     if not x.ndim:
-        src = to_dtype_of(x, "scatter_reduce", src).reshape(-1)
-        return combined(x.reshape(1), 0, index.reshape(-1), src, reduce, include_self).reshape(())
-    corner("scatter_reduce", x, index.shape, axis, "the tensor")
-    src = corner("scatter_reduce", to_dtype_of(x, "scatter_reduce", src), index.shape, -1, "src")
-    sizes = replaced(index.shape, axis, x.shape[axis])
-    part = corner("scatter_reduce", x, index.shape, axis, "the tensor")
-    y = combined(part, axis, index, src, reduce, include_self)
+        src = cast_like(x, "scatter_reduce", src).reshape(-1)
+        return reduce_along(x.reshape(1), 0, index.reshape(-1), src, reduce, include_self).reshape(
+            ()
+        )
+    leading_block("scatter_reduce", x, index.shape, axis, "the tensor")
+    src = leading_block(
+        "scatter_reduce", cast_like(x, "scatter_reduce", src), index.shape, -1, "src"
+    )
+    sizes = with_size(index.shape, axis, x.shape[axis])
+    part = leading_block("scatter_reduce", x, index.shape, axis, "the tensor")
+    y = reduce_along(part, axis, index, src, reduce, include_self)
     if x.shape == sizes:
         return y
     return bind(SliceSet((0,) * x.ndim, sizes, (1,) * x.ndim), x, y)
 
 
-def combined(x: Any, axis: int, index: Any, src: Any, reduce: str, include_self: bool) -> Any:
+def reduce_along(x: Any, axis: int, index: Any, src: Any, reduce: str, include_self: bool) -> Any:
     n = x.shape[axis]
     if not include_self:
-        hits = bind(PutAlong(axis, n), ones_of(src, "int64"), index)
-        x = where(hits > 0, identity(reduce, x.dtype), x)
+        hits = bind(PutAlong(axis, n), ones_like_shape(src, "int64"), index)
+        x = where(hits > 0, identity_element(reduce, x.dtype), x)
     if reduce in ("sum", "mean"):
         total = x + bind(PutAlong(axis, n), src, index)
         if reduce == "sum":
             return total
-        count = bind(PutAlong(axis, n), ones_of(src, "int64"), index)
+        count = bind(PutAlong(axis, n), ones_like_shape(src, "int64"), index)
         count = count + 1 if include_self else where(count == 0, 1, count)
         if x.dtype.kind in "fc":
             return total / cast(count, x.dtype)
@@ -190,14 +195,14 @@ def combined(x: Any, axis: int, index: Any, src: Any, reduce: str, include_self:
     return bind(CombineAlong(axis, how), x, src, index)
 
 
-def ones_of(x: Any, dtype: str) -> Any:
+def ones_like_shape(x: Any, dtype: str) -> Any:
     from lucid.ops.shape.creation import ones
 
     return ones(x.shape, dtype=dtype)
 
 
-def identity(reduce: str, dtype: np.dtype) -> Any:
-    """What leaves every element as it is."""
+def identity_element(reduce: str, dtype: np.dtype) -> Any:
+    """Return the identity element of a reduction."""
     if reduce in ("sum", "mean"):
         return 0
     if reduce == "prod":
@@ -210,12 +215,12 @@ def identity(reduce: str, dtype: np.dtype) -> Any:
     return int(limits.min if reduce == "amax" else limits.max)
 
 
-@explained
-@also(dim="axis")
+@clear_errors
+@aliases(dim="axis")
 def index_reduce(
     input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
-    """`input` with the slices that the index names reduced with those of `source`.
+    """`input` with its slices at the index reduced with those of `source`.
 
     `reduce` is "prod", "mean", "amax" or "amin"; see `scatter_reduce`.
 
@@ -226,16 +231,16 @@ def index_reduce(
     x, index = as_tensor(input), index_tensor("index_reduce", index)
     if reduce not in REDUCTIONS or reduce == "sum":
         known = ", ".join(REDUCTIONS).replace("sum, ", "")
-        raise ArgumentError(f"index_reduce: reduce={reduce!r}; it is one of {known}{at_line()}")
-    axis = axis_of("index_reduce", dim, x.ndim)
-    source = to_dtype_of(x, "index_reduce", source)
+        raise ArgumentError(f"index_reduce: reduce={reduce!r} is not one of {known}{at_line()}")
+    axis = canonicalize_axis("index_reduce", dim, x.ndim)
+    source = cast_like(x, "index_reduce", source)
     if not x.ndim:
         parts = (x.reshape(1), dim, index, source.reshape(-1), reduce)
         return index_reduce(*parts, include_self=include_self).reshape(())
-    wanted = replaced(x.shape, axis, index.shape[0] if index.ndim else 1)
+    wanted = with_size(x.shape, axis, index.shape[0] if index.ndim else 1)
     if source.shape != wanted or index.ndim > 1:
-        facts = f"source of shape {source.shape}; {wanted} fits the index"
+        facts = f"source of shape {source.shape}; the index needs {wanted}"
         raise ShapeError(f"index_reduce: {facts}{at_line()}")
     ones = [1] * (source.ndim - 1)
     spread = movedim(index.reshape(-1, *ones), 0, axis).expand(source.shape)
-    return combined(x, axis, spread, source, reduce, include_self)
+    return reduce_along(x, axis, spread, source, reduce, include_self)

@@ -1,7 +1,7 @@
-"""Searching: places in sorted rows, membership, distinct elements.
+"""Searching: positions in sorted rows, membership, distinct elements.
 
-What is found in sorted rows has a known shape. The distinct elements of a tensor are as many as its
-values say: `unique` looks at them, so inside vmap it is refused and jit guards what it saw.
+A search in sorted rows has a static shape. The number of distinct elements depends on the values:
+`unique` reads them, so vmap refuses it and jit guards the values it read.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.infer import infer
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
-from lucid.ops.core.arguments import also, explained
-from lucid.ops.core.axes import axis_of, shape_of
+from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.axes import canonicalize_axis, canonicalize_shape
 from lucid.ops.core.kinds import Constant
 from lucid.ops.core.promote import as_tensor, cast, promote
 from lucid.ops.elementwise.conditional import where
@@ -26,20 +26,20 @@ from lucid.ops.index.selection import check_ordered
 from lucid.ops.reduce.reduction import sum
 from lucid.ops.reduce.sorting import Argsort, Sort
 from lucid.ops.shape.joining import stack, take_axis
-from lucid.ops.shape.movement import both_batched, slice_axis
+from lucid.ops.shape.movement import broadcast_unbatched, slice_axis
 from lucid.ops.shape.shaping import ravel
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
 INT64 = np.dtype("int64")
-FEW = 32  # against so few elements all are compared
+COMPARE_ALL_LIMIT = 32  # up to this many test elements, `isin` compares with all of them
 
 
 class Searchsorted(Constant):
-    """For every value the place that keeps a sorted row in order: before equal ones, or after.
+    """The insertion point of each value in a sorted row, before equal elements or after (`right`).
 
-    The rows lie along the last axis; the operands have the same axes before it, or there is one row
-    for all values. A nan is larger than every number.
+    The rows are along the last axis; the operands have the same axes before it, or one row serves
+    all values. A nan is larger than every number.
     """
 
     right: bool = False
@@ -50,7 +50,7 @@ class Searchsorted(Constant):
             raise DTypeError(f"{self.name}: values of {values.dtype} in rows of {row.dtype}")
         if row.ndim == 0 or (row.ndim > 1 and row.shape[:-1] != values.shape[:-1]):
             facts = f"values of {values.shape} in sorted rows of {row.shape}"
-            raise ShapeError(f"{self.name}: {facts}: axes before the last are the same")
+            raise ShapeError(f"{self.name}: {facts}: the axes before the last must be the same")
         return Type(INT64, values.shape)
 
     def eval(self, row: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -65,15 +65,15 @@ class Searchsorted(Constant):
     def batch(self, n: int, batched: tuple[bool, ...], row: Any, values: Any) -> Any:
         if not batched[0] and row.ndim == 1:
             return bind(self, row, values)
-        row, values = both_batched(n, batched, row, values)
+        row, values = broadcast_unbatched(n, batched, row, values)
         shape = values.shape
         if row.ndim == 2 and values.ndim != 2:
             values = values.reshape(n, math.prod(shape[1:]))
         return bind(self, row, values).reshape(shape)
 
 
-@explained
-@also(input="values")
+@clear_errors
+@aliases(input="values")
 def searchsorted(
     sorted_sequence: Any,
     input: Any,
@@ -83,27 +83,29 @@ def searchsorted(
     side: Any = None,
     sorter: Any = None,
 ) -> Any:
-    """For every element of `input` where it would stand in the sorted last axis, by binary search.
+    """The insertion point of every element of `input` in the sorted last axis, by binary search.
 
-    Before elements that are equal to it, or after them where `right` (or `side="right"`).
+    It is before elements equal to it, or after them if `right` (or `side="right"`).
 
     >>> import lucid
     >>> lucid.searchsorted(lucid.tensor([1.0, 3.0, 5.0]), lucid.tensor([3.0, 9.0]))
     Tensor([1, 3])
     """
     if side not in (None, "left", "right"):
-        raise ArgumentError(f"searchsorted: side is 'left' or 'right', not {side!r}{at_line()}")
+        raise ArgumentError(
+            f"searchsorted: side must be 'left' or 'right', not {side!r}{at_line()}"
+        )
     if side == "left" and right:
-        raise ArgumentError(f"searchsorted: side='left' and right=True{at_line()}")
+        raise ArgumentError(f"searchsorted: side='left' contradicts right=True{at_line()}")
     rows = as_tensor(sorted_sequence)
     if sorter is not None:
         sorter = as_tensor(sorter)
         axis = max(rows.ndim - 1, 0)
         rows = bind(TakeAlong(axis), rows, sorter)
-    return place_in(rows, input, right or side == "right", out_int32)
+    return search_rows(rows, input, right or side == "right", out_int32)
 
 
-def place_in(rows: Any, values: Any, right: bool, narrow: bool) -> Any:
+def search_rows(rows: Any, values: Any, right: bool, narrow: bool) -> Any:
     rows, values = promote(rows, as_tensor(values))
     op = Searchsorted(bool(right))
     infer(op, (rows.type, values.type))
@@ -111,9 +113,9 @@ def place_in(rows: Any, values: Any, right: bool, narrow: bool) -> Any:
     return cast(found, "int32") if narrow else found
 
 
-@explained
+@clear_errors
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
-    """The number of the bucket between sorted boundaries in which every element lies.
+    """The index of the bucket between sorted boundaries that contains each element.
 
     >>> import lucid
     >>> lucid.bucketize(lucid.tensor([0.5, 1.0, 2.5]), lucid.tensor([1.0, 2.0]))
@@ -123,10 +125,10 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
     if boundaries.ndim != 1:
         facts = f"boundaries of shape {boundaries.shape}"
         raise ShapeError(f"bucketize: {facts}; they must be a sorted vector{at_line()}")
-    return place_in(boundaries, input, right, out_int32)
+    return search_rows(boundaries, input, right, out_int32)
 
 
-@explained
+@clear_errors
 def isin(
     elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
 ) -> Any:
@@ -139,7 +141,7 @@ def isin(
     x, tests = promote(as_tensor(elements), as_tensor(test_elements))
     x, tests = x.detach(), ravel(tests.detach())
     n = tests.shape[0]
-    if n <= FEW or x.dtype.kind == "c":
+    if n <= COMPARE_ALL_LIMIT or x.dtype.kind == "c":
         found = (x.reshape(*x.shape, 1) == tests).any(-1)
     else:
         ordered = bind(Sort(0), tests)[0]
@@ -148,8 +150,8 @@ def isin(
     return ~found if invert else found
 
 
-@explained
-@also(dim="axis")
+@clear_errors
+@aliases(dim="axis")
 def unique(
     input: Any,
     sorted: bool = True,
@@ -157,9 +159,9 @@ def unique(
     return_counts: bool = False,
     dim: Any = None,
 ) -> Any:
-    """The distinct elements (or slices along `dim`), in order; the shape depends on the values.
+    """The distinct elements (or slices along `dim`), sorted; the shape depends on the values.
 
-    With `return_inverse` also where in them each element is, with `return_counts` how often.
+    `return_inverse` adds the index in them of each element, `return_counts` the number of each.
 
     >>> import lucid
     >>> lucid.unique(lucid.tensor([3, 1, 3]), return_counts=True)
@@ -167,22 +169,22 @@ def unique(
     """
     x = as_tensor(input)
     array = x.array("unique")
-    axis = None if dim is None else axis_of("unique", dim, x.ndim)
+    axis = None if dim is None else canonicalize_axis("unique", dim, x.ndim)
     _, first, inverse, counts = np.unique(
         array, return_index=True, return_inverse=True, return_counts=True,
         axis=axis, equal_nan=False,
     )  # fmt: skip
     values = take_axis(ravel(x) if axis is None else x, axis or 0, first)
     inverse = inverse.reshape(array.shape if axis is None else -1)
-    return with_extras(values, inverse, counts, return_inverse, return_counts)
+    return unique_results(values, inverse, counts, return_inverse, return_counts)
 
 
-@explained
-@also(dim="axis")
+@clear_errors
+@aliases(dim="axis")
 def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
 ) -> Any:
-    """`input` without the elements (or slices along `dim`) that equal the one before.
+    """`input` without elements (or slices along `dim`) that equal their predecessor.
 
     >>> import lucid
     >>> lucid.unique_consecutive(lucid.tensor([1, 1, 2, 1]))
@@ -190,7 +192,7 @@ def unique_consecutive(
     """
     x = as_tensor(input)
     array = x.array("unique_consecutive")
-    axis = None if dim is None else axis_of("unique_consecutive", dim, x.ndim)
+    axis = None if dim is None else canonicalize_axis("unique_consecutive", dim, x.ndim)
     rows = array.reshape(-1) if axis is None else np.moveaxis(array, axis, 0)
     changed = (rows[1:] != rows[:-1]).any(axis=tuple(range(1, rows.ndim)))
     starts = np.concatenate([np.ones(min(len(rows), 1), bool), changed])
@@ -199,10 +201,10 @@ def unique_consecutive(
     inverse = np.cumsum(starts) - 1
     values = take_axis(ravel(x) if axis is None else x, axis or 0, first)
     inverse = inverse.reshape(array.shape if axis is None else -1)
-    return with_extras(values, inverse, counts, return_inverse, return_counts)
+    return unique_results(values, inverse, counts, return_inverse, return_counts)
 
 
-def with_extras(values: Any, inverse: Any, counts: Any, wants_inverse: Any, wants: Any) -> Any:
+def unique_results(values: Any, inverse: Any, counts: Any, wants_inverse: Any, wants: Any) -> Any:
     out = [values]
     if wants_inverse:
         out.append(wrap(np.asarray(inverse, INT64)))
@@ -211,11 +213,11 @@ def with_extras(values: Any, inverse: Any, counts: Any, wants_inverse: Any, want
     return tuple(out) if len(out) > 1 else values
 
 
-@explained
+@clear_errors
 def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
-    """The indices of the first `size` elements that are not zero; rows that are left are filled.
+    """The indices of the first `size` nonzero elements; missing rows are filled.
 
-    Its shape does not depend on values, so it runs inside vmap and jit.
+    The shape does not depend on values, so it works inside vmap and jit.
 
     >>> import lucid
     >>> lucid.nonzero_static(lucid.tensor([0, 2, 3]), size=3)
@@ -226,15 +228,15 @@ def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
     x, size = as_tensor(input), operator.index(size)
     if size < 0:
         raise ShapeError(f"nonzero_static: size {size} is negative{at_line()}")
-    there = ravel(x != 0)
-    n = there.shape[0]
-    places = bind(Argsort(0, True, True), there)
-    places = slice_axis(places, 0, 0, min(size, n))
+    nonzero_mask = ravel(x != 0)
+    n = nonzero_mask.shape[0]
+    positions = bind(Argsort(0, True, True), nonzero_mask)
+    positions = slice_axis(positions, 0, 0, min(size, n))
     if size > n:
-        places = bind_pad(places, size - n)
-    filled = wrap(np.arange(size)) < sum(there)
-    columns = [where(filled, i, int(fill_value)) for i in unravel_index(places, x.shape)]
-    return stack(columns, 1) if columns else places.reshape(size, 1)[:, :0]
+        positions = bind_pad(positions, size - n)
+    filled = wrap(np.arange(size)) < sum(nonzero_mask)
+    columns = [where(filled, i, int(fill_value)) for i in unravel_index(positions, x.shape)]
+    return stack(columns, 1) if columns else positions.reshape(size, 1)[:, :0]
 
 
 def bind_pad(x: Any, count: int) -> Any:
@@ -243,15 +245,15 @@ def bind_pad(x: Any, count: int) -> Any:
     return bind(Pad((0,), (count,), (0,)), x)
 
 
-@explained
+@clear_errors
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
-    """Positions in row-major order as coordinates in an array of `shape`.
+    """The coordinates of row-major positions in an array of `shape`.
 
     >>> import lucid
     >>> lucid.unravel_index(lucid.tensor([5, 1]), (2, 3))
     (Tensor([1, 0]), Tensor([2, 1]))
     """
-    indices, sizes = as_tensor(indices), shape_of("unravel_index", (shape,))
+    indices, sizes = as_tensor(indices), canonicalize_shape("unravel_index", (shape,))
     if indices.dtype.kind not in "iu":
         facts = f"indices of dtype {indices.dtype}"
         raise DTypeError(f"unravel_index: {facts}; they must be integers{at_line()}")

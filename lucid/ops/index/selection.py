@@ -1,4 +1,4 @@
-"""Selection: results that are elements of the operand, with where along an axis they stand."""
+"""Selection: results that are elements of the operand, with their indices along an axis."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from lucid.errors import DTypeError
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
-from lucid.ops.core.axes import with_ones
+from lucid.ops.core.axes import keepdims_shape
 from lucid.ops.index.gather_scatter import PutAlong, TakeAlong
 from lucid.ops.shape.movement import Reshape
 from lucid.tape.bind import bind
@@ -27,7 +27,7 @@ class Selected(NamedTuple):
 class Selection(Primitive, abstract=True):
     """Two results: elements of the operand, and their indices along `axis`.
 
-    The derivative follows the indices: tangents are taken from there, cotangents are added there.
+    The derivative follows the indices: tangents are gathered, cotangents are scattered.
     """
 
     saves = "y"
@@ -46,18 +46,18 @@ def take_along(x: Any, indices: Any, axis: int) -> Any:
     return bind(TakeAlong(axis), x, indices)
 
 
-def pick(x: Any, indices: Any, axis: int, keep: bool) -> Selected:
-    """One element along `axis` for every index in `indices`, which does not have that axis."""
-    kept = bind(Reshape(with_ones(x.shape, (axis,))), indices)
+def take_one(x: Any, indices: Any, axis: int, keep: bool) -> Selected:
+    """Take one element along `axis` for every index in `indices`, which lacks that axis."""
+    kept = bind(Reshape(keepdims_shape(x.shape, (axis,))), indices)
     values = take_along(x, kept, axis)
-    return Selected(values, kept) if keep else Selected(reshaped(values, indices.shape), indices)
+    return Selected(values, kept) if keep else Selected(reshape_to(values, indices.shape), indices)
 
 
-def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+def reshape_to(x: Any, shape: tuple[int, ...]) -> Any:
     return x if x.shape == shape else bind(Reshape(shape), x)
 
 
 def check_ordered(name: str, x: Type) -> None:
-    """Refuse complex numbers, which have no order."""
+    """Raise for complex numbers, which have no order."""
     if x.dtype.kind == "c":
         raise DTypeError(f"{name}: {x.dtype} numbers have no order; take abs() or .real first")

@@ -1,8 +1,8 @@
-"""Subscripts: `x[...]` of every kind, read and written, as primitives with NumPy's exact layout.
+"""Indexing `x[...]` and `x[...] = y` as primitives, with NumPy's exact semantics.
 
-A subscript is a basic part (ints, slices, None, ellipsis: a view) and index tensors for axes of
-that view. Reading is the view, then one gather, then a transpose where NumPy leaves the index axes
-in place; writing goes the same way back.
+An index is a basic part (ints, slices, None, ellipsis: a view) and index tensors for axes of that
+view. Reading is the view, then one gather, then a transpose if NumPy leaves the index axes in
+place; writing does the same in reverse.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 from lucid.errors import IndexingError, LucidError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
-from lucid.ops.core.axes import without
-from lucid.ops.core.promote import as_tensor, cast, to_dtype_of
+from lucid.ops.core.axes import drop_axes
+from lucid.ops.core.promote import as_tensor, cast, cast_like
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.index.gather_scatter import Gather
 from lucid.ops.index.writing import ScatterSet, SliceSet
@@ -27,25 +27,25 @@ from lucid.tape.bind import bind
 from lucid.tape.node import TRACE, Traced, wrap
 
 
-class Basic(NamedTuple):
+class BasicIndex(NamedTuple):
     """A view: a slice in every axis, axes dropped, axes flipped, then a shape with new axes."""
 
     starts: tuple[int, ...]
     limits: tuple[int, ...]
     strides: tuple[int, ...]
     drop: tuple[int, ...]
-    flip: tuple[int, ...]  # among the axes that are left after the drop
+    flip: tuple[int, ...]  # among the axes left after the drop
     shape: tuple[int, ...]  # of the view
 
     def operations(self, shape: tuple[int, ...]) -> tuple[Any, ...]:
-        """What makes the view of a tensor of this shape: none where it is the tensor itself."""
+        """Return the primitives that make the view; none if it is the tensor itself."""
         region = Slice(self.starts, self.limits, self.strides, self.drop)
         ops: list[Any] = []
         if self.drop or region.sizes != shape:
             ops.append(region)
         if self.flip:
             ops.append(Flip(self.flip))
-        if without(region.sizes, self.drop) != self.shape:
+        if drop_axes(region.sizes, self.drop) != self.shape:
             ops.append(Reshape(self.shape))
         return tuple(ops)
 
@@ -54,12 +54,12 @@ class Basic(NamedTuple):
             x = bind(op, x)
         return x
 
-    def whole(self, x: Any) -> bool:
-        """True where the view is all of `x`, perhaps with new axes."""
+    def covers(self, x: Any) -> bool:
+        """True if the view is all of `x`, perhaps with new axes."""
         return not self.flip and math.prod(self.shape) == math.prod(x.shape)
 
     def write(self, x: Any, part: Any) -> Any:
-        """`x` with the view replaced by `part`, which has its shape or none."""
+        """Return `x` with the view replaced by `part`, which has its shape or is 0-d."""
         region = Slice(self.starts, self.limits, self.strides)
         if part.ndim:
             kept = tuple(n for i, n in enumerate(region.sizes) if i not in self.drop)
@@ -69,46 +69,46 @@ class Basic(NamedTuple):
         return bind(SliceSet(self.starts, self.limits, self.strides), x, part)
 
 
-class Subscript(NamedTuple):
-    """A subscript made plain.
+class ParsedIndex(NamedTuple):
+    """An index in normal form.
 
     basic      the view to take first
     axes       axes of the view that are indexed
     indices    the index tensor of each, all of one shape
-    place      where in the result the axes of the indices stand
+    place      position of the index axes in the result
     """
 
-    basic: Basic
+    basic: BasicIndex
     axes: tuple[int, ...]
     indices: tuple[Any, ...]
     place: int
 
 
 def getitem(x: Any, index: Any) -> Any:
-    """`x[index]`, for every index that NumPy takes."""
+    """Return `x[index]`, for every index that NumPy accepts."""
     if index.__class__ is int:
-        return bind(select(index, x.shape), x)
+        return bind(select_operation(index, x.shape), x)
     x = as_tensor(x)
     key = basic_key(index if index.__class__ is tuple else (index,))
     if key is not None:
-        for op in views(key, x.shape):
+        for op in view_operations(key, x.shape):
             x = bind(op, x)
         return x
     if isinstance(index, Traced) and index.dtype.kind == "i" and index.shape and x.shape:
         return bind(Gather((0,)), x, index)
-    basic, axes, indices, place = plain(x.shape, index)
+    basic, axes, indices, place = parse_index(x.shape, index)
     view = basic.read(x)
     if not axes:
         return bind(Slice(basic.starts, basic.limits, basic.strides), x) if view is x else view
     y = bind(Gather(axes), view, *indices)
-    return moved(y, indices[0].ndim, place)
+    return move_index_axes(y, indices[0].ndim, place)
 
 
 _PLAIN = (int, type(None))
 
 
 def basic_key(items: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """A hashable form of an index of ints, slices, None and ellipsis; None for all others."""
+    """Return a hashable form of an index of ints, slices, None and ellipsis; None for others."""
     key: list[Any] = []
     for item in items:
         kind = item.__class__
@@ -125,26 +125,26 @@ def basic_key(items: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 
 @lru_cache(maxsize=4096)
-def views(key: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """The operations of a basic subscript: at least one, so the result is a tensor of its own."""
+def view_operations(key: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """Return the primitives of a basic index: at least one, so the result is a new tensor."""
     items = [slice(*item) if isinstance(item, tuple) else item for item in key]
-    return plain(shape, tuple(items)).basic.operations(shape) or (
+    return parse_index(shape, tuple(items)).basic.operations(shape) or (
         Slice((0,) * len(shape), shape, (1,) * len(shape)),
     )
 
 
 @lru_cache(maxsize=4096)
-def select(i: int, shape: tuple[int, ...]) -> Slice:
-    """The operation of `x[i]`: the axis is dropped in the same step."""
+def select_operation(i: int, shape: tuple[int, ...]) -> Slice:
+    """Return the primitive of `x[i]`, which slices and drops the axis."""
     if not shape:
         raise IndexingError(f"getitem: a 0-d tensor has no axis to index{at_line()}")
-    start = counted(i, shape[0], 0)
+    start = normalize_int(i, shape[0], 0)
     ndim = len(shape)
     return Slice((start, *[0] * (ndim - 1)), (start + 1, *shape[1:]), (1,) * ndim, (0,))
 
 
-def moved(y: Any, count: int, place: int) -> Any:
-    """`y` with its first `count` axes moved to `place`."""
+def move_index_axes(y: Any, count: int, place: int) -> Any:
+    """Move the first `count` axes of `y` to `place`."""
     if not place or not count:
         return y
     order = (*range(count, count + place), *range(count), *range(count + place, y.ndim))
@@ -152,31 +152,31 @@ def moved(y: Any, count: int, place: int) -> Any:
 
 
 def setitem(x: Any, index: Any, value: Any) -> Any:
-    """`x` with the elements at `index` replaced by `value`, which broadcasts; `x` itself stays."""
+    """Return a copy of `x` with the elements at `index` replaced by `value`, which broadcasts."""
     x = as_tensor(x)
-    value = to_dtype_of(x, "setitem", value)
+    value = cast_like(x, "setitem", value)
     mask = index if is_mask(index) else None
     if mask is not None and value.ndim <= x.ndim - mask.ndim:
         return set_masked(x, as_tensor(mask), value)
-    basic, axes, indices, place = plain(x.shape, index)
+    basic, axes, indices, place = parse_index(x.shape, index)
     if not axes:
-        return basic.write(x, fitted(value, basic.shape))
+        return basic.write(x, broadcast_value(value, basic.shape))
     view = basic.read(x)
     rest = tuple(n for i, n in enumerate(view.shape) if i not in axes)
     shape = (*rest[:place], *indices[0].shape, *rest[place:])
-    value = fitted(value, shape)
+    value = broadcast_value(value, shape)
     if value.ndim and place:
         count = indices[0].ndim
         order = (*range(place, place + count), *range(place), *range(place + count, value.ndim))
         value = bind(Transpose(order), value)
     view = bind(ScatterSet(axes), view, value, *indices)
-    if basic.whole(x):
+    if basic.covers(x):
         return view if view.shape == x.shape else bind(Reshape(x.shape), view)
     return basic.write(x, view)
 
 
-def fitted(value: Any, shape: tuple[int, ...]) -> Any:
-    """A value broadcast to the region it is stored in; one number stays one number."""
+def broadcast_value(value: Any, shape: tuple[int, ...]) -> Any:
+    """Broadcast a value to the region it is stored in; a scalar stays a scalar."""
     while value.ndim > len(shape) and value.shape[0] == 1:
         value = value.reshape(value.shape[1:])
     if not value.ndim:
@@ -189,9 +189,9 @@ def fitted(value: Any, shape: tuple[int, ...]) -> Any:
 
 
 def set_masked(x: Any, mask: Any, value: Any) -> Any:
-    """A mask and a value that does not depend on its place: needs no value of the mask."""
+    """Write a value that is the same for all masked positions, without reading the mask."""
     check_mask(mask.shape, x.shape, 0)
-    fitted(value, x.shape[mask.ndim :])
+    broadcast_value(value, x.shape[mask.ndim :])
     return where(mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)), value, x)
 
 
@@ -199,21 +199,21 @@ def is_mask(index: Any) -> bool:
     return isinstance(index, (Traced, np.ndarray)) and index.dtype.kind == "b"
 
 
-# From what the user wrote to a Subscript
+# From a user's index to a ParsedIndex
 
 
-def plain(shape: tuple[int, ...], index: Any) -> Subscript:
-    """The Subscript that an index stands for on a tensor of this shape."""
-    items = [item_of(item) for item in (index if isinstance(index, tuple) else (index,))]
-    items = with_ellipsis(items, shape)
-    builder = Builder(shape)
+def parse_index(shape: tuple[int, ...], index: Any) -> ParsedIndex:
+    """Parse an index of a tensor of this shape."""
+    items = [normalize_item(item) for item in (index if isinstance(index, tuple) else (index,))]
+    items = expand_ellipsis(items, shape)
+    builder = IndexBuilder(shape)
     for item in items:
         builder.add(item)
     return builder.finish()
 
 
-def item_of(item: Any) -> Any:
-    """An int, a slice, None, Ellipsis, a boolean array, or an integer tensor."""
+def normalize_item(item: Any) -> Any:
+    """Return an int, a slice, None, Ellipsis, a boolean array, or an integer tensor."""
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
     if isinstance(item, (bool, np.bool_)):
@@ -227,37 +227,37 @@ def item_of(item: Any) -> Any:
     elif isinstance(item, np.ndarray) or hasattr(item, "__array__"):
         item = as_tensor(item)
     if isinstance(item, Traced):
-        return tensor_item(item)
+        return normalize_tensor_item(item)
     try:
         return to_index(item)
     except TypeError:
-        raise wrong_kind(type(item).__name__) from None
+        raise invalid_index_error(type(item).__name__) from None
 
 
-def tensor_item(item: Any) -> Any:
+def normalize_tensor_item(item: Any) -> Any:
     if item.dtype.kind == "b":
         return item.array("boolean indexing")
     if item.dtype.kind not in "iu":
-        raise wrong_kind(f"a tensor of dtype {item.dtype}")
+        raise invalid_index_error(f"a tensor of dtype {item.dtype}")
     known = item.value is not None and not (item.node is not None and item.node.flags & TRACE)
     return int(item.value) if known and not item.ndim else item
 
 
-def wrong_kind(what: str) -> IndexingError:
-    kinds = "integers, slices, None, ..., and integer or boolean tensors"
-    return IndexingError(f"indexing: {what} is not an index; {kinds} are{at_line()}")
+def invalid_index_error(what: str) -> IndexingError:
+    kinds = "integers, slices, None, ..., or integer or boolean tensors"
+    return IndexingError(f"indexing: {what} is not an index; use {kinds}{at_line()}")
 
 
-def consumed(item: Any) -> int:
-    """How many axes of the tensor an item stands for."""
+def axes_consumed(item: Any) -> int:
+    """Return how many axes of the tensor an item indexes."""
     if item is None or item is Ellipsis:
         return 0
     return item.ndim if isinstance(item, np.ndarray) else 1
 
 
-def with_ellipsis(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
-    """The items with full slices for axes left out; an ellipsis that stands for none is kept."""
-    count = sum(map(consumed, items))
+def expand_ellipsis(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
+    """Add full slices for axes left out; an ellipsis that stands for no axis is kept."""
+    count = sum(map(axes_consumed, items))
     if count > len(shape):
         facts = f"{count} indices for a tensor with {len(shape)} axes"
         raise IndexingError(f"indexing: {facts}, shape {shape}{at_line()}")
@@ -271,8 +271,8 @@ def with_ellipsis(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
     return [*items[:i], *(missing or [Ellipsis]), *items[i + 1 :]]
 
 
-class Builder:
-    """Collects a Subscript, item by item."""
+class IndexBuilder:
+    """Builds a ParsedIndex, item by item."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
@@ -299,7 +299,7 @@ class Builder:
             self.advanced()
             if isinstance(item, int):
                 axis = len(self.bounds)
-                start = counted(item, self.shape[axis], axis)
+                start = normalize_int(item, self.shape[axis], axis)
                 self.drop.append(axis)
                 self.bounds.append((start, start + 1, 1))
             elif isinstance(item, np.ndarray):
@@ -312,7 +312,7 @@ class Builder:
             self.group = 2
 
     def advanced(self) -> None:
-        """NumPy keeps the index axes in place where all ints and index arrays stand together."""
+        """NumPy keeps the index axes in place if all ints and index arrays are adjacent."""
         if self.group == 0:
             self.place = len(self.view) - len(self.axes)
         self.group = {0: 1, 2: 3}.get(self.group, self.group)
@@ -353,15 +353,17 @@ class Builder:
             self.indices.append(wrap(np.zeros(int(item), np.intp)))
             self.view.append(1)
 
-    def finish(self) -> Subscript:
+    def finish(self) -> ParsedIndex:
         starts, limits, strides = zip(*self.bounds) if self.bounds else ((), (), ())
-        basic = Basic(starts, limits, strides, tuple(self.drop), tuple(self.flip), tuple(self.view))
+        basic = BasicIndex(
+            starts, limits, strides, tuple(self.drop), tuple(self.flip), tuple(self.view)
+        )
         place = 0 if self.group == 3 else self.place
-        return Subscript(basic, tuple(self.axes), together(self.indices), place)
+        return ParsedIndex(basic, tuple(self.axes), broadcast_indices(self.indices), place)
 
 
-def counted(i: int, n: int, axis: int) -> int:
-    """An index counted from the front, checked."""
+def normalize_int(i: int, n: int, axis: int) -> int:
+    """Return a checked nonnegative index."""
     if not -n <= i < n:
         facts = f"index {i} is out of range for axis {axis} of size {n}"
         raise IndexingError(f"indexing: {facts}{at_line()}")
@@ -376,8 +378,8 @@ def check_mask(mask: tuple[int, ...], shape: tuple[int, ...], axis: int) -> None
         raise IndexingError(f"indexing: {facts}{at_line()}")
 
 
-def together(indices: list[Any]) -> tuple[Any, ...]:
-    """Index tensors broadcast to one shape."""
+def broadcast_indices(indices: list[Any]) -> tuple[Any, ...]:
+    """Broadcast index tensors to one shape."""
     if len(indices) < 2:
         return tuple(indices)
     try:

@@ -1,7 +1,7 @@
-"""Writing into a tensor, as functions: the result is the operand with some elements replaced.
+"""Functional writes: the result is the operand with some elements replaced.
 
-Where a place is written twice the last write counts, in the row-major order of the updates; the
-derivative of the others is zero. `last_write` says which ones count, so that the rule is exact.
+If an element is written twice, the last update in row-major order wins, and the derivative of the
+others is zero. `last_write` tells which updates win, so that the rule is exact.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from lucid.ops.elementwise.conditional import where
 from lucid.ops.index.gather_scatter import (
     Gather,
     ScatterAdd,
+    check_gather,
     check_indices,
-    check_places,
-    flat_places,
-    leading,
-    left_over,
+    flat_indices,
+    indexed_axes_first,
+    unindexed_shape,
 )
-from lucid.ops.shape.movement import Broadcast, Slice, both_batched, repeat_in_front
+from lucid.ops.shape.movement import Broadcast, Slice, broadcast_leading, broadcast_unbatched
 from lucid.tape.bind import bind
 
 
 class SliceSet(Primitive):
-    """`x` with `x[start:limit:stride]` in every axis replaced by the updates, or by one number."""
+    """`x` with `x[start:limit:stride]` in every axis replaced by the updates or one number."""
 
     starts: tuple[int, ...]
     limits: tuple[int, ...]
@@ -61,7 +61,7 @@ class SliceSet(Primitive):
         return bind(self, ct, zero(x)), part if updates.shape == part.shape else part.sum()
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any, updates: Any) -> Any:
-        x = x if batched[0] else repeat_in_front(n, x)
+        x = x if batched[0] else broadcast_leading(n, x)
         if updates.ndim:
             updates = batched_updates(n, batched[1], updates, self.region.sizes)
         op = SliceSet((0, *self.starts), (n, *self.limits), (1, *self.strides))
@@ -71,7 +71,7 @@ class SliceSet(Primitive):
 class ScatterSet(Primitive):
     """`x` with the elements at index tensors, one for each of `axes`, replaced by the updates.
 
-    Places are as in gather; updates have the shape that gather would give, or are one number.
+    Indices are as in gather; updates have the shape of gather's result, or are one number.
     """
 
     axes: tuple[int, ...]
@@ -79,13 +79,13 @@ class ScatterSet(Primitive):
     saves = "x"
 
     def infer(self, x: Type, updates: Type, *indices: Type) -> Type:
-        check_places(self, x.shape, indices)
-        check_updates(self.name, x, updates, indices[0].shape + left_over(self, x.shape))
+        check_gather(self, x.shape, indices)
+        check_updates(self.name, x, updates, indices[0].shape + unindexed_shape(self, x.shape))
         return x
 
     def eval(self, x: np.ndarray, updates: Any, *indices: np.ndarray) -> np.ndarray:
-        order = leading(self, x.ndim)
-        flat = flat_places(self, x.shape, indices)
+        order = indexed_axes_first(self, x.ndim)
+        flat = flat_indices(self, x.shape, indices)
         count = self.batch_dims + len(self.axes)
         y = x.transpose(order).copy()
         rows = y.reshape(int(np.prod(y.shape[:count])), *y.shape[count:])
@@ -98,34 +98,34 @@ class ScatterSet(Primitive):
         tx, t = ts[:2]
         if tx is not None:
             return bind(self, tx, zero(x) if t is None else t, *indices)
-        shape = indices[0].shape + left_over(self, x.shape)
-        counting = self.counting(x, indices, shape)
-        t = where(counting, t, 0)
+        shape = indices[0].shape + unindexed_shape(self, x.shape)
+        last = self.last_writes(x, indices, shape)
+        t = where(last, t, 0)
         return bind(ScatterAdd(x.shape, self.axes, self.batch_dims), t, *indices)
 
     def vjp(self, ct: Any, y: Any, x: Any, updates: Any, *indices: Any) -> tuple[Any, ...]:
         part = bind(Gather(self.axes, self.batch_dims), ct, *indices)
-        part = where(self.counting(x, indices, part.shape), part, 0)
+        part = where(self.last_writes(x, indices, part.shape), part, 0)
         part = part if updates.shape == part.shape else part.sum()
         return bind(self, ct, zero(x), *indices), part, *[None] * len(indices)
 
-    def counting(self, x: Any, indices: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+    def last_writes(self, x: Any, indices: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
         """True for the updates that are not overwritten by a later one."""
         sizes = tuple(x.shape[axis] for axis in self.axes)
         last = bind(LastWrite(sizes, self.batch_dims), *indices)
         return bind(Broadcast(shape, tuple(range(last.ndim))), last)
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any, updates: Any, *indices: Any) -> Any:
-        shape = indices[0].shape[batched[2] :] + left_over(self, x.shape[batched[0] :])
+        shape = indices[0].shape[batched[2] :] + unindexed_shape(self, x.shape[batched[0] :])
         if updates.ndim:
             updates = batched_updates(n, batched[1], updates, shape)
-        x, *indices = both_batched(n, (batched[0], *batched[2:]), x, *indices)  # type: ignore[assignment]
+        x, *indices = broadcast_unbatched(n, (batched[0], *batched[2:]), x, *indices)  # type: ignore[assignment]
         axes = tuple(axis + 1 for axis in self.axes)
         return bind(ScatterSet(axes, self.batch_dims + 1), x, updates, *indices)
 
 
 class LastWrite(Constant):
-    """For index tensors of one shape, True where no later element names the same place."""
+    """For index tensors of one shape, True where no later element has the same index."""
 
     sizes: tuple[int, ...]
     batch_dims: int = 0
@@ -136,13 +136,13 @@ class LastWrite(Constant):
 
     def infer(self, *indices: Type) -> Type:
         check_indices(self.name, *indices)
-        check_places(self, indices[0].shape[: self.batch_dims] + self.sizes, indices)
+        check_gather(self, indices[0].shape[: self.batch_dims] + self.sizes, indices)
         return Type(np.dtype("bool"), indices[0].shape)
 
     def eval(self, *indices: np.ndarray) -> np.ndarray:
         shape = indices[0].shape
         outer = shape[: self.batch_dims]
-        flat = flat_places(self, outer + self.sizes, indices)
+        flat = flat_indices(self, outer + self.sizes, indices)
         number = np.arange(flat.size)
         last = np.empty(int(np.prod(outer + self.sizes)), np.intp)
         last[flat] = number
@@ -150,7 +150,7 @@ class LastWrite(Constant):
 
     def batch(self, n: int, batched: tuple[bool, ...], *indices: Any) -> Any:
         op = LastWrite(self.sizes, self.batch_dims + 1)
-        return bind(op, *both_batched(n, batched, *indices))
+        return bind(op, *broadcast_unbatched(n, batched, *indices))
 
 
 def zero(x: Any) -> Literal:
@@ -165,9 +165,9 @@ def check_updates(name: str, x: Type, updates: Type, shape: tuple[int, ...]) -> 
 
 
 def batched_updates(n: int, batched: bool, updates: Any, shape: tuple[int, ...]) -> Any:
-    """Updates with the examples in front, where one number for each example is repeated."""
+    """Return updates with the batch in axis 0; one number per example is broadcast."""
     if not batched:
-        return repeat_in_front(n, updates)
+        return broadcast_leading(n, updates)
     if updates.ndim == 1 and shape:
         return bind(Broadcast((n, *shape), (0,)), updates)
     return updates

@@ -1,4 +1,4 @@
-"""Products added to a tensor (addmm and its kin), cross products, chains of matrices."""
+"""Products added to a tensor (addmm and related functions), cross products, matrix chains."""
 
 from __future__ import annotations
 
@@ -7,39 +7,41 @@ from typing import Any
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
-from lucid.ops.core.apply import refuse
-from lucid.ops.core.arguments import explained
-from lucid.ops.core.axes import axis_of
+from lucid.ops.core.apply import dtype_error
+from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.linalg.contraction import MATMUL, bind_einsum
-from lucid.ops.linalg.products import bmm, mm, mv, outer, ranked
+from lucid.ops.linalg.products import bmm, mm, mv, outer, promote_ranks
 from lucid.ops.shape.joining import roll
 from lucid.ops.shape.movement import broadcast_to
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced
 
 
-def scaled(x: Any, factor: Any) -> Any:
+def scale(x: Any, factor: Any) -> Any:
     return x if isinstance(factor, (int, float)) and factor == 1 else x * factor
 
 
-def plus(name: str, x: Any, product: Any, beta: Any, alpha: Any) -> Any:
-    """beta * x + alpha * product, where a beta of 0 means that x is not read, not even its nan."""
+def add_scaled(name: str, x: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    """Return beta * x + alpha * product; with beta = 0, x is ignored, even its nan."""
     x, product = promote(as_tensor(x), product)
     if x.dtype.kind in "biu" and any(isinstance(f, float) for f in (beta, alpha)):
-        raise ArgumentError(f"{name}: beta and alpha of integers are integers{at_line()}")
+        raise ArgumentError(
+            f"{name}: beta and alpha must be integers for integer operands{at_line()}"
+        )
     try:
         x = broadcast_to(x, product.shape)
     except ShapeError:
-        facts = f"shape {x.shape} does not broadcast to that of the product, {product.shape}"
+        facts = f"shape {x.shape} does not broadcast to the product's shape {product.shape}"
         raise ShapeError(f"{name}: {facts}{at_line()}") from None
-    product = scaled(product, alpha)
+    product = scale(product, alpha)
     if not isinstance(beta, Traced) and beta == 0:
         return product
-    return scaled(x, beta) + product
+    return scale(x, beta) + product
 
 
-@explained
+@clear_errors
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (mat1 @ mat2)` for matrices.
 
@@ -48,39 +50,41 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     Tensor([[7., 7.],
             [7., 7.]])
     """
-    return plus("addmm", input, mm(mat1, mat2), beta, alpha)
+    return add_scaled("addmm", input, mm(mat1, mat2), beta, alpha)
 
 
-@explained
+@clear_errors
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (mat @ vec)` for a matrix and a vector."""
-    return plus("addmv", input, mv(mat, vec), beta, alpha)
+    return add_scaled("addmv", input, mv(mat, vec), beta, alpha)
 
 
-@explained
+@clear_errors
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * outer(vec1, vec2)` for vectors."""
-    return plus("addr", input, outer(*ranked("addr", (vec1, vec2), (1, 1))), beta, alpha)
+    return add_scaled(
+        "addr", input, outer(*promote_ranks("addr", (vec1, vec2), (1, 1))), beta, alpha
+    )
 
 
-@explained
+@clear_errors
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (batch1 @ batch2)` for matrices, pair by pair along axis 0."""
-    return plus("baddbmm", input, bmm(batch1, batch2), beta, alpha)
+    return add_scaled("baddbmm", input, bmm(batch1, batch2), beta, alpha)
 
 
-@explained
+@clear_errors
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha` times the sum of the products of matrices, pair by pair in axis 0."""
-    a, b = ranked("addbmm", (batch1, batch2), (3, 3))
+    a, b = promote_ranks("addbmm", (batch1, batch2), (3, 3))
     if a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
-        raise ShapeError(f"addbmm: shapes {a.shape} and {b.shape} do not fit{at_line()}")
-    return plus("addbmm", input, bind_einsum(["bij", "bjk"], "ik", a, b), beta, alpha)
+        raise ShapeError(f"addbmm: shapes {a.shape} and {b.shape} do not match{at_line()}")
+    return add_scaled("addbmm", input, bind_einsum(["bij", "bjk"], "ik", a, b), beta, alpha)
 
 
-@explained
+@clear_errors
 def cross(input: Any, other: Any, dim: Any = None, *, axis: Any = None) -> Any:
-    """The cross products of vectors of three numbers along `dim`; by default the first of size 3.
+    """The cross products of 3-vectors along `dim`, by default the first axis of size 3.
 
     >>> import lucid
     >>> lucid.cross(lucid.tensor([1.0, 0.0, 0.0]), lucid.tensor([0.0, 1.0, 0.0]))
@@ -88,7 +92,7 @@ def cross(input: Any, other: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """
     x, other = promote(as_tensor(input), as_tensor(other))
     if x.dtype.kind == "b":
-        raise refuse("cross", x.dtype, "the difference of booleans is not defined")
+        raise dtype_error("cross", x.dtype, "the difference of booleans is not defined")
     try:
         shape = broadcast_shapes(x.shape, other.shape)
     except ShapeError as error:
@@ -97,14 +101,14 @@ def cross(input: Any, other: Any, dim: Any = None, *, axis: Any = None) -> Any:
     dim = dim if axis is None else axis
     if dim is None:
         dim = next((i for i, n in enumerate(shape) if n == 3), None)
-    if dim is None or not shape or shape[axis_of("cross", dim, len(shape))] != 3:
+    if dim is None or not shape or shape[canonicalize_axis("cross", dim, len(shape))] != 3:
         facts = f"vectors along axis {dim} of {shape}"
-        raise ShapeError(f"cross: {facts}; they have three elements{at_line()}")
+        raise ShapeError(f"cross: {facts}; they must have three elements{at_line()}")
     one, two = (lambda v: roll(v, -1, dim)), (lambda v: roll(v, -2, dim))
     return one(x) * two(other) - two(x) * one(other)
 
 
-@explained
+@clear_errors
 def chain_matmul(*matrices: Any) -> Any:
     """The product of matrices, multiplied in the order that takes the fewest operations."""
     if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
@@ -115,12 +119,14 @@ def chain_matmul(*matrices: Any) -> Any:
     for x, y in zip(xs, [*xs[1:], None]):
         if x.ndim != 2 or (y is not None and (y.ndim != 2 or x.shape[1] != y.shape[0])):
             shapes = ", ".join(str(x.shape) for x in xs)
-            raise ShapeError(f"chain_matmul: shapes {shapes} do not make a chain{at_line()}")
-    return multiplied(xs, best_splits([xs[0].shape[0], *[x.shape[1] for x in xs]]), 0, len(xs) - 1)
+            raise ShapeError(f"chain_matmul: matrices of {shapes} cannot be chained{at_line()}")
+    return multiply_chain(
+        xs, optimal_splits([xs[0].shape[0], *[x.shape[1] for x in xs]]), 0, len(xs) - 1
+    )
 
 
-def best_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """For every part of a chain, after which matrix to split it."""
+def optimal_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Return, for every part of a chain, the matrix after which to split it."""
     n = len(sizes) - 1
     cost = {(i, i): 0 for i in range(n)}
     split = {}
@@ -136,8 +142,8 @@ def best_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
     return split
 
 
-def multiplied(xs: list[Any], split: dict[tuple[int, int], int], i: int, j: int) -> Any:
+def multiply_chain(xs: list[Any], split: dict[tuple[int, int], int], i: int, j: int) -> Any:
     if i == j:
         return xs[i]
     k = split[i, j]
-    return bind(MATMUL, multiplied(xs, split, i, k), multiplied(xs, split, k + 1, j))
+    return bind(MATMUL, multiply_chain(xs, split, i, k), multiply_chain(xs, split, k + 1, j))

@@ -8,20 +8,20 @@ import numpy as np
 
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.source import at_line
-from lucid.ops.core.apply import refuse
-from lucid.ops.core.arguments import also, explained
-from lucid.ops.core.axes import axis_of, with_ones
+from lucid.ops.core.apply import dtype_error
+from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.axes import canonicalize_axis, keepdims_shape
 from lucid.ops.core.float16 import in_float32
 from lucid.ops.core.promote import as_tensor, promote, to_floating
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.index.gather_scatter import Gather
 from lucid.ops.reduce.reduction import Sum
-from lucid.ops.reduce.statistics import norm, order_of, p_norm, root, square
+from lucid.ops.reduce.statistics import abs_square, norm, order_of, p_norm, safe_sqrt
 from lucid.ops.shape.shaping import mT
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
-MANY = 25  # with more vectors than this, Euclidean distances go by a matrix product
+MATMUL_THRESHOLD = 25  # with more vectors, Euclidean distances are computed by a matrix product
 MODES = (
     "use_mm_for_euclid_dist_if_necessary",
     "use_mm_for_euclid_dist",
@@ -29,14 +29,14 @@ MODES = (
 )
 
 
-@explained
+@clear_errors
 def dist(input: Any, other: Any, p: Any = 2) -> Any:
     """The p-norm of `input - other`."""
     x, other = promote(as_tensor(input), as_tensor(other))
     return norm(x - other, p)
 
 
-@explained
+@clear_errors
 def cdist(x1: Any, x2: Any, p: Any = 2.0, compute_mode: Any = MODES[0]) -> Any:
     """The p-norm distance of every vector in `x1` (..., m, k) from every one in `x2` (..., n, k).
 
@@ -46,34 +46,34 @@ def cdist(x1: Any, x2: Any, p: Any = 2.0, compute_mode: Any = MODES[0]) -> Any:
     """
     a, b = promote(as_tensor(x1), as_tensor(x2), floating=True)
     if a.dtype.kind == "c":
-        raise refuse("cdist", a.dtype, "it takes real vectors")
+        raise dtype_error("cdist", a.dtype, "it takes real vectors")
     if min(a.ndim, b.ndim) < 2 or a.shape[-1] != b.shape[-1]:
         facts = f"shapes {a.shape} and {b.shape}"
-        raise ShapeError(f"cdist: {facts}: (..., m, k) and (..., n, k), k the same{at_line()}")
+        raise ShapeError(f"cdist: {facts}; they must be (..., m, k) and (..., n, k){at_line()}")
     if compute_mode is None:
         compute_mode = MODES[0]
     if compute_mode not in MODES:
-        facts = f"compute_mode {compute_mode!r}; it is one of {', '.join(MODES)}"
+        facts = f"compute_mode {compute_mode!r} is not one of {', '.join(MODES)}"
         raise ArgumentError(f"cdist: {facts}{at_line()}")
     p = distance_order("cdist", p)
-    many = max(a.shape[-2], b.shape[-2]) > MANY
+    many = max(a.shape[-2], b.shape[-2]) > MATMUL_THRESHOLD
     if p == 2 and (compute_mode == MODES[1] or (many and compute_mode == MODES[0])):
-        return by_product(a, b)
-    ways = a.reshape(*a.shape[:-1], 1, a.shape[-1]) - b.reshape(*b.shape[:-2], 1, *b.shape[-2:])
-    return norm_of_rows(ways, p)
+        return euclidean_by_matmul(a, b)
+    rows = a.reshape(*a.shape[:-1], 1, a.shape[-1])
+    return row_norms(rows - b.reshape(*b.shape[:-2], 1, *b.shape[-2:]), p)
 
 
-def by_product(a: Any, b: Any) -> Any:
-    """|a|² + |b|² - 2 a·b, which rounding may make a little less than 0."""
-    lengths = [bind(Sum((x.ndim - 1,)), square(x)) for x in (a, b)]
+def euclidean_by_matmul(a: Any, b: Any) -> Any:
+    """Return the root of |a|² + |b|² - 2 a·b, which rounding may make slightly negative."""
+    lengths = [bind(Sum((x.ndim - 1,)), abs_square(x)) for x in (a, b)]
     cross = a @ mT(b)
     rows, columns = (*a.shape[:-1], 1), (*b.shape[:-2], 1, b.shape[-2])
     total = lengths[0].reshape(rows) + lengths[1].reshape(columns) - 2.0 * cross
-    return root(where(total < 0, 0.0, total))
+    return safe_sqrt(where(total < 0, 0.0, total))
 
 
-def norm_of_rows(x: Any, p: float) -> Any:
-    """The p-norm over the last axis; of nothing it is 0."""
+def row_norms(x: Any, p: float) -> Any:
+    """Return the p-norm over the last axis; it is 0 for an empty axis."""
     if x.shape[-1] == 0:
         return bind(Sum((x.ndim - 1,)), x)
     return p_norm(x, p, (x.ndim - 1,))
@@ -82,11 +82,11 @@ def norm_of_rows(x: Any, p: float) -> Any:
 def distance_order(name: str, p: Any) -> float:
     p = order_of(name, p)
     if not p >= 0:
-        raise ArgumentError(f"{name}: p={p}; a distance has p >= 0{at_line()}")
+        raise ArgumentError(f"{name}: p={p}; it must be nonnegative{at_line()}")
     return p
 
 
-@explained
+@clear_errors
 def pdist(input: Any, p: Any = 2) -> Any:
     """The p-norm distances of all pairs of rows of a matrix, as a vector.
 
@@ -96,16 +96,16 @@ def pdist(input: Any, p: Any = 2) -> Any:
     """
     x = to_floating(input)
     if x.ndim != 2:
-        raise ShapeError(f"pdist: a tensor of shape {x.shape}; it takes a matrix{at_line()}")
+        raise ShapeError(f"pdist: {x.shape} is not the shape of a matrix{at_line()}")
     if x.dtype.kind == "c":
-        raise refuse("pdist", x.dtype, "it takes real vectors")
+        raise dtype_error("pdist", x.dtype, "it takes real vectors")
     p = distance_order("pdist", p)
     first, second = [bind(Gather((0,)), x, wrap(i)) for i in np.triu_indices(x.shape[0], 1)]
-    return norm_of_rows(first - second, p)
+    return row_norms(first - second, p)
 
 
-@explained
-@also(dim="axis")
+@clear_errors
+@aliases(dim="axis")
 @in_float32
 def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     """`input` with every slice along `dim` whose p-norm exceeds `maxnorm` scaled down to it.
@@ -117,14 +117,15 @@ def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     """
     x = as_tensor(input)
     if x.dtype.kind not in "fc":
-        raise refuse("renorm", x.dtype, "it takes floating and complex dtypes")
+        raise dtype_error("renorm", x.dtype, "it takes floating and complex dtypes")
     if x.ndim < 2:
-        raise ShapeError(f"renorm: {x.shape} has no slices; it takes two axes or more{at_line()}")
+        raise ShapeError(f"renorm: {x.shape} has fewer than two axes{at_line()}")
     p, maxnorm = order_of("renorm", p), float(maxnorm)
     if not p > 0 or not maxnorm >= 0:
-        raise ArgumentError(f"renorm: p={p} and maxnorm={maxnorm}; p > 0, maxnorm >= 0{at_line()}")
-    at = axis_of("renorm", dim, x.ndim)
+        facts = f"p={p} must be positive and maxnorm={maxnorm} nonnegative"
+        raise ArgumentError(f"renorm: {facts}{at_line()}")
+    at = canonicalize_axis("renorm", dim, x.ndim)
     axes = tuple(i for i in range(x.ndim) if i != at)
-    lengths = p_norm(x, p, axes).reshape(with_ones(x.shape, axes))
+    lengths = p_norm(x, p, axes).reshape(keepdims_shape(x.shape, axes))
     large = lengths > maxnorm
     return x * where(large, maxnorm / (where(large, lengths, 1.0) + 1e-7), 1.0)

@@ -1,7 +1,7 @@
-"""How NumPy computes an einsum: two operands at a time, as one matmul wherever there is a sum.
+"""Einsum on NumPy arrays: two operands at a time, as one matmul wherever there is a sum.
 
-np.einsum calls BLAS only after a search that costs more than a small product; here every pair has a
-plan that is found once for its equation.
+np.einsum calls BLAS only after a path search that costs more than a small product; here the plan
+of every pair is cached by its equation.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from lucid.ops.core.errstate import quiet
 
-FEW = 8  # up to so many operands the cheapest order is searched for
+EXHAUSTIVE_LIMIT = 8  # up to this many operands the optimal order is searched for
 
 
 @quiet
@@ -25,7 +25,7 @@ def contract(terms: list[str], xs: list[np.ndarray], out: str) -> np.ndarray:
     unique = "".join(dict.fromkeys(out))
     terms, xs = list(terms), list(xs)
     if len(xs) > 2:
-        for pair in order(tuple(terms), tuple([x.shape for x in xs]), unique):
+        for pair in contraction_order(tuple(terms), tuple([x.shape for x in xs]), unique):
             part = [terms[i] for i in pair], [xs[i] for i in pair]
             terms = [term for i, term in enumerate(terms) if i not in pair]
             xs = [x for i, x in enumerate(xs) if i not in pair]
@@ -33,26 +33,28 @@ def contract(terms: list[str], xs: list[np.ndarray], out: str) -> np.ndarray:
             kept = "".join(name for name in dict.fromkeys("".join(part[0])) if name in wanted)
             terms.append(kept)
             xs.append(multiply_all(*part, kept))
-    return embed(multiply_all(terms, xs, unique), unique, out)
+    return embed_diagonals(multiply_all(terms, xs, unique), unique, out)
 
 
 @lru_cache(maxsize=1024)
-def order(terms: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], out: str) -> list[Any]:
-    """Which operands to multiply first, and so on: positions among those that are left."""
-    if len(terms) <= FEW:
+def contraction_order(
+    terms: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], out: str
+) -> list[Any]:
+    """Return the pairs to contract in order, as positions among the remaining operands."""
+    if len(terms) <= EXHAUSTIVE_LIMIT:
         sizes = {name: n for term, shape in zip(terms, shapes) for name, n in zip(term, shape)}
-        return as_positions(cheapest(terms, sizes, out), len(terms))
+        return tree_to_path(optimal_tree(terms, sizes, out), len(terms))
     zero = np.zeros(())
     arrays = [np.broadcast_to(zero, shape) for shape in shapes]
     path, _ = np.einsum_path(f"{','.join(terms)}->{out}", *arrays, optimize="greedy")
     return path[1:]
 
 
-def cheapest(terms: tuple[str, ...], sizes: dict[str, int], out: str) -> Any:
-    """The nested pairs of operands whose products take the fewest multiplications.
+def optimal_tree(terms: tuple[str, ...], sizes: dict[str, int], out: str) -> Any:
+    """Return the nested pairs of operands whose products take the fewest multiplications.
 
-    Sets of operands are numbers, a bit for each operand. Of every set the best pair of parts is
-    found from the smaller sets: 3**n pairs in all.
+    Sets of operands are bit masks. Dynamic programming finds the best split of every set from the
+    smaller sets: 3**n splits in all.
     """
     n = len(terms)
     every = (1 << n) - 1
@@ -76,8 +78,8 @@ def cheapest(terms: tuple[str, ...], sizes: dict[str, int], out: str) -> Any:
     return best[every][1]
 
 
-def as_positions(tree: Any, n: int) -> list[tuple[int, int]]:
-    """Nested pairs as positions in a list from which a pair is taken and to whose end it goes."""
+def tree_to_path(tree: Any, n: int) -> list[tuple[int, int]]:
+    """Convert nested pairs to a path: each step removes a pair and appends its product."""
     left: list[Any] = list(range(n))
     path: list[tuple[int, int]] = []
 
@@ -103,11 +105,11 @@ def multiply_all(terms: list[str], xs: list[np.ndarray], out: str) -> np.ndarray
         kept = out if i == len(xs) - 1 else "".join(name for name in both if name in needed)
         x = multiply_pair(term, x, terms[i], xs[i], kept)
         term = kept
-    return reduce_one(x, term, out) if term != out else x
+    return reduce_operand(x, term, out) if term != out else x
 
 
-def reduce_one(x: np.ndarray, term: str, out: str) -> np.ndarray:
-    """One operand: diagonals, then sums, then the order of axes."""
+def reduce_operand(x: np.ndarray, term: str, out: str) -> np.ndarray:
+    """Reduce one operand: diagonals, then sums, then the order of axes."""
     names = "".join(dict.fromkeys(term))
     if names != term:
         x = np.einsum(f"{term}->{names}", x)
@@ -118,7 +120,7 @@ def reduce_one(x: np.ndarray, term: str, out: str) -> np.ndarray:
     return x if names == out else np.transpose(x, [names.index(name) for name in out])
 
 
-def embed(x: np.ndarray, names: str, out: str) -> np.ndarray:
+def embed_diagonals(x: np.ndarray, names: str, out: str) -> np.ndarray:
     """Write diagonals: 'i' to 'ii' gives a matrix that is zero off its diagonal."""
     if names == out:
         return np.asarray(x)
@@ -129,8 +131,8 @@ def embed(x: np.ndarray, names: str, out: str) -> np.ndarray:
     return result
 
 
-class Plan(NamedTuple):
-    """How to make one matmul of two operands; axes in groups shared, own, summed."""
+class MatmulPlan(NamedTuple):
+    """How two operands become one matmul; axes are grouped as shared, own and summed."""
 
     left: tuple[int, ...]
     right: tuple[int, ...]
@@ -138,18 +140,18 @@ class Plan(NamedTuple):
     own_left: int
     own_right: int
     result: tuple[int, ...]
-    direct: bool  # the operands as they are make the matmul
+    direct: bool  # no transpose or reshape is needed
 
 
 @lru_cache(maxsize=4096)
-def plan(left: str, right: str, out: str) -> Plan:
+def matmul_plan(left: str, right: str, out: str) -> MatmulPlan:
     shared = [name for name in out if name in left and name in right]
     own_left = [name for name in out if name not in right]
     own_right = [name for name in out if name not in left]
     summed = [name for name in left if name not in out]
     made = shared + own_left + own_right
     order_left, order_right = shared + own_left + summed, shared + summed + own_right
-    return Plan(
+    return MatmulPlan(
         tuple(map(left.index, order_left)),
         tuple(map(right.index, order_right)),
         len(shared),
@@ -162,20 +164,20 @@ def plan(left: str, right: str, out: str) -> Plan:
 
 
 @lru_cache(maxsize=4096)
-def names_needed(left: str, right: str, out: str) -> tuple[str, str, bool]:
-    """What remains of each operand after its diagonals and own sums; whether any name is summed."""
+def remaining_names(left: str, right: str, out: str) -> tuple[str, str, bool]:
+    """Return the names left in each operand after its own sums, and whether any is summed."""
     a = "".join(name for name in dict.fromkeys(left) if name in out or name in right)
     b = "".join(name for name in dict.fromkeys(right) if name in out or name in left)
     return a, b, any(name not in out for name in a)
 
 
 def multiply_pair(left: str, x: np.ndarray, right: str, y: np.ndarray, out: str) -> np.ndarray:
-    a, b, sums = names_needed(left, right, out)
-    x = x if a == left else reduce_one(x, left, a)
-    y = y if b == right else reduce_one(y, right, b)
+    a, b, sums = remaining_names(left, right, out)
+    x = x if a == left else reduce_operand(x, left, a)
+    y = y if b == right else reduce_operand(y, right, b)
     if not sums:
-        return np.multiply(spread(x, a, out), spread(y, b, out))
-    p = plan(a, b, out)
+        return np.multiply(align_axes(x, a, out), align_axes(y, b, out))
+    p = matmul_plan(a, b, out)
     if p.direct:
         return np.matmul(x, y)
     if p.shared and not p.own_left and not p.own_right:
@@ -190,8 +192,8 @@ def multiply_pair(left: str, x: np.ndarray, right: str, y: np.ndarray, out: str)
     return product.reshape(outer + rows + columns).transpose(p.result)
 
 
-def spread(x: np.ndarray, names: str, out: str) -> np.ndarray:
-    """`x` with its axes in the order of `out` and size 1 where it has none, ready to broadcast."""
+def align_axes(x: np.ndarray, names: str, out: str) -> np.ndarray:
+    """Return `x` with its axes in the order of `out`, with size 1 for those it lacks."""
     if names == out:
         return x
     x = x.transpose([names.index(name) for name in out if name in names])

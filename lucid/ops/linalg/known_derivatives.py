@@ -1,8 +1,8 @@
-"""Values computed by other operations, to which these give the derivative that they have.
+"""Precomputed values with an analytic derivative: det, slogdet, pinv.
 
-`det` is a product of diagonal elements of LU, `pinv` a product of singular vectors. Derivatives by
-that way would be slow, or not exist where those of the result do. So the last operands are the
-value, which these operations pass on, and the derivative is that with respect to the matrix.
+`det` is computed as a product of diagonal elements of LU, `pinv` from singular vectors.
+Differentiating through that would be slow, or fail where the derivative of the result exists. So
+these primitives return their last operands, the value, with its derivative in the matrix.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from lucid.ops.core.promote import cast
 from lucid.ops.elementwise.complexes import complex, conj, imag, real
 from lucid.ops.elementwise.conditional import maximum, where
 from lucid.ops.linalg.contraction import adjoint_matrix, product
-from lucid.ops.linalg.degenerate import largest
+from lucid.ops.linalg.degenerate import max_abs
 from lucid.ops.linalg.eigh_svd import diagonal_of
-from lucid.ops.linalg.factorizations import LuParts, transposed
-from lucid.ops.linalg.matrices import Matrixwise, check_matrix, constant
+from lucid.ops.linalg.factorizations import LuParts, transpose_matrix
+from lucid.ops.linalg.matrices import Matrixwise, check_matrix, constant_like
 from lucid.ops.linalg.triangular import LuSolve, TriangularSolve
 from lucid.ops.reduce.cumulative import Cumprod
 from lucid.ops.shape.movement import Broadcast
 from lucid.tape.bind import bind
 
 
-class KnownDet(Matrixwise):
-    """The determinant `value` of `a`, whose LU factorisation is given.
+class PrecomputedDet(Matrixwise):
+    """The determinant `value` of `a`, whose LU factorization is given.
 
-    The gradient is the matrix of cofactors, right also where the matrix is singular; second
-    derivatives are those of the factorisation, for which it must not be.
+    The gradient is the matrix of cofactors, which is correct for singular matrices too. Second
+    derivatives go through the factorization and need a nonsingular matrix.
     """
 
     def infer(self, a: Type, packed: Type, pivots: Type, value: Type) -> Type:
@@ -51,9 +51,9 @@ class KnownDet(Matrixwise):
 
 
 def cofactors(packed: Any, pivots: Any) -> Any:
-    """The gradient of the determinant: P L⁻ᵀ diag(products of the other pivots) V⁻ᵀ, U = D V.
+    """Return the gradient of det: P L⁻ᵀ diag(products of the other pivots) V⁻ᵀ with U = D V.
 
-    A pivot that is zero counts as a rounding error of the largest: it cancels in the result.
+    A zero pivot is replaced by a rounding error of the largest: it cancels in the result.
     """
     parts, n = LuParts(packed, pivots), packed.shape[-1]
     if not n:
@@ -61,25 +61,27 @@ def cofactors(packed: Any, pivots: Any) -> Any:
     pivot = diagonal_of(parts.upper)
     axis, column = pivot.ndim - 1, (*pivot.shape, 1)
     info = np.finfo(pivot.abs().dtype)
-    least = maximum(largest(parts.upper) * float(info.eps), float(info.tiny) ** 0.5)
+    least = maximum(max_abs(parts.upper) * float(info.eps), float(info.tiny) ** 0.5)
     pivot = where(pivot == 0, cast(least.reshape(*least.shape[:-1]), pivot.dtype), pivot)
     others = bind(Cumprod(axis, exclusive=True), pivot)
     others = others * bind(Cumprod(axis, reverse=True, exclusive=True), pivot)
-    sign = parity(pivots, packed.dtype)
-    middle = (others * sign.reshape(*sign.shape, 1)).reshape(column) * constant(np.eye(n), packed)
+    sign = permutation_sign(pivots, packed.dtype)
+    middle = (others * sign.reshape(*sign.shape, 1)).reshape(column) * constant_like(
+        np.eye(n), packed
+    )
     right = bind(TriangularSolve(True, unit=True), parts.upper / pivot.reshape(column), middle)
     solve = TriangularSolve(False, unit=True, adjoint=True)
-    return parts.permuted_back(bind(solve, conj(parts.lower), transposed(right)))
+    return parts.unpermute_rows(bind(solve, conj(parts.lower), transpose_matrix(right)))
 
 
-def parity(pivots: Any, dtype: Any) -> Any:
-    """The sign of the permutation of rows."""
-    straight = constant(np.arange(1, pivots.shape[-1] + 1), pivots)
-    return cast(1 - 2 * ((pivots != straight).sum(dim=-1) % 2), dtype)
+def permutation_sign(pivots: Any, dtype: Any) -> Any:
+    """Return the sign of the row permutation."""
+    unswapped = constant_like(np.arange(1, pivots.shape[-1] + 1), pivots)
+    return cast(1 - 2 * ((pivots != unswapped).sum(dim=-1) % 2), dtype)
 
 
-class KnownSlogdet(Matrixwise):
-    """The sign and the logarithm of |det a|, with the LU factorisation of `a` given."""
+class PrecomputedSlogdet(Matrixwise):
+    """The sign of det a and log |det a|, with the LU factorization of `a` given."""
 
     def infer(
         self, a: Type, packed: Type, pivots: Type, sign: Type, log: Type
@@ -107,17 +109,17 @@ class KnownSlogdet(Matrixwise):
     ) -> tuple[Any, ...]:
         gsign, weight = ct
         if a.dtype.kind == "c" and gsign is not None:
-            turn = imag(gsign * conj(y[0]))
-            weight = complex(0 * turn if weight is None else weight, turn)
+            phase = imag(gsign * conj(y[0]))
+            weight = complex(0 * phase if weight is None else weight, phase)
         if weight is None:
             return (None,) * 5
         n = a.shape[-1]
-        scaled = cast(weight, a.dtype).reshape(*weight.shape, 1, 1) * constant(np.eye(n), a)
+        scaled = cast(weight, a.dtype).reshape(*weight.shape, 1, 1) * constant_like(np.eye(n), a)
         return bind(LuSolve(adjoint=True), a, packed, pivots, scaled), None, None, None, None
 
 
-class KnownPinv(Matrixwise):
-    """The pseudo-inverse `value` of `a`. The derivative is that at constant rank."""
+class PrecomputedPinv(Matrixwise):
+    """The pseudo-inverse `value` of `a`, with the derivative at constant rank."""
 
     saves = "xy"
 
@@ -147,8 +149,8 @@ class KnownPinv(Matrixwise):
         return total - product(ph, product(ct, ph)), None
 
 
-def identity(a: Any) -> Any:
-    """The identity matrix for each matrix of `a`."""
+def identity_like(a: Any) -> Any:
+    """Return the identity matrix for each matrix of `a`."""
     n = a.shape[-1]
-    eye = constant(np.eye(n), a)
+    eye = constant_like(np.eye(n), a)
     return eye if a.ndim == 2 else bind(Broadcast(a.shape, (a.ndim - 2, a.ndim - 1)), eye)

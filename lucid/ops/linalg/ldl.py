@@ -1,7 +1,7 @@
-"""a = L D Lᵀ of symmetric matrices (L D Lᴴ of Hermitian ones) that need not be definite.
+"""a = L D Lᵀ of symmetric (L D Lᴴ of Hermitian) indefinite matrices.
 
-LAPACK's form (Bunch and Kaufman's): L and D, whose blocks have one or two rows, in one lower
-triangle; a negative pivot marks a block of two.
+LAPACK's format (Bunch-Kaufman): L and D, whose blocks have one or two rows, in one lower triangle;
+a negative pivot marks a block of two.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from lucid.ir.types import Type
 from lucid.ops.elementwise.complexes import conj
 from lucid.ops.linalg.matrices import (
     MatrixwiseConstant,
+    broadcast_batch,
     check_matrix,
-    in_single,
+    eval_in_float32,
     per_matrix,
-    repeated,
 )
 from lucid.tape.bind import bind
 
 INT32 = np.dtype("int32")
 
 
-def routine(step: str, hermitian: bool, dtype: np.dtype) -> Any:
-    """LAPACK's sytrf, hetrf, sytrs or hetrs."""
+def lapack_routine(step: str, hermitian: bool, dtype: np.dtype) -> Any:
+    """Return LAPACK's sytrf, hetrf, sytrs or hetrs."""
     from scipy.linalg import get_lapack_funcs
 
     kind = "he" if hermitian and dtype.kind == "c" else "sy"
@@ -35,7 +35,7 @@ def routine(step: str, hermitian: bool, dtype: np.dtype) -> Any:
 
 
 class LdlFactor(MatrixwiseConstant):
-    """L and D in one matrix, pivots from 1, and the number of the first block that is singular."""
+    """L and D in one matrix, one-based pivots, and info: the first singular block, or 0."""
 
     hermitian: bool = False
 
@@ -43,15 +43,15 @@ class LdlFactor(MatrixwiseConstant):
         check_matrix("ldl_factor", a)
         return a, Type(INT32, a.shape[:-1]), Type(INT32, a.shape[:-2])
 
-    @in_single
+    @eval_in_float32
     def eval(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         packed = np.array(a, order="C")
         pivots, info = np.zeros(a.shape[:-1], INT32), np.zeros(a.shape[:-2], INT32)
         if a.size:
-            factor, failed = routine("trf", self.hermitian, a.dtype), info.reshape(-1)
+            factor, failed = lapack_routine("trf", self.hermitian, a.dtype), info.reshape(-1)
             rows = zip(per_matrix(packed), pivots.reshape(-1, a.shape[-1]))
-            for i, (out, places) in enumerate(rows):
-                found, places[...], failed[i] = factor(out, lower=1)
+            for i, (out, row_pivots) in enumerate(rows):
+                found, row_pivots[...], failed[i] = factor(out, lower=1)
                 out[...] = np.tril(found)
         return packed, pivots, info
 
@@ -65,18 +65,18 @@ class LdlSolve(Primitive):
     def infer(self, packed: Type, pivots: Type, b: Type) -> Type:
         check_matrix("ldl_solve", packed)
         if b.ndim < 2 or b.shape[:-1] != packed.shape[:-1] or b.dtype != packed.dtype:
-            raise ShapeError(f"ldl_solve: {packed} and a right-hand side {b} do not agree")
+            raise ShapeError(f"ldl_solve: {packed} and the right-hand side {b} do not match")
         if pivots.dtype != INT32 or pivots.shape != packed.shape[:-1]:
             raise ShapeError(f"ldl_solve: pivots {pivots} for {packed}")
         return b
 
-    @in_single
+    @eval_in_float32
     def eval(self, packed: np.ndarray, pivots: np.ndarray, b: np.ndarray) -> np.ndarray:
         out = np.array(b, order="C")
         if b.size:
-            solve = routine("trs", self.hermitian, b.dtype)
-            places = pivots.reshape(-1, pivots.shape[-1])
-            for factors, swaps, x in zip(per_matrix(packed), places, per_matrix(out)):
+            solve = lapack_routine("trs", self.hermitian, b.dtype)
+            row_pivots = pivots.reshape(-1, pivots.shape[-1])
+            for factors, swaps, x in zip(per_matrix(packed), row_pivots, per_matrix(out)):
                 x[...] = solve(factors, swaps, x, lower=1)[0]
         return out
 
@@ -88,4 +88,4 @@ class LdlSolve(Primitive):
         return None, None, bind(self, factors, pivots, ct)
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:
-        return bind(self, *repeated(n, batched, xs))
+        return bind(self, *broadcast_batch(n, batched, xs))

@@ -1,4 +1,4 @@
-"""What operations on matrices share: they work on the last two axes, for all axes before at once.
+"""Shared by matrix primitives, which work on the last two axes; leading axes are batch axes.
 
 LAPACK takes float32, float64, complex64 and complex128; float16 is computed in float32.
 """
@@ -25,21 +25,21 @@ HALF, INT32 = np.dtype("float16"), np.dtype("int32")
 
 
 class Matrixwise(Primitive, abstract=True):
-    """Operands whose axes before the last ones are the same; the examples of vmap are one more."""
+    """A primitive whose operands share their batch axes; vmap adds one more."""
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:
-        return bind(self, *repeated(n, batched, xs))
+        return bind(self, *broadcast_batch(n, batched, xs))
 
 
 class MatrixwiseConstant(Constant, abstract=True):
-    """The same, where no derivative flows through."""
+    """A Matrixwise primitive through which no derivative flows."""
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:
-        return bind(self, *repeated(n, batched, xs))
+        return bind(self, *broadcast_batch(n, batched, xs))
 
 
-def repeated(n: int, batched: tuple[bool, ...], xs: tuple[Any, ...]) -> list[Any]:
-    """The operands, those that all examples share repeated for each."""
+def broadcast_batch(n: int, batched: tuple[bool, ...], xs: tuple[Any, ...]) -> list[Any]:
+    """Return the operands, broadcasting those that are not batched."""
     return [
         x if b else bind(Broadcast((n, *x.shape), tuple(range(1, x.ndim + 1))), x)
         for b, x in zip(batched, xs)
@@ -48,7 +48,7 @@ def repeated(n: int, batched: tuple[bool, ...], xs: tuple[Any, ...]) -> list[Any
 
 def check_matrix(name: str, x: Type, square: bool = True) -> None:
     if x.dtype.kind not in "fc":
-        raise DTypeError(f"{name}: a matrix of dtype {x.dtype}; it takes floating and complex ones")
+        raise DTypeError(f"{name}: dtype {x.dtype}; it takes floating and complex matrices")
     if x.ndim < 2:
         raise ShapeError(f"{name}: {x.shape} is not a matrix: it needs at least two axes")
     if square and x.shape[-1] != x.shape[-2]:
@@ -57,7 +57,7 @@ def check_matrix(name: str, x: Type, square: bool = True) -> None:
 
 
 def check_system(name: str, a: Type, b: Type) -> None:
-    """A square matrix and a right-hand side of as many rows, with the same axes before."""
+    """Check a square matrix and a right-hand side with the same rows and batch axes."""
     check_matrix(name, a)
     if b.dtype != a.dtype:
         raise DTypeError(f"{name}: operands of dtypes {a.dtype} and {b.dtype}; cast one first")
@@ -66,12 +66,12 @@ def check_system(name: str, a: Type, b: Type) -> None:
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of absolute values."""
+    """Return the dtype of absolute values."""
     return np.empty(0, dtype).real.dtype
 
 
-def in_single(eval: Callable[..., Any]) -> Callable[..., Any]:
-    """An `eval` that gets float32 for float16, and whose results go back to float16."""
+def eval_in_float32(eval: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate an `eval` to compute float16 in float32."""
 
     @functools.wraps(eval)
     def run(self: Any, *xs: np.ndarray) -> Any:
@@ -86,38 +86,38 @@ def in_single(eval: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def per_matrix(x: np.ndarray) -> np.ndarray:
-    """The matrices of an array one after another."""
+    """Flatten the batch axes into one."""
     return x.reshape(-1, *x.shape[-2:])
 
 
-def place(index: tuple[int, ...]) -> str:
-    """`matrix [2, 0]` of a batch, `the matrix` where there is one."""
+def matrix_label(index: tuple[int, ...]) -> str:
+    """Return "matrix [2, 0] of the batch", or "the matrix" if there is only one."""
     return f"matrix {list(index)} of the batch" if index else "the matrix"
 
 
-def refuse_info(name: str, info: np.ndarray, explain: Callable[[int], str]) -> None:
+def check_info(name: str, info: np.ndarray, explain: Callable[[int], str]) -> None:
     """Raise for the first matrix whose LAPACK routine reported a failure."""
     if info.any():
         index = tuple(int(i) for i in np.argwhere(info)[0])
-        raise LinAlgError(f"{name}: {place(index)} {explain(int(info[index]))}{at_line()}")
+        raise LinAlgError(f"{name}: {matrix_label(index)} {explain(int(info[index]))}{at_line()}")
 
 
-def did_not_converge(name: str) -> LinAlgError:
-    return LinAlgError(f"{name}: it did not converge; are there nan or inf in it?{at_line()}")
+def convergence_error(name: str) -> LinAlgError:
+    return LinAlgError(f"{name}: did not converge; check the matrix for nan and inf{at_line()}")
 
 
-def constant(array: np.ndarray, like: Any) -> Any:
-    """A matrix of a rule as a tensor of another's dtype."""
+def constant_like(array: np.ndarray, like: Any) -> Any:
+    """Return an array as a constant tensor with the dtype of `like`."""
     return wrap(array.astype(like.dtype))
 
 
-def hermitian(x: Any) -> Any:
-    """The Hermitian part of a matrix, (x + xᴴ) / 2."""
+def hermitian_part(x: Any) -> Any:
+    """Return the Hermitian part of a matrix, (x + xᴴ) / 2."""
     return (x + adjoint_matrix(x)) * 0.5
 
 
-def skew(x: Any) -> Any:
-    """The part of a matrix that changes sign with its adjoint, (x - xᴴ) / 2."""
+def skew_hermitian_part(x: Any) -> Any:
+    """Return the skew-Hermitian part of a matrix, (x - xᴴ) / 2."""
     return (x - adjoint_matrix(x)) * 0.5
 
 

@@ -1,4 +1,4 @@
-"""The exponential of a matrix."""
+"""The matrix exponential."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from lucid.errors import LinAlgError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.linalg.contraction import adjoint_matrix
-from lucid.ops.linalg.matrices import Matrixwise, MatrixwiseConstant, check_matrix, in_single
+from lucid.ops.linalg.matrices import Matrixwise, MatrixwiseConstant, check_matrix, eval_in_float32
 from lucid.ops.shape.joining import cat
 from lucid.tape.bind import bind
 
 
 class MatrixExp(Matrixwise):
-    """The exponential of a matrix, by scaling, Padé's approximation and squaring.
+    """The matrix exponential, by scaling, Padé approximation and squaring.
 
     Its derivative in the direction t is the upper right block of exp([[a, t], [0, a]]).
     """
@@ -27,7 +27,7 @@ class MatrixExp(Matrixwise):
         check_matrix("matrix_exp", a)
         return a
 
-    @in_single
+    @eval_in_float32
     def eval(self, a: np.ndarray) -> np.ndarray:
         from scipy.linalg import expm
 
@@ -42,14 +42,14 @@ class MatrixExp(Matrixwise):
             raise LinAlgError(f"matrix_exp: {error}{at_line()}") from None
 
     def jvp(self, ts: tuple[Any, ...], y: Any, a: Any) -> Any:
-        return direction(a, ts[0])
+        return frechet_derivative(a, ts[0])
 
     def vjp(self, ct: Any, y: Any, a: Any) -> tuple[Any]:
-        return (direction(adjoint_matrix(a), ct),)
+        return (frechet_derivative(adjoint_matrix(a), ct),)
 
 
 class RepeatedSquare(MatrixwiseConstant):
-    """Each matrix squared as often as `times` says: what compiled code writes for matrix_exp."""
+    """Each matrix squared `times` times; compiled programs use it for matrix_exp."""
 
     def infer(self, a: Type, times: Type) -> Type:
         check_matrix("repeated_square", a)
@@ -66,8 +66,8 @@ class RepeatedSquare(MatrixwiseConstant):
         return a
 
 
-def direction(a: Any, t: Any) -> Any:
-    """The derivative of the exponential at `a` in the direction `t`."""
+def frechet_derivative(a: Any, t: Any) -> Any:
+    """Return the derivative of the exponential at `a` in the direction `t`."""
     n = a.shape[-1]
     above, below = cat([a, t], -1), cat([0 * t, a], -1)
     return bind(MatrixExp(), cat([above, below], -2))[..., :n, n:]

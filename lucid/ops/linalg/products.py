@@ -8,8 +8,8 @@ from typing import Any
 
 from lucid.errors import ShapeError
 from lucid.ir.source import at_line
-from lucid.ops.core.arguments import explained
-from lucid.ops.core.axes import axis_of
+from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.kinds import conjugate
 from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.linalg.contraction import MATMUL, bind_einsum
@@ -18,24 +18,25 @@ from lucid.ops.shape.shaping import ravel
 from lucid.tape.bind import bind
 
 
-def ranked(name: str, xs: tuple[Any, ...], ndims: tuple[int, ...]) -> list[Any]:
-    """Operands of one dtype with just these numbers of axes."""
+def promote_ranks(name: str, xs: tuple[Any, ...], ndims: tuple[int, ...]) -> list[Any]:
+    """Promote operands to one dtype and check their numbers of axes."""
     tensors = promote(*[as_tensor(x) for x in xs])
     if tuple(x.ndim for x in tensors) != ndims:
         shapes = " and ".join(str(x.shape) for x in tensors)
         wanted = " and ".join(map(str, ndims))
-        raise ShapeError(f"{name}: shapes {shapes}; it takes {wanted} axes, see matmul{at_line()}")
+        facts = f"shapes {shapes}; it takes operands with {wanted} axes"
+        raise ShapeError(f"{name}: {facts} (matmul takes others){at_line()}")
     return tensors
 
 
 def mm(input: Any, mat2: Any) -> Any:
     """The product of two matrices."""
-    return bind(MATMUL, *ranked("mm", (input, mat2), (2, 2)))
+    return bind(MATMUL, *promote_ranks("mm", (input, mat2), (2, 2)))
 
 
 def bmm(input: Any, mat2: Any) -> Any:
     """The products of matrices, pair by pair along axis 0."""
-    a, b = ranked("bmm", (input, mat2), (3, 3))
+    a, b = promote_ranks("bmm", (input, mat2), (3, 3))
     if a.shape[0] != b.shape[0]:
         raise ShapeError(f"bmm: {a.shape[0]} and {b.shape[0]} matrices{at_line()}")
     return bind(MATMUL, a, b)
@@ -43,11 +44,11 @@ def bmm(input: Any, mat2: Any) -> Any:
 
 def mv(input: Any, vec: Any) -> Any:
     """A matrix times a vector."""
-    return bind(MATMUL, *ranked("mv", (input, vec), (2, 1)))
+    return bind(MATMUL, *promote_ranks("mv", (input, vec), (2, 1)))
 
 
 def dot(input: Any, tensor: Any) -> Any:
-    """The sum of products of two vectors; with more axes NumPy's dot.
+    """The dot product of two vectors; with more axes, NumPy's dot.
 
     >>> import lucid
     >>> lucid.dot(lucid.tensor([1.0, 2.0]), lucid.tensor([3.0, 4.0]))
@@ -85,17 +86,17 @@ def outer(input: Any, vec2: Any) -> Any:
 ger = outer
 
 
-@explained
+@clear_errors
 def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Any:
-    """Sums of products over axes: the last `dims` of `a` and the first of `b`, or two lists.
+    """Sums of products over the last `dims` axes of `a` and the first of `b`, or over two lists.
 
     >>> import lucid
     >>> lucid.tensordot(lucid.ones(2, 3, 4), lucid.ones(4, 3, 5), dims=([1, 2], [1, 0])).shape
     (2, 5)
     """
     x, other = promote(as_tensor(a), as_tensor(b))
-    left, right = summed_axes(x, other, dims if axes is None else axes)
-    x, other = summed_alone(x, left, other, right), summed_alone(other, right, x, left)
+    left, right = contracted_axes(x, other, dims if axes is None else axes)
+    x, other = sum_broadcast_axes(x, left, other, right), sum_broadcast_axes(other, right, x, left)
     keep_left = [i for i in range(x.ndim) if i not in left]
     keep_right = [i for i in range(other.ndim) if i not in right]
     rows = tuple(x.shape[i] for i in keep_left)
@@ -108,15 +109,15 @@ def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Any:
     return bind(Reshape(rows + columns), bind(MATMUL, x, other))
 
 
-def summed_axes(x: Any, other: Any, dims: Any) -> tuple[list[int], list[int]]:
+def contracted_axes(x: Any, other: Any, dims: Any) -> tuple[list[int], list[int]]:
     if isinstance(dims, int):
         if not 0 <= dims <= min(x.ndim, other.ndim):
             facts = f"{dims} axes of {x.shape} and {other.shape}"
             raise ShapeError(f"tensordot: {facts}{at_line()}")
         dims = range(x.ndim - dims, x.ndim), range(dims)
     pair = [d if isinstance(d, (list, tuple, range)) else (d,) for d in dims]
-    left = [axis_of("tensordot", d, x.ndim) for d in pair[0]]
-    right = [axis_of("tensordot", d, other.ndim) for d in pair[1]]
+    left = [canonicalize_axis("tensordot", d, x.ndim) for d in pair[0]]
+    right = [canonicalize_axis("tensordot", d, other.ndim) for d in pair[1]]
     sizes = [(x.shape[i], other.shape[j]) for i, j in zip(left, right)]
     if len(left) != len(right) or any(m != n and 1 not in (m, n) for m, n in sizes):
         facts = f"axes {left} of {x.shape} and {right} of {other.shape} differ in size"
@@ -124,14 +125,14 @@ def summed_axes(x: Any, other: Any, dims: Any) -> tuple[list[int], list[int]]:
     return left, right
 
 
-def summed_alone(x: Any, axes: list[int], other: Any, its: list[int]) -> Any:
-    """`x` summed over the axes that meet one of size 1 in the other operand, which repeats it."""
+def sum_broadcast_axes(x: Any, axes: list[int], other: Any, its: list[int]) -> Any:
+    """Sum `x` over contracted axes that have size 1 in the other operand, which broadcasts."""
     alone = [i for i, j in zip(axes, its) if other.shape[j] == 1 != x.shape[i]]
     return x.sum(dim=tuple(alone), keepdim=True) if alone else x
 
 
 def kron(input: Any, other: Any) -> Any:
-    """Kronecker's product: every element of `input` times all of `other`."""
+    """The Kronecker product: every element of `input` times all of `other`."""
     x, other = promote(as_tensor(input), as_tensor(other))
     ndim = max(x.ndim, other.ndim)
     a, b = (1,) * (ndim - x.ndim) + x.shape, (1,) * (ndim - other.ndim) + other.shape

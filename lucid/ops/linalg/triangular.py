@@ -1,4 +1,4 @@
-"""Systems of linear equations with a factored matrix: triangular ones, and those of an LU."""
+"""Linear systems with a factored matrix: triangular systems, and those with an LU factorization."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from lucid.errors import LinAlgError
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.linalg.contraction import adjoint_matrix, product
-from lucid.ops.linalg.matrices import Matrixwise, check_system, in_single, per_matrix, place
+from lucid.ops.linalg.matrices import (
+    Matrixwise,
+    check_system,
+    eval_in_float32,
+    matrix_label,
+    per_matrix,
+)
 from lucid.ops.shape.diagonals import tril, triu
 from lucid.ops.shape.movement import Reshape, Transpose
 from lucid.tape.bind import bind
@@ -19,7 +25,7 @@ from lucid.tape.bind import bind
 class LinearSystem(Matrixwise, abstract=True):
     """x = a⁻¹ b, with the matrix `a` the first operand and `b` the last.
 
-    Where vmap shares the matrix, the examples become further columns of one right-hand side.
+    If the matrix is not batched, the examples become further columns of one right-hand side.
     """
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:
@@ -35,9 +41,9 @@ class LinearSystem(Matrixwise, abstract=True):
 
 
 class TriangularSolve(LinearSystem):
-    """The x with `a x = b` (or `aᴴ x = b`), of `a` only one triangle; its diagonal 1 if `unit`.
+    """The x with `a x = b` (or `aᴴ x = b`) for one triangle of `a`, with unit diagonal if `unit`.
 
-    Where the diagonal has a zero the result is inf or nan, as in PyTorch.
+    A zero on the diagonal gives inf or nan, as in PyTorch.
     """
 
     upper: bool
@@ -48,7 +54,7 @@ class TriangularSolve(LinearSystem):
         check_system("solve_triangular", a, b)
         return b
 
-    @in_single
+    @eval_in_float32
     def eval(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         from scipy.linalg import get_blas_funcs
 
@@ -57,7 +63,7 @@ class TriangularSolve(LinearSystem):
         trsm = get_blas_funcs("trsm", dtype=a.dtype)
         columns = b.swapaxes(-1, -2).copy()
         options = {
-            "lower": self.upper,  # of the transposed matrix, which lies as BLAS reads it
+            "lower": self.upper,  # of the transposed matrix, which is in Fortran order
             "trans_a": 0 if self.adjoint else 1,
             "diag": self.unit,
             "overwrite_b": True,
@@ -86,25 +92,25 @@ class TriangularSolve(LinearSystem):
 class LuSolve(LinearSystem):
     """The x with `a x = b` (or `aᴴ x = b`), by the factors of `a` that `lu_factor` gives.
 
-    The derivative is that of a⁻¹ b with respect to `a` and `b`; none flows to the factors. So a
-    gradient of any order solves with the factors that are there.
+    The derivative is that of a⁻¹ b with respect to `a` and `b`; none flows to the factors. So
+    derivatives of any order reuse the factors.
     """
 
     adjoint: bool = False
-    checked: bool = True  # raise where the matrix is singular
+    checked: bool = True  # raise if the matrix is singular
 
     def infer(self, a: Type, packed: Type, pivots: Type, b: Type) -> Type:
         check_system("solve", a, b)
         return b
 
-    @in_single
+    @eval_in_float32
     def eval(
         self, a: np.ndarray, packed: np.ndarray, pivots: np.ndarray, b: np.ndarray
     ) -> np.ndarray:
         from scipy.linalg import get_lapack_funcs
 
         if self.checked:
-            refuse_singular("solve", packed)
+            check_nonsingular("solve", packed)
         if not b.size:
             return b.copy()
         getrs = get_lapack_funcs("getrs", dtype=a.dtype)
@@ -130,13 +136,13 @@ class LuSolve(LinearSystem):
         return -ga, None, None, gb
 
 
-def refuse_singular(name: str, packed: np.ndarray) -> None:
+def check_nonsingular(name: str, packed: np.ndarray) -> None:
     """Raise for the first matrix whose U has a zero on its diagonal."""
     diagonal = packed.diagonal(axis1=-2, axis2=-1)
     if diagonal.all():
         return
     *index, at = (int(i) for i in np.argwhere(diagonal == 0)[0])
     raise LinAlgError(
-        f"{name}: {place(tuple(index))} is singular: the diagonal element {at} of U in its LU "
-        f"factorisation is zero; lstsq and pinv take singular matrices{at_line()}"
+        f"{name}: {matrix_label(tuple(index))} is singular: diagonal element {at} of U in its LU "
+        f"factorization is zero; lstsq and pinv take singular matrices{at_line()}"
     )

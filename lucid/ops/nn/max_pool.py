@@ -1,4 +1,4 @@
-"""The largest element of every window along the last axes, and where it stands."""
+"""max_pool: the largest element of every window along the last axes, and its index."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Sizes = tuple[int, ...]
 
 
 class MaxPool(Primitive):
-    """The largest x[stride q + dilation k - padding] over k for every place q, and its index.
+    """The largest x[stride q + dilation k - padding] over k for every output q, and its index.
 
-    Windows run along the last axes of x, as many as `size`, the shape of the places, has. The index
-    counts the elements of those axes in row-major order; of equal elements the first counts, and a
-    nan is larger than everything. What lies outside of x is never chosen.
+    Windows run along the last len(size) axes of x; `size` is the output shape along them. The index
+    is the row-major position in those axes; the first of equal elements is chosen, and a nan is
+    larger than everything. Padding is never chosen.
     """
 
     size: Sizes
@@ -49,14 +49,14 @@ class MaxPool(Primitive):
     def eval(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         outer = x.shape[: self.outer(x)]
         sizes = x.shape[self.outer(x) :]
-        first = [first_inside(*axis) for axis in zip(*self.axes(), sizes)]
+        first = [first_valid_index(*axis) for axis in zip(*self.axes(), sizes)]
         index = np.broadcast_to(flat_index(first, sizes), (*outer, *self.size)).copy()
-        best = np.full((*outer, *self.size), lowest(x.dtype))
+        best = np.full((*outer, *self.size), lowest_value(x.dtype))
         if best.size == 0:
             return best, index
         for k in np.ndindex(self.window):
-            found = [places_inside(*axis) for axis in zip(*self.axes(), sizes, k)]
-            target: Any = (..., *[places for places, _ in found])
+            found = [valid_outputs(*axis) for axis in zip(*self.axes(), sizes, k)]
+            target: Any = (..., *[outputs for outputs, _ in found])
             source: Any = (..., *[read for _, read in found])
             value = x[source]
             at = flat_index([np.arange(s.start, s.stop, s.step) for _, s in found], sizes)
@@ -88,33 +88,33 @@ class MaxPool(Primitive):
         return bind(self, x)
 
 
-def lowest(dtype: np.dtype) -> Any:
-    """What no element is smaller than."""
+def lowest_value(dtype: np.dtype) -> Any:
+    """Return a lower bound of all elements."""
     if dtype.kind == "f":
         return dtype.type(-np.inf)
     return dtype.type(False) if dtype.kind == "b" else dtype.type(np.iinfo(dtype).min)
 
 
-def first_inside(places: int, stride: int, padding: int, dilation: int, n: int) -> np.ndarray:
-    """For every place the first element of its window that is not padding."""
-    start = np.arange(places) * stride - padding
+def first_valid_index(outputs: int, stride: int, padding: int, dilation: int, n: int) -> np.ndarray:
+    """Return for every output the first index of its window that is not padding."""
+    start = np.arange(outputs) * stride - padding
     start = np.where(start < 0, start + -(start // dilation) * dilation, start)
     return np.minimum(start, max(n - 1, 0))
 
 
-def places_inside(
-    places: int, stride: int, padding: int, dilation: int, n: int, k: int
+def valid_outputs(
+    outputs: int, stride: int, padding: int, dilation: int, n: int, k: int
 ) -> tuple[slice, slice]:
-    """The places whose window has its element k inside of n, and those elements."""
+    """Return the outputs whose window element k is within bounds, and those elements."""
     shift = k * dilation - padding
     first = max(0, -(shift // stride))
-    last = max(first, min(places, (n - 1 - shift) // stride + 1))
+    last = max(first, min(outputs, (n - 1 - shift) // stride + 1))
     start = first * stride + shift
     return slice(first, last), slice(start, start + max(0, (last - first) * stride), stride)
 
 
 def flat_index(along: list[np.ndarray], sizes: Sizes) -> np.ndarray:
-    """The row-major position of the elements at these indices along each axis."""
+    """Return the row-major positions of the elements at these indices along each axis."""
     total: Any = np.zeros((1,) * len(sizes), np.int64)
     for axis, (i, n) in enumerate(zip(along, sizes)):
         total = total * n + i.reshape([-1 if a == axis else 1 for a in range(len(sizes))])

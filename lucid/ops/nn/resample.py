@@ -1,8 +1,8 @@
-"""resample: one axis read at other places, every result a weighted sum of some elements.
+"""resample: interpolate along one axis; every result is a weighted sum of some elements.
 
-A table says which: `starts[i]` to `starts[i + 1]` are the terms of result i, each with the place
-that it is read at and a weight. What a table does not name is not read, so inf and nan stay where
-they are. The adjoint has the table of the transposed matrix.
+The weights are a sparse matrix: `starts[i]` to `starts[i + 1]` are the terms of result i, each with
+the index of its element and a weight. Other elements are not read, so inf and nan do not spread.
+The adjoint uses the transposed matrix.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from lucid.ir.primitive import HEAVY
 from lucid.ir.types import Type
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Linear
-from lucid.ops.shape.movement import replaced
+from lucid.ops.shape.movement import with_size
 from lucid.tape.bind import bind
 
 
-class Table(NamedTuple):
-    """A sparse matrix by rows."""
+class InterpolationTable(NamedTuple):
+    """A sparse matrix by rows (CSR)."""
 
     starts: np.ndarray
-    places: np.ndarray
+    indices: np.ndarray
     weights: np.ndarray
 
-    def transposed(self, columns: int) -> Table:
-        """Terms in the order of the rows that they come from."""
-        counts = np.bincount(self.places, minlength=columns)
-        order = np.argsort(self.places, kind="stable")
+    def transposed(self, columns: int) -> InterpolationTable:
+        """Return the transposed matrix."""
+        counts = np.bincount(self.indices, minlength=columns)
+        order = np.argsort(self.indices, kind="stable")
         rows = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
-        return Table(np.cumsum([0, *counts]), rows[order], self.weights[order])
+        return InterpolationTable(np.cumsum([0, *counts]), rows[order], self.weights[order])
 
 
 class Resample(Linear):
-    """Axis `axis` of `old` elements at `new` places, which lie `scale` old elements apart.
+    """`axis` resampled from `old` to `new` elements, which are `scale` old elements apart.
 
-    mode        "nearest", "nearest-exact", "linear" or "cubic"
-    corners     the first and the last places are those of the first and the last elements
-    antialias   weights are stretched where places are more than an element apart
-    turned      the adjoint: from the new places to the old ones
+    mode             "nearest", "nearest-exact", "linear" or "cubic"
+    align_corners    the first and last results are at the first and last elements
+    antialias        the filter is stretched if the image shrinks
+    transpose        the adjoint: from the new elements to the old ones
     """
 
     axis: int
@@ -51,20 +51,26 @@ class Resample(Linear):
     new: int
     mode: str
     scale: float
-    corners: bool = False
+    align_corners: bool = False
     antialias: bool = False
-    turned: bool = False
+    transpose: bool = False
     native_from = HEAVY
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Of the operand's axis and of the result's."""
-        return (self.new, self.old) if self.turned else (self.old, self.new)
+        """Return the sizes of the operand's and the result's axis."""
+        return (self.new, self.old) if self.transpose else (self.old, self.new)
 
     @property
-    def table(self) -> Table:
-        return table_of(
-            self.old, self.new, self.mode, self.scale, self.corners, self.antialias, self.turned
+    def table(self) -> InterpolationTable:
+        return interpolation_table(
+            self.old,
+            self.new,
+            self.mode,
+            self.scale,
+            self.align_corners,
+            self.antialias,
+            self.transpose,
         )
 
     def infer(self, x: Type) -> Type:
@@ -72,61 +78,61 @@ class Resample(Linear):
         if x.ndim <= self.axis or x.shape[self.axis] != before:
             raise ShapeError(f"resample: {x.shape} has no axis {self.axis} of {before} elements")
         if x.dtype.kind not in "fc":
-            raise DTypeError(f"resample: dtype {x.dtype}; cast it to a floating one")
-        return Type(x.dtype, replaced(x.shape, self.axis, after))
+            raise DTypeError(f"resample: dtype {x.dtype}; cast it to a floating dtype")
+        return Type(x.dtype, with_size(x.shape, self.axis, after))
 
     @quiet
     def eval(self, x: np.ndarray) -> np.ndarray:
-        starts, places, weights = self.table
+        starts, indices, weights = self.table
         counts, shape = np.diff(starts), [-1 if a == self.axis else 1 for a in range(x.ndim)]
         exact = x.astype(np.float32) if x.dtype == np.float16 else x
         weights = weights.astype(exact.real.dtype)
-        y = np.zeros(replaced(x.shape, self.axis, len(counts)), exact.dtype)
+        y = np.zeros(with_size(x.shape, self.axis, len(counts)), exact.dtype)
         for i in range(counts.max()):
             rows = np.flatnonzero(counts > i)
             terms = starts[rows] + i
-            term = exact.take(places[terms], self.axis) * weights[terms].reshape(shape)
+            term = exact.take(indices[terms], self.axis) * weights[terms].reshape(shape)
             at = (slice(None),) * self.axis + (slice(None) if len(rows) == len(counts) else rows,)
             y[at] = y[at] + term if i else term
         return y.astype(x.dtype, copy=False)
 
     def adjoint(self, ct: Any, x: Any) -> Any:
-        return bind(replace(self, turned=not self.turned), ct)
+        return bind(replace(self, transpose=not self.transpose), ct)
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
         return bind(replace(self, axis=self.axis + 1), x)
 
 
 @lru_cache(maxsize=256)
-def table_of(
-    n: int, m: int, mode: str, scale: float, corners: bool, antialias: bool, turned: bool
-) -> Table:
-    if turned:
-        return table_of(n, m, mode, scale, corners, antialias, False).transposed(n)
+def interpolation_table(
+    n: int, m: int, mode: str, scale: float, align_corners: bool, antialias: bool, transpose: bool
+) -> InterpolationTable:
+    if transpose:
+        return interpolation_table(n, m, mode, scale, align_corners, antialias, False).transposed(n)
     if mode.startswith("nearest"):
         i = np.arange(m, dtype=np.float32)  # as PyTorch does: 15 * 1.4 is 21, but not in float64
         at = (i + np.float32(0.5) if mode == "nearest-exact" else i) * np.float32(scale)
-        places = np.minimum(np.floor(at).astype(np.int64), n - 1)
-        return Table(np.arange(m + 1), places, np.ones(m))
-    if corners:
+        indices = np.minimum(np.floor(at).astype(np.int64), n - 1)
+        return InterpolationTable(np.arange(m + 1), indices, np.ones(m))
+    if align_corners:
         scale = (n - 1) / (m - 1) if m > 1 else 0.0
     if antialias:
-        weights = smoothing(n, m, scale, mode).T
-        rows, places = np.nonzero(weights)
+        weights = antialias_weights(n, m, scale, mode).T
+        rows, indices = np.nonzero(weights)
         counts = np.bincount(rows, minlength=m)
-        return Table(np.cumsum([0, *counts]), places, weights[rows, places])
-    at = np.arange(m) * scale if corners else (np.arange(m) + 0.5) * scale - 0.5
+        return InterpolationTable(np.cumsum([0, *counts]), indices, weights[rows, indices])
+    at = np.arange(m) * scale if align_corners else (np.arange(m) + 0.5) * scale - 0.5
     at = at if mode == "cubic" else np.maximum(at, 0)
     first = np.floor(at).astype(np.int64)
     t = at - first
-    around, before = (cubic(t), 1) if mode == "cubic" else ([1 - t, t], 0)
-    places = (first[:, None] + np.arange(len(around)) - before).clip(0, n - 1)
+    around, before = (cubic_weights(t), 1) if mode == "cubic" else ([1 - t, t], 0)
+    indices = (first[:, None] + np.arange(len(around)) - before).clip(0, n - 1)
     starts = np.arange(m + 1) * len(around)
-    return Table(starts, places.reshape(-1), np.stack(around, 1).reshape(-1))
+    return InterpolationTable(starts, indices.reshape(-1), np.stack(around, 1).reshape(-1))
 
 
-def cubic(t: Any, a: float = -0.75) -> list[Any]:
-    """Keys' weights of the four elements around a place, which lies t beyond the second."""
+def cubic_weights(t: Any, a: float = -0.75) -> list[Any]:
+    """Return Keys' cubic weights of four elements for a position t after the second."""
 
     def near(s: Any) -> Any:
         return ((a + 2) * s - (a + 3)) * s * s + 1
@@ -137,14 +143,14 @@ def cubic(t: Any, a: float = -0.75) -> list[Any]:
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
-def smoothing(n: int, m: int, scale: float, mode: str) -> np.ndarray:
-    """Weights (n, m) of a filter that is stretched where the image shrinks, as in Pillow."""
+def antialias_weights(n: int, m: int, scale: float, mode: str) -> np.ndarray:
+    """Return the weights (n, m) of a filter stretched if the image shrinks, as in Pillow."""
     reach = (2.0 if mode == "cubic" else 1.0) * max(scale, 1.0)
-    centre = scale * (np.arange(m) + 0.5)
-    first = np.maximum(np.floor(centre - reach + 0.5), 0)
-    last = np.minimum(np.floor(centre + reach + 0.5), n)
+    center = scale * (np.arange(m) + 0.5)
+    first = np.maximum(np.floor(center - reach + 0.5), 0)
+    last = np.minimum(np.floor(center + reach + 0.5), n)
     k = np.arange(n)[:, None]
-    t = np.abs((k - centre + 0.5) / max(scale, 1.0))
+    t = np.abs((k - center + 0.5) / max(scale, 1.0))
     if mode == "cubic":
         a = -0.5
         near = ((a + 2) * t - (a + 3)) * t * t + 1

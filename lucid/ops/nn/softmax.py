@@ -1,4 +1,4 @@
-"""softmax and log_softmax: weights that sum to 1, computed in three passes without overflow."""
+"""softmax and log_softmax, computed in three passes without overflow."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from lucid.ops.elementwise.exponential import exp
 from lucid.ops.index.gather_scatter import (
     PutAlong,
     TakeAlong,
-    along,
+    along_axis_index,
     check_along,
     check_indices,
-    out_of_range,
+    out_of_range_error,
 )
-from lucid.ops.reduce.reduction import Sum, after_examples, reduced, reduced_axes, spread
-from lucid.ops.shape.movement import both_batched
+from lucid.ops.reduce.reduction import Sum, bind_reduction, expand_reduced, reduced_axes, shift_axes
+from lucid.ops.shape.movement import broadcast_unbatched
 from lucid.tape.bind import bind
 
 
-class Normalised(Primitive, abstract=True):
-    """A function of rows over `axes` with a result of the operand's shape."""
+class SoftmaxBase(Primitive, abstract=True):
+    """Base of softmax and log_softmax over `axes`; the result has the operand's shape."""
 
     axes: tuple[int, ...]
     saves = "y"
@@ -41,32 +41,32 @@ class Normalised(Primitive, abstract=True):
         return x
 
     def total(self, x: Any) -> Any:
-        """The sum over the axes, repeated along them."""
-        return spread(bind(Sum(self.axes), x), x, self.axes)
+        """Return the sum over the axes, broadcast along them."""
+        return expand_reduced(bind(Sum(self.axes), x), x, self.axes)
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
-        return bind(type(self)(after_examples(self.axes)), x)
+        return bind(type(self)(shift_axes(self.axes)), x)
 
 
-_largest: Any = np.maximum.reduce
-_total: Any = np.add.reduce
+_max: Any = np.maximum.reduce
+_sum: Any = np.add.reduce
 
 
-def _shifted(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """`x` less its largest element in each row."""
-    return np.asarray(x - _largest(x, axes, None, None, True))
+def _subtract_max(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """Return `x` minus the largest element of each row."""
+    return np.asarray(x - _max(x, axes, None, None, True))
 
 
-class Softmax(Normalised):
+class Softmax(SoftmaxBase):
     """`y = exp(x) / sum(exp(x))`. Its Jacobian, diag(y) - y yᵀ, is its own adjoint."""
 
     @quiet
     def eval(self, x: np.ndarray) -> np.ndarray:
         if x.size == 0:
             return x.copy()
-        y = _shifted(x, self.axes)
+        y = _subtract_max(x, self.axes)
         np.exp(y, out=y)
-        y /= _total(y, self.axes, None, None, True)
+        y /= _sum(y, self.axes, None, None, True)
         return y
 
     def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
@@ -76,15 +76,15 @@ class Softmax(Normalised):
         return (times(ct - self.total(times(ct, y)), y),)
 
 
-class LogSoftmax(Normalised):
-    """`y = x - log(sum(exp(x)))`, exact also where x is far from 0."""
+class LogSoftmax(SoftmaxBase):
+    """`y = x - log(sum(exp(x)))`, accurate even if x is far from 0."""
 
     @quiet
     def eval(self, x: np.ndarray) -> np.ndarray:
         if x.size == 0:
             return x.copy()
-        y = _shifted(x, self.axes)
-        y -= np.log(_total(np.exp(y), self.axes, None, None, True))
+        y = _subtract_max(x, self.axes)
+        y -= np.log(_sum(np.exp(y), self.axes, None, None, True))
         return y
 
     def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
@@ -95,9 +95,9 @@ class LogSoftmax(Normalised):
 
 
 class LogSoftmaxAt(Primitive):
-    """`log_softmax(x)` read along `axis` at indices, without the rest of it: cross entropy.
+    """`log_softmax(x)` gathered along `axis` at indices, as in cross entropy.
 
-    The derivative is one-hot less softmax(x), which is computed again where it is needed.
+    The derivative is one-hot minus softmax(x), which is recomputed when needed.
     """
 
     axis: int
@@ -116,26 +116,26 @@ class LogSoftmaxAt(Primitive):
     def eval(self, x: np.ndarray, indices: np.ndarray) -> np.ndarray:
         if not indices.size:
             return np.zeros(indices.shape, x.dtype)
-        y = _shifted(x, (self.axis,))
+        y = _subtract_max(x, (self.axis,))
         try:
-            chosen = y[along(indices, self.axis)]
+            chosen = y[along_axis_index(indices, self.axis)]
         except IndexError:
-            raise out_of_range(self.name, indices, x.shape[self.axis], self.axis) from None
+            raise out_of_range_error(self.name, indices, x.shape[self.axis], self.axis) from None
         np.exp(y, out=y)
         chosen -= np.log(np.add.reduce(y, self.axis, keepdims=True))
         return chosen
 
     def jvp(self, ts: tuple[Any, ...], y: Any, x: Any, indices: Any) -> Any:
         mean = bind(Sum((self.axis,)), times(ts[0], bind(Softmax((self.axis,)), x)))
-        return bind(TakeAlong(self.axis), ts[0], indices) - spread(mean, y, (self.axis,))
+        return bind(TakeAlong(self.axis), ts[0], indices) - expand_reduced(mean, y, (self.axis,))
 
     def vjp(self, ct: Any, y: Any, x: Any, indices: Any) -> tuple[Any, ...]:
         at = bind(PutAlong(self.axis, x.shape[self.axis]), ct, indices)
-        total = spread(bind(Sum((self.axis,)), ct), x, (self.axis,))
+        total = expand_reduced(bind(Sum((self.axis,)), ct), x, (self.axis,))
         return at - times(total, bind(Softmax((self.axis,)), x)), None
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any, indices: Any) -> Any:
-        return bind(LogSoftmaxAt(self.axis + 1), *both_batched(n, batched, x, indices))
+        return bind(LogSoftmaxAt(self.axis + 1), *broadcast_unbatched(n, batched, x, indices))
 
 
 def softmax(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Any:
@@ -145,19 +145,19 @@ def softmax(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None)
     >>> lucid.softmax(lucid.tensor([1.0, 1.0]), dim=0)
     Tensor([0.5, 0.5])
     """
-    return _normalise(Softmax, input, dim, axis, dtype)
+    return _softmax(Softmax, input, dim, axis, dtype)
 
 
 def log_softmax(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Any:
-    """`log(softmax(input))` along `dim`: `input - logsumexp(input)`, exact also far from 0."""
-    return _normalise(LogSoftmax, input, dim, axis, dtype)
+    """`log(softmax(input))` along `dim`: `input - logsumexp(input)`, accurate far from 0 too."""
+    return _softmax(LogSoftmax, input, dim, axis, dtype)
 
 
-def _normalise(op: type[Normalised], x: Any, dim: Any, axis: Any, dtype: Any) -> Any:
+def _softmax(op: type[SoftmaxBase], x: Any, dim: Any, axis: Any, dtype: Any) -> Any:
     x = to_floating(x) if dtype is None else cast(as_tensor(x), dtype)
     if dim is None and axis is None:
-        raise ArgumentError(f"{op.name}: give the axis that sums to 1, as dim (or axis){at_line()}")
+        raise ArgumentError(f"{op.name}: give dim (or axis), the axis that sums to 1{at_line()}")
     if x.dtype.kind == "c":
         facts = f"operand of dtype {x.dtype}; it takes floating dtypes"
         raise DTypeError(f"{op.name}: {facts}{at_line()}")
-    return reduced(op(reduced_axes(op.name, len(x.shape), dim, axis)), x)
+    return bind_reduction(op(reduced_axes(op.name, len(x.shape), dim, axis)), x)

@@ -1,8 +1,8 @@
 """Random numbers as pure functions of a key: the same key gives the same numbers, everywhere.
 
 The one primitive is the block cipher Threefry 2x32 with 20 rounds (Salmon et al., "Parallel random
-numbers: as easy as 1, 2, 3", 2011). All else is arithmetic on its bits. A key is two uint32 words;
-the counter's high word separates drawing numbers from splitting a key and from folding into it.
+numbers: as easy as 1, 2, 3", 2011). The rest is arithmetic on its bits. A key is two uint32 words;
+the counter's high word separates drawing numbers from splitting a key and from folding data in.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.types import Type, dtype_of
-from lucid.ops.core.axes import shape_of
+from lucid.ops.core.axes import canonicalize_shape
 from lucid.ops.core.kinds import Constant
 from lucid.ops.core.promote import as_tensor, cast, get_default_dtype
 from lucid.ops.index.subscript import getitem
 from lucid.ops.reduce.sorting import argsort
-from lucid.ops.shape.movement import Concatenate, both_batched
+from lucid.ops.shape.movement import Concatenate, broadcast_unbatched
 from lucid.tape import node as tape
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
@@ -32,15 +32,15 @@ PARITY = np.uint32(0x1BD11BDA)
 UINT32 = np.dtype("uint32")
 FLOAT32 = np.dtype("float32")
 DRAW, SPLIT, FOLD = 0, 1, 2
-FIRST = [np.array([0, purpose], UINT32) for purpose in (DRAW, SPLIT, FOLD)]  # counters
-LOADING = 10_000
+FIRST_COUNTERS = [np.array([0, purpose], UINT32) for purpose in (DRAW, SPLIT, FOLD)]
+CALL_OVERHEAD = 10_000  # of a NumPy draw, in words
 
 
 class RandomBits(Constant):
     """uint32 words of a shape: the cipher's blocks at counter, counter + 1, ... (two words each).
 
-    Operands key and counter are two words each, low word first; further axes in front give one
-    array a key.
+    Operands key and counter are two words each, low word first; leading axes give one array per
+    key.
     """
 
     shape: tuple[int, ...]
@@ -49,7 +49,7 @@ class RandomBits(Constant):
         for what, x in (("key", key), ("counter", counter)):
             if x.dtype != UINT32 or x.shape[-1:] != (2,) or x.shape != key.shape:
                 raise ShapeError(
-                    f"random_bits: {what} is {x}; it is u32[2], as lucid.random.key gives"
+                    f"random_bits: {what} is {x}; it must be u32[2], as from lucid.random.key"
                 )
         return Type(UINT32, key.shape[:-1] + self.shape)
 
@@ -68,27 +68,27 @@ class RandomBits(Constant):
         return flat[..., :size].reshape(key.shape[:-1] + self.shape)
 
     def batch(self, n: int, batched: tuple[bool, ...], key: Any, counter: Any) -> Any:
-        return bind(self, *both_batched(n, batched, key, counter))
+        return bind(self, *broadcast_unbatched(n, batched, key, counter))
 
 
-class Native:
-    """The cipher as native code, once enough was drawn: `load` gives `words`, or None for NumPy."""
+class NativeCipher:
+    """The cipher as native code, loaded after enough draws: `load` returns `words`, or None."""
 
     load: Callable[[], Any] | None = None
     words: Any = None
-    patience = 16 * LOADING  # words that NumPy is still to draw, a call counting as many more
+    numpy_budget = 16 * CALL_OVERHEAD  # words that NumPy draws before native code is loaded
 
 
 def native_words(key: np.ndarray, counter: np.ndarray, size: int) -> np.ndarray | None:
-    """`size` words for every key from native code, None where NumPy must draw them."""
-    if Native.words is None:
-        load = Native.load
-        Native.patience -= size + LOADING
-        if Native.patience > 0 or load is None:
+    """Return `size` words for every key from native code, or None if NumPy must draw them."""
+    if NativeCipher.words is None:
+        load = NativeCipher.load
+        NativeCipher.numpy_budget -= size + CALL_OVERHEAD
+        if NativeCipher.numpy_budget > 0 or load is None:
             return None
-        Native.load = None
-        Native.words = load()
-    return None if Native.words is None else Native.words(key, counter, size)
+        NativeCipher.load = None
+        NativeCipher.words = load()
+    return None if NativeCipher.words is None else NativeCipher.words(key, counter, size)
 
 
 def encrypt(key0: np.ndarray, key1: np.ndarray, x0: np.ndarray, x1: np.ndarray) -> None:
@@ -109,7 +109,7 @@ def encrypt(key0: np.ndarray, key1: np.ndarray, x0: np.ndarray, x1: np.ndarray) 
 
 
 def encrypt_block(key0: int, key1: int, x0: int, x1: int) -> tuple[int, int]:
-    """`encrypt` for one block of Python integers: 10 µs, where NumPy takes 100."""
+    """`encrypt` one block of Python integers: 10 µs, where NumPy takes 100."""
     mask = 0xFFFFFFFF
     keys = (key0, key1, key0 ^ key1 ^ int(PARITY))
     x0, x1 = (x0 + key0) & mask, (x1 + key1) & mask
@@ -134,12 +134,12 @@ def key(seed: int) -> Any:
 
 
 def split(key: Any, n: int = 2) -> Any:
-    """`n` new keys from one, which is used up by that."""
+    """Split a key into `n` new keys; the old key should not be used again."""
     return _bits(key, (n, 2), SPLIT)
 
 
 def fold_in(key: Any, data: Any) -> Any:
-    """A new key from a key and a number: a different one for every 32-bit number."""
+    """Derive a new key from a key and an integer: a different one for every 32-bit integer."""
     if isinstance(data, Traced):
         low = cast(data, UINT32).reshape(1)
         counter = bind(Concatenate(0), low, wrap(np.array([FOLD], UINT32)))
@@ -149,21 +149,22 @@ def fold_in(key: Any, data: Any) -> Any:
 
 
 def as_key(key: Any) -> Any:
+    """Return `key` as a tensor, checking that it is a key."""
     key = as_tensor(key)
     if key.dtype != UINT32 or key.shape != (2,):
         raise DTypeError(
-            f"random: a key is u32[2], not {key.type}; lucid.random.key(seed) makes one{at_line()}"
+            f"random: {key.type} is not a key (u32[2]); use lucid.random.key(seed){at_line()}"
         )
     return key
 
 
 def _bits(key: Any, shape: tuple[int, ...], purpose: int) -> Any:
-    return bind(RandomBits(shape), as_key(key), wrap(FIRST[purpose]))
+    return bind(RandomBits(shape), as_key(key), wrap(FIRST_COUNTERS[purpose]))
 
 
 def random_bits(key: Any, shape: Any = (), bits: int = 32) -> Any:
     """Uniform random words: uint8, uint16, uint32 or uint64 by the number of `bits`."""
-    shape = shape_of("random_bits", (shape,))
+    shape = canonicalize_shape("random_bits", (shape,))
     if bits == 32:
         return _bits(key, shape, DRAW)
     if bits == 64:
@@ -171,7 +172,7 @@ def random_bits(key: Any, shape: Any = (), bits: int = 32) -> Any:
         return cast(high, "uint64") * (1 << 32) + cast(low, "uint64")
     if bits in (8, 16):
         return cast(_bits(key, shape, DRAW) >> (32 - bits), f"uint{bits}")
-    raise DTypeError(f"random_bits: {bits} bits; it gives 8, 16, 32 or 64{at_line()}")
+    raise DTypeError(f"random_bits: bits={bits}; it must be 8, 16, 32 or 64{at_line()}")
 
 
 def _halves(key: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
@@ -180,16 +181,16 @@ def _halves(key: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def _words(key: Any, shape: tuple[int, ...]) -> Any:
-    """Random words: an ndarray where nobody watches, which is quicker to compute with."""
+    """Return random words, as an ndarray (faster to compute with) if nothing is recording."""
     if key.__class__ is not tape.tensor_class or key.node is not None or key.value is None:
         return _bits(key, shape, DRAW)
     if is_recording() or local.staging is not None:
         return _bits(key, shape, DRAW)
-    return RandomBits(shape).eval(as_key(key).value, FIRST[DRAW])
+    return RandomBits(shape).eval(as_key(key).value, FIRST_COUNTERS[DRAW])
 
 
 def _integers(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> tuple[Any, int]:
-    """Whole numbers below 2**precision, exact in a floating dtype, and that precision."""
+    """Return random integers below 2**precision, exact in a floating dtype, and the precision."""
     if dtype == np.float64:
         words = _words(key, (2, *shape))
         return (words[0] >> 5).astype(dtype) * 67108864.0 + (words[1] >> 6).astype(dtype), 53
@@ -197,27 +198,27 @@ def _integers(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> tuple[Any, i
 
 
 def _tensor(x: Any, dtype: np.dtype) -> Any:
-    """Numbers as a tensor of a dtype."""
+    """Convert an ndarray or tensor to a tensor of a dtype."""
     return cast(x if isinstance(x, Traced) else wrap(np.asarray(x)), dtype)
 
 
-def _of_parts(draw: Any, key: Any, shape: Any, dtype: np.dtype) -> Any:
-    """Complex numbers whose two parts are drawn alike."""
+def _draw_complex(draw: Any, key: Any, shape: Any, dtype: np.dtype) -> Any:
+    """Draw complex numbers whose two parts have the same distribution."""
     from lucid.ops.shape.arranging import view_as_complex
 
     part = np.dtype("float64" if dtype.itemsize == 16 else "float32")
-    return view_as_complex(draw(key, (*shape_of("random", (shape,)), 2), dtype=part))
+    return view_as_complex(draw(key, (*canonicalize_shape("random", (shape,)), 2), dtype=part))
 
 
 def _floating(name: str, dtype: Any) -> np.dtype:
     dtype = get_default_dtype() if dtype is None else dtype_of(dtype)
     if dtype.kind != "f":
-        raise DTypeError(f"{name}: dtype {dtype}; random numbers of it are not defined{at_line()}")
+        raise DTypeError(f"{name}: dtype {dtype} is not floating{at_line()}")
     return dtype
 
 
 def uniform(key: Any, shape: Any = (), low: Any = 0.0, high: Any = 1.0, dtype: Any = None) -> Any:
-    """Numbers uniform in [low, high); both parts of complex ones between 0 and 1, before scaling.
+    """Uniform random numbers in [low, high); complex ones have both parts uniform before scaling.
 
     >>> import lucid
     >>> x = lucid.random.uniform(lucid.random.key(0), (1000,))
@@ -225,31 +226,31 @@ def uniform(key: Any, shape: Any = (), low: Any = 0.0, high: Any = 1.0, dtype: A
     (True, True)
     """
     if dtype is not None and dtype_of(dtype).kind == "c":
-        return _of_parts(uniform, key, shape, dtype_of(dtype)) * (high - low) + low
+        return _draw_complex(uniform, key, shape, dtype_of(dtype)) * (high - low) + low
     dtype = _floating("uniform", dtype)
-    numbers, precision = _integers(key, shape_of("uniform", (shape,)), dtype)
+    numbers, precision = _integers(key, canonicalize_shape("uniform", (shape,)), dtype)
     unit = _tensor(numbers * 2.0**-precision, dtype)
-    plain = not isinstance(low, Traced) and not isinstance(high, Traced)
-    return unit if plain and low == 0 and high == 1 else unit * (high - low) + low
+    are_numbers = not isinstance(low, Traced) and not isinstance(high, Traced)
+    return unit if are_numbers and low == 0 and high == 1 else unit * (high - low) + low
 
 
 def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Numbers with mean 0 and standard deviation 1: √2 erfinv of numbers uniform in (-1, 1).
+    """Standard normal random numbers: √2 erfinv(u) for u uniform in (-1, 1).
 
-    Complex ones have parts of variance 1/2 each.
+    The parts of complex numbers have variance 1/2 each.
     """
     from lucid.ops.special.error_and_gamma import erfinv
 
     if dtype is not None and dtype_of(dtype).kind == "c":
-        return _of_parts(normal, key, shape, dtype_of(dtype)) * math.sqrt(0.5)
+        return _draw_complex(normal, key, shape, dtype_of(dtype)) * math.sqrt(0.5)
     dtype = _floating("normal", dtype)
-    numbers, precision = _integers(key, shape_of("normal", (shape,)), dtype)
+    numbers, precision = _integers(key, canonicalize_shape("normal", (shape,)), dtype)
     symmetric = numbers * 2.0 ** (1 - precision) + (2.0**-precision - 1.0)
     return cast(erfinv(_tensor(symmetric, symmetric.dtype)) * math.sqrt(2.0), dtype)
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
-    """Booleans that are True with probability `p`."""
+    """Random booleans that are True with probability `p`."""
     if shape is None:
         shape = p.shape if hasattr(p, "shape") else ()
     dtype = np.dtype("float64") if getattr(p, "dtype", None) == np.float64 else None
@@ -257,7 +258,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
 
 
 def randint(key: Any, shape: Any = (), low: int = 0, high: int = 2, dtype: Any = "int64") -> Any:
-    """Integers uniform in [low, high)."""
+    """Uniform random integers in [low, high)."""
     if not low < high or high - low > 1 << 53:
         facts = f"no integers in [{low}, {high})" if low >= high else "a range above 2**53"
         raise ShapeError(f"randint: {facts}{at_line()}")

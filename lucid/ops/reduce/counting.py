@@ -1,4 +1,4 @@
-"""How many elements are equal, or lie between edges: bincount, histc, histogram."""
+"""Counts of equal elements, or of elements between edges: bincount, histc, histogram."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.source import at_line
-from lucid.ops.core.apply import refuse
-from lucid.ops.core.arguments import explained
+from lucid.ops.core.apply import dtype_error
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import clamp, where
 from lucid.ops.elementwise.rounding import floor
@@ -31,9 +31,9 @@ class Histogram(NamedTuple):
     bin_edges: Any
 
 
-@explained
+@clear_errors
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """How often each of 0, 1, 2, ... occurs, or the sum of its weights.
+    """The number of occurrences of each of 0, 1, 2, ..., or the sum of their weights.
 
     The size of the result depends on the values: it is one more than the largest.
 
@@ -44,7 +44,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     x = as_tensor(input)
     if x.dtype.kind not in "iu" or x.ndim != 1:
         facts = f"{x.dtype} {x.shape}"
-        raise DTypeError(f"bincount: {facts}; it counts the integers of a vector{at_line()}")
+        raise DTypeError(f"bincount: {facts}; it takes a vector of integers{at_line()}")
     size = operator.index(minlength)
     if size < 0:
         raise ArgumentError(f"bincount: minlength {size} is negative{at_line()}")
@@ -60,14 +60,14 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
         if counted.shape != x.shape:
             facts = f"weights of shape {counted.shape} for {x.shape}"
             raise ShapeError(f"bincount: {facts}{at_line()}")
-    if x.shape[0]:  # a compiled program writes before its guard on the size is looked at
+    if x.shape[0]:  # a compiled program writes before its guard on the size is checked
         x = clamp(x, 0, size - 1)
     return bind(ScatterAdd((size,), (0,)), counted, x)
 
 
-@explained
+@clear_errors
 def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
-    """How many elements lie in each of `bins` equal parts of [min, max], by default of their range.
+    """The number of elements in each of `bins` equal parts of [min, max], by default their range.
 
     >>> import lucid
     >>> lucid.histc(lucid.tensor([1.0, 2.0, 1.0]), bins=3, min=0, max=3)
@@ -75,20 +75,20 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     """
     x = ravel(as_tensor(input)).detach()
     if x.dtype.kind != "f":
-        raise refuse("histc", x.dtype, "it takes floating dtypes")
+        raise dtype_error("histc", x.dtype, "it takes floating dtypes")
     n = operator.index(bins)
     if n < 1 or min > max:
-        facts = f"{n} bins from {min} to {max}"
+        facts = f"{n} bins from {min} to {max}; there must be a bin, and min <= max"
         raise ArgumentError(f"histc: {facts}{at_line()}")
-    low, high = ends_of(x, min, max, 1.0)
+    low, high = bin_range(x, min, max, 1.0)
     inside = (x >= low) & (x <= high)
     place = floor((where(inside, x, low) - low) / (high - low) * float(n))
     place = clamp(cast(place, "int64"), 0, n - 1)
     return bind(ScatterAdd((n,), (0,)), cast(inside, x.dtype), place)
 
 
-def ends_of(x: Any, low: Any, high: Any, more: float) -> tuple[Any, Any]:
-    """The range of the elements where none is given; one point has so much `more` on each side."""
+def bin_range(x: Any, low: Any, high: Any, more: float) -> tuple[Any, Any]:
+    """Return the range of the elements if none is given; a single point is widened by `more`."""
     if low == high == 0 and x.shape[0]:
         low, high = amin(x), amax(x)
     low, high = as_tensor(low, x.dtype), as_tensor(high, x.dtype)
@@ -96,13 +96,13 @@ def ends_of(x: Any, low: Any, high: Any, more: float) -> tuple[Any, Any]:
     return where(same, low - more, low), where(same, high + more, high)
 
 
-@explained
+@clear_errors
 def histogram(
     input: Any, bins: Any = 100, *, range: Any = None, weight: Any = None, density: bool = False
 ) -> Histogram:
     """The counts (or weights) between edges, and the edges; `bins` is a number or the edges.
 
-    The last bin holds its right edge too. A `density` integrates to 1.
+    The last bin includes its right edge. With `density` the result integrates to 1.
 
     >>> import lucid
     >>> lucid.histogram(lucid.tensor([1.0, 2.0, 1.0]), 3, range=(0.0, 3.0)).hist
@@ -110,8 +110,8 @@ def histogram(
     """
     x = ravel(as_tensor(input))
     if x.dtype.kind != "f":
-        raise refuse("histogram", x.dtype, "it takes floating dtypes")
-    x, edges = x.detach(), edges_of(x.detach(), bins, range)
+        raise dtype_error("histogram", x.dtype, "it takes floating dtypes")
+    x, edges = x.detach(), bin_edges(x.detach(), bins, range)
     n = edges.shape[0] - 1
     inside = (x >= edges[0]) & (x <= edges[n])
     place = bind(Searchsorted(True), edges, x) - 1
@@ -129,7 +129,7 @@ def histogram(
     return Histogram(counts, edges)
 
 
-def edges_of(x: Any, bins: Any, range: Any) -> Any:
+def bin_edges(x: Any, bins: Any, range: Any) -> Any:
     if isinstance(bins, (Traced, np.ndarray, list, tuple)):
         edges = as_tensor(bins, x.dtype)
         if edges.ndim != 1 or edges.shape[0] < 2:
@@ -138,10 +138,10 @@ def edges_of(x: Any, bins: Any, range: Any) -> Any:
         return edges
     n = operator.index(bins)
     if n < 1:
-        raise ArgumentError(f"histogram: {n} bins{at_line()}")
+        raise ArgumentError(f"histogram: {n} bins; there must be at least one{at_line()}")
     low, high = (0, 0) if range is None else range
     if low > high:
-        raise ArgumentError(f"histogram: a range from {low} to {high}{at_line()}")
-    low, high = ends_of(x, low, high, 0.5)
+        raise ArgumentError(f"histogram: the range from {low} to {high} is empty{at_line()}")
+    low, high = bin_range(x, low, high, 0.5)
     part = wrap((np.arange(n + 1) / n).astype(x.dtype))
     return where(part == 1, high, low + (high - low) * part)

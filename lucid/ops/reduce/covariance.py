@@ -6,7 +6,7 @@ from typing import Any
 
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.source import at_line
-from lucid.ops.core.arguments import explained
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast, promote, to_floating
 from lucid.ops.elementwise.complexes import conj
 from lucid.ops.elementwise.conditional import clamp
@@ -15,11 +15,11 @@ from lucid.ops.reduce.statistics import mean
 from lucid.ops.shape.diagonals import strided_diagonal
 
 
-@explained
+@clear_errors
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
-    """The covariances of variables, the rows of a matrix, over their observations, its columns.
+    """The covariance matrix of variables (rows) over observations (columns).
 
-    Observations count `fweights` times, with the importance `aweights`.
+    Observations are repeated `fweights` times and weighted by `aweights`.
 
     >>> import lucid
     >>> lucid.cov(lucid.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
@@ -28,11 +28,11 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     """
     x = to_floating(input)
     if x.ndim > 2:
-        raise ShapeError(f"cov: {x.shape}; variables are the rows of a matrix{at_line()}")
+        raise ShapeError(f"cov: {x.shape}; it takes a matrix whose rows are variables{at_line()}")
     rows = x.reshape(1, -1) if x.ndim < 2 else x
     if aweights is not None:
         rows, aweights = promote(rows, as_tensor(aweights))
-    weights, divisor = observed(rows, correction, fweights, aweights)
+    weights, divisor = observation_weights(rows, correction, fweights, aweights)
     if weights is None:
         off = rows - mean(rows, 1, True)
         total = off @ conj(off).t()
@@ -44,8 +44,10 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     return y if rows.shape[0] != 1 else y.reshape(())
 
 
-def observed(rows: Any, correction: Any, fweights: Any, aweights: Any) -> tuple[Any, Any]:
-    """The weights of observations, None where all are 1, and what the sum is divided by."""
+def observation_weights(
+    rows: Any, correction: Any, fweights: Any, aweights: Any
+) -> tuple[Any, Any]:
+    """Return the weights of observations (None if all are 1) and the divisor of the sum."""
     n = rows.shape[1]
     given = [None if w is None else as_tensor(w) for w in (fweights, aweights)]
     for w in given:
@@ -53,7 +55,7 @@ def observed(rows: Any, correction: Any, fweights: Any, aweights: Any) -> tuple[
             raise ShapeError(f"cov: weights of shape {w.shape} for {n} observations{at_line()}")
     counts, importance = given
     if counts is not None and counts.dtype.kind not in "iu":
-        raise DTypeError(f"cov: fweights are integers, not {counts.dtype}{at_line()}")
+        raise DTypeError(f"cov: fweights must be integers, not {counts.dtype}{at_line()}")
     if counts is None and importance is None:
         return None, float(max(n - correction, 0))
     real = rows.real.dtype
@@ -67,9 +69,9 @@ def observed(rows: Any, correction: Any, fweights: Any, aweights: Any) -> tuple[
     return weights, clamp(divisor, min=0.0)
 
 
-@explained
+@clear_errors
 def corrcoef(input: Any) -> Any:
-    """The correlations of variables, the rows of a matrix: covariances over standard deviations.
+    """The correlation matrix of variables (rows): covariances over standard deviations.
 
     >>> import lucid
     >>> lucid.corrcoef(lucid.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))

@@ -1,7 +1,7 @@
-"""Cumulative operations: every result is made of the elements up to its own place along one axis.
+"""Cumulative operations: each result depends on the elements up to its position along one axis.
 
 Their derivatives are made of one primitive, the linear recurrence `s[i] = a[i] * s[i-1] + b[i]`,
-whose own derivatives are linear recurrences again. No quotient occurs: zeros do no harm.
+whose own derivatives are linear recurrences again. There are no quotients, so zeros are safe.
 """
 
 from __future__ import annotations
@@ -14,24 +14,26 @@ from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
-from lucid.ops.core.axes import axis_of, either
+from lucid.ops.core.axes import canonicalize_axis, resolve_alias
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.float16 import in_float32
 from lucid.ops.core.kinds import Linear, conjugate, times
 from lucid.ops.core.promote import as_tensor, to_floating
 from lucid.ops.elementwise import complex_exponentials
-from lucid.ops.index.selection import INT64, Selected, Selection, check_ordered, reshaped
-from lucid.ops.reduce.reduction import accumulated, checked
-from lucid.ops.shape.movement import both_batched, pad_axis
+from lucid.ops.index.selection import INT64, Selected, Selection, check_ordered, reshape_to
+from lucid.ops.reduce.reduction import bind_checked, promote_integers
+from lucid.ops.shape.movement import broadcast_unbatched, pad_axis
 from lucid.tape.bind import bind
 
-NARROW = 32  # with fewer rows, a loop over Python numbers is faster than one over NumPy rows
+SCALAR_LOOP_LIMIT = (
+    32  # with fewer rows, a loop over Python numbers is faster than one over NumPy rows
+)
 
 
 class Recurrence(Primitive):
-    """`s[i] = a[i] * s[i-1] + b[i]` along `axis`, from the end where `reverse`, starting from 0.
+    """`s[i] = a[i] * s[i-1] + b[i]` along `axis`, from the end if `reverse`, starting from 0.
 
-    A state of zero stays zero whatever it is multiplied with, as everywhere in derivatives.
+    A zero state times anything is zero, even inf and nan, as everywhere in derivatives.
     """
 
     axis: int
@@ -45,12 +47,12 @@ class Recurrence(Primitive):
     @quiet
     def eval(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         out = np.empty(b.shape, b.dtype)
-        factors, terms, states = (along(x, self.axis, self.reverse) for x in (a, b, out))
+        factors, terms, states = (axis_to_front(x, self.axis, self.reverse) for x in (a, b, out))
         n = b.shape[self.axis]
-        if 0 < b.size < n * NARROW:
-            recur_by_numbers(factors.reshape(n, -1), terms.reshape(n, -1), states)
+        if 0 < b.size < n * SCALAR_LOOP_LIMIT:
+            recurrence_by_scalars(factors.reshape(n, -1), terms.reshape(n, -1), states)
         else:
-            recur_by_rows(factors, terms, states)
+            recurrence_by_rows(factors, terms, states)
         return out
 
     def jvp(self, ts: tuple[Any, ...], s: Any, a: Any, b: Any) -> Any:
@@ -69,16 +71,16 @@ class Recurrence(Primitive):
         return shift(s, self.axis, self.reverse)
 
     def batch(self, n: int, batched: tuple[bool, ...], a: Any, b: Any) -> Any:
-        return bind(Recurrence(self.axis + 1, self.reverse), *both_batched(n, batched, a, b))
+        return bind(Recurrence(self.axis + 1, self.reverse), *broadcast_unbatched(n, batched, a, b))
 
 
-def along(x: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
-    """A view whose axis 0 runs along `axis`, from the end where `reverse`."""
+def axis_to_front(x: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
+    """Return a view whose axis 0 is `axis`, reversed if `reverse`."""
     x = np.moveaxis(x, axis, 0)
     return x[::-1] if reverse else x
 
 
-def recur_by_rows(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+def recurrence_by_rows(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     out[:1] = b[:1]
     for i in range(1, len(out)):
         np.multiply(a[i], out[i - 1], out=out[i])
@@ -88,7 +90,7 @@ def recur_by_rows(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
             out[i] = np.where(out[i - 1] == 0, 0, a[i] * out[i - 1]) + b[i]
 
 
-def recur_by_numbers(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+def recurrence_by_scalars(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     columns = []
     for factors, terms in zip(a.T.tolist(), b.T.tolist()):
         column, state = [], 0.0
@@ -100,14 +102,14 @@ def recur_by_numbers(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
 
 
 def shift(x: Any, axis: int, reverse: bool) -> Any:
-    """Every element one place on along `axis`, or back where `reverse`; a zero comes in."""
+    """Shift elements by one along `axis`, or back if `reverse`, and fill with a zero."""
     if x.shape[axis] == 0:
         return x
     return pad_axis(x, axis, -1, 1) if reverse else pad_axis(x, axis, 1, -1)
 
 
 class Cumsum(Linear):
-    """The sum of the elements up to each place along `axis`, from the end where `reverse`."""
+    """The sum of the elements up to each position along `axis`, from the end if `reverse`."""
 
     axis: int
     reverse: bool = False
@@ -126,9 +128,9 @@ class Cumsum(Linear):
 
 
 class Cumprod(Primitive):
-    """The product of the elements up to each place along `axis`, from the end where `reverse`.
+    """The product of the elements up to each position along `axis`, from the end if `reverse`.
 
-    Where `exclusive`, the element at the place itself is left out, and the first result is 1.
+    If `exclusive`, the element at the position itself is left out, and the first result is 1.
     """
 
     axis: int
@@ -144,7 +146,7 @@ class Cumprod(Primitive):
         if not self.exclusive:
             return accumulate(np.multiply, x, self.axis, self.reverse)
         out = np.ones(x.shape, x.dtype)
-        source, target = (along(part, self.axis, self.reverse) for part in (x, out))
+        source, target = (axis_to_front(part, self.axis, self.reverse) for part in (x, out))
         np.multiply.accumulate(source[:-1], 0, x.dtype, target[1:])
         return out
 
@@ -198,7 +200,7 @@ class LogCumSumExp(Primitive):
         return accumulate(np.logaddexp, x, self.axis, False)
 
     def factors(self, y: Any, x: Any) -> tuple[Any, Any]:
-        """The parts of the sum at each place: of the sum before it, and of its own element."""
+        """Return the fractions of the sum at each position: of the sum before it, and its own."""
         from lucid.ops.elementwise.complexes import real
         from lucid.ops.elementwise.conditional import where
 
@@ -219,9 +221,9 @@ class LogCumSumExp(Primitive):
 
 
 class RunningExtremum(Selection, abstract=True):
-    """The extreme element up to each place along `axis`, and its index: of a tie, the last.
+    """The extreme element up to each position along `axis`, and its index; the last of a tie.
 
-    From the first nan on the values are nan, with the index of the latest nan.
+    After a nan the values are nan, with the index of the latest nan.
     """
 
     ufunc: ClassVar[np.ufunc]
@@ -232,8 +234,8 @@ class RunningExtremum(Selection, abstract=True):
 
     def eval(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values = type(self).ufunc.accumulate(x, self.axis)
-        places = np.arange(x.shape[self.axis]).reshape([-1] + [1] * (x.ndim - 1 - self.axis))
-        chosen = np.where((x == values) | (x != x), places, 0)
+        positions = np.arange(x.shape[self.axis]).reshape([-1] + [1] * (x.ndim - 1 - self.axis))
+        chosen = np.where((x == values) | (x != x), positions, 0)
         return values, np.maximum.accumulate(chosen, self.axis)
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
@@ -249,43 +251,43 @@ class Cummin(RunningExtremum):
 
 
 def one_axis(name: str, x: Any, dim: Any, axis: Any) -> tuple[Any, int]:
-    """The operand and its axis; a number is taken as a row of one."""
-    axis = either(name, ("dim", dim), ("axis", axis))
+    """Return the operand and its axis; a scalar becomes a vector of one element."""
+    axis = resolve_alias(name, ("dim", dim), ("axis", axis))
     if axis is None:
-        raise ArgumentError(f"{name}: give the axis to run along, as dim (or axis){at_line()}")
-    number = axis_of(name, axis, x.ndim)
+        raise ArgumentError(f"{name}: give dim (or axis){at_line()}")
+    number = canonicalize_axis(name, axis, x.ndim)
     return (x.reshape(1) if x.ndim == 0 else x), number
 
 
 def cumsum(input: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
-    """The sum of the elements up to each place along `dim`; integers give int64.
+    """The cumulative sum along `dim`; integers give int64.
 
     >>> import lucid
     >>> lucid.cumsum(lucid.tensor([1.0, 2.0, 3.0]), dim=0)
     Tensor([1., 3., 6.])
     """
-    x = accumulated(input, dtype)
+    x = promote_integers(input, dtype)
     row, number = one_axis("cumsum", x, dim, axis)
-    return reshaped(in_wide(row, Cumsum(number)), x.shape)
+    return reshape_to(bind_in_float32(row, Cumsum(number)), x.shape)
 
 
 def cumprod(input: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
-    """The product of the elements up to each place along `dim`; integers give int64.
+    """The cumulative product along `dim`; integers give int64.
 
-    The gradient is right with any number of zeros among the elements, to any order.
+    Gradients of any order are correct with any number of zeros among the elements.
 
     >>> import lucid
     >>> lucid.cumprod(lucid.tensor([1.0, 2.0, 3.0]), dim=0)
     Tensor([1., 2., 6.])
     """
-    x = accumulated(input, dtype)
+    x = promote_integers(input, dtype)
     row, number = one_axis("cumprod", x, dim, axis)
-    return reshaped(in_wide(row, Cumprod(number)), x.shape)
+    return reshape_to(bind_in_float32(row, Cumprod(number)), x.shape)
 
 
 @in_float32
-def in_wide(x: Any, op: Any) -> Any:
-    """Rounded at the end alone, where it is float16."""
+def bind_in_float32(x: Any, op: Any) -> Any:
+    """Bind `op`; float16 is computed in float32 and rounded once, at the end."""
     return bind(op, x)
 
 
@@ -293,28 +295,28 @@ def logcumsumexp(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """`log(cumsum(exp(input)))` along `dim`, computed without overflow."""
     x = to_floating(input)
     row, number = one_axis("logcumsumexp", x, dim, axis)
-    return reshaped(checked(LogCumSumExp(number), row), x.shape)
+    return reshape_to(bind_checked(LogCumSumExp(number), row), x.shape)
 
 
 def cummax(input: Any, dim: Any = None, *, axis: Any = None) -> Selected:
-    """The largest elements up to each place along `dim`, and their indices.
+    """The cumulative maximum along `dim`, and its indices.
 
-    Where elements tie, the last is chosen and it alone gets the gradient.
+    Of elements that tie, the last is chosen and gets the gradient.
 
     >>> import lucid
     >>> values, indices = lucid.cummax(lucid.tensor([1.0, 3.0, 2.0, 3.0]), dim=0)
     >>> indices
     Tensor([0, 1, 1, 3])
     """
-    return running("cummax", Cummax, input, dim, axis)
+    return cumulative_extremum("cummax", Cummax, input, dim, axis)
 
 
 def cummin(input: Any, dim: Any = None, *, axis: Any = None) -> Selected:
-    """The smallest elements up to each place along `dim`, and their indices; see `cummax`."""
-    return running("cummin", Cummin, input, dim, axis)
+    """The cumulative minimum along `dim`, and its indices; see `cummax`."""
+    return cumulative_extremum("cummin", Cummin, input, dim, axis)
 
 
-def running(name: str, op: type[Any], x: Any, dim: Any, axis: Any) -> Selected:
+def cumulative_extremum(name: str, op: type[Any], x: Any, dim: Any, axis: Any) -> Selected:
     x = as_tensor(x)
     row, number = one_axis(name, x, dim, axis)
-    return Selected(*[reshaped(part, x.shape) for part in checked(op(number), row)])
+    return Selected(*[reshape_to(part, x.shape) for part in bind_checked(op(number), row)])

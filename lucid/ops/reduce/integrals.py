@@ -8,8 +8,8 @@ import numpy as np
 
 from lucid.errors import ArgumentError, AxisError, ShapeError
 from lucid.ir.source import at_line
-from lucid.ops.core.arguments import also, explained
-from lucid.ops.core.axes import axis_of
+from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast, to_floating
 from lucid.ops.index.lookup import diff
 from lucid.ops.reduce.cumulative import Cumsum
@@ -20,23 +20,23 @@ from lucid.tape.bind import bind
 from lucid.tape.node import Traced
 
 
-def areas(name: str, y: Any, x: Any, dx: Any, dim: Any) -> tuple[Any, int]:
-    """The areas of the trapezoids between neighbours along an axis."""
+def trapezoid_areas(name: str, y: Any, x: Any, dx: Any, dim: Any) -> tuple[Any, int]:
+    """Return the areas of the trapezoids between neighbors along an axis."""
     y = to_floating(y)
     if not y.ndim:
-        raise ShapeError(f"{name}: a 0-d tensor has no neighbours{at_line()}")
-    at = axis_of(name, dim, y.ndim)
+        raise ShapeError(f"{name}: a 0-d tensor has no axis{at_line()}")
+    at = canonicalize_axis(name, dim, y.ndim)
     n = y.shape[at]
     steps: Any = 1 if dx is None else dx
     if x is not None:
         if dx is not None:
             raise ArgumentError(f"{name}: give x or dx, not both{at_line()}")
-        steps = distances(name, to_floating(x), y, at)
+        steps = spacings(name, to_floating(x), y, at)
     heights = slice_axis(y, at, min(1, n), n) + slice_axis(y, at, 0, max(n - 1, 0))
     return heights * 0.5 * steps, at
 
 
-def distances(name: str, x: Any, y: Any, at: int) -> Any:
+def spacings(name: str, x: Any, y: Any, at: int) -> Any:
     if x.ndim == 1 and y.ndim != 1:
         if x.shape[0] != y.shape[at]:
             raise ShapeError(f"{name}: {x.shape[0]} points for {y.shape} along {at}{at_line()}")
@@ -48,38 +48,38 @@ def distances(name: str, x: Any, y: Any, at: int) -> Any:
     return diff(x, 1, back)
 
 
-@explained
-@also(dim="axis")
+@clear_errors
+@aliases(dim="axis")
 def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
-    """The integral along `dim` by the trapezoidal rule, at points `x` or `dx` apart.
+    """The integral along `dim` by the trapezoidal rule, at points `x` or with spacing `dx`.
 
     >>> import lucid
     >>> lucid.trapezoid(lucid.tensor([1.0, 2.0, 3.0]), dx=2.0)
     Tensor(8.)
     """
-    parts, at = areas("trapezoid", y, x, dx, dim)
+    parts, at = trapezoid_areas("trapezoid", y, x, dx, dim)
     return sum(parts, at - as_tensor(y).ndim)
 
 
 trapz = trapezoid
 
 
-@explained
-@also(dim="axis")
+@clear_errors
+@aliases(dim="axis")
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
-    """The integrals from the first point to every further one, by the trapezoidal rule."""
-    parts, at = areas("cumulative_trapezoid", y, x, dx, dim)
+    """The integrals from the first point to every later one, by the trapezoidal rule."""
+    parts, at = trapezoid_areas("cumulative_trapezoid", y, x, dx, dim)
     return bind(Cumsum(at + parts.ndim - as_tensor(y).ndim), parts)
 
 
-@explained
-@also(dim="axis")
+@clear_errors
+@aliases(dim="axis")
 def gradient(
     input: Any, *, spacing: Any = None, dim: Any = None, edge_order: int = 1
 ) -> tuple[Any, ...]:
-    """The slopes along axes of values on a grid, by central differences: one tensor an axis.
+    """The derivatives along axes of values on a grid, by central differences: one tensor per axis.
 
-    `spacing` is one distance, one for each axis, or coordinates as vectors, one for each axis.
+    `spacing` is one distance, one for each axis, or a vector of coordinates for each axis.
 
     >>> import lucid
     >>> lucid.gradient(lucid.tensor([1.0, 2.0, 4.0, 8.0]))
@@ -88,7 +88,7 @@ def gradient(
     x = to_floating(input)
     spacing = 1 if spacing is None else spacing
     axes = range(x.ndim) if dim is None else dim if isinstance(dim, (list, tuple)) else (dim,)
-    numbers = [axis_of("gradient", axis, x.ndim) for axis in axes]
+    numbers = [canonicalize_axis("gradient", axis, x.ndim) for axis in axes]
     if len(set(numbers)) != len(numbers):
         raise AxisError(f"gradient: an axis appears twice in {tuple(axes)}{at_line()}")
     if isinstance(spacing, (list, tuple)):
@@ -98,14 +98,14 @@ def gradient(
     if len(steps) != len(numbers):
         raise ShapeError(f"gradient: {len(steps)} spacings for {len(numbers)} axes{at_line()}")
     if edge_order not in (1, 2):
-        raise ArgumentError(f"gradient: edge_order is 1 or 2, not {edge_order!r}{at_line()}")
+        raise ArgumentError(f"gradient: edge_order must be 1 or 2, not {edge_order!r}{at_line()}")
     return tuple(slopes(x, at, step, edge_order) for at, step in zip(numbers, steps))
 
 
 def slopes(x: Any, at: int, step: Any, edge_order: int) -> Any:
     n = x.shape[at]
     if n < edge_order + 1:
-        facts = f"{n} points along axis {at}; edge_order {edge_order} takes {edge_order + 1}"
+        facts = f"{n} points along axis {at}; edge_order {edge_order} needs {edge_order + 1}"
         raise ShapeError(f"gradient: {facts}{at_line()}")
 
     def part(first: int, last: int) -> Any:
@@ -125,12 +125,12 @@ def slopes(x: Any, at: int, step: Any, edge_order: int) -> Any:
         inside = (weight * right + (other - weight) * middle - other * left) / (
             before * after * (before + after)
         )
-    first, last = (edge(part, gaps, step, n, at, end, edge_order) for end in (True, False))
+    first, last = (edge_slope(part, gaps, step, n, at, end, edge_order) for end in (True, False))
     return cat([first, inside, last], at)
 
 
 def gaps_of(step: Any, n: int, at: int, x: Any) -> Any:
-    """The distances between points where they are given one by one; None where one holds for all"""
+    """Return the distances between points if coordinates are given; None for a uniform grid."""
     if not isinstance(step, (Traced, np.ndarray, list)) or not as_tensor(step).ndim:
         return None
     points = as_tensor(step)
@@ -140,10 +140,10 @@ def gaps_of(step: Any, n: int, at: int, x: Any) -> Any:
     return cast(diff(points), x.dtype).reshape([-1 if i == at else 1 for i in range(x.ndim)])
 
 
-def edge(part: Any, gaps: Any, step: Any, n: int, at: int, first: bool, order: int) -> Any:
-    """The slope at one end, from two or three points."""
-    places = [0, 1, 2] if first else [n - 1, n - 2, n - 3]
-    values = [part(i, i + 1) for i in places[: order + 1]]
+def edge_slope(part: Any, gaps: Any, step: Any, n: int, at: int, first: bool, order: int) -> Any:
+    """Return the derivative at one end, from two or three points."""
+    indices = [0, 1, 2] if first else [n - 1, n - 2, n - 3]
+    values = [part(i, i + 1) for i in indices[: order + 1]]
     sign = 1 if first else -1
 
     def gap(i: int) -> Any:

@@ -13,7 +13,7 @@ from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
-from lucid.ops.core.axes import axes_of, with_ones, without
+from lucid.ops.core.axes import canonicalize_axes, drop_axes, keepdims_shape
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Constant, Linear, conjugate, times
 from lucid.ops.core.promote import as_tensor, cast, to_floating
@@ -27,34 +27,34 @@ _add = quiet(np.add.reduce)
 
 
 class Sum(Linear):
-    """The sum over `axes`, which disappear. An empty sum is 0."""
+    """The sum over `axes`, which are removed. An empty sum is 0."""
 
     axes: tuple[int, ...]
 
     def infer(self, x: Type) -> Type:
-        return Type(x.dtype, without(x.shape, self.axes))
+        return Type(x.dtype, drop_axes(x.shape, self.axes))
 
     def eval(self, x: np.ndarray) -> Any:
         return _add(x, self.axes, x.dtype)
 
     def adjoint(self, ct: Any, x: Any) -> Any:
-        return spread(ct, x, self.axes)
+        return expand_reduced(ct, x, self.axes)
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
-        return bind(Sum(after_examples(self.axes)), x)
+        return bind(Sum(shift_axes(self.axes)), x)
 
 
 class Prod(Primitive):
-    """The product over `axes`, which disappear. An empty product is 1.
+    """The product over `axes`, which are removed. An empty product is 1.
 
-    The derivative for one element is the product of the others, not a quotient: zeros do no harm.
+    The derivative in one element is the product of the others, not a quotient, so zeros are safe.
     """
 
     axes: tuple[int, ...]
     saves = "x"
 
     def infer(self, x: Type) -> Type:
-        return Type(x.dtype, without(x.shape, self.axes))
+        return Type(x.dtype, drop_axes(x.shape, self.axes))
 
     @quiet
     def eval(self, x: np.ndarray) -> Any:
@@ -65,14 +65,14 @@ class Prod(Primitive):
 
     def vjp(self, ct: Any, y: Any, x: Any) -> tuple[Any, ...]:
         others = conjugate(product_of_others(x, self.axes))
-        return (times(spread(ct, x, self.axes), others),)
+        return (times(expand_reduced(ct, x, self.axes), others),)
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
-        return bind(Prod(after_examples(self.axes)), x)
+        return bind(Prod(shift_axes(self.axes)), x)
 
 
 def product_of_others(x: Any, axes: tuple[int, ...]) -> Any:
-    """For every element the product of all others over `axes`: those before times those after."""
+    """Return for every element the product of all others over `axes`: those before and after."""
     from lucid.ops.reduce.cumulative import Cumprod
 
     if len(axes) == 1:
@@ -87,19 +87,19 @@ def product_of_others(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 class Truth(Constant, abstract=True):
-    """Whether elements are true (not zero), taken together over `axes`."""
+    """`any` or `all` of elements (nonzero is true) over `axes`."""
 
     axes: tuple[int, ...]
     reduce: ClassVar[Callable[..., Any]]
 
     def infer(self, x: Type) -> Type:
-        return Type(BOOL, without(x.shape, self.axes))
+        return Type(BOOL, drop_axes(x.shape, self.axes))
 
     def eval(self, x: np.ndarray) -> Any:
         return type(self).reduce(x, self.axes)
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
-        return bind(type(self)(after_examples(self.axes)), x)
+        return bind(type(self)(shift_axes(self.axes)), x)
 
 
 class AnyTrue(Truth):
@@ -115,9 +115,8 @@ class AllTrue(Truth):
 class LogSumExp(Primitive):
     """`log(sum(exp(x)))` over `axes` without overflow. The derivative is the softmax.
 
-    Where every element is -inf the result is -inf and the derivative 0, so that a row which is
-    masked out entirely does no harm. An element +inf gives +inf, and nan as the derivative, which
-    is what softmax gives there.
+    If every element is -inf, the result is -inf and the derivative 0, so a fully masked row is
+    safe. An element +inf gives +inf, and nan as the derivative, as softmax does.
     """
 
     name = "logsumexp"
@@ -126,12 +125,12 @@ class LogSumExp(Primitive):
     def infer(self, x: Type) -> Type:
         if x.dtype.kind != "f":
             raise DTypeError(f"logsumexp: operand of dtype {x.dtype}; it takes floating dtypes")
-        return Type(x.dtype, without(x.shape, self.axes))
+        return Type(x.dtype, drop_axes(x.shape, self.axes))
 
     @quiet
     def eval(self, x: np.ndarray) -> Any:
         if x.size == 0:
-            return np.full(without(x.shape, self.axes), -np.inf, x.dtype)
+            return np.full(drop_axes(x.shape, self.axes), -np.inf, x.dtype)
         top = np.maximum.reduce(x, self.axes, keepdims=True)
         finite = np.isfinite(top)
         if not finite.all():  # an infinite maximum is the result already: shift such rows by 0
@@ -144,32 +143,32 @@ class LogSumExp(Primitive):
         from lucid.ops.elementwise.conditional import where
 
         y = where(y == -np.inf, 0.0, y)
-        return (x - spread(y, x, self.axes)).exp()
+        return (x - expand_reduced(y, x, self.axes)).exp()
 
     def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
         return bind(Sum(self.axes), times(ts[0], self.weights(y, x)))
 
     def vjp(self, ct: Any, y: Any, x: Any) -> tuple[Any, ...]:
-        return (times(spread(ct, x, self.axes), self.weights(y, x)),)
+        return (times(expand_reduced(ct, x, self.axes), self.weights(y, x)),)
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
-        return bind(LogSumExp(after_examples(self.axes)), x)
+        return bind(LogSumExp(shift_axes(self.axes)), x)
 
 
-def spread(y: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    """A reduced value repeated over the axes that the reduction of `x` took away."""
+def expand_reduced(y: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    """Broadcast a reduced value over the axes that the reduction of `x` removed."""
     if not axes:
         return y
     return bind(Broadcast(x.shape, tuple(i for i in range(x.ndim) if i not in axes)), y)
 
 
-def after_examples(axes: tuple[int, ...]) -> tuple[int, ...]:
-    """Axes of one example as axes of the batch, which has the examples in axis 0."""
+def shift_axes(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return axes of one example as axes of the batch, which has the examples in axis 0."""
     return tuple(i + 1 for i in axes)
 
 
 def reduced_axes(name: str, ndim: int, dim: Any, axis: Any) -> tuple[int, ...]:
-    """The axes named by `dim` (PyTorch's: `()` means all) or `axis` (NumPy's: `()` means none)."""
+    """Return the axes in `dim` (PyTorch: `()` means all) or `axis` (NumPy: `()` means none)."""
     if dim.__class__ is list or axis.__class__ is list:
         dim, axis = (tuple(d) if d.__class__ is list else d for d in (dim, axis))
     try:
@@ -186,42 +185,42 @@ def _reduced_axes(name: str, ndim: int, dim: Any, axis: Any) -> tuple[int, ...]:
     if axis is not None:
         if dim is not None:
             raise ArgumentError(f"{name}: give dim or axis, not both{at_line()}")
-        return axes_of(name, axis, ndim)
-    return tuple(range(ndim)) if dim is None or dim == () else axes_of(name, dim, ndim)
+        return canonicalize_axes(name, axis, ndim)
+    return tuple(range(ndim)) if dim is None or dim == () else canonicalize_axes(name, dim, ndim)
 
 
 def reduce(
     op: type[Any], name: str, x: Any, dim: Any, keepdim: Any, axis: Any, keepdims: Any
 ) -> Any:
-    """Bind the primitive `op` over the axes that the user names in either spelling."""
+    """Bind the primitive `op` over the axes given by `dim` or `axis`."""
     axes = reduced_axes(name, len(x.shape), dim, axis)
-    y = reduced(op(axes), x)
+    y = bind_reduction(op(axes), x)
     keep = keepdim if keepdims is None else keepdims
-    return kept(y, x, axes) if keep else y
+    return restore_axes(y, x, axes) if keep else y
 
 
-def kept(y: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    """A reduced value with the axes that its reduction took from `x` back, of size 1."""
-    return bind(Reshape(with_ones(x.shape, axes)), y)
+def restore_axes(y: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    """Restore the axes that a reduction of `x` removed, with size 1."""
+    return bind(Reshape(keepdims_shape(x.shape, axes)), y)
 
 
-def reduced(op: Primitive, x: Any) -> Any:
-    """`checked`, the short way where there is nothing to ask about."""
+def bind_reduction(op: Primitive, x: Any) -> Any:
+    """`bind_checked`, with a fast path for values that need no check."""
     value = x.value
     if value is not None and value.size and value.dtype.kind != "c":
         return bind_one(op, x)
-    return checked(op, x)
+    return bind_checked(op, x)
 
 
-def checked(op: Primitive, x: Any) -> Any:
-    """`bind` that first asks the type rule about what NumPy lets pass: complex, empty operands."""
+def bind_checked(op: Primitive, x: Any) -> Any:
+    """`bind` that first runs the type rule for operands NumPy accepts anyway: complex, empty."""
     if x.dtype.kind == "c" or 0 in x.shape:
         infer(op, (x.type,))
     return bind(op, x)
 
 
-def accumulated(x: Any, dtype: Any) -> Any:
-    """The operand of a sum or product: integers and booleans are taken as int64."""
+def promote_integers(x: Any, dtype: Any) -> Any:
+    """Return the operand of a sum or product: integers and booleans become int64."""
     x = as_tensor(x)
     if dtype is not None:
         return cast(x, dtype)
@@ -250,7 +249,7 @@ def sum(
         value = input.value if isinstance(input, Traced) else None
         if value is not None and value.dtype.kind in "fc":
             return bind_one(_SUM_OF_ALL[value.ndim], input)
-    return reduce(Sum, "sum", accumulated(input, dtype), dim, keepdim, axis, keepdims)
+    return reduce(Sum, "sum", promote_integers(input, dtype), dim, keepdim, axis, keepdims)
 
 
 def prod(
@@ -264,33 +263,33 @@ def prod(
 ) -> Any:
     """The product over `dim` (all axes by default); integers and booleans are multiplied as int64.
 
-    The gradient is right with any number of zeros among the elements, to any order.
+    Gradients of any order are correct with any number of zeros among the elements.
 
     >>> import lucid
     >>> lucid.prod(lucid.tensor([2.0, 3.0, 4.0]))
     Tensor(24.)
     """
-    return reduce(Prod, "prod", accumulated(input, dtype), dim, keepdim, axis, keepdims)
+    return reduce(Prod, "prod", promote_integers(input, dtype), dim, keepdim, axis, keepdims)
 
 
 def any(
     input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
-    """Whether any element over `dim` is true (not zero, so nan is); False where there is none."""
+    """True if any element over `dim` is nonzero (nan is); False if there are none."""
     return reduce(AnyTrue, "any", as_tensor(input), dim, keepdim, axis, keepdims)
 
 
 def all(
     input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
-    """Whether all elements over `dim` are true (not zero, so nan is); True where there is none."""
+    """True if all elements over `dim` are nonzero (nan is); True if there are none."""
     return reduce(AllTrue, "all", as_tensor(input), dim, keepdim, axis, keepdims)
 
 
 def count_nonzero(
     input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
-    """How many elements over `dim` are not zero."""
+    """The number of nonzero elements over `dim`."""
     return sum(as_tensor(input) != 0, dim, keepdim, axis=axis, keepdims=keepdims)
 
 
@@ -299,7 +298,7 @@ def logsumexp(
 ) -> Any:
     """`log(sum(exp(input)))` over `dim` (all axes by default), without overflow.
 
-    The gradient is softmax. Where all elements are -inf the result is -inf with gradient 0.
+    The gradient is softmax. If all elements are -inf, the result is -inf with gradient 0.
 
     >>> import lucid
     >>> lucid.logsumexp(lucid.tensor([1000.0, 0.0]))
@@ -311,4 +310,4 @@ def logsumexp(
     axes = reduced_axes("logsumexp", x.ndim, dim, axis)
     y = complex_exponentials.logsumexp(x, axes)
     keep = keepdim if keepdims is None else keepdims
-    return y if keep else y.reshape(without(x.shape, axes))
+    return y if keep else y.reshape(drop_axes(x.shape, axes))

@@ -9,16 +9,16 @@ import numpy as np
 from lucid.errors import ShapeError
 from lucid.ir.infer import infer
 from lucid.ir.types import Type
-from lucid.ops.core.axes import axis_of
+from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.kinds import Constant
 from lucid.ops.core.promote import as_tensor
-from lucid.ops.index.selection import INT64, Selected, Selection, check_ordered, reshaped
-from lucid.ops.reduce.reduction import checked
+from lucid.ops.index.selection import INT64, Selected, Selection, check_ordered, reshape_to
+from lucid.ops.reduce.reduction import bind_checked
 from lucid.tape.bind import bind
 
 
-def order(x: np.ndarray, axis: int, descending: bool, stable: bool) -> np.ndarray:
-    """The int64 indices that sort `x`; where `stable`, equal elements keep their order."""
+def sort_order(x: np.ndarray, axis: int, descending: bool, stable: bool) -> np.ndarray:
+    """Return the int64 indices that sort `x`; if `stable`, equal elements keep their order."""
     kind: Any = "stable" if stable else None
     if not descending:
         return np.argsort(x, axis, kind=kind).astype(INT64, copy=False)
@@ -27,7 +27,7 @@ def order(x: np.ndarray, axis: int, descending: bool, stable: bool) -> np.ndarra
 
 
 class Sort(Selection):
-    """The elements in order along `axis`, and the indices they had."""
+    """The elements sorted along `axis`, and their indices."""
 
     descending: bool = False
     stable: bool = False
@@ -37,7 +37,7 @@ class Sort(Selection):
         return x, Type(INT64, x.shape)
 
     def eval(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        indices = order(x, self.axis, self.descending, self.stable)
+        indices = sort_order(x, self.axis, self.descending, self.stable)
         return np.take_along_axis(x, indices, self.axis), indices
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
@@ -45,7 +45,7 @@ class Sort(Selection):
 
 
 class Argsort(Constant):
-    """The indices that put the elements in order along `axis`."""
+    """The indices that sort the elements along `axis`."""
 
     axis: int
     descending: bool = False
@@ -56,17 +56,17 @@ class Argsort(Constant):
         return Type(INT64, x.shape)
 
     def eval(self, x: np.ndarray) -> np.ndarray:
-        return order(x, self.axis, self.descending, self.stable)
+        return sort_order(x, self.axis, self.descending, self.stable)
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
         return bind(Argsort(self.axis + 1, self.descending, self.stable), x)
 
 
 class TopK(Selection):
-    """The `k` largest or smallest elements along `axis`, with their indices; in order if `sorted`.
+    """The `k` largest or smallest elements along `axis`, with their indices; sorted if `sorted`.
 
-    Equal elements that are chosen stand in the order of their indices. Which of those that tie for
-    the last place are chosen is not defined.
+    Equal chosen elements are in the order of their indices. Which of the elements that tie for the
+    last place are chosen is undefined.
     """
 
     name = "topk"
@@ -78,7 +78,8 @@ class TopK(Selection):
         check_ordered("topk", x)
         if not 0 <= self.k <= x.shape[self.axis]:
             raise ShapeError(
-                f"topk: k={self.k} of the {x.shape[self.axis]} elements in axis {self.axis} of {x}"
+                f"topk: k={self.k} is not between 0 and {x.shape[self.axis]}, the size of axis "
+                f"{self.axis} of {x}"
             )
         shape = (*x.shape[: self.axis], self.k, *x.shape[self.axis + 1 :])
         return Type(x.dtype, shape), Type(INT64, shape)
@@ -86,35 +87,35 @@ class TopK(Selection):
     def eval(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         axis, k, n = self.axis, self.k, x.shape[self.axis]
         if k > n:
-            raise ValueError("more elements are wanted than there are")
+            raise ValueError(f"topk: k={k} exceeds the size {n}")
         if 0 < k < n:
             start = n - k if self.largest else 0
-            places = np.argpartition(x, n - k if self.largest else k - 1, axis)
-            places = places[(slice(None),) * axis + (slice(start, start + k),)]
+            indices = np.argpartition(x, n - k if self.largest else k - 1, axis)
+            indices = indices[(slice(None),) * axis + (slice(start, start + k),)]
         else:
             row = np.arange(k).reshape([-1] + [1] * (x.ndim - 1 - axis))
-            places = np.broadcast_to(row, (*x.shape[:axis], k, *x.shape[axis + 1 :]))
-        places = np.sort(places, axis).astype(INT64, copy=False)
-        values = np.take_along_axis(x, places, axis)
+            indices = np.broadcast_to(row, (*x.shape[:axis], k, *x.shape[axis + 1 :]))
+        indices = np.sort(indices, axis).astype(INT64, copy=False)
+        values = np.take_along_axis(x, indices, axis)
         if not self.sorted:
-            return values, places
-        inner = order(values, axis, self.largest, True)
-        return np.take_along_axis(values, inner, axis), np.take_along_axis(places, inner, axis)
+            return values, indices
+        inner = sort_order(values, axis, self.largest, True)
+        return np.take_along_axis(values, inner, axis), np.take_along_axis(indices, inner, axis)
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
         return bind(TopK(self.axis + 1, self.k, self.largest, self.sorted), x)
 
 
 def row_of(name: str, x: Any, dim: Any, axis: Any) -> tuple[Any, int]:
-    """The operand and its axis; a number is taken as a row of one."""
-    number = axis_of(name, dim if axis is None else axis, x.ndim)
+    """Return the operand and its axis; a scalar becomes a vector of one element."""
+    number = canonicalize_axis(name, dim if axis is None else axis, x.ndim)
     return (x.reshape(1) if x.ndim == 0 else x), number
 
 
 def sort(
     input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: Any = None
 ) -> Selected:
-    """The elements in order along `dim`, and their indices; the gradient goes back the same way.
+    """The elements sorted along `dim`, and their indices; gradients follow the indices.
 
     >>> import lucid
     >>> values, indices = lucid.sort(lucid.tensor([3.0, 1.0, 2.0]))
@@ -123,14 +124,14 @@ def sort(
     """
     x = as_tensor(input)
     row, number = row_of("sort", x, dim, axis)
-    outs = checked(Sort(number, bool(descending), bool(stable)), row)
-    return Selected(*[reshaped(part, x.shape) for part in outs])
+    outs = bind_checked(Sort(number, bool(descending), bool(stable)), row)
+    return Selected(*[reshape_to(part, x.shape) for part in outs])
 
 
 def argsort(
     input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: Any = None
 ) -> Any:
-    """The indices that put the elements in order along `dim`.
+    """The indices that sort the elements along `dim`.
 
     >>> import lucid
     >>> lucid.argsort(lucid.tensor([3.0, 1.0, 2.0]), descending=True)
@@ -138,8 +139,8 @@ def argsort(
     """
     x = as_tensor(input)
     row, number = row_of("argsort", x, dim, axis)
-    indices = checked(Argsort(number, bool(descending), bool(stable)), row)
-    return reshaped(indices, x.shape)
+    indices = bind_checked(Argsort(number, bool(descending), bool(stable)), row)
+    return reshape_to(indices, x.shape)
 
 
 def topk(
@@ -162,7 +163,7 @@ def topk(
     op = TopK(number, int(k), bool(largest), bool(sorted))
     if k < 0:
         infer(op, (row.type,))
-    outs = checked(op, row)
+    outs = bind_checked(op, row)
     if x.ndim == 0 and k == 1:
-        outs = [reshaped(part, ()) for part in outs]
+        outs = [reshape_to(part, ()) for part in outs]
     return Selected(*outs)

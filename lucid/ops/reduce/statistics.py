@@ -1,4 +1,4 @@
-"""Statistics: means, variances, norms, softmax, made of primitives. No rules stand here."""
+"""Statistics composed of primitives: means, variances, norms, medians."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.source import at_line
-from lucid.ops.core.apply import refuse
-from lucid.ops.core.arguments import explained
-from lucid.ops.core.axes import axis_of, with_ones
-from lucid.ops.core.float16 import in_float32, is_half
+from lucid.ops.core.apply import dtype_error
+from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.axes import canonicalize_axis, keepdims_shape
+from lucid.ops.core.float16 import in_float32, is_float16
 from lucid.ops.core.promote import as_tensor, cast, to_floating
-from lucid.ops.index.selection import Selected, pick
+from lucid.ops.index.selection import Selected, take_one
 from lucid.ops.reduce.extrema import amax, amin
-from lucid.ops.reduce.reduction import Sum, kept, reduced, reduced_axes, sum
+from lucid.ops.reduce.reduction import Sum, bind_reduction, reduced_axes, restore_axes, sum
 from lucid.ops.reduce.sorting import Sort
 from lucid.tape.bind import bind
 
@@ -36,21 +36,21 @@ def mean(
     """
     x = to_floating(input) if dtype is None else cast(as_tensor(input), dtype)
     if x.dtype.kind not in "fc":
-        raise DTypeError(f"mean: {x.dtype} cannot hold a mean; name a floating dtype{at_line()}")
+        raise DTypeError(f"mean: dtype={x.dtype}; give a floating or complex dtype{at_line()}")
     axes = reduced_axes("mean", x.ndim, dim, axis)
     keep = keepdim if keepdims is None else keepdims
-    if is_half(x):
+    if is_float16(x):
         return cast(mean(cast(x, "float32"), axes, keep), x.dtype)
-    total = reduced(Sum(axes), x) / float(count(x.shape, axes))
-    return kept(total, x, axes) if keep else total
+    total = bind_reduction(Sum(axes), x) / float(reduced_count(x.shape, axes))
+    return restore_axes(total, x, axes) if keep else total
 
 
-def count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
-    """The number of elements that one result of a reduction is made of."""
+def reduced_count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
+    """Return the number of elements reduced to one result."""
     return math.prod([shape[i] for i in axes])
 
 
-@explained
+@clear_errors
 def var(
     input: Any,
     dim: Any = None,
@@ -64,7 +64,7 @@ def var(
 ) -> Any:
     """The variance over `dim`: the sum of squared deviations from the mean over `n - correction`.
 
-    The correction is 1 unless given (`unbiased=False` means 0, and `ddof` is NumPy's word for it).
+    The correction is 1 by default (`unbiased=False` means 0; NumPy calls it `ddof`).
 
     >>> import lucid
     >>> lucid.var(lucid.tensor([1.0, 2.0, 3.0])), lucid.var(lucid.tensor([1.0, 3.0]), ddof=0)
@@ -73,7 +73,7 @@ def var(
     return moments(input, "var", dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
 
 
-@explained
+@clear_errors
 def std(
     input: Any,
     dim: Any = None,
@@ -85,7 +85,7 @@ def std(
     axis: Any = None,
     keepdims: Any = None,
 ) -> Any:
-    """The standard deviation over `dim`, the root of `var`; where it is 0 its gradient is 0.
+    """The standard deviation over `dim`, the square root of `var`; at 0 its gradient is 0.
 
     >>> import lucid
     >>> lucid.std(lucid.tensor([1.0, 2.0, 3.0]))
@@ -94,7 +94,7 @@ def std(
     return deviation(input, "std", dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
 
 
-@explained
+@clear_errors
 def var_mean(
     input: Any,
     dim: Any = None,
@@ -110,7 +110,7 @@ def var_mean(
     return moments(input, "var_mean", dim, unbiased, keepdim, correction, ddof, axis, keepdims)
 
 
-@explained
+@clear_errors
 def std_mean(
     input: Any,
     dim: Any = None,
@@ -128,9 +128,9 @@ def std_mean(
 
 @in_float32
 def deviation(x: Any, name: str, *options: Any) -> tuple[Any, Any]:
-    """The standard deviation and the mean."""
+    """Return the standard deviation and the mean."""
     squared, middle = moments(x, name, *options)
-    return root(squared), middle
+    return safe_sqrt(squared), middle
 
 
 @in_float32
@@ -145,21 +145,21 @@ def moments(
     axis: Any,
     keepdims: Any,
 ) -> tuple[Any, Any]:
-    """The variance and the mean; `var(x, False)` is PyTorch's `var(x, unbiased=False)`."""
+    """Return the variance and the mean; `var(x, False)` is PyTorch's `var(x, unbiased=False)`."""
     x = to_floating(x)
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     axes = reduced_axes(name, x.ndim, dim, axis)
-    n, ones = count(x.shape, axes), with_ones(x.shape, axes)
-    divisor = float(max(n - freedom(name, unbiased, correction, ddof), 0))
+    n, ones = reduced_count(x.shape, axes), keepdims_shape(x.shape, axes)
+    divisor = float(max(n - correction_of(name, unbiased, correction, ddof), 0))
     middle = (bind(Sum(axes), x) / float(n)).reshape(ones)
-    squared = bind(Sum(axes), square(x - middle)) / divisor
+    squared = bind(Sum(axes), abs_square(x - middle)) / divisor
     keep = keepdim if keepdims is None else keepdims
     return (squared.reshape(ones), middle) if keep else (squared, middle.reshape(squared.shape))
 
 
-def freedom(name: str, unbiased: Any, correction: Any, ddof: Any) -> float:
-    """The correction in any of its three spellings."""
+def correction_of(name: str, unbiased: Any, correction: Any, ddof: Any) -> float:
+    """Return the correction, given by any of its three names."""
     spellings = (None if unbiased is None else int(unbiased), correction, ddof)
     given = [c for c in spellings if c is not None]
     if len(given) > 1:
@@ -167,19 +167,19 @@ def freedom(name: str, unbiased: Any, correction: Any, ddof: Any) -> float:
     return given[0] if given else 1
 
 
-def square(x: Any) -> Any:
-    """`|x|²`, which is real and smooth for complex numbers too."""
+def abs_square(x: Any) -> Any:
+    """Return `|x|²`, which is real and smooth for complex numbers too."""
     return (x * x.conj()).real if x.dtype.kind == "c" else x * x
 
 
-def root(x: Any) -> Any:
-    """`sqrt(x)` with derivative 0, of every order, at 0."""
+def safe_sqrt(x: Any) -> Any:
+    """Return `sqrt(x)` whose derivatives of every order are 0 at 0."""
     from lucid.ops.elementwise.conditional import where
 
     return where(x == 0, 0.0, where(x == 0, 1.0, x).sqrt())
 
 
-@explained
+@clear_errors
 def norm(
     input: Any,
     p: Any = "fro",
@@ -193,9 +193,9 @@ def norm(
 ) -> Any:
     """The p-norm of the elements over `dim` (all axes by default): `sum(|input|**p) ** (1/p)`.
 
-    p is any number, "fro" is 2; inf and -inf give the largest and smallest |x|, 0 the count of
-    elements that are not zero. At x = 0, where a norm is not differentiable, its gradient is 0, to
-    every order.
+    p is any number, "fro" is 2; inf and -inf give the largest and smallest |x|, 0 the number of
+    nonzero elements. At x = 0, where a norm is not differentiable, its gradients of every order
+    are 0.
 
     >>> import lucid
     >>> lucid.norm(lucid.tensor([3.0, 4.0]))
@@ -211,7 +211,7 @@ def norm(
     axes = reduced_axes("norm", x.ndim, dim, axis)
     y = p_norm(x, p, axes)
     keep = keepdim if keepdims is None else keepdims
-    return kept(y, x, axes) if keep else y
+    return restore_axes(y, x, axes) if keep else y
 
 
 def order_of(name: str, p: Any) -> float:
@@ -221,7 +221,7 @@ def order_of(name: str, p: Any) -> float:
         return float(p)
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"{name}: p={p!r} is not a number; matrix norms are in linalg{at_line()}"
+            f"{name}: p={p!r} is not a number; linalg.matrix_norm has matrix norms{at_line()}"
         ) from None
 
 
@@ -230,7 +230,7 @@ def p_norm(x: Any, p: float, axes: tuple[int, ...]) -> Any:
     from lucid.ops.elementwise.conditional import where
 
     if p == 2:
-        return root(bind(Sum(axes), square(x)))
+        return safe_sqrt(bind(Sum(axes), abs_square(x)))
     size = x.abs()
     if p == math.inf:
         return amax(size, axis=axes)
@@ -256,8 +256,8 @@ def nansum(
     keepdims: Any = None,
     dtype: Any = None,
 ) -> Any:
-    """The sum over `dim` with nan counted as 0, in value and gradient."""
-    x = without_nan(as_tensor(input))
+    """The sum over `dim` with nan as 0, in value and gradient."""
+    x = nan_to_zero(as_tensor(input))
     return sum(x, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype)
 
 
@@ -276,23 +276,23 @@ def nanmean(
     return total / cast(sum(x == x, dim, keepdim, axis=axis, keepdims=keepdims), total.dtype)
 
 
-def without_nan(x: Any) -> Any:
+def nan_to_zero(x: Any) -> Any:
     from lucid.ops.elementwise.conditional import where
 
     return where(x == x, x, 0) if x.dtype.kind in "fc" else x
 
 
-@explained
+@clear_errors
 def median(
     input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
-    """The middle element; of an even number the lower of the two in the middle, as in PyTorch.
+    """The median; of an even number of elements the lower of the middle two, as in PyTorch.
 
     - `median(input)` is the median of all elements.
     - `median(input, dim=1)` gives `(values, indices)` along one axis.
     - `median(input, axis=1)` gives values only.
 
-    The gradient goes to the element chosen. Where there is a nan, the first nan is the median.
+    The gradient goes to the chosen element. If there is a nan, the first nan is the median.
 
     >>> import lucid
     >>> lucid.median(lucid.tensor([3.0, 1.0, 2.0, 4.0]))
@@ -301,13 +301,13 @@ def median(
     x = as_tensor(input)
     keep = keepdim if keepdims is None else keepdims
     if x.dtype.kind == "c":
-        raise refuse("median", x.dtype, "complex numbers have no order")
+        raise dtype_error("median", x.dtype, "complex numbers have no order")
     if dim is not None and axis is not None:
         raise ArgumentError(f"median: give dim or axis, not both{at_line()}")
     if dim is None and axis is None:
         values = middle_element(x.reshape(-1), 0, False).values
         return values.reshape([1] * x.ndim) if keep else values
-    number = axis_of("median", axis if dim is None else dim, x.ndim)
+    number = canonicalize_axis("median", axis if dim is None else dim, x.ndim)
     found = middle_element(x.reshape(1) if x.ndim == 0 else x, number, keep)
     if x.ndim == 0:
         found = Selected(*[part.reshape(()) for part in found])
@@ -325,4 +325,4 @@ def middle_element(x: Any, axis: int, keep: bool) -> Selected:
     indices = bind(Sort(axis, stable=True), x)[1]
     numbers = sum(x == x, axis=axis)
     place = where(numbers == n, (n - 1) // 2, numbers)
-    return pick(x, pick(indices, place, axis, False).values, axis, keep)
+    return take_one(x, take_one(indices, place, axis, False).values, axis, keep)

@@ -1,1 +1,1 @@
-"""Operations that make, reshape, reorder, join or copy tensors."""
+"""Operations that create, reshape, reorder, join or copy tensors."""

@@ -1,4 +1,4 @@
-"""Further arrangements: blocks, combinations, overlapping parts, complex numbers as pairs."""
+"""Further rearrangements: blocks, combinations, windows, complex numbers as pairs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes as broadcast
-from lucid.ops.core.arguments import also, explained
-from lucid.ops.core.axes import axis_of, shape_of
+from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.axes import canonicalize_axis, canonicalize_shape
 from lucid.ops.core.kinds import sum_to
 from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.elementwise.complexes import complex, conj, imag, real
@@ -20,85 +20,86 @@ from lucid.ops.index.gather_scatter import Gather
 from lucid.ops.index.lookup import narrow
 from lucid.ops.shape.diagonals import diag_embed
 from lucid.ops.shape.joining import cat, chunk, meshgrid, split, stack, take_axis, tensor_split
-from lucid.ops.shape.joining import pad as add_ends
+from lucid.ops.shape.joining import pad as pad_with_mode
 from lucid.ops.shape.movement import Pad
 from lucid.ops.shape.shaping import atleast_2d, movedim, mT, ravel
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
 
-@explained
+@clear_errors
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The one shape that all these shapes broadcast to.
+    """Return the shape that all these shapes broadcast to.
 
     >>> import lucid
     >>> lucid.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    rows = [s if isinstance(s, (tuple, list)) else (s,) for s in shapes]
-    plain = [shape_of("broadcast_shapes", (row,)) for row in rows]
+    sequences = [s if isinstance(s, (tuple, list)) else (s,) for s in shapes]
+    canonical = [canonicalize_shape("broadcast_shapes", (s,)) for s in sequences]
     try:
-        return broadcast(*plain)
+        return broadcast(*canonical)
     except ShapeError as error:
         raise ShapeError(f"broadcast_shapes: {error}{at_line()}") from None
 
 
-@explained
-@also(indices_or_sections=("sections", "indices"))
+@clear_errors
+@aliases(indices_or_sections=("sections", "indices"))
 def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
-    """Equal pieces side by side, or cuts at indices: along axis 1, vectors along axis 0."""
+    """Split horizontally, into equal sections or at indices: along axis 1, vectors along axis 0."""
     x = as_tensor(input)
-    return equal_parts("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else 1, 1)
+    return split_equally("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else 1, 1)
 
 
-@explained
-@also(indices_or_sections=("sections", "indices"))
+@clear_errors
+@aliases(indices_or_sections=("sections", "indices"))
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
-    """Equal pieces below each other, or cuts at indices, along axis 0."""
-    return equal_parts("vsplit", as_tensor(input), indices_or_sections, 0, 2)
+    """Split vertically, into equal sections or at indices, along axis 0."""
+    return split_equally("vsplit", as_tensor(input), indices_or_sections, 0, 2)
 
 
-@explained
-@also(indices_or_sections=("sections", "indices"))
+@clear_errors
+@aliases(indices_or_sections=("sections", "indices"))
 def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
-    """Equal pieces behind each other, or cuts at indices, along axis 2."""
-    return equal_parts("dsplit", as_tensor(input), indices_or_sections, 2, 3)
+    """Split depthwise, into equal sections or at indices, along axis 2."""
+    return split_equally("dsplit", as_tensor(input), indices_or_sections, 2, 3)
 
 
-def equal_parts(name: str, x: Any, parts: Any, axis: int, least: int) -> tuple[Any, ...]:
-    if x.ndim < least:
-        raise ShapeError(f"{name}: {x.shape} has fewer than {least} axes{at_line()}")
+def split_equally(name: str, x: Any, parts: Any, axis: int, min_ndim: int) -> tuple[Any, ...]:
+    """Split along `axis` into equal sections, or at indices."""
+    if x.ndim < min_ndim:
+        raise ShapeError(f"{name}: {x.shape} has fewer than {min_ndim} axes{at_line()}")
     if not isinstance(parts, (list, tuple)):
         count = operator.index(parts)
         if count < 1 or x.shape[axis] % count:
-            facts = f"{count} equal parts of axis {axis} of {x.shape}"
-            raise ShapeError(f"{name}: {facts}; see tensor_split{at_line()}")
+            facts = f"axis {axis} of {x.shape} does not split into {count} equal sections"
+            raise ShapeError(f"{name}: {facts}; use tensor_split{at_line()}")
     return tensor_split(x, parts, axis)
 
 
-@explained
-@also(dim="axis")
+@clear_errors
+@aliases(dim="axis")
 def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
-    """Pieces of these sizes along `dim`, one after the other."""
+    """Split along `dim` into pieces of the given sizes."""
     return split(input, list(split_sizes), dim)
 
 
-@explained
-@also(dim="axis")
+@clear_errors
+@aliases(dim="axis")
 def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
-    """`narrow` with memory of its own."""
+    """A copy of `narrow(input, dim, start, length)`."""
     from lucid.ops.shape.copying import clone
 
     return clone(narrow(input, dim, start, length))
 
 
-@explained
+@clear_errors
 def diagflat(input: Any, offset: int = 0) -> Any:
-    """A matrix with all elements of `input`, in row-major order, as its diagonal."""
+    """A matrix with the flattened `input` on a diagonal."""
     return diag_embed(ravel(as_tensor(input)), offset)
 
 
-@explained
+@clear_errors
 def block_diag(*tensors: Any) -> Any:
     """A matrix with matrices along its diagonal and zeros elsewhere; vectors are rows.
 
@@ -112,7 +113,9 @@ def block_diag(*tensors: Any) -> Any:
     blocks = [atleast_2d(x) for x in promote(*[as_tensor(x) for x in tensors or ([[]],)])]
     if any(x.ndim != 2 for x in blocks):
         shapes = ", ".join(str(x.shape) for x in blocks)
-        raise ShapeError(f"block_diag: shapes {shapes}; blocks have at most two axes{at_line()}")
+        raise ShapeError(
+            f"block_diag: shapes {shapes}; blocks must have at most two axes{at_line()}"
+        )
     width, left, rows = sum(x.shape[1] for x in blocks), 0, []
     for x in blocks:
         right = width - left - x.shape[1]
@@ -121,9 +124,9 @@ def block_diag(*tensors: Any) -> Any:
     return cat(rows, 0)
 
 
-@explained
+@clear_errors
 def cartesian_prod(*tensors: Any) -> Any:
-    """All combinations of one element of each vector, as rows; of one vector, itself.
+    """All combinations of one element from each vector, as rows; a single vector is returned as is.
 
     >>> import lucid
     >>> lucid.cartesian_prod(lucid.tensor([1, 2]), lucid.tensor([3, 4]))
@@ -141,12 +144,14 @@ def cartesian_prod(*tensors: Any) -> Any:
     return stack([ravel(grid) for grid in meshgrid(*promote(*xs))], 1)
 
 
-@explained
+@clear_errors
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
-    """All choices of r elements of a vector, in its order, as rows."""
+    """All combinations of r elements of a vector, in order, as rows."""
     x = as_tensor(input)
     if x.ndim != 1 or r < 0:
-        raise ShapeError(f"combinations: {r} elements of shape {x.shape}{at_line()}")
+        raise ShapeError(
+            f"combinations: r={r} and shape {x.shape}; give r >= 0 and a vector{at_line()}"
+        )
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = np.array(list(choose(range(x.shape[0]), r)), np.int64).reshape(-1, r)
     if r == 0:
@@ -154,9 +159,9 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     return bind(Gather((0,)), x, wrap(rows))
 
 
-@explained
+@clear_errors
 def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
-    """The windows of `size` elements along an axis, `step` apart, as a new last axis.
+    """Windows of `size` elements along an axis, `step` apart, as a new last axis.
 
     >>> import lucid
     >>> lucid.arange(5).unfold(0, 2, 3)
@@ -164,28 +169,28 @@ def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
             [3, 4]])
     """
     x = as_tensor(x)
-    axis = axis_of("unfold", dimension, x.ndim)
+    axis = canonicalize_axis("unfold", dimension, x.ndim)
     if not x.ndim:
         return unfold(x.reshape(1), 0, size, step).reshape(-1)
     n = x.shape[axis]
     size, step = operator.index(size), operator.index(step)
     if not 0 <= size <= n or step < 1:
-        facts = f"windows of {size}, {step} apart, along {n} elements"
+        facts = f"size {size} and step {step} for an axis of size {n}"
         raise ShapeError(f"unfold: {facts}{at_line()}")
     starts = np.arange(0, n - size + 1, step)
-    places = starts[:, None] + np.arange(size)
-    flat = take_axis(x, axis, places.reshape(-1))
-    apart = flat.reshape((*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]))
-    return movedim(apart, axis + 1, -1)
+    indices = starts[:, None] + np.arange(size)
+    flat = take_axis(x, axis, indices.reshape(-1))
+    windows = flat.reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+    return movedim(windows, axis + 1, -1)
 
 
-@explained
+@clear_errors
 def adjoint(input: Any) -> Any:
-    """The conjugate, with the last two axes exchanged."""
+    """The conjugate transpose of the matrices in the last two axes."""
     return conj(mT(input))
 
 
-@explained
+@clear_errors
 def view_as_real(input: Any) -> Any:
     """Complex numbers as pairs of their real and imaginary parts, in a new last axis."""
     x = as_tensor(input)
@@ -194,9 +199,9 @@ def view_as_real(input: Any) -> Any:
     return stack([real(x), imag(x)], -1)
 
 
-@explained
+@clear_errors
 def view_as_complex(input: Any) -> Any:
-    """The pairs in the last axis as complex numbers.
+    """Pairs in the last axis as complex numbers.
 
     >>> import lucid
     >>> lucid.view_as_complex(lucid.tensor([[1.0, 2.0]]))
@@ -209,9 +214,9 @@ def view_as_complex(input: Any) -> Any:
     return complex(x[..., 0], x[..., 1])
 
 
-@explained
+@clear_errors
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
-    """Vandermonde's matrix: the powers of the elements of a vector, as columns.
+    """The Vandermonde matrix: the powers of the elements of a vector, as columns.
 
     >>> import lucid
     >>> lucid.vander(lucid.tensor([1, 2, 3]))
@@ -224,17 +229,17 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
         raise ShapeError(f"vander: a tensor of shape {x.shape}; it takes a vector{at_line()}")
     count = x.shape[0] if N is None else operator.index(N)
     if count < 0:
-        raise ShapeError(f"vander: {count} columns{at_line()}")
+        raise ShapeError(f"vander: N={count} is negative{at_line()}")
     if x.dtype.kind == "b":
         x = x.long()
     exponents = np.arange(count) if increasing else np.arange(count)[::-1]
     return x.reshape(-1, 1) ** wrap(exponents.astype(x.dtype))
 
 
-@explained
+@clear_errors
 def sum_to_size(x: Any, *size: Any) -> Any:
-    """`x` summed over the axes along which `size` would be repeated to have its shape."""
-    x, shape = as_tensor(x), shape_of("sum_to_size", size)
+    """Sum `x` over the axes along which `size` broadcasts to its shape."""
+    x, shape = as_tensor(x), canonicalize_shape("sum_to_size", size)
     try:
         fits = broadcast(shape, x.shape) == x.shape
     except ShapeError:
@@ -245,10 +250,10 @@ def sum_to_size(x: Any, *size: Any) -> Any:
     return sum_to(x, shape)
 
 
-@explained
+@clear_errors
 def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
-    """`input` with one number added at its ends: pairs (before, after), the last axis first."""
-    return add_ends(input, pad, "constant", value)
+    """Pad `input` with a constant: pairs (before, after), the last axis first."""
+    return pad_with_mode(input, pad, "constant", value)
 
 
 unsafe_chunk, unsafe_split, unsafe_split_with_sizes = chunk, split, split_with_sizes

@@ -1,7 +1,7 @@
-"""bitcast: the bits of a tensor read as another dtype, in the same memory.
+"""bitcast: reinterpret the bits of a tensor as another dtype, in the same memory.
 
-Where the sizes of the two dtypes differ, the last axis becomes longer or shorter. Nothing can be
-differentiated through it: numbers whose bits are alike are not alike.
+If the sizes of the two dtypes differ, the last axis becomes longer or shorter. It is not
+differentiable.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.types import DTYPES, SHORT_NAMES, Type
 from lucid.ops.core.kinds import Constant
-from lucid.ops.core.promote import wanted_dtype
+from lucid.ops.core.promote import parse_dtype
 from lucid.tape.bind import bind
 from lucid.tape.views import layout
 
 
 class Bitcast(Constant):
-    """The same bytes at another dtype, which divide or join the elements of the last axis."""
+    """The same bytes as another dtype, which splits or joins the elements of the last axis."""
 
     dtype: str
     is_view = True
@@ -30,37 +30,37 @@ class Bitcast(Constant):
         if old == new:
             return Type(dtype, x.shape)
         if not x.ndim:
-            facts = f"a 0-d tensor of {x.dtype} as {dtype}, of another size"
+            facts = f"a 0-d tensor of {x.dtype} cannot be viewed as {dtype}, of another size"
             raise ShapeError(f"view: {facts}; reshape(1) it first")
         if x.shape[-1] * old % new:
             facts = f"the last axis of {x.shape} has {x.shape[-1] * old} bytes"
-            raise ShapeError(f"view: {facts}, no multiple of the {new} of a {dtype}")
+            raise ShapeError(f"view: {facts}, not a multiple of the {new} of {dtype}")
         return Type(dtype, (*x.shape[:-1], x.shape[-1] * old // new))
 
     def eval(self, x: np.ndarray) -> np.ndarray:
         dtype = DTYPES[self.dtype]
-        return (x if joinable(x, dtype) else np.ascontiguousarray(x)).view(dtype)
+        return (x if is_bitcastable(x, dtype) else np.ascontiguousarray(x)).view(dtype)
 
     def adjoint(self, part: Any, x: Any) -> Any:
-        """What is written to the view, as the tensor below it sees it."""
+        """Return values written to the view in the dtype of its base."""
         return bind(Bitcast(SHORT_NAMES[x.dtype]), part)
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
         return bind(self, x)
 
 
-def joinable(x: np.ndarray, dtype: np.dtype) -> bool:
-    """Whether elements that are read together, or in parts, are adjacent in memory."""
+def is_bitcastable(x: np.ndarray, dtype: np.dtype) -> bool:
+    """True if the elements that are joined or split are adjacent in memory."""
     return x.itemsize == dtype.itemsize or (x.ndim > 0 and x.strides[-1] == x.itemsize)
 
 
 def bitcast(x: Any, dtype: Any) -> Any:
-    """The bits of a tensor as another dtype: its own memory, or a copy where that has gaps."""
-    dtype = wanted_dtype(dtype)
+    """View the bits of a tensor as another dtype, copying only if they are not adjacent."""
+    dtype = parse_dtype(dtype)
     if dtype not in SHORT_NAMES:
-        raise DTypeError(f"view: {dtype} is no dtype of tensors")
+        raise DTypeError(f"view: dtype {dtype} is not supported")
     if dtype == x.dtype:
         return x.view(x.shape)
-    if x.ndim and not joinable(layout(x) if x.value is None else x.value, dtype):
+    if x.ndim and not is_bitcastable(layout(x) if x.value is None else x.value, dtype):
         x = x.contiguous()
     return bind(Bitcast(SHORT_NAMES[dtype]), x)

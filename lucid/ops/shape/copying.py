@@ -1,4 +1,4 @@
-"""Copy: the same value in memory of its own."""
+"""Copy: the same values in new memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lucid.tape.bind import bind
 
 
 class Copy(Linear):
-    """The identity, in new memory: what is done to the copy in place leaves the original alone."""
+    """The identity in new memory: writes to the copy do not change the original."""
 
     def infer(self, x: Type) -> Type:
         return x
@@ -37,7 +37,7 @@ def clone(input: Any) -> Any:
 
 
 def contiguous(x: Any) -> Any:
-    """`x` with its elements in row-major order in memory: itself where they are."""
+    """Return `x` in row-major memory order; `x` itself if it already is."""
     if x.value is None or x.value.flags.c_contiguous:
         return x
     out = bind(COPY, x)

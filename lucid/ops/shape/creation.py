@@ -1,4 +1,4 @@
-"""Creation: tensors from shapes and numbers, recorded only where the number itself is traced."""
+"""Creation of tensors from shapes and numbers, recorded only if the number is a tensor."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ import numpy as np
 from lucid.errors import AxisError, DTypeError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.types import DTYPES, SHORT_NAMES, Type, dtype_of
-from lucid.ops.core.arguments import explained, placed
-from lucid.ops.core.axes import shape_of
+from lucid.ops.core.arguments import accepts_device, clear_errors
+from lucid.ops.core.axes import canonicalize_shape
 from lucid.ops.core.kinds import Constant, Linear
 from lucid.ops.core.promote import (
-    array_of,
+    as_ndarray,
     as_tensor,
     cast,
     default_dtype,
     get_default_dtype,
-    wanted_dtype,
+    parse_dtype,
 )
-from lucid.ops.shape.movement import Broadcast, repeat_in_front
+from lucid.ops.shape.movement import Broadcast, broadcast_leading
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced, wrap
 
 
 class Full(Linear):
-    """An array of one shape in which every element is the 0-d operand."""
+    """An array filled with the 0-d operand."""
 
     shape: tuple[int, ...]
     dtype: str
 
     def infer(self, value: Type) -> Type:
         if value.shape:
-            raise ShapeError(f"full: a value of shape {value.shape}; it is one number")
+            raise ShapeError(f"full: the value has shape {value.shape}; it must be 0-d")
         if value.dtype != DTYPES[self.dtype]:
-            raise DTypeError(f"full: a value of dtype {value.dtype} for an array of {self.dtype}")
+            raise DTypeError(f"full: the value has dtype {value.dtype}, the array {self.dtype}")
         return Type(value.dtype, self.shape)
 
     def eval(self, value: Any) -> np.ndarray:
@@ -50,7 +50,7 @@ class Full(Linear):
 
 
 class Iota(Constant):
-    """0, 1, 2, ... along `axis`, the same along all others."""
+    """0, 1, 2, ... along `axis`, repeated along all others."""
 
     shape: tuple[int, ...]
     axis: int
@@ -67,33 +67,35 @@ class Iota(Constant):
         return np.broadcast_to(numbers.reshape(sizes), self.shape).copy()
 
     def batch(self, n: int, batched: tuple[bool, ...]) -> Any:
-        return repeat_in_front(n, bind(self))
+        return broadcast_leading(n, bind(self))
 
 
-def new(array: np.ndarray, requires_grad: bool) -> Any:
-    """A tensor around a fresh array."""
+def make_tensor(array: np.ndarray, requires_grad: bool) -> Any:
+    """Wrap a new array in a tensor."""
     out = wrap(array)
     return out.requires_grad_(True) if requires_grad else out
 
 
-def size_of(name: str, size: Any) -> tuple[int, ...]:
-    shape = shape_of(name, size)
+def checked_size(name: str, size: Any) -> tuple[int, ...]:
+    """Return a canonical shape without negative sizes."""
+    shape = canonicalize_shape(name, size)
     if min(shape, default=0) < 0:
-        raise ShapeError(f"{name}: {shape} is not a shape: sizes are not negative{at_line()}")
+        raise ShapeError(f"{name}: {shape} is not a shape: sizes must not be negative{at_line()}")
     return shape
 
 
-def given(sizes: tuple[Any, ...], size: Any) -> Any:
-    """Sizes given one by one, as one sequence, or by name."""
+def merge_sizes(sizes: tuple[Any, ...], size: Any) -> Any:
+    """Return sizes given as varargs, as one sequence, or by the keyword `size`."""
     return sizes if size is None else (size,) if not sizes else (*sizes, size)
 
 
-def floating_or(dtype: Any) -> np.dtype:
+def dtype_or_default(dtype: Any) -> np.dtype:
+    """Return `dtype`, or the default floating dtype for None."""
     return get_default_dtype() if dtype is None else dtype_of(dtype)
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def zeros(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False) -> Any:
     """A tensor of zeros: `zeros(2, 3)` or `zeros((2, 3))`.
 
@@ -102,133 +104,142 @@ def zeros(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool 
     Tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    return new(np.zeros(size_of("zeros", given(sizes, size)), floating_or(dtype)), requires_grad)
+    return make_tensor(
+        np.zeros(checked_size("zeros", merge_sizes(sizes, size)), dtype_or_default(dtype)),
+        requires_grad,
+    )
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def ones(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False) -> Any:
     """A tensor of ones: `ones(2, 3)` or `ones((2, 3))`."""
-    return new(np.ones(size_of("ones", given(sizes, size)), floating_or(dtype)), requires_grad)
+    return make_tensor(
+        np.ones(checked_size("ones", merge_sizes(sizes, size)), dtype_or_default(dtype)),
+        requires_grad,
+    )
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def empty(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False) -> Any:
-    """A tensor whose elements are whatever the memory held."""
-    return new(np.empty(size_of("empty", given(sizes, size)), floating_or(dtype)), requires_grad)
+    """An uninitialized tensor."""
+    return make_tensor(
+        np.empty(checked_size("empty", merge_sizes(sizes, size)), dtype_or_default(dtype)),
+        requires_grad,
+    )
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def full(size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
-    """A tensor of one number; it has the number's dtype unless told otherwise.
+    """A tensor filled with one number, of the number's dtype unless `dtype` is given.
 
     >>> import lucid
     >>> lucid.full((2,), 7)
     Tensor([7, 7])
     """
-    shape = size_of("full", (size,))
+    shape = checked_size("full", (size,))
     if isinstance(fill_value, Traced):
         return _full_of_tensor("full", shape, fill_value, dtype or fill_value.dtype)
     if dtype is None and isinstance(fill_value, (bool, int, float, complex)):
         dtype = default_dtype(fill_value)
-    value = array_of(fill_value, dtype)
-    return new(np.full(shape, _one_number("full", value), value.dtype), requires_grad)
+    value = as_ndarray(fill_value, dtype)
+    return make_tensor(np.full(shape, _as_scalar("full", value), value.dtype), requires_grad)
 
 
 def _full_of_tensor(name: str, shape: tuple[int, ...], value: Any, dtype: Any) -> Any:
-    """Stays on the tape: the derivative with respect to the number is the sum over the elements."""
-    value = cast(_one_number(name, value), dtype)
+    """Fill with a tensor, recorded; the derivative in the value is the sum over the elements."""
+    value = cast(_as_scalar(name, value), dtype)
     return bind(Full(shape, SHORT_NAMES[value.dtype]), value)
 
 
-def _one_number(name: str, value: Any) -> Any:
+def _as_scalar(name: str, value: Any) -> Any:
     if math.prod(value.shape) != 1:
-        raise ShapeError(f"{name}: a value of shape {value.shape}; it is one number{at_line()}")
+        raise ShapeError(f"{name}: the value has shape {value.shape}; give one number{at_line()}")
     return value.reshape(()) if value.shape else value
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def zeros_like(input: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     """Zeros of the shape and dtype of `input`."""
     x = as_tensor(input)
-    return new(np.zeros(x.shape, dtype_of(dtype or x.dtype)), requires_grad)
+    return make_tensor(np.zeros(x.shape, dtype_of(dtype or x.dtype)), requires_grad)
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def ones_like(input: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     """Ones of the shape and dtype of `input`."""
     x = as_tensor(input)
-    return new(np.ones(x.shape, dtype_of(dtype or x.dtype)), requires_grad)
+    return make_tensor(np.ones(x.shape, dtype_of(dtype or x.dtype)), requires_grad)
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def empty_like(input: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
-    """A tensor of the shape and dtype of `input` whose elements are whatever the memory held."""
+    """An uninitialized tensor of the shape and dtype of `input`."""
     x = as_tensor(input)
-    return new(np.empty(x.shape, dtype_of(dtype or x.dtype)), requires_grad)
+    return make_tensor(np.empty(x.shape, dtype_of(dtype or x.dtype)), requires_grad)
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def full_like(
     input: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False
 ) -> Any:
-    """One number in the shape and dtype of `input`."""
+    """A tensor of the shape and dtype of `input` filled with one number."""
     x = as_tensor(input)
     dtype = dtype_of(dtype or x.dtype)
     if isinstance(fill_value, Traced):
         return _full_of_tensor("full_like", x.shape, fill_value, dtype)
-    return new(np.full(x.shape, fill_value, dtype), requires_grad)
+    return make_tensor(np.full(x.shape, fill_value, dtype), requires_grad)
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False) -> Any:
-    """The identity matrix, or n rows and m columns of it.
+    """The identity matrix of n rows and m columns.
 
     >>> import lucid
     >>> lucid.eye(2)
     Tensor([[1., 0.],
             [0., 1.]])
     """
-    rows, columns = size_of("eye", (n, n if m is None else m))
-    return new(np.eye(rows, columns, dtype=floating_or(dtype)), requires_grad)
+    rows, columns = checked_size("eye", (n, n if m is None else m))
+    return make_tensor(np.eye(rows, columns, dtype=dtype_or_default(dtype)), requires_grad)
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def arange(
     start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, requires_grad: bool = False
 ) -> Any:
-    """Numbers from `start` (0 where only the end is given) in steps up to but without `end`.
+    """Numbers from `start` (0 if only the end is given) to `end`, exclusive, in steps of `step`.
 
     >>> import lucid
     >>> lucid.arange(1, 8, 2)
     Tensor([1, 3, 5, 7])
     """
     start, end, step = (
-        _number(x) for x in ((0, start, step) if end is None else (start, end, step))
+        _to_python_number(x) for x in ((0, start, step) if end is None else (start, end, step))
     )
     whole = all(isinstance(x, int) for x in (start, end, step))
     wanted = (
         (np.dtype("int64") if whole else get_default_dtype()) if dtype is None else dtype_of(dtype)
     )
-    if wanted == np.dtype("int64"):  # of other integers the ends still count as they are
-        whole, (start, end, step) = True, as_stored((start, end, step), wanted)
+    if wanted == np.dtype("int64"):  # for other integer dtypes the ends are not truncated
+        whole, (start, end, step) = True, truncate_for_integers((start, end, step), wanted)
     if step == 0:
-        raise ShapeError(f"arange: the step is 0{at_line()}")
+        raise ShapeError(f"arange: the step must not be 0{at_line()}")
     n = max(0, -((start - end) // step) if whole else math.ceil((end - start) / step))
-    start, step = as_stored((start, step), wanted)
-    return new((start + step * np.arange(n)).astype(wanted), requires_grad)
+    start, step = truncate_for_integers((start, step), wanted)
+    return make_tensor((start + step * np.arange(n)).astype(wanted), requires_grad)
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def linspace(
     start: Any,
     end: Any,
@@ -238,20 +249,20 @@ def linspace(
     dtype: Any = None,
     requires_grad: bool = False,
 ) -> Any:
-    """`steps` numbers at equal distances from `start` to `end`.
+    """`steps` evenly spaced numbers from `start` to `end`.
 
     >>> import lucid
     >>> lucid.linspace(0, 1, 5)
     Tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
-    (n,) = size_of("linspace", (steps,))
-    start, end = as_stored((_number(start), _number(end)), dtype)
+    (n,) = checked_size("linspace", (steps,))
+    start, end = truncate_for_integers((_to_python_number(start), _to_python_number(end)), dtype)
     values = np.linspace(start, end, n, endpoint=endpoint)
-    return new(values.astype(floating_or(dtype)), requires_grad)
+    return make_tensor(values.astype(dtype_or_default(dtype)), requires_grad)
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def logspace(
     start: Any,
     end: Any,
@@ -262,27 +273,27 @@ def logspace(
     requires_grad: bool = False,
 ) -> Any:
     """`base ** linspace(start, end, steps)`."""
-    (n,) = size_of("logspace", (steps,))
-    start, end = as_stored((_number(start), _number(end)), dtype)
+    (n,) = checked_size("logspace", (steps,))
+    start, end = truncate_for_integers((_to_python_number(start), _to_python_number(end)), dtype)
     values = np.logspace(start, end, n, base=base)
-    return new(values.astype(floating_or(dtype)), requires_grad)
+    return make_tensor(values.astype(dtype_or_default(dtype)), requires_grad)
 
 
-def as_stored(numbers: Any, dtype: Any) -> tuple[Any, ...]:
-    """Ends and steps at an integer dtype are integers too, as in PyTorch: 4.3 counts as 4."""
-    if dtype is None or wanted_dtype(dtype).kind not in "iu":
+def truncate_for_integers(numbers: Any, dtype: Any) -> tuple[Any, ...]:
+    """Truncate ends and steps to integers for an integer dtype, as in PyTorch: 4.3 becomes 4."""
+    if dtype is None or parse_dtype(dtype).kind not in "iu":
         return tuple(numbers)
     return tuple(int(x) for x in numbers)
 
 
-def _number(x: Any) -> Any:
+def _to_python_number(x: Any) -> Any:
     return x.item() if hasattr(x, "item") else x
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def asarray(obj: Any, *, dtype: Any = None, copy: Any = None, requires_grad: bool = False) -> Any:
-    """`obj` as a tensor: tensors and arrays without a copy, unless `copy` asks for one.
+    """Convert `obj` to a tensor; tensors and arrays are copied only if `copy` is true.
 
     >>> import lucid
     >>> lucid.asarray([1.0, 2.0])
@@ -296,22 +307,22 @@ def asarray(obj: Any, *, dtype: Any = None, copy: Any = None, requires_grad: boo
     return x.requires_grad_(True) if requires_grad else x
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def scalar_tensor(s: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
-    """A number as a 0-d tensor of the default floating dtype, or of another."""
-    value = array_of(s, floating_or(dtype))
-    return new(np.array(_one_number("scalar_tensor", value)), requires_grad)
+    """A number as a 0-d tensor of `dtype`, by default the default floating dtype."""
+    value = as_ndarray(s, dtype_or_default(dtype))
+    return make_tensor(np.array(_as_scalar("scalar_tensor", value)), requires_grad)
 
 
-@explained
+@clear_errors
 def frombuffer(
     buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Any:
-    """A vector in the memory of a bytes-like object.
+    """A vector that shares the memory of a bytes-like object.
 
     >>> import lucid
     >>> lucid.frombuffer(bytearray([1, 2, 3]), dtype=lucid.uint8, offset=1)
     Tensor([2, 3], dtype=uint8)
     """
-    return new(np.frombuffer(buffer, dtype_of(dtype), count, offset), requires_grad)
+    return make_tensor(np.frombuffer(buffer, dtype_of(dtype), count, offset), requires_grad)

@@ -1,7 +1,7 @@
 """Diagonals and triangles of matrices.
 
 A diagonal is a strided slice of the flattened matrix, and a matrix with a given diagonal is that
-diagonal with zeros put between its elements: no primitive of its own is needed.
+diagonal padded with zeros between its elements, so neither needs a primitive.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy as np
 
 from lucid.errors import AxisError, ShapeError
 from lucid.ir.source import at_line
-from lucid.ops.core.arguments import explained, placed
-from lucid.ops.core.axes import axis_of
-from lucid.ops.core.promote import as_tensor, wanted_dtype
+from lucid.ops.core.arguments import accepts_device, clear_errors
+from lucid.ops.core.axes import canonicalize_axis
+from lucid.ops.core.promote import as_tensor, parse_dtype
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.shape.movement import Pad, Reshape, Transpose, slice_axis
 from lucid.ops.shape.shaping import movedim
@@ -22,7 +22,7 @@ from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
 
-@explained
+@clear_errors
 def diagonal(
     input: Any,
     offset: int = 0,
@@ -41,10 +41,11 @@ def diagonal(
     x = as_tensor(input)
     a = dim1 if axis1 is None else axis1
     b = dim2 if axis2 is None else axis2
-    return strided_diagonal(x, offset, *two_axes("diagonal", x, a, b))
+    return strided_diagonal(x, offset, *matrix_axes("diagonal", x, a, b))
 
 
 def strided_diagonal(x: Any, offset: int, a: int, b: int) -> Any:
+    """Return the diagonals of the matrices in axes a and b, as a strided slice."""
     rest = [i for i in range(x.ndim) if i not in (a, b)]
     if (*rest, a, b) != tuple(range(x.ndim)):
         x = bind(Transpose((*rest, a, b)), x)
@@ -56,21 +57,24 @@ def strided_diagonal(x: Any, offset: int, a: int, b: int) -> Any:
     return slice_axis(flat, flat.ndim - 1, start, limit, columns + 1)
 
 
-def two_axes(name: str, x: Any, dim1: Any, dim2: Any) -> tuple[int, int]:
+def matrix_axes(name: str, x: Any, dim1: Any, dim2: Any) -> tuple[int, int]:
+    """Return two different axes, counted from the front."""
     if x.ndim < 2:
-        raise ShapeError(f"{name}: a tensor of shape {x.shape} holds no matrices{at_line()}")
-    a, b = axis_of(name, dim1, x.ndim), axis_of(name, dim2, x.ndim)
+        raise ShapeError(f"{name}: a tensor of shape {x.shape} has fewer than two axes{at_line()}")
+    a, b = canonicalize_axis(name, dim1, x.ndim), canonicalize_axis(name, dim2, x.ndim)
     if a == b:
-        raise AxisError(f"{name}: axis {a} twice; a matrix has two axes{at_line()}")
+        raise AxisError(f"{name}: axis {a} is given twice; give two different axes{at_line()}")
     return a, b
 
 
-@explained
+@clear_errors
 def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
-    """Matrices that are zero but for one diagonal: the last axis of `input`."""
+    """Matrices with the last axis of `input` on one diagonal and zeros elsewhere."""
     x = as_tensor(input)
     if not x.ndim:
-        raise ShapeError(f"diag_embed: a 0-d tensor is no diagonal{at_line()}")
+        raise ShapeError(
+            f"diag_embed: a 0-d tensor is not a diagonal; give at least one axis{at_line()}"
+        )
     n = x.shape[-1]
     size = n + abs(offset)
     start = offset if offset >= 0 else -offset * size
@@ -80,10 +84,10 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
     matrices = bind(Reshape((*x.shape[:-1], size, size)), flat)
     if (dim1, dim2) == (-2, -1):
         return matrices
-    return movedim(matrices, (-2, -1), two_axes("diag_embed", matrices, dim1, dim2))
+    return movedim(matrices, (-2, -1), matrix_axes("diag_embed", matrices, dim1, dim2))
 
 
-@explained
+@clear_errors
 def diag(input: Any, diagonal: int = 0) -> Any:
     """A matrix with the vector `input` as its diagonal, or the diagonal of the matrix `input`."""
     x = as_tensor(input)
@@ -99,13 +103,13 @@ def trace(input: Any) -> Any:
     return diagonal(input).sum(dim=-1)
 
 
-@explained
+@clear_errors
 def tril(input: Any, diagonal: int = 0) -> Any:
     """The matrices of `input` with zeros above a diagonal."""
     return triangle("tril", input, diagonal, True)
 
 
-@explained
+@clear_errors
 def triu(input: Any, diagonal: int = 0) -> Any:
     """The matrices of `input` with zeros below a diagonal.
 
@@ -118,25 +122,25 @@ def triu(input: Any, diagonal: int = 0) -> Any:
 
 
 def triangle(name: str, x: Any, diagonal: int, lower: bool) -> Any:
-    """What lies on and below a diagonal, or above it; the rest is zero, also where it was nan."""
+    """Zero everything above a diagonal, or on and below it, including nan."""
     x = as_tensor(x)
     if x.ndim < 2:
-        raise ShapeError(f"{name}: a tensor of shape {x.shape} holds no matrices{at_line()}")
+        raise ShapeError(f"{name}: a tensor of shape {x.shape} has fewer than two axes{at_line()}")
     mask = np.tri(x.shape[-2], x.shape[-1], k=diagonal, dtype=bool)
     return where(wrap(mask if lower else ~mask), x, False)
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def tril_indices(row: int, col: int | None = None, offset: int = 0, *, dtype: Any = None) -> Any:
     """Row and column indices of the lower triangle of a matrix, as a tensor of two rows."""
     found = np.tril_indices(row, offset, row if col is None else col)
-    return wrap(np.stack(found).astype(wanted_dtype(dtype or "int64")))
+    return wrap(np.stack(found).astype(parse_dtype(dtype or "int64")))
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def triu_indices(row: int, col: int | None = None, offset: int = 0, *, dtype: Any = None) -> Any:
     """Row and column indices of the upper triangle of a matrix, as a tensor of two rows."""
     found = np.triu_indices(row, offset, row if col is None else col)
-    return wrap(np.stack(found).astype(wanted_dtype(dtype or "int64")))
+    return wrap(np.stack(found).astype(parse_dtype(dtype or "int64")))

@@ -1,4 +1,4 @@
-"""Joining tensors and taking them apart: stack, cat, split, roll, pad, meshgrid."""
+"""Joining and splitting tensors: stack, cat, split, roll, pad, meshgrid."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.source import at_line
-from lucid.ops.core.arguments import also, explained
-from lucid.ops.core.axes import axis_of, either, shape_of
+from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.axes import canonicalize_axis, canonicalize_shape, resolve_alias
 from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.index.gather_scatter import Gather
 from lucid.ops.shape.creation import full
@@ -22,21 +22,21 @@ from lucid.ops.shape.movement import (
     Reshape,
     Transpose,
     broadcast_to,
-    replaced,
     slice_axis,
+    with_size,
 )
 from lucid.ops.shape.shaping import atleast_1d, atleast_2d, expand_dims, movedim, ravel
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced, wrap
 
 
-def sequence(name: str, tensors: Any) -> list[Any]:
-    """Tensors of one dtype from a sequence, or from the rows of one tensor."""
+def promote_sequence(name: str, tensors: Any) -> list[Any]:
+    """Return the tensors of a sequence, or the rows of one tensor, promoted to one dtype."""
     if isinstance(tensors, (Traced, np.ndarray)):
         tensors = list(as_tensor(tensors))
     tensors = list(tensors)
     if not tensors:
-        raise ShapeError(f"{name}: there is nothing to join{at_line()}")
+        raise ShapeError(f"{name}: the sequence is empty; give at least one tensor{at_line()}")
     first = tensors[0]
     if isinstance(first, Traced) and all(
         [x.__class__ is first.__class__ and x.dtype is first.dtype for x in tensors]
@@ -45,90 +45,92 @@ def sequence(name: str, tensors: Any) -> list[Any]:
     return promote(*[as_tensor(x) for x in tensors])
 
 
-@explained
+@clear_errors
 def cat(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
-    """The tensors one behind the other along an axis.
+    """Concatenate tensors along an axis.
 
     >>> import lucid
     >>> lucid.cat([lucid.zeros(2), lucid.ones(1)])
     Tensor([0., 0., 1.])
     """
-    xs = sequence("cat", tensors)
+    xs = promote_sequence("cat", tensors)
     xs = [x for x in xs if x.shape != (0,)] or xs[:1]  # PyTorch lets an empty vector join anything
     if not xs[0].ndim:
         remedy = "use stack, and pass several tensors as one list: cat([x, y])"
         raise ShapeError(f"cat: a 0-d tensor has no axis to join along; {remedy}{at_line()}")
-    at = axis_of("cat", either("cat", ("dim", dim), ("axis", axis), 0), xs[0].ndim)
+    at = canonicalize_axis("cat", resolve_alias("cat", ("dim", dim), ("axis", axis), 0), xs[0].ndim)
     return bind(Concatenate(at), *xs)
 
 
 concat = cat
 
 
-@explained
+@clear_errors
 def concatenate(tensors: Any, axis: Any = 0, *, dim: Any = None) -> Any:
-    """`cat`; with axis None all elements in row-major order."""
+    """`cat`; with axis None, of the flattened tensors."""
     if axis is None and dim is None:
-        return cat([ravel(x) for x in sequence("concatenate", tensors)])
+        return cat([ravel(x) for x in promote_sequence("concatenate", tensors)])
     return cat(tensors, axis if dim is None else dim)
 
 
-@explained
+@clear_errors
 def stack(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
-    """Tensors of one shape side by side along a new axis.
+    """Stack tensors of one shape along a new axis.
 
     >>> import lucid
     >>> lucid.stack([lucid.zeros(2), lucid.ones(2)])
     Tensor([[0., 0.],
             [1., 1.]])
     """
-    xs = sequence("stack", tensors)
+    xs = promote_sequence("stack", tensors)
     shape = xs[0].shape
     for x in xs:
         if x.shape != shape:
             raise ShapeError(f"stack: shapes {shape} and {x.shape} differ{at_line()}")
-    at = axis_of("stack", either("stack", ("dim", dim), ("axis", axis), 0), len(shape) + 1)
+    at = canonicalize_axis(
+        "stack", resolve_alias("stack", ("dim", dim), ("axis", axis), 0), len(shape) + 1
+    )
     op = Reshape((*shape[:at], 1, *shape[at:]))
     return bind(Concatenate(at), *[bind(op, x) for x in xs])
 
 
-@explained
+@clear_errors
 def hstack(tensors: Any) -> Any:
-    """The tensors side by side: along axis 1, vectors along axis 0."""
-    xs = [atleast_1d(x) for x in sequence("hstack", tensors)]
+    """Concatenate horizontally: along axis 1, vectors along axis 0."""
+    xs = [atleast_1d(x) for x in promote_sequence("hstack", tensors)]
     return cat(xs, 0 if xs[0].ndim == 1 else 1)
 
 
-@explained
+@clear_errors
 def vstack(tensors: Any) -> Any:
-    """The tensors below each other along axis 0; vectors are rows."""
-    return cat([atleast_2d(x) for x in sequence("vstack", tensors)], 0)
+    """Concatenate vertically: along axis 0, vectors as rows."""
+    return cat([atleast_2d(x) for x in promote_sequence("vstack", tensors)], 0)
 
 
 row_stack = vstack
 
 
-@explained
+@clear_errors
 def column_stack(tensors: Any) -> Any:
-    """The tensors side by side along axis 1; vectors are columns."""
-    xs = sequence("column_stack", tensors)
+    """Concatenate along axis 1, vectors as columns."""
+    xs = promote_sequence("column_stack", tensors)
     return cat([x if x.ndim > 1 else x.reshape(-1, 1) for x in xs], 1)
 
 
-@explained
+@clear_errors
 def dstack(tensors: Any) -> Any:
-    """The tensors behind each other along axis 2."""
-    xs = [atleast_2d(x) for x in sequence("dstack", tensors)]
+    """Concatenate depthwise: along axis 2."""
+    xs = [atleast_2d(x) for x in promote_sequence("dstack", tensors)]
     return cat([x if x.ndim > 2 else expand_dims(x, 2) for x in xs], 2)
 
 
-def pieces(x: Any, axis: int, sizes: list[int]) -> tuple[Any, ...]:
-    """Slices of these sizes, one after the other."""
+def slices_of_sizes(x: Any, axis: int, sizes: list[int]) -> tuple[Any, ...]:
+    """Return consecutive slices of the given sizes along an axis."""
     ends = list(itertools.accumulate(sizes))
     return tuple(slice_axis(x, axis, end - n, end) for n, end in zip(sizes, ends))
 
 
-@explained
+@clear_errors
 def split(
     tensor: Any,
     split_size_or_sections: Any = None,
@@ -137,45 +139,47 @@ def split(
     split_size: Any = None,
     axis: Any = None,
 ) -> Any:
-    """Pieces of one size (the last may be smaller), or of the given sizes.
+    """Split into pieces of one size (the last may be smaller), or of the given sizes.
 
     >>> import lucid
     >>> [p.shape for p in lucid.split(lucid.zeros(5), 2)]
     [(2,), (2,), (1,)]
     """
     x = as_tensor(tensor)
-    at = axis_of("split", either("split", ("dim", dim), ("axis", axis), 0), x.ndim)
+    at = canonicalize_axis("split", resolve_alias("split", ("dim", dim), ("axis", axis), 0), x.ndim)
     n = x.shape[at]
-    words = ("split_size_or_sections", split_size_or_sections), ("split_size", split_size)
-    parts = either("split", *words)
+    names = ("split_size_or_sections", split_size_or_sections), ("split_size", split_size)
+    parts = resolve_alias("split", *names)
     if isinstance(parts, (list, tuple)):
         sizes = [operator.index(s) for s in parts]
         if sum(sizes) != n or min(sizes, default=0) < 0:
             facts = f"sections {sizes} do not add up to size {n} of axis {at}"
             raise ShapeError(f"split: {facts}{at_line()}")
-        return pieces(x, at, sizes)
+        return slices_of_sizes(x, at, sizes)
     size = operator.index(parts)
     if size < 1:
-        raise ShapeError(f"split: a piece of size {size}{at_line()}")
-    return pieces(x, at, [min(size, n - start) for start in range(0, n, size)] or [0])
+        raise ShapeError(f"split: split_size {size}; it must be at least 1{at_line()}")
+    return slices_of_sizes(x, at, [min(size, n - start) for start in range(0, n, size)] or [0])
 
 
-@explained
+@clear_errors
 def chunk(input: Any, chunks: int, dim: Any = None, *, axis: Any = None) -> Any:
-    """At most `chunks` pieces, all of one size but the last."""
+    """Split into at most `chunks` pieces of equal size; the last may be smaller."""
     x = as_tensor(input)
-    at = axis_of("chunk", either("chunk", ("dim", dim), ("axis", axis), 0), x.ndim)
+    at = canonicalize_axis("chunk", resolve_alias("chunk", ("dim", dim), ("axis", axis), 0), x.ndim)
     if chunks < 1:
-        raise ShapeError(f"chunk: {chunks} chunks{at_line()}")
+        raise ShapeError(f"chunk: chunks={chunks}; it must be at least 1{at_line()}")
     return split(x, max(-(-x.shape[at] // chunks), 1), at)
 
 
-@explained
-@also(indices_or_sections=("sections", "indices", "tensor_indices_or_sections"))
+@clear_errors
+@aliases(indices_or_sections=("sections", "indices", "tensor_indices_or_sections"))
 def tensor_split(input: Any, indices_or_sections: Any, dim: Any = None, *, axis: Any = None) -> Any:
-    """NumPy's array_split: so many pieces of nearly one size, or cuts at these indices."""
+    """Split into sections of nearly equal size, or at indices; NumPy's array_split."""
     x = as_tensor(input)
-    at = axis_of("tensor_split", either("tensor_split", ("dim", dim), ("axis", axis), 0), x.ndim)
+    at = canonicalize_axis(
+        "tensor_split", resolve_alias("tensor_split", ("dim", dim), ("axis", axis), 0), x.ndim
+    )
     n = x.shape[at]
     if isinstance(indices_or_sections, (np.ndarray, Traced)):
         indices_or_sections = as_tensor(indices_or_sections).tolist()
@@ -184,23 +188,23 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: Any = None, *, axis:
         return tuple(slice_axis(x, at, a, max(a, b)) for a, b in itertools.pairwise(cuts))
     count = operator.index(indices_or_sections)
     if count < 1:
-        raise ShapeError(f"tensor_split: {count} sections{at_line()}")
-    return pieces(x, at, [n // count + (i < n % count) for i in range(count)])
+        raise ShapeError(f"tensor_split: {count} sections; there must be at least 1{at_line()}")
+    return slices_of_sizes(x, at, [n // count + (i < n % count) for i in range(count)])
 
 
 array_split = tensor_split
 
 
-@explained
+@clear_errors
 def roll(input: Any, shifts: Any, dims: Any = None, *, axis: Any = None) -> Any:
-    """`input` shifted along axes; what leaves at one end enters at the other.
+    """Shift `input` along axes; elements that leave one end reenter at the other.
 
     >>> import lucid
     >>> lucid.roll(lucid.arange(4), 1)
     Tensor([3, 0, 1, 2])
     """
     x = as_tensor(input)
-    axes = either("roll", ("dims", dims), ("axis", axis))
+    axes = resolve_alias("roll", ("dims", dims), ("axis", axis))
     if axes is None:
         return roll(ravel(x), shifts, 0).reshape(x.shape)
     axes = axes if isinstance(axes, (tuple, list)) else (axes,)
@@ -208,7 +212,7 @@ def roll(input: Any, shifts: Any, dims: Any = None, *, axis: Any = None) -> Any:
     if len(steps) != len(axes):
         raise ShapeError(f"roll: {len(steps)} shifts for {len(axes)} axes{at_line()}")
     for step, a in zip(steps, axes):
-        at = axis_of("roll", a, x.ndim)
+        at = canonicalize_axis("roll", a, x.ndim)
         n = x.shape[at] if x.ndim else 0
         cut = -step % n if n else 0
         if cut:
@@ -216,14 +220,14 @@ def roll(input: Any, shifts: Any, dims: Any = None, *, axis: Any = None) -> Any:
     return x
 
 
-@explained
+@clear_errors
 def repeat_interleave(
     input: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None, axis: Any = None
 ) -> Any:
-    """Every element (or slice along `dim`) `repeats` times in a row; NumPy's repeat.
+    """Repeat every element (or slice along `dim`) `repeats` times; NumPy's repeat.
 
-    Of counts alone: 0, 1, 2, ... so many times each. `output_size`, the sum of the counts, is
-    found from them.
+    With one argument, `input` gives the counts of 0, 1, 2, ... `output_size` is computed from the
+    counts.
 
     >>> import lucid
     >>> lucid.repeat_interleave(lucid.tensor([1.0, 2.0]), lucid.tensor([2, 1]))
@@ -234,29 +238,29 @@ def repeat_interleave(
     x = as_tensor(input)
     if repeats is None:
         x, repeats = wrap(np.arange(math.prod(x.shape))), x
-    at = either("repeat_interleave", ("dim", dim), ("axis", axis))
+    at = resolve_alias("repeat_interleave", ("dim", dim), ("axis", axis))
     if at is None:
         x, at = ravel(x), 0
-    at = axis_of("repeat_interleave", at, x.ndim)
+    at = canonicalize_axis("repeat_interleave", at, x.ndim)
     x = x if x.ndim else ravel(x)
     n = x.shape[at]
     if isinstance(repeats, int):
         if repeats < 0:
             facts = f"{repeats} repeats; they must not be negative"
             raise ArgumentError(f"repeat_interleave: {facts}{at_line()}")
-        apart = broadcast_to(
+        repeated = broadcast_to(
             expand_dims(x, at + 1), (*x.shape[: at + 1], repeats, *x.shape[at + 1 :])
         )
-        return bind(Reshape(replaced(x.shape, at, n * repeats)), apart)
+        return bind(Reshape(with_size(x.shape, at, n * repeats)), repeated)
     counts = as_tensor(repeats).array("repeat_interleave")
     if counts.shape not in ((), (1,), (n,)):
-        facts = f"{counts.shape} counts for {n} elements"
+        facts = f"counts of shape {counts.shape} for {n} elements"
         raise ShapeError(f"repeat_interleave: {facts}{at_line()}")
     return take_axis(x, at, np.repeat(np.arange(n), counts))
 
 
 def take_axis(x: Any, axis: int, indices: np.ndarray) -> Any:
-    """`x` read at known indices along one axis, which stays where it is."""
+    """Gather `x` at constant indices along one axis, keeping its position."""
     y = bind(Gather((axis,)), x, wrap(indices))
     return y if axis == 0 else movedim(y, 0, axis)
 
@@ -265,32 +269,32 @@ _PAD_MODES = {"reflect": "reflect", "replicate": "edge", "edge": "edge", "circul
 
 
 def pad(x: Any, pad: Any, mode: str = "constant", value: Any = 0) -> Any:
-    """`x` with elements added at its ends: pairs (before, after), the last axis first.
+    """Pad `x`: pairs of widths (before, after), the last axis first.
 
-    Modes "constant" (where negative widths take away), "reflect", "replicate" and "circular".
+    Modes are "constant" (where negative widths crop), "reflect", "replicate" and "circular".
 
     >>> import lucid
     >>> lucid.pad(lucid.ones(2), (1, 2))
     Tensor([0., 1., 1., 0., 0.])
     """
     x = as_tensor(x)
-    widths = shape_of("pad", (pad,))
+    widths = canonicalize_shape("pad", (pad,))
     if len(widths) % 2 or len(widths) > 2 * x.ndim:
         facts = f"{len(widths)} widths for a tensor of {x.ndim} axes"
         raise ShapeError(f"pad: {facts}; give a pair for each of the last axes{at_line()}")
     low = (*[0] * (x.ndim - len(widths) // 2), *widths[0::2][::-1])
     high = (*[0] * (x.ndim - len(widths) // 2), *widths[1::2][::-1])
     if mode in _PAD_MODES:
-        return pad_by_index(x, low, high, _PAD_MODES[mode])
+        return pad_by_gather(x, low, high, _PAD_MODES[mode])
     if mode != "constant":
         modes = ", ".join(("constant", *_PAD_MODES))
-        raise ShapeError(f"pad: there is no mode {mode!r}; modes are {modes}{at_line()}")
+        raise ShapeError(f"pad: unknown mode {mode!r}; modes are {modes}{at_line()}")
     if isinstance(value, Traced) or value != 0:
         return pad_constant(x, low, high, value)
     return bind(Pad(low, high, (0,) * x.ndim), x)
 
 
-def pad_by_index(x: Any, low: tuple[int, ...], high: tuple[int, ...], mode: str) -> Any:
+def pad_by_gather(x: Any, low: tuple[int, ...], high: tuple[int, ...], mode: str) -> Any:
     for axis, (before, after) in enumerate(zip(low, high)):
         if before or after:
             try:
@@ -308,7 +312,7 @@ def pad_constant(x: Any, low: tuple[int, ...], high: tuple[int, ...], value: Any
         if before < 0 or after < 0:
             x = slice_axis(x, axis, max(-before, 0), n + min(after, 0))
         ends = [
-            full(replaced(x.shape, axis, max(width, 0)), value, dtype=x.dtype)
+            full(with_size(x.shape, axis, max(width, 0)), value, dtype=x.dtype)
             for width in (before, after)
         ]
         x = bind(Concatenate(axis), ends[0], x, ends[1])
@@ -316,7 +320,7 @@ def pad_constant(x: Any, low: tuple[int, ...], high: tuple[int, ...], value: Any
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
-    """The coordinates of the grid that vectors span, one tensor for each of them: "ij" or "xy"."""
+    """Coordinate tensors of the grid spanned by vectors, with indexing "ij" or "xy"."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
     xs = [ravel(x) for x in tensors]
@@ -328,5 +332,5 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     if indexing in (None, "ij") or len(xs) < 2:
         return tuple(grids)
     if indexing != "xy":
-        raise ShapeError(f"meshgrid: indexing is 'ij' or 'xy', not {indexing!r}{at_line()}")
+        raise ShapeError(f"meshgrid: indexing must be 'ij' or 'xy', not {indexing!r}{at_line()}")
     return tuple(bind(Transpose((1, 0, *range(2, len(xs)))), grid) for grid in grids)

@@ -1,4 +1,4 @@
-"""Movement: the same elements in another arrangement. All of it is linear; adjoints move back."""
+"""Movement primitives: reshape, transpose, slice, pad, ... All are linear; adjoints move back."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ from lucid.errors import AxisError, DTypeError, ShapeError
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
-from lucid.ops.core.axes import axis_of, by_word, resolve_shape, shape_of, without
+from lucid.ops.core.axes import (
+    canonicalize_axis,
+    canonicalize_shape,
+    drop_axes,
+    exclusive_keyword,
+    resolve_shape,
+)
 from lucid.ops.core.kinds import Linear
 from lucid.ops.core.promote import as_tensor
 from lucid.tape.bind import bind
 
 
 class Reshape(Linear):
-    """The elements in row-major order in another shape."""
+    """The elements, in row-major order, in another shape."""
 
     shape: tuple[int, ...]
     is_view = True
@@ -104,7 +110,7 @@ class Broadcast(Linear):
 
 
 class Slice(Linear):
-    """`x[start:limit:stride]` in every axis, strides positive; axes `drop`, of size 1, vanish."""
+    """`x[start:limit:stride]` in every axis, strides > 0; axes `drop`, of size 1, are removed."""
 
     starts: tuple[int, ...]
     limits: tuple[int, ...]
@@ -120,11 +126,11 @@ class Slice(Linear):
         ):
             if not (0 <= start <= limit <= n and stride > 0):
                 raise ShapeError(
-                    f"slice: {start}:{limit}:{stride} does not lie in axis {axis} of {x.shape}"
+                    f"slice: {start}:{limit}:{stride} is out of range for axis {axis} of {x.shape}"
                 )
         if any(self.sizes[axis] != 1 for axis in self.drop):
             raise ShapeError(f"slice: not all axes {self.drop} of {self.sizes} have size 1")
-        return Type(x.dtype, without(self.sizes, self.drop))
+        return Type(x.dtype, drop_axes(self.sizes, self.drop))
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -156,9 +162,9 @@ class Slice(Linear):
 
 
 class Pad(Linear):
-    """Zeros around and between: `low` before, `high` after, `interior` between elements, by axis.
+    """Zero padding: `low` before, `high` after and `interior` between elements, for each axis.
 
-    Negative `low` and `high` take away instead, after the interior zeros were put in.
+    Negative `low` and `high` crop instead, after the interior zeros are inserted.
     """
 
     low: tuple[int, ...]
@@ -170,7 +176,7 @@ class Pad(Linear):
             raise ShapeError(f"pad: {self!r} does not have one entry for each axis of {x.shape}")
         shape = padded_shape(self.low, self.high, self.interior, x.shape)
         if min(shape, default=0) < 0 or min(self.interior, default=0) < 0:
-            raise ShapeError(f"pad: {self!r} of {x.shape} gives no shape: {shape}")
+            raise ShapeError(f"pad: {self!r} of {x.shape} gives the invalid shape {shape}")
         return Type(x.dtype, shape)
 
     def eval(self, x: np.ndarray) -> np.ndarray:
@@ -203,7 +209,7 @@ def padded_shape(
 def pad_plan(
     low: tuple[int, ...], high: tuple[int, ...], interior: tuple[int, ...], shape: tuple[int, ...]
 ) -> tuple[tuple[int, ...], Any, Any]:
-    """The padded shape, where in it the elements stand, and which of them (None: all)."""
+    """Return the padded shape, the slices written in it, and those read from x (None: all)."""
     padded = padded_shape(low, high, interior, shape)
     target, source = [], []
     for start, size, between, n in zip(low, padded, interior, shape):
@@ -243,7 +249,7 @@ class Flip(Linear):
 
 
 class Concatenate(Primitive):
-    """The operands one behind the other along `axis`; they agree in every other axis."""
+    """The operands concatenated along `axis`; all other axes must agree."""
 
     axis: int
     saves = ""
@@ -255,17 +261,19 @@ class Concatenate(Primitive):
         for x in xs:
             if x.dtype != first.dtype:
                 raise DTypeError(f"concatenate: dtypes {first.dtype} and {x.dtype}; cast one first")
-            if x.ndim != first.ndim or replaced(x.shape, axis, 0) != replaced(first.shape, axis, 0):
+            if x.ndim != first.ndim or with_size(x.shape, axis, 0) != with_size(
+                first.shape, axis, 0
+            ):
                 raise ShapeError(
                     f"concatenate: {first.shape} and {x.shape} differ in an axis other than {axis}"
                 )
-        return Type(first.dtype, replaced(first.shape, axis, sum(x.shape[axis] for x in xs)))
+        return Type(first.dtype, with_size(first.shape, axis, sum(x.shape[axis] for x in xs)))
 
     def eval(self, *xs: np.ndarray) -> np.ndarray:
         return np.concatenate(xs, self.axis)
 
     def jvp(self, ts: tuple[Any, ...], y: Any, *xs: Any) -> Any:
-        """Zero tangents become padding of their neighbours: no zeros need to be made."""
+        """Pad the neighbors of zero tangents, so that no zeros are materialized."""
         parts: list[list[Any]] = []
         low = 0
         for t, x in zip(ts, xs):
@@ -288,39 +296,41 @@ class Concatenate(Primitive):
         return tuple(out)
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:
-        return bind(Concatenate(self.axis + 1), *both_batched(n, batched, *xs))
+        return bind(Concatenate(self.axis + 1), *broadcast_unbatched(n, batched, *xs))
 
 
 def pad_axis(x: Any, axis: int, low: int, high: int) -> Any:
-    """`x` with zeros before and after along one axis."""
+    """Pad `x` with zeros before and after along one axis."""
     if not low and not high:
         return x
     none = [0] * x.ndim
-    return bind(Pad(replaced(none, axis, low), replaced(none, axis, high), tuple(none)), x)
+    return bind(Pad(with_size(none, axis, low), with_size(none, axis, high), tuple(none)), x)
 
 
 def slice_axis(x: Any, axis: int, start: int, limit: int, stride: int = 1) -> Any:
-    """`x[start:limit:stride]` along one axis, for bounds that lie in it."""
-    starts = replaced([0] * x.ndim, axis, start)
-    strides = replaced([1] * x.ndim, axis, stride)
-    return bind(Slice(starts, replaced(x.shape, axis, limit), strides), x)
+    """Return `x[start:limit:stride]` along one axis, for bounds within it."""
+    starts = with_size([0] * x.ndim, axis, start)
+    strides = with_size([1] * x.ndim, axis, stride)
+    return bind(Slice(starts, with_size(x.shape, axis, limit), strides), x)
 
 
-def replaced(sizes: Any, axis: int, size: int) -> tuple[int, ...]:
+def with_size(sizes: Any, axis: int, size: int) -> tuple[int, ...]:
+    """Return `sizes` with the size of one axis replaced."""
     return (*sizes[:axis], size, *sizes[axis + 1 :])
 
 
-def both_batched(n: int, batched: tuple[bool, ...], *xs: Any) -> list[Any]:
-    """Operands that all have the examples in axis 0: shared ones are repeated, without copying."""
-    return [x if b else repeat_in_front(n, x) for b, x in zip(batched, xs)]
+def broadcast_unbatched(n: int, batched: tuple[bool, ...], *xs: Any) -> list[Any]:
+    """Give all operands a batch axis 0: unbatched ones are broadcast, without copying."""
+    return [x if b else broadcast_leading(n, x) for b, x in zip(batched, xs)]
 
 
-def repeat_in_front(n: int, x: Any) -> Any:
+def broadcast_leading(n: int, x: Any) -> Any:
+    """Broadcast `x` along a new leading axis of size n."""
     return bind(Broadcast((n, *x.shape), tuple(range(1, x.ndim + 1))), x)
 
 
 def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
-    """The elements of `input` in row-major order in another shape; one size may be -1.
+    """The elements of `input`, in row-major order, in another shape; one size may be -1.
 
     >>> import lucid
     >>> lucid.arange(6).reshape(2, -1).shape
@@ -328,42 +338,44 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     """
     x = as_tensor(input)
     if shape is not None:
-        sizes = by_word("reshape", "shape", sizes, shape)
+        sizes = exclusive_keyword("reshape", "shape", sizes, shape)
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
         sizes = tuple(sizes[0])
     try:
         op = reshape_op(x.shape, *sizes)
-    except TypeError:  # what cannot be hashed is no size
+    except TypeError:  # an unhashable argument is not a size
         raise ShapeError(
-            f"reshape: {sizes} is not a shape: sizes are integers{at_line()}"
+            f"reshape: {sizes} is not a shape: sizes must be integers{at_line()}"
         ) from None
     return bind(op, x)
 
 
 @lru_cache(maxsize=4096, typed=True)
 def reshape_op(old: tuple[int, ...], *shape: Any) -> Reshape:
-    return Reshape(resolve_shape("reshape", shape_of("reshape", shape), math.prod(old)))
+    return Reshape(resolve_shape("reshape", canonicalize_shape("reshape", shape), math.prod(old)))
 
 
 def permute(input: Any, *order: Any, dims: Any = None) -> Any:
-    """`input` with its axes in another order.
+    """Permute the axes of `input`.
 
     >>> import lucid
     >>> lucid.zeros(2, 3, 4).permute(2, 0, 1).shape
     (4, 2, 3)
     """
     x = as_tensor(input)
-    order = order if dims is None else by_word("permute", "dims", order, dims)
-    order = tuple(axis_of("permute", d, x.ndim) for d in shape_of("permute", order))
+    order = order if dims is None else exclusive_keyword("permute", "dims", order, dims)
+    order = tuple(
+        canonicalize_axis("permute", d, x.ndim) for d in canonicalize_shape("permute", order)
+    )
     if sorted(order) != list(range(x.ndim)):
         raise ShapeError(f"permute: {order} is not a permutation of {x.ndim} axes{at_line()}")
     return bind(Transpose(order), x)
 
 
 def broadcast_to(input: Any, size: Any, *sizes: Any) -> Any:
-    """`input` repeated to a larger shape by NumPy's rules, without copying."""
+    """Broadcast `input` to a larger shape by NumPy's rules, without copying."""
     x = as_tensor(input)
-    shape = shape_of("broadcast_to", (size, *sizes))
+    shape = canonicalize_shape("broadcast_to", (size, *sizes))
     extra = len(shape) - x.ndim
     if extra < 0:
         raise ShapeError(f"broadcast_to: {x.shape} has more axes than {shape}{at_line()}")

@@ -1,4 +1,4 @@
-"""Shapes and orders of axes, all made of reshape, transpose, broadcast, flip and slice."""
+"""Public shape functions, composed of reshape, transpose, broadcast, flip and slice."""
 
 from __future__ import annotations
 
@@ -12,8 +12,15 @@ import numpy as np
 from lucid.errors import ArgumentError, AxisError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
-from lucid.ops.core.arguments import also, explained
-from lucid.ops.core.axes import axes_of, axis_of, by_word, either, resolve_shape, shape_of
+from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.axes import (
+    canonicalize_axes,
+    canonicalize_axis,
+    canonicalize_shape,
+    exclusive_keyword,
+    resolve_alias,
+    resolve_shape,
+)
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.bitcast import bitcast
 from lucid.ops.shape.movement import (
@@ -29,22 +36,22 @@ from lucid.tape.bind import bind
 from lucid.tape.node import Traced
 
 
-def swap(name: str, x: Any, a: Any, b: Any) -> Any:
-    return bind(swap_op(name, x.ndim, a, b), x)
+def swap_axes(name: str, x: Any, a: Any, b: Any) -> Any:
+    return bind(_swap_axes_op(name, x.ndim, a, b), x)
 
 
 @lru_cache(maxsize=1024)
-def swap_op(name: str, ndim: int, a: Any, b: Any) -> Transpose:
+def _swap_axes_op(name: str, ndim: int, a: Any, b: Any) -> Transpose:
     order = list(range(ndim))
-    a, b = axis_of(name, a, ndim), axis_of(name, b, ndim)
+    a, b = canonicalize_axis(name, a, ndim), canonicalize_axis(name, b, ndim)
     if order:
         order[a], order[b] = b, a
     return Transpose(tuple(order))
 
 
-@explained
+@clear_errors
 def transpose(input: Any, dim0: Any = None, dim1: Any = None, *, axes: Any = None) -> Any:
-    """`input` with two axes swapped; with one sequence of axes, or none, NumPy's transpose.
+    """Swap two axes; with one sequence of axes, or none, NumPy's transpose.
 
     >>> import lucid
     >>> lucid.transpose(lucid.zeros(2, 3, 4), 0, 2).shape
@@ -52,10 +59,12 @@ def transpose(input: Any, dim0: Any = None, dim1: Any = None, *, axes: Any = Non
     """
     x = as_tensor(input)
     if dim1 is not None:
-        return swap("transpose", x, dim0, dim1)
-    order = either("transpose", ("dim0", dim0), ("axes", axes))
+        return swap_axes("transpose", x, dim0, dim1)
+    order = resolve_alias("transpose", ("dim0", dim0), ("axes", axes))
     order = (
-        range(x.ndim)[::-1] if order is None else [axis_of("transpose", a, x.ndim) for a in order]
+        range(x.ndim)[::-1]
+        if order is None
+        else [canonicalize_axis("transpose", a, x.ndim) for a in order]
     )
     if sorted(order) != list(range(x.ndim)):
         facts = f"{tuple(order)} is not a permutation of {x.ndim} axes"
@@ -63,43 +72,43 @@ def transpose(input: Any, dim0: Any = None, dim1: Any = None, *, axes: Any = Non
     return bind(Transpose(tuple(order)), x)
 
 
-@explained
+@clear_errors
 def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
-    """`input` with two axes swapped."""
-    return swap("swapaxes", as_tensor(input), axis0, axis1)
+    """Swap two axes."""
+    return swap_axes("swapaxes", as_tensor(input), axis0, axis1)
 
 
-@explained
+@clear_errors
 def swapdims(input: Any, dim0: int, dim1: int) -> Any:
-    """`input` with two axes swapped."""
-    return swap("swapdims", as_tensor(input), dim0, dim1)
+    """Swap two axes."""
+    return swap_axes("swapdims", as_tensor(input), dim0, dim1)
 
 
 def T(x: Any) -> Any:
-    """`x` with its axes in reverse order."""
+    """Return `x` with its axes in reverse order."""
     x = as_tensor(x)
     return bind(Transpose(tuple(range(x.ndim))[::-1]), x)
 
 
 def mT(x: Any) -> Any:
-    """Every matrix in the last two axes of `x` transposed."""
+    """Transpose the matrices in the last two axes of `x`."""
     x = as_tensor(x)
     if x.ndim < 2:
-        raise ShapeError(f"mT: a tensor of shape {x.shape} holds no matrices{at_line()}")
-    return swap("mT", x, -2, -1)
+        raise ShapeError(f"mT: a tensor of shape {x.shape} has fewer than two axes{at_line()}")
+    return swap_axes("mT", x, -2, -1)
 
 
 def t(input: Any) -> Any:
-    """The transpose of a matrix; vectors and numbers stay."""
+    """Transpose a matrix; vectors and 0-d tensors are returned unchanged."""
     x = as_tensor(input)
     if x.ndim > 2:
         raise ShapeError(f"t: {x.shape} has more than two axes; use mT or permute{at_line()}")
     return x if x.ndim < 2 else T(x)
 
 
-@explained
+@clear_errors
 def movedim(input: Any, source: Any, destination: Any) -> Any:
-    """`input` with axes moved to other places; those not named keep their order.
+    """Move axes to other positions; the remaining axes keep their order.
 
     >>> import lucid
     >>> lucid.movedim(lucid.zeros(2, 3, 4), 0, -1).shape
@@ -108,18 +117,18 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
     x = as_tensor(input)
     source, destination = (
         [
-            axis_of("movedim", a, x.ndim)
+            canonicalize_axis("movedim", a, x.ndim)
             for a in (axes if isinstance(axes, (tuple, list)) else (axes,))
         ]
         for axes in (source, destination)
     )
-    twice = len({*source}) < len(source) or len({*destination}) < len(destination)
-    if len(source) != len(destination) or twice:
-        facts = f"axes {source} to {destination}: as many there as here, each once"
+    repeated = len({*source}) < len(source) or len({*destination}) < len(destination)
+    if len(source) != len(destination) or repeated:
+        facts = f"axes {source} to {destination}; give equally many, each once"
         raise AxisError(f"movedim: {facts}{at_line()}")
     order = [axis for axis in range(x.ndim) if axis not in source]
-    for place, axis in sorted(zip(destination, source)):
-        order.insert(place, axis)
+    for position, axis in sorted(zip(destination, source)):
+        order.insert(position, axis)
     return bind(Transpose(tuple(order)), x)
 
 
@@ -127,25 +136,29 @@ moveaxis = movedim
 
 
 def squeeze(input: Any, dim: Any = None, *dims: Any, axis: Any = None) -> Any:
-    """`input` without its axes of size 1, or without those of them that are named."""
+    """Remove all axes of size 1, or those among `dim`."""
     x = as_tensor(input)
     dim = (dim, *dims) if dims else dim
-    axes = axes_of("squeeze", either("squeeze", ("dim", dim), ("axis", axis)), x.ndim)
+    axes = canonicalize_axes(
+        "squeeze", resolve_alias("squeeze", ("dim", dim), ("axis", axis)), x.ndim
+    )
     return reshape(x, tuple(n for i, n in enumerate(x.shape) if n != 1 or i not in axes))
 
 
 def unsqueeze(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
-    """`input` with a new axis of size 1 that becomes axis `dim` of the result.
+    """Insert an axis of size 1 as axis `dim` of the result.
 
     >>> import lucid
     >>> lucid.unsqueeze(lucid.zeros(2, 3), 1).shape
     (2, 1, 3)
     """
-    return _expand_dims("unsqueeze", input, either("unsqueeze", ("dim", dim), ("axis", axis)))
+    return _expand_dims(
+        "unsqueeze", input, resolve_alias("unsqueeze", ("dim", dim), ("axis", axis))
+    )
 
 
 def expand_dims(x: Any, axis: Any) -> Any:
-    """`x` with new axes of size 1 at the places `axis` of the result."""
+    """Insert axes of size 1 at the positions `axis` of the result."""
     return _expand_dims("expand_dims", x, axis)
 
 
@@ -154,7 +167,7 @@ def _expand_dims(name: str, x: Any, axis: Any) -> Any:
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     try:
         op = expand_dims_op(name, x.shape, axes)
-    except TypeError:  # what cannot be hashed is no axis
+    except TypeError:  # an unhashable argument is not an axis
         raise AxisError(f"{name}: axis {axis!r} is not an integer{at_line()}") from None
     return bind(op, x)
 
@@ -162,35 +175,35 @@ def _expand_dims(name: str, x: Any, axis: Any) -> Any:
 @lru_cache(maxsize=4096)
 def expand_dims_op(name: str, shape: tuple[int, ...], axes: tuple[Any, ...]) -> Reshape:
     ndim = len(shape) + len(axes)
-    places = {axis_of(name, a, ndim) for a in axes}
-    if len(places) != len(axes):
+    new_axes = {canonicalize_axis(name, a, ndim) for a in axes}
+    if len(new_axes) != len(axes):
         raise AxisError(f"{name}: an axis appears twice in {axes}{at_line()}")
     sizes = iter(shape)
-    return Reshape(tuple(1 if i in places else next(sizes) for i in range(ndim)))
+    return Reshape(tuple(1 if i in new_axes else next(sizes) for i in range(ndim)))
 
 
 def expand(x: Any, *sizes: Any, size: Any = None) -> Any:
-    """`x` repeated along axes of size 1 and new axes in front, without copying; -1 keeps a size."""
+    """Broadcast `x` along axes of size 1 and new leading axes, without copying; -1 keeps a size."""
     x = as_tensor(x)
-    sizes = sizes if size is None else by_word("expand", "size", sizes, size)
-    shape = shape_of("expand", sizes)
+    sizes = sizes if size is None else exclusive_keyword("expand", "size", sizes, size)
+    shape = canonicalize_shape("expand", sizes)
     extra = len(shape) - x.ndim
     if -1 in shape:
         kept = (1,) * extra + x.shape
         if extra < 0 or -1 in shape[:extra]:
-            facts = f"-1 in {shape} does not stand for an axis of {x.shape}"
+            facts = f"-1 in {shape} does not correspond to an axis of {x.shape}"
             raise ShapeError(f"expand: {facts}{at_line()}")
         shape = tuple(old if n == -1 else n for n, old in zip(shape, kept))
     return broadcast_to(x, shape)
 
 
 def expand_as(x: Any, other: Any) -> Any:
-    """`x` expanded to the shape of `other`."""
+    """Expand `x` to the shape of `other`."""
     return broadcast_to(x, as_tensor(other).shape)
 
 
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
-    """The tensors expanded to the one shape that they broadcast to."""
+    """Broadcast tensors to a common shape."""
     xs = [as_tensor(x) for x in tensors]
     try:
         shape = broadcast_shapes(*[x.shape for x in xs])
@@ -203,7 +216,7 @@ broadcast_arrays = broadcast_tensors
 
 
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
-    """`input` with the axes from `start_dim` to `end_dim` made into one.
+    """Merge the axes from `start_dim` to `end_dim` into one.
 
     >>> import lucid
     >>> lucid.flatten(lucid.zeros(2, 3, 4), 1).shape
@@ -212,31 +225,31 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     x = as_tensor(input)
     if not x.ndim:
         return bind(Reshape((1,)), x)
-    start, end = (axis_of("flatten", d, x.ndim) for d in (start_dim, end_dim))
+    start, end = (canonicalize_axis("flatten", d, x.ndim) for d in (start_dim, end_dim))
     if start > end:
         raise AxisError(f"flatten: start_dim {start} comes after end_dim {end}{at_line()}")
     size = math.prod(x.shape[start : end + 1])
     return bind(Reshape((*x.shape[:start], size, *x.shape[end + 1 :])), x)
 
 
-@explained
-@also(dim="axis")
+@clear_errors
+@aliases(dim="axis")
 def unflatten(input: Any, dim: int, sizes: Any) -> Any:
-    """`input` with one axis made into several; one size may be -1."""
+    """Split one axis into several; one size may be -1."""
     x = as_tensor(input)
-    axis = axis_of("unflatten", dim, x.ndim)
-    sizes = resolve_shape("unflatten", shape_of("unflatten", (sizes,)), x.shape[axis])
+    axis = canonicalize_axis("unflatten", dim, x.ndim)
+    sizes = resolve_shape("unflatten", canonicalize_shape("unflatten", (sizes,)), x.shape[axis])
     return bind(Reshape((*x.shape[:axis], *sizes, *x.shape[axis + 1 :])), x)
 
 
 def ravel(input: Any) -> Any:
-    """The elements of `input` in row-major order."""
+    """Flatten `input` to a vector in row-major order."""
     x = as_tensor(input)
     return bind(Reshape((math.prod(x.shape),)), x)
 
 
 def view(input: Any, *shape: Any, dtype: Any = None, size: Any = None) -> Any:
-    """Another shape, or the bits as another dtype: the same memory where the layout allows it.
+    """View `input` in another shape or dtype, sharing memory if the layout allows it.
 
     >>> import lucid
     >>> lucid.tensor([1.0, -0.0]).view(lucid.int32)
@@ -248,12 +261,14 @@ def view(input: Any, *shape: Any, dtype: Any = None, size: Any = None) -> Any:
         raise ArgumentError(f"view: give a shape or a dtype, not both{at_line()}")
     if dtype is not None:
         return bitcast(as_tensor(input), dtype)
-    return reshape(input, *(shape if size is None else by_word("view", "size", shape, size)))
+    return reshape(
+        input, *(shape if size is None else exclusive_keyword("view", "size", shape, size))
+    )
 
 
-@explained
+@clear_errors
 def view_as(x: Any, other: Any) -> Any:
-    """`x` in the shape of `other`."""
+    """Reshape `x` to the shape of `other`."""
     return reshape(x, other.shape)
 
 
@@ -261,22 +276,24 @@ reshape_as = view_as
 
 
 def atleast_1d(*tensors: Any) -> Any:
-    """`x`, with one axis where it has none; of several tensors a tuple."""
-    return each(tensors, lambda x: x if x.ndim else bind(Reshape((1,)), x))
+    """Give 0-d tensors one axis; several tensors give a tuple."""
+    return map_tensors(tensors, lambda x: x if x.ndim else bind(Reshape((1,)), x))
 
 
 def atleast_2d(*tensors: Any) -> Any:
-    """`x`, as a row where it has fewer than two axes; of several tensors a tuple."""
-    return each(tensors, lambda x: x if x.ndim > 1 else bind(Reshape((1, math.prod(x.shape))), x))
+    """Make tensors with fewer than two axes a row; several tensors give a tuple."""
+    return map_tensors(
+        tensors, lambda x: x if x.ndim > 1 else bind(Reshape((1, math.prod(x.shape))), x)
+    )
 
 
 def atleast_3d(*tensors: Any) -> Any:
-    """`x` with three axes or more: new ones behind a matrix, around a vector."""
-    return each(tensors, lambda x: x if x.ndim > 2 else expand_dims(atleast_2d(x), 2))
+    """Give tensors three axes: (m, n) becomes (m, n, 1) and (n,) becomes (1, n, 1)."""
+    return map_tensors(tensors, lambda x: x if x.ndim > 2 else expand_dims(atleast_2d(x), 2))
 
 
-def each(tensors: tuple[Any, ...], function: Any) -> Any:
-    """A function of one tensor, or of each of several."""
+def map_tensors(tensors: tuple[Any, ...], function: Any) -> Any:
+    """Apply a function to one tensor, or to each of several."""
     if not tensors:
         raise ShapeError(f"atleast: give at least one tensor{at_line()}")
     if len(tensors) == 1:
@@ -288,53 +305,57 @@ def each(tensors: tuple[Any, ...], function: Any) -> Any:
 
 
 def flip(input: Any, *axes: Any, dims: Any = None, axis: Any = None) -> Any:
-    """`input` in reverse order along `dims`: one axis, several, or all.
+    """Reverse the order of elements along one axis, several, or all.
 
     >>> import lucid
     >>> lucid.flip(lucid.arange(3), 0)
     Tensor([2, 1, 0])
     """
     x = as_tensor(input)
-    dims = either("flip", ("dims", dims), ("axis", axis))
+    dims = resolve_alias("flip", ("dims", dims), ("axis", axis))
     if axes:
-        dims = either("flip", ("dims", axes[0] if len(axes) == 1 else axes), ("dims", dims))
-    return bind(Flip(axes_of("flip", dims, x.ndim)), x)
+        dims = resolve_alias("flip", ("dims", axes[0] if len(axes) == 1 else axes), ("dims", dims))
+    return bind(Flip(canonicalize_axes("flip", dims, x.ndim)), x)
 
 
 def fliplr(input: Any) -> Any:
-    """`input` in reverse order along axis 1."""
+    """Reverse the order of elements along axis 1."""
     return flip(input, 1)
 
 
 def flipud(input: Any) -> Any:
-    """`input` in reverse order along axis 0."""
+    """Reverse the order of elements along axis 0."""
     x = as_tensor(input)
     if not x.ndim:
-        raise ShapeError(f"flipud: a 0-d tensor has no order{at_line()}")
+        raise ShapeError(f"flipud: a 0-d tensor has no axis to flip{at_line()}")
     return flip(x, 0)
 
 
-@explained
+@clear_errors
 def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
-    """`input` turned by k quarter turns in the plane of two axes, from the first to the second."""
+    """Rotate by k times 90 degrees in the plane of two axes, from the first to the second."""
     x = as_tensor(input)
-    a, b = (axis_of("rot90", d, x.ndim) for d in dims)
+    a, b = (canonicalize_axis("rot90", d, x.ndim) for d in dims)
     if a == b:
-        raise AxisError(f"rot90: axis {a} twice; a plane has two axes{at_line()}")
+        raise AxisError(f"rot90: axis {a} is given twice; give two different axes{at_line()}")
     turns = k % 4
     if turns == 0:
         return flip(x, ())
     if turns == 2:
         return flip(x, (a, b))
-    return flip(swap("rot90", x, a, b), a) if turns == 1 else swap("rot90", flip(x, a), a, b)
+    return (
+        flip(swap_axes("rot90", x, a, b), a) if turns == 1 else swap_axes("rot90", flip(x, a), a, b)
+    )
 
 
 def unbind(input: Any, dim: Any = None, *, axis: Any = None) -> tuple[Any, ...]:
-    """The slices of `input` along one axis, which they lack."""
+    """Return the slices of `input` along one axis, with that axis removed."""
     x = as_tensor(input)
     if not x.ndim:
-        raise ShapeError(f"unbind: a 0-d tensor has no slices{at_line()}")
-    at = axis_of("unbind", either("unbind", ("dim", dim), ("axis", axis), 0), x.ndim)
+        raise ShapeError(f"unbind: a 0-d tensor has no axis to unbind{at_line()}")
+    at = canonicalize_axis(
+        "unbind", resolve_alias("unbind", ("dim", dim), ("axis", axis), 0), x.ndim
+    )
     ones, before, after = (1,) * x.ndim, x.shape[:at], x.shape[at + 1 :]
     none = (0,) * len(before), (0,) * len(after)
     return tuple(
@@ -344,7 +365,7 @@ def unbind(input: Any, dim: Any = None, *, axis: Any = None) -> tuple[Any, ...]:
 
 
 def repeat(x: Any, *sizes: Any, repeats: Any = None) -> Any:
-    """`x` laid out `sizes` times along its axes; further sizes are for new axes in front.
+    """Repeat `x` `sizes` times along its axes; additional sizes create leading axes.
 
     >>> import lucid
     >>> lucid.tensor([1, 2]).repeat(2, 2)
@@ -352,11 +373,11 @@ def repeat(x: Any, *sizes: Any, repeats: Any = None) -> Any:
             [1, 2, 1, 2]])
     """
     x = as_tensor(x)
-    sizes = sizes if repeats is None else by_word("repeat", "repeats", sizes, repeats)
-    counts = shape_of("repeat", sizes)
+    sizes = sizes if repeats is None else exclusive_keyword("repeat", "repeats", sizes, repeats)
+    counts = canonicalize_shape("repeat", sizes)
     extra = len(counts) - x.ndim
     if extra < 0 or min(counts, default=0) < 0:
-        facts = f"{counts} does not give a count for each axis of {x.shape}"
+        facts = f"{counts} is not one count >= 0 for each axis of {x.shape}"
         raise ShapeError(f"repeat: {facts}{at_line()}")
     shape = (1,) * extra + x.shape
     interleaved = tuple(n for pair in zip(counts, shape) for n in pair)
@@ -365,8 +386,8 @@ def repeat(x: Any, *sizes: Any, repeats: Any = None) -> Any:
 
 
 def tile(input: Any, *sizes: Any, dims: Any = None) -> Any:
-    """`repeat`, where missing counts in front are 1."""
+    """`repeat`, where missing leading counts are 1."""
     x = as_tensor(input)
-    sizes = sizes if dims is None else by_word("tile", "dims", sizes, dims)
-    counts = shape_of("tile", sizes)
+    sizes = sizes if dims is None else exclusive_keyword("tile", "dims", sizes, dims)
+    counts = canonicalize_shape("tile", sizes)
     return repeat(x, (1,) * builtins.max(x.ndim - len(counts), 0) + counts)

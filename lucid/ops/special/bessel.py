@@ -1,7 +1,7 @@
-"""Bessel functions of integer order, and Airy's, with the derivatives that their recurrences give.
+"""Bessel functions of integer order and the Airy function, with derivatives by recurrence.
 
 Orders above 1 of I and J appear only in derivatives: (I₀ + I₂) / 2 needs no division, so it is
-exact at 0, where I₀ - I₁ / x is not. K and Y are infinite at 0 and divide.
+exact at 0, where I₀ - I₁ / x is not. K and Y are infinite at 0, so their derivatives may divide.
 """
 
 from __future__ import annotations
@@ -212,12 +212,12 @@ def i1(input: Any) -> Any:
 
 
 def i0e(input: Any) -> Any:
-    """e**(-|x|) i0(x), elementwise, where i0 itself would overflow."""
+    """e**(-|x|) i0(x), elementwise, finite where i0 overflows."""
     return floating(I_0E, input)
 
 
 def i1e(input: Any) -> Any:
-    """e**(-|x|) i1(x), elementwise, where i1 itself would overflow."""
+    """e**(-|x|) i1(x), elementwise, finite where i1 overflows."""
     return floating(I_1E, input)
 
 
@@ -232,22 +232,22 @@ def bessel_j1(input: Any) -> Any:
 
 
 def bessel_y0(input: Any) -> Any:
-    """The Bessel function of the second kind, of order 0, elementwise: nan below 0."""
+    """The Bessel function of the second kind, of order 0, elementwise; nan below 0."""
     return floating(Y_0, input)
 
 
 def bessel_y1(input: Any) -> Any:
-    """The Bessel function of the second kind, of order 1, elementwise: nan below 0."""
+    """The Bessel function of the second kind, of order 1, elementwise; nan below 0."""
     return floating(Y_1, input)
 
 
 def modified_bessel_k0(input: Any) -> Any:
-    """The modified Bessel function of the second kind, of order 0, elementwise: nan below 0."""
+    """The modified Bessel function of the second kind, of order 0, elementwise; nan below 0."""
     return floating(K_0, input)
 
 
 def modified_bessel_k1(input: Any) -> Any:
-    """The modified Bessel function of the second kind, of order 1, elementwise: nan below 0."""
+    """The modified Bessel function of the second kind, of order 1, elementwise; nan below 0."""
     return floating(K_1, input)
 
 
@@ -262,7 +262,7 @@ def scaled_modified_bessel_k1(x: Any) -> Any:
 
 
 def airy_ai(x: Any) -> Any:
-    """Airy's function Ai, elementwise."""
+    """The Airy function Ai, elementwise."""
     return floating(AIRY_AI, x)
 
 

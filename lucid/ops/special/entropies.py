@@ -1,4 +1,4 @@
-"""entr and xlog1py: products with a logarithm that are 0 where the other factor is."""
+"""entr and xlog1py: products with a logarithm that are 0 where the other factor is 0."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lucid.tape.node import wrap
 
 
 class Entr(FromScipy):
-    """-x log(x): 0 at 0, -inf below."""
+    """-x log(x): 0 at 0, -inf below 0."""
 
     function, saves = "entr", "x"
 
@@ -23,17 +23,17 @@ class Entr(FromScipy):
 
 
 class Xlog1py(FromScipy):
-    """x log(1 + y): 0 where x is, unless y is nan."""
+    """x log(1 + y): 0 where x is 0, unless y is nan."""
 
     function, saves = "xlog1py", "x"
 
     def partials(self, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
-        in_x = None if isinstance(x, float) else _logarithm(x, y)
+        in_x = None if isinstance(x, float) else _log1p_or_zero(x, y)
         return in_x, None if isinstance(y, float) else x / (y + 1.0)
 
 
-def _logarithm(x: Any, y: Any) -> Any:
-    """log(1 + y), and 0 where xlog1py is 0 in spite of it."""
+def _log1p_or_zero(x: Any, y: Any) -> Any:
+    """Return log(1 + y), and 0 where x is 0 and the logarithm is not finite."""
     if isinstance(y, float):
         y = wrap(np.array(y, x.dtype))
     return where((x == 0) & (y <= -1), 0.0, log1p(y))
@@ -43,7 +43,7 @@ ENTR, XLOG1PY = Entr(), Xlog1py()
 
 
 def entr(input: Any) -> Any:
-    """-x log(x), elementwise: 0 at 0 and -inf below.
+    """-x log(x), elementwise: 0 at 0 and -inf below 0.
 
     >>> import lucid
     >>> lucid.special.entr(lucid.tensor([0.0, 0.5, -1.0]))
@@ -53,7 +53,7 @@ def entr(input: Any) -> Any:
 
 
 def xlog1py(input: Any, other: Any) -> Any:
-    """`input * log(1 + other)`, elementwise, which is 0 where `input` is, whatever the other is.
+    """`input * log(1 + other)`, elementwise; 0 where `input` is 0, even if the log is not finite.
 
     >>> import lucid
     >>> lucid.special.xlog1py(lucid.tensor([0.0, 2.0]), lucid.tensor([-1.0, 0.0]))

@@ -1,6 +1,6 @@
-"""Special functions of elements: error functions, the logarithm of gamma and its derivatives.
+"""Error functions, the logarithm of the gamma function, and their derivatives.
 
-SciPy computes them, and is imported when the first one is evaluated.
+SciPy computes them; it is imported when the first one is evaluated.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from lucid.errors import ArgumentError, DTypeError
 from lucid.ir.source import at_line
 from lucid.ops.core.apply import floating
-from lucid.ops.core.arguments import explained
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import SLOW, Elementwise
 from lucid.ops.core.promote import to_floating
@@ -27,7 +27,7 @@ TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 
 
 def from_scipy(name: str) -> Callable[..., Any]:
-    """The function `name` of scipy.special in the dtype of its operand."""
+    """Return the function `name` of scipy.special, with results in the dtype of its operand."""
 
     def function(x: np.ndarray) -> Any:
         y = ufunc(name)(x)
@@ -46,7 +46,7 @@ class Erf(Elementwise):
 
 
 class Erfc(Elementwise):
-    """1 - erf(x), exact where that is tiny."""
+    """1 - erf(x), accurate where it is tiny."""
 
     numpy = from_scipy("erfc")
     native_from = SLOW
@@ -68,7 +68,7 @@ class Erfinv(Elementwise):
 
 
 def log_gamma(x: np.ndarray) -> Any:
-    """SciPy's, but at -inf it is inf, as in C and in compiled programs."""
+    """SciPy's gammaln, but inf at -inf, as in C and in compiled programs."""
     y = np.asarray(from_scipy("gammaln")(x))
     np.copyto(y, np.inf, where=x == -np.inf)
     return y
@@ -96,7 +96,7 @@ class Digamma(Elementwise):
 
 
 class Polygamma(Elementwise):
-    """The derivative of digamma of order `n` >= 1: (-1)**(n + 1) n! zeta(n + 1, x)."""
+    """The n-th derivative of digamma, n >= 1: (-1)**(n + 1) n! zeta(n + 1, x)."""
 
     n: int
     scalar, accepts, saves = "polygamma", "f", "x"
@@ -117,7 +117,7 @@ def _polygamma(n: int, x: np.ndarray) -> Any:
 
 
 def polygamma_factor(n: int) -> float:
-    """What zeta(n + 1, x) is multiplied by to give polygamma(n, x)."""
+    """Return the factor (-1)**(n + 1) n! in polygamma(n, x)."""
     size = math.gamma(n + 1) if n < 170 else math.inf
     return size if n % 2 else -size
 
@@ -131,12 +131,12 @@ def erf(input: Any) -> Any:
 
 
 def erfc(input: Any) -> Any:
-    """1 - erf(x), elementwise and exact where that is tiny."""
+    """1 - erf(x), elementwise, accurate where it is tiny."""
     return floating(ERFC, input)
 
 
 def erfinv(input: Any) -> Any:
-    """The number whose erf is x, elementwise: nan outside [-1, 1]."""
+    """The inverse of erf, elementwise; nan outside [-1, 1]."""
     return floating(ERFINV, input)
 
 
@@ -156,13 +156,13 @@ def digamma(input: Any) -> Any:
 
 
 def polygamma(n: int, input: Any) -> Any:
-    """The derivative of digamma of order `n`, elementwise: `polygamma(0, input)` is digamma."""
+    """The n-th derivative of digamma, elementwise; `polygamma(0, input)` is digamma."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise DTypeError(f"polygamma: the order {n!r} is not an integer >= 0{at_line()}")
     return floating(Polygamma(n), input) if n else digamma(input)
 
 
-@explained
+@clear_errors
 def mvlgamma(input: Any, p: int) -> Any:
     """The logarithm of the multivariate gamma function of dimension `p`, elementwise.
 

@@ -1,7 +1,7 @@
-"""FromScipy: elementwise functions that a ufunc of SciPy computes, for tensors and in programs.
+"""FromScipy: elementwise functions computed by SciPy ufuncs, eagerly and in compiled programs.
 
-Compiled programs call the ufunc's own loop by its address (`compiler.lowering.external`), so a
-function needs no more than its name here to run there without Python.
+Compiled programs call the ufunc's inner loop by its address (`compiler.lowering.external`), so a
+function needs only its name to run without Python.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ MODULE = "_special_ufuncs"
 
 @cache
 def ufunc(name: str) -> Any:
-    """A ufunc of SciPy's, imported when it is first needed."""
-    found = getattr(extension(), name, None)
+    """Return a SciPy ufunc by name, importing it on first use."""
+    found = getattr(ufunc_module(), name, None)
     if isinstance(found, np.ufunc):
         return found
     import scipy.special
@@ -34,18 +34,18 @@ def ufunc(name: str) -> Any:
 
 
 @cache
-def extension() -> Any:
-    """The module with most ufuncs alone: 2 ms, where `import scipy.special` takes 270.
+def ufunc_module() -> Any:
+    """Return the extension module with most ufuncs: 2 ms, where `import scipy.special` takes 270.
 
-    None where it is not found or does not load by itself; then all of `scipy.special` is imported.
+    None if it is not found or does not load by itself; then all of `scipy.special` is imported.
     """
     if "scipy.special" in sys.modules:
         return None
     try:
-        (place,) = find_spec("scipy").submodule_search_locations  # type: ignore[union-attr,misc]
-        suffix = next(s for s in EXTENSION_SUFFIXES if os.path.exists(_path(place, s)))
-        name = f"lucid.{MODULE}"  # a name of ours: what others import stays untouched
-        spec = spec_from_file_location(name, _path(place, suffix))
+        (root,) = find_spec("scipy").submodule_search_locations  # type: ignore[union-attr,misc]
+        suffix = next(s for s in EXTENSION_SUFFIXES if os.path.exists(_path(root, s)))
+        name = f"lucid.{MODULE}"  # a private name, so that other importers get their own
+        spec = spec_from_file_location(name, _path(root, suffix))
         module = module_from_spec(spec)  # type: ignore[arg-type]
         spec.loader.exec_module(module)  # type: ignore[union-attr]
         return module
@@ -53,16 +53,16 @@ def extension() -> Any:
         return None
 
 
-def _path(place: str, suffix: str) -> str:
-    return os.path.join(place, "special", MODULE + suffix)
+def _path(root: str, suffix: str) -> str:
+    return os.path.join(root, "special", MODULE + suffix)
 
 
 class FromScipy(Elementwise, abstract=True):
-    """A function of real numbers.
+    """A function of real numbers computed by a SciPy ufunc.
 
     function     the name of the ufunc
-    output       which of its results
-    arguments    the operands as the ufunc takes them, with the numbers that stand between
+    output       the index of the result, for ufuncs with several
+    arguments    the arguments of the ufunc: the operands and constant parameters
     """
 
     function: ClassVar[str]

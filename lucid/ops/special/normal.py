@@ -1,4 +1,4 @@
-"""The normal distribution and the scaled error function, exact far out in the tails."""
+"""The normal distribution and the scaled error function, accurate far into the tails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lucid.ops.special.from_scipy import FromScipy
 SQRT_HALF = math.sqrt(0.5)
 TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 DENSITY = 1 / math.sqrt(2 * math.pi)
-FAR = {2: 4.0, 4: 5.0, 8: 10.0}  # from where the series is as good, by the bytes of a number
+FAR = {2: 4.0, 4: 5.0, 8: 10.0}  # where the series becomes as accurate, by itemsize
 TERMS = 12
 
 
@@ -25,10 +25,10 @@ class Erfcx(FromScipy):
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         near = 2.0 * x * y - TWO_OVER_SQRT_PI
         far = x > FAR[x.dtype.itemsize]
-        return (where(far, _erfcx_slope(where(far, x, 1e9)), near),)
+        return (where(far, _erfcx_derivative(where(far, x, 1e9)), near),)
 
 
-def _erfcx_slope(x: Any) -> Any:
+def _erfcx_derivative(x: Any) -> Any:
     """2 x erfcx(x) - 2 / sqrt(pi) = 2 / sqrt(pi) (-z + 1·3 z² - 1·3·5 z³ ...), z = 1 / (2 x x)."""
     z = 0.5 / (x * x)
     total = -z * (2 * TERMS - 1) + 1.0
@@ -38,7 +38,7 @@ def _erfcx_slope(x: Any) -> Any:
 
 
 class Ndtr(FromScipy):
-    """The probability that a standard normal number is at most x."""
+    """The cumulative distribution function of the standard normal distribution."""
 
     function, saves = "ndtr", "x"
 
@@ -68,7 +68,7 @@ ERFCX, NDTR, LOG_NDTR, NDTRI = Erfcx(), Ndtr(), LogNdtr(), Ndtri()
 
 
 def erfcx(input: Any) -> Any:
-    """e**(x*x) erfc(x), elementwise, where erfc itself would be 0.
+    """e**(x*x) erfc(x), elementwise, accurate where erfc underflows.
 
     >>> import lucid
     >>> lucid.special.erfcx(lucid.tensor([0.0, 1e10]))
@@ -78,12 +78,12 @@ def erfcx(input: Any) -> Any:
 
 
 def ndtr(input: Any) -> Any:
-    """The probability that a standard normal number is at most x, elementwise."""
+    """The cumulative distribution function of the standard normal distribution, elementwise."""
     return floating(NDTR, input)
 
 
 def log_ndtr(input: Any) -> Any:
-    """The logarithm of ndtr, elementwise, where ndtr itself would be 0.
+    """The logarithm of ndtr, elementwise, accurate where ndtr underflows.
 
     >>> import lucid
     >>> lucid.special.log_ndtr(lucid.tensor([0.0, -40.0]))
@@ -93,5 +93,5 @@ def log_ndtr(input: Any) -> Any:
 
 
 def ndtri(input: Any) -> Any:
-    """The number whose ndtr is x, elementwise: nan outside [0, 1]."""
+    """The inverse of ndtr, elementwise; nan outside [0, 1]."""
     return floating(NDTRI, input)

@@ -1,7 +1,7 @@
-"""Orthogonal polynomials of Chebyshev, Hermite, Laguerre and Legendre, of degrees in a tensor.
+"""Chebyshev, Hermite, Laguerre and Legendre polynomials, with degrees in a tensor.
 
-Each is a polynomial of a family that holds its own derivatives (Gegenbauer's with parameter a
-have those with a + 1), so they exist to any order; a degree below 0 gives 0.
+Each belongs to a family that is closed under derivatives (those of the Gegenbauer polynomials with
+parameter a have parameter a + 1), so derivatives of any order exist; a degree below 0 gives 0.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 from lucid.errors import ArgumentError, DTypeError
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
-from lucid.ops.core.apply import refuse
-from lucid.ops.core.arguments import explained
+from lucid.ops.core.apply import dtype_error
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast, get_default_dtype, result_type, to_floating
 from lucid.ops.elementwise.conditional import clamp, where
 from lucid.ops.special.from_scipy import FromScipy
@@ -29,11 +29,11 @@ FAMILIES = {
     "laguerre": "eval_genlaguerre",
 }
 WITH_PARAMETER = ("gegenbauer", "laguerre")
-MOST = 1_000_000  # the largest degree: some milliseconds for an element
+MAX_DEGREE = 1_000_000  # takes some milliseconds per element
 
 
 class OrthogonalPolynomial(FromScipy):
-    """The polynomial of a family at float64 x, of the degree n >= 0; `twice` its parameter."""
+    """The polynomial of a family of degree n >= 0 at float64 x; `twice` is twice its parameter."""
 
     family: str
     twice: int = 0
@@ -69,111 +69,113 @@ class OrthogonalPolynomial(FromScipy):
 
 
 def polynomial(family: str, twice: int, x: Any, n: Any) -> Any:
-    """The polynomial at float64 x, 0 where the degree is negative."""
+    """Return the polynomial at float64 x, 0 where the degree is negative."""
     y = bind(OrthogonalPolynomial(family, twice), x, clamp(n, 0))
     return where(n < 0, 0.0, y)
 
 
-def prepared(name: str, x: Any, n: Any) -> tuple[Any, Any, np.dtype]:
-    """x in float64, the degree as integers, and the dtype of the result."""
-    if isinstance(n, (int, float)) and not n <= MOST:
-        facts = f"the degree {n}; it is computed step by step, up to {MOST}"
+def prepare(name: str, x: Any, n: Any) -> tuple[Any, Any, np.dtype]:
+    """Return x in float64, the degree as int64, and the dtype of the result."""
+    if isinstance(n, (int, float)) and not n <= MAX_DEGREE:
+        facts = f"degree {n} exceeds the largest supported degree {MAX_DEGREE}"
         raise ArgumentError(f"{name}: {facts}{at_line()}")
     dtype = result_type(x, n)
     if dtype.kind == "c":
-        raise refuse(name, dtype, "it takes real numbers")
+        raise dtype_error(name, dtype, "it takes real dtypes")
     dtype = dtype if dtype.kind == "f" else get_default_dtype()
     return as_tensor(x, "float64"), as_tensor(n, "int64"), dtype
 
 
-def evaluated(name: str, family: str, twice: int, x: Any, n: Any) -> Any:
-    x, n, dtype = prepared(name, x, n)
+def evaluate(name: str, family: str, twice: int, x: Any, n: Any) -> Any:
+    """Return the polynomial of a family at x in the promoted dtype."""
+    x, n, dtype = prepare(name, x, n)
     return cast(polynomial(family, twice, x, n), dtype)
 
 
-def difference(name: str, x: Any, n: Any, sign: float) -> Any:
-    """U(n) ± U(n - 1)."""
-    x, n, dtype = prepared(name, x, n)
+def chebyshev_sum(name: str, x: Any, n: Any, sign: float) -> Any:
+    """Return U(n) + sign * U(n - 1)."""
+    x, n, dtype = prepare(name, x, n)
     u, before = polynomial("gegenbauer", 2, x, n), polynomial("gegenbauer", 2, x, n - 1)
     return cast(u + sign * before, dtype)
 
 
-def shifted(x: Any) -> Any:
+def shift(x: Any) -> Any:
+    """Map [0, 1] to [-1, 1]."""
     return (x if isinstance(x, (int, float)) else to_floating(x)) * 2.0 - 1.0
 
 
-@explained
+@clear_errors
 def chebyshev_polynomial_t(x: Any, n: Any) -> Any:
-    """Chebyshev's polynomial of the first kind of degree `n`, elementwise: cos(n t) at cos(t).
+    """The Chebyshev polynomial of the first kind of degree `n`, elementwise: cos(n t) at cos(t).
 
     >>> import lucid
     >>> lucid.special.chebyshev_polynomial_t(lucid.tensor([0.0, 0.5]), 2)
     Tensor([-1. , -0.5])
     """
-    return evaluated("chebyshev_polynomial_t", "chebyshev", 0, x, n)
+    return evaluate("chebyshev_polynomial_t", "chebyshev", 0, x, n)
 
 
-@explained
+@clear_errors
 def chebyshev_polynomial_u(x: Any, n: Any) -> Any:
-    """Chebyshev's polynomial of the second kind: sin((n + 1) t) / sin(t) at cos(t)."""
-    return evaluated("chebyshev_polynomial_u", "gegenbauer", 2, x, n)
+    """The Chebyshev polynomial of the second kind: sin((n + 1) t) / sin(t) at cos(t)."""
+    return evaluate("chebyshev_polynomial_u", "gegenbauer", 2, x, n)
 
 
-@explained
+@clear_errors
 def chebyshev_polynomial_v(x: Any, n: Any) -> Any:
-    """Chebyshev's polynomial of the third kind: cos((n + 1/2) t) / cos(t / 2) at cos(t)."""
-    return difference("chebyshev_polynomial_v", x, n, -1.0)
+    """The Chebyshev polynomial of the third kind: cos((n + 1/2) t) / cos(t / 2) at cos(t)."""
+    return chebyshev_sum("chebyshev_polynomial_v", x, n, -1.0)
 
 
-@explained
+@clear_errors
 def chebyshev_polynomial_w(x: Any, n: Any) -> Any:
-    """Chebyshev's polynomial of the fourth kind: sin((n + 1/2) t) / sin(t / 2) at cos(t)."""
-    return difference("chebyshev_polynomial_w", x, n, 1.0)
+    """The Chebyshev polynomial of the fourth kind: sin((n + 1/2) t) / sin(t / 2) at cos(t)."""
+    return chebyshev_sum("chebyshev_polynomial_w", x, n, 1.0)
 
 
-@explained
+@clear_errors
 def shifted_chebyshev_polynomial_t(x: Any, n: Any) -> Any:
-    """Chebyshev's polynomial of the first kind at 2 x - 1, elementwise."""
-    return evaluated("shifted_chebyshev_polynomial_t", "chebyshev", 0, shifted(x), n)
+    """The Chebyshev polynomial of the first kind at 2 x - 1, elementwise."""
+    return evaluate("shifted_chebyshev_polynomial_t", "chebyshev", 0, shift(x), n)
 
 
-@explained
+@clear_errors
 def shifted_chebyshev_polynomial_u(x: Any, n: Any) -> Any:
-    """Chebyshev's polynomial of the second kind at 2 x - 1, elementwise."""
-    return evaluated("shifted_chebyshev_polynomial_u", "gegenbauer", 2, shifted(x), n)
+    """The Chebyshev polynomial of the second kind at 2 x - 1, elementwise."""
+    return evaluate("shifted_chebyshev_polynomial_u", "gegenbauer", 2, shift(x), n)
 
 
-@explained
+@clear_errors
 def shifted_chebyshev_polynomial_v(x: Any, n: Any) -> Any:
-    """Chebyshev's polynomial of the third kind at 2 x - 1, elementwise."""
-    return difference("shifted_chebyshev_polynomial_v", shifted(x), n, -1.0)
+    """The Chebyshev polynomial of the third kind at 2 x - 1, elementwise."""
+    return chebyshev_sum("shifted_chebyshev_polynomial_v", shift(x), n, -1.0)
 
 
-@explained
+@clear_errors
 def shifted_chebyshev_polynomial_w(x: Any, n: Any) -> Any:
-    """Chebyshev's polynomial of the fourth kind at 2 x - 1, elementwise."""
-    return difference("shifted_chebyshev_polynomial_w", shifted(x), n, 1.0)
+    """The Chebyshev polynomial of the fourth kind at 2 x - 1, elementwise."""
+    return chebyshev_sum("shifted_chebyshev_polynomial_w", shift(x), n, 1.0)
 
 
-@explained
+@clear_errors
 def hermite_polynomial_h(x: Any, n: Any) -> Any:
-    """Hermite's polynomial of degree `n` as physicists have it, elementwise: 2 x for n = 1."""
-    return evaluated("hermite_polynomial_h", "hermite", 0, x, n)
+    """The physicists' Hermite polynomial of degree `n`, elementwise: 2 x for n = 1."""
+    return evaluate("hermite_polynomial_h", "hermite", 0, x, n)
 
 
-@explained
+@clear_errors
 def hermite_polynomial_he(x: Any, n: Any) -> Any:
-    """Hermite's polynomial of degree `n` as statisticians have it, elementwise: x for n = 1."""
-    return evaluated("hermite_polynomial_he", "hermite_e", 0, x, n)
+    """The probabilists' Hermite polynomial of degree `n`, elementwise: x for n = 1."""
+    return evaluate("hermite_polynomial_he", "hermite_e", 0, x, n)
 
 
-@explained
+@clear_errors
 def laguerre_polynomial_l(x: Any, n: Any) -> Any:
-    """Laguerre's polynomial of degree `n`, elementwise: 1 - x for n = 1."""
-    return evaluated("laguerre_polynomial_l", "laguerre", 0, x, n)
+    """The Laguerre polynomial of degree `n`, elementwise: 1 - x for n = 1."""
+    return evaluate("laguerre_polynomial_l", "laguerre", 0, x, n)
 
 
-@explained
+@clear_errors
 def legendre_polynomial_p(x: Any, n: Any) -> Any:
-    """Legendre's polynomial of degree `n`, elementwise: x for n = 1."""
-    return evaluated("legendre_polynomial_p", "gegenbauer", 1, x, n)
+    """The Legendre polynomial of degree `n`, elementwise: x for n = 1."""
+    return evaluate("legendre_polynomial_p", "gegenbauer", 1, x, n)

@@ -1,4 +1,4 @@
-"""Window functions of signal processing, by NumPy's formulas."""
+"""Window functions for signal processing, by NumPy's formulas."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import numpy as np
 
 from lucid.errors import ShapeError
 from lucid.ir.source import at_line
-from lucid.ops.core.arguments import explained, placed
-from lucid.ops.shape.creation import floating_or, new
+from lucid.ops.core.arguments import accepts_device, clear_errors
+from lucid.ops.shape.creation import dtype_or_default, make_tensor
 
 
 def window(name: str, length: Any, periodic: Any, make: Any, dtype: Any, requires_grad: Any) -> Any:
-    """`make(m)` for a window of m points; a periodic one lacks its last point."""
+    """Return `make(m)` for a window of m points; a periodic window drops its last point."""
     n = operator.index(length)
-    wanted = floating_or(dtype)
+    wanted = dtype_or_default(dtype)
     if n < 0 or wanted.kind != "f":
-        facts = f"{n} points of dtype {wanted}"
-        raise ShapeError(f"{name}: {facts}; windows are floating{at_line()}")
+        facts = f"length {n}, dtype {wanted}; the length must be >= 0 and the dtype floating"
+        raise ShapeError(f"{name}: {facts}{at_line()}")
     points = make(n + 1)[:-1] if periodic and n > 1 else make(n)
-    return new(np.asarray(points, wanted), requires_grad)
+    return make_tensor(np.asarray(points, wanted), requires_grad)
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def hann_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, requires_grad: bool = False
 ) -> Any:
@@ -34,8 +34,8 @@ def hann_window(
     return window("hann_window", window_length, periodic, np.hanning, dtype, requires_grad)
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def hamming_window(
     window_length: int,
     periodic: bool = True,
@@ -55,8 +55,8 @@ def hamming_window(
     return window("hamming_window", window_length, periodic, make, dtype, requires_grad)
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def blackman_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, requires_grad: bool = False
 ) -> Any:
@@ -64,8 +64,8 @@ def blackman_window(
     return window("blackman_window", window_length, periodic, np.blackman, dtype, requires_grad)
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def bartlett_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, requires_grad: bool = False
 ) -> Any:
@@ -73,8 +73,8 @@ def bartlett_window(
     return window("bartlett_window", window_length, periodic, np.bartlett, dtype, requires_grad)
 
 
-@placed
-@explained
+@accepts_device
+@clear_errors
 def kaiser_window(
     window_length: int,
     periodic: bool = True,

@@ -1,4 +1,4 @@
-"""Hurwitz's zeta function, and the sum of Euler and Maclaurin that gives its derivative in x."""
+"""The Hurwitz zeta function, with its derivative in x by Euler-Maclaurin summation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lucid.ops.elementwise.exponential import exp, log
 from lucid.ops.special.from_scipy import FromScipy
 from lucid.tape.node import wrap
 
-TERMS = 10  # added one by one before the integral takes over
+TERMS = 10  # summed directly before the Euler-Maclaurin remainder
 BERNOULLI = [Fraction(n, d) for n, d in (
     (1, 6), (-1, 30), (1, 42), (-1, 30), (5, 66), (-691, 2730), (7, 6), (-3617, 510),
     (43867, 798), (-174611, 330),
@@ -26,7 +26,7 @@ class Zeta(FromScipy):
     function, saves = "_zeta", "x"
 
     def partials(self, y: Any, x: Any, q: Any) -> tuple[Any, ...]:
-        in_x = None if isinstance(x, float) else zeta_slope(x, q)
+        in_x = None if isinstance(x, float) else zeta_grad_x(x, q)
         in_q = None if isinstance(q, float) else -x * zeta(x + 1.0, q)
         return in_x, in_q
 
@@ -34,8 +34,8 @@ class Zeta(FromScipy):
 ZETA = Zeta()
 
 
-def zeta_slope(x: Any, q: Any) -> Any:
-    """The derivative of zeta in x > 1, for q > 0: to about 2e-14 in float64.
+def zeta_grad_x(x: Any, q: Any) -> Any:
+    """Return the derivative of zeta in x > 1, for q > 0, to about 2e-14 in float64.
 
     With w = q + N: minus the sum of log(q + k) (q + k)**-x for k < N, and the derivatives of
     w**(1 - x) / (x - 1) + w**-x / 2 + sum over j of B(2j) / (2j)! x (x + 1) ... w**(-x - 2j + 1).
@@ -51,18 +51,18 @@ def zeta_slope(x: Any, q: Any) -> Any:
     power = exp(-x * logarithm)
     above = x - 1.0
     total = total + power * (w * (logarithm / above + 1.0 / (above * above)) + 0.5 * logarithm)
-    rising, slope, scaled = x, 1.0 / x, power / w
+    rising, log_slope, scaled = x, 1.0 / x, power / w
     for j, number in enumerate(BERNOULLI, 1):
-        share = float(number / math.factorial(2 * j))
-        total = total + share * rising * scaled * (logarithm - slope)
+        coefficient = float(number / math.factorial(2 * j))
+        total = total + coefficient * rising * scaled * (logarithm - log_slope)
         for i in (2 * j - 1, 2 * j):
-            rising, slope = rising * (x + float(i)), slope + 1.0 / (x + float(i))
+            rising, log_slope = rising * (x + float(i)), log_slope + 1.0 / (x + float(i))
         scaled = scaled / (w * w)
     return -total
 
 
 def zeta(input: Any, other: Any) -> Any:
-    """The sum of `(other + k)**-input` over k = 0, 1, 2, ..., elementwise (Hurwitz's zeta).
+    """The sum of `(other + k)**-input` over k = 0, 1, 2, ..., elementwise (Hurwitz zeta).
 
     >>> import lucid
     >>> lucid.special.zeta(lucid.tensor([2.0, 4.0]), 1.0)

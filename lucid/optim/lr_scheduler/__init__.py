@@ -1,4 +1,4 @@
-"""Schedules of the learning rate."""
+"""Learning-rate schedulers."""
 
 from lucid.optim.lr_scheduler.base import LRScheduler
 from lucid.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts

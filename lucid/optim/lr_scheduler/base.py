@@ -1,7 +1,7 @@
-"""LRScheduler: the learning rate as a function of the number of steps.
+"""LRScheduler: the learning rate as a function of the step count.
 
-Count and rates are tensors and the formulas are tensor operations, so a schedule may be advanced
-inside a jitted training step: nothing of it is frozen.
+Count and rates are tensors and the formulas are tensor operations, so a scheduler may be advanced
+inside a jitted training step.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from lucid.tensors.tensor import Tensor
 
 
 class LRScheduler:
-    """The base of all schedules; a subclass gives `rate`, the next rate of one group.
+    """The base of all schedulers; a subclass defines `rate`, the next rate of one group.
 
-    One that gives `get_lr` instead, the next rates of all groups as numbers, is called by Python
-    at every step, and so outside of jitted functions.
+    A subclass that defines `get_lr` instead, the next rates of all groups as numbers, runs in
+    Python at every step, and therefore outside jitted functions.
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
             raise ArgumentError(
-                f"{type(self).__name__}: an optimizer is needed, not a "
+                f"{type(self).__name__}: expected an Optimizer, not "
                 f"{type(optimizer).__name__}{at_line()}"
             )
         self.optimizer = optimizer
@@ -40,15 +40,15 @@ class LRScheduler:
                 group.setdefault("initial_lr", group["lr"])
             elif "initial_lr" not in group:
                 raise ArgumentError(
-                    f"{type(self).__name__}: group {i} has no initial_lr to go on from at step "
+                    f"{type(self).__name__}: group {i} has no initial_lr to resume from at step "
                     f"{last_epoch}{at_line()}"
                 )
         self.base_lrs: list[Any] = [group["initial_lr"] for group in optimizer.param_groups]
-        self._count = number(last_epoch)
+        self._count = scalar_state(last_epoch)
         self.start()
 
     def start(self) -> None:
-        """The first step, from -1 to 0, made when the schedule is built."""
+        """Take the first step, from -1 to 0, on construction."""
         self.step()
 
     @property
@@ -63,10 +63,10 @@ class LRScheduler:
     def step(self, epoch: Any = None) -> None:
         """Advance by one (or to `epoch`) and set the rates of all groups."""
         with no_grad():
-            count = self._count + 1.0 if epoch is None else as_number(epoch)
+            count = self._count + 1.0 if epoch is None else as_scalar(epoch)
             assign(self._count, count, "step")
             if type(self).get_lr is not LRScheduler.get_lr:
-                check_outside(type(self).__name__)
+                check_not_recording(type(self).__name__)
                 for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
                     group["lr"] = float(rate)
                 return
@@ -76,30 +76,30 @@ class LRScheduler:
                 group["lr"] = next_rate(self._count, old, i)
 
     def rate(self, t: Any, rate: Any, i: int) -> Any:
-        """The rate of group `i` at step `t`, where it was `rate` before."""
+        """Return the rate of group `i` at step `t`, given the previous `rate`."""
         raise NotImplementedError
 
     def rate_at(self, t: Any, rate: Any, i: int) -> Any:
-        """The rate of group `i` at step `t`, whatever was before, where it has such a formula."""
+        """Return the rate of group `i` at step `t` in closed form, if there is one."""
         return self.rate(t, rate, i)
 
     def get_lr(self) -> list[float]:
-        """The rates of all groups that follow from the present ones at this step."""
+        """Return the rates of all groups at this step."""
         groups = enumerate(self.optimizer.param_groups)
-        return [as_number(self.rate(self._count, g.tensor("lr"), i)).item() for i, g in groups]
+        return [as_scalar(self.rate(self._count, g.tensor("lr"), i)).item() for i, g in groups]
 
     def get_last_lr(self) -> list[float]:
-        """The rates of all groups."""
+        """Return the current rates of all groups."""
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """The state and settings, without the optimizer and without functions."""
-        kept = {name: x for name, x in self.__dict__.items() if is_state(x) and name != "_count"}
+        """Return state and settings, without the optimizer and without functions."""
+        kept = {name: x for name, x in self.__dict__.items() if is_saved(x) and name != "_count"}
         state = {name: x.item() if isinstance(x, Tensor) else x for name, x in kept.items()}
         return {**state, "last_epoch": self.last_epoch}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a `state_dict`."""
+        """Load a `state_dict`."""
         for name, value in state_dict.items():
             mine = self.__dict__.get("_count" if name == "last_epoch" else name)
             if isinstance(mine, Tensor):
@@ -108,28 +108,30 @@ class LRScheduler:
                 self.__dict__[name] = value
 
 
-def is_state(x: Any) -> bool:
+def is_saved(x: Any) -> bool:
+    """True if a value belongs in a `state_dict`."""
     if isinstance(x, (list, tuple)):
-        return all(is_state(part) for part in x)
+        return all(is_saved(part) for part in x)
     return isinstance(x, (int, float, str, bool, dict, Tensor, type(None)))
 
 
-def number(value: float) -> Any:
-    """A new 0-d tensor that a schedule keeps as state."""
+def scalar_state(value: float) -> Any:
+    """Return a new 0-d tensor for the state of a scheduler."""
     return wrap(np.array(float(value), np.float64))
 
 
-def as_number(value: Any) -> Any:
-    return value if isinstance(value, Tensor) else number(value)
+def as_scalar(value: Any) -> Any:
+    """Return a tensor as it is, a number as a 0-d tensor."""
+    return value if isinstance(value, Tensor) else scalar_state(value)
 
 
 def choose(condition: Any, yes: Any, no: Any) -> Any:
-    """`where`, with numbers in double precision."""
-    return where(condition, as_number(yes), as_number(no))
+    """Call `where`, with numbers in double precision."""
+    return where(condition, as_scalar(yes), as_scalar(no))
 
 
 def per_group(what: str, value: Any, groups: Sequence[Any]) -> list[Any]:
-    """A value for every group: the same one, or one of a list."""
+    """Return one value per group, from one value or a list."""
     if not isinstance(value, (list, tuple)):
         return [value] * len(groups)
     if len(value) != len(groups):
@@ -137,10 +139,10 @@ def per_group(what: str, value: Any, groups: Sequence[Any]) -> list[Any]:
     return list(value)
 
 
-def check_outside(what: str) -> None:
-    """Refuse a schedule that calls Python with the count inside a jitted function."""
+def check_not_recording(what: str) -> None:
+    """Raise ArgumentError inside a jitted function, for a scheduler that runs in Python."""
     if is_recording():
         raise ArgumentError(
-            f"{what}: a function of Python cannot be called inside a jitted step; call step() "
-            f"outside of it, the rate is read anew at every call{at_line()}"
+            f"{what}: a Python function cannot be called inside a jitted step; call step() "
+            f"outside of it; the rate is read at every call{at_line()}"
         )

@@ -1,4 +1,4 @@
-"""Schedules that follow a cosine."""
+"""Cosine schedulers."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from lucid.ir.source import at_line
 from lucid.ops.elementwise.exponential import log
 from lucid.ops.elementwise.rounding import floor
 from lucid.ops.elementwise.trigonometric import cos
-from lucid.optim.lr_scheduler.base import LRScheduler, as_number, choose, number
+from lucid.optim.lr_scheduler.base import LRScheduler, as_scalar, choose, scalar_state
 from lucid.optim.optimizer import Optimizer
 from lucid.tensors.mutation import assign
 
 
 class CosineAnnealingLR(LRScheduler):
-    """The rate between its initial value and `eta_min` along half a cosine of `T_max` steps."""
+    """Anneal the rate from its initial value to `eta_min` over half a cosine of `T_max` steps."""
 
     def __init__(
         self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
         if T_max <= 0:
-            raise ArgumentError(f"CosineAnnealingLR: T_max is positive, not {T_max}{at_line()}")
+            raise ArgumentError(
+                f"CosineAnnealingLR: T_max must be positive, not {T_max}{at_line()}"
+            )
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
@@ -41,7 +43,7 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half a cosine again and again, each `T_mult` times as long as the one before."""
+    """Repeat half a cosine, each `T_mult` times as long as the previous one."""
 
     def __init__(
         self,
@@ -53,16 +55,16 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     ) -> None:
         if T_0 <= 0 or not isinstance(T_0, int) or T_mult < 1 or not isinstance(T_mult, int):
             raise ArgumentError(
-                f"CosineAnnealingWarmRestarts: T_0 and T_mult are positive integers, not {T_0} "
+                f"CosineAnnealingWarmRestarts: T_0 and T_mult must be positive integers, not {T_0} "
                 f"and {T_mult}{at_line()}"
             )
         self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
-        self._length, self._since = number(T_0), number(last_epoch)
+        self._length, self._since = scalar_state(T_0), scalar_state(last_epoch)
         super().__init__(optimizer, last_epoch)
 
     @property
     def T_i(self) -> int:
-        """The length of the present cosine."""
+        """The length of the current cosine."""
         return int(self._length.item())
 
     @property
@@ -80,19 +82,19 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 length = choose(over, self._length * self.T_mult, self._length)
                 count = self._count + 1.0
             else:
-                count = as_number(epoch)
-                since, length = self.place(count)
+                count = as_scalar(epoch)
+                since, length = self.restart_position(count)
             assign(self._since, since, "step")
             assign(self._length, length, "step")
             super().step(floor(count))
 
-    def place(self, t: Any) -> tuple[Any, Any]:
-        """The steps since the last restart before `t`, and the length of its cosine."""
+    def restart_position(self, t: Any) -> tuple[Any, Any]:
+        """Return the steps since the last restart before `t`, and the length of its cosine."""
         if self.T_mult == 1:
-            return choose(t >= self.T_0, t % self.T_0, t), number(self.T_0)
+            return choose(t >= self.T_0, t % self.T_0, t), scalar_state(self.T_0)
         ratio = t / self.T_0 * (self.T_mult - 1) + 1
         restarts = floor(log(ratio) / math.log(self.T_mult) + 1e-12)
-        power = number(self.T_mult) ** restarts
+        power = scalar_state(self.T_mult) ** restarts
         return t - self.T_0 * (power - 1) / (self.T_mult - 1), self.T_0 * power
 
     def rate(self, t: Any, rate: Any, i: int) -> Any:

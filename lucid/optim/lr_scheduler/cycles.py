@@ -1,4 +1,4 @@
-"""Schedules that raise and lower the rate, and the momentum against it."""
+"""Schedulers that raise and lower the rate, and the momentum inversely."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from lucid.ops.elementwise.conditional import clamp
 from lucid.ops.elementwise.exponential import exp
 from lucid.ops.elementwise.rounding import floor
 from lucid.ops.elementwise.trigonometric import cos
-from lucid.optim.lr_scheduler.base import LRScheduler, check_outside, choose, per_group
+from lucid.optim.lr_scheduler.base import LRScheduler, check_not_recording, choose, per_group
 from lucid.optim.optimizer import Optimizer
 
 
 class MomentumCycle(LRScheduler):
-    """What cycles of rate and momentum share: which setting is the momentum."""
+    """The base of schedulers that cycle rate and momentum."""
 
     cycle_momentum: bool
 
     def momentum_of(self, optimizer: Optimizer) -> str:
+        """Return the name of the momentum setting of an optimizer."""
         name = type(self).__name__
         if "betas" in optimizer.defaults:
             return "betas"
@@ -49,7 +50,7 @@ class MomentumCycle(LRScheduler):
 
 
 class CyclicLR(MomentumCycle):
-    """The rate up and down between two bounds, with an amplitude that may shrink."""
+    """Cycle the rate between two bounds, with an optionally shrinking amplitude."""
 
     def __init__(
         self,
@@ -70,7 +71,8 @@ class CyclicLR(MomentumCycle):
         groups = optimizer.param_groups
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
             raise ArgumentError(
-                f"CyclicLR: mode is triangular, triangular2 or exp_range, not {mode!r}{at_line()}"
+                "CyclicLR: mode must be triangular, triangular2 or exp_range, not "
+                f"{mode!r}{at_line()}"
             )
         self.lows = per_group("CyclicLR", base_lr, groups)
         self.max_lrs = per_group("CyclicLR", max_lr, groups)
@@ -89,7 +91,7 @@ class CyclicLR(MomentumCycle):
         super().__init__(optimizer, last_epoch)
 
     def height(self, t: Any) -> tuple[Any, Any]:
-        """Where in its cycle the rate is, from 0 to 1, and the amplitude of this cycle."""
+        """Return the position in the cycle, from 0 to 1, and the amplitude of this cycle."""
         cycle = floor(1 + t / self.total_size)
         x = 1.0 + t / self.total_size - cycle
         up, down = x / self.step_ratio, (x - 1) / (self.step_ratio - 1)
@@ -98,7 +100,7 @@ class CyclicLR(MomentumCycle):
 
     def amplitude(self, t: Any, cycle: Any) -> Any:
         if self.scale_fn is not None:
-            check_outside("CyclicLR")
+            check_not_recording("CyclicLR")
             return self.scale_fn((cycle if self.scale_mode == "cycle" else t).item())
         if self.mode == "triangular":
             return 1.0
@@ -117,7 +119,7 @@ class CyclicLR(MomentumCycle):
 
 
 class OneCycleLR(MomentumCycle):
-    """One rise to `max_lr` and a fall far below the start, over all steps of a training."""
+    """Raise the rate to `max_lr`, then lower it far below its start, over all training steps."""
 
     def __init__(
         self,
@@ -144,12 +146,13 @@ class OneCycleLR(MomentumCycle):
             total_steps = epochs * steps_per_epoch
         if total_steps <= 0 or not 0 <= pct_start <= 1:
             raise ArgumentError(
-                f"OneCycleLR: total_steps is positive and pct_start in [0, 1], not {total_steps} "
-                f"and {pct_start}{at_line()}"
+                "OneCycleLR: total_steps must be positive and pct_start in [0, 1], not "
+                f"{total_steps} and {pct_start}{at_line()}"
             )
         if anneal_strategy not in ("cos", "linear"):
             raise ArgumentError(
-                f"OneCycleLR: anneal_strategy is cos or linear, not {anneal_strategy!r}{at_line()}"
+                "OneCycleLR: anneal_strategy must be cos or linear, not "
+                f"{anneal_strategy!r}{at_line()}"
             )
         groups = optimizer.param_groups
         self.total_steps, self.anneal_strategy = total_steps, anneal_strategy
@@ -175,8 +178,8 @@ class OneCycleLR(MomentumCycle):
                 group["initial_lr"] = start
         super().__init__(optimizer, last_epoch)
 
-    def between(self, t: Any, values: list[tuple[float, float, float]]) -> Any:
-        """The value at step `t`, from (end of phase, value at its start, value at its end)."""
+    def interpolate(self, t: Any, values: list[tuple[float, float, float]]) -> Any:
+        """Return the value at step `t`, from (end of phase, value at start, value at end)."""
         begin, result = 0.0, None
         for end, low, high in values:
             part = clamp((t - begin) / (end - begin), 0.0, 1.0)
@@ -189,7 +192,7 @@ class OneCycleLR(MomentumCycle):
         return result
 
     def rate(self, t: Any, rate: Any, i: int) -> Any:
-        return self.between(t, [(p[0], p[1][i], p[2][i]) for p in self.phases])
+        return self.interpolate(t, [(p[0], p[1][i], p[2][i]) for p in self.phases])
 
     def momentum(self, t: Any, i: int) -> Any:
-        return self.between(t, [(p[0], p[3][i], p[4][i]) for p in self.phases])
+        return self.interpolate(t, [(p[0], p[3][i], p[4][i]) for p in self.phases])

@@ -1,4 +1,4 @@
-"""Schedules that multiply the rate by a factor at every step."""
+"""Schedulers that multiply the rate by a factor."""
 
 from __future__ import annotations
 
@@ -10,37 +10,43 @@ from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.ops.elementwise.conditional import clamp
 from lucid.ops.elementwise.rounding import floor
-from lucid.optim.lr_scheduler.base import LRScheduler, as_number, check_outside, choose, per_group
+from lucid.optim.lr_scheduler.base import (
+    LRScheduler,
+    as_scalar,
+    check_not_recording,
+    choose,
+    per_group,
+)
 from lucid.optim.optimizer import Optimizer
 
 
 class LambdaLR(LRScheduler):
-    """The initial rate times a function of the number of steps."""
+    """The initial rate times a function of the step count."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         self.lr_lambdas = per_group("LambdaLR", lr_lambda, optimizer.param_groups)
         super().__init__(optimizer, last_epoch)
 
     def rate(self, t: Any, rate: Any, i: int) -> Any:
-        check_outside("LambdaLR")
+        check_not_recording("LambdaLR")
         return self.base_lrs[i] * self.lr_lambdas[i](self.last_epoch)
 
 
 class MultiplicativeLR(LRScheduler):
-    """The rate times a function of the number of steps, at every step."""
+    """Multiply the rate by a function of the step count at every step."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         self.lr_lambdas = per_group("MultiplicativeLR", lr_lambda, optimizer.param_groups)
         super().__init__(optimizer, last_epoch)
 
     def rate(self, t: Any, rate: Any, i: int) -> Any:
-        check_outside("MultiplicativeLR")
+        check_not_recording("MultiplicativeLR")
         count = self.last_epoch
         return rate * self.lr_lambdas[i](count) if count > 0 else rate
 
 
 class StepLR(LRScheduler):
-    """The rate times gamma after every `step_size` steps.
+    """Multiply the rate by gamma every `step_size` steps.
 
     >>> import lucid
     >>> w = lucid.ones(2, requires_grad=True)
@@ -68,7 +74,7 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """The rate times gamma at every milestone."""
+    """Multiply the rate by gamma at every milestone."""
 
     def __init__(
         self,
@@ -87,11 +93,11 @@ class MultiStepLR(LRScheduler):
 
     def rate_at(self, t: Any, rate: Any, i: int) -> Any:
         passed = sum(choose(t >= milestone, 1.0, 0.0) for milestone in self.milestones)
-        return self.base_lrs[i] * self.gamma ** as_number(passed)
+        return self.base_lrs[i] * self.gamma ** as_scalar(passed)
 
 
 class ConstantLR(LRScheduler):
-    """The rate times `factor` for the first `total_iters` steps."""
+    """Multiply the rate by `factor` for the first `total_iters` steps."""
 
     def __init__(
         self,
@@ -101,7 +107,7 @@ class ConstantLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         if not 0 < factor <= 1:
-            raise ArgumentError(f"ConstantLR: factor is in (0, 1], not {factor}{at_line()}")
+            raise ArgumentError(f"ConstantLR: factor must be in (0, 1], not {factor}{at_line()}")
         self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
@@ -114,7 +120,7 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """The rate times a factor that goes in a line from `start_factor` to `end_factor`."""
+    """Multiply the rate by a factor that changes linearly from `start_factor` to `end_factor`."""
 
     def __init__(
         self,
@@ -126,7 +132,8 @@ class LinearLR(LRScheduler):
     ) -> None:
         if not 0 < start_factor <= 1 or not 0 <= end_factor <= 1:
             raise ArgumentError(
-                f"LinearLR: factors are in (0, 1], not {start_factor} and {end_factor}{at_line()}"
+                f"LinearLR: factors must be in (0, 1], not {start_factor} and "
+                f"{end_factor}{at_line()}"
             )
         self.start_factor, self.end_factor = start_factor, end_factor
         self.total_iters = total_iters
@@ -145,7 +152,7 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """The rate times gamma at every step."""
+    """Multiply the rate by gamma at every step."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -159,7 +166,7 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """The rate falls to 0 as (1 - t / total_iters)^power."""
+    """Decay the rate to 0 as (1 - t / total_iters)^power."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Schedules made of schedules: one after the other, and all at once."""
+"""Schedulers made of schedulers: in sequence, or chained."""
 
 from __future__ import annotations
 
@@ -8,53 +8,53 @@ from typing import Any
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
-from lucid.optim.lr_scheduler.base import LRScheduler, choose, number
+from lucid.optim.lr_scheduler.base import LRScheduler, choose, scalar_state
 from lucid.optim.optimizer import Optimizer
 from lucid.tensors.mutation import assign
 from lucid.tensors.tensor import Tensor
 
 
-class Joined:
-    """What holds several schedules of one optimizer."""
+class SchedulerGroup:
+    """The base of schedulers that hold several schedulers of one optimizer."""
 
     optimizer: Optimizer
 
     def __init__(self, name: str, schedulers: Sequence[LRScheduler], optimizer: Any) -> None:
         self._schedulers = list(schedulers)
         if not self._schedulers:
-            raise ArgumentError(f"{name}: no schedule was given{at_line()}")
+            raise ArgumentError(f"{name}: no scheduler was given{at_line()}")
         self.optimizer = self._schedulers[0].optimizer if optimizer is None else optimizer
         if any(s.optimizer is not self.optimizer for s in self._schedulers):
-            raise ArgumentError(f"{name}: the schedules are of different optimizers{at_line()}")
+            raise ArgumentError(f"{name}: the schedulers have different optimizers{at_line()}")
 
     def get_last_lr(self) -> list[float]:
-        """The rates of all groups."""
+        """Return the current rates of all groups."""
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """The states of all schedules."""
+        """Return the states of all schedulers."""
         return {"_schedulers": [s.state_dict() for s in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a `state_dict`."""
+        """Load a `state_dict`."""
         for schedule, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             schedule.load_state_dict(state)
 
 
-class ChainedScheduler(Joined):
-    """All schedules at every step, each on the rate that the one before has left."""
+class ChainedScheduler(SchedulerGroup):
+    """Apply all schedulers at every step, each to the rate of the previous one."""
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Any = None) -> None:
         super().__init__("ChainedScheduler", schedulers, optimizer)
 
     def step(self) -> None:
-        """Advance all schedules by one."""
+        """Advance all schedulers by one."""
         for schedule in self._schedulers:
             schedule.step()
 
 
-class SequentialLR(Joined):
-    """Schedules one after the other, each from its milestone on."""
+class SequentialLR(SchedulerGroup):
+    """Run schedulers in sequence, each from its milestone on."""
 
     def __init__(
         self,
@@ -66,11 +66,11 @@ class SequentialLR(Joined):
         super().__init__("SequentialLR", schedulers, optimizer)
         if len(milestones) != len(self._schedulers) - 1:
             raise ArgumentError(
-                f"SequentialLR: {len(schedulers)} schedules need {len(schedulers) - 1} "
+                f"SequentialLR: {len(schedulers)} schedulers need {len(schedulers) - 1} "
                 f"milestones, not {len(milestones)}{at_line()}"
             )
         self._milestones = list(milestones)
-        self._count = number(last_epoch + 1)
+        self._count = scalar_state(last_epoch + 1)
         for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"]
         for schedule in self._schedulers:
@@ -83,9 +83,9 @@ class SequentialLR(Joined):
         return int(self._count.item())
 
     def step(self) -> None:
-        """Advance the schedule whose turn it is; at its milestone it starts at 0.
+        """Advance the active scheduler; at its milestone it starts at 0.
 
-        All are computed, and the state of the one whose turn it is is kept.
+        All are computed, and the state of the active one is kept.
         """
         with no_grad():
             assign(self._count, self._count + 1.0, "step")
@@ -109,7 +109,7 @@ class SequentialLR(Joined):
             self.restore(kept)
 
     def state(self) -> list[Any]:
-        """Every tensor that a step may change."""
+        """Return every tensor that a step may change."""
         found = [x for s in self._schedulers for x in s.__dict__.values() if isinstance(x, Tensor)]
         for group in self.optimizer.param_groups:
             for name in ("lr", "momentum", "betas"):
@@ -126,10 +126,10 @@ class SequentialLR(Joined):
             assign(x, value, "step")
 
     def state_dict(self) -> dict[str, Any]:
-        """The states of all schedules, and the count."""
+        """Return the states of all schedulers, and the step count."""
         return {**super().state_dict(), "last_epoch": self.last_epoch}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a `state_dict`."""
+        """Load a `state_dict`."""
         super().load_state_dict(state_dict)
         self._count.fill_(float(state_dict["last_epoch"]))

@@ -1,4 +1,4 @@
-"""Collating: examples of one structure become a batch of that structure."""
+"""Collating: combine examples of one structure into a batch of that structure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lucid.tensors.tensor import Tensor, tensor
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
-    """Tensors, arrays and numbers are stacked; tuples, lists and dictionaries are gone into.
+    """Stack tensors, arrays and numbers; recurse into tuples, lists and dictionaries.
 
     >>> import lucid
     >>> lucid.utils.data.default_collate([(1.0, "a"), (2.0, "b")])
@@ -25,10 +25,10 @@ def default_collate(batch: Sequence[Any]) -> Any:
     first = batch[0]
     if isinstance(first, Tensor):
         if all(x.node is None for x in batch):
-            return wrap(stacked([x.value for x in batch]))
+            return wrap(stack_arrays([x.value for x in batch]))
         return stack(list(batch))
     if isinstance(first, (np.ndarray, np.generic)):
-        return as_tensor(stacked([np.asarray(x) for x in batch]))
+        return as_tensor(stack_arrays([np.asarray(x) for x in batch]))
     if isinstance(first, float):
         return tensor(list(batch), dtype="float64")
     if isinstance(first, (bool, int)):
@@ -50,7 +50,8 @@ def default_collate(batch: Sequence[Any]) -> Any:
     return list(batch)
 
 
-def stacked(arrays: Sequence[np.ndarray]) -> np.ndarray:
+def stack_arrays(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Stack arrays; raise ShapeError if their shapes differ."""
     shapes = {x.shape for x in arrays}
     if len(shapes) != 1:
         found = " and ".join(map(str, sorted(shapes)[:2]))
@@ -62,7 +63,7 @@ def stacked(arrays: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def default_convert(example: Any) -> Any:
-    """An example as it is, with arrays as tensors: for a loader without batches."""
+    """Return an example with arrays converted to tensors, for a loader without batches."""
     if isinstance(example, np.ndarray):
         return as_tensor(example)
     if isinstance(example, Mapping):

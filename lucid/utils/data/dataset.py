@@ -1,4 +1,4 @@
-"""Datasets: examples by index, or one after the other."""
+"""Datasets: examples by index, or as an iterable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lucid.ops.core.promote import as_tensor
 
 
 class Dataset:
-    """Examples by index: write `__getitem__` and `__len__`."""
+    """Examples by index: subclasses define `__getitem__` and `__len__`."""
 
     def __getitem__(self, index: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no __getitem__")
@@ -28,7 +28,7 @@ class Dataset:
 
 
 class IterableDataset(Dataset):
-    """Examples one after the other: write `__iter__`."""
+    """Examples as an iterable: subclasses define `__iter__`."""
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} has no __iter__")
@@ -38,7 +38,7 @@ class IterableDataset(Dataset):
 
 
 class TensorDataset(Dataset):
-    """Example i is the tuple of the i-th parts of tensors.
+    """Example i is the tuple of the i-th elements of tensors.
 
     >>> import lucid
     >>> data = lucid.utils.data.TensorDataset(lucid.ones(3, 2), lucid.arange(3))
@@ -52,24 +52,25 @@ class TensorDataset(Dataset):
         if len(sizes) != 1 or None in sizes:
             shapes = ", ".join(str(x.shape) for x in self.tensors)
             raise ArgumentError(
-                f"TensorDataset: the tensors differ in their first size: {shapes}{at_line()}"
+                "TensorDataset: the tensors differ in the size of their first axis: "
+                f"{shapes}{at_line()}"
             )
 
     def __getitem__(self, index: Any) -> tuple[Any, ...]:
         return tuple([x[index] for x in self.tensors])
 
     def __getitems__(self, indices: Sequence[int]) -> Any:
-        """All examples of a batch at once, where a subclass does not make them one by one."""
+        """Return all examples of a batch at once, unless a subclass defines `__getitem__`."""
         if type(self).__getitem__ is not TensorDataset.__getitem__:
             return [self[i] for i in indices]
-        return Stacked(self[as_tensor(list(indices))])
+        return CollatedBatch(self[as_tensor(list(indices))])
 
     def __len__(self) -> int:
         return self.tensors[0].shape[0]
 
 
-class Stacked:
-    """A batch that is collated already."""
+class CollatedBatch:
+    """A batch that is already collated."""
 
     def __init__(self, batch: Any) -> None:
         self.batch = batch
@@ -81,7 +82,7 @@ class StackDataset(Dataset):
     def __init__(self, *datasets: Any, **named: Any) -> None:
         if bool(datasets) == bool(named):
             raise ArgumentError(
-                f"StackDataset: give datasets either by position or by name{at_line()}"
+                f"StackDataset: give datasets by position or by name, not both{at_line()}"
             )
         self.datasets: Any = datasets or named
         parts = list(datasets or named.values())
@@ -112,7 +113,7 @@ class Subset(Dataset):
         return self.dataset[self.indices[index]]
 
     def __getitems__(self, indices: Sequence[int]) -> Any:
-        """All examples of a batch at once, where the dataset can."""
+        """Return all examples of a batch at once, if the dataset supports it."""
         if hasattr(self.dataset, "__getitems__"):
             return self.dataset.__getitems__([self.indices[i] for i in indices])
         return [self[i] for i in indices]
@@ -122,7 +123,7 @@ class Subset(Dataset):
 
 
 class ConcatDataset(Dataset):
-    """Datasets one behind the other."""
+    """The concatenation of datasets."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)
@@ -147,7 +148,7 @@ class ConcatDataset(Dataset):
 
 
 class ChainDataset(IterableDataset):
-    """Iterable datasets one behind the other."""
+    """The concatenation of iterable datasets."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)
@@ -163,7 +164,7 @@ class ChainDataset(IterableDataset):
 def random_split(
     dataset: Any, lengths: Sequence[float], generator: random.Generator | None = None
 ) -> list[Subset]:
-    """Subsets of given sizes, or of fractions that sum to 1, which share no example."""
+    """Split a dataset into disjoint random subsets of given sizes, or fractions that sum to 1."""
     n = len(dataset)
     if math.isclose(sum(lengths), 1) and all(0 <= x <= 1 for x in lengths):
         sizes = [math.floor(n * x) for x in lengths]

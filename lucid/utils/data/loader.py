@@ -1,4 +1,4 @@
-"""DataLoader: batches of a dataset, made here or by worker processes ahead of time."""
+"""DataLoader: batches of a dataset, made inline or ahead of time by worker processes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from lucid import random
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.utils.data.collate import default_collate, default_convert
-from lucid.utils.data.dataset import IterableDataset, Stacked
+from lucid.utils.data.dataset import CollatedBatch, IterableDataset
 from lucid.utils.data.samplers import BatchSampler, RandomSampler, SequentialSampler
 from lucid.utils.data.workers import Workers
 
 
 class DataLoader:
-    """An iterable of batches; every `for` goes through the dataset once.
+    """An iterable over batches; every `for` loop passes over the dataset once.
 
     >>> import lucid
     >>> data = lucid.utils.data.TensorDataset(lucid.arange(5))
@@ -52,7 +52,7 @@ class DataLoader:
         self.worker_init_fn, self.generator = worker_init_fn, generator
         self.prefetch_factor = 2 if prefetch_factor is None else prefetch_factor
         self.persistent_workers = persistent_workers
-        self.pin_memory, self.in_order = pin_memory, in_order  # memory is memory here, and in order
+        self.pin_memory, self.in_order = pin_memory, in_order  # accepted, without effect
         self.multiprocessing_context = multiprocessing_context
         self.is_iterable = isinstance(dataset, IterableDataset)
         self._check(shuffle, sampler, batch_sampler)
@@ -66,7 +66,7 @@ class DataLoader:
         self.sampler, self.batch_sampler = sampler, batch_sampler
         batched = batch_sampler is not None or batch_size is not None
         self.collate_fn = collate_fn or (default_collate if batched else default_convert)
-        self._kept: Workers | None = None
+        self._persistent: Workers | None = None
 
     def _check(self, shuffle: bool | None, sampler: Any, batch_sampler: Any) -> None:
         def refuse(facts: str) -> None:
@@ -75,27 +75,29 @@ class DataLoader:
         indexed = hasattr(self.dataset, "__getitem__")
         if not self.is_iterable and not indexed:
             kind = type(self.dataset).__name__
-            remedy = "it has __getitem__ and __len__, or is an IterableDataset"
-            refuse(f"{kind} is no dataset: {remedy}")
+            remedy = "it needs __getitem__ and __len__, or must be an IterableDataset"
+            refuse(f"{kind} is not a dataset; {remedy}")
         sized = hasattr(self.dataset, "__len__")
         if indexed and not self.is_iterable and not sized and sampler is batch_sampler is None:
-            refuse(f"{type(self.dataset).__name__} has no __len__; give a sampler, or a length")
+            refuse(
+                f"{type(self.dataset).__name__} has no __len__; give a sampler or define __len__"
+            )
         if self.num_workers < 0 or self.prefetch_factor < 1 or self.timeout < 0:
-            refuse("num_workers and timeout are not negative, and prefetch_factor is at least 1")
+            refuse("num_workers and timeout must not be negative, and prefetch_factor at least 1")
         if self.multiprocessing_context not in (None, "fork") and (
             getattr(self.multiprocessing_context, "_name", None) != "fork"
         ):
-            refuse("worker processes are forked; multiprocessing_context is 'fork' or None")
+            refuse("worker processes are forked; multiprocessing_context must be 'fork' or None")
         if self.batch_size is not None and not is_positive(self.batch_size):
-            refuse(f"batch_size is a positive integer or None, not {self.batch_size!r}")
+            refuse(f"batch_size must be a positive integer or None, not {self.batch_size!r}")
         if self.is_iterable and (shuffle or sampler is not None or batch_sampler is not None):
-            refuse("an IterableDataset has its own order; shuffle inside it")
+            refuse("an IterableDataset determines its own order; shuffle inside it")
         if sampler is not None and shuffle:
             refuse("give shuffle or a sampler, not both")
         if batch_sampler is not None and (
             self.batch_size != 1 or shuffle or sampler is not None or self.drop_last
         ):
-            refuse("batch_sampler stands for batch_size, shuffle, sampler and drop_last")
+            refuse("batch_sampler excludes batch_size, shuffle, sampler and drop_last")
         if self.batch_size is None and self.drop_last:
             refuse("drop_last needs a batch_size")
         if self.persistent_workers and not self.num_workers:
@@ -112,22 +114,22 @@ class DataLoader:
     def __iter__(self) -> Iterator[Any]:
         seed = int(random.randint(0, 2**53, (), generator=self.generator).item())
         if not self.num_workers:
-            return self._here()
-        if self._kept is not None and self._kept.is_idle():
-            return self._kept.run(self._tasks())
+            return self._iterate_inline()
+        if self._persistent is not None and self._persistent.is_idle():
+            return self._persistent.run(self._tasks())
         workers = Workers(self, seed)
         if self.persistent_workers:
-            self._kept = workers
+            self._persistent = workers
         return workers.run(self._tasks())
 
     def _tasks(self) -> Iterator[Any]:
-        """What is fetched, in order: an index, a list of them, or for an iterable dataset None."""
+        """Yield what to fetch: an index, a list of indices, or None for an iterable dataset."""
         if self.is_iterable:
             while True:
                 yield None
         yield from self.sampler if self.batch_sampler is None else self.batch_sampler
 
-    def _here(self) -> Iterator[Any]:
+    def _iterate_inline(self) -> Iterator[Any]:
         fetcher = Fetcher(self)
         for task in self._tasks():
             try:
@@ -142,11 +144,11 @@ def is_positive(n: Any) -> bool:
 
 
 class EndOfData(Exception):
-    """An iterable dataset has no more examples."""
+    """Raised when an iterable dataset has no more examples."""
 
 
 class Fetcher:
-    """Makes the batch of a task from the dataset."""
+    """Creates the batch of a task from the dataset."""
 
     def __init__(self, loader: DataLoader) -> None:
         self.dataset, self.collate = loader.dataset, loader.collate_fn
@@ -161,7 +163,7 @@ class Fetcher:
             return self.collate(self.dataset[task])
         if hasattr(self.dataset, "__getitems__"):
             found = self.dataset.__getitems__(task)
-            if not isinstance(found, Stacked):
+            if not isinstance(found, CollatedBatch):
                 return self.collate(found)
             if self.is_default:
                 return list(found.batch)

@@ -1,7 +1,7 @@
-"""Messages between a DataLoader and its workers: a pickle, and the arrays in it apart as bytes.
+"""Messages between a DataLoader and its workers: a pickle, with arrays sent separately as bytes.
 
-Both ends are one program that was forked, so a pickle tells the reader nothing that it would not
-run anyway; files, which come from anywhere, are never pickles.
+Both ends are one forked program, so a pickle can run nothing that its reader would not run anyway;
+files, which come from anywhere, are never pickles.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lucid.tensors.tensor import Tensor
 
 
 class Packer(pickle.Pickler):
-    """Pickles all but tensors and arrays of numbers, which are put aside."""
+    """Pickles everything except tensors and numeric arrays, which are collected."""
 
     def __init__(self, file: Any) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
@@ -33,7 +33,7 @@ class Packer(pickle.Pickler):
 
 
 class Unpacker(pickle.Unpickler):
-    """Reads what a Packer wrote, with the arrays at hand."""
+    """Unpickles what a Packer wrote, given the arrays."""
 
     def __init__(self, file: Any, arrays: list[np.ndarray]) -> None:
         super().__init__(file)
@@ -58,7 +58,7 @@ def send(pipe: Connection, kind: str, value: Any) -> None:
 
 
 def receive(pipe: Connection) -> tuple[str, Any]:
-    """The kind and the value that the other end sent."""
+    """Return the kind and the value that the other end sent."""
     kind, text, described = pickle.loads(pipe.recv_bytes())
     arrays = [np.empty(size, dtype) for dtype, size in described]
     for x in arrays:

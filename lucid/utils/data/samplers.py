@@ -1,4 +1,4 @@
-"""Samplers: the order in which the examples of a dataset are taken."""
+"""Samplers: the order in which the examples of a dataset are visited."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class RandomSampler(Sampler):
     ) -> None:
         if num_samples is not None and num_samples <= 0:
             raise ArgumentError(
-                f"RandomSampler: num_samples is positive, not {num_samples}{at_line()}"
+                f"RandomSampler: num_samples must be positive, not {num_samples}{at_line()}"
             )
         self.data_source, self.replacement = data_source, replacement
         self._num_samples, self.generator = num_samples, generator
 
     @property
     def num_samples(self) -> int:
-        """How many indices are drawn."""
+        """The number of indices drawn."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -96,12 +96,12 @@ class WeightedRandomSampler(Sampler):
         self.weights = as_tensor(weights).to("float64")
         if self.weights.ndim != 1:
             raise ArgumentError(
-                f"WeightedRandomSampler: weights have one axis, not shape {self.weights.shape}"
+                f"WeightedRandomSampler: weights must have one axis, got shape {self.weights.shape}"
                 f"{at_line()}"
             )
         if not isinstance(num_samples, int) or num_samples <= 0:
             raise ArgumentError(
-                f"WeightedRandomSampler: num_samples is positive, not {num_samples}{at_line()}"
+                f"WeightedRandomSampler: num_samples must be positive, not {num_samples}{at_line()}"
             )
         self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
 
@@ -116,12 +116,13 @@ class WeightedRandomSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """The indices of another sampler in lists of `batch_size`."""
+    """The indices of another sampler, grouped into lists of `batch_size`."""
 
     def __init__(self, sampler: Any, batch_size: int, drop_last: bool) -> None:
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
             raise ArgumentError(
-                f"BatchSampler: batch_size is a positive integer, not {batch_size!r}{at_line()}"
+                f"BatchSampler: batch_size must be a positive integer, not "
+                f"{batch_size!r}{at_line()}"
             )
         self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
 

@@ -1,8 +1,8 @@
-"""Worker processes of a DataLoader: forked, fed with tasks, heard in the order of the tasks.
+"""Worker processes of a DataLoader: forked, given tasks, read in the order of the tasks.
 
 Tasks and batches cross the pipes as messages (messages.py). The parent waits for the pipe and for
-the end of the process together, so a worker that is killed is an error at once and no wait without
-end; a worker takes its tasks in a thread of its own, so neither side waits for the other to read.
+the end of the process together, so a killed worker raises at once instead of hanging. A worker
+reads its tasks in a separate thread, so neither side waits for the other to read.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from lucid.utils.data.loader import DataLoader
 
 BATCH, END, FAILED = "batch", "end", "failed"
-AGAIN = "again"
+NEXT_EPOCH = "again"
 
 
 class WorkerError(LucidError, RuntimeError):
-    """A worker process failed, or was killed."""
+    """Raised when a worker process fails or is killed."""
 
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """What a worker knows of itself: `get_worker_info()` inside a dataset."""
+    """The result of `get_worker_info()` inside a dataset."""
 
     id: int
     num_workers: int
@@ -53,12 +53,12 @@ _info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """The number, count and seed of this worker; None in the main process."""
+    """Return the id, count and seed of this worker; None in the main process."""
     return _info
 
 
 class Workers:
-    """The processes of one pass, or of many where they persist."""
+    """The processes of one pass, or of many if they persist."""
 
     def __init__(self, loader: DataLoader, seed: int) -> None:
         self.timeout = loader.timeout or None
@@ -70,7 +70,7 @@ class Workers:
         for i in range(loader.num_workers):
             mine, theirs = context.Pipe()
             process = context.Process(
-                target=work, args=(loader, i, seed, theirs, [*self.pipes, mine]), daemon=True
+                target=worker_main, args=(loader, i, seed, theirs, [*self.pipes, mine]), daemon=True
             )
             process.start()
             theirs.close()
@@ -81,10 +81,10 @@ class Workers:
         return not self.busy and all(process.is_alive() for process in self.processes)
 
     def run(self, tasks: Iterator[Any]) -> Iterator[Any]:
-        """The batches of the tasks, in order."""
+        """Yield the batches of the tasks, in order."""
         n = len(self.pipes)
         self.busy = True
-        waiting: list[int] = []  # workers in the order of the tasks that they were given
+        waiting: list[int] = []  # workers in the order of their tasks
         open_workers = set(range(n))
         turn = 0
 
@@ -117,14 +117,14 @@ class Workers:
                     yield batch
             if self.persistent:
                 for worker in range(n):
-                    self.send(worker, AGAIN)
+                    self.send(worker, NEXT_EPOCH)
                 self.busy = False
         finally:
             if self.busy or not self.persistent:
                 self.stop()
 
     def send(self, worker: int, task: Any) -> None:
-        """Give a worker a task; one that is gone is found when its batch is due."""
+        """Send a task to a worker; a dead worker is detected when its batch is due."""
         with contextlib.suppress(OSError):
             send(self.pipes[worker], "task", task)
 
@@ -133,19 +133,20 @@ class Workers:
         ready = wait([pipe, process.sentinel], self.timeout)
         if not ready:
             raise WorkerError(
-                f"DataLoader: worker {worker} gave nothing for {self.timeout} s{at_line()}"
+                f"DataLoader: worker {worker} timed out after {self.timeout} s{at_line()}"
             )
         if pipe not in ready:
-            raise self.death(worker)
+            raise self.death_error(worker)
         try:
             kind, value = receive(pipe)
         except (EOFError, OSError):
-            raise self.death(worker) from None
+            raise self.death_error(worker) from None
         if kind == FAILED:
             raise WorkerError(f"DataLoader: worker {worker} failed{at_line()}\n\n{value}")
         return kind, value
 
-    def death(self, worker: int) -> WorkerError:
+    def death_error(self, worker: int) -> WorkerError:
+        """Return the error that describes how a worker ended."""
         process = self.processes[worker]
         process.join(1)
         code = process.exitcode
@@ -174,8 +175,8 @@ class Workers:
             self.stop()
 
 
-def work(loader: DataLoader, number: int, seed: int, pipe: Connection, others: Any) -> None:
-    """The life of a worker: batches for tasks until the pipe is closed."""
+def worker_main(loader: DataLoader, number: int, seed: int, pipe: Connection, others: Any) -> None:
+    """Serve tasks with batches until the pipe is closed."""
     global _info
     for other in others:  # inherited ends of other pipes, which must close when the parent does
         other.close()
@@ -188,8 +189,8 @@ def work(loader: DataLoader, number: int, seed: int, pipe: Connection, others: A
         if loader.worker_init_fn is not None:
             loader.worker_init_fn(number)
         tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        threading.Thread(target=take_tasks, args=(pipe, tasks), daemon=True).start()
-        while serve(loader, pipe, tasks):
+        threading.Thread(target=read_tasks, args=(pipe, tasks), daemon=True).start()
+        while run_epoch(loader, pipe, tasks):
             pass
     except BaseException:
         with contextlib.suppress(OSError):
@@ -200,8 +201,8 @@ def work(loader: DataLoader, number: int, seed: int, pipe: Connection, others: A
         os._exit(0)
 
 
-def take_tasks(pipe: Connection, tasks: Any) -> None:
-    """Put what comes through the pipe into a queue; without a parent there is no work left."""
+def read_tasks(pipe: Connection, tasks: Any) -> None:
+    """Queue what comes through the pipe; exit when the parent is gone."""
     try:
         while True:
             tasks.put(receive(pipe)[1])
@@ -209,14 +210,14 @@ def take_tasks(pipe: Connection, tasks: Any) -> None:
         os._exit(0)
 
 
-def serve(loader: DataLoader, pipe: Connection, tasks: Any) -> bool:
-    """One pass over the data; True where another may follow."""
+def run_epoch(loader: DataLoader, pipe: Connection, tasks: Any) -> bool:
+    """Serve one pass over the data; return True if another may follow."""
     from lucid.utils.data.loader import EndOfData, Fetcher
 
     fetcher = Fetcher(loader)
     while True:
         task = tasks.get()
-        if isinstance(task, str) and task == AGAIN:
+        if isinstance(task, str) and task == NEXT_EPOCH:
             return True
         try:
             batch = fetcher(task)

@@ -1,4 +1,4 @@
-"""The scalar functions of compiled kernels: a name and a dtype in, LLVM text that vectorises out.
+"""The scalar functions of compiled kernels: a name and a dtype in, LLVM IR that vectorizes out.
 
 A scalar is a Python function written in `language`; it is compiled by running it once on symbolic
 values (a tenth of a millisecond, without Numba or llvmlite). `bitcode("exp", "f4")` is a module
@@ -6,14 +6,14 @@ that defines
 
     float @lucid_exp_f4(float)    ; linkonce_odr hidden alwaysinline nounwind memory(none)
 
-with no reference to any runtime library (on a CPU without FMA, LLVM makes `llvm.fma` a call of
-libm: right, and slow). To use it: declare the symbol and call it in a loop, link
-the text into that module (in this order: the linker drops a linkonce function that nothing has
-declared) and run the pipeline for O3 with loop vectorisation. Running an always-inliner once more
-afterwards saves sin, cos and tan a call for each vector. `native` does all of this in the small.
+with no reference to any runtime library (on a CPU without FMA, LLVM turns `llvm.fma` into a call
+to libm: correct, but slow). To use it: declare the symbol and call it in a loop, link the text into
+that module (in this order: the linker drops a linkonce function that nothing has declared) and run
+the O3 pipeline with loop vectorization. Running an always-inliner once more afterwards saves sin,
+cos and tan a call per vector. `native` does all of this in a small example.
 
-`table[name].ulps` is the contract of accuracy over the whole range, subnormals included; `lookup`
-gives the function to code under `@njit`; `reference` is its twin in NumPy or SciPy.
+`table[name].ulps` bounds the error over the whole range, subnormals included; `lookup` gives the
+function to code under `@njit`; `reference` is the same function from NumPy or SciPy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["VERSION", "ScalarFunction", "bitcode", "lookup", "symbol", "table"]
 
 @dataclass(frozen=True)
 class ScalarFunction:
-    """A scalar: its formula, how many arguments it takes, and the largest error, in ulps."""
+    """A scalar function: its formula, its arity, and its largest error in ulps."""
 
     body: Callable[..., Value]
     arity: int
@@ -45,7 +45,7 @@ class ScalarFunction:
 
     @property
     def reference(self) -> Callable[..., Any]:
-        """The same function from NumPy or SciPy, for where nothing is compiled."""
+        """The same function from NumPy or SciPy, used where nothing is compiled."""
         from .reference import REFERENCES
 
         return REFERENCES[self.name]
@@ -80,7 +80,7 @@ def _version() -> str:
 
 
 VERSION = _version()
-"""A hash of the source of the scalars: part of the key of anything compiled from them."""
+"""A hash of the source of the scalars: part of the key of everything compiled from them."""
 
 
 def symbol(name: str, dtype: str) -> str:
@@ -92,7 +92,7 @@ def symbol(name: str, dtype: str) -> str:
 def bitcode(name: str, dtype: str) -> str:
     """The LLVM module that defines one scalar at 'f4' or 'f8', as text."""
     if name not in table or dtype not in FORMATS:
-        raise KeyError(f"scalar: no {name} at {dtype}: there are {', '.join(table)} at f4 and f8")
+        raise KeyError(f"no scalar {name!r} for {dtype}; known for f4 and f8: {', '.join(table)}")
     return assemble(symbol(name, dtype), table[name].body, dtype, table[name].arity)
 
 

@@ -1,7 +1,7 @@
-"""i0, i1 and the same times e**-|x|.
+"""i0 and i1, and their products with e**-|x|.
 
-Up to |x| = 8 they are series in x**2 with positive terms, beyond it e**|x| / sqrt(|x|) times a
-polynomial in 16 / |x| - 1. The exponential joins last, so nothing overflows before the result.
+Up to |x| = 8 they are series in x**2 with positive terms, beyond that e**|x| / sqrt(|x|) times a
+polynomial in 16 / |x| - 1. The exponential is applied last, so nothing overflows before the result.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .exponential import exp_parts, scale
 from .language import Value, clamp, copysign, fma, poly, root, select, two_sum
 
 NEAR = 8.0
-INFINITE = {"f4": 93.0, "f8": 715.0}  # from where on i0 and i1 are
+INFINITE = {"f4": 93.0, "f8": 715.0}  # beyond these, i0 and i1 are inf
 # i0(x) = c0 + c1 x**2 + ...; i1(x) = x * (c0 + c1 x**2 + ...)
 _I0_NEAR = {
     "f4": (
@@ -94,7 +94,7 @@ def _times_exp(y: Value, a: Value) -> Value:
 
 
 def _scaled(near: Value, far: Value, a: Value) -> Value:
-    """The function times e**-a, from its value where a is small."""
+    """The function times e**-a, from its value near 0 and its scaled value far away."""
     held = clamp(a, 0, NEAR)
     m, k, k_bits = exp_parts(-held, held * 0)
     return select(a <= NEAR, scale(fma(m, near, near), k, k_bits), select(a == math.inf, 0, far))

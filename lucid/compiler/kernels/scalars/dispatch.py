@@ -1,4 +1,4 @@
-"""Scalars as Numba dispatchers: the text of a scalar becomes a library that Numba links.
+"""Scalars as Numba dispatchers: the LLVM IR of a scalar becomes a library that Numba links.
 
 The only module here that imports Numba.
 """

@@ -89,7 +89,7 @@ def exp(x: Value) -> Value:
 
 
 def exp_sum(x: Value, low: Value) -> Value:
-    """e**(x + low), where low is small beside x, or nothing."""
+    """e**(x + low), where low is small compared with x, or 0."""
     m, k, k_bits = exp_parts(x, low)
     return scale(m + 1, k, k_bits)
 
@@ -125,14 +125,14 @@ def expm1(x: Value) -> Value:
     _, high = _EXP_RANGE[x.type]
     k, k_bits, r = reduce_exp(clamp(x, _EXPM1_LOW[x.type], high))
     m = expm1_part(r)
-    # 2**(k-1), so that k = 128 (1024) is still a number.
+    # 2**(k-1), so that k = 128 (1024) is still finite.
     half = scaled_one(k_bits - 1, x.format)
     y = 2 * fma(half, m, half - 0.5)
     return copysign(select(k == 0, m, y), x)
 
 
 def quotient(a: Value, b: Value, b_low: Value, a_low: Value | None = None) -> Value:
-    """(a + a_low) / (b + b_low), hardly more than half an ulp off."""
+    """(a + a_low) / (b + b_low), with an error of little more than half an ulp."""
     inverse = 1 / b
     q = a * inverse
     rest = fma(-q, b, a)

@@ -1,10 +1,10 @@
-"""The polynomials of the scalars: Remez's exchange in mpmath, then rounding to the precision.
+"""The polynomials of the scalars: the Remez exchange algorithm in mpmath, then rounding.
 
     python -m lucid.compiler.kernels.scalars.fit [exp atan ...]
 
 prints, for each fit, the largest weighted error and the coefficients, lowest power first. The
-weight turns an error of the polynomial into a relative error of the function it serves. Needs
-mpmath, and is imported by nothing.
+weight turns an error of the polynomial into a relative error of the function it serves. It needs
+mpmath, and nothing imports it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Function = Callable[[mp.mpf], mp.mpf]
 class Fit:
     """A polynomial of `terms` coefficients for `function` on [low, high], for one dtype.
 
-    The first `exact` coefficients are rounded one after another, each before the rest is fitted
-    again, so that their rounding is made good by the others.
+    The first `exact` coefficients are rounded one after another, refitting the rest each time, so
+    that the others compensate for their rounding.
     """
 
     name: str
@@ -81,7 +81,7 @@ def remez(function: Function, fit: Fit, first: int) -> tuple[list[mp.mpf], mp.mp
 
 
 def extremes(errors: list[mp.mpf], count: int) -> list[int]:
-    """The largest error of each run of one sign, the outermost small ones dropped."""
+    """The largest error of each run of one sign, without the smallest outermost ones."""
     runs: list[int] = []
     for i, e in enumerate(errors):
         if runs and (errors[runs[-1]] >= 0) == (e >= 0):

@@ -1,6 +1,6 @@
 """tanh, sinh, cosh and their inverses, from the parts of expm1 and log.
 
-The inverses take the logarithm of a float and its error, so that no rounding before it shows.
+The inverses take the logarithm of a float and its error, so that earlier rounding is harmless.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The language of the scalars: Python arithmetic in, LLVM text out.
 
 A scalar is a Python function of `Value`s. Calling it once with symbolic arguments writes one LLVM
-instruction for every operation, so it is compiled by running it: no bytecode is analysed. Python
+instruction for every operation, so it is compiled by running it, without analyzing bytecode. Python
 numbers take the type of the value they meet, `x.format` holds the constants of x's precision, and
-`select` replaces `if`, so that a loop over any scalar is a straight line that LLVM vectorises.
+`select` replaces `if`, so that a loop over any scalar is branch-free code that LLVM vectorizes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Number = int | float
 
 @dataclass(frozen=True)
 class Format:
-    """A binary floating-point format: its name, integer twin and the sizes of its fields."""
+    """A binary floating-point format: its name, its integer type and the sizes of its fields."""
 
     name: str
     llvm: str
@@ -72,7 +72,7 @@ F4 = Format("f4", "float", "f32", "i4", 23, 127)
 F8 = Format("f8", "double", "f64", "i8", 52, 1023)
 FORMATS = {"f4": F4, "f8": F8}
 _LLVM = {"f4": "float", "f8": "double", "i4": "i32", "i8": "i64", "b1": "i1"}
-_TWIN = {"f4": "i4", "f8": "i8", "i4": "f4", "i8": "f8"}
+_SAME_SIZE = {"f4": "i4", "f8": "i8", "i4": "f4", "i8": "f8"}
 
 
 class Code:
@@ -84,7 +84,7 @@ class Code:
         self.attachments: dict[str, str] = {}
 
     def attach(self, symbol: str, text: Callable[[], str]) -> None:
-        """Carry along the definition of something that the instructions refer to."""
+        """Add the definition of a symbol that the instructions refer to."""
         if symbol not in self.attachments:
             self.attachments[symbol] = text()
 
@@ -129,7 +129,9 @@ class Value:
         if not isinstance(other, Value):
             return literal(self.type, other)
         if other.type != self.type:
-            raise TypeError(f"scalar mixes {self.type} with {other.type}: convert one of them")
+            raise TypeError(
+                f"scalar: cannot mix {self.type} with {other.type}; convert one of them"
+            )
         return other.name
 
     def _binary(
@@ -145,7 +147,7 @@ class Value:
             a, b = b, a
         operation = floating if self.type in FORMATS else integer
         if operation is None:
-            raise TypeError(f"scalar: no such operation on {self.type}")
+            raise TypeError(f"scalar: operation not defined for {self.type}")
         return self.code.write(result or self.type, f"{operation} {_LLVM[self.type]} {a}, {b}")
 
     def __add__(self, other: Value | Number) -> Value:
@@ -219,13 +221,13 @@ class Value:
     __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
-        raise TypeError("scalar: a value has no truth while it is compiled: use select(c, a, b)")
+        raise TypeError("scalar: a symbolic value has no truth value; use select(c, a, b)")
 
 
 def select(condition: Value, a: Value | Number, b: Value | Number) -> Value:
     """`a` where the condition holds, else `b`; both are computed."""
     like = a if isinstance(a, Value) else b
-    assert isinstance(like, Value), "one of the two says what the type is"
+    assert isinstance(like, Value), "a or b must be a Value, which gives the type"
     llvm = _LLVM[like.type]
     yes, no = like._operand(a), like._operand(b)
     return like.code.write(like.type, f"select i1 {condition.name}, {llvm} {yes}, {llvm} {no}")
@@ -251,8 +253,8 @@ def copysign(magnitude: Value, sign: Value) -> Value:
 
 def bits(x: Value) -> Value:
     """The bit pattern of a float as an integer of its size."""
-    twin = _TWIN[x.type]
-    return x.code.write(twin, f"bitcast {_LLVM[x.type]} {x.name} to {_LLVM[twin]}")
+    other = _SAME_SIZE[x.type]
+    return x.code.write(other, f"bitcast {_LLVM[x.type]} {x.name} to {_LLVM[other]}")
 
 
 def from_bits(i: Value) -> Value:
@@ -261,7 +263,7 @@ def from_bits(i: Value) -> Value:
 
 
 def clamp(x: Value, low: Number, high: Number) -> Value:
-    """x held to [low, high]; nan stays nan."""
+    """x clamped to [low, high]; nan stays nan."""
     x = select(x < low, low, x)
     return select(x > high, high, x)
 
@@ -288,7 +290,7 @@ def scaled_one(low_bits: Value, format: Format) -> Value:
 
 def unsigned_to_float(i: Value) -> Value:
     """An integer in [0, 2**mantissa) as a float, by its bits: AVX2 has no conversion of i8."""
-    format = FORMATS[_TWIN[i.type]]
+    format = FORMATS[_SAME_SIZE[i.type]]
     power = 2.0**format.mantissa
     return from_bits(i | format.bits(power)) - power
 
@@ -314,7 +316,9 @@ def two_product(a: Value, b: Value | Number) -> tuple[Value, Value]:
 
 def to_float(i: Value) -> Value:
     """A signed integer as a float of its size, rounded."""
-    return i.code.write(twin := _TWIN[i.type], f"sitofp {_LLVM[i.type]} {i.name} to {_LLVM[twin]}")
+    return i.code.write(
+        other := _SAME_SIZE[i.type], f"sitofp {_LLVM[i.type]} {i.name} to {_LLVM[other]}"
+    )
 
 
 def funnel(a: Value, b: Value, shift: Value) -> Value:
@@ -323,7 +327,7 @@ def funnel(a: Value, b: Value, shift: Value) -> Value:
 
 
 def multiply_high(a: Value, b: Value) -> Value:
-    """The upper word of the unsigned product of two i8; not for vectors."""
+    """The upper word of the unsigned product of two i8; does not vectorize."""
     wide = [a.code.write("i16", f"zext i64 {v.name} to i128").name for v in (a, b)]
     product = a.code.write("i16", f"mul i128 {wide[0]}, {wide[1]}")
     high = a.code.write("i16", f"lshr i128 {product.name}, 64")
@@ -331,7 +335,7 @@ def multiply_high(a: Value, b: Value) -> Value:
 
 
 def load(symbol: str, words: tuple[int, ...], index: Value) -> Value:
-    """A word of a constant table of i8; not for vectors."""
+    """A word of a constant table of i8; does not vectorize."""
     items = ", ".join(f"i64 {word}" for word in words)
     llvm = f"[{len(words)} x i64]"
     index.code.attach(
@@ -348,7 +352,7 @@ PURE = "nounwind willreturn memory(none)"
 def define(
     module: Code, symbol: str, body: Callable[..., Value], type: str, arity: int, attributes: str
 ) -> str:
-    """A function of a module, whose declarations and attachments it shares."""
+    """Define a function in a module, sharing its declarations and attachments."""
     code = Code()
     code.declarations, code.attachments = module.declarations, module.attachments
     result = body(*(Value(code, type, f"%x{i}") for i in range(arity)))

@@ -64,7 +64,7 @@ def log_curve(f: Value) -> Value:
 
 
 def _edges(x: Value, y: Value) -> Value:
-    """The logarithm y with its values at 0, inf, nan and left of 0."""
+    """The logarithm y with its values at 0, inf, nan and below 0."""
     y = select(x < math.inf, y, x)
     y = select(x == 0, -math.inf, y)
     return select(x < 0, math.nan, y)

@@ -1,7 +1,7 @@
 """Loops over the scalars, compiled with llvmlite alone: `Loops(keys)[name, dtype](out, x)`.
 
-This is what a kernel does with a scalar (link the text, inline, vectorise), in the small: the
-tests and the benchmark measure through it.
+This is what a kernel does with a scalar (link the text, inline, vectorize), for the tests and the
+benchmark.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def loop_text(name: str, dtype: str) -> str:
 
 
 class Loops:
-    """Compiled loops over some scalars; holds the machine code that its functions run."""
+    """Compiled loops over scalars; owns the machine code of its functions."""
 
     def __init__(self, keys: Iterable[tuple[str, str]], cpu: str | None = None) -> None:
         llvm.initialize_native_target()
@@ -75,7 +75,7 @@ class Loops:
         options.loop_vectorization = True
         builder = llvm.create_pass_builder(machine, options)
         builder.getModulePassManager().run(module, builder)
-        # The vector variants that the vectoriser has called.
+        # The vector variants that the vectorizer calls.
         inliner = llvm.create_new_module_pass_manager()
         inliner.add_always_inliner_pass()
         inliner.run(module, builder)
@@ -103,7 +103,7 @@ class Loops:
         return self._machine.emit_assembly(llvm.parse_assembly(self.llvm))
 
     def __getitem__(self, key: tuple[str, str]) -> Callable:
-        """`loops["exp", "f4"](out, x)`: fills out, and returns it."""
+        """`loops["exp", "f4"](out, x)` fills `out` and returns it."""
 
         def function(out: np.ndarray, *arrays: np.ndarray) -> np.ndarray:
             native, pointers = self.raw(*key, out, *arrays)

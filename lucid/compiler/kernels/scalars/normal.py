@@ -1,7 +1,7 @@
 """erfcx, ndtr, log_ndtr, entr and xlog1py.
 
 e**(x**2) erfc(x) is a polynomial in q = (x - 4) / (x + 4) over the whole half line; the exponent
-x**2 / 2 of the normal distribution is taken to twice the precision, so that tails lose nothing.
+x**2 / 2 of the normal distribution is computed in twice the precision, so that tails are accurate.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def erfcx(x: Value) -> Value:
 
 
 def _upper_tail(x: Value) -> Value:
-    """The probability that a normal number exceeds |x|."""
+    """The probability that a standard normal variable exceeds |x|."""
     a = clamp(abs(x), 0, _NDTR_HIGH[x.type])
     square, low = two_product(a, a)
     m, k, k_bits = exp_parts(square * -0.5, low * -0.5)
@@ -70,7 +70,7 @@ def _upper_tail(x: Value) -> Value:
 
 
 def ndtr(x: Value) -> Value:
-    """The probability that a normal number is at most x."""
+    """The probability that a standard normal variable is at most x."""
     tail = _upper_tail(x)
     u = x * math.sqrt(0.5)
     near = fma(fma(u, poly(u * u, *ERF[x.type]), u), 0.5, 0.5)

@@ -118,7 +118,7 @@ def pow(x: Value, y: Value) -> Value:
     """x**y with the special cases of IEEE 754."""
     a = abs(x)
     log_high, log_low = log_pair(a)
-    # At 0, inf and nan the logarithm above is only some number.
+    # At 0, inf and nan the logarithm above is meaningless.
     log_high = select(a == 0, -math.inf, select(a < math.inf, log_high, a))
     p, p_low = two_product(log_high, y)
     p_low = fma(log_low, y, p_low)
@@ -128,6 +128,6 @@ def pow(x: Value, y: Value) -> Value:
     half = y * 0.5
     odd = integral & (rint(half) != half)
     sign = select(odd, bits(x) & x.format.sign, 0)
-    # A nan as exponent is not integral either; inf is.
+    # A nan exponent is not integral either; inf is.
     undefined = (x < 0) & (a < math.inf) & ~integral
     return select(undefined, math.nan, from_bits(bits(magnitude) ^ sign))

@@ -1,4 +1,4 @@
-"""The scalars' twins in NumPy and SciPy, for where nothing is compiled and for the tests."""
+"""The same functions from NumPy and SciPy, for code that is not compiled and for the tests."""
 
 from __future__ import annotations
 

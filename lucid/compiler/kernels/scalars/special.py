@@ -1,6 +1,6 @@
 """erf, erfc, erfinv, lgamma and digamma.
 
-The bounds hold for lgamma and digamma at x > 0. Left of 0 the reflection formulas subtract two
+The bounds hold for lgamma and digamma at x > 0. Below 0 the reflection formulas subtract two
 terms, which cancel at the zeros between the poles: there the error is at most 8 ulps of the larger
 term or of 1, not of the result.
 """

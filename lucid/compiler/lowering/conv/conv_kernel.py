@@ -1,8 +1,8 @@
-"""Convolutions: products of packed weights with the windows of a tile that lies in the cache.
+"""Convolution kernels: packed weights times the windows of a tile that stays in the cache.
 
-A kernel multiplies blocks of results by places (`blocks`), all of them in registers, and reads each
-vector of the tile once for all of them: there are no windows in memory, only the tile. Where
-results are dealt out to several units, the tiles are copied before, by a step of their own.
+A kernel computes blocks of results by positions (`register_blocks`) in registers, and reads each
+vector of the tile once for the whole block: windows are never materialized, only the tile is. If
+the results are split over several units, a separate kernel copies the tiles first.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy as np
 from lucid.compiler.lowering.conv.pack_operands import PackWork
 from lucid.compiler.lowering.conv.register_blocks import (
     Block,
-    block_of,
-    expect_panels,
+    alloca_sums,
+    choose_block,
     multiply_panels,
     multiply_rows,
-    sums_space,
+    prefetch_panels,
     write_panels,
     write_rows,
 )
@@ -36,51 +36,51 @@ from lucid.compiler.lowering.conv.window_tiles import (
     Windows,
     copy_tile,
     gather_kernel,
-    shared_words,
-    starts,
-    table,
+    load_words,
+    tile_start,
+    word_pointer,
 )
-from lucid.compiler.lowering.loop_language import Int, Loops, Pointer
+from lucid.compiler.lowering.llvm_builder import Int, LLVMBuilder, Pointer
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.types import Type
 
 Three = tuple[int, int, int]
-UNITS = 8  # at least, where images could be taken together
-MOST = 1024  # places of such images
-PARTED_NS = 100_000  # a step that takes less is not cut for more threads
+MIN_UNITS = 8  # the fewest units to leave when images are processed together
+MAX_POSITIONS = 1024  # the most positions of images processed together
+SPLIT_NS = 100_000  # a cheaper convolution is not split over more threads
 
 CONVOLVE_WORDS = (
     *WORDS, "weights", "out", "rows", "row_table", "blocks", "block_bytes", "results",
     "vectors", "vector_table", "lanes", "images", "images_each", "image_bytes", "copied",
-    "tile_bytes", "spots", "blocks_each", "blocks_held", "on", "og", "om", "o0", "o1", "o2",
+    "tile_bytes", "tile_count", "blocks_each", "blocks_held", "on", "og", "om", "o0", "o1", "o2",
 )  # fmt: skip
 
 
-def spatial(values: Sequence[int], missing: int) -> Three:
-    """Numbers for three axes; those in front that there are not are `missing`."""
+def three_axes(values: Sequence[int], missing: int) -> Three:
+    """Pad values to three axes, with `missing` in front."""
     a, b, c = (missing,) * (3 - len(values)) + tuple(values)
     return a, b, c
 
 
 @lru_cache(maxsize=256)
 def convolve_kernel(dtype: str, block: Block, dense: bool) -> TextKernel:
-    """Units are parts of the results for tiles of groups of images."""
-    name = f"convolve_{dtype}_{block}_{'dense' if dense else 'apart'}"
-    code = Loops(name)
-    a = shared_words(code, CONVOLVE_WORDS)
+    """A unit is a part of the results for one tile of a group of some images."""
+    name = f"convolve_{dtype}_{block}_{'dense' if dense else 'strided'}"
+    code = LLVMBuilder(name)
+    a = load_words(code, CONVOLVE_WORDS)
     source, out = code.pointer(WORDS.index("source")), code.pointer(CONVOLVE_WORDS.index("out"))
     local = code.pointer(WORDS.index("local")).at(code.lo // a["grain"] * a["chunk_bytes"])
     multiply = multiply_by_panels if block.panels else multiply_by_rows
     products = multiply(code, a, dtype, block, dense)
     with code.loop(code.lo, code.hi) as unit:
         tiles = a["n0"] * a["n1"] * a["n2"]
-        part, spot = unit // a["spots"], unit % a["spots"]
-        first, some = starts(code, a, spot % tiles), spot // tiles
+        part, tile = unit // a["tile_count"], unit % a["tile_count"]
+        first, some = tile_start(code, a, tile % tiles), tile // tiles
         n = (some // a["groups"] * a["images_each"]).min(a["images"] - a["images_each"])
         g = some % a["groups"]
-        here = local.at(((n * a["groups"] + g) * tiles + spot % tiles) * a["tile_bytes"])
+        here = local.at(((n * a["groups"] + g) * tiles + tile % tiles) * a["tile_bytes"])
         with code.loop(0, a["copied"]) as b:
             begin = source.at((n + b) * a["sn"] + g * a["sg"])
             copy_tile(code, a, dtype, begin, here.at(b * a["image_bytes"]), first, "0.0")
@@ -97,20 +97,29 @@ def convolve_kernel(dtype: str, block: Block, dense: bool) -> TextKernel:
 
 
 def multiply_by_rows(
-    code: Loops, a: dict[str, Int], dtype: str, block: Block, dense: bool
+    code: LLVMBuilder, a: dict[str, Int], dtype: str, block: Block, dense: bool
 ) -> Callable[[Pointer, Pointer, Pointer, Int, Int], None]:
-    """As many blocks of weights as the cache holds, for all vectors of places."""
+    """Multiply as many blocks of weights as the cache holds with all vectors of positions."""
     multiply_rows(code, dtype, block)
-    sums = sums_space(code, dtype, block)
+    sums = alloca_sums(code, dtype, block)
 
     def products(weights: Pointer, here: Pointer, out: Pointer, begin: Int, end: Int) -> None:
-        places, offsets = table(code, a, "vector_table"), table(code, a, "row_table")
+        positions, offsets = (
+            word_pointer(code, a, "vector_table"),
+            word_pointer(code, a, "row_table"),
+        )
         with (
             code.loop(begin, end, a["blocks_held"]) as held,
             code.loop(0, a["vectors"], block.columns) as v,
             code.loop(held, (held + a["blocks_held"]).min(end)) as number,
         ):
-            given = [weights.at(number * a["block_bytes"]), here, places.at(v * 16), offsets, sums]
+            given = [
+                weights.at(number * a["block_bytes"]),
+                here,
+                positions.at(v * 16),
+                offsets,
+                sums,
+            ]
             passed = ", ".join(f"ptr {p.name}" for p in given)
             code.line(f"call void @multiply({passed}, i64 {a['rows'].name})")
             write_rows(code, a, dtype, sums, block, dense, out, v, number * block.rows)
@@ -119,18 +128,24 @@ def multiply_by_rows(
 
 
 def multiply_by_panels(
-    code: Loops, a: dict[str, Int], dtype: str, block: Block, dense: bool
+    code: LLVMBuilder, a: dict[str, Int], dtype: str, block: Block, dense: bool
 ) -> Callable[[Pointer, Pointer, Pointer, Int, Int], None]:
-    """One panel after the other, for all places."""
-    zeros, sums = multiply_panels(code, dtype, block, apart=16), sums_space(code, dtype, block)
+    """Multiply one panel after another with all positions."""
+    zeros, sums = (
+        multiply_panels(code, dtype, block, entry_bytes=16),
+        alloca_sums(code, dtype, block),
+    )
 
     def products(weights: Pointer, here: Pointer, out: Pointer, begin: Int, end: Int) -> None:
-        places, offsets = table(code, a, "vector_table"), table(code, a, "row_table")
+        positions, offsets = (
+            word_pointer(code, a, "vector_table"),
+            word_pointer(code, a, "row_table"),
+        )
         with code.loop(begin, end) as number, code.loop(0, a["vectors"], block.columns) as v:
             m, panel = number * block.rows, weights.at(number * a["block_bytes"])
-            given = [panel, here, places.at(v * 16), offsets, zeros, sums]
+            given = [panel, here, positions.at(v * 16), offsets, zeros, sums]
             passed = ", ".join(f"ptr {p.name}" for p in given)
-            expect_panels(code, a, block, out, v, m)
+            prefetch_panels(code, a, block, out, v, m)
             code.line(f"call void @multiply({passed}, i64 {a['rows'].name})")
             write_panels(code, a, dtype, sums, block, out, v, m)
 
@@ -139,7 +154,7 @@ def multiply_by_panels(
 
 @dataclass(eq=False)
 class ConvolveWork:
-    """One convolution: windows of a source times packed weights (G, blocks, C taps, rows)."""
+    """A convolution: windows of a source times packed weights (G, blocks, C taps, rows)."""
 
     windows: Windows
     weights: Array
@@ -159,7 +174,7 @@ class ConvolveWork:
 
     @property
     def gathered(self) -> bool:
-        """Have the tiles been copied by a step of their own?"""
+        """True if a separate kernel has copied the tiles."""
         return self.parts > 1
 
     @property
@@ -169,41 +184,41 @@ class ConvolveWork:
         return convolve_kernel(w.dtype, block, dense)
 
     def kernels(self) -> Sequence[Any]:
-        """All that another number of images may need, too."""
+        """Return the kernels for this and any other number of images."""
         w = self.windows
         others = self.results > self.block.rows and 2 * w.groups * w.tiles <= CHUNKS
         return (self.kernel, gather_kernel(w.dtype)) if others else (self.kernel,)
 
-    def vectors(self, image_bytes: int, apart: Sequence[int]) -> np.ndarray:
-        """For each vector of places, or each place, how far it is in the tiles and the result."""
+    def vectors(self, image_bytes: int, strides: Sequence[int]) -> np.ndarray:
+        """The offsets of each vector of positions, or each position, in tiles and result."""
         w = self.windows
-        of_image = w.places if self.block.panels else w.vectors
-        one = np.array(of_image(tuple(apart[3:])), np.int64)
-        images = np.arange(self.images_each)[:, None, None] * np.array([image_bytes, apart[0]])
+        of_image = w.positions if self.block.panels else w.vectors
+        one = np.array(of_image(tuple(strides[3:])), np.int64)
+        images = np.arange(self.images_each)[:, None, None] * np.array([image_bytes, strides[0]])
         found = (images + one).reshape(-1, 2)
         return np.concatenate([found, np.repeat(found[-1:], -len(found) % self.block.columns, 0)])
 
     def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
         w, rows, parts = self.windows, self.block.rows, self.parts
-        apart = [stride * w.item for stride in self.strides]
+        strides = [stride * w.item for stride in self.strides]
         image_bytes = w.channels * w.channel_bytes
-        places = {"copied": self.images_each, "tile_bytes": 0}
+        positions = {"copied": self.images_each, "tile_bytes": 0}
         if self.gathered:
-            places = {"copied": 0, "tile_bytes": self.local.shape[-1], "chunk_bytes": 0}
+            positions = {"copied": 0, "tile_bytes": self.local.shape[-1], "chunk_bytes": 0}
             image_bytes = self.local.shape[-1] * w.groups * w.tiles
-        vectors, offsets = self.vectors(image_bytes, apart), w.rows
+        vectors, offsets = self.vectors(image_bytes, strides), w.rows
         blocks, block_bytes = math.ceil(self.results / rows), len(offsets) * rows * w.item
-        spots = math.ceil(w.images / self.images_each) * w.groups * w.tiles
+        tile_count = math.ceil(w.images / self.images_each) * w.groups * w.tiles
         values = w.words(builder, self.local, self.grain)
-        values |= places | {
+        values |= positions | {
             "weights": self.weights.address, "out": self.out.address, "rows": len(offsets),
             "row_table": builder.constant(offsets), "blocks": blocks, "block_bytes": block_bytes,
             "results": self.results, "vectors": len(vectors),
             "vector_table": builder.constant(vectors), "lanes": self.lanes, "images": w.images,
-            "images_each": self.images_each, "image_bytes": image_bytes, "spots": spots,
+            "images_each": self.images_each, "image_bytes": image_bytes, "tile_count": tile_count,
             "blocks_each": math.ceil(blocks / parts),
             "blocks_held": max(1, LOCAL_BYTES // block_bytes),
-            **dict(zip(("on", "og", "om", "o0", "o1", "o2"), apart)),
+            **dict(zip(("on", "og", "om", "o0", "o1", "o2"), strides)),
         }  # fmt: skip
         done = len(vectors) * (1 if self.block.panels else w.lanes)
         cost = 2.0 * len(offsets) * self.results * done / parts / FLOPS_PER_NS[w.dtype]
@@ -211,11 +226,11 @@ class ConvolveWork:
             cost += COPY_NS * self.images_each * w.local_bytes / w.item
         args = [values[name] for name in CONVOLVE_WORDS]
         kernel = kernels[self.kernel.key]
-        builder.call(kernel, args, spots * parts, cost, self.grain, label=self.label)
+        builder.call(kernel, args, tile_count * parts, cost, self.grain, label=self.label)
 
 
 def scratch(layout: Any, nbytes: int, extent: int) -> tuple[Array, int]:
-    """Memory for each part of a step that may run at once, and the length of the parts."""
+    """Return local memory for each chunk that may run at once, and the chunk length."""
     grain = math.ceil(extent / min(extent, CHUNKS))
     room = -(-nbytes // 64) * 64
     return layout.workspace(
@@ -233,48 +248,48 @@ def convolution(
     out_strides: tuple[int, ...],
     label: str,
 ) -> list[Any]:
-    """The work of one convolution; `weights` is read as (G, M, C, three axes) of these strides."""
+    """Return the work of a convolution; `weights` is (G, M, C, three axes) with these strides."""
     w, terms = windows, math.prod(shape[2:])
-    block = block_of(w.dtype, shape[1], w.all_places, w.all_vectors, terms)
+    block = choose_block(w.dtype, shape[1], w.all_positions, w.all_vectors, terms)
     blocks = math.ceil(shape[1] / block.rows)
     laid_out = (shape[0], blocks, terms, block.rows)
     held = layout.workspace("weights", Type(weights.type.dtype, laid_out))
-    images = together(w, block, blocks, terms * shape[1] * w.item)
-    spots, parts = units_of(w, blocks, images)
+    images = images_per_unit(w, block, blocks, terms * shape[1] * w.item)
+    tile_count, parts = count_units(w, blocks, images)
     work: list[Any] = [PackWork(weights, shape, strides, held, label)]
     if parts > 1:
         gathered = GatherWork.of(layout, w, label)
         work.append(gathered)
-        local, grain = gathered.local, math.ceil(spots * parts / CHUNKS)
+        local, grain = gathered.local, math.ceil(tile_count * parts / CHUNKS)
     else:
-        local, grain = scratch(layout, images * w.local_bytes, spots)
+        local, grain = scratch(layout, images * w.local_bytes, tile_count)
     rest = (local, grain, label, block, images, parts)
     return [*work, ConvolveWork(w, held, out, out_strides, shape[1], *rest)]
 
 
-def units_of(windows: Windows, blocks: int, images: int) -> tuple[int, int]:
-    """Tiles of so many images at a time, and the parts of the results for each."""
-    spots = math.ceil(windows.images / images) * windows.groups * windows.tiles
-    parts = 1 if windows.work < PARTED_NS else min(blocks, max(1, CHUNKS // spots))
-    return spots, math.ceil(blocks / math.ceil(blocks / parts))
+def count_units(windows: Windows, blocks: int, images: int) -> tuple[int, int]:
+    """The number of tiles if `images` are processed together, and of parts of their results."""
+    tile_count = math.ceil(windows.images / images) * windows.groups * windows.tiles
+    parts = 1 if windows.work < SPLIT_NS else min(blocks, max(1, CHUNKS // tile_count))
+    return tile_count, math.ceil(blocks / math.ceil(blocks / parts))
 
 
-def together(windows: Windows, block: Block, blocks: int, weight_bytes: int) -> int:
-    """How many images a kernel takes at a time.
+def images_per_unit(windows: Windows, block: Block, blocks: int, weight_bytes: int) -> int:
+    """Return how many images a kernel processes together.
 
-    Their places then fill blocks better, and large weights are read less often; but there have to
-    be units for threads, and units that copy tiles have to hold them.
+    With more images, positions fill blocks better and large weights are read less often; but there
+    must be units for all threads, and units that copy tiles must hold them in the cache.
     """
     w = windows
-    places = w.tile[0] * w.tile[1] * w.tile[2]
+    positions = w.tile[0] * w.tile[1] * w.tile[2]
     if not block.panels:
-        places = places // w.tile[2] * math.ceil(w.tile[2] / w.lanes)
+        positions = positions // w.tile[2] * math.ceil(w.tile[2] / w.lanes)
     again = 2 * block.columns if weight_bytes > LOCAL_BYTES else 0
     found = []
-    for n in range(1, min(w.images, max(1, MOST // places)) + 1):
-        spots, parts = units_of(w, blocks, n)
+    for n in range(1, min(w.images, max(1, MAX_POSITIONS // positions)) + 1):
+        tile_count, parts = count_units(w, blocks, n)
         held = parts > 1 or n * w.local_bytes <= 2 * LOCAL_BYTES
-        if n == 1 or (held and spots * blocks >= UNITS):
-            rounded = -(-n * places // block.columns) * block.columns
-            found.append((spots * (rounded + again), n))
+        if n == 1 or (held and tile_count * blocks >= MIN_UNITS):
+            rounded = -(-n * positions // block.columns) * block.columns
+            found.append((tile_count * (rounded + again), n))
     return min(found)[1]

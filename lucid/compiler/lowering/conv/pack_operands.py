@@ -1,7 +1,8 @@
-"""Operands as the kernels of convolutions read them: some results side by side for every term.
+"""Packs operands as convolution kernels read them: a block of results side by side for every term.
 
-Packing is a transpose: what lies along a result's memory (channels and taps, or places) goes down,
-results go across. It is done by squares of vectors, in registers, where that memory is dense.
+Packing is a transpose: the terms of a result (channels and taps, or positions) become rows, and
+results become columns. Where the terms are contiguous, squares of vectors are transposed in
+registers.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from lucid.compiler.lowering.conv.window_tiles import LANES, kinds, shared_words
-from lucid.compiler.lowering.loop_language import Int, Loops, Pointer
+from lucid.compiler.lowering.conv.window_tiles import LANES, llvm_types, load_words
+from lucid.compiler.lowering.llvm_builder import Int, LLVMBuilder, Pointer
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime.kernel_table import TextKernel
@@ -23,19 +24,19 @@ PACK_WORDS = (
     "sg", "sm", "s0", "s1", "s2", "s3",
 )  # fmt: skip
 PACK_NS = 0.2  # estimated, for an element
-COLUMNS = 64  # of a dense row that are packed at a time, at most
+COLUMNS = 64  # the most elements of a dense row to pack at a time
 
 
 @lru_cache(maxsize=32)
 def pack_kernel(dtype: str, rows: int) -> TextKernel:
-    """Elements (G, M, four axes) as (G, blocks, four axes, rows); units are (g, block, first axis).
+    """Packs (G, M, four axes) as (G, blocks, four axes, rows); units are (g, block, first axis).
 
-    The last block ends with zeros.
+    The last block is padded with zeros.
     """
     name = f"pack_{dtype}_{rows}"
-    code = Loops(name)
-    a = shared_words(code, PACK_WORDS)
-    element, item, _ = kinds(dtype)
+    code = LLVMBuilder(name)
+    a = load_words(code, PACK_WORDS)
+    element, item, _ = llvm_types(dtype)
     with code.loop(code.lo, code.hi) as unit:
         first, place = unit % a["n0"], unit // a["n0"]
         m, g = place % a["blocks"] * rows, place // a["blocks"]
@@ -45,58 +46,58 @@ def pack_kernel(dtype: str, rows: int) -> TextKernel:
         with code.loop(0, a["n1"]) as i, code.loop(0, a["n2"]) as j:
             source = begin.at(i * a["s1"] + j * a["s2"])
             to = target.at((i * a["n2"] + j) * a["n3"] * (rows * item))
-            apart = (a["sm"], a["s3"])
-            turn(code, dtype, source, apart, to, code.number(rows * item), count, a["n3"])
+            strides = (a["sm"], a["s3"])
+            transpose(code, dtype, source, strides, to, code.number(rows * item), count, a["n3"])
             with code.loop(count, rows) as r, code.loop(0, a["n3"]) as k:
                 code.store(element, "0.0", to.at((k * rows + r) * item), item)
     return TextKernel(name, code.text())
 
 
-def turn(
-    code: Loops,
+def transpose(
+    code: LLVMBuilder,
     dtype: str,
     source: Pointer,
-    apart: tuple[Int, Int],
+    strides: tuple[Int, Int],
     target: Pointer,
-    target_apart: Int,
+    target_stride: Int,
     rows: Int,
     columns: Int,
 ) -> None:
-    """target[k, r] = source[r, k]; `apart` are the bytes between rows and columns of the source."""
-    if not any(function.name == "turn" for function in code.functions):
-        numbers = ("down", "across", "apart", "rows", "columns")
-        parameters = ["ptr %source", "ptr %target", *[f"i64 %{n}" for n in numbers]]
-        write_turn(code.inner("turn", ", ".join(parameters)), dtype)
-    numbers_given = (*apart, target_apart, rows, columns)
-    passed = [f"ptr {source.name}", f"ptr {target.name}", *[f"i64 {n.name}" for n in numbers_given]]
-    code.line(f"call void @turn({', '.join(passed)})")
+    """target[k, r] = source[r, k]; `strides` are the source's row and column strides in bytes."""
+    if not any(function.name == "transpose" for function in code.functions):
+        names = ("row_stride", "column_stride", "target_stride", "rows", "columns")
+        parameters = ["ptr %source", "ptr %target", *[f"i64 %{n}" for n in names]]
+        write_transpose(code.inner("transpose", ", ".join(parameters)), dtype)
+    integers = (*strides, target_stride, rows, columns)
+    passed = [f"ptr {source.name}", f"ptr {target.name}", *[f"i64 {n.name}" for n in integers]]
+    code.line(f"call void @transpose({', '.join(passed)})")
 
 
-def write_turn(code: Loops, dtype: str) -> None:
-    """The last squares end where rows and columns end, over what is written already."""
-    element, item, vector = kinds(dtype)
+def write_transpose(code: LLVMBuilder, dtype: str) -> None:
+    """The last squares end where rows and columns end, and overlap the ones before."""
+    element, item, vector = llvm_types(dtype)
     lanes = LANES[dtype]
     source, target = Pointer(code, "%source"), Pointer(code, "%target")
-    names = ("down", "across", "apart", "rows", "columns")
-    down, across, apart, rows, columns = (Int(code, f"%{n}") for n in names)
-    large = code.write(f"and i1 {rows.is_('sge', lanes)}, {columns.is_('sge', lanes)}")
-    by_squares = code.write(f"and i1 {large}, {across.is_('eq', item)}")
+    names = ("row_stride", "column_stride", "target_stride", "rows", "columns")
+    row_stride, column_stride, target_stride, rows, columns = (Int(code, f"%{n}") for n in names)
+    large = code.write(f"and i1 {rows.icmp('sge', lanes)}, {columns.icmp('sge', lanes)}")
+    by_squares = code.write(f"and i1 {large}, {column_stride.icmp('eq', item)}")
     with (
-        code.loop(0, code.chosen(by_squares, rows, 0), lanes) as i,
+        code.loop(0, code.select(by_squares, rows, 0), lanes) as i,
         code.loop(0, columns, lanes) as j,
     ):
         r, k = i.min(rows - lanes), j.min(columns - lanes)
-        begin, to = source.at(r * down + k * item), target.at(k * apart + r * item)
-        square = [code.load(vector, begin.at(down * n), item) for n in range(lanes)]
-        for n, x in enumerate(turned(code, vector, square)):
-            code.store(vector, x, to.at(apart * n), item)
-    with code.loop(code.chosen(by_squares, rows, 0), rows) as r, code.loop(0, columns) as k:
-        one = code.load(element, source.at(r * down + k * across), item)
-        code.store(element, one, target.at(k * apart + r * item), item)
+        begin, to = source.at(r * row_stride + k * item), target.at(k * target_stride + r * item)
+        square = [code.load(vector, begin.at(row_stride * n), item) for n in range(lanes)]
+        for n, x in enumerate(transpose_square(code, vector, square)):
+            code.store(vector, x, to.at(target_stride * n), item)
+    with code.loop(code.select(by_squares, rows, 0), rows) as r, code.loop(0, columns) as k:
+        one = code.load(element, source.at(r * row_stride + k * column_stride), item)
+        code.store(element, one, target.at(k * target_stride + r * item), item)
 
 
-def turned(code: Loops, vector: str, rows: list[str]) -> list[str]:
-    """The columns of a square: squares of squares change places, twice as large at each step."""
+def transpose_square(code: LLVMBuilder, vector: str, rows: list[str]) -> list[str]:
+    """The columns of a square, by swapping off-diagonal subsquares of doubling size."""
     n, size = len(rows), 1
     while size < n:
         upper = [i if not i & size else n + i - size for i in range(n)]
@@ -116,9 +117,9 @@ def mask_of(lanes: list[int]) -> str:
 
 
 def four_axes(shape: Sequence[int], strides: Sequence[int]) -> tuple[list[int], list[int]]:
-    """The same elements in the same order along four axes, the last as long as memory allows.
+    """The same elements in the same order along four axes, the last as long as strides allow.
 
-    A row that is dense from end to end is cut, so that there are units for threads.
+    A fully contiguous row is split, so that there are units for threads.
     """
     kept: list[tuple[int, int]] = []
     for n, stride in zip(reversed(shape), reversed(strides)):
@@ -141,7 +142,7 @@ def four_axes(shape: Sequence[int], strides: Sequence[int]) -> tuple[list[int], 
 
 @dataclass(eq=False)
 class PackWork:
-    """Elements (G, M, four axes) of these strides, in elements, as (G, blocks, terms, rows)."""
+    """Packs (G, M, four axes) of these strides, in elements, as (G, blocks, terms, rows)."""
 
     source: Array
     shape: tuple[int, ...]
@@ -158,10 +159,10 @@ class PackWork:
 
     def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
         (g, m), item = self.shape[:2], self.source.type.dtype.itemsize
-        sizes, apart = four_axes(self.shape[2:], self.strides[2:])
+        sizes, strides = four_axes(self.shape[2:], self.strides[2:])
         blocks = math.ceil(m / self.rows)
         args = [self.source.address, self.target.address, blocks, m, *sizes]
-        args += [stride * item for stride in (*self.strides[:2], *apart)]
+        args += [stride * item for stride in (*self.strides[:2], *strides)]
         cost = PACK_NS * self.rows * math.prod(sizes[1:])
         (kernel,) = self.kernels()
         builder.call(kernels[kernel.key], args, g * blocks * sizes[0], cost, label=self.label)

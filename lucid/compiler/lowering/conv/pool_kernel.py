@@ -1,4 +1,4 @@
-"""max_pool: the largest element of every window of a tile, for a vector of places at a time."""
+"""max_pool: the largest element of every window of a tile, for a vector of positions at a time."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import Any, cast
 
 import numpy as np
 
-from lucid.compiler.lowering.conv.conv_kernel import scratch, spatial
+from lucid.compiler.lowering.conv.conv_kernel import scratch, three_axes
 from lucid.compiler.lowering.conv.window_tiles import (
     LANES,
     WORDS,
     Windows,
     copy_tile,
     forward_axis,
-    kinds,
-    shared_words,
-    starts,
-    table,
+    llvm_types,
+    load_words,
+    tile_start,
+    word_pointer,
 )
-from lucid.compiler.lowering.loop_language import Int, Loops, Pointer, Variable
+from lucid.compiler.lowering.llvm_builder import Int, LLVMBuilder, Pointer, Variable
 from lucid.compiler.lowering.nest_builder import copy, label_of
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.graph import Equation
 from lucid.ir.types import SHORT_NAMES
-from lucid.ops.nn.max_pool import MaxPool, first_inside, flat_index
+from lucid.ops.nn.max_pool import MaxPool, first_valid_index, flat_index
 from lucid.ops.shape.movement import Reshape
 
 POOL_WORDS = (
@@ -43,46 +43,46 @@ LOWEST = {"f32": "0xFFF0000000000000", "f64": "0xFFF0000000000000"}
 
 @lru_cache(maxsize=16)
 def pool_kernel(dtype: str, whole: bool) -> TextKernel:
-    """Units are tiles of planes; `whole` where every vector of places is full."""
+    """A unit is a tile of a plane; `whole` if every vector of positions is full."""
     name = f"max_pool_{dtype}_{'whole' if whole else 'part'}"
-    code = Loops(name)
-    a = shared_words(code, POOL_WORDS)
+    code = LLVMBuilder(name)
+    a = load_words(code, POOL_WORDS)
     source = code.pointer(WORDS.index("source"))
     local = code.pointer(WORDS.index("local")).at(code.lo // a["grain"] * a["chunk_bytes"])
     lanes = LANES[dtype]
-    kept = code.space(f"[{lanes} x double]"), code.space(f"[{lanes} x i64]")
+    kept = code.alloca(f"[{lanes} x double]"), code.alloca(f"[{lanes} x i64]")
     with code.loop(code.lo, code.hi) as unit:
         tiles = a["n0"] * a["n1"] * a["n2"]
-        first, plane = starts(code, a, unit % tiles), unit // tiles
+        first, plane = tile_start(code, a, unit % tiles), unit // tiles
         copy_tile(code, a, dtype, source.at(plane * a["sg"]), local, first, LOWEST[dtype])
         place = first[0] * a["p0"] + first[1] * a["p1"] + first[2]
         base = code.number(0)
         for i in range(3):
             base = base + (first[i] * a[f"step{i}"] - a[f"low{i}"]) * a[f"f{i}"]
-        places = table(code, a, "vector_table")
+        positions = word_pointer(code, a, "vector_table")
         with code.loop(0, a["vectors"]) as v:
-            entry = places.at(v * 24)
+            entry = positions.at(v * 24)
             here = place + code.load_int(entry.at(8))
             begin = local.at(code.load_int(entry))
             start = base + code.load_int(entry.at(16))
             best, index = largest(code, a, dtype, begin, here, start)
-            to = [table(code, a, name).at(0) for name in ("values", "indices")]
+            to = [word_pointer(code, a, name).at(0) for name in ("values", "indices")]
             at = plane * a["plane"] + here
             write_out(code, a, dtype, (best, index), to, at, kept, whole)
     return TextKernel(name, code.text())
 
 
 def largest(
-    code: Loops, a: dict[str, Int], dtype: str, begin: Pointer, here: Int, start: Int
+    code: LLVMBuilder, a: dict[str, Int], dtype: str, begin: Pointer, here: Int, start: Int
 ) -> tuple[str, str]:
-    """The largest elements of a vector of windows, and their indices (i32)."""
-    _, item, vector = kinds(dtype)
+    """The largest elements of a vector of windows, and their flat indices (i32)."""
+    _, item, vector = llvm_types(dtype)
     lanes = LANES[dtype]
     indices = f"<{lanes} x i32>"
     best, index = Variable(code, vector), Variable(code, indices)
     lowest = ", ".join([f"{vector.split(' x ')[1][:-1]} {LOWEST[dtype]}"] * lanes)
     best.set(f"<{lowest}>")
-    index.set(code.load(indices, table(code, a, "first_table").at(here * 4), 4))
+    index.set(code.load(indices, word_pointer(code, a, "first_table").at(here * 4), 4))
     across = [
         code.write(f"trunc i64 {(start + a['step2'] * i * a['f2']).name} to i32")
         for i in range(lanes)
@@ -90,7 +90,7 @@ def largest(
     bases = "poison"
     for i, one in enumerate(across):
         bases = code.write(f"insertelement {indices} {bases}, i32 {one}, i64 {i}")
-    taps = table(code, a, "tap_table")
+    taps = word_pointer(code, a, "tap_table")
     with code.loop(0, a["taps"]) as t:
         x = code.load(vector, begin.at(code.load_int(taps.at(t * 16))), item)
         further = code.write(f"trunc i64 {code.load_int(taps.at(t * 16 + 8)).name} to i32")
@@ -109,7 +109,7 @@ def largest(
 
 
 def write_out(
-    code: Loops,
+    code: LLVMBuilder,
     a: dict[str, Int],
     dtype: str,
     found: tuple[str, str],
@@ -118,7 +118,7 @@ def write_out(
     kept: tuple[Pointer, Pointer],
     whole: bool,
 ) -> None:
-    element, item, vector = kinds(dtype)
+    element, item, vector = llvm_types(dtype)
     lanes = LANES[dtype]
     wide = code.write(f"sext <{lanes} x i32> {found[1]} to <{lanes} x i64>")
     parts = ((vector, element, found[0], item), (f"<{lanes} x i64>", "i64", wide, 8))
@@ -159,12 +159,12 @@ class MaxPoolWork:
 
     def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
         w, op = self.windows, self.op
-        sizes, size = [axis.size for axis in w.axes], [axis.places for axis in w.axes]
+        sizes, size = [axis.size for axis in w.axes], [axis.positions for axis in w.axes]
         flat = [sizes[1] * sizes[2], sizes[2], 1]
         rows = [size[1] * size[2], size[2], 1]
         steps = [axis.step * f for axis, f in zip(w.axes, flat)]
-        dilation = spatial(op.dilation, 1)
-        window = spatial(op.window, 1)
+        dilation = three_axes(op.dilation, 1)
+        window = three_axes(op.window, 1)
         further = [
             sum(k * d * f for k, d, f in zip(taps, dilation, flat))
             for taps in itertools.product(*map(range, window))
@@ -186,17 +186,17 @@ class MaxPoolWork:
         builder.call(kernels[self.kernel.key], args, extent, cost, self.grain, label=self.label)
 
     def first(self, sizes: list[int]) -> np.ndarray:
-        """For every place the index of the first element of its window, with room for a vector."""
-        dilation = spatial(self.op.dilation, 1)
+        """The index of the first element of each position's window, padded by a vector."""
+        dilation = three_axes(self.op.dilation, 1)
         along = [
-            first_inside(axis.places, axis.step, axis.low, d, n)
+            first_valid_index(axis.positions, axis.step, axis.low, d, n)
             for axis, d, n in zip(self.windows.axes, dilation, sizes)
         ]
         found = flat_index(along, tuple(sizes)).reshape(-1)
         return np.concatenate([found, np.zeros(self.windows.lanes, np.int64)]).astype(np.int32)
 
 
-class MaxPoolStep:
+class MaxPoolLowering:
     @staticmethod
     def accepts(eqn: Equation) -> bool:
         x, op = eqn.inputs[0].type, cast(MaxPool, eqn.op)
@@ -217,11 +217,11 @@ class MaxPoolStep:
         axes = tuple(
             forward_axis(*each)
             for each in zip(
-                spatial(inner, 1), spatial(op.size, 1), spatial(op.window, 1),
-                spatial(op.stride, 1), spatial(op.padding, 0), spatial(op.dilation, 1),
+                three_axes(inner, 1), three_axes(op.size, 1), three_axes(op.window, 1),
+                three_axes(op.stride, 1), three_axes(op.padding, 0), three_axes(op.dilation, 1),
             )
         )  # fmt: skip
-        strides = (0, found.strides[0], 0, *spatial(found.strides[1:], 0))
+        strides = (0, found.strides[0], 0, *three_axes(found.strides[1:], 0))
         ns = TAP_NS * eqn.outputs[0].type.size * math.prod(op.window) / LANES[x.dtype]
         windows = Windows(found, strides, 1, found.shape[0], 1, axes, ns)  # type: ignore[arg-type]
         local, grain = scratch(layout, windows.local_bytes, windows.groups * windows.tiles)

@@ -1,4 +1,4 @@
-"""resample: terms of a table summed, for a vector of adjacent columns or some rows at a time."""
+"""resample: weighted sums from a table, for a vector of adjacent columns or some rows at once."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
-from lucid.compiler.lowering.conv.window_tiles import LANES, kinds
-from lucid.compiler.lowering.loop_language import Int, Loops, Pointer, Variable
+from lucid.compiler.lowering.conv.window_tiles import LANES, llvm_types
+from lucid.compiler.lowering.llvm_builder import Int, LLVMBuilder, Pointer, Variable
 from lucid.compiler.lowering.nest_builder import copy, label_of
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.plan import Builder
@@ -20,30 +20,30 @@ from lucid.ops.nn.resample import Resample
 from lucid.ops.shape.movement import Reshape
 
 WORDS = ("source", "target", "starts", "offsets", "weights", "rows", "inner", "outer_bytes")
-ROWS = 4  # that are read at the same places side by side
-TERM_NS = 0.6  # estimated, for a vector or an element of each of ROWS
+ROWS = 4  # rows that are resampled together along the last axis
+TERM_NS = 0.6  # estimated, for a vector or for one element of each of ROWS
 
 Reader = Callable[[Int], list[str]]
 
 
 class Terms:
-    """What a kernel knows of its table."""
+    """The arguments of a kernel, and the sums over its table of terms."""
 
-    def __init__(self, code: Loops, dtype: str) -> None:
-        self.code, self.element, self.item = code, *kinds(dtype)[:2]
+    def __init__(self, code: LLVMBuilder, dtype: str) -> None:
+        self.code, self.element, self.item = code, *llvm_types(dtype)[:2]
         pointers = [code.pointer(i) for i in range(5)]
         self.source, self.target, self.starts, self.offsets, self.weights = pointers
         self.rows, self.inner, self.outer_bytes = (code.word(i) for i in range(5, 8))
 
     def sums(self, row: Int, kind: str, count: int, read: Reader) -> list[str]:
-        """So many sums of a row of the table, of the values that `read` gives at an offset."""
+        """`count` sums over a row of the table, of the values that `read` loads at an offset."""
         code = self.code
         first = code.load_int(self.starts.at(row * 8))
         end = code.load_int(self.starts.at(row * 8 + 8))
         totals = [Variable(code, kind) for _ in range(count)]
         for total in totals:
             total.set("zeroinitializer" if kind.startswith("<") else "0.0")
-        with code.when(first.is_("slt", end)):
+        with code.if_(first.icmp("slt", end)):
             for total, term in zip(totals, self.products(first, kind, read)):
                 total.set(term)
         with code.loop(first + 1, end) as e:
@@ -64,11 +64,11 @@ class Terms:
 
 @lru_cache(maxsize=16)
 def columns_kernel(dtype: str, vectors: bool) -> TextKernel:
-    """Units are rows of the result; the last vector of a row may overlap the one before."""
+    """A unit is a row of the result; the last vector of a row may overlap the one before."""
     name = f"resample_columns_{dtype}_{'vectors' if vectors else 'elements'}"
-    code = Loops(name)
+    code = LLVMBuilder(name)
     terms = Terms(code, dtype)
-    kind, lanes = (kinds(dtype)[2], LANES[dtype]) if vectors else (terms.element, 1)
+    kind, lanes = (llvm_types(dtype)[2], LANES[dtype]) if vectors else (terms.element, 1)
     with code.loop(code.lo, code.hi) as unit:
         source = terms.source.at(unit // terms.rows * terms.outer_bytes)
         target = terms.target.at(unit * terms.inner * terms.item)
@@ -86,9 +86,9 @@ def columns_kernel(dtype: str, vectors: bool) -> TextKernel:
 
 @lru_cache(maxsize=16)
 def last_axis_kernel(dtype: str) -> TextKernel:
-    """Units are what lies before the last axis, some of them side by side."""
+    """A unit is one index of the axes before the last; ROWS of them are processed together."""
     name = f"resample_last_{dtype}"
-    code = Loops(name)
+    code = LLVMBuilder(name)
     terms = Terms(code, dtype)
     length = terms.rows * terms.item
     whole = code.hi - (code.hi - code.lo) % ROWS
@@ -109,7 +109,7 @@ def last_axis_kernel(dtype: str) -> TextKernel:
 
 @dataclass(eq=False)
 class ResampleWork:
-    """`source` and `target` have three axes, of which the middle one is resampled."""
+    """Resamples the middle of three axes of `source` to `target`."""
 
     op: Resample
     source: Array
@@ -130,8 +130,8 @@ class ResampleWork:
 
     def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
         outer, rows, inner = self.target.shape
-        item, (starts, places, weights) = self.source.type.dtype.itemsize, self.op.table
-        offsets = places * (self.source.strides[1] * item)
+        item, (starts, positions, weights) = self.source.type.dtype.itemsize, self.op.table
+        offsets = positions * (self.source.strides[1] * item)
         tables = (starts.astype("int64"), offsets.astype("int64"))
         args = [
             self.source.address, self.target.address, *[builder.constant(t) for t in tables],
@@ -149,7 +149,7 @@ class ResampleWork:
         builder.call(kernel, args, extent, cost, step=step, label=self.label, traffic=traffic)
 
 
-class ResampleStep:
+class ResampleLowering:
     @staticmethod
     def accepts(eqn: Equation) -> bool:
         return SHORT_NAMES[eqn.inputs[0].type.dtype] in LANES

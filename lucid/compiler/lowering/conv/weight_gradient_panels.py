@@ -1,9 +1,9 @@
-"""The gradient of a convolution's weights by panels: tiles of the input times packed cotangents.
+"""The weight gradient of a convolution by panels: tiles of the input times packed cotangents.
 
-The cotangent is packed with some results side by side for every place. A unit has some channels of
-the input, whose sums for all results stay in its own memory: for some images at a time their tiles
-are copied, and vectors of results are multiplied by one element of a window after the other. At the
-end sums are written the other way round, as weights lie.
+The cotangent is packed with a block of results side by side for every position. A unit computes
+some channels of the input and keeps their sums for all results in local memory: it copies the tiles
+of some images at a time, and multiplies vectors of results by one element of a window after
+another. At the end the sums are transposed into the layout of the weights.
 """
 
 from __future__ import annotations
@@ -16,24 +16,29 @@ from typing import Any
 
 import numpy as np
 
-from lucid.compiler.lowering.conv.conv_kernel import scratch, spatial
-from lucid.compiler.lowering.conv.conv_step import grouped, joined, known, work_of
-from lucid.compiler.lowering.conv.pack_operands import PackWork, turn
+from lucid.compiler.lowering.conv.conv_kernel import scratch, three_axes
+from lucid.compiler.lowering.conv.conv_lowering import (
+    estimated_ns,
+    grouped_strides,
+    is_supported,
+    merge_axes,
+)
+from lucid.compiler.lowering.conv.pack_operands import PackWork, transpose
 from lucid.compiler.lowering.conv.register_blocks import (
     ROWS_COST,
     Block,
     block_bytes,
+    choose_panel_block,
     multiply_panels,
-    panel_of,
 )
 from lucid.compiler.lowering.conv.weight_gradient_rows import (
     CHUNKED_NS,
     PARTS_BYTES,
     SumWork,
-    correlated,
-    fewer,
-    parts_of,
-    rows_of,
+    choose_row_block,
+    gradient_by_rows,
+    next_smaller,
+    partial_results,
 )
 from lucid.compiler.lowering.conv.window_tiles import (
     COPY_NS,
@@ -43,12 +48,12 @@ from lucid.compiler.lowering.conv.window_tiles import (
     Windows,
     copy_tile,
     forward_axis,
-    kinds,
-    shared_words,
-    starts,
-    table,
+    llvm_types,
+    load_words,
+    tile_start,
+    word_pointer,
 )
-from lucid.compiler.lowering.loop_language import Int, Loops, Pointer
+from lucid.compiler.lowering.llvm_builder import Int, LLVMBuilder, Pointer
 from lucid.compiler.lowering.nest_builder import label_of
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.plan import Builder
@@ -56,11 +61,11 @@ from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.graph import Equation
 from lucid.ir.types import Type
 
-FEWEST = 48  # windows' elements of a unit that are worth a pass over the cotangent
-UNITS = 8
-PIECE_BYTES = 1 << 17  # of a panel, for all windows before the next
+FEWEST = 48  # the fewest window elements per unit that are worth a pass over the cotangent
+MIN_UNITS = 8
+PIECE_BYTES = 1 << 17  # bytes of a panel that are used for all windows before the next
 
-WEIGH_WORDS = (
+PANEL_WORDS = (
     *WORDS, "panels", "out", "part_bytes", "chunks", "steps", "steps_each", "images",
     "images_each", "image_bytes", "results", "blocks", "taps", "all_channels", "channel_parts",
     "row_table", "row_blocks", "term_table", "terms", "tile_terms", "piece", "sums",
@@ -68,27 +73,27 @@ WEIGH_WORDS = (
 
 
 @lru_cache(maxsize=64)
-def weigh_kernel(dtype: str, block: Block) -> TextKernel:
-    """Units are chunks of images and tiles, of parts of the channels of groups."""
-    name = f"weigh_{dtype}_{block}"
-    code = Loops(name)
-    a = shared_words(code, WEIGH_WORDS)
+def panel_kernel(dtype: str, block: Block) -> TextKernel:
+    """A unit is a chunk of images and tiles, for some channels of a group."""
+    name = f"weight_gradient_panels_{dtype}_{block}"
+    code = LLVMBuilder(name)
+    a = load_words(code, PANEL_WORDS)
     local = code.pointer(WORDS.index("local")).at(code.lo // a["grain"] * a["chunk_bytes"])
-    zeros = multiply_panels(code, dtype, block, apart=8)
+    zeros = multiply_panels(code, dtype, block, entry_bytes=8)
     with code.loop(code.lo, code.hi) as unit:
         chunk, part = unit % a["chunks"], unit // a["chunks"]
         c0, g = part % a["channel_parts"] * a["channels"], part // a["channel_parts"]
         here = {**a, "channels": (a["all_channels"] - c0).min(a["channels"])}
         sums, begin = local.at(a["sums"]), chunk * a["steps_each"]
         with code.loop(begin, (begin + a["steps_each"]).min(a["steps"])) as step:
-            new = step.is_("eq", begin)
+            new = step.icmp("eq", begin)
             add_step(code, here, dtype, block, local, sums, (new, zeros), step, g, c0)
         write_weights(code, here, dtype, block, sums, chunk, g, c0)
     return TextKernel(name, code.text())
 
 
 def add_step(
-    code: Loops,
+    code: LLVMBuilder,
     a: dict[str, Int],
     dtype: str,
     block: Block,
@@ -99,15 +104,15 @@ def add_step(
     g: Int,
     c0: Int,
 ) -> None:
-    """The products of a tile of some images; the first of a unit begin with zeros.
+    """Add the products of a tile of some images; the first step of a unit starts from zeros.
 
-    The last tile ends where the places end: those that it shares with the one before are skipped.
+    The last tile ends where the positions end, and skips those that it shares with the one before.
     """
-    source, panels = code.pointer(WORDS.index("source")), table(code, a, "panels")
-    row = block.rows * kinds(dtype)[1]
+    source, panels = code.pointer(WORDS.index("source")), word_pointer(code, a, "panels")
+    row = block.rows * llvm_types(dtype)[1]
     tiles = a["n0"] * a["n1"] * a["n2"]
     tile, image = step % tiles, step // tiles * a["images_each"]
-    here, first = (a["images"] - image).min(a["images_each"]), starts(code, a, tile)
+    here, first = (a["images"] - image).min(a["images_each"]), tile_start(code, a, tile)
     with code.loop(0, here) as b:
         begin = source.at((image + b) * a["sn"] + g * a["sg"] + c0 * a["sc"])
         copy_tile(code, a, dtype, begin, local.at(b * a["image_bytes"]), first, "0.0")
@@ -117,7 +122,10 @@ def add_step(
     count = here * a["tile_terms"] - skipped
     panel = panels.at((g * a["blocks"] * a["images"] * a["terms"]) * row)
     panel = panel.at((image * a["terms"] + begin_term) * row)
-    offsets, rows = table(code, a, "term_table").at(skipped * 8), table(code, a, "row_table")
+    offsets, rows = (
+        word_pointer(code, a, "term_table").at(skipped * 8),
+        word_pointer(code, a, "row_table"),
+    )
     with (
         code.loop(0, count, a["piece"]) as k,
         code.loop(0, a["blocks"]) as number,
@@ -125,8 +133,8 @@ def add_step(
     ):
         at = number * a["row_blocks"] + r // block.columns
         total = sums.at(at * block_bytes(dtype, block))
-        is_new = code.write(f"and i1 {start[0]}, {k.is_('eq', 0)}")
-        before = code.either(is_new, start[1], total)
+        is_new = code.write(f"and i1 {start[0]}, {k.icmp('eq', 0)}")
+        before = code.select_pointer(is_new, start[1], total)
         given = [
             panel.at((number * a["images"] * a["terms"] + k) * row), local, rows.at(r * 8),
             offsets.at(k * 8), before, total,
@@ -137,7 +145,7 @@ def add_step(
 
 
 def write_weights(
-    code: Loops,
+    code: LLVMBuilder,
     a: dict[str, Int],
     dtype: str,
     block: Block,
@@ -146,24 +154,24 @@ def write_weights(
     g: Int,
     c0: Int,
 ) -> None:
-    item = kinds(dtype)[1]
-    out = code.pointer(WEIGH_WORDS.index("out")).at(chunk * a["part_bytes"])
-    apart = a["all_channels"] * a["taps"] * item
+    item = llvm_types(dtype)[1]
+    out = code.pointer(PANEL_WORDS.index("out")).at(chunk * a["part_bytes"])
+    row_bytes = a["all_channels"] * a["taps"] * item
     with code.loop(0, a["blocks"]) as number:
         m = number * block.rows
         source = sums.at(number * a["row_blocks"] * block_bytes(dtype, block))
-        target = out.at((g * a["results"] + m) * apart + c0 * a["taps"] * item)
+        target = out.at((g * a["results"] + m) * row_bytes + c0 * a["taps"] * item)
         height, width = a["channels"] * a["taps"], (a["results"] - m).min(block.rows)
         between = (code.number(block.rows * item), code.number(item))
-        turn(code, dtype, source, between, target, apart, height, width)
+        transpose(code, dtype, source, between, target, row_bytes, height, width)
 
 
 @dataclass(eq=False)
-class WeighWork:
-    """All products, added up by chunks into `parts` (chunks, ...)."""
+class PanelGradientWork:
+    """Sums all products by chunks into `parts` (chunks, ...)."""
 
     windows: Windows
-    panels: Array  # (G, blocks, images and places, rows)
+    panels: Array  # (G, blocks, images and positions, rows)
     parts: Array
     channels: int
     results: int
@@ -175,14 +183,14 @@ class WeighWork:
     label: str
 
     def kernels(self) -> Sequence[Any]:
-        return (weigh_kernel(self.windows.dtype, self.block),)
+        return (panel_kernel(self.windows.dtype, self.block),)
 
     def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
         w, block = self.windows, self.block
         rows = np.concatenate([w.rows, np.repeat(w.rows[-1:], -len(w.rows) % block.columns)])
         image_bytes = w.channels * w.channel_bytes
-        places = w.places((0, 0, 0))[:, 0]
-        terms = (np.arange(self.images_each)[:, None] * image_bytes + places).reshape(-1)
+        positions = w.positions((0, 0, 0))[:, 0]
+        terms = (np.arange(self.images_each)[:, None] * image_bytes + positions).reshape(-1)
         steps = math.ceil(w.images / self.images_each) * w.tiles
         channel_parts = math.ceil(self.channels / w.channels)
         values = w.words(builder, self.local, self.grain) | {
@@ -193,11 +201,11 @@ class WeighWork:
             "blocks": self.panels.shape[1], "taps": len(w.offsets),
             "all_channels": self.channels, "channel_parts": channel_parts,
             "row_table": builder.constant(rows), "row_blocks": len(rows) // block.columns,
-            "term_table": builder.constant(terms), "terms": w.all_places,
-            "tile_terms": len(places), "piece": PIECE_BYTES // (block.rows * w.item),
-            "sums": sums_place(w, self.images_each),
+            "term_table": builder.constant(terms), "terms": w.all_positions,
+            "tile_terms": len(positions), "piece": PIECE_BYTES // (block.rows * w.item),
+            "sums": sums_offset(w, self.images_each),
         }  # fmt: skip
-        args = [values[name] for name in WEIGH_WORDS]
+        args = [values[name] for name in PANEL_WORDS]
         products = len(terms) * len(rows) * self.results
         each = 2.0 * products / FLOPS_PER_NS[w.dtype]
         each += COPY_NS * self.images_each * w.local_bytes / w.item
@@ -207,8 +215,8 @@ class WeighWork:
         builder.call(kernels[kernel.key], args, extent, cost, self.grain, label=self.label)
 
 
-def sums_place(w: Windows, images: int) -> int:
-    """Where the sums begin in local memory."""
+def sums_offset(w: Windows, images: int) -> int:
+    """The offset of the sums in local memory."""
     return -(-(images * w.channels * w.channel_bytes + 64) // 64) * 64
 
 
@@ -217,68 +225,72 @@ def sums_bytes(w: Windows, block: Block, results: int) -> int:
     return -(-results // block.rows) * block.rows * height * w.item
 
 
-def is_run(w: Windows) -> bool:
-    """Are a tile's places one run of those of an image?"""
-    tile, (a, b, c) = w.tile, (axis.places for axis in w.axes)
+def is_contiguous_run(w: Windows) -> bool:
+    """True if a tile's positions are one contiguous run of an image's positions."""
+    tile, (a, b, c) = w.tile, (axis.positions for axis in w.axes)
     return tile[2] == c and (tile[1] == b or tile[0] == 1 or a == 1)
 
 
-def channels_of(windows: Windows, block: Block, results: int) -> Windows:
-    """So few channels at a time that there are units, and what they read and add up is held."""
+def channels_per_unit(windows: Windows, block: Block, results: int) -> Windows:
+    """Limit the channels per unit so that there are enough units, and each fits into the cache."""
     each = windows.channels
     while True:
         w, parts = replace(windows, channels=each), math.ceil(windows.channels / each)
         held = w.tiles == 1 and sums_bytes(w, block, results) <= 2 * LOCAL_BYTES
-        if (held and w.groups * parts >= UNITS) or len(w.rows) <= FEWEST or each == 1:
+        if (held and w.groups * parts >= MIN_UNITS) or len(w.rows) <= FEWEST or each == 1:
             return w
-        each = fewer(windows.channels, each)
+        each = next_smaller(windows.channels, each)
 
 
-def weighed(
+def gradient_by_panels(
     layout: Any,
     windows: Windows,
     y: Array,
-    apart: tuple[int, ...],
+    y_strides: tuple[int, ...],
     out: Array,
     block: Block,
     label: str,
 ) -> list[Any]:
-    """The work of one gradient; `y` is read with the strides `apart`."""
+    """Return the work of a weight gradient; `y` is read with the strides `y_strides`."""
     g, c, m = windows.groups, windows.channels, y.shape[1] // windows.groups
-    w = channels_of(windows, block, m)
+    w = channels_per_unit(windows, block, m)
     units = g * math.ceil(c / w.channels)
-    chunks = math.ceil(UNITS / units) if w.work > CHUNKED_NS else 1
+    chunks = math.ceil(MIN_UNITS / units) if w.work > CHUNKED_NS else 1
     images = max(1, LOCAL_BYTES // w.local_bytes) if w.tiles == 1 else 1
     images = min(images, math.ceil(w.images / chunks))
     steps = math.ceil(w.images / images) * w.tiles
     chunks = max(1, min(chunks, steps, PARTS_BYTES // (out.type.size * w.item)))
     chunks = math.ceil(steps / math.ceil(steps / chunks))
-    places = [axis.places for axis in w.axes]
-    shape = (g, math.ceil(m / block.rows), w.images * math.prod(places), block.rows)
+    positions = [axis.positions for axis in w.axes]
+    shape = (g, math.ceil(m / block.rows), w.images * math.prod(positions), block.rows)
     panels = layout.workspace("panels", Type(y.type.dtype, shape))
-    room = sums_place(w, images) + sums_bytes(w, block, m)
+    room = sums_offset(w, images) + sums_bytes(w, block, m)
     local, grain = scratch(layout, room, units * chunks)
-    parts = parts_of(layout, out, chunks)
-    n, across, down, *rest = apart
+    parts = partial_results(layout, out, chunks)
+    n, across, down, *rest = y_strides
     return [
-        PackWork(y, (g, m, w.images, *places), (across, down, n, *rest), panels, label),
-        WeighWork(w, panels, parts, c, m, images, chunks, local, grain, block, label),
+        PackWork(y, (g, m, w.images, *positions), (across, down, n, *rest), panels, label),
+        PanelGradientWork(w, panels, parts, c, m, images, chunks, local, grain, block, label),
         SumWork(parts, out, label),
     ]
 
 
-def block_of(windows: Windows, results: int) -> Block:
-    """The same for any number of images."""
+def choose_block(windows: Windows, results: int) -> Block:
+    """Choose a block that does not depend on the number of images."""
     w, height = windows, len(windows.rows)
-    by_rows, rows, columns = rows_of(results, height)
-    by_panels, m, n = panel_of(w.dtype, results, height)
+    by_rows, rows, columns = choose_row_block(results, height)
+    by_panels, m, n = choose_panel_block(w.dtype, results, height)
     block = Block(m, n, True)
-    cheaper = by_panels * w.all_places < by_rows * w.all_vectors * w.lanes * ROWS_COST
-    return block if cheaper and is_run(channels_of(w, block, results)) else Block(rows, columns)
+    cheaper = by_panels * w.all_positions < by_rows * w.all_vectors * w.lanes * ROWS_COST
+    return (
+        block
+        if cheaper and is_contiguous_run(channels_per_unit(w, block, results))
+        else Block(rows, columns)
+    )
 
 
-class ConvolutionWeightStep:
-    accepts = staticmethod(known)
+class ConvolutionWeightLowering:
+    accepts = staticmethod(is_supported)
 
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> list[Any]:
@@ -288,13 +300,13 @@ class ConvolutionWeightStep:
         axes = [
             forward_axis(*each)
             for each in zip(
-                spatial(x.shape[2:], 1), spatial(y.shape[2:], 1), spatial(op.size, 1),
-                spatial(op.stride, 1), spatial(op.padding, 0), spatial(op.dilation, 1),
+                three_axes(x.shape[2:], 1), three_axes(y.shape[2:], 1), three_axes(op.size, 1),
+                three_axes(op.stride, 1), three_axes(op.padding, 0), three_axes(op.dilation, 1),
             )
         ]  # fmt: skip
-        ns = work_of(x.dtype, y.type.size * x.shape[1] // g * math.prod(op.size))
-        axes, source, apart = joined(axes, grouped(x, g), grouped(y, g))
+        ns = estimated_ns(x.dtype, y.type.size * x.shape[1] // g * math.prod(op.size))
+        axes, source, y_strides = merge_axes(axes, grouped_strides(x, g), grouped_strides(y, g))
         windows = Windows(x, source, x.shape[0], g, x.shape[1] // g, tuple(axes), ns)  # type: ignore[arg-type]
-        block = block_of(windows, y.shape[1] // g)
-        by = weighed if block.panels else correlated
-        return by(layout, windows, y, apart, out, block, label_of(eqn))
+        block = choose_block(windows, y.shape[1] // g)
+        by = gradient_by_panels if block.panels else gradient_by_rows
+        return by(layout, windows, y, y_strides, out, block, label_of(eqn))

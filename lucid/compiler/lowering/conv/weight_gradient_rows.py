@@ -1,9 +1,9 @@
-"""The gradient of a convolution's weights by rows: tiles of the input times those of the cotangent.
+"""The weight gradient of a convolution by rows: tiles of the input times tiles of the cotangent.
 
-For some images at a time both tiles are copied into local memory, the cotangent with zeros where
-another tile has its places, so that an element of the result is one long product of vectors. A
-kernel holds `rows` x `columns` of them in registers. Images and tiles are dealt out to a few
-chunks, by sizes alone; each leaves a result of its own, and a second kernel adds these up.
+For some images at a time both tiles are copied into local memory, the cotangent with zeros at
+positions of other tiles, so that an element of the result is one long dot product. A kernel holds
+`rows` x `columns` of them in registers. Images and tiles are split into a few chunks, by sizes
+alone; each chunk leaves a partial result, and a second kernel sums these.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from lucid.compiler.lowering.conv.conv_kernel import scratch
-from lucid.compiler.lowering.conv.register_blocks import Block, keep, multiply_add, registers
+from lucid.compiler.lowering.conv.register_blocks import Block, multiply_add, registers, store_sums
 from lucid.compiler.lowering.conv.window_tiles import (
     COPY_NS,
     FLOPS_PER_NS,
@@ -28,24 +28,24 @@ from lucid.compiler.lowering.conv.window_tiles import (
     copy_row,
     copy_tile,
     fill_row,
-    kinds,
-    shared_words,
-    starts,
-    table,
+    llvm_types,
+    load_words,
+    tile_start,
+    word_pointer,
 )
-from lucid.compiler.lowering.loop_language import Int, Loops, Pointer, Variable
+from lucid.compiler.lowering.llvm_builder import Int, LLVMBuilder, Pointer, Variable
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.types import Type
 
-LENGTH = 96  # vectors of a product, at least, where there are so many
+LENGTH = 96  # the fewest vectors of a dot product, if there are that many
 PARTS_BYTES = 1 << 23
-BLOCK = 32  # elements of the sum of parts at a time
+BLOCK = 32  # elements that the sum of partial results processes at a time
 CHUNKS = 8
-CHUNKED_NS = 20_000  # a step that takes less is not cut
+CHUNKED_NS = 20_000  # cheaper gradients are not split into chunks
 
-CORRELATE_WORDS = (
+ROW_WORDS = (
     *WORDS, "y", "yn", "yg", "ym", "y0", "y1", "y2", "out", "part_bytes", "chunks", "steps",
     "steps_each", "images", "images_each", "image_bytes", "results", "results_each", "result_parts",
     "rows", "taps", "all_channels", "channel_parts", "row_table", "vectors", "vector_table",
@@ -54,16 +54,16 @@ CORRELATE_WORDS = (
 
 
 @lru_cache(maxsize=256)
-def correlate_kernel(dtype: str, rows: int, columns: int) -> TextKernel:
-    """Units are chunks of images and tiles, of parts of the results of groups."""
-    name = f"correlate_{dtype}_{rows}_{columns}"
-    code = Loops(name)
-    a = shared_words(code, CORRELATE_WORDS)
+def row_kernel(dtype: str, rows: int, columns: int) -> TextKernel:
+    """A unit is a chunk of images and tiles, for some results and channels of a group."""
+    name = f"weight_gradient_rows_{dtype}_{rows}_{columns}"
+    code = LLVMBuilder(name)
+    a = load_words(code, ROW_WORDS)
     chunk_of_units = code.lo // a["grain"]
     local = code.pointer(WORDS.index("local")).at(chunk_of_units * a["chunk_bytes"])
     multiply(code, dtype, rows, columns)
-    places, offsets = table(code, a, "vector_table"), table(code, a, "row_table")
-    sums = code.space(f"[{rows * columns} x {kinds(dtype)[2]}]")
+    positions, offsets = word_pointer(code, a, "vector_table"), word_pointer(code, a, "row_table")
+    sums = code.alloca(f"[{rows * columns} x {llvm_types(dtype)[2]}]")
     with code.loop(code.lo, code.hi) as unit:
         chunk, part = unit % a["chunks"], unit // a["chunks"]
         c0, part = part % a["channel_parts"] * a["channels"], part // a["channel_parts"]
@@ -71,11 +71,9 @@ def correlate_kernel(dtype: str, rows: int, columns: int) -> TextKernel:
         count = (a["results"] - m0).min(a["results_each"])
         channels = (a["all_channels"] - c0).min(a["channels"])
         height = channels * a["taps"]
-        item = kinds(dtype)[1]
+        item = llvm_types(dtype)[1]
         begin_of = g * a["results"] * a["rows"] + c0 * a["taps"]
-        out = code.pointer(CORRELATE_WORDS.index("out")).at(
-            chunk * a["part_bytes"] + begin_of * item
-        )
+        out = code.pointer(ROW_WORDS.index("out")).at(chunk * a["part_bytes"] + begin_of * item)
         begin = chunk * a["steps_each"]
         with code.loop(begin, (begin + a["steps_each"]).min(a["steps"])) as step:
             tiles = a["n0"] * a["n1"] * a["n2"]
@@ -84,21 +82,21 @@ def correlate_kernel(dtype: str, rows: int, columns: int) -> TextKernel:
             here_of = {**a, "channels": channels}
             gather(code, here_of, dtype, local, step % tiles, image, here, g, m0, count, c0)
             vectors = here * a["vectors"]
-            is_first = step.is_("eq", begin)
+            is_first = step.icmp("eq", begin)
             with code.loop(0, count, rows) as m, code.loop(0, height, columns) as k:
                 y = local.at(a["y_local"] + m * a["y_row_bytes"])
-                given = [y, local, places, offsets.at(k * 8), sums]
+                given = [y, local, positions, offsets.at(k * 8), sums]
                 passed = [f"ptr {p.name}" for p in given]
                 passed += [f"i64 {vectors.name}", f"i64 {a['y_row_bytes'].name}"]
                 code.line(f"call void @multiply({', '.join(passed)})")
-                add_up(
+                accumulate(
                     code, a, dtype, (rows, columns), sums, out, m0, (count, height), m, k, is_first
                 )
     return TextKernel(name, code.text())
 
 
 def gather(
-    code: Loops,
+    code: LLVMBuilder,
     a: dict[str, Int],
     dtype: str,
     local: Pointer,
@@ -110,10 +108,10 @@ def gather(
     count: Int,
     c0: Int,
 ) -> None:
-    """The tiles of some images, of both operands."""
-    source, y = code.pointer(WORDS.index("source")), code.pointer(CORRELATE_WORDS.index("y"))
-    element, item, _ = kinds(dtype)
-    first = starts(code, a, tile)
+    """Copy the tiles of some images of both operands to local memory."""
+    source, y = code.pointer(WORDS.index("source")), code.pointer(ROW_WORDS.index("y"))
+    element, item, _ = llvm_types(dtype)
+    first = tile_start(code, a, tile)
     numbers = [tile // (a["n2"] * a["n1"]), tile // a["n2"] % a["n1"], tile % a["n2"]]
     skipped = [number * a[f"t{i}"] - first[i] for i, number in enumerate(numbers)]
     with code.loop(0, here) as b:
@@ -126,21 +124,21 @@ def gather(
         plane = y.at((image + b) * a["yn"] + g * a["yg"] + (m0 + m) * a["ym"])
         with code.loop(0, a["t0"]) as i, code.loop(0, a["t1"]) as j:
             row = place.at((i * a["t1"] + j) * row_bytes)
-            counts = code.write(f"and i1 {i.is_('sge', skipped[0])}, {j.is_('sge', skipped[1])}")
-            low = code.chosen(counts, skipped[2], a["t2"])
+            counts = code.write(f"and i1 {i.icmp('sge', skipped[0])}, {j.icmp('sge', skipped[1])}")
+            low = code.select(counts, skipped[2], a["t2"])
             at = (first[0] + i) * a["y0"] + (first[1] + j) * a["y1"] + (first[2] + low) * a["y2"]
             fill_row(code, element, item, row, code.number(0), low, "0.0")
             copy_row(code, dtype, plane.at(at), row.at(low * item), a["t2"] - low, a["y2"])
             fill_row(code, element, item, row, a["t2"], row_bytes // item, "0.0")
 
 
-def multiply(code: Loops, dtype: str, rows: int, columns: int) -> None:
-    """Products of rows of the cotangent with rows of the windows."""
-    _, item, vector = kinds(dtype)
+def multiply(code: LLVMBuilder, dtype: str, rows: int, columns: int) -> None:
+    """Write a function for dot products of cotangent rows with window rows."""
+    _, item, vector = llvm_types(dtype)
     names = ("y", "local", "places", "offsets", "sums")
     parameters = [*[f"ptr noalias %{n}" for n in names], "i64 %n", "i64 %row_bytes"]
     inner = code.inner("multiply", ", ".join(parameters))
-    y, local, places, offsets, out = (Pointer(inner, f"%{n}") for n in names)
+    y, local, positions, offsets, out = (Pointer(inner, f"%{n}") for n in names)
     ys = [y.at(Int(inner, "%row_bytes") * i) for i in range(rows)]
     xs = [local.at(inner.load_int(offsets.at(j * 8))) for j in range(columns)]
     sums = [[Variable(inner, vector) for _ in range(columns)] for _ in range(rows)]
@@ -148,18 +146,18 @@ def multiply(code: Loops, dtype: str, rows: int, columns: int) -> None:
         for each in row:
             each.set("zeroinitializer")
     with inner.loop(0, Int(inner, "%n")) as v:
-        at = inner.load_int(places.at(v * 8))
+        at = inner.load_int(positions.at(v * 8))
         left = [inner.load(vector, row.at(v * (LANES[dtype] * item)), item) for row in ys]
         for j, x in enumerate(xs):
             right = inner.load(vector, x.at(at), item)
             for i in range(rows):
                 total = sums[i][j]
                 total.set(multiply_add(inner, vector, left[i], right, total.get()))
-    keep(inner, vector, sums, out)
+    store_sums(inner, vector, sums, out)
 
 
-def add_up(
-    code: Loops,
+def accumulate(
+    code: LLVMBuilder,
     a: dict[str, Int],
     dtype: str,
     block: tuple[int, int],
@@ -171,7 +169,7 @@ def add_up(
     k: Int,
     is_first: str,
 ) -> None:
-    element, item, vector = kinds(dtype)
+    element, item, vector = llvm_types(dtype)
     name = f"llvm.vector.reduce.fadd.v{LANES[dtype]}{dtype}"
     code.declarations[f"declare {element} @{name}({element}, {vector})"] = None
     rows, columns = block
@@ -189,8 +187,8 @@ def add_up(
 
 
 @dataclass(eq=False)
-class CorrelateWork:
-    """All products, added up by chunks into `parts` (chunks, ...)."""
+class RowGradientWork:
+    """Sums all products by chunks into `parts` (chunks, ...)."""
 
     windows: Windows
     y: Array
@@ -208,7 +206,7 @@ class CorrelateWork:
 
     @property
     def kernel(self) -> TextKernel:
-        return correlate_kernel(self.windows.dtype, *self.block)
+        return row_kernel(self.windows.dtype, *self.block)
 
     def kernels(self) -> Sequence[Any]:
         return (self.kernel,)
@@ -216,29 +214,29 @@ class CorrelateWork:
     def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
         w, columns = self.windows, self.block[1]
         offsets = w.rows
-        table = np.concatenate([offsets, np.repeat(offsets[-1:], -len(offsets) % columns)])
-        places = np.array([at for at, _ in w.vectors((0, 0, 0))])
+        row_table = np.concatenate([offsets, np.repeat(offsets[-1:], -len(offsets) % columns)])
+        positions = np.array([at for at, _ in w.vectors((0, 0, 0))])
         image_bytes = w.channels * w.channel_bytes
-        several = (np.arange(self.images_each)[:, None] * image_bytes + places).reshape(-1)
+        several = (np.arange(self.images_each)[:, None] * image_bytes + positions).reshape(-1)
         steps = math.ceil(w.images / self.images_each) * w.tiles
         values = w.words(builder, self.local, self.grain)
-        apart = [stride * w.item for stride in self.strides]
+        byte_strides = [stride * w.item for stride in self.strides]
         parts = math.ceil(self.results / self.results_each)
         channel_parts = math.ceil(self.channels / w.channels)
         values |= {
-            "y": self.y.address, **dict(zip(("yn", "yg", "ym", "y0", "y1", "y2"), apart)),
+            "y": self.y.address, **dict(zip(("yn", "yg", "ym", "y0", "y1", "y2"), byte_strides)),
             "out": self.parts.address, "part_bytes": self.parts.type.size // self.chunks * w.item,
             "chunks": self.chunks, "steps": steps, "steps_each": math.ceil(steps / self.chunks),
             "images": w.images, "images_each": self.images_each, "image_bytes": image_bytes,
             "results": self.results, "results_each": self.results_each, "result_parts": parts,
             "rows": self.channels * len(w.offsets), "taps": len(w.offsets),
             "all_channels": self.channels, "channel_parts": channel_parts,
-            "row_table": builder.constant(table), "vectors": len(places),
+            "row_table": builder.constant(row_table), "vectors": len(positions),
             "vector_table": builder.constant(several),
-            "y_local": y_place(w, self.images_each),
+            "y_local": y_offset(w, self.images_each),
             "y_row_bytes": y_row_bytes(w, self.images_each),
         }  # fmt: skip
-        args = [values[name] for name in CORRELATE_WORDS]
+        args = [values[name] for name in ROW_WORDS]
         extent = w.groups * parts * channel_parts * self.chunks
         products = len(several) * w.lanes * len(offsets) * self.results_each
         local = self.images_each * w.local_bytes / w.item
@@ -247,8 +245,8 @@ class CorrelateWork:
         builder.call(kernels[self.kernel.key], args, extent, cost, self.grain, label=self.label)
 
 
-def y_place(w: Windows, images: int) -> int:
-    """Where the cotangent's tiles begin in local memory."""
+def y_offset(w: Windows, images: int) -> int:
+    """The offset of the cotangent's tiles in local memory."""
     return -(-(images * w.channels * w.channel_bytes + 64) // 64) * 64
 
 
@@ -258,23 +256,23 @@ def y_row_bytes(w: Windows, images: int) -> int:
 
 @lru_cache(maxsize=2)
 def sum_kernel(dtype: str) -> TextKernel:
-    """Blocks of the chunks' results added up, in their order."""
+    """Sums blocks of the partial results of chunks, in order."""
     name = f"sum_parts_{dtype}"
-    code = Loops(name)
+    code = LLVMBuilder(name)
     source, out, chunks, n = code.pointer(0), code.pointer(1), code.word(2), code.word(3)
-    element, item, _ = kinds(dtype)
+    element, item, _ = llvm_types(dtype)
     vector = f"<{BLOCK} x {element}>"
     total, one = Variable(code, vector), Variable(code, element)
     with code.loop(code.lo, code.hi) as block:
         first = block * BLOCK
-        whole = (n - first).is_("sge", BLOCK)
-        with code.when(whole):
+        whole = (n - first).icmp("sge", BLOCK)
+        with code.if_(whole):
             total.set("zeroinitializer")
             with code.loop(0, chunks) as c:
                 x = code.load(vector, source.at((c * n + first) * item), item)
                 total.set(code.write(f"fadd {vector} {total.get()}, {x}"))
             code.store(vector, total.get(), out.at(first * item), item)
-        with code.loop(code.chosen(whole, n, first), (first + BLOCK).min(n)) as i:
+        with code.loop(code.select(whole, n, first), (first + BLOCK).min(n)) as i:
             one.set("0.0")
             with code.loop(0, chunks) as c:
                 x = code.load(element, source.at((c * n + i) * item), item)
@@ -285,7 +283,7 @@ def sum_kernel(dtype: str) -> TextKernel:
 
 @dataclass(eq=False)
 class SumWork:
-    """The sum of the chunks' results; nothing to do where there is one."""
+    """Sums the partial results of chunks; nothing to do for a single chunk."""
 
     parts: Array
     out: Array
@@ -303,28 +301,28 @@ class SumWork:
             builder.call(kernel, args, blocks, chunks * BLOCK * 0.1, label=self.label)
 
 
-def some_channels(
+def choose_channels(
     x: Array, strides: tuple[int, ...], groups: int, channels: int, axes: Any, ns: float
 ) -> tuple[Windows, int]:
-    """So many channels at a time that products of vectors are long, and how many images."""
+    """Choose channels and images per step so that dot products are long and tiles fit."""
     each = channels
     while True:
-        w = Windows(x, strides, x.shape[0], groups, each, axes, ns, whole_rows=True)
+        w = Windows(x, strides, x.shape[0], groups, each, axes, ns, pad_rows=True)
         length = len(w.vectors((0, 0, 0)))
         images = min(w.images, math.ceil(LENGTH / length))
         fits = images * w.local_bytes <= LOCAL_BYTES and (w.tiles == 1 or length >= LENGTH)
         if fits or each <= 8:
             return w, max(1, min(images, LOCAL_BYTES // w.local_bytes))
-        each = fewer(channels, each)
+        each = next_smaller(channels, each)
 
 
-def fewer(channels: int, each: int) -> int:
-    """The most channels at a time with which there are more parts."""
+def next_smaller(channels: int, each: int) -> int:
+    """The most channels per part that give more parts than `each` does."""
     return math.ceil(channels / math.ceil(channels / (each - 1)))
 
 
-def rows_of(results: int, height: int) -> tuple[float, int, int]:
-    """The cost of a vector of places, and the block with as little as possible done for nothing."""
+def choose_row_block(results: int, height: int) -> tuple[float, int, int]:
+    """Return the cost of a vector of positions, and the sizes of the cheapest block."""
     most, found = registers(), []
     for i in range(1, min(results, 6) + 1):
         for j in range(1, min(height, most // i, 12) + 1):
@@ -335,19 +333,19 @@ def rows_of(results: int, height: int) -> tuple[float, int, int]:
     return cost, rows, columns
 
 
-def correlated(
+def gradient_by_rows(
     layout: Any,
     windows: Windows,
     y: Array,
-    apart: tuple[int, ...],
+    y_strides: tuple[int, ...],
     out: Array,
     block: Block,
     label: str,
 ) -> list[Any]:
-    """The work of one gradient; `y` is read with the strides `apart`."""
+    """Return the work of a weight gradient; `y` is read with the strides `y_strides`."""
     g, c, ns = windows.groups, windows.channels, windows.work
     m = y.shape[1] // g
-    w, images = some_channels(windows.array, windows.strides, g, c, windows.axes, ns)
+    w, images = choose_channels(windows.array, windows.strides, g, c, windows.axes, ns)
     steps = math.ceil(w.images / images) * w.tiles
     nbytes = out.type.size * w.item
     chunks = max(1, min(CHUNKS, steps, PARTS_BYTES // nbytes)) if ns > CHUNKED_NS else 1
@@ -356,16 +354,18 @@ def correlated(
     each = math.ceil(m / math.ceil(m / each))
     extent = g * math.ceil(m / each) * math.ceil(c / w.channels) * chunks
     rows = -(-each // block.rows) * block.rows
-    room = y_place(w, images) + rows * y_row_bytes(w, images)
+    room = y_offset(w, images) + rows * y_row_bytes(w, images)
     local, grain = scratch(layout, room, extent)
-    parts = parts_of(layout, out, chunks)
+    parts = partial_results(layout, out, chunks)
     size = (block.rows, block.columns)
-    work = CorrelateWork(w, y, apart, parts, c, m, each, images, chunks, local, grain, size, label)
+    work = RowGradientWork(
+        w, y, y_strides, parts, c, m, each, images, chunks, local, grain, size, label
+    )
     return [work, SumWork(parts, out, label)]
 
 
-def parts_of(layout: Any, out: Array, chunks: int) -> Array:
-    """Memory for the chunks' results; of one it is the result's own."""
+def partial_results(layout: Any, out: Array, chunks: int) -> Array:
+    """Memory for the partial results of chunks; a single chunk uses the result's own."""
     kind = Type(out.type.dtype, (chunks, out.type.size))
     if chunks > 1:
         return layout.workspace("parts", kind)

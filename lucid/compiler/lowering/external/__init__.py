@@ -1,1 +1,1 @@
-"""Calls of functions from outside: ufunc loops and Numba functions."""
+"""Calls of external functions: ufunc loops and Numba functions."""

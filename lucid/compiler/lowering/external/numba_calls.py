@@ -1,6 +1,6 @@
-"""Functions that users wrote for Numba, as instructions: called by their address, without Python.
+"""Lowers user functions compiled by Numba: they are called by their address, without Python.
 
-The address is found when a program is put together; nothing that is kept on disk knows it.
+The address is looked up when a program is built; the disk cache never stores it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from lucid.compiler.lowering.external.ufunc_calls import copied, distance, spread
+from lucid.compiler.lowering.external.ufunc_calls import (
+    broadcast_operand,
+    copy_dense,
+    uniform_stride,
+)
 from lucid.compiler.lowering.nest_builder import label_of
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.plan import Builder
@@ -20,13 +24,13 @@ from lucid.compiler.runtime.native_kernel import Kernel
 from lucid.ir.graph import Equation, Literal
 from lucid.ir.types import Type
 
-NUMBER_NS = 20.0  # estimated, for a call of a function of numbers
-ARRAY_NS = 1000.0  # and of one of arrays, beside 2 ns for every element
+NUMBER_NS = 20.0  # estimated, for a call of a function of scalars
+ARRAY_NS = 1000.0  # estimated, for a call of a function of arrays, plus 2 ns per element
 
 
 @dataclass(eq=False)
 class NumbaWork:
-    """The call of a NumbaKernel: its words, with arrays and numbers where addresses stand."""
+    """The call of a NumbaKernel: its words, with arrays and numbers in place of addresses."""
 
     kernel: Any
     words: Sequence[Any]
@@ -49,16 +53,16 @@ def address(builder: Builder, word: Any) -> Any:
     return word.address if isinstance(word, Array) else word
 
 
-def noting(layout: Any, eqn: Equation, kernel: Any) -> list[Any]:
-    """The words that say where an error is noted, and which."""
+def error_words(layout: Any, eqn: Equation, kernel: Any) -> list[Any]:
+    """The words with the address for errors, and the error code."""
     if not kernel.may_raise:
         return [0, 0]
-    code = layout.check(eqn)
+    code = layout.add_check(eqn)
     return [layout.status, code]
 
 
-class NumbersStep:
-    """A function of numbers, over the elements of arrays."""
+class NumbaScalarLowering:
+    """Lowers a function of scalars, called for every element."""
 
     @staticmethod
     def accepts(eqn: Equation) -> bool:
@@ -72,18 +76,18 @@ class NumbersStep:
         dtypes = tuple([x.type.dtype for x in eqn.inputs])
         kernel = eqn.op.function.scalar_kernel(dtypes, out.type.dtype)  # type: ignore[attr-defined]
         work: list[Any] = []
-        words = [*noting(layout, eqn, kernel), out, out.type.dtype.itemsize]
+        words = [*error_words(layout, eqn, kernel), out, out.type.dtype.itemsize]
         for x in eqn.inputs:
             if isinstance(x, Literal):
                 words += [x.dtype.type(x.value), 0]
             else:
-                array = spread(layout, layout.array(x), out, work, label)
-                words += [array, distance(array)]
+                array = broadcast_operand(layout, layout.array(x), out, work, label)
+                words += [array, uniform_stride(array)]
         return [*work, NumbaWork(kernel, words, out.type.size, NUMBER_NS, label)]
 
 
-class ArraysStep:
-    """A function of arrays, for every example."""
+class NumbaArrayLowering:
+    """Lowers a function of arrays, called for every example of a batch."""
 
     @staticmethod
     def accepts(eqn: Equation) -> bool:
@@ -95,10 +99,10 @@ class ArraysStep:
         label = label_of(eqn)
         work: list[Any] = []
         xs = [x.type for x in eqn.inputs]
-        inner, n = op.inner(xs), op.examples(xs)
+        inner, n = op.inner(xs), op.batch_size(xs)
         outs = [Type(y.type.dtype, y.type.shape[len(n) :]) for y in eqn.outputs]
         kernel = op.function.array_kernel(tuple(inner), tuple(outs))
-        words = noting(layout, eqn, kernel)
+        words = error_words(layout, eqn, kernel)
         for y, t in zip(eqn.outputs, outs):
             words += [layout.array(y), *op.words(t, bool(n))]
         for x, t in zip(eqn.inputs, inner):
@@ -107,7 +111,7 @@ class ArraysStep:
             else:
                 given = layout.array(x)
                 if not given.is_dense:
-                    given = copied(layout, given, work, label)
+                    given = copy_dense(layout, given, work, label)
             words += [given, *op.words(t, x.type.ndim > t.ndim)]
         elements = sum(t.size for t in (*outs, *inner))
         cost = ARRAY_NS + 2 * elements

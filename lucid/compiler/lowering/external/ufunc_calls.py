@@ -1,8 +1,8 @@
-"""Elementwise functions that a ufunc computes: its inner loop is called by its address.
+"""Lowers elementwise ops that a ufunc computes: its inner loop is called by its address.
 
-A ufunc of NumPy or SciPy holds, for each combination of dtypes, a C function that works on whole
-arrays and needs neither Python nor the GIL. Such a step is a kernel that calls it on a part of the
-arrays. Addresses are words of the plan; the kernel, which may be kept on disk, knows none of them.
+A ufunc of NumPy or SciPy holds, for each combination of dtypes, a C function that processes whole
+arrays and needs neither Python nor the GIL. A kernel calls it on a chunk of the arrays. Addresses
+are words of the plan; the kernel, which the disk cache may store, contains none of them.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from lucid.ops.special.from_scipy import FromScipy, ufunc
 
 NS = 40.0  # estimated, for an element
 
-# What NumPy computes where there is no code of our own: above all complex numbers and float16.
+# NumPy's ufuncs for dtypes without native code, mostly complex numbers and float16.
 NUMPY = {
-    name: getattr(np, theirs)
-    for name, theirs in {
+    name: getattr(np, numpy_name)
+    for name, numpy_name in {
         "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2",
         "log10": "log10", "log1p": "log1p", "sqrt": "sqrt", "sin": "sin", "cos": "cos",
         "tan": "tan", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "sinh": "sinh",
@@ -44,7 +44,7 @@ NUMPY = {
 
 
 class _Ufunc(ctypes.Structure):
-    """The first fields of a PyUFuncObject after its header, which NumPy's C API makes public."""
+    """The first fields of a PyUFuncObject after its header, which are public in NumPy's C API."""
 
     _fields_ = [
         *[(name, ctypes.c_int) for name in ("nin", "nout", "nargs", "identity")],
@@ -62,26 +62,26 @@ class InnerLoop(NamedTuple):
 
 
 def inner_loop(function: np.ufunc, types: str) -> InnerLoop | None:
-    """The loop of a ufunc for dtypes such as "dd->d", None where it has none."""
+    """The loop of a ufunc for dtypes such as "dd->d", or None."""
     if types not in function.types:
         return None
     number = function.types.index(types)
     fields = _Ufunc.from_address(id(function) + object.__basicsize__)
     if (fields.nin, fields.nout, fields.ntypes) != (function.nin, function.nout, function.ntypes):
-        return None  # another layout than the one that is known here
+        return None  # an unknown struct layout
     address = fields.functions[number]
     return InnerLoop(address, fields.data[number] or 0) if address else None
 
 
 def ufunc_of(op: Any) -> np.ufunc | None:
-    """The ufunc that computes a primitive."""
+    """The ufunc that computes an op, or None."""
     if isinstance(op, FromScipy):
         return ufunc(op.function)
     return NUMPY.get(op.name) if isinstance(op, Elementwise) and not op.params() else None
 
 
 def loop_of(eqn: Equation) -> InnerLoop | None:
-    """The loop for the dtypes of an equation."""
+    """The loop for the dtypes of an equation, or None."""
     function = ufunc_of(eqn.op)
     if function is None:
         return None
@@ -91,16 +91,18 @@ def loop_of(eqn: Equation) -> InnerLoop | None:
 
 
 def arguments_of(eqn: Equation) -> Sequence[Any]:
-    """The operands of an equation as its ufunc takes them, with numbers between."""
+    """The operands of an equation in the order of its ufunc, including constant numbers."""
     op = eqn.op
     return op.arguments(*eqn.inputs) if isinstance(op, FromScipy) else eqn.inputs
 
 
 @lru_cache(maxsize=64)
 def kernel_text(count: int) -> TextKernel:
-    """The kernel that calls a loop over `count` arrays: args are its address, its data, and of each
-    array its own address and the distance between elements in bytes."""
-    name = f"foreign_{count}"
+    """The kernel that calls a loop over `count` arrays.
+
+    Its arguments are the loop's address and data, and the address and stride of each array.
+    """
+    name = f"ufunc_{count}"
     lines = [
         f"define void @{name}(ptr %args, i64 %lo, i64 %hi) nounwind {{",
         "  %function = load ptr, ptr %args",
@@ -130,8 +132,8 @@ def kernel_text(count: int) -> TextKernel:
 
 
 @dataclass(eq=False)
-class ForeignWork:
-    """The call of a loop on arrays: operands (an Array, or a number) and results."""
+class UfuncWork:
+    """The call of a ufunc loop on operands (an Array or a number) and results."""
 
     loop: InnerLoop
     arrays: Sequence[Array | np.generic]
@@ -145,23 +147,23 @@ class ForeignWork:
         args: list[Any] = [*self.loop]
         for array in self.arrays:
             if isinstance(array, Array):
-                args += [array.address, distance(array)]
+                args += [array.address, uniform_stride(array)]
             else:
                 args += [builder.constant(np.asarray(array)), 0]
         (text,) = self.kernels()
         builder.call(kernels[text.key], args, self.size, NS, label=self.label)
 
 
-def distance(array: Array) -> int | None:
-    """The bytes between elements that follow one another, None where it varies."""
+def uniform_stride(array: Array) -> int | None:
+    """The bytes between consecutive elements, None if they vary."""
     if array.type.size == 1:
         return 0
     found = reshaped(array.shape, array.strides, (array.type.size,))
     return None if found is None else found[0] * array.type.dtype.itemsize
 
 
-class ForeignStep:
-    """How the equation of a ufunc becomes an instruction."""
+class UfuncLowering:
+    """Lowers an op to a call of its ufunc's inner loop."""
 
     @staticmethod
     def accepts(eqn: Equation) -> bool:
@@ -182,16 +184,18 @@ class ForeignStep:
             elif isinstance(x, Literal):
                 operands.append(x.dtype.type(x.value))
             else:
-                operands.append(spread(layout, layout.array(x), out, work, label_of(eqn)))
+                operands.append(
+                    broadcast_operand(layout, layout.array(x), out, work, label_of(eqn))
+                )
         unwanted = layout.scratch(out.type) if function.nout > 1 else out
         wanted = op.output if isinstance(op, FromScipy) else 0
         results = [out if i == wanted else unwanted for i in range(function.nout)]
-        work.append(ForeignWork(loop, [*operands, *results], out.type.size, label_of(eqn)))
+        work.append(UfuncWork(loop, [*operands, *results], out.type.size, label_of(eqn)))
         return work
 
 
-class FrexpStep:
-    """The mantissa and the exponent of every element, by NumPy's loop of two results."""
+class FrexpLowering:
+    """Lowers frexp to NumPy's loop, which has two results."""
 
     @staticmethod
     def loop(eqn: Equation) -> InnerLoop | None:
@@ -200,31 +204,31 @@ class FrexpStep:
 
     @staticmethod
     def accepts(eqn: Equation) -> bool:
-        return FrexpStep.loop(eqn) is not None
+        return FrexpLowering.loop(eqn) is not None
 
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> list[Any]:
-        loop, outs = FrexpStep.loop(eqn), [layout.array(var) for var in eqn.outputs]
+        loop, outs = FrexpLowering.loop(eqn), [layout.array(var) for var in eqn.outputs]
         assert loop is not None
         if outs[0].type.size == 0:
             return []
         work: list[Any] = []
-        x = spread(layout, layout.array(eqn.inputs[0]), outs[0], work, label_of(eqn))
-        return [*work, ForeignWork(loop, [x, *outs], outs[0].type.size, label_of(eqn))]
+        x = broadcast_operand(layout, layout.array(eqn.inputs[0]), outs[0], work, label_of(eqn))
+        return [*work, UfuncWork(loop, [x, *outs], outs[0].type.size, label_of(eqn))]
 
 
-def spread(layout: Any, x: Array, out: Array, work: list[Any], label: str) -> Array:
-    """An operand whose elements lie at equal distances in the order of the result's, or one."""
+def broadcast_operand(layout: Any, x: Array, out: Array, work: list[Any], label: str) -> Array:
+    """Broadcast an operand to the result's shape with a uniform stride, copying it if needed."""
     if x.type.size == 1:
         return x
     axes = tuple(range(len(out.shape) - len(x.shape), len(out.shape)))
     full = x if x.shape == out.shape else x.view(Broadcast(out.shape, axes))
     assert full is not None
-    return full if distance(full) is not None else copied(layout, full, work, label)
+    return full if uniform_stride(full) is not None else copy_dense(layout, full, work, label)
 
 
-def copied(layout: Any, full: Array, work: list[Any], label: str) -> Array:
-    """An array in order, of the elements of another; `work` gets what copies them."""
+def copy_dense(layout: Any, full: Array, work: list[Any], label: str) -> Array:
+    """A dense copy of an array; the work that copies it is added to `work`."""
     dense = layout.scratch(full.type)
     pairs = [(full, dense)]
     if full.type.dtype.kind == "c":
@@ -237,5 +241,5 @@ def copied(layout: Any, full: Array, work: list[Any], label: str) -> Array:
 
 
 def bits(array: Array) -> Array:
-    """An array of float16 as one of integers, which kernels can copy."""
+    """A float16 array viewed as integers, which kernels can copy."""
     return Array(array.ref, Type(np.dtype("uint16"), array.shape), array.strides, array.offset)

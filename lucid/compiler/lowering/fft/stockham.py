@@ -1,12 +1,12 @@
-"""The code of Fourier transforms of one length: Stockham's stages, whose results come in order.
+"""LLVM code of Fourier transforms of one length: Stockham stages, whose results come in order.
 
 With n = r m, a stage of radix r takes the r numbers x[p], x[p + m], ... for each p < m, transforms
-them and turns the i-th by e**(-2 pi i p / n); r transforms of length m remain, side by side. A
-number stands for `s` of them that lie side by side already, so after the first stage every loop
-runs over adjacent numbers. Real and imaginary parts lie apart in the workspace. The inverse is the
-same with the parts exchanged.
+them and multiplies the k-th by e**(-2 pi i p k / n); r transforms of length m remain, side by side.
+A number stands for `s` of them that are adjacent already, so after the first stage every loop runs
+over adjacent numbers. Real and imaginary parts are in separate arrays of the workspace. The inverse
+is the same with the two parts swapped.
 
-Lengths with a prime factor above 13 are convolutions (Bluestein): with c[j] = e**(pi i j j / n),
+Lengths with a prime factor above 13 use a convolution (Bluestein): with c[j] = e**(pi i j j / n),
 y[k] = c*[k] sum over j of (x[j] c*[j]) c[k - j], by transforms of a power of 2 or three times one.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from lucid.compiler.kernels.scalar_code import constant
-from lucid.compiler.lowering.loop_language import Int, Loops, Pointer
+from lucid.compiler.lowering.llvm_builder import Int, LLVMBuilder, Pointer
 
 PRIMES = (3, 5, 7, 11, 13)
 LANES = {"f32": 8, "f64": 4}
@@ -31,7 +31,7 @@ Number = tuple[str, str]  # real and imaginary part, vectors of some width
 
 
 def radices(n: int) -> list[int] | None:
-    """The factors by which a length is transformed, None where one of them is too large."""
+    """The radices of the stages of a length, None if it has a larger prime factor."""
     twos = (n & -n).bit_length() - 1
     rest, odd = n >> twos, []
     for prime in PRIMES:
@@ -48,12 +48,12 @@ def radices(n: int) -> list[int] | None:
 
 
 def convolution_length(n: int) -> int:
-    """The length of the transforms that make a convolution of n numbers."""
+    """The length of the transforms in Bluestein's convolution of n numbers."""
     power = 1 << (2 * n - 2).bit_length()
     return power * 3 // 4 if power * 3 // 4 >= 2 * n - 1 else power
 
 
-def roots(k: np.ndarray, n: int) -> np.ndarray:
+def roots_of_unity(k: np.ndarray, n: int) -> np.ndarray:
     """e**(-2 pi i k / n), from angles of at most an eighth of a turn."""
     k8 = k * 8 % (8 * n)
     below = k8 > 4 * n
@@ -68,28 +68,28 @@ def roots(k: np.ndarray, n: int) -> np.ndarray:
     return np.where(left, -x, x) - 1j * np.where(below, -y, y)
 
 
-class Table:
-    """The constants of a kernel: the factor of its results first, then roots of unity."""
+class ConstantTable:
+    """The constants of a kernel: the scale of its results, then roots of unity."""
 
     def __init__(self, scale: float) -> None:
         self.parts = [np.array([scale])]
         self.size = 1
 
     def add(self, numbers: np.ndarray) -> int:
-        """Where the real parts begin; the imaginary ones follow them."""
-        place, both = self.size, np.concatenate([numbers.real, numbers.imag])
+        """Add complex numbers and return the offset of their real parts; imaginary ones follow."""
+        offset, both = self.size, np.concatenate([numbers.real, numbers.imag])
         self.parts.append(both)
         self.size += both.size
-        return place
+        return offset
 
     def array(self, dtype: str) -> np.ndarray:
         return np.concatenate(self.parts).astype(DTYPE[dtype])
 
 
-class Arithmetic:
-    """Vectors of one element type in the code of a kernel."""
+class VectorOps:
+    """Emits operations on vectors of one element type into the code of a kernel."""
 
-    def __init__(self, code: Loops, dtype: str, table: Pointer) -> None:
+    def __init__(self, code: LLVMBuilder, dtype: str, table: Pointer) -> None:
         self.code, self.dtype, self.table = code, dtype, table
         self.element, self.item, self.lanes = ELEMENT[dtype], ITEM[dtype], LANES[dtype]
 
@@ -103,7 +103,7 @@ class Arithmetic:
     def do(self, op: str, width: int, a: str, b: str) -> str:
         return self.code.write(f"{op} contract {self.type(width)} {a}, {b}")
 
-    def negative(self, width: int, a: str) -> str:
+    def negate(self, width: int, a: str) -> str:
         return self.code.write(f"fneg {self.type(width)} {a}")
 
     def add(self, w: int, x: Number, y: Number) -> Number:
@@ -112,24 +112,24 @@ class Arithmetic:
     def sub(self, w: int, x: Number, y: Number) -> Number:
         return self.do("fsub", w, x[0], y[0]), self.do("fsub", w, x[1], y[1])
 
-    def times(self, w: int, x: Number, y: Number) -> Number:
+    def multiply(self, w: int, x: Number, y: Number) -> Number:
         (a, b), (c, d) = x, y
         re = self.do("fsub", w, self.do("fmul", w, a, c), self.do("fmul", w, b, d))
         return re, self.do("fadd", w, self.do("fmul", w, a, d), self.do("fmul", w, b, c))
 
-    def turned(self, w: int, x: Number) -> Number:
+    def times_minus_i(self, w: int, x: Number) -> Number:
         """-i x."""
-        return x[1], self.negative(w, x[0])
+        return x[1], self.negate(w, x[0])
 
-    def scaled(self, w: int, x: Number, factor: float) -> Number:
+    def scale_by(self, w: int, x: Number, factor: float) -> Number:
         c = self.number(factor, w)
         return self.do("fmul", w, x[0], c), self.do("fmul", w, x[1], c)
 
     def shuffle(self, width: int, a: str, b: str, mask: Sequence[int]) -> str:
-        t, places = self.type(width), ", ".join(f"i32 {i}" for i in mask)
-        return self.code.write(f"shufflevector {t} {a}, {t} {b}, <{len(mask)} x i32> <{places}>")
+        t, positions = self.type(width), ", ".join(f"i32 {i}" for i in mask)
+        return self.code.write(f"shufflevector {t} {a}, {t} {b}, <{len(mask)} x i32> <{positions}>")
 
-    def spread(self, scalar: str, width: int) -> str:
+    def splat(self, scalar: str, width: int) -> str:
         if width == 1:
             return scalar
         t = self.type(width)
@@ -146,25 +146,25 @@ class Arithmetic:
         at = pointer.at(self.code.number(index) * self.item)
         self.code.store(self.type(width), value, at, self.item)
 
-    def constants(self, place: int, count: int, index: Int | int, width: int) -> Number:
-        """Adjacent complex constants of the table."""
+    def constants(self, offset: int, count: int, index: Int | int, width: int) -> Number:
+        """Load adjacent complex constants of the table."""
         index = self.code.number(index)
         return (
-            self.load(self.table, index + place, width),
-            self.load(self.table, index + (place + count), width),
+            self.load(self.table, index + offset, width),
+            self.load(self.table, index + (offset + count), width),
         )
 
-    def one_constant(self, place: int, count: int, index: Int | int, width: int) -> Number:
-        """One complex constant of the table, everywhere."""
-        re, im = self.constants(place, count, index, 1)
-        return self.spread(re, width), self.spread(im, width)
+    def splat_constant(self, offset: int, count: int, index: Int | int, width: int) -> Number:
+        """Load one complex constant of the table into all lanes."""
+        re, im = self.constants(offset, count, index, 1)
+        return self.splat(re, width), self.splat(im, width)
 
     def factor(self, width: int) -> str:
-        """What results are multiplied by."""
-        return self.spread(self.load(self.table, 0, 1), width)
+        """The scale of the results, in all lanes."""
+        return self.splat(self.load(self.table, 0, 1), width)
 
-    def sweep(self, start: int, stop: int, body: Callable[[Int, int], None]) -> None:
-        """body(i, width) over adjacent numbers; the last vector may overlap the one before."""
+    def vector_loop(self, start: int, stop: int, body: Callable[[Int, int], None]) -> None:
+        """Emit body(i, width) over adjacent numbers; the last vector may overlap the one before."""
         width = min(self.lanes, stop - start)
         if width <= 0:
             return
@@ -178,135 +178,135 @@ class Arithmetic:
             body(self.code.number(stop - width), width)
 
 
-class Apart:
-    """Numbers whose parts lie apart."""
+class SplitComplex:
+    """Complex numbers with real and imaginary parts in separate arrays."""
 
-    def __init__(self, on: Arithmetic, re: Pointer, im: Pointer) -> None:
-        self.on, self.re, self.im = on, re, im
+    def __init__(self, vec: VectorOps, re: Pointer, im: Pointer) -> None:
+        self.vec, self.re, self.im = vec, re, im
 
     def load(self, index: Int | int, width: int) -> Number:
-        return self.on.load(self.re, index, width), self.on.load(self.im, index, width)
+        return self.vec.load(self.re, index, width), self.vec.load(self.im, index, width)
 
     def store(self, x: Number, index: Int | int, width: int) -> None:
-        self.on.store(x[0], self.re, index, width)
-        self.on.store(x[1], self.im, index, width)
+        self.vec.store(x[0], self.re, index, width)
+        self.vec.store(x[1], self.im, index, width)
 
-    def exchanged(self) -> Apart:
-        return Apart(self.on, self.im, self.re)
+    def swapped(self) -> SplitComplex:
+        return SplitComplex(self.vec, self.im, self.re)
 
 
-class Beside:
-    """Numbers whose parts lie side by side, exchanged where wanted; results are scaled."""
+class InterleavedComplex:
+    """Interleaved complex numbers, with the parts swapped on request; stores are scaled."""
 
-    def __init__(self, on: Arithmetic, at: Pointer, exchanged: bool = False) -> None:
-        self.on, self.at, self.exchanged = on, at, exchanged
+    def __init__(self, vec: VectorOps, at: Pointer, swapped: bool = False) -> None:
+        self.vec, self.at, self.swapped = vec, at, swapped
 
     def load(self, index: Int | int, width: int) -> Number:
-        on, first = self.on, self.on.code.number(index) * 2
+        vec, first = self.vec, self.vec.code.number(index) * 2
         if width == 1:
-            re, im = on.load(self.at, first, 1), on.load(self.at, first + 1, 1)
+            re, im = vec.load(self.at, first, 1), vec.load(self.at, first + 1, 1)
         else:
-            both = on.load(self.at, first, 2 * width)
-            re = on.shuffle(2 * width, both, both, range(0, 2 * width, 2))
-            im = on.shuffle(2 * width, both, both, range(1, 2 * width, 2))
-        return (im, re) if self.exchanged else (re, im)
+            both = vec.load(self.at, first, 2 * width)
+            re = vec.shuffle(2 * width, both, both, range(0, 2 * width, 2))
+            im = vec.shuffle(2 * width, both, both, range(1, 2 * width, 2))
+        return (im, re) if self.swapped else (re, im)
 
     def store(self, x: Number, index: Int | int, width: int) -> None:
-        on, first = self.on, self.on.code.number(index) * 2
-        scale = on.factor(width)
-        re, im = (on.do("fmul", width, part, scale) for part in x)
-        re, im = (im, re) if self.exchanged else (re, im)
+        vec, first = self.vec, self.vec.code.number(index) * 2
+        scale = vec.factor(width)
+        re, im = (vec.do("fmul", width, part, scale) for part in x)
+        re, im = (im, re) if self.swapped else (re, im)
         if width == 1:
-            on.store(re, self.at, first, 1)
-            on.store(im, self.at, first + 1, 1)
+            vec.store(re, self.at, first, 1)
+            vec.store(im, self.at, first + 1, 1)
             return
         mask = [j for i in range(width) for j in (i, i + width)]
-        on.store(on.shuffle(width, re, im, mask), self.at, first, 2 * width)
+        vec.store(vec.shuffle(width, re, im, mask), self.at, first, 2 * width)
 
 
-class Columns(Beside):
-    """Rows of `width` numbers, each `apart` bytes from the one before: one transform a column."""
+class InterleavedColumns(InterleavedComplex):
+    """Rows of `width` numbers that are `row_bytes` apart, with one transform per column."""
 
     def __init__(
-        self, on: Arithmetic, at: Pointer, apart: Int, width: int, exchanged: bool = False
+        self, vec: VectorOps, at: Pointer, row_bytes: Int, width: int, swapped: bool = False
     ) -> None:
-        super().__init__(on, at, exchanged)
-        self.apart, self.width = apart, width
+        super().__init__(vec, at, swapped)
+        self.row_bytes, self.width = row_bytes, width
 
     def load(self, index: Int | int, width: int) -> Number:
-        return Beside(self.on, self.row(index), self.exchanged).load(0, width)
+        return InterleavedComplex(self.vec, self.row(index), self.swapped).load(0, width)
 
     def store(self, x: Number, index: Int | int, width: int) -> None:
-        Beside(self.on, self.row(index), self.exchanged).store(x, 0, width)
+        InterleavedComplex(self.vec, self.row(index), self.swapped).store(x, 0, width)
 
     def row(self, index: Int | int) -> Pointer:
-        return self.at.at(self.on.code.number(index) // self.width * self.apart)
+        return self.at.at(self.vec.code.number(index) // self.width * self.row_bytes)
 
 
-class Reals:
-    """Real numbers: what is read has no imaginary part, of what is written it is left out."""
+class RealNumbers:
+    """Real numbers: loads have imaginary part zero, stores drop it."""
 
-    def __init__(self, on: Arithmetic, at: Pointer) -> None:
-        self.on, self.at = on, at
+    def __init__(self, vec: VectorOps, at: Pointer) -> None:
+        self.vec, self.at = vec, at
 
     def load(self, index: Int | int, width: int) -> Number:
-        return self.on.load(self.at, index, width), self.on.number(0.0, width)
+        return self.vec.load(self.at, index, width), self.vec.number(0.0, width)
 
     def store(self, x: Number, index: Int | int, width: int) -> None:
-        scaled = self.on.do("fmul", width, x[0], self.on.factor(width))
-        self.on.store(scaled, self.at, index, width)
+        scale_by = self.vec.do("fmul", width, x[0], self.vec.factor(width))
+        self.vec.store(scale_by, self.at, index, width)
 
 
-# Transforms of a few numbers
+# Small transforms
 
 
-def small(on: Arithmetic, w: int, x: list[Number]) -> list[Number]:
+def small_dft(vec: VectorOps, w: int, x: list[Number]) -> list[Number]:
     """The transform of 2, 3, 4, 5, 7, 8, 11 or 13 numbers."""
     if len(x) == 2:
-        return [on.add(w, *x), on.sub(w, *x)]
+        return [vec.add(w, *x), vec.sub(w, *x)]
     if len(x) == 4:
-        return four(on, w, x)
-    return eight(on, w, x) if len(x) == 8 else odd(on, w, x)
+        return dft4(vec, w, x)
+    return dft8(vec, w, x) if len(x) == 8 else dft_odd(vec, w, x)
 
 
-def four(on: Arithmetic, w: int, x: list[Number]) -> list[Number]:
-    a, b = on.add(w, x[0], x[2]), on.sub(w, x[0], x[2])
-    c, d = on.add(w, x[1], x[3]), on.turned(w, on.sub(w, x[1], x[3]))
-    return [on.add(w, a, c), on.add(w, b, d), on.sub(w, a, c), on.sub(w, b, d)]
+def dft4(vec: VectorOps, w: int, x: list[Number]) -> list[Number]:
+    a, b = vec.add(w, x[0], x[2]), vec.sub(w, x[0], x[2])
+    c, d = vec.add(w, x[1], x[3]), vec.times_minus_i(w, vec.sub(w, x[1], x[3]))
+    return [vec.add(w, a, c), vec.add(w, b, d), vec.sub(w, a, c), vec.sub(w, b, d)]
 
 
-def eight(on: Arithmetic, w: int, x: list[Number]) -> list[Number]:
-    even, odds = four(on, w, x[0::2]), four(on, w, x[1::2])
+def dft8(vec: VectorOps, w: int, x: list[Number]) -> list[Number]:
+    even, odds = dft4(vec, w, x[0::2]), dft4(vec, w, x[1::2])
     half = math.sqrt(0.5)
     re, im = odds[1]
-    odds[1] = on.scaled(w, (on.do("fadd", w, re, im), on.do("fsub", w, im, re)), half)
-    odds[2] = on.turned(w, odds[2])
+    odds[1] = vec.scale_by(w, (vec.do("fadd", w, re, im), vec.do("fsub", w, im, re)), half)
+    odds[2] = vec.times_minus_i(w, odds[2])
     re, im = odds[3]
-    total = on.negative(w, on.do("fadd", w, re, im))
-    odds[3] = on.scaled(w, (on.do("fsub", w, im, re), total), half)
-    return [on.add(w, a, b) for a, b in zip(even, odds)] + [
-        on.sub(w, a, b) for a, b in zip(even, odds)
+    total = vec.negate(w, vec.do("fadd", w, re, im))
+    odds[3] = vec.scale_by(w, (vec.do("fsub", w, im, re), total), half)
+    return [vec.add(w, a, b) for a, b in zip(even, odds)] + [
+        vec.sub(w, a, b) for a, b in zip(even, odds)
     ]
 
 
-def odd(on: Arithmetic, w: int, x: list[Number]) -> list[Number]:
-    """Of y[k] and y[r - k] the sums over cosines are the same, those over sines opposite."""
+def dft_odd(vec: VectorOps, w: int, x: list[Number]) -> list[Number]:
+    """y[k] and y[r - k] have equal sums over cosines and opposite sums over sines."""
     r = len(x)
-    pairs = [(on.add(w, x[j], x[r - j]), on.sub(w, x[j], x[r - j])) for j in range(1, r // 2 + 1)]
+    pairs = [(vec.add(w, x[j], x[r - j]), vec.sub(w, x[j], x[r - j])) for j in range(1, r // 2 + 1)]
     total = x[0]
     for plus, _ in pairs:
-        total = on.add(w, total, plus)
+        total = vec.add(w, total, plus)
     y = [total] * r
     for k in range(1, r // 2 + 1):
-        turns = roots(np.array([j * k for j in range(1, r // 2 + 1)]), r)
+        twiddles = roots_of_unity(np.array([j * k for j in range(1, r // 2 + 1)]), r)
         straight, across = x[0], None
-        for (plus, minus), turn in zip(pairs, turns):
-            straight = on.add(w, straight, on.scaled(w, plus, float(turn.real)))
-            term = on.scaled(w, minus, float(-turn.imag))
-            across = term if across is None else on.add(w, across, term)
+        for (plus, minus), turn in zip(pairs, twiddles):
+            straight = vec.add(w, straight, vec.scale_by(w, plus, float(turn.real)))
+            term = vec.scale_by(w, minus, float(-turn.imag))
+            across = term if across is None else vec.add(w, across, term)
         assert across is not None
-        side = on.turned(w, across)
-        y[k], y[r - k] = on.add(w, straight, side), on.sub(w, straight, side)
+        side = vec.times_minus_i(w, across)
+        y[k], y[r - k] = vec.add(w, straight, side), vec.sub(w, straight, side)
     return y
 
 
@@ -314,19 +314,24 @@ def odd(on: Arithmetic, w: int, x: list[Number]) -> list[Number]:
 
 
 class Transform:
-    """The complex transform of one length, from somewhere to the workspace or elsewhere.
+    """The complex transform of one length, from a source to a target or to the workspace.
 
-    `columns` of them lie side by side; more than one only where there are stages.
+    `columns` of them are side by side; more than one only if the length has radices.
     """
 
     def __init__(
-        self, on: Arithmetic, table: Table, n: int, buffers: Sequence[Apart], columns: int = 1
+        self,
+        vec: VectorOps,
+        table: ConstantTable,
+        n: int,
+        buffers: Sequence[SplitComplex],
+        columns: int = 1,
     ) -> None:
-        self.on, self.table, self.n = on, table, n
+        self.vec, self.table, self.n = vec, table, n
         self.buffers, self.columns = buffers, columns
 
     def run(self, source: Any, target: Any = None) -> Any:
-        """Transform `source`; where no target is given, the result lies in what is returned."""
+        """Transform `source` and return where the result is: the target, or a workspace buffer."""
         factors = radices(self.n)
         if factors is None:
             return self.convolve(source, target)
@@ -335,96 +340,98 @@ class Transform:
         return self.stages(factors, self.n, source, target, self.buffers)
 
     def move(self, source: Any, target: Any, count: int) -> None:
-        self.on.sweep(0, count, lambda i, w: target.store(source.load(i, w), i, w))
+        self.vec.vector_loop(0, count, lambda i, w: target.store(source.load(i, w), i, w))
 
     def stages(
-        self, factors: list[int], n: int, source: Any, target: Any, buffers: Sequence[Apart]
+        self, factors: list[int], n: int, source: Any, target: Any, buffers: Sequence[SplitComplex]
     ) -> Any:
         m, s = n, self.columns
         for number, r in enumerate(factors):
             last = number == len(factors) - 1
             there = target if last and target is not None else buffers[number % 2]
             m //= r
-            stage(self.on, self.table, r, m, s, source, there)
+            stage(self.vec, self.table, r, m, s, source, there)
             source, s = there, s * r
         return source
 
     def convolve(self, source: Any, target: Any) -> Any:
         """Bluestein's transform."""
-        on, n, (first, second) = self.on, self.n, self.buffers
+        vec, n, (first, second) = self.vec, self.n, self.buffers
         length = convolution_length(n)
         factors = radices(length)
         assert factors is not None
         j = np.arange(n)
-        chirp = roots(j * j % (2 * n), 2 * n)
+        chirp = roots_of_unity(j * j % (2 * n), 2 * n)
         kernel = np.zeros(length, complex)
         kernel[:n] = chirp.conj()
         kernel[length - n + 1 :] = chirp[:0:-1].conj()
-        turns = self.table.add(chirp)
+        twiddles = self.table.add(chirp)
         shape = self.table.add(np.fft.fft(kernel) / length)
 
         def enter(i: Int, w: int) -> None:
-            first.store(on.times(w, source.load(i, w), on.constants(turns, n, i, w)), i, w)
+            first.store(vec.multiply(w, source.load(i, w), vec.constants(twiddles, n, i, w)), i, w)
 
         def clear(i: Int, w: int) -> None:
-            first.store((on.number(0.0, w), on.number(0.0, w)), i, w)
+            first.store((vec.number(0.0, w), vec.number(0.0, w)), i, w)
 
-        on.sweep(0, n, enter)
-        on.sweep(n, length, clear)
+        vec.vector_loop(0, n, enter)
+        vec.vector_loop(n, length, clear)
         there = self.stages(factors, length, first, None, (second, first))
 
         def multiply(i: Int, w: int) -> None:
-            there.store(on.times(w, there.load(i, w), on.constants(shape, length, i, w)), i, w)
+            there.store(vec.multiply(w, there.load(i, w), vec.constants(shape, length, i, w)), i, w)
 
-        # Only whole vectors that do not overlap: what is multiplied stands where it stood.
-        assert length % min(on.lanes, length) == 0
-        on.sweep(0, length, multiply)
+        # In place, so vectors must not overlap.
+        assert length % min(vec.lanes, length) == 0
+        vec.vector_loop(0, length, multiply)
         other = first if there is second else second
         back = self.stages(
-            factors, length, there.exchanged(), None, (other.exchanged(), there.exchanged())
-        ).exchanged()
+            factors, length, there.swapped(), None, (other.swapped(), there.swapped())
+        ).swapped()
         target = target if target is not None else back
 
         def leave(i: Int, w: int) -> None:
-            target.store(on.times(w, back.load(i, w), on.constants(turns, n, i, w)), i, w)
+            target.store(vec.multiply(w, back.load(i, w), vec.constants(twiddles, n, i, w)), i, w)
 
         if target is back:
             self.in_place(n, leave)
         else:
-            on.sweep(0, n, leave)
+            vec.vector_loop(0, n, leave)
         return target
 
     def in_place(self, n: int, body: Callable[[Int, int], None]) -> None:
-        """A sweep in which no number is met twice."""
-        whole = n - n % self.on.lanes
-        self.on.sweep(0, whole, body)
-        with self.on.code.loop(whole, n) as i:
+        """A vector loop that visits no number twice."""
+        whole = n - n % self.vec.lanes
+        self.vec.vector_loop(0, whole, body)
+        with self.vec.code.loop(whole, n) as i:
             body(i, 1)
 
 
-def stage(on: Arithmetic, table: Table, r: int, m: int, s: int, source: Any, target: Any) -> None:
-    """One stage; see the docstring of the module."""
-    code = on.code
-    turns = []
+def stage(
+    vec: VectorOps, table: ConstantTable, r: int, m: int, s: int, source: Any, target: Any
+) -> None:
+    """Emit one stage; see the module's docstring."""
+    code = vec.code
+    twiddles = []
     if m > 1:
-        places = np.arange(m)
-        turns = [table.add(roots(places * i, r * m)) for i in range(1, r)]
+        positions = np.arange(m)
+        twiddles = [table.add(roots_of_unity(positions * i, r * m)) for i in range(1, r)]
 
     def butterfly(w: int, x: list[Number], turn: Callable[[int], Number]) -> list[Number]:
-        y = small(on, w, x)
-        return [y[0], *[on.times(w, y[i], turn(i)) for i in range(1, r)]] if m > 1 else y
+        y = small_dft(vec, w, x)
+        return [y[0], *[vec.multiply(w, y[i], turn(i)) for i in range(1, r)]] if m > 1 else y
 
     if s == 1:
 
-        def beginning(p: Int, w: int) -> None:
+        def first_stage(p: Int, w: int) -> None:
             x = [source.load(p + m * i, w) for i in range(r)]
-            y = butterfly(w, x, lambda i: on.constants(turns[i - 1], m, p, w))
-            store_mixed(on, y, target, p * r, w)
+            y = butterfly(w, x, lambda i: vec.constants(twiddles[i - 1], m, p, w))
+            store_interleaved(vec, y, target, p * r, w)
 
-        on.sweep(0, m, beginning)
+        vec.vector_loop(0, m, first_stage)
         return
 
-    def later(p: Int, q: Int, w: int, known: list[Number]) -> None:
+    def later_stage(p: Int, q: Int, w: int, known: list[Number]) -> None:
         at, to = q + p * s, q + p * (s * r)
         x = [source.load(at + s * m * i, w) for i in range(r)]
         y = butterfly(w, x, lambda i: known[i - 1])
@@ -432,17 +439,17 @@ def stage(on: Arithmetic, table: Table, r: int, m: int, s: int, source: Any, tar
             target.store(y[i], to + s * i, w)
 
     with code.loop(0, m) as p:
-        scalars = [on.constants(place, m, p, 1) for place in turns]
+        scalars = [vec.constants(offset, m, p, 1) for offset in twiddles]
 
         def row(q: Int, w: int) -> None:
-            known = [(on.spread(a, w), on.spread(b, w)) for a, b in scalars]
-            later(p, q, w, known)
+            known = [(vec.splat(a, w), vec.splat(b, w)) for a, b in scalars]
+            later_stage(p, q, w, known)
 
-        on.sweep(0, s, row)
+        vec.vector_loop(0, s, row)
 
 
-def store_mixed(on: Arithmetic, y: list[Number], target: Any, index: Int, width: int) -> None:
-    """Element p of y[i] to place r p + i."""
+def store_interleaved(vec: VectorOps, y: list[Number], target: Any, index: Int, width: int) -> None:
+    """Store element p of y[i] at index r p + i."""
     r = len(y)
     if width == 1:
         for i, x in enumerate(y):
@@ -456,7 +463,7 @@ def store_mixed(on: Arithmetic, y: list[Number], target: Any, index: Int, width:
                 half = len(vectors) // 2
                 mask = [j for i in range(size) for j in (i, i + size)]
                 vectors = [
-                    on.shuffle(size, a, b, mask) for a, b in zip(vectors[:half], vectors[half:])
+                    vec.shuffle(size, a, b, mask) for a, b in zip(vectors[:half], vectors[half:])
                 ]
                 size *= 2
             parts.append(vectors[0])
@@ -465,6 +472,7 @@ def store_mixed(on: Arithmetic, y: list[Number], target: Any, index: Int, width:
     for i, (re, im) in enumerate(y):
         for lane in range(width):
             one = [
-                on.code.write(f"extractelement {on.type(width)} {x}, i64 {lane}") for x in (re, im)
+                vec.code.write(f"extractelement {vec.type(width)} {x}, i64 {lane}")
+                for x in (re, im)
             ]
             target.store((one[0], one[1]), index + (lane * r + i), 1)

@@ -1,4 +1,4 @@
-"""concatenate, pad, slice_set, complex: operands are copied to where they stand in the result."""
+"""Lowers concatenate, pad, slice_set and complex: operands are copied into parts of the result."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from lucid.ops.elementwise.complexes import Imag, Real
 from lucid.ops.shape.movement import Slice, pad_plan
 
 
-def known(eqn: Equation) -> bool:
+def is_supported(eqn: Equation) -> bool:
     return all(SHORT_NAMES[x.type.dtype] in LLVM for x in (*eqn.inputs, *eqn.outputs))
 
 
-def part(
+def subarray(
     array: Array, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]
 ) -> Array:
-    """A box of an array, in place."""
+    """A strided box of an array, as a view."""
     found = array.view(Slice(tuple(starts), tuple(limits), tuple(strides)))
     assert found is not None
     return found
 
 
-class ConcatenateStep:
-    accepts = staticmethod(known)
+class ConcatenateLowering:
+    accepts = staticmethod(is_supported)
 
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> list[NestWork]:
@@ -38,13 +38,13 @@ class ConcatenateStep:
         for x in eqn.inputs:
             starts, limits = [0] * len(out.shape), list(out.shape)
             starts[axis], limits[axis] = start, start + x.type.shape[axis]
-            work += copy(layout, x, part(out, starts, limits, [1] * len(starts)), label_of(eqn))
+            work += copy(layout, x, subarray(out, starts, limits, [1] * len(starts)), label_of(eqn))
             start = limits[axis]
         return work
 
 
-class PadStep:
-    accepts = staticmethod(known)
+class PadLowering:
+    accepts = staticmethod(is_supported)
 
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> list[NestWork]:
@@ -57,18 +57,18 @@ class PadStep:
         given = layout.array(x)
         if source is not None:
             starts, limits = [s.start for s in source[:-1]], [s.stop for s in source[:-1]]
-            given = part(given, starts, limits, [1] * len(starts))
+            given = subarray(given, starts, limits, [1] * len(starts))
         if any(s.step != 1 for s in target):
             work = fill(0, out, label)
         else:
             work = [w for border in borders(out, target) for w in fill(0, border, label)]
         steps = [s.step for s in target]
-        inside = part(out, [s.start for s in target], [s.stop for s in target], steps)
+        inside = subarray(out, [s.start for s in target], [s.stop for s in target], steps)
         return [*work, *copy(layout, given, inside, label)]
 
 
 def borders(array: Array, inside: Sequence[slice]) -> list[Array]:
-    """The parts of an array that lie outside of a box, without overlap."""
+    """The parts of an array outside a box, without overlap."""
     out = []
     starts, limits = [0] * len(array.shape), list(array.shape)
     for axis, box in enumerate(inside):
@@ -76,27 +76,27 @@ def borders(array: Array, inside: Sequence[slice]) -> list[Array]:
             if start < limit:
                 low = [*starts[:axis], start, *starts[axis + 1 :]]
                 high = [*limits[:axis], limit, *limits[axis + 1 :]]
-                out.append(part(array, low, high, [1] * len(low)))
+                out.append(subarray(array, low, high, [1] * len(low)))
         starts[axis], limits[axis] = box.start, box.stop
     return out
 
 
-class SliceSetStep:
-    accepts = staticmethod(known)
+class SliceSetLowering:
+    accepts = staticmethod(is_supported)
 
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> list[NestWork]:
         (x, updates), op = eqn.inputs, eqn.op
         out, label = layout.array(eqn.outputs[0]), label_of(eqn)
-        region = part(out, op.starts, op.limits, op.strides)  # type: ignore[attr-defined]
+        region = subarray(out, op.starts, op.limits, op.strides)  # type: ignore[attr-defined]
         return [*copy(layout, x, out, label), *copy(layout, updates, region, label)]
 
 
 PARTS = (Real(), Imag())
 
 
-class ComplexStep:
-    """Real and imaginary parts, side by side."""
+class ComplexLowering:
+    """Writes real and imaginary parts side by side."""
 
     @staticmethod
     def accepts(eqn: Equation) -> bool:
@@ -106,16 +106,16 @@ class ComplexStep:
     def lower(layout: Any, eqn: Equation) -> list[NestWork]:
         out, label = layout.array(eqn.outputs[0]), label_of(eqn)
         work: list[NestWork] = []
-        for x, part_of in zip(eqn.inputs, PARTS):
+        for x, part in zip(eqn.inputs, PARTS):
             writer = NestWriter(out.shape)
             axes = range(len(out.shape) - x.type.ndim, len(out.shape))
-            writer.store(writer.operand(layout, x, axes), out.view(part_of))
+            writer.store(writer.operand(layout, x, axes), out.view(part))
             work += writer.work(label)
         return work
 
 
-class CopyStep:
-    """A copy of complex numbers, part by part; those of real ones are fused."""
+class CopyLowering:
+    """Copies complex numbers, part by part; copies of real ones are fused."""
 
     @staticmethod
     def accepts(eqn: Equation) -> bool:
@@ -124,12 +124,12 @@ class CopyStep:
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> list[NestWork]:
         x, out = layout.array(eqn.inputs[0]), layout.array(eqn.outputs[0])
-        both = [(x.view(part_of), out.view(part_of)) for part_of in PARTS]
+        both = [(x.view(part), out.view(part)) for part in PARTS]
         return [work for a, b in both for work in copy(layout, a, b, label_of(eqn))]
 
 
-class FullStep:
-    """One complex number everywhere; real ones are fused."""
+class FullLowering:
+    """Fills with one complex number; fills with real ones are fused."""
 
     @staticmethod
     def accepts(eqn: Equation) -> bool:
@@ -139,4 +139,4 @@ class FullStep:
     def lower(layout: Any, eqn: Equation) -> list[NestWork]:
         out, value = layout.array(eqn.outputs[0]), complex(eqn.inputs[0].value)  # type: ignore[union-attr]
         both = zip((value.real, value.imag), PARTS)
-        return [work for x, part_of in both for work in fill(x, out.view(part_of), label_of(eqn))]
+        return [work for x, part in both for work in fill(x, out.view(part), label_of(eqn))]

@@ -1,7 +1,8 @@
-"""Writing at indices: scatter_add, scatter_set, put_along, combine_along, last_write.
+"""Lowers writes at indices: scatter_add, scatter_set, put_along, combine_along, last_write.
 
-Updates go one after another in row-major order, so that of two at one place the last one counts,
-and sums are the same for any number of threads. What is parallel are the axes that are not indexed.
+Updates run one after another in row-major order, so that the last of two updates of an element
+wins, and sums are the same for any number of threads. Only the axes that are not indexed run in
+parallel.
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.work import NestWork
 from lucid.ir.graph import Equation
 from lucid.ir.types import SHORT_NAMES, Type
-from lucid.ops.index.gather_scatter import left_over
+from lucid.ops.index.gather_scatter import unindexed_shape
 from lucid.ops.shape.movement import Reshape
 
 Work = list[NestWork]
 
 
-def known(eqn: Equation) -> bool:
-    """Code for these types; and where there is a place to write at, there are elements."""
+def is_supported(eqn: Equation) -> bool:
+    """True if kernels have these dtypes, and non-empty updates have a non-empty target."""
     typed = all(SHORT_NAMES[x.type.dtype] in LLVM for x in (*eqn.inputs, *eqn.outputs))
     return typed and (eqn.outputs[0].type.size > 0 or eqn.inputs[-1].type.size == 0)
 
 
 class Scatter:
-    """The loops of updates at places: index axes first, then those that are left over."""
+    """Builds the loops of updates at indices: index axes first, then the remaining axes."""
 
     def __init__(self, layout: Any, eqn: Equation, target: Array, indices: Sequence[Any]) -> None:
         op: Any = eqn.op
         self.layout, self.eqn, self.target, self.indices = layout, eqn, target, indices
         shape = indices[0].type.shape
-        rest = left_over(op, target.shape)
+        rest = unindexed_shape(op, target.shape)
         depth = len(shape)
         self.writer = NestWriter((*shape, *rest), range(op.batch_dims, depth))
         after = iter(range(depth, depth + len(rest)))
@@ -47,19 +48,19 @@ class Scatter:
 
     def write(self, updates: Any, combines: str = "") -> Work:
         value = self.writer.operand(self.layout, updates)
-        self.writer.store(value, self.target, self.axes, self.places(), combines)
+        self.writer.store(value, self.target, self.axes, self.offsets(), combines)
         return self.writer.work(label_of(self.eqn), self.layout)
 
-    def places(self) -> list[int]:
+    def offsets(self) -> list[int]:
         writer, layout = self.writer, self.layout
-        code = layout.check(self.eqn)
+        code = layout.add_check(self.eqn)
         loads = [writer.operand(layout, i, range(i.type.ndim)) for i in self.indices]
         axes = self.eqn.op.axes  # type: ignore[attr-defined]
-        return [writer.place(i, self.target, axis, code) for axis, i in zip(axes, loads)]
+        return [writer.offset(i, self.target, axis, code) for axis, i in zip(axes, loads)]
 
 
-class ScatterAddStep:
-    accepts = staticmethod(known)
+class ScatterAddLowering:
+    accepts = staticmethod(is_supported)
 
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> Work:
@@ -69,8 +70,8 @@ class ScatterAddStep:
         return [*fill(0, out, label_of(eqn)), *work]
 
 
-class ScatterSetStep:
-    accepts = staticmethod(known)
+class ScatterSetLowering:
+    accepts = staticmethod(is_supported)
 
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> Work:
@@ -80,8 +81,8 @@ class ScatterSetStep:
         return [*copy(layout, x, out, label_of(eqn)), *work]
 
 
-class PutAlongStep:
-    accepts = staticmethod(known)
+class PutAlongLowering:
+    accepts = staticmethod(is_supported)
 
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> Work:
@@ -90,17 +91,17 @@ class PutAlongStep:
         writer = NestWriter(values.type.shape, [axis])
         axes = [None if i == axis else i for i in range(len(out.shape))]
         value = writer.operand(layout, values)
-        place = writer.place(writer.operand(layout, indices), out, axis, layout.check(eqn))
-        writer.store(value, out, axes, [place], "add")
+        offset = writer.offset(writer.operand(layout, indices), out, axis, layout.add_check(eqn))
+        writer.store(value, out, axes, [offset], "add")
         return [*fill(0, out, label), *writer.work(label, layout)]
 
 
-class CombineAlongStep:
-    """The operand copied, then every value combined with what is at its place."""
+class CombineAlongLowering:
+    """Copies the operand, then combines every value with the element at its index."""
 
     OPS: ClassVar[dict[str, str]] = {"max": "maximum", "min": "minimum", "prod": "mul"}
 
-    accepts = staticmethod(known)
+    accepts = staticmethod(is_supported)
 
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> Work:
@@ -110,23 +111,23 @@ class CombineAlongStep:
         writer = NestWriter(values.type.shape, [axis])
         axes = [None if i == axis else i for i in range(len(out.shape))]
         value = writer.operand(layout, values)
-        place = writer.place(writer.operand(layout, indices), out, axis, layout.check(eqn))
-        writer.store(value, out, axes, [place], CombineAlongStep.OPS[op.how])  # type: ignore[attr-defined]
+        offset = writer.offset(writer.operand(layout, indices), out, axis, layout.add_check(eqn))
+        writer.store(value, out, axes, [offset], CombineAlongLowering.OPS[op.how])  # type: ignore[attr-defined]
         return [*copy(layout, x, out, label), *writer.work(label, layout)]
 
 
-class LastWriteStep:
-    """Every update leaves its number at its place; those that find it there again were last."""
+class LastWriteLowering:
+    """Every update writes its number at its index; those that read it back were the last ones."""
 
     @staticmethod
     def accepts(eqn: Equation) -> bool:
-        return known(eqn) and all(eqn.op.sizes)  # type: ignore[attr-defined]
+        return is_supported(eqn) and all(eqn.op.sizes)  # type: ignore[attr-defined]
 
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> Work:
         op: Any = eqn.op
         outer = eqn.inputs[0].type.shape[: op.batch_dims]
-        label, code = label_of(eqn), layout.check(eqn)
+        label, code = label_of(eqn), layout.add_check(eqn)
         work: Work = []
         flat = [flattened(layout, layout.array(i), op.batch_dims, work, label) for i in eqn.inputs]
         out = layout.array(eqn.outputs[0]).view(Reshape(flat[0].shape))
@@ -137,18 +138,18 @@ class LastWriteStep:
             writer = NestWriter(flat[0].shape, [] if reading else [axis])
             number = writer.value("iota", "i64", param=axis)
             loads = [writer.load(i) for i in flat]
-            places = [writer.place(i, last, axis + k, code) for k, i in enumerate(loads)]
+            offsets = [writer.offset(i, last, axis + k, code) for k, i in enumerate(loads)]
             if reading:
-                there = writer.value("at", "i64", *places, param=writer.buffer(last, kept))
+                there = writer.value("at", "i64", *offsets, param=writer.buffer(last, kept))
                 writer.store(writer.value("eq", "bool", there, number), out)
             else:
-                writer.store(number, last, kept, places)
+                writer.store(number, last, kept, offsets)
             work += writer.work(label, layout)
         return work
 
 
 def flattened(layout: Any, array: Array, batch_dims: int, work: Work, label: str) -> Array:
-    """An array with one axis behind the batch axes; copied first where it does not lie so."""
+    """An array with one axis after the batch axes, copied if it is not a view."""
     outer = array.shape[:batch_dims]
     shape = Reshape((*outer, int(np.prod(array.shape[batch_dims:]))))
     found = array.view(shape)

@@ -1,4 +1,4 @@
-"""sort, argsort and topk: rows in order by `native/sort.ll`, several rows at a time."""
+"""Lowers sort, argsort and topk: rows are sorted by `native/sort.ll`, several rows at a time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lucid.ir.types import SHORT_NAMES, Type
 from lucid.ops.reduce.sorting import Argsort, TopK
 
 SHORT = 24  # rows up to this length are sorted by insertion
-LONG_ROW = 1 << 16  # from here on digits of 11 bits pay
+LONG_ROW = 1 << 16  # row length from which digits of 11 bits pay
 NS = 12.0  # estimated, for an element
 CHUNKS = 8
 WORKSPACE = 1 << 24
@@ -41,7 +41,7 @@ FLOAT_KEY = """
 
 
 def key_of(dtype: str) -> tuple[str, str]:
-    """The integer type of a dtype's keys, and the lines that make one of an element."""
+    """The integer type of a dtype's keys, and the lines that compute the key of an element."""
     element = STORED[dtype]
     width = 32 if BYTES[element] < 8 else 64
     key = f"i{width}"
@@ -56,7 +56,7 @@ def key_of(dtype: str) -> tuple[str, str]:
 
 
 def resized(how: str, source: str, target: str) -> str:
-    """The lines of a function that gives its argument in another size."""
+    """The body of a function that resizes its argument."""
     if source == target:
         return f"  ret {target} %x"
     return f"  %y = {how} {source} %x to {target}\n  ret {target} %y"
@@ -64,7 +64,7 @@ def resized(how: str, source: str, target: str) -> str:
 
 @lru_cache(maxsize=256)
 def sort_kernel(dtype: str, axes: int) -> TextKernel:
-    """The kernel that sorts rows of a dtype that lie along `axes` further axes."""
+    """The kernel that sorts rows of a dtype, over `axes` other axes."""
     text = (Path(__file__).parents[2] / "runtime" / "native" / "sort.ll").read_text()
     name, (key, lines) = f"sort_{dtype}_{axes}", key_of(dtype)
     width = int(key[1:])
@@ -77,7 +77,7 @@ def sort_kernel(dtype: str, axes: int) -> TextKernel:
 
 
 def offsets(axes: int) -> str:
-    """How far a row lies from the first one, axis by axis from the last."""
+    """The lines that compute the offsets of a row, axis by axis from the last."""
     lines = [f"  %o{name}0 = add i64 0, 0" for name in "xiv"]
     for i in range(axes):
         word = 14 + 4 * i
@@ -93,7 +93,7 @@ def offsets(axes: int) -> str:
 
 @dataclass(eq=False)
 class SortWork:
-    """Rows along one axis of an array put in order."""
+    """Sorts the rows along one axis of an array."""
 
     x: Array
     indices: Array
@@ -108,7 +108,7 @@ class SortWork:
 
     @property
     def rows(self) -> list[tuple[int, int, int, int]]:
-        """Of each further axis, from the last: its size, and distances in x, indices, values."""
+        """The size and the strides in x, indices and values of each other axis, from the last."""
         distances = zip(self.x.shape, *[a.strides for a in (self.x, self.indices, self.output)])
         found = [entry for i, entry in enumerate(distances) if i != self.axis and entry[0] != 1]
         return found[::-1]  # type: ignore[return-value]
@@ -149,8 +149,8 @@ def workspace(dtype: str, n: int) -> int:
     return -(-(2 * n * width // 4 + counts) // 64) * 64
 
 
-class SortStep:
-    """How sort, argsort and topk become instructions."""
+class SortLowering:
+    """Lowers sort, argsort and topk."""
 
     @staticmethod
     def accepts(eqn: Equation) -> bool:

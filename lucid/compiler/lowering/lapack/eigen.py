@@ -1,4 +1,4 @@
-"""eigh, svd, eig and their values alone, as calls of LAPACK."""
+"""Lowers eigh, svd, eig and their values-only forms to LAPACK calls."""
 
 from __future__ import annotations
 
@@ -7,26 +7,33 @@ from typing import Any
 
 from lucid.compiler.lowering.lapack.matrix_operands import (
     accepts,
-    batch_of,
-    checked,
-    info_for,
-    move,
-    parts,
-    turned,
+    alloc_info,
+    batch_size,
+    check_info,
+    copy_matrices,
+    real_parts,
+    transposed,
 )
 from lucid.compiler.lowering.nest_builder import NestWriter, label_of
 from lucid.compiler.plan.arrays import Array
-from lucid.compiler.runtime.lapack import Operand, Space, best_space, call, each, prefix
+from lucid.compiler.runtime.lapack import (
+    Operand,
+    Workspace,
+    call,
+    per_matrix,
+    prefix,
+    query_workspace,
+)
 from lucid.ir.graph import Equation
 from lucid.ir.types import Type
 from lucid.ops.linalg.matrices import real_dtype
 
 Work = list[Any]
-NOTHING = 8  # an address for what is not written
+DUMMY_SIZE = 8  # elements of a dummy argument that is not written
 
 
-class EighStep:
-    """Of a Hermitian matrix the transpose is the conjugate, whose vectors by rows are Vᴴ."""
+class EighLowering:
+    """The transpose of a Hermitian matrix is its conjugate, whose vectors, read by rows, are Vᴴ."""
 
     accepts = staticmethod(accepts)
 
@@ -40,23 +47,23 @@ class EighStep:
         name = prefix(dtype) + ("heevd" if dtype.kind == "c" else "syevd")
         job, real = "V" if vectors else "N", real_dtype(dtype).name
         after = 5 if dtype.kind == "c" else 3
-        space = best_space(name, dtype.name, (job, "L", n, 0, n, 0), after)
-        args: list[Any] = [job, "L", n, each(matrix), n, each(values, 1)]
-        args += [Space(dtype.name, space), space]
+        space = query_workspace(name, dtype.name, (job, "L", n, 0, n, 0), after)
+        args: list[Any] = [job, "L", n, per_matrix(matrix), n, per_matrix(values, 1)]
+        args += [Workspace(dtype.name, space), space]
         if dtype.kind == "c":
             size = 1 + 5 * n + 2 * n * n
-            args += [Space(real, size), size]
+            args += [Workspace(real, size), size]
         size = 3 + 5 * n
-        info = info_for(layout, x.shape[:-2])
-        args += [Space("int32", size), size, each(info, 0)]
-        work: Work = move(x, matrix, label, hermitian=True)
+        info = alloc_info(layout, x.shape[:-2])
+        args += [Workspace("int32", size), size, per_matrix(info, 0)]
+        work: Work = copy_matrices(x, matrix, label, hermitian=True)
         flops = (9.0 if vectors else 3.0) * n**3
-        work.append(call(layout, name, args, batch_of(x), flops, label))
-        return [*work, *checked(layout, eqn, info)]
+        work.append(call(layout, name, args, batch_size(x), flops, label))
+        return [*work, *check_info(layout, eqn, info)]
 
 
-class SvdStep:
-    """Of the transposed matrix the left vectors by rows are Vᴴ, the right ones U."""
+class SvdLowering:
+    """The left vectors of the transposed matrix, read by rows, are Vᴴ; the right ones are U."""
 
     accepts = staticmethod(accepts)
 
@@ -72,24 +79,40 @@ class SvdStep:
         left, right = (n, outs[0].shape[-1]) if vectors else (n, k)
         name = prefix(dtype) + "gesdd"
         after = 3 if dtype.kind == "c" else 2
-        space = best_space(name, dtype.name, (job, n, m, 0, n, 0, 0, left, 0, right), after)
+        space = query_workspace(name, dtype.name, (job, n, m, 0, n, 0, 0, left, 0, right), after)
         matrix = layout.scratch(x.type)
-        none = layout.scratch(Type(dtype, (NOTHING,)))
-        u, vt = (each(outs[2]), each(outs[0])) if vectors else (Operand(none.address),) * 2
-        args: list[Any] = [job, n, m, each(matrix), n, each(values, 1), u, left, vt, right]
-        args += [Space(dtype.name, space), space]
+        none = layout.scratch(Type(dtype, (DUMMY_SIZE,)))
+        u, vt = (
+            (per_matrix(outs[2]), per_matrix(outs[0])) if vectors else (Operand(none.address),) * 2
+        )
+        args: list[Any] = [
+            job,
+            n,
+            m,
+            per_matrix(matrix),
+            n,
+            per_matrix(values, 1),
+            u,
+            left,
+            vt,
+            right,
+        ]
+        args += [Workspace(dtype.name, space), space]
         if dtype.kind == "c":
             high = max(m, n)
-            args.append(Space(real, k * max(5 * k + 7, 2 * high + 2 * k + 1)))
-        info = info_for(layout, x.shape[:-2])
-        args += [Space("int32", 8 * k), each(info, 0)]
+            args.append(Workspace(real, k * max(5 * k + 7, 2 * high + 2 * k + 1)))
+        info = alloc_info(layout, x.shape[:-2])
+        args += [Workspace("int32", 8 * k), per_matrix(info, 0)]
         flops = (20.0 if vectors else 5.0) * m * n * k
-        work = [*move(x, matrix, label), call(layout, name, args, batch_of(x), flops, label)]
-        return [*work, *checked(layout, eqn, info)]
+        work = [
+            *copy_matrices(x, matrix, label),
+            call(layout, name, args, batch_size(x), flops, label),
+        ]
+        return [*work, *check_info(layout, eqn, info)]
 
 
-class EigStep:
-    """The matrix goes to columns; a real one has pairs of real columns for conjugate vectors."""
+class EigLowering:
+    """Copies the matrix to column-major order; real ones have real column pairs for conjugates."""
 
     accepts = staticmethod(accepts)
 
@@ -99,7 +122,7 @@ class EigStep:
 
 
 class Eigenvalues:
-    """One equation eig or eigvals."""
+    """Builds the work of one eig or eigvals equation."""
 
     def __init__(self, layout: Any, eqn: Equation) -> None:
         self.layout, self.eqn, self.label = layout, eqn, label_of(eqn)
@@ -116,35 +139,35 @@ class Eigenvalues:
     def work(self) -> Work:
         n, layout, x = self.n, self.layout, self.x
         matrix = self.scratch(n, n)
-        info = info_for(layout, self.outer)
-        # A row before and after, so that every column has neighbours to read.
+        info = alloc_info(layout, self.outer)
+        # A row before and after, so that every column has neighbors to read.
         columns = self.scratch(n + 2, n) if self.vectors is not None else self.scratch(1, 1)
-        apart = each(columns).stride
+        apart = per_matrix(columns).stride
         first = replace(columns, offset=n) if self.vectors is not None else columns
         vectors = Operand(first.address, apart)
         if self.dtype.kind == "c":
-            values: list[Any] = [each(self.values, 1)]
-            rest: list[Any] = [Space(real_dtype(self.dtype).name, 2 * n)]
+            values: list[Any] = [per_matrix(self.values, 1)]
+            rest: list[Any] = [Workspace(real_dtype(self.dtype).name, 2 * n)]
         else:
             halves = self.scratch(n), self.scratch(n)
-            values, rest = [each(half, 1) for half in halves], []
+            values, rest = [per_matrix(half, 1) for half in halves], []
         name = prefix(self.dtype) + "geev"
         asked = ("N", self.job, n, 0, n, *[0] * len(values), 0, n, 0, n)
-        space = best_space(name, self.dtype.name, asked, 1 + len(rest))
-        args: list[Any] = ["N", self.job, n, each(matrix), n, *values, vectors, n, vectors, n]
-        args += [Space(self.dtype.name, space), space, *rest, each(info, 0)]
+        space = query_workspace(name, self.dtype.name, asked, 1 + len(rest))
+        args: list[Any] = ["N", self.job, n, per_matrix(matrix), n, *values, vectors, n, vectors, n]
+        args += [Workspace(self.dtype.name, space), space, *rest, per_matrix(info, 0)]
         flops = (25.0 if self.vectors is not None else 10.0) * n**3
-        work: Work = move(turned(x), matrix, self.label)
-        work.append(call(layout, name, args, batch_of(x), flops, self.label))
-        work += checked(layout, self.eqn, info)
+        work: Work = copy_matrices(transposed(x), matrix, self.label)
+        work.append(call(layout, name, args, batch_size(x), flops, self.label))
+        work += check_info(layout, self.eqn, info)
         if self.dtype.kind == "c":
             return [*work, *(self.copied(first) if self.vectors is not None else [])]
-        for half, part in zip(halves, parts(self.values)):
-            work += move(half, part, self.label)
+        for half, part in zip(halves, real_parts(self.values)):
+            work += copy_matrices(half, part, self.label)
         return [*work, *(self.joined(columns, halves[1]) if self.vectors is not None else [])]
 
     def rows(self, columns: Array, shift: int) -> Array:
-        """The columns that LAPACK left, as rows of the memory, or their neighbours."""
+        """The columns that LAPACK wrote, as rows of memory, or their neighbors."""
         start = columns.offset + self.n * (1 + shift)
         type = Type(self.dtype, (*self.outer, self.n, self.n))
         return Array(columns.ref, type, columns.strides, start)
@@ -153,14 +176,14 @@ class Eigenvalues:
         assert self.vectors is not None
         type = Type(self.dtype, (*self.outer, self.n, self.n))
         columns = Array(first.ref, type, first.strides, first.offset)
-        return move(turned(columns), self.vectors, self.label)
+        return copy_matrices(transposed(columns), self.vectors, self.label)
 
     def joined(self, columns: Array, imaginary: Array) -> Work:
-        """Real columns v, w of a conjugate pair as v + iw and v - iw."""
+        """Combine the real columns v, w of a conjugate pair into v + iw and v - iw."""
         assert self.vectors is not None
         work: Work = []
-        before, here, after = (turned(self.rows(columns, shift)) for shift in (-1, 0, 1))
-        for i, part in enumerate(parts(self.vectors)):
+        before, here, after = (transposed(self.rows(columns, shift)) for shift in (-1, 0, 1))
+        for i, part in enumerate(real_parts(self.vectors)):
             writer = NestWriter(part.shape)
             dtype, outer = part.dtype, range(len(self.outer))
             zero = writer.value("const", dtype, param=0.0)

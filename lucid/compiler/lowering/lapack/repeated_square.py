@@ -1,4 +1,4 @@
-"""repeated_square: a loop in the plan that goes on while any matrix is to be squared once more."""
+"""repeated_square: a loop in the plan that runs while any matrix is to be squared again."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from lucid.compiler.lowering.lapack.factorize import moved
-from lucid.compiler.lowering.lapack.matrix_operands import accepts, batch_of, number, parts
+from lucid.compiler.lowering.lapack.factorize import copy_operand
+from lucid.compiler.lowering.lapack.matrix_operands import accepts, batch_size, real_parts, scalar
 from lucid.compiler.lowering.nest_builder import NestWriter, label_of
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.plan import Builder
-from lucid.compiler.runtime.lapack import call, each, prefix
+from lucid.compiler.runtime.lapack import call, per_matrix, prefix
 from lucid.ir.graph import Equation
 from lucid.ir.types import Type
 
@@ -21,8 +21,8 @@ INT64 = np.dtype("int64")
 
 
 @dataclass(eq=False)
-class LoopWork:
-    """Work that is repeated while a flag, which other work computes, is true."""
+class RepeatWork:
+    """Work that is repeated while a flag, which `test` computes, is true."""
 
     test: Sequence[Any]
     body: Sequence[Any]
@@ -44,8 +44,8 @@ class LoopWork:
                 work.add(builder, kernels)
 
 
-class RepeatedSquareStep:
-    """Squares go to a second buffer, and from there back where they are wanted."""
+class RepeatedSquareLowering:
+    """Writes squares to a second buffer, and copies back those that are wanted."""
 
     accepts = staticmethod(accepts)
 
@@ -56,19 +56,33 @@ class RepeatedSquareStep:
         n, dtype = out.shape[-1], out.type.dtype
         square = layout.scratch(out.type)
         flag, counter = (layout.scratch(Type(np.dtype(d), ())) for d in ("bool", "int64"))
-        one, zero = number(1, dtype), number(0, dtype)
-        args = ["N", "N", n, n, n, one, each(out), n, each(out), n, zero, each(square), n]
-        multiply = call(layout, prefix(dtype) + "gemm", args, batch_of(out), 2.0 * n**3, label)
-        test = any_left(times, counter, flag)
-        body = [multiply, *chosen(square, times, counter, out)]
+        one, zero = scalar(1, dtype), scalar(0, dtype)
+        args = [
+            "N",
+            "N",
+            n,
+            n,
+            n,
+            one,
+            per_matrix(out),
+            n,
+            per_matrix(out),
+            n,
+            zero,
+            per_matrix(square),
+            n,
+        ]
+        multiply = call(layout, prefix(dtype) + "gemm", args, batch_size(out), 2.0 * n**3, label)
+        test = any_remaining(times, counter, flag)
+        body = [multiply, *select_squared(square, times, counter, out)]
         return [
-            *moved(layout, eqn.inputs[0], out, label),
-            LoopWork(test, body, flag, counter, label),
+            *copy_operand(layout, eqn.inputs[0], out, label),
+            RepeatWork(test, body, flag, counter, label),
         ]
 
 
-def any_left(times: Array, counter: Array, flag: Array) -> list[Any]:
-    """Whether some matrix is to be squared more often than was done."""
+def any_remaining(times: Array, counter: Array, flag: Array) -> list[Any]:
+    """Set the flag if some matrix is to be squared again."""
     writer = NestWriter(times.shape, range(len(times.shape)))
     more = writer.value("lt", "bool", writer.load(counter, ()), writer.load(times))
     some = writer.value("reduce", "bool", more, param="any") if times.shape else more
@@ -76,10 +90,10 @@ def any_left(times: Array, counter: Array, flag: Array) -> list[Any]:
     return writer.work("repeated_square test")
 
 
-def chosen(square: Array, times: Array, counter: Array, out: Array) -> list[Any]:
-    """The square where it is wanted, else what there was."""
+def select_squared(square: Array, times: Array, counter: Array, out: Array) -> list[Any]:
+    """Replace the matrices that are to be squared again by their squares."""
     work: list[Any] = []
-    for new, old in zip(parts(square), parts(out)):
+    for new, old in zip(real_parts(square), real_parts(out)):
         writer = NestWriter(old.shape)
         more = writer.value("lt", "bool", writer.load(counter, ()), writer.load(times))
         value = writer.value("where", old.dtype, more, writer.load(new), writer.load(old))

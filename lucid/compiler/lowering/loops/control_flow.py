@@ -1,9 +1,9 @@
-"""Branches and loops as instructions that hold other instructions: a body is a plan inside a plan.
+"""Lowers branches and loops to instructions that hold blocks of instructions, one per body.
 
-The body of a loop reads and writes at addresses that move. A carry that a step cannot write where
-it lies has two places, of which one is read and the other written, in turns; stacked values are
-read and written row by row where they lie. What a body needs for itself lies in the arena, above
-what is planned outside.
+The body of a loop reads and writes at addresses that move. A carry that a step cannot update in
+place has two buffers, one read and one written, which swap after each step; stacked values are read
+and written row by row in place. Temporaries of a body are in the arena, above those planned
+outside.
 """
 
 from __future__ import annotations
@@ -25,46 +25,46 @@ from lucid.compiler.plan.plan import Builder
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.types import Type
 from lucid.ops.elementwise.complexes import Imag, Real
-from lucid.ops.higher_order.control.while_chain import Loop as LoopOf
+from lucid.ops.higher_order.control.while_chain import Loop as ChainLoop
 
 PARTS = (Real(), Imag())
 
 
 @lru_cache(maxsize=256)
-def lowered(graph: Graph) -> Any:
-    """A body on its way to instructions."""
-    from lucid.compiler.lowering.lower import Lowering
+def lower_body(graph: Graph) -> Any:
+    """The lowering of a body's Graph."""
+    from lucid.compiler.lowering.lower import GraphLowering
 
-    return Lowering(graph)
+    return GraphLowering(graph)
 
 
 def is_native(graph: Graph) -> bool:
-    """Has every step of a body instructions of its own?"""
+    """True if every step of a body can be lowered to instructions."""
     from lucid.compiler.lowering.lower import is_native
 
-    return all(is_native(step) for step in lowered(graph).steps)
+    return all(is_native(step) for step in lower_body(graph).steps)
 
 
-def inner(
+def inner_layout(
     outer: Any,
     graph: Graph,
     inputs: Sequence[Array],
     outputs: Sequence[Array],
     into: Mapping[int, int] | None = None,
 ) -> Any:
-    """The layout of a body whose inputs and outputs lie at these places.
+    """The layout of a body whose inputs and outputs are these arrays.
 
-    `into` names outputs that may be computed in the place of an input; `in_place` says which are.
+    `into` maps outputs to inputs whose memory they may reuse; `in_place` has those that do.
     """
     from lucid.compiler.lowering.segment import SegmentLayout
 
     class InnerLayout(SegmentLayout):
-        """A layout inside that of another: the same plan, with memory above the other's."""
+        """A layout inside another: the same plan, with memory above the other's."""
 
-        is_whole = False
+        is_top_level = False
 
         def __init__(self) -> None:
-            self.lowering = shallow_copy(lowered(graph))
+            self.lowering = shallow_copy(lower_body(graph))
             own: Graph = self.lowering.graph
             pairs = [(own.outputs[y], own.inputs[x]) for y, x in (into or {}).items()]
             self.lowering.into = dict(pairs)
@@ -81,41 +81,41 @@ def inner(
             self.plan_memory()
             self.lower_steps()
 
-        def place_outputs(self, into: Mapping[Var, Var]) -> None:
+        def allocate_outputs(self, into: Mapping[Var, Var]) -> None:
             own = self.lowering.graph.outputs
             self.in_place = {i for i, y in enumerate(own) if y in into}
             self.arrays.update(self.given)  # type: ignore[arg-type]
             self.arrays.update((y, self.arrays[x]) for y, x in into.items())
 
-        def check(self, eqn: Equation) -> int:
-            code = outer.check(eqn)
+        def add_check(self, eqn: Equation) -> int:
+            code = outer.add_check(eqn)
             self.status = outer.status
             return code
 
     return InnerLayout()
 
 
-def raw(array: Array) -> Array:
-    """The same memory as integers, whatever lies there."""
+def as_integers(array: Array) -> Array:
+    """The same memory as integers, whatever its dtype."""
     nbytes = array.type.size * array.type.dtype.itemsize
     wide = 8 if nbytes % 8 == 0 else 1
     dtype = np.dtype(f"int{8 * wide}")
     return Array(array.ref, Type(dtype, (nbytes // wide,)), (1,), 0) if array.is_dense else array
 
 
-def moved(layout: Any, source: Array, target: Array, label: str) -> list[Any]:
-    """Work that copies one array to another."""
+def copy_array(layout: Any, source: Array, target: Array, label: str) -> list[Any]:
+    """Copy one array to another."""
     if target.type.size == 0:
         return []
     at = Array.of(source.address, source.type)
-    return copy(layout, raw(at), raw(target), label)
+    return copy(layout, as_integers(at), as_integers(target), label)
 
 
 def row(array: Array) -> Type:
     return Type(array.type.dtype, array.shape[1:])
 
 
-def sliding(loop: Loop, stack: Array, backwards: bool) -> Array:
+def current_row(loop: Loop, stack: Array, backwards: bool) -> Array:
     """The row of a stack that belongs to the current step."""
     type = row(stack)
     nbytes = type.size * type.dtype.itemsize
@@ -127,7 +127,7 @@ def sliding(loop: Loop, stack: Array, backwards: bool) -> Array:
 
 @dataclass(eq=False)
 class LoopWork:
-    """A loop: what comes before it, its test and its body."""
+    """A loop: the work before it, its test and its body."""
 
     loop: Loop
     trips: int | None
@@ -161,7 +161,7 @@ class LoopWork:
 
 @dataclass(eq=False)
 class BranchWork:
-    """Blocks of work, of which a number chooses one."""
+    """Branches of work, one of which an integer selects."""
 
     chosen: Any
     width: int
@@ -186,8 +186,8 @@ class BranchWork:
         builder.branch(self.chosen, blocks, self.width, self.label)
 
 
-class SwitchStep:
-    """How `switch` becomes instructions."""
+class SwitchLowering:
+    """Lowers `switch`."""
 
     @staticmethod
     def accepts(eqn: Equation) -> bool:
@@ -203,7 +203,7 @@ class SwitchStep:
         outs = [layout.array(v) for v in eqn.outputs]
         branches, top = [], layout.top
         for branch in op.branches:
-            inside = inner(layout, branch, given, outs)
+            inside = inner_layout(layout, branch, given, outs)
             branches.append(inside.work)
             top = max(top, inside.top)
         layout.top = top
@@ -212,27 +212,27 @@ class SwitchStep:
 
 
 class Carry:
-    """Where a carry lies: in one place if a step can write it where it is read, else in two."""
+    """The memory of a carry: one buffer if a step can update it in place, else two."""
 
     def __init__(self, loop: Loop, type: Type) -> None:
         self.loop = loop
         self.cells = Cell(loop), Cell(loop)
-        self.now, self.then = (Array.of(Ref(cell), type) for cell in self.cells)
+        self.current, self.next_ = (Array.of(Ref(cell), type) for cell in self.cells)
 
-    def stays(self, place: Array) -> None:
+    def use_one_buffer(self, place: Array) -> None:
         self.first = place
         self.loop.enter.append((self.cells[0], place.address))  # type: ignore[arg-type]
 
-    def swaps(self, first: Array, second: Array) -> None:
-        """Begin with the first; the two are exchanged after every step."""
+    def use_two_buffers(self, first: Array, second: Array) -> None:
+        """Start with the first buffer; the two swap after every step."""
         self.first = first
         for cell, place in zip(self.cells, (first, second)):
             self.loop.enter.append((cell, place.address))  # type: ignore[arg-type]
         self.loop.step.append((*self.cells, 0))
 
 
-class LoopStep:
-    """How `scan` becomes instructions."""
+class ScanLowering:
+    """Lowers `scan`."""
 
     @staticmethod
     def accepts(eqn: Equation) -> bool:
@@ -245,25 +245,25 @@ class LoopStep:
         outs = [layout.array(v) for v in eqn.outputs]
         loop, label = Loop(layout.builder), label_of(eqn)
         carries = [Carry(loop, init.type) for init in inits]
-        rows = [sliding(loop, x, op.reverse) for x in xs]
-        ys = [sliding(loop, y, op.reverse) for y in outs[op.n_carry :]]
-        given = [*consts, *[c.now for c in carries], *rows]
+        rows = [current_row(loop, x, op.reverse) for x in xs]
+        ys = [current_row(loop, y, op.reverse) for y in outs[op.n_carry :]]
+        given = [*consts, *[c.current for c in carries], *rows]
         into = {k: op.n_consts + k for k in range(op.n_carry)}
-        body = inner(layout, op.body, given, [*[c.then for c in carries], *ys], into)
+        body = inner_layout(layout, op.body, given, [*[c.next_ for c in carries], *ys], into)
         layout.top = body.top
         before: list[Any] = []
         for k, (carry, init, out) in enumerate(zip(carries, inits, outs)):
             if k in body.in_place:
-                carry.stays(out)
+                carry.use_one_buffer(out)
             else:
                 other = layout.scratch(out.type)
-                carry.swaps(*((other, out) if op.length % 2 else (out, other)))
-            before += moved(layout, init, carry.first, label)
+                carry.use_two_buffers(*((other, out) if op.length % 2 else (out, other)))
+            before += copy_array(layout, init, carry.first, label)
         return [LoopWork(loop, op.length, before, body.work, label)]
 
 
-class WhileStep:
-    """How `while` becomes instructions: a loop for each of its loops, over stacks that grow."""
+class WhileLowering:
+    """Lowers `while`: one loop for each of its loops, over growing stacks."""
 
     @staticmethod
     def accepts(eqn: Equation) -> bool:
@@ -277,10 +277,10 @@ class WhileStep:
 
 
 class WhileLayout:
-    """One While on its way to instructions.
+    """Lowers one While equation.
 
-    values    where operands and last carries lie
-    stacks    what the loops so far have left
+    values    the arrays of operands and of final carries
+    stacks    the stacks that the loops so far have written
     steps     a stack of empty rows, which counts the steps of the first loop
     """
 
@@ -294,7 +294,7 @@ class WhileLayout:
         self.work: list[Any] = []
 
     def run(self) -> list[Any]:
-        loops = [LoopOf(*loop) for loop in self.op.loops]
+        loops = [ChainLoop(*loop) for loop in self.op.loops]
         self.counts = len(loops) > 1
         if self.counts:
             empty = self.layout.scratch(Type(np.dtype("int64"), (5,)))
@@ -306,62 +306,64 @@ class WhileLayout:
             self.add(number, loop)
         for v, out in zip(self.op.results, self.eqn.outputs):
             place = self.layout.array(out)
-            self.work += moved(self.layout, self.values[v], place, self.label)
+            self.work += copy_array(self.layout, self.values[v], place, self.label)
         if self.counts:
             self.work += [stack.close() for stack in (self.steps, *self.stacks)]
         return self.work
 
-    def add(self, number: int, numbers: LoopOf) -> None:
+    def add(self, number: int, numbers: ChainLoop) -> None:
         layout, n = self.layout, numbers.n_carry
         loop = Loop(layout.builder)
         before: list[Any] = []
         carries = [Carry(loop, self.values[init[0]].type) for init in numbers.inits]
-        now = [carry.now for carry in carries]
+        current = [carry.current for carry in carries]
         new = [Stack(layout, y.type) for y in numbers.body.outputs[n:]]
-        rows = [self.stacks[s].sliding(loop, numbers.reverse) for s in numbers.stacks]
+        rows = [self.stacks[s].current_row(loop, numbers.reverse) for s in numbers.stacks]
         if number == 0:
             before += [stack.open(self.none) for stack in new]
-            written = [stack.growing(loop) for stack in new]
+            written = [stack.next_row(loop) for stack in new]
         else:
             before += [stack.open(self.steps.state) for stack in new]
-            written = [stack.sliding(loop, numbers.reverse) for stack in new]
+            written = [stack.current_row(loop, numbers.reverse) for stack in new]
         consts = [self.values[v] for v in numbers.consts]
-        goes_on = layout.scratch(Type(np.dtype("bool"), ())).address
-        counter, test = self.test(number, loop, now, goes_on)
+        predicate = layout.scratch(Type(np.dtype("bool"), ())).address
+        counter, test = self.test(number, loop, current, predicate)
         into = {k: len(consts) + k for k in range(n)}
-        then = [carry.then for carry in carries]
-        body = inner(layout, numbers.body, [*consts, *now, *rows], [*then, *written], into)
+        next_ = [carry.next_ for carry in carries]
+        body = inner_layout(
+            layout, numbers.body, [*consts, *current, *rows], [*next_, *written], into
+        )
         layout.top = body.top
         for k, (carry, init) in enumerate(zip(carries, numbers.inits)):
-            first = layout.scratch(carry.now.type)
+            first = layout.scratch(carry.current.type)
             if k in body.in_place:
-                carry.stays(first)
+                carry.use_one_buffer(first)
             else:
-                carry.swaps(first, layout.scratch(carry.now.type))
-            before += summed(layout, [self.values[v] for v in init], first, self.label)
+                carry.use_two_buffers(first, layout.scratch(carry.current.type))
+            before += sum_into(layout, [self.values[v] for v in init], first, self.label)
         pushes = [s.push() for s in (self.steps, *new)] if number == 0 and self.counts else []
         work = [*body.work, *pushes]
-        made = LoopWork(loop, None, before, work, self.label, test, goes_on, counter=counter)
+        made = LoopWork(loop, None, before, work, self.label, test, predicate, counter=counter)
         self.work.append(made)
-        self.values += now
+        self.values += current
         self.stacks += new
 
-    def test(self, number: int, loop: Loop, now: list[Array], goes_on: Any) -> Any:
-        """(where the number of the step is written, the work that says whether to go on)."""
+    def test(self, number: int, loop: Loop, current: list[Array], predicate: Any) -> Any:
+        """Return the address of the step counter, and the work that computes the predicate."""
         if number == 0:
             tests = [self.values[v] for v in self.op.tests]
-            answer = Array.of(goes_on, Type(np.dtype("bool"), ()))
-            test = inner(self.layout, self.op.cond, [*tests, *now], [answer])
+            answer = Array.of(predicate, Type(np.dtype("bool"), ()))
+            test = inner_layout(self.layout, self.op.cond, [*tests, *current], [answer])
             self.layout.top = test.top
             return None, test.work
         counter = self.layout.scratch(Type(np.dtype("int64"), ())).address
-        return counter, [self.steps.more(goes_on, counter)]
+        return counter, [self.steps.more(predicate, counter)]
 
 
-def summed(layout: Any, sources: Sequence[Array], target: Array, label: str) -> list[Any]:
-    """Work that leaves the sum of arrays in another."""
+def sum_into(layout: Any, sources: Sequence[Array], target: Array, label: str) -> list[Any]:
+    """Write the sum of arrays to another."""
     if len(sources) == 1:
-        return moved(layout, sources[0], target, label)
+        return copy_array(layout, sources[0], target, label)
     parts: list[list[Any]] = [[*sources, target]]
     if target.type.dtype.kind == "c":
         parts = [[array.view(part) for array in parts[0]] for part in PARTS]

@@ -1,7 +1,7 @@
-"""Stacks that grow while a plan runs: what a loop of unknown length leaves for the loops after it.
+"""Stacks that grow while a plan runs: values that a loop of unknown length saves for later loops.
 
-A stack has five words in the arena: where it begins, its capacity and its number of rows, and the
-addresses of the row to be written next and of the one written last.
+A stack has five words in the arena: its address, its capacity and its number of rows, and the
+addresses of the next row to write and of the last row written.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lucid.compiler.plan.arrays import Array
-from lucid.compiler.plan.instructions import Ref, Stored
+from lucid.compiler.plan.instructions import IndirectRef, Ref
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.types import Type
@@ -33,7 +33,7 @@ entry:
   %p.last = getelementptr i64, ptr %stack, i64 4
 """
 
-# An empty stack with room for some rows, or, where a second stack is given, for as many as it has.
+# Allocate a stack with as many rows as another one has, and room for at least 16.
 OPEN = (
     HEAD.format(name="lucid_stack_open")
     + """
@@ -60,7 +60,7 @@ declare i64 @llvm.smax.i64(i64, i64)
 """
 )
 
-# One row more is written: the next one has room.
+# Count the row just written, and make room for the next one.
 PUSH = (
     HEAD.format(name="lucid_stack_push")
     + """
@@ -104,7 +104,7 @@ declare void @free(ptr)
 """
 )
 
-# A bool: is the number of this step less than that of the rows of a stack?
+# Write a bool: true while the step's number is less than the number of rows of a stack.
 MORE = (
     HEAD.format(name="lucid_stack_more")
     + """
@@ -134,23 +134,23 @@ KERNELS = {
 class StackWork:
     """One of the kernels above."""
 
-    what: str
+    kernel_name: str
     args: Sequence[Any]
 
     @property
     def label(self) -> str:
-        return f"stack {self.what}"
+        return f"stack {self.kernel_name}"
 
     def kernels(self) -> Sequence[Any]:
-        return (KERNELS[self.what],)
+        return (KERNELS[self.kernel_name],)
 
     def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
-        kernel = kernels[KERNELS[self.what].key]
+        kernel = kernels[KERNELS[self.kernel_name].key]
         builder.call(kernel, self.args, 1, COST_NS, label=self.label)
 
 
 class Stack:
-    """A stack of rows of one type, at a place in the arena."""
+    """A stack of rows of one type, whose state is in the arena."""
 
     def __init__(self, layout: Any, type: Type) -> None:
         self.type = type
@@ -158,7 +158,7 @@ class Stack:
         self.state: Ref = layout.scratch(Type(np.dtype("int64"), (5,))).address
 
     def open(self, like: Any) -> StackWork:
-        """Room for as many rows as the stack whose words are at `like` says."""
+        """Allocate as many rows as the stack whose state is at `like` has."""
         return StackWork("open", [self.state, self.row, like])
 
     def push(self) -> StackWork:
@@ -170,11 +170,11 @@ class Stack:
     def more(self, answer: Any, counter: Any) -> StackWork:
         return StackWork("more", [self.state, self.row, answer, counter])
 
-    def growing(self, loop: Any) -> Array:
-        """The row that a loop writes next to the end."""
-        return Array.of(loop.follow(Stored(self.state.at(NEXT))), self.type)
+    def next_row(self, loop: Any) -> Array:
+        """The row at the end, which a loop writes next."""
+        return Array.of(loop.reload(IndirectRef(self.state.at(NEXT))), self.type)
 
-    def sliding(self, loop: Any, backwards: bool) -> Array:
-        """The row of the current step, from the first or from the last on."""
-        start = Stored(self.state.at(LAST if backwards else BEGIN))
+    def current_row(self, loop: Any, backwards: bool) -> Array:
+        """The row of the current step, counted from the first or from the last."""
+        start = IndirectRef(self.state.at(LAST if backwards else BEGIN))
         return Array.of(loop.slide(start, -self.row if backwards else self.row), self.type)

@@ -1,4 +1,4 @@
-"""drawing: random words for eager programs, from the cipher that compiled ones use, as plans."""
+"""Random words for eager programs: plans of the same cipher kernel that compiled programs use."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ from lucid.compiler.plan.plan import Builder, Plan
 from lucid.compiler.runtime.kernel_table import kernels_of
 from lucid.ir.types import Type
 
-KEPT = 256  # plans: one for each number of words that is drawn again and again
-SOON = 4  # draws of the same number of words after which a plan is made
-LARGE = 4096  # words for which it pays at once
+MAX_PLANS = 256  # one plan for each number of words that is drawn repeatedly
+COMPILE_AFTER = 4  # draws of the same number of words before a plan is built
+COMPILE_WORDS = 4096  # words from which a plan pays at the first draw
 
 UINT32 = np.dtype("uint32")
 
 
 class Words:
-    """words(key, counter, size): random words for each key, None where NumPy is as quick."""
+    """words(key, counter, size): random words for each key, or None if NumPy is as fast."""
 
     def __init__(self) -> None:
         self.runs: OrderedDict[Any, Any] = OrderedDict()
-        self.seen: dict[Any, int] = {}
+        self.draws: dict[Any, int] = {}
         self.plan((2,), 2)
 
     def __call__(self, key: np.ndarray, counter: np.ndarray, size: int) -> np.ndarray | None:
-        known = (size, key.shape)
-        run = self.runs.get(known)
+        signature = (size, key.shape)
+        run = self.runs.get(signature)
         if run is None:
-            if not self.is_worth_it(known):
+            if not self.should_compile(signature):
                 return None
-            run = self.runs[known] = self.plan(key.shape, size).run
-            while len(self.runs) > KEPT:
+            run = self.runs[signature] = self.plan(key.shape, size).run
+            while len(self.runs) > MAX_PLANS:
                 self.runs.popitem(last=False)
         found = run(key, counter)
         return None if found is None else found[0]
 
-    def is_worth_it(self, known: Any) -> bool:
-        size, keys = known
+    def should_compile(self, signature: Any) -> bool:
+        size, keys = signature
         if not size or 0 in keys:
             return False
-        if len(self.seen) > 4 * KEPT:
-            self.seen.clear()
-        self.seen[known] = count = self.seen.get(known, 0) + 1
-        return count >= SOON or size * keys[0] >= LARGE
+        if len(self.draws) > 4 * MAX_PLANS:
+            self.draws.clear()
+        self.draws[signature] = count = self.draws.get(signature, 0) + 1
+        return count >= COMPILE_AFTER or size * keys[0] >= COMPILE_WORDS
 
     def plan(self, keys: tuple[int, ...], size: int) -> Plan:
-        """Keys and counters in, words out."""
+        """Build the plan from keys and counters to words."""
         builder = Builder()
         given = Type(UINT32, keys)
         made = Type(UINT32, (*keys[:-1], size))

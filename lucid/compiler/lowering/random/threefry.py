@@ -1,4 +1,4 @@
-"""random_bits: the cipher Threefry 2x32 over blocks of two words, which LLVM vectorises."""
+"""Lowers random_bits: the Threefry 2x32 cipher over blocks of two words, which LLVM vectorizes."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ declare i32 @llvm.fshl.i32(i32, i32, i32)
 
 @cache
 def threefry() -> TextKernel:
-    """The kernel, with the rounds of the cipher written out."""
+    """The kernel, with the rounds of the cipher unrolled."""
     lines = [
         "define internal { i32, i32 } @encrypted(i32 %k0, i32 %k1, i32 %c0, i32 %c1)"
         " nounwind alwaysinline {",
@@ -138,7 +138,7 @@ def threefry() -> TextKernel:
 
 @dataclass(eq=False)
 class RandomWork:
-    """Words for every key."""
+    """Writes random words for every key."""
 
     keys: Array
     counters: Array
@@ -156,8 +156,8 @@ class RandomWork:
         builder.call(kernels[threefry().key], args, extent, NS, step=64, label=self.label)
 
 
-class RandomBitsStep:
-    """How random_bits becomes instructions."""
+class RandomBitsLowering:
+    """Lowers random_bits."""
 
     @staticmethod
     def accepts(eqn: Equation) -> bool:

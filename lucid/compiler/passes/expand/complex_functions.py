@@ -1,7 +1,7 @@
-"""Functions of complex numbers on pairs of real ones: rules of `pairs`.
+"""Complex functions on pairs of real numbers: rules of `lower_complex`.
 
-exp   e**(a/2) (cos b, sin b) e**(a/2): inf only where the result is
-log   log |z| and the angle; near |z| = 1 through log1p, which keeps the small real part
+exp   e**(a/2) (cos b, sin b) e**(a/2), which overflows only where the result does
+log   log |z| and the angle; near |z| = 1 by log1p, which keeps the small real part
 sin, cos, sinh, cosh    products of functions of the parts, 0 where a factor is 0
 sqrt  t = sqrt((|a| + |z|) / 2) and b / 2t
 """
@@ -33,7 +33,7 @@ def exponential(w: Any, eqn: Equation) -> Pair:
     for function in (Cos(), Sin()):
         side = w.make(Mul(), w.make(Scale(), w.make(function, b), root), root)
         parts.append(w.make(Where(), w.make(Eq(), root, number(0.0, a)), number(0.0, a), side))
-    level = w.make(Eq(), b, number(0.0, b))  # a real number stays one, infinite or not
+    level = w.make(Eq(), b, number(0.0, b))  # a real number stays real, infinite or not
     return w.make(Where(), level, w.make(Exp(), a), parts[0]), w.make(Where(), level, b, parts[1])
 
 
@@ -50,12 +50,14 @@ def logarithm(w: Any, eqn: Equation) -> Pair:
     return re, w.make(Atan2(), b, a)
 
 
-def products(first: Any, second: Any, turn: bool, negative: bool = False) -> Callable[..., Pair]:
-    """(f(s) g(t), ±f'(s) g'(t)): f, f' circular, g, g' hyperbolic; s is b where `turn`, else a."""
+def trigonometric(
+    first: Any, second: Any, hyperbolic: bool, negative: bool = False
+) -> Callable[..., Pair]:
+    """(f(s) g(t), ±f'(s) g'(t)): f, f' circular, g, g' hyperbolic; s is b or a."""
 
     def rule(w: Any, eqn: Equation) -> Pair:
         a, b = w.parts(eqn.inputs[0])
-        s, t = (b, a) if turn else (a, b)
+        s, t = (b, a) if hyperbolic else (a, b)
         re = w.make(Scale(), w.make(first[0], s), w.make(first[1], t))
         im = zero_aware(w, w.make(second[0], s), w.make(second[1], t))
         return re, w.make(Neg(), im) if negative else im
@@ -78,8 +80,8 @@ def root_parts(w: Any, x: Atom) -> tuple[Atom, Atom, Atom]:
     other = w.make(Div(), w.make(Mul(), w.make(Abs(), b), half), t)
     none = w.make(Eq(), t, number(0.0, t))
     other = w.make(Where(), none, number(0.0, t), other)
-    endless = w.make(Isinf(), b)
-    other = w.make(Where(), endless, w.make(Abs(), b), other)
+    infinite = w.make(Isinf(), b)
+    other = w.make(Where(), infinite, w.make(Abs(), b), other)
     right = w.make(Ge(), a, number(0.0, a))
     re, im = w.make(Where(), right, t, other), w.make(Where(), right, other, t)
     return re, w.make(Copysign(), im, b), size
@@ -99,10 +101,10 @@ def reciprocal_root(w: Any, eqn: Equation) -> Pair:
 FUNCTIONS: dict[type, Callable[..., Any]] = {
     Exp: exponential,
     Log: logarithm,
-    Sin: products((Sin(), Cosh()), (Cos(), Sinh()), turn=False),
-    Cos: products((Cos(), Cosh()), (Sin(), Sinh()), turn=False, negative=True),
-    Sinh: products((Cos(), Sinh()), (Sin(), Cosh()), turn=True),
-    Cosh: products((Cos(), Cosh()), (Sin(), Sinh()), turn=True),
+    Sin: trigonometric((Sin(), Cosh()), (Cos(), Sinh()), hyperbolic=False),
+    Cos: trigonometric((Cos(), Cosh()), (Sin(), Sinh()), hyperbolic=False, negative=True),
+    Sinh: trigonometric((Cos(), Sinh()), (Sin(), Cosh()), hyperbolic=True),
+    Cosh: trigonometric((Cos(), Cosh()), (Sin(), Sinh()), hyperbolic=True),
     Sqrt: square_root,
     Rsqrt: reciprocal_root,
 }

@@ -1,9 +1,9 @@
-"""matrix_exp written out: scaling to a small norm, Padé's approximation, and squaring again.
+"""expand_matrix_exp: scaling to a small norm, a Padé approximation, and repeated squaring.
 
     exp(a) = exp(a / 2ˢ) to the power 2ˢ, and exp(x) = (v - u)⁻¹ (v + u) for small x
 
-u and v are the odd and the even part of a polynomial; how often it is squared is known only when
-the program runs, so that is an operation of its own, with a loop in the plan.
+u and v are the odd and the even part of a polynomial. The number of squarings is known only at run
+time, so the squaring is an operation of its own, with a loop in the plan.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lucid.ops.reduce.reduction import Sum
 from lucid.ops.shape.creation import Iota
 from lucid.ops.shape.movement import Reshape
 
-# Padé's coefficients, and the norm up to which their approximation is exact to rounding.
+# Padé coefficients, and the norm up to which their approximation is exact to rounding.
 SINGLE = (17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0)
 DOUBLE = (
     64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0,
@@ -39,38 +39,38 @@ DOUBLE = (
     40840800.0, 960960.0, 16380.0, 182.0, 1.0,
 )  # fmt: skip
 NORM = {"f32": 3.925724783138660, "f64": 5.371920351148152}
-MOST = 1100.0  # squarings: no finite norm needs more
+MAX_SQUARINGS = 1100.0  # squarings: no finite norm needs more
 
 
-def exponential(w: Any, eqn: Equation) -> Sequence[Atom] | None:
-    """The equations that stand for a matrix_exp."""
+def expand_matrix_exp(w: Any, eqn: Equation) -> Sequence[Atom] | None:
+    """Expand a matrix_exp; None for dtypes and shapes that stay as they are."""
     (a,) = eqn.inputs
     if not a.type.size or SHORT_NAMES[a.type.dtype] not in ("f32", "f64", "c64", "c128"):
         return None
-    times = squarings(w, a)
+    times = count_squarings(w, a)
     shape = (*a.type.shape[:-2], 1, 1)
     factor = w.make(Exp2(), w.make(Sub(), Literal(0.0, times.type.dtype), times))
-    factor = converted(w, w.make(Reshape(shape), factor), a.type.dtype)
+    factor = cast(w, w.make(Reshape(shape), factor), a.type.dtype)
     x = w.make(Mul(), a, factor)
-    odd, even = polynomials(w, x)
+    odd, even = pade_parts(w, x)
     below, above = w.make(Sub(), even, odd), w.make(Add(), even, odd)
-    packed, pivots, _ = several(w, LuFactor(), below)
+    packed, pivots, _ = make_multiple(w, LuFactor(), below)
     y = w.make(LuSolve(checked=False), below, packed, pivots, above)
     return [w.make(RepeatedSquare(), y, w.make(Cast("i64"), times))]
 
 
-def squarings(w: Any, a: Atom) -> Atom:
-    """max(0, ceil(log2(norm / limit))) of every matrix, with the largest sum of a column."""
+def count_squarings(w: Any, a: Atom) -> Atom:
+    """max(0, ceil(log2(norm / limit))) for each matrix, with the 1-norm."""
     real = SHORT_NAMES[real_dtype(a.type.dtype)]
     ndim, dtype = a.type.ndim, DTYPES[real]
     sums = w.make(Sum((ndim - 2,)), w.make(Abs(), a))
     norm = w.make(Max((ndim - 2,)), sums)
     ratio = w.make(Div(), norm, Literal(NORM[real], dtype))
     steps = w.make(Ceil(), w.make(Log2(), w.make(Maximum(), ratio, Literal(1.0, dtype))))
-    return w.make(Minimum(), steps, Literal(MOST, dtype))
+    return w.make(Minimum(), steps, Literal(MAX_SQUARINGS, dtype))
 
 
-def polynomials(w: Any, x: Atom) -> tuple[Atom, Atom]:
+def pade_parts(w: Any, x: Atom) -> tuple[Atom, Atom]:
     """The odd and the even part of the numerator at a matrix."""
     single = SHORT_NAMES[real_dtype(x.type.dtype)] == "f32"
     b = SINGLE if single else DOUBLE
@@ -79,15 +79,15 @@ def polynomials(w: Any, x: Atom) -> tuple[Atom, Atom]:
     four = w.make(Matmul(), two, two)
     six = w.make(Matmul(), four, two)
     powers = [one, two, four, six]
-    odd, even = (combined(w, b[first:8:2], powers) for first in (1, 0))
+    odd, even = (linear_combination(w, b[first:8:2], powers) for first in (1, 0))
     if not single:
         high = [two, four, six]
-        odd = w.make(Add(), odd, w.make(Matmul(), six, combined(w, b[9::2], high)))
-        even = w.make(Add(), even, w.make(Matmul(), six, combined(w, b[8::2], high)))
+        odd = w.make(Add(), odd, w.make(Matmul(), six, linear_combination(w, b[9::2], high)))
+        even = w.make(Add(), even, w.make(Matmul(), six, linear_combination(w, b[8::2], high)))
     return w.make(Matmul(), x, odd), even
 
 
-def combined(w: Any, weights: Sequence[float], matrices: Sequence[Atom]) -> Atom:
+def linear_combination(w: Any, weights: Sequence[float], matrices: Sequence[Atom]) -> Atom:
     total = None
     for weight, x in zip(weights, matrices):
         value = complex(weight) if x.type.dtype.kind == "c" else weight
@@ -100,15 +100,15 @@ def combined(w: Any, weights: Sequence[float], matrices: Sequence[Atom]) -> Atom
 def identity(w: Any, x: Atom) -> Atom:
     shape, ndim = x.type.shape, x.type.ndim
     row, column = (w.make(Iota(shape, axis, "i32")) for axis in (ndim - 2, ndim - 1))
-    return converted(w, w.make(Eq(), row, column), x.type.dtype)
+    return cast(w, w.make(Eq(), row, column), x.type.dtype)
 
 
-def converted(w: Any, x: Atom, dtype: np.dtype) -> Atom:
+def cast(w: Any, x: Atom, dtype: np.dtype) -> Atom:
     return x if x.type.dtype == dtype else w.make(Cast(SHORT_NAMES[dtype]), x)
 
 
-def several(w: Any, op: Any, *inputs: Atom) -> tuple[Var, ...]:
-    """An equation with more than one result."""
+def make_multiple(w: Any, op: Any, *inputs: Atom) -> tuple[Var, ...]:
+    """Write an equation with more than one result."""
     types = infer(op, tuple([x.type for x in inputs]))
     outs = tuple(Var(t) for t in types)
     w.add(Equation(op, inputs, outs, w.source))

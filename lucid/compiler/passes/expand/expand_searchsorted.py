@@ -1,4 +1,4 @@
-"""searchsorted as equations: a binary search of gathers and choices, so that its steps fuse.
+"""expand_searchsorted: a binary search by gathers and selects, so that its steps fuse.
 
 count = 0;  for each power of two p <= n, from the largest:
     count = count + p  where count + p <= n and row[count + p - 1] is before the value
@@ -19,7 +19,7 @@ from lucid.ops.index.gather_scatter import Gather, TakeAlong
 INT64 = DTYPES["i64"]
 
 
-def binary_search(w: Any, eqn: Equation) -> Sequence[Atom]:
+def expand_searchsorted(w: Any, eqn: Equation) -> Sequence[Atom]:
     """The number of elements of each sorted row that come before each value."""
     row, values = eqn.inputs
     right = eqn.op.right  # type: ignore[attr-defined]
@@ -29,17 +29,17 @@ def binary_search(w: Any, eqn: Equation) -> Sequence[Atom]:
         return [count]
     read = Gather((0,)) if row.type.ndim == 1 else TakeAlong(row.type.ndim - 1)
     for bit in reversed(range(n.bit_length())):
-        step, last = whole(1 << bit), whole(n - 1)
+        step, last = int64(1 << bit), int64(n - 1)
         more = w.make(Add(), count, step)
-        place = w.make(Minimum(), w.make(Add(), more, whole(-1)), last)
-        taken = comes_before(w, w.make(read, row, place), values, right)
-        inside = w.make(Le(), more, whole(n))
+        index = w.make(Minimum(), w.make(Add(), more, int64(-1)), last)
+        taken = comes_before(w, w.make(read, row, index), values, right)
+        inside = w.make(Le(), more, int64(n))
         count = w.make(Where(), w.make(BitwiseAnd(), inside, taken), more, count)
     return [count]
 
 
 def comes_before(w: Any, x: Atom, value: Atom, right: bool) -> Atom:
-    """x < value, or x <= value where `right`; a nan is larger than every number."""
+    """x < value, or x <= value if `right`; nan is larger than every number."""
     before = w.make(Le() if right else Lt(), x, value)
     if value.type.dtype.kind != "f":
         return before
@@ -49,5 +49,5 @@ def comes_before(w: Any, x: Atom, value: Atom, right: bool) -> Atom:
     return w.make(BitwiseOr(), before, last)
 
 
-def whole(value: int) -> Literal:
+def int64(value: int) -> Literal:
     return Literal(value, INT64)

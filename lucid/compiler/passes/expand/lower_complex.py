@@ -1,8 +1,8 @@
-"""pair: Graph -> Graph in which complex arithmetic is done on real and imaginary parts.
+"""lower_complex: Graph -> Graph in which complex arithmetic is done on real and imaginary parts.
 
-A complex value is a pair of real ones wherever there is a rule for the operation, so that its loops
-are those of real numbers and fuse with them. `real` and `imag` of what lies in memory only say
-where to read; `complex` puts the parts of a result side by side. The rest takes whole values.
+A complex value becomes a pair of real values wherever the operation has a rule, so that its loops
+are those of real numbers and fuse with them. `real` and `imag` of a value in memory are views;
+`complex` interleaves the parts of a result. Other operations take complex values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from lucid.compiler.passes.expand.complex_functions import FUNCTIONS
 from lucid.compiler.passes.expand.decompose import Decomposer
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
-from lucid.ir.rewrite import remove_dead
+from lucid.ir.rewrite import dce
 from lucid.ir.types import DTYPES, SHORT_NAMES
 from lucid.ops.core.kinds import Scale
 from lucid.ops.elementwise.arithmetic import Abs, Add, Cast, Div, Mul, Neg, Sub
@@ -32,7 +32,7 @@ from lucid.ops.elementwise.logic import (
     Lt,
     Ne,
 )
-from lucid.ops.higher_order.checkpoint_op import Again, Named
+from lucid.ops.higher_order.checkpoint_op import Named, OptimizationBarrier
 from lucid.ops.index.gather_scatter import Gather, PutAlong, ScatterAdd, TakeAlong
 from lucid.ops.index.writing import ScatterSet, SliceSet
 from lucid.ops.linalg.contraction import Matmul
@@ -58,93 +58,93 @@ def is_complex(x: Atom) -> bool:
     return x.type.dtype.kind == "c"
 
 
-def pair(graph: Graph) -> Graph:
-    """The same function; nothing changes where nothing is complex."""
+def lower_complex(graph: Graph) -> Graph:
+    """Replace complex arithmetic by real arithmetic on the parts."""
     if not any(is_complex(var) for var in graph.vars()):
         return graph
-    writer = PairWriter()
+    writer = ComplexLowering()
     for eqn in graph.equations:
-        writer.equation(eqn)
-    outputs = tuple([writer.whole(x) if isinstance(x, Var) else x for x in graph.outputs])
-    return remove_dead(Graph(graph.name, graph.inputs, tuple(writer.equations), outputs))
+        writer.lower(eqn)
+    outputs = tuple([writer.value(x) if isinstance(x, Var) else x for x in graph.outputs])
+    return dce(Graph(graph.name, graph.inputs, tuple(writer.equations), outputs))
 
 
-class PairWriter(Decomposer):
-    """The Graph that is being written, and the pairs that stand for its complex values."""
+class ComplexLowering(Decomposer):
+    """The Graph that is being written, and the pairs that represent its complex values."""
 
     def __init__(self) -> None:
         super().__init__()
         self.pairs: dict[Var, Pair] = {}
-        self.known: dict[Var, Atom] = {}
+        self.values: dict[Var, Atom] = {}
 
-    def equation(self, eqn: Equation) -> None:
+    def lower(self, eqn: Equation) -> None:
         self.source = eqn.source
         rule = None
         if any(is_complex(x) for x in (*eqn.inputs, *eqn.outputs)):
             rule = RULES.get(type(eqn.op))
         if rule is None:
-            inputs = tuple([self.whole(x) if isinstance(x, Var) else x for x in eqn.inputs])
+            inputs = tuple([self.value(x) if isinstance(x, Var) else x for x in eqn.inputs])
             self.add(Equation(eqn.op, inputs, eqn.outputs, eqn.source))
             return
         found, (out,) = rule(self, eqn), eqn.outputs
         if is_complex(out):
             self.pairs[out] = found
         else:
-            self.known[out] = found
+            self.values[out] = found
 
-    def whole(self, x: Var) -> Atom:
-        """A value in one piece."""
-        if x in self.pairs and x not in self.known:
-            self.known[x] = self.make(Complex(), *self.pairs[x])
-        return self.known.get(x, x)
+    def value(self, x: Var) -> Atom:
+        """`x` as one value, built from its parts if necessary."""
+        if x in self.pairs and x not in self.values:
+            self.values[x] = self.make(Complex(), *self.pairs[x])
+        return self.values.get(x, x)
 
     def parts(self, x: Atom) -> Pair:
-        """The real and the imaginary part."""
+        """The real and the imaginary part of `x`."""
         if isinstance(x, Literal):
             dtype = DTYPES[REAL_OF[SHORT_NAMES[x.dtype]]]
             value = complex(x.value)
             return Literal(value.real, dtype), Literal(value.imag, dtype)
         if x not in self.pairs:
             self.pairs[x] = self.make(Real(), x), self.make(Imag(), x)
-            self.known[x] = x
+            self.values[x] = x
         return self.pairs[x]
 
     def part(self, x: Atom, i: int) -> Atom:
         if is_complex(x):
             return self.parts(x)[i]
-        return self.whole(x) if isinstance(x, Var) else x
+        return self.value(x) if isinstance(x, Var) else x
 
 
 def zero(x: Atom) -> Literal:
     return Literal(0.0, x.type.dtype)
 
 
-def partwise(w: PairWriter, eqn: Equation) -> Any:
+def partwise(w: ComplexLowering, eqn: Equation) -> Any:
     first, second = (w.make(eqn.op, *[w.part(x, i) for x in eqn.inputs]) for i in (0, 1))
     return first, second
 
 
-def again(w: PairWriter, eqn: Equation) -> Any:
-    """again x ct: of a complex number that is waited for, one part will do."""
+def optimization_barrier(w: ComplexLowering, eqn: Equation) -> Any:
+    """optimization_barrier x ct: of a complex number that is waited for, one part will do."""
     x, after = eqn.inputs[0], [w.part(v, 0) for v in eqn.inputs[1:]]
     if not is_complex(x):
         return w.make(eqn.op, w.part(x, 0), *after)
     return tuple([w.make(eqn.op, w.part(x, i), *after) for i in (0, 1)])
 
 
-def conjugate(w: PairWriter, eqn: Equation) -> Pair:
+def conjugate(w: ComplexLowering, eqn: Equation) -> Pair:
     a, b = w.parts(eqn.inputs[0])
     return a, w.make(Neg(), b)
 
 
-def full(w: PairWriter, eqn: Equation) -> Pair:
+def full(w: ComplexLowering, eqn: Equation) -> Pair:
     a, b = w.parts(eqn.inputs[0])
     op = Full(eqn.op.shape, SHORT_NAMES[a.type.dtype])  # type: ignore[attr-defined]
     return w.make(op, a), w.make(op, b)
 
 
-def composed(w: PairWriter, eqn: Equation) -> Pair:
-    """complex a b: parts of one shape."""
+def make_complex(w: ComplexLowering, eqn: Equation) -> Pair:
+    """complex a b, with the parts broadcast to one shape."""
     a, b = (w.part(x, 0) for x in eqn.inputs)
     out = eqn.outputs[0].type
     parts = []
@@ -158,7 +158,7 @@ def composed(w: PairWriter, eqn: Equation) -> Pair:
     return parts[0], parts[1]
 
 
-def converted(w: PairWriter, eqn: Equation) -> Any:
+def cast(w: ComplexLowering, eqn: Equation) -> Any:
     (x,), dtype = eqn.inputs, eqn.op.dtype  # type: ignore[attr-defined]
     if dtype in REAL_OF:
         op = Cast(REAL_OF[dtype])
@@ -173,28 +173,28 @@ def converted(w: PairWriter, eqn: Equation) -> Any:
     return w.make(Cast(dtype), a)
 
 
-def products(w: PairWriter, op: Any, x: Pair, y: Pair) -> Pair:
+def multiply(w: ComplexLowering, op: Any, x: Pair, y: Pair) -> Pair:
     """(a + ib)(c + id) = (ac - bd) + i(ad + bc) for any product."""
     (a, b), (c, d) = x, y
     re = w.make(Sub(), w.make(op, a, c), w.make(op, b, d))
     return re, w.make(Add(), w.make(op, a, d), w.make(op, b, c))
 
 
-def product(w: PairWriter, eqn: Equation) -> Pair:
+def product(w: ComplexLowering, eqn: Equation) -> Pair:
     x, y = (w.parts(x) for x in eqn.inputs)
-    return products(w, eqn.op, x, y)
+    return multiply(w, eqn.op, x, y)
 
 
-def scaled(w: PairWriter, eqn: Equation) -> Pair:
-    """t p, and 0 where t is 0."""
+def scaled(w: ComplexLowering, eqn: Equation) -> Pair:
+    """t p, and 0 where t is 0, even if p is infinite."""
     t, p = (w.parts(x) for x in eqn.inputs)
     none = w.make(BitwiseAnd(), w.make(Eq(), t[0], zero(t[0])), w.make(Eq(), t[1], zero(t[1])))
-    a, b = products(w, Mul(), t, p)
+    a, b = multiply(w, Mul(), t, p)
     return w.make(Where(), none, zero(a), a), w.make(Where(), none, zero(b), b)
 
 
-def quotient(w: PairWriter, eqn: Equation) -> Pair:
-    """Smith's division, which overflows only where the result does; by 0 as NumPy does it."""
+def quotient(w: ComplexLowering, eqn: Equation) -> Pair:
+    """Smith's division, which overflows only where the result does; division by 0 as in NumPy."""
     (a, b), (c, d) = (w.parts(x) for x in eqn.inputs)
     mul, sub, add, where = Mul(), Sub(), Add(), Where()
     size_c, size_d = w.make(Abs(), c), w.make(Abs(), d)
@@ -212,8 +212,8 @@ def quotient(w: PairWriter, eqn: Equation) -> Pair:
     return re, w.make(where, none, w.make(Div(), b, size_c), im)
 
 
-def absolute(w: PairWriter, eqn: Equation) -> Atom:
-    """The greater part times sqrt(1 + ratio²): no overflow; inf where a part is infinite."""
+def absolute(w: ComplexLowering, eqn: Equation) -> Atom:
+    """The larger part times sqrt(1 + ratio²), without overflow; inf if a part is infinite."""
     a, b = (w.make(Abs(), part) for part in w.parts(eqn.inputs[0]))
     big, small = w.make(Maximum(), a, b), w.make(Minimum(), a, b)
     ratio = w.make(Div(), small, big)
@@ -224,61 +224,61 @@ def absolute(w: PairWriter, eqn: Equation) -> Atom:
     return w.make(Where(), infinite, Literal(float("inf"), a.type.dtype), size)
 
 
-def both(how: Any) -> Callable[[PairWriter, Equation], Atom]:
-    """A test of both parts, whose results `how` joins."""
+def both_parts(combine: Any) -> Callable[[ComplexLowering, Equation], Atom]:
+    """A rule that tests both parts and combines the results."""
 
-    def rule(w: PairWriter, eqn: Equation) -> Atom:
+    def rule(w: ComplexLowering, eqn: Equation) -> Atom:
         first, second = (w.make(eqn.op, *[w.part(x, i) for x in eqn.inputs]) for i in (0, 1))
-        return w.make(how, first, second)
+        return w.make(combine, first, second)
 
     return rule
 
 
-def truth(w: PairWriter, eqn: Equation) -> Atom:
+def any_all(w: ComplexLowering, eqn: Equation) -> Atom:
     a, b = w.parts(eqn.inputs[0])
     true = w.make(BitwiseOr(), w.make(Ne(), a, zero(a)), w.make(Ne(), b, zero(b)))
     return w.make(eqn.op, true)
 
 
-def real_part(w: PairWriter, eqn: Equation) -> Atom:
+def real_part(w: ComplexLowering, eqn: Equation) -> Atom:
     return w.parts(eqn.inputs[0])[isinstance(eqn.op, Imag)]
 
 
-def running_product(w: PairWriter, eqn: Equation) -> Pair:
+def cumprod(w: ComplexLowering, eqn: Equation) -> Pair:
     op: Any = eqn.op
-    return running(w, w.parts(eqn.inputs[0]), op.axis, op.reverse, op.exclusive)
+    return cumulative_product(w, w.parts(eqn.inputs[0]), op.axis, op.reverse, op.exclusive)
 
 
-def running(
-    w: PairWriter, x: Pair, axis: int, reverse: bool = False, exclusive: bool = False
+def cumulative_product(
+    w: ComplexLowering, x: Pair, axis: int, reverse: bool = False, exclusive: bool = False
 ) -> Pair:
-    """The products of 1, 2, 4, ... neighbours, each from two of those before."""
-    x = each(w, Flip((axis,)), x) if reverse else x
-    x = shifted(w, x, axis, 1) if exclusive else x
+    """Cumulative products by doubling: of 1, 2, 4, ... neighbors."""
+    x = each_part(w, Flip((axis,)), x) if reverse else x
+    x = shift(w, x, axis, 1) if exclusive else x
     distance = 1
     while distance < x[0].type.shape[axis]:
-        x = products(w, Mul(), x, shifted(w, x, axis, distance))
+        x = multiply(w, Mul(), x, shift(w, x, axis, distance))
         distance *= 2
-    return each(w, Flip((axis,)), x) if reverse else x
+    return each_part(w, Flip((axis,)), x) if reverse else x
 
 
-def each(w: PairWriter, op: Any, x: Pair) -> Pair:
+def each_part(w: ComplexLowering, op: Any, x: Pair) -> Pair:
     return w.make(op, x[0]), w.make(op, x[1])
 
 
-def shifted(w: PairWriter, x: Pair, axis: int, distance: int) -> Pair:
-    """Elements moved further along an axis, with ones in front."""
+def shift(w: ComplexLowering, x: Pair, axis: int, distance: int) -> Pair:
+    """Elements shifted along an axis, with ones in front."""
     shape = x[0].type.shape
     move = tuple(distance if i == axis else 0 for i in range(len(shape)))
     back, none = tuple(-m for m in move), (0,) * len(shape)
-    a, b = each(w, Pad(move, back, none), x)
-    place = w.make(Iota(shape, axis, "i64"))
-    first = w.make(Lt(), place, Literal(distance, place.type.dtype))
+    a, b = each_part(w, Pad(move, back, none), x)
+    index = w.make(Iota(shape, axis, "i64"))
+    first = w.make(Lt(), index, Literal(distance, index.type.dtype))
     return w.make(Where(), first, Literal(1.0, a.type.dtype), a), b
 
 
-def whole_product(w: PairWriter, eqn: Equation) -> Pair:
-    """The last of the running products over all axes in one."""
+def prod(w: ComplexLowering, eqn: Equation) -> Pair:
+    """The last of the cumulative products over the reduced axes, flattened."""
     x, out = w.parts(eqn.inputs[0]), eqn.outputs[0].type
     axes, type = eqn.op.axes, eqn.inputs[0].type  # type: ignore[attr-defined]
     n = math.prod(type.shape[i] for i in axes)
@@ -287,20 +287,22 @@ def whole_product(w: PairWriter, eqn: Equation) -> Pair:
         full = Full(out.shape, SHORT_NAMES[a.dtype])
         return w.make(full, a), w.make(full, b)
     kept = tuple(i for i in range(type.ndim) if i not in axes)
-    x = each(w, Reshape((*out.shape, n)), each(w, Transpose((*kept, *axes)), x))
+    x = each_part(w, Reshape((*out.shape, n)), each_part(w, Transpose((*kept, *axes)), x))
     starts, limits = (0,) * len(kept) + (n - 1,), (*out.shape, n)
     last = Slice(starts, limits, (1,) * len(limits), (len(kept),))
-    return each(w, last, running(w, x, len(kept)))
+    return each_part(w, last, cumulative_product(w, x, len(kept)))
 
 
-RULES: dict[type, Callable[[PairWriter, Equation], Any]] = {
+RULES: dict[type, Callable[[ComplexLowering, Equation], Any]] = {
     **dict.fromkeys(PARTWISE, partwise),
-    Again: again,
+    OptimizationBarrier: optimization_barrier,
     **FUNCTIONS,
-    Conj: conjugate, Full: full, Complex: composed, Cast: converted, Mul: product, Matmul: product,
-    Scale: scaled, Div: quotient, Abs: absolute, Eq: both(BitwiseAnd()), Ne: both(BitwiseOr()),
-    Isnan: both(BitwiseOr()), Isinf: both(BitwiseOr()), Isfinite: both(BitwiseAnd()),
-    Cumprod: running_product, Prod: whole_product,
-    AnyTrue: truth, AllTrue: truth, Real: real_part, Imag: real_part,
+    Conj: conjugate, Full: full, Complex: make_complex, Cast: cast, Mul: product, Matmul: product,
+    Scale: scaled, Div: quotient, Abs: absolute,
+    Eq: both_parts(BitwiseAnd()), Ne: both_parts(BitwiseOr()),
+    Isnan: both_parts(BitwiseOr()), Isinf: both_parts(BitwiseOr()),
+    Isfinite: both_parts(BitwiseAnd()),
+    Cumprod: cumprod, Prod: prod,
+    AnyTrue: any_all, AllTrue: any_all, Real: real_part, Imag: real_part,
     **dict.fromkeys((Convolution, ConvolutionTranspose, ConvolutionWeight), product),
 }  # fmt: skip

@@ -1,9 +1,9 @@
-"""widen: what is computed with float16 is computed in float32 and rounded once, at its end.
+"""promote_float16: operations on float16 are computed in float32 and rounded once, at the end.
 
     exp x = cast[f16] (exp (cast[f32] x))
 
-So kernels need no arithmetic of halves: they load, store and convert them. NumPy computes sums,
-products and functions of float16 in float32 as well; of + - * / the results are the same bits.
+So kernels need no float16 arithmetic: they load, store and convert it. NumPy computes sums,
+products and functions of float16 in float32 as well; + - * / give the same bits.
 """
 
 from __future__ import annotations
@@ -27,50 +27,50 @@ from lucid.ops.shape.creation import Full, Iota
 from lucid.ops.shape.movement import Concatenate, Pad
 from lucid.tape.markers import Alias, Overwritten, StopGradient
 
-HALF, SINGLE = np.dtype("float16"), np.dtype("float32")
+FLOAT16, FLOAT32 = np.dtype("float16"), np.dtype("float32")
 MOVES = (
     *VIEWS, Alias, Cast, Concatenate, Copy, Full, Gather, Overwritten, Pad, ScatterSet, SliceSet,
     StopGradient, TakeAlong, Where,
 )  # fmt: skip
-IN_HALVES = (Nextafter,)  # what is defined by the digits of a half itself
+NATIVE_FLOAT16 = (Nextafter,)  # ops defined by the bits of a float16
 
 
-def widened(w: Any, eqn: Equation) -> Sequence[Atom] | None:
-    """The results of an equation by way of float32; None where it has no halves or moves them."""
+def promote_float16(w: Any, eqn: Equation) -> Sequence[Atom] | None:
+    """The results computed in float32; None if the equation has no float16 or only moves it."""
     types = [x.type for x in (*eqn.inputs, *eqn.outputs)]
-    if not any([is_half(t) for t in types]) or isinstance(eqn.op, (*MOVES, *IN_HALVES)):
+    if not any([is_float16(t) for t in types]) or isinstance(eqn.op, (*MOVES, *NATIVE_FLOAT16)):
         return None
     if isinstance(eqn.op, Iota):
         wide = w.make(Iota(eqn.op.shape, eqn.op.axis, "f32"))
         return [w.make(Cast("f16"), wide)]
-    if not any([is_half(x.type) for x in eqn.inputs]):
+    if not any([is_float16(x.type) for x in eqn.inputs]):
         return None
     if any(
         [isinstance(value, (Graph, tuple)) and has_graph(value) for value in vars(eqn.op).values()]
     ):
         return None
-    given = tuple([raised(w, x) for x in eqn.inputs])
+    given = tuple([to_float32(w, x) for x in eqn.inputs])
     found = infer(eqn.op, tuple([x.type for x in given]))
     outs = found if isinstance(found, tuple) else (found,)
     if [t.shape for t in outs] != [y.type.shape for y in eqn.outputs]:
         return None
-    results = w.written(Equation(eqn.op, given, tuple([Var(t) for t in outs]), eqn.source))
+    results = w.emit(Equation(eqn.op, given, tuple([Var(t) for t in outs]), eqn.source))
     both = zip(results, eqn.outputs)
-    return [w.make(Cast("f16"), y) if is_half(out.type) else y for y, out in both]
+    return [w.make(Cast("f16"), y) if is_float16(out.type) else y for y, out in both]
 
 
 def has_graph(value: Any) -> bool:
     return isinstance(value, Graph) or any([isinstance(part, Graph) for part in value])
 
 
-def is_half(type: Type) -> bool:
-    return type.dtype == HALF
+def is_float16(type: Type) -> bool:
+    return type.dtype == FLOAT16
 
 
-def raised(w: Any, x: Atom) -> Atom:
-    """`x`, in float32 if it is of halves."""
-    if not is_half(x.type):
+def to_float32(w: Any, x: Atom) -> Atom:
+    """`x`, cast to float32 if it is float16."""
+    if not is_float16(x.type):
         return x
     if isinstance(x, Literal):
-        return Literal(float(x.array), SINGLE)
+        return Literal(float(x.array), FLOAT32)
     return w.make(Cast("f32"), x)

@@ -1,13 +1,13 @@
-; GEMM as a kernel over tiles of a batch of row-major matrices; BLAS is column-major,
-; so C = A B is asked for as C' = B' A'. The matrix sizes are words, the function is BLAS's own.
+; GEMM as a kernel over tiles of a batch of row-major matrices. BLAS is column-major, so C = A B is
+; computed as C' = B' A'. The matrix sizes are 64-bit words, the function is BLAS's own.
 ;
 ; args: 0 A  1 B  2 C  3 function  4 rows m  5 columns n  6 inner size k  7 lda  8 ldb  9 ldc
 ;       10 A is transposed  11 B is transposed  12 alpha  13 beta (bits of the matrix type)
 ;       14, 15, 16 bytes from one matrix of the batch to the next
 ;       17, 18 rows and columns of a tile  19, 20 tiles down and across a matrix
-;       21 length of the pieces into which the inner size is cut  22 one
+;       21 length of the pieces into which the inner size is split  22 one
 ;       23 matrices of an inner batch  24, 25, 26 bytes from one inner batch to the next
-; The extent counts tiles, across first, then down, then the batch.
+; The extent counts tiles: across, then down, then the batch.
 
 @letters = internal constant [2 x i8] c"NT"
 
@@ -17,8 +17,8 @@ define internal ptr @advance(ptr %p, i64 %count, i64 %size) nounwind alwaysinlin
   ret ptr %q
 }
 
-; A matrix of a batch in batches: words `at`, at + 1, ... are the size of an inner batch and the bytes
-; from one to the next for each operand.
+; A matrix of nested batches: words `at`, at + 1, ... are the size of an inner batch and the bytes from
+; one inner batch to the next, for each operand.
 define internal ptr @matrix_of(ptr %args, ptr %p, i64 %matrix, i64 %stride, i64 %at, i64 %operand) nounwind alwaysinline {
   %inner = call i64 @word(ptr %args, i64 %at)
   %next = add i64 %at, 1
@@ -65,12 +65,12 @@ entry:
   %rows_at = alloca i64
   %columns_at = alloca i64
   %inner_at = alloca i64
-  %turned_a = icmp ne i64 %transposed_a, 0
-  %turned_b = icmp ne i64 %transposed_b, 0
-  %row_a = select i1 %turned_a, i64 1, i64 %lda
-  %column_b = select i1 %turned_b, i64 %ldb, i64 1
-  %inner_a = select i1 %turned_a, i64 %lda, i64 1
-  %inner_b = select i1 %turned_b, i64 1, i64 %ldb
+  %is_transposed_a = icmp ne i64 %transposed_a, 0
+  %is_transposed_b = icmp ne i64 %transposed_b, 0
+  %row_a = select i1 %is_transposed_a, i64 1, i64 %lda
+  %column_b = select i1 %is_transposed_b, i64 %ldb, i64 1
+  %inner_a = select i1 %is_transposed_a, i64 %lda, i64 1
+  %inner_b = select i1 %is_transposed_b, i64 1, i64 %ldb
   br label %next
 next:
   %unit = phi i64 [ %lo, %entry ], [ %unit1, %advance_unit ]
@@ -178,14 +178,14 @@ entry:
   %step_y_at = getelementptr i64, ptr %args, i64 11
   %rows_at = alloca i64
   %columns_at = alloca i64
-  %turned = icmp ne i64 %transposed, 0
-  %length = select i1 %turned, i64 %columns, i64 %rows
-  %along = select i1 %turned, i64 1, i64 %ld
+  %is_transposed = icmp ne i64 %transposed, 0
+  %length = select i1 %is_transposed, i64 %columns, i64 %rows
+  %along = select i1 %is_transposed, i64 1, i64 %ld
   %other = sub i64 1, %transposed
   %letter = getelementptr i8, ptr @letters, i64 %other
   store i64 %rows, ptr %rows_at
   store i64 %columns, ptr %columns_at
-  %part_at = select i1 %turned, ptr %columns_at, ptr %rows_at
+  %part_at = select i1 %is_transposed, ptr %columns_at, ptr %rows_at
   br label %next
 next:
   %unit = phi i64 [ %lo, %entry ], [ %unit1, %multiply ]
@@ -223,14 +223,14 @@ define void @gemv_f8(ptr %args, i64 %lo, i64 %hi) nounwind {
   ret void
 }
 
-; A product and the kernel that reads its result, by turns for each block of rows.
+; A product and the kernel that reads its result, alternating over blocks of rows.
 ;
 ; args: 0 function of the product  1 kernel  2 tiles of a block  3 tiles
 ;       4 units of the kernel's extent in a block  5 its extent  6 words of the product's arguments
 ;       7.. arguments of the product, then of the kernel
 ; The extent counts blocks.
 
-define void @product_then(ptr %args, i64 %lo, i64 %hi) nounwind {
+define void @gemm_epilogue(ptr %args, i64 %lo, i64 %hi) nounwind {
 entry:
   %product = call ptr @word_pointer(ptr %args, i64 0)
   %kernel = call ptr @word_pointer(ptr %args, i64 1)

@@ -1,8 +1,8 @@
-; From Python into a Plan and back: lucid_call is the body of a built-in function (METH_FASTCALL)
-; whose self is an ndarray that holds the plan. It checks the arguments against the plan's
-; expectations by reading the ndarray structs, allocates the outputs, patches the addresses in and
-; runs the plan. It gives the tuple of outputs, None where an argument is not as expected (the
-; caller then takes the slow path), or null with the Python error set.
+; Calls a Plan from Python: lucid_call is the body of a built-in function (METH_FASTCALL) whose self is
+; an ndarray that holds the plan. It checks the arguments against the plan's specs by reading the
+; ndarray structs, allocates the outputs, patches the addresses in and runs the plan. It returns the
+; tuple of outputs, None if an argument is not as expected (the caller then takes the slow path), or
+; null with the Python error set.
 ;
 ; ndarray: +8 type  +16 data  +24 int ndim  +32 dimensions  +56 dtype  +64 int flags
 ; dtype:   +26 char byte order  +28 int type number
@@ -29,7 +29,7 @@ define internal ptr @new_block(i64 %bytes) nounwind {
   ret ptr %block
 }
 
-; The top block if it is large enough, else a new one in its place. Null: no memory.
+; Take the top block if it is large enough, else replace it by a new one. Null: out of memory.
 define internal ptr @take_arena(i64 %bytes) nounwind {
 entry:
   %top = load ptr, ptr @arenas
@@ -64,7 +64,7 @@ define internal void @give_arena(ptr %block) nounwind {
   ret void
 }
 
-; Give all free shared arenas back to the system.
+; Return all free shared arenas to the system.
 define void @lucid_release_memory() nounwind {
 entry:
   br label %next
@@ -92,7 +92,7 @@ define internal void @set_arena(ptr %frame, ptr %plan, ptr %block) nounwind {
   ret void
 }
 
-; A frame with the plan's words, and its own arena unless that is shared. Null: no memory.
+; Create a frame with the plan's words, and its own arena unless arenas are shared. Null: out of memory.
 define internal ptr @new_frame(ptr %plan) nounwind noinline {
 entry:
   %n_cells = call i64 @field(ptr %plan, i64 2)
@@ -134,7 +134,7 @@ done:
 
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
-; Free the frames of a plan that nobody calls any more.
+; Free the frames of a plan that is no longer called.
 define void @lucid_free_frames(ptr %plan) nounwind {
 entry:
   %shared = call i64 @field(ptr %plan, i64 13)
@@ -159,7 +159,7 @@ done:
   ret void
 }
 
-; Is this object a native, aligned, C-contiguous ndarray of the type and shape that the spec wants?
+; True if the object is a native, aligned, C-contiguous ndarray of the type and shape of the spec.
 ; spec: 0 type number  1 flags that must be set  2 ndim  3.. dimensions
 define internal i1 @fits(ptr %object, ptr %spec) nounwind {
 entry:
@@ -238,7 +238,7 @@ no:
   ret i1 false
 }
 
-; spec: 0 the input it is written into, or -1  1 dtype  2 ndim  3.. dimensions
+; spec: 0 the input whose memory it reuses, or -1  1 dtype  2 ndim  3.. dimensions
 define internal i1 @bind_outputs(ptr %plan, ptr %frame, ptr %args, ptr %outputs) nounwind {
 entry:
   %n = call i64 @field(ptr %plan, i64 9)
@@ -285,7 +285,7 @@ no:
   ret i1 false
 }
 
-; Run the plan in a bound frame, without the GIL where the plan is long enough for that to pay.
+; Run the plan in a bound frame, releasing the GIL if the plan is long enough for that to pay.
 define internal void @execute(ptr %plan, ptr %frame) nounwind {
 entry:
   %first = call i64 @field(ptr %plan, i64 6)
@@ -294,7 +294,7 @@ entry:
   %timers = call i64 @field(ptr %plan, i64 16)
   %end = call i64 @field(ptr %plan, i64 1)
   call void @set_field(ptr %frame, i64 3, i64 0)
-  call void @set_field(ptr %frame, i64 4, i64 $FUEL)
+  call void @set_field(ptr %frame, i64 4, i64 $CLOCK_CHECK_NS)
   call void @set_field(ptr %frame, i64 5, i64 0)
   call void @set_field(ptr %frame, i64 6, i64 0)
   call void @set_field(ptr %frame, i64 7, i64 %timers)
@@ -313,7 +313,7 @@ run_released:
   ret void
 }
 
-; Everything here but @run happens with the GIL held: that is what guards frames and arenas.
+; Everything here but @run holds the GIL, which guards frames and arenas.
 define ptr @lucid_call(ptr %self, ptr %args, i64 %n_args) nounwind {
 entry:
   %plan = call ptr @pointer_field(ptr %self, i64 2)

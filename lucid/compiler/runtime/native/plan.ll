@@ -1,4 +1,4 @@
-; A Plan is threaded code: one table of instructions, walked by @run. All fields are 64-bit words.
+; A Plan is threaded code: one table of instructions, run by @run. All fields are 64-bit words.
 ;
 ; plan:   0 instructions  1 end of the main sequence  2 cells  3 words  4 template of the words
 ;         5 patches  6 end of arena patches  7 end of argument patches  8 inputs  9 outputs
@@ -14,9 +14,9 @@
 ;   3 loop      1 word of the counter or -1  2 word of the predicate or -1  3 trips or -1
 ;               6, 7 body  8, 9 predicate's sequence  10, 11 ops at entry: (cell, source, offset)
 ;               12, 13 ops at each step: (cell, other, stride)  14, 15 patches
-;               A source or other of -2 - c reads the address that lies at cell c + offset.
+;               A source or other of -2 - c reads the address stored at cell c + offset.
 ;
-; A frame belongs to one call at a time; it is what makes a Plan safe to call from many threads.
+; A frame belongs to one call at a time, which makes a Plan safe to call from many threads.
 
 declare i32 @clock_gettime(i32, ptr) nounwind
 declare ptr @PyEval_SaveThread() nounwind
@@ -64,8 +64,8 @@ define internal i64 @now() nounwind {
   ret i64 %sum
 }
 
-; Count `cost` nanoseconds of work. About every $FUEL of them read the clock, and every $PATIENCE
-; take the GIL for a moment and let Python run its signal handlers (Ctrl-C). Non-zero: give up; the
+; Count `cost` nanoseconds of work. About every $CLOCK_CHECK_NS of them read the clock, and every
+; $SIGNAL_CHECK_NS take the GIL and let Python run its signal handlers (Ctrl-C). Non-zero: stop; the
 ; Python error is set.
 define internal i64 @tick(ptr %frame, i64 %cost) nounwind alwaysinline {
   %fuel = call i64 @field(ptr %frame, i64 4)
@@ -74,16 +74,16 @@ define internal i64 @tick(ptr %frame, i64 %cost) nounwind alwaysinline {
   %empty = icmp slt i64 %left, 0
   br i1 %empty, label %look, label %done
 look:
-  call void @look_up(ptr %frame)
+  call void @check_signals(ptr %frame)
   br label %done
 done:
   %status = call i64 @field(ptr %frame, i64 6)
   ret i64 %status
 }
 
-define internal void @look_up(ptr %frame) nounwind noinline {
+define internal void @check_signals(ptr %frame) nounwind noinline {
 entry:
-  call void @set_field(ptr %frame, i64 4, i64 $FUEL)
+  call void @set_field(ptr %frame, i64 4, i64 $CLOCK_CHECK_NS)
   %now = call i64 @now()
   %deadline = call i64 @field(ptr %frame, i64 5)
   %first = icmp eq i64 %deadline, 0
@@ -109,7 +109,7 @@ judge:
   call void @set_field(ptr %frame, i64 6, i64 %status)
   br label %postpone
 postpone:
-  %later = add i64 %now, $PATIENCE
+  %later = add i64 %now, $SIGNAL_CHECK_NS
   call void @set_field(ptr %frame, i64 5, i64 %later)
   br label %done
 done:
@@ -143,7 +143,7 @@ done:
   ret void
 }
 
-; The address that lies at cells[-2 - source] + offset.
+; Load the address stored at cells[-2 - source] + offset.
 define internal i64 @read_address(ptr %cells, i64 %source, i64 %offset) nounwind alwaysinline {
   %cell = sub i64 -2, %source
   %base = call i64 @field(ptr %cells, i64 %cell)
@@ -153,7 +153,7 @@ define internal i64 @read_address(ptr %cells, i64 %source, i64 %offset) nounwind
   ret i64 %v
 }
 
-; cells[cell] = cells[source] + offset for the operations [begin, end).
+; Set cells[cell] = cells[source] + offset for the operations [begin, end).
 define internal void @enter_loop(ptr %frame, ptr %ops, i64 %begin, i64 %end) nounwind {
 entry:
   %cells = call ptr @cells(ptr %frame)
@@ -185,7 +185,7 @@ done:
   ret void
 }
 
-; Swap cells (cell, other), advance a cell by its stride where other is -1, or read an address.
+; Swap cells (cell, other), advance a cell by its stride if other is -1, or load an address.
 define internal void @step_loop(ptr %frame, ptr %ops, i64 %begin, i64 %end) nounwind {
 entry:
   %cells = call ptr @cells(ptr %frame)
@@ -224,7 +224,7 @@ done:
   ret void
 }
 
-; The integer (1, 4 or 8 bytes) at the address held by a word.
+; Load the integer (1, 4 or 8 bytes) at the address in a word.
 define internal i64 @read_integer(ptr %words, i64 %word, i64 %bytes) nounwind {
   %p = call ptr @pointer_field(ptr %words, i64 %word)
   switch i64 %bytes, label %eight [ i64 1, label %one

@@ -1,16 +1,16 @@
 ; The thread pool: parallel_for(frame, kernel, args, extent, grain, cost) runs
 ; kernel(args, lo, hi) for every chunk [lo, hi) of [0, extent), each `grain` long.
 ;
-; Chunks depend on the extent and the grain alone and write disjoint results, so it does not matter
+; Chunks depend only on the extent and the grain and write disjoint results, so it does not matter
 ; which thread claims which: results are bitwise equal for any number of threads.
 ;
-; One job at a time. A caller that finds the pool busy (another Python thread, or a kernel that
-; calls parallel_for itself) runs its chunks on its own thread. A worker *joins* an open job; the
-; caller, when no chunk is left, closes the job and waits only for workers that joined. A worker
-; that the system has not woken yet is never waited for, so a busy core costs no stall.
+; The pool runs one job at a time. A caller that finds it busy (another Python thread, or a kernel that
+; calls parallel_for itself) runs its chunks on its own thread. A worker *joins* an open job; when no
+; chunk is left, the caller closes the job and waits only for workers that joined. It never waits for a
+; worker that the system has not woken yet, so a busy core causes no stall.
 ;
-; Waking a worker costs the caller about 10 µs. So a job wakes them only when the work that was done
-; while they slept adds up to $WAKE ns: rent before you buy.
+; Waking a worker costs the caller about 10 µs, so a job wakes them only when the work done while they
+; slept adds up to $WAKE_NS ns.
 ;
 ; state = generation << 32 | open << 31 | number of workers inside
 
@@ -57,7 +57,7 @@ define void @lucid_set_spins(i64 %n) nounwind {
   ret void
 }
 
-; In a new process, and in the child of a fork: there are no workers, and nobody holds anything.
+; Reset the pool in a new process and in the child of a fork: no workers, no locks held.
 define void @lucid_reset_pool() nounwind {
   store i64 0, ptr @state
   store i32 0, ptr @busy
@@ -78,7 +78,7 @@ define internal void @run_chunk(ptr %kernel, ptr %args, i64 %chunk, i64 %grain, 
 }
 
 ; Claim and run chunks until none is left. `frame` is null in a worker: only the calling thread
-; counts the cost and looks for signals.
+; counts the cost and checks for signals.
 define internal void @work(ptr %frame) nounwind {
 entry:
   %kernel = load ptr, ptr @job_kernel
@@ -177,7 +177,7 @@ leave:
   br label %wait
 }
 
-; Create workers until there are threads - 1. They block every signal: those are for Python.
+; Create workers until there are threads - 1. They block all signals, which Python handles.
 define internal void @start_workers() nounwind noinline {
 entry:
   %all = alloca [16 x i64], align 16
@@ -298,7 +298,7 @@ weigh:
   %before = load i64, ptr @missed
   %size = mul i64 %chunks, %cost
   %missed = add i64 %before, %size
-  %worth = icmp sge i64 %missed, $WAKE
+  %worth = icmp sge i64 %missed, $WAKE_NS
   %remembered = select i1 %worth, i64 0, i64 %missed
   store i64 %remembered, ptr @missed
   br i1 %worth, label %wake, label %join

@@ -1,14 +1,14 @@
-; Sorting rows: the indices that put each row in order, and its elements in that order, or the first k.
+; Sorts rows: writes the indices that sort each row and its elements in order, or the first k of them.
 ;
 ; An element is a pair (key, index) in one integer of type $PAIR: keys are unsigned integers in the
-; order of the numbers, so pairs compare as integers, and equal numbers stay in their order. Short
-; rows are sorted by insertion, others by radix: for each digit of the key, from the lowest, pairs
-; are counted and put in their places. Digits that all keys share are skipped.
+; order of the numbers, so pairs compare as integers, and the sort is stable. Short rows use insertion
+; sort, others radix sort: for each digit of the key, from the lowest, pairs are counted and
+; distributed. Digits that all keys share are skipped.
 ;
 ; args: 0 x  1 indices  2 values or null  3 workspace  4 elements of a row n  5 elements wanted k
-;       6, 7, 8 distances in a row of x, indices, values  9 mask that turns the order of keys
+;       6, 7, 8 strides along a row of x, indices, values  9 mask that reverses the order of keys
 ;       10 wanted elements in order of their indices  11 bits of a digit  12 rows of a chunk
-;       13 bytes of workspace for a chunk  14... of each kept axis: size, distances in x, indices, values
+;       13 bytes of workspace for a chunk  14.. for each other axis: size, strides in x, indices, values
 ; Workspace of a chunk: n pairs, n pairs, counts of all digits.
 
 define internal i64 @word(ptr %args, i64 %i) nounwind alwaysinline {
@@ -84,7 +84,7 @@ done:
   ret void
 }
 
-; Counts of every digit: counts[digit * 2^bits + value].
+; Count the values of every digit: counts[digit * 2^bits + value].
 define internal void @count(ptr %a, ptr %counts, i64 %n, i64 %bits) nounwind {
 entry:
   %values = shl i64 1, %bits
@@ -129,7 +129,7 @@ done:
   ret void
 }
 
-; Put pairs from a to b by one digit, whose counts become first places.
+; Distribute pairs from a to b by one digit, whose counts become start indices.
 define internal void @distribute(ptr noalias %a, ptr noalias %b, ptr noalias %counts, i64 %n,
                                  i64 %bits, i64 %shift) nounwind {
 entry:
@@ -170,7 +170,7 @@ done:
   ret void
 }
 
-; Sort n pairs at a, with b for what is on its way; gives the one of them that holds the result.
+; Sort n pairs at a, with b as a second buffer; return the buffer that holds the result.
 define internal ptr @sorted(ptr %a, ptr %b, ptr %counts, i64 %n, i64 %bits) nounwind {
 entry:
   %short = icmp sle i64 %n, $SHORT
@@ -215,7 +215,7 @@ done:
   ret ptr %from
 }
 
-; The first k pairs again, with their indices as keys.
+; Replace the keys of the first k pairs by their indices.
 define internal void @by_index(ptr %a, i64 %k) nounwind {
 entry:
   br label %next

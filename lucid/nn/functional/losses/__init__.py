@@ -1,1 +1,1 @@
-"""Losses, by theme: of numbers, of probabilities, of classes, with margins, of sequences."""
+"""Losses: regression, probabilities, classes, margins, sequences."""

@@ -1,4 +1,4 @@
-"""Losses with margins: what is right has to be ahead of what is wrong by some distance."""
+"""Margin losses: the correct answer must lead the wrong ones by a margin."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.source import at_line
 from lucid.nn.functional.arguments import (
-    integers,
-    known_array,
-    number,
-    real,
-    reals,
-    reduced,
-    reduction_of,
-    same_shape,
+    as_integers,
+    as_real,
+    as_reals,
+    check_number,
+    check_same_shape,
+    concrete_array,
+    reduce_loss,
+    resolve_reduction,
 )
 from lucid.nn.functional.distances import pairwise_distance
 from lucid.nn.functional.losses.classes import check_classes
-from lucid.nn.functional.losses.probabilities import of_logits
-from lucid.ops.core.arguments import explained
+from lucid.nn.functional.losses.probabilities import bce_with_logits
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast, promote_tensors
 from lucid.ops.elementwise.conditional import clamp, minimum, where
 from lucid.ops.elementwise.exponential import logaddexp, rsqrt
@@ -30,7 +30,7 @@ from lucid.ops.shape.creation import arange
 from lucid.tape.bind import bind
 
 
-@explained
+@clear_errors
 def soft_margin_loss(
     input: Any,
     target: Any,
@@ -40,12 +40,12 @@ def soft_margin_loss(
 ) -> Any:
     """log(1 + exp(-t x)) for targets 1 and -1, without overflow."""
     name = "soft_margin_loss"
-    reduction = reduction_of(name, reduction, size_average, reduce)
-    x, t = reals(name, input, target)
-    return reduced(logaddexp(-t * x, 0.0), reduction)
+    reduction = resolve_reduction(name, reduction, size_average, reduce)
+    x, t = as_reals(name, input, target)
+    return reduce_loss(logaddexp(-t * x, 0.0), reduction)
 
 
-@explained
+@clear_errors
 def hinge_embedding_loss(
     input: Any,
     target: Any,
@@ -56,13 +56,13 @@ def hinge_embedding_loss(
 ) -> Any:
     """x where the target is 1, max(0, margin - x) where it is -1."""
     name = "hinge_embedding_loss"
-    reduction = reduction_of(name, reduction, size_average, reduce)
-    x, t = real(name, input), as_tensor(target)
-    far = clamp(number(name, margin, "margin") - x, 0.0)
-    return reduced(where(t != 1, far, 0.0) + where(t != -1, x, 0.0), reduction)
+    reduction = resolve_reduction(name, reduction, size_average, reduce)
+    x, t = as_real(name, input), as_tensor(target)
+    far = clamp(check_number(name, margin, "margin") - x, 0.0)
+    return reduce_loss(where(t != 1, far, 0.0) + where(t != -1, x, 0.0), reduction)
 
 
-@explained
+@clear_errors
 def margin_ranking_loss(
     input1: Any,
     input2: Any,
@@ -72,14 +72,14 @@ def margin_ranking_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Any:
-    """max(0, margin - t (x1 - x2)): t is 1 where x1 is to rank higher, -1 where x2 is."""
+    """max(0, margin - t (x1 - x2)): t is 1 if x1 should rank higher, -1 if x2 should."""
     name = "margin_ranking_loss"
-    reduction = reduction_of(name, reduction, size_average, reduce)
-    x, y, t = reals(name, input1, input2, target)
-    return reduced(clamp(number(name, margin, "margin") - t * (x - y), 0.0), reduction)
+    reduction = resolve_reduction(name, reduction, size_average, reduce)
+    x, y, t = as_reals(name, input1, input2, target)
+    return reduce_loss(clamp(check_number(name, margin, "margin") - t * (x - y), 0.0), reduction)
 
 
-@explained
+@clear_errors
 def multi_margin_loss(
     input: Any,
     target: Any,
@@ -90,35 +90,36 @@ def multi_margin_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Any:
-    """The mean over classes i of max(0, margin - x[t] + x[i])**p, where i is not the target."""
+    """The mean over all other classes i of max(0, margin - x[t] + x[i])**p."""
     name = "multi_margin_loss"
-    reduction = reduction_of(name, reduction, size_average, reduce)
+    reduction = resolve_reduction(name, reduction, size_average, reduce)
     if p not in (1, 2):
-        raise ArgumentError(f"{name}: p={p}; it is 1 or 2{at_line()}")
-    x, t = real(name, input), integers(name, target)
+        raise ArgumentError(f"{name}: p={p}; it must be 1 or 2{at_line()}")
+    x, t = as_real(name, input), as_integers(name, target)
     if x.ndim not in (1, 2) or (t.shape != x.shape[:-1] and t.shape != (1,)):
         facts = f"input of shape {x.shape} and target of shape {t.shape}"
-        raise ShapeError(f"{name}: {facts}: a row of classes for each target{at_line()}")
+        raise ShapeError(f"{name}: {facts}; there must be one target per row{at_line()}")
     classes, shape = x.shape[-1], t.shape
     check_classes(name, t, classes)
     t = t.reshape(*x.shape[:-1], 1)
-    short = clamp(number(name, margin, "margin") - bind(TakeAlong(x.ndim - 1), x, t) + x, 0.0)
+    short = clamp(check_number(name, margin, "margin") - bind(TakeAlong(x.ndim - 1), x, t) + x, 0.0)
     short = short if p == 1 else short * short
     if weight is not None:
         short = short * bind(Gather((0,)), class_weight(name, weight, classes), t)
     loss = where(arange(classes) == t, 0.0, short).sum(axis=-1) / classes
-    return reduced(loss.reshape(shape), reduction)
+    return reduce_loss(loss.reshape(shape), reduction)
 
 
 def class_weight(name: str, weight: Any, classes: int) -> Any:
-    weight = real(name, weight)
+    """Return the class weights, with their shape checked."""
+    weight = as_real(name, weight)
     if weight.shape != (classes,):
         facts = f"weight of shape {weight.shape} for {classes} classes"
         raise ShapeError(f"{name}: {facts}{at_line()}")
     return weight
 
 
-@explained
+@clear_errors
 def multilabel_margin_loss(
     input: Any,
     target: Any,
@@ -126,20 +127,22 @@ def multilabel_margin_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Any:
-    """max(0, 1 - x[t] + x[i]) / classes, summed over targets t and classes i that are none.
+    """max(0, 1 - x[t] + x[i]) / classes, summed over targets t and non-target classes i.
 
     The targets of a row are those before its first negative number.
     """
     name = "multilabel_margin_loss"
-    reduction = reduction_of(name, reduction, size_average, reduce)
-    x, t = real(name, input), integers(name, target)
-    same_shape(name, "input and target", x, t)
+    reduction = resolve_reduction(name, reduction, size_average, reduce)
+    x, t = as_real(name, input), as_integers(name, target)
+    check_same_shape(name, "input and target", x, t)
     if x.ndim not in (1, 2):
-        raise ShapeError(f"{name}: input of shape {x.shape}; a row, or rows{at_line()}")
+        raise ShapeError(
+            f"{name}: input of shape {x.shape}; it must be a vector or a matrix{at_line()}"
+        )
     classes = x.shape[-1]
-    known = known_array(t)
+    known = concrete_array(t)
     if known is not None and known.size and known.max() >= classes:
-        facts = f"a target of {known.max()} for {classes} classes"
+        facts = f"target {known.max()} is out of range for {classes} classes"
         raise ArgumentError(f"{name}: {facts}{at_line()}")
     is_label = cumsum(cast(t < 0, "int64"), -1) == 0
     labels = where(is_label, t, 0)
@@ -147,10 +150,10 @@ def multilabel_margin_loss(
     ahead = bind(TakeAlong(x.ndim - 1), x, labels)
     short = clamp(1 - ahead[..., :, None] + x[..., None, :], 0.0)
     counts = is_label[..., :, None] & ~taken[..., None, :]
-    return reduced(where(counts, short, 0.0).sum(axis=(-2, -1)) / max(classes, 1), reduction)
+    return reduce_loss(where(counts, short, 0.0).sum(axis=(-2, -1)) / max(classes, 1), reduction)
 
 
-@explained
+@clear_errors
 def multilabel_soft_margin_loss(
     input: Any,
     target: Any,
@@ -159,17 +162,17 @@ def multilabel_soft_margin_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Any:
-    """The mean over classes (the last axis) of the binary cross entropy of logits."""
+    """The binary cross entropy of logits, averaged over classes (the last axis)."""
     name = "multilabel_soft_margin_loss"
-    reduction = reduction_of(name, reduction, size_average, reduce)
-    x, t = reals(name, input, target)
-    loss = of_logits(x, t)
+    reduction = resolve_reduction(name, reduction, size_average, reduce)
+    x, t = as_reals(name, input, target)
+    loss = bce_with_logits(x, t)
     if weight is not None:
-        loss = loss * real(name, weight)
-    return reduced(loss.mean(-1) if loss.ndim else loss, reduction)
+        loss = loss * as_real(name, weight)
+    return reduce_loss(loss.mean(-1) if loss.ndim else loss, reduction)
 
 
-@explained
+@clear_errors
 def cosine_embedding_loss(
     input1: Any,
     input2: Any,
@@ -181,20 +184,22 @@ def cosine_embedding_loss(
 ) -> Any:
     """1 - cos(x1, x2) where the target is 1, max(0, cos(x1, x2) - margin) where it is -1."""
     name = "cosine_embedding_loss"
-    reduction = reduction_of(name, reduction, size_average, reduce)
-    x, y = reals(name, input1, input2)
+    reduction = resolve_reduction(name, reduction, size_average, reduce)
+    x, y = as_reals(name, input1, input2)
     t = as_tensor(target)
     if x.ndim not in (1, 2) or y.ndim != x.ndim or t.ndim != x.ndim - 1:
         facts = f"inputs of shapes {x.shape} and {y.shape} and target of shape {t.shape}"
-        raise ShapeError(f"{name}: {facts}: vectors and a number, or rows of them{at_line()}")
+        raise ShapeError(
+            f"{name}: {facts}; they must be vectors and a number, or rows of these{at_line()}"
+        )
     tiny = 1e-12
     sizes = ((x * x).sum(axis=-1) + tiny) * ((y * y).sum(axis=-1) + tiny)
     cosine = (x * y).sum(axis=-1) * rsqrt(sizes)
-    apart = clamp(cosine - number(name, margin, "margin"), 0.0)
-    return reduced(where(t == 1, 1 - cosine, where(t == -1, apart, 0.0)), reduction)
+    apart = clamp(cosine - check_number(name, margin, "margin"), 0.0)
+    return reduce_loss(where(t == 1, 1 - cosine, where(t == -1, apart, 0.0)), reduction)
 
 
-@explained
+@clear_errors
 def triplet_margin_loss(
     anchor: Any,
     positive: Any,
@@ -209,12 +214,12 @@ def triplet_margin_loss(
 ) -> Any:
     """max(0, margin + |a - p| - |a - n|), for p-norms along the last axis.
 
-    `swap` takes |p - n| where that is the smaller distance to the negative.
+    `swap` replaces |a - n| by |p - n| where that is smaller.
     """
     name = "triplet_margin_loss"
-    reduction = reduction_of(name, reduction, size_average, reduce)
-    if not number(name, margin, "margin") > 0:
-        raise ArgumentError(f"{name}: margin={margin}; it is positive{at_line()}")
+    reduction = resolve_reduction(name, reduction, size_average, reduce)
+    if not check_number(name, margin, "margin") > 0:
+        raise ArgumentError(f"{name}: margin={margin}; it must be positive{at_line()}")
     a, b, c = promote_tensors(anchor, positive, negative, floating=True)
 
     def distance(x: Any, y: Any) -> Any:
@@ -233,11 +238,11 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Any:
-    """`triplet_margin_loss` with a distance of one's own."""
+    """`triplet_margin_loss` with a user-defined distance."""
     name = "triplet_margin_with_distance_loss"
-    reduction = reduction_of(name, reduction)
-    if not number(name, margin, "margin") > 0:
-        raise ArgumentError(f"{name}: margin={margin}; it is positive{at_line()}")
+    reduction = resolve_reduction(name, reduction)
+    if not check_number(name, margin, "margin") > 0:
+        raise ArgumentError(f"{name}: margin={margin}; it must be positive{at_line()}")
     a, b, c = promote_tensors(anchor, positive, negative, floating=True)
     if distance_function is not None and not callable(distance_function):
         raise ArgumentError(f"{name}: distance_function={distance_function!r}{at_line()}")
@@ -255,10 +260,11 @@ def triplet(
     swap: Any,
     reduction: str,
 ) -> Any:
+    """Return max(0, margin + distance(a, b) - distance(a, c)), reduced."""
     if not a.ndim == b.ndim == c.ndim:
         facts = f"anchor {a.shape}, positive {b.shape} and negative {c.shape}"
         raise ShapeError(f"{name}: {facts}: as many axes{at_line()}")
     near, far = distance(a, b), distance(a, c)
     if swap:
         far = minimum(far, distance(b, c))
-    return reduced(clamp(margin + near - far, 0.0), reduction)
+    return reduce_loss(clamp(margin + near - far, 0.0), reduction)

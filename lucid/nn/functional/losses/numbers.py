@@ -1,4 +1,4 @@
-"""Losses of numbers: how far predictions are from targets, element by element."""
+"""Regression losses: how far predictions are from targets."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from typing import Any
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.source import at_line
 from lucid.nn.functional.arguments import (
-    known_array,
-    number,
-    real,
-    reals,
-    reduced,
-    reduction_of,
-    same_shape,
-    warn_of_broadcasting,
+    as_real,
+    as_reals,
+    check_number,
+    check_same_shape,
+    concrete_array,
+    reduce_loss,
+    resolve_reduction,
+    warn_if_broadcast,
 )
-from lucid.ops.core.arguments import explained
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.float16 import in_float32
 from lucid.ops.core.promote import promote_tensors
 from lucid.ops.elementwise.arithmetic import abs
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.exponential import exp, log
-from lucid.ops.higher_order.region import fused_when_hot
+from lucid.ops.higher_order.region import compile_when_hot
 
 
-def weighted(name: str, loss: Any, weight: Any, reduction: str) -> Any:
-    """A loss reduced; its mean is weighted, where there is a weight."""
+def reduce_weighted(name: str, loss: Any, weight: Any, reduction: str) -> Any:
+    """Reduce a loss; with a weight the mean is weighted."""
     if weight is None:
-        return reduced(loss, reduction)
-    weight = real(name, weight)
-    same_shape(name, "input and weight", loss, weight)
+        return reduce_loss(loss, reduction)
+    weight = as_real(name, weight)
+    check_same_shape(name, "input and weight", loss, weight)
     loss = loss * weight
-    return loss.sum() / weight.sum() if reduction == "mean" else reduced(loss, reduction)
+    return loss.sum() / weight.sum() if reduction == "mean" else reduce_loss(loss, reduction)
 
 
-@explained
+@clear_errors
 @in_float32
-@fused_when_hot
+@compile_when_hot
 def mse_loss(
     input: Any,
     target: Any,
@@ -47,21 +47,21 @@ def mse_loss(
     reduction: str = "mean",
     weight: Any = None,
 ) -> Any:
-    """(x - t)², and its mean.
+    """(x - t)², reduced.
 
     >>> import lucid
     >>> lucid.nn.functional.mse_loss(lucid.tensor([1.0, 2.0]), lucid.tensor([3.0, 2.0]))
     Tensor(2.)
     """
-    reduction = reduction_of("mse_loss", reduction, size_average, reduce)
-    x, t = reals("mse_loss", input, target)
+    reduction = resolve_reduction("mse_loss", reduction, size_average, reduce)
+    x, t = as_reals("mse_loss", input, target)
     gap = x - t
-    warn_of_broadcasting("mse_loss", x, t)
-    return weighted("mse_loss", gap * gap, weight, reduction)
+    warn_if_broadcast("mse_loss", x, t)
+    return reduce_weighted("mse_loss", gap * gap, weight, reduction)
 
 
-@explained
-@fused_when_hot
+@clear_errors
+@compile_when_hot
 def l1_loss(
     input: Any,
     target: Any,
@@ -70,16 +70,16 @@ def l1_loss(
     reduction: str = "mean",
     weight: Any = None,
 ) -> Any:
-    """|x - t|, and its mean; the derivative is 0 where they are equal."""
-    reduction = reduction_of("l1_loss", reduction, size_average, reduce)
+    """|x - t|, reduced; the derivative is 0 where they are equal."""
+    reduction = resolve_reduction("l1_loss", reduction, size_average, reduce)
     x, t = promote_tensors(input, target, floating=True)
     gap = x - t
-    warn_of_broadcasting("l1_loss", x, t)
-    return weighted("l1_loss", abs(gap), weight, reduction)
+    warn_if_broadcast("l1_loss", x, t)
+    return reduce_weighted("l1_loss", abs(gap), weight, reduction)
 
 
-@explained
-@fused_when_hot
+@clear_errors
+@compile_when_hot
 def smooth_l1_loss(
     input: Any,
     target: Any,
@@ -89,45 +89,45 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Any:
     """d² / (2 beta) where d = |x - t| is below beta, d - beta/2 elsewhere."""
-    name, beta = "smooth_l1_loss", number("smooth_l1_loss", beta, "beta")
-    reduction = reduction_of(name, reduction, size_average, reduce)
+    name, beta = "smooth_l1_loss", check_number("smooth_l1_loss", beta, "beta")
+    reduction = resolve_reduction(name, reduction, size_average, reduce)
     if not beta >= 0:
-        raise ArgumentError(f"{name}: beta={beta}; it is not negative{at_line()}")
-    x, t = reals(name, input, target)
+        raise ArgumentError(f"{name}: beta={beta}; it must not be negative{at_line()}")
+    x, t = as_reals(name, input, target)
     gap = x - t
-    warn_of_broadcasting(name, x, t)
+    warn_if_broadcast(name, x, t)
     size = abs(gap)
     if beta == 0:
-        return reduced(size, reduction)
-    return reduced(where(size < beta, gap * gap * (0.5 / beta), size - 0.5 * beta), reduction)
+        return reduce_loss(size, reduction)
+    return reduce_loss(where(size < beta, gap * gap * (0.5 / beta), size - 0.5 * beta), reduction)
 
 
-@explained
-@fused_when_hot
+@clear_errors
+@compile_when_hot
 def huber_loss(
     input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
 ) -> Any:
     """d²/2 where d = |x - t| is at most delta, delta (d - delta/2) elsewhere.
 
-    Its mean is over all elements, also with a weight, as in PyTorch.
+    The mean is over all elements even with a weight, as in PyTorch.
     """
-    name, delta = "huber_loss", number("huber_loss", delta, "delta")
-    reduction = reduction_of(name, reduction)
+    name, delta = "huber_loss", check_number("huber_loss", delta, "delta")
+    reduction = resolve_reduction(name, reduction)
     if not delta > 0:
-        raise ArgumentError(f"{name}: delta={delta}; it is positive{at_line()}")
-    x, t = reals(name, input, target)
+        raise ArgumentError(f"{name}: delta={delta}; it must be positive{at_line()}")
+    x, t = as_reals(name, input, target)
     gap = x - t
-    warn_of_broadcasting(name, x, t)
+    warn_if_broadcast(name, x, t)
     size = abs(gap)
     loss = where(size <= delta, 0.5 * (gap * gap), delta * (size - 0.5 * delta))
     if weight is not None:
-        weight = real(name, weight)
-        same_shape(name, "input and weight", loss, weight)
+        weight = as_real(name, weight)
+        check_same_shape(name, "input and weight", loss, weight)
         loss = loss * weight
-    return reduced(loss, reduction)
+    return reduce_loss(loss, reduction)
 
 
-@explained
+@clear_errors
 def poisson_nll_loss(
     input: Any,
     target: Any,
@@ -138,22 +138,22 @@ def poisson_nll_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Any:
-    """The negative log-likelihood of counts: eˣ - t x, or x - t log(x + eps) for rates themselves.
+    """The negative log-likelihood of counts: eˣ - t x, or x - t log(x + eps) if not `log_input`.
 
     `full` adds Stirling's approximation of log(t!) where t is above 1.
     """
     name = "poisson_nll_loss"
-    reduction = reduction_of(name, reduction, size_average, reduce)
-    x, t = reals(name, input, target)
-    loss = exp(x) - t * x if log_input else x - t * log(x + number(name, eps, "eps"))
+    reduction = resolve_reduction(name, reduction, size_average, reduce)
+    x, t = as_reals(name, input, target)
+    loss = exp(x) - t * x if log_input else x - t * log(x + check_number(name, eps, "eps"))
     if full:
         many = where(t > 1, t, 1.0)
         stirling = many * log(many) - many + 0.5 * log(2 * math.pi * many)
         loss = loss + where(t > 1, stirling, 0.0)
-    return reduced(loss, reduction)
+    return reduce_loss(loss, reduction)
 
 
-@explained
+@clear_errors
 def gaussian_nll_loss(
     input: Any,
     target: Any,
@@ -162,24 +162,25 @@ def gaussian_nll_loss(
     eps: float = 1e-6,
     reduction: str = "mean",
 ) -> Any:
-    """(log v + (x - t)² / v) / 2 for a variance v = max(var, eps); `full` adds log(2π) / 2.
+    """(log v + (x - t)² / v) / 2 with variance v = max(var, eps); `full` adds log(2π) / 2.
 
-    `var` has the shape of the input, 1 for its last axis, or lacks that axis. Its gradient is that
-    of v, also below eps.
+    `var` has the shape of the input, a last axis of size 1, or no last axis. Its gradient is that
+    of v, even below eps.
     """
-    name, eps = "gaussian_nll_loss", number("gaussian_nll_loss", eps, "eps")
-    reduction = reduction_of(name, reduction)
-    x, t = reals(name, input, target)
-    var = variance(name, x, var)
+    name, eps = "gaussian_nll_loss", check_number("gaussian_nll_loss", eps, "eps")
+    reduction = resolve_reduction(name, reduction)
+    x, t = as_reals(name, input, target)
+    var = check_variance(name, x, var)
     v = where(var < eps, eps + (var - var.detach()), var)
     gap = x - t
     loss = 0.5 * (log(v) + gap * gap / v)
-    return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
+    return reduce_loss(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
 
 
-def variance(name: str, x: Any, var: Any) -> Any:
-    x, var = reals(name, x, var)
-    known = known_array(var)
+def check_variance(name: str, x: Any, var: Any) -> Any:
+    """Return the variance in a shape that broadcasts with `x`."""
+    x, var = as_reals(name, x, var)
+    known = concrete_array(var)
     if known is not None and (known < 0).any():
         raise ArgumentError(f"{name}: var has negative elements{at_line()}")
     if not var.ndim or var.shape in (x.shape, (*x.shape[:-1], 1)):
@@ -187,4 +188,4 @@ def variance(name: str, x: Any, var: Any) -> Any:
     if var.shape == x.shape[:-1]:
         return var[..., None]
     facts = f"var of shape {var.shape} for input of shape {x.shape}"
-    raise ShapeError(f"{name}: {facts}: of its shape, or 1 in the last axis{at_line()}")
+    raise ShapeError(f"{name}: {facts}; it must have that shape, or 1 in the last axis{at_line()}")

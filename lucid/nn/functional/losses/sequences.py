@@ -1,4 +1,4 @@
-"""The loss of sequences without an alignment: connectionist temporal classification."""
+"""Connectionist temporal classification: the loss of sequences without an alignment."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from typing import Any
 from lucid.errors import ArgumentError, IndexingError, ShapeError
 from lucid.func.control_flow import scan
 from lucid.ir.source import at_line
-from lucid.nn.functional.arguments import integers, known_array, real, reduced, reduction_of, whole
-from lucid.ops.core.arguments import explained
+from lucid.nn.functional.arguments import (
+    as_integers,
+    as_real,
+    check_integer,
+    concrete_array,
+    reduce_loss,
+    resolve_reduction,
+)
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import cast
 from lucid.ops.elementwise.conditional import clamp, where
 from lucid.ops.elementwise.exponential import logaddexp
@@ -18,10 +25,10 @@ from lucid.ops.shape.creation import arange, full
 from lucid.ops.shape.joining import cat, stack
 from lucid.tape.bind import bind
 
-NEVER = -1e30  # the log of no probability: finite, so that no derivative meets inf - inf
+LOG_ZERO = -1e30  # log of probability 0: finite, so that no derivative computes inf - inf
 
 
-@explained
+@clear_errors
 def ctc_loss(
     log_probs: Any,
     targets: Any,
@@ -33,41 +40,44 @@ def ctc_loss(
 ) -> Any:
     """-log of the probability that a path through `log_probs` reads as the target.
 
-    `log_probs` is (time, batch, class), or (time, class) for one example; a path reads as what is
-    left when repeated classes are joined and blanks taken away. Targets are rows (batch, length) or
-    all in one vector. `mean` divides by the lengths of the targets first. A target that no path
-    gives has the loss inf, or 0 with `zero_infinity`, and no gradient. The gradient is that of the
-    formula for any `log_probs`, whether or not they are normalised.
+    `log_probs` is (time, batch, class), or (time, class) for one example; a path reads as what
+    remains after repeated classes are merged and blanks removed. Targets are rows (batch, length)
+    or concatenated in one vector. `mean` first divides by the lengths of the targets. A target that
+    no path produces has the loss inf, or 0 with `zero_infinity`, and no gradient. The gradient is
+    that of the formula for any `log_probs`, normalized or not.
     """
-    name, x = "ctc_loss", real("ctc_loss", log_probs)
-    reduction = reduction_of(name, reduction)
+    name, x = "ctc_loss", as_real("ctc_loss", log_probs)
+    reduction = resolve_reduction(name, reduction)
     single = x.ndim == 2
     if x.ndim not in (2, 3) or not x.shape[0]:
         facts = f"log_probs of shape {x.shape}; they must be (time, batch, class)"
         raise ShapeError(f"{name}: {facts}{at_line()}")
     x = x.reshape(x.shape[0], 1, x.shape[1]) if single else x
     dtype = x.dtype
-    x = cast(x, "float32") if dtype.itemsize < 4 else x  # float16 holds no NEVER
+    x = cast(x, "float32") if dtype.itemsize < 4 else x  # float16 cannot hold LOG_ZERO
     times, batch, classes = x.shape
-    blank = whole(name, blank, "blank")
+    blank = check_integer(name, blank, "blank")
     if blank >= classes:
-        raise IndexingError(f"{name}: blank={blank} of {classes} classes{at_line()}")
-    steps = lengths_of(name, "input_lengths", input_lengths, batch, times)
-    sizes = lengths_of(name, "target_lengths", target_lengths, batch, None)
-    labels = rows_of(name, targets, sizes, batch, classes)
-    loss = -log_likelihood(clamp(x, NEVER), labels, steps, sizes, blank)
-    loss = where(loss > -0.1 * NEVER, 0.0 if zero_infinity else math.inf, loss)
+        raise IndexingError(
+            f"{name}: blank={blank} is out of range for {classes} classes{at_line()}"
+        )
+    steps = check_lengths(name, "input_lengths", input_lengths, batch, times)
+    sizes = check_lengths(name, "target_lengths", target_lengths, batch, None)
+    labels = padded_targets(name, targets, sizes, batch, classes)
+    loss = -log_likelihood(clamp(x, LOG_ZERO), labels, steps, sizes, blank)
+    loss = where(loss > -0.1 * LOG_ZERO, 0.0 if zero_infinity else math.inf, loss)
     if reduction == "mean":
         loss = loss / cast(clamp(sizes, 1), x.dtype)
-    return cast(reduced(loss.reshape(()) if single else loss, reduction), dtype)
+    return cast(reduce_loss(loss.reshape(()) if single else loss, reduction), dtype)
 
 
-def lengths_of(name: str, what: str, given: Any, batch: int, most: int | None) -> Any:
-    lengths = integers(name, given, what).reshape(-1)
+def check_lengths(name: str, what: str, given: Any, batch: int, most: int | None) -> Any:
+    """Return lengths as int64, with their count and range checked."""
+    lengths = as_integers(name, given, what).reshape(-1)
     if lengths.shape != (batch,):
         facts = f"{lengths.shape[0]} {what} for a batch of {batch}"
         raise ShapeError(f"{name}: {facts}{at_line()}")
-    known = known_array(lengths)
+    known = concrete_array(lengths)
     if known is not None and known.size:
         if known.min() < 0 or (most is not None and known.max() > most):
             limit = "" if most is None else f" and at most {most}"
@@ -76,10 +86,10 @@ def lengths_of(name: str, what: str, given: Any, batch: int, most: int | None) -
     return cast(lengths, "int64")
 
 
-def rows_of(name: str, targets: Any, sizes: Any, batch: int, classes: int) -> Any:
-    """Targets as a matrix; what lies behind the end of a row is of no account."""
-    targets = integers(name, targets, "targets")
-    known = known_array(targets)
+def padded_targets(name: str, targets: Any, sizes: Any, batch: int, classes: int) -> Any:
+    """Return the targets as a matrix; entries after the end of a row are ignored."""
+    targets = as_integers(name, targets, "targets")
+    known = concrete_array(targets)
     if known is not None and known.size and not 0 <= known.min() <= known.max() < classes:
         facts = f"targets from {known.min()} to {known.max()} for {classes} classes"
         raise IndexingError(f"{name}: {facts}{at_line()}")
@@ -90,14 +100,14 @@ def rows_of(name: str, targets: Any, sizes: Any, batch: int, classes: int) -> An
         ends = sizes.cumsum(0)
         total = int(ends[-1]) if batch else 0
         if total > targets.shape[0]:
-            facts = f"{targets.shape[0]} targets for lengths that add up to {total}"
+            facts = f"{targets.shape[0]} targets for lengths that sum to {total}"
             raise ShapeError(f"{name}: {facts}{at_line()}")
         places = clamp((ends - sizes)[:, None] + arange(longest), None, max(total - 1, 0))
         targets = targets[places] if total else targets.reshape(-1)[:0].reshape(batch, 0)
     if targets.ndim != 2 or targets.shape[0] != batch:
         facts = f"targets of shape {targets.shape} for a batch of {batch}"
-        raise ShapeError(f"{name}: {facts}: rows, or one vector{at_line()}")
-    known = known_array(sizes)
+        raise ShapeError(f"{name}: {facts}; give rows or one vector{at_line()}")
+    known = concrete_array(sizes)
     if known is not None and known.size and known.max() > targets.shape[1]:
         facts = f"a target of length {known.max()} in rows of {targets.shape[1]}"
         raise ArgumentError(f"{name}: {facts}{at_line()}")
@@ -105,10 +115,10 @@ def rows_of(name: str, targets: Any, sizes: Any, batch: int, classes: int) -> An
 
 
 def log_likelihood(x: Any, labels: Any, steps: Any, sizes: Any, blank: int) -> Any:
-    """log P(target) by the forward recursion over the target with blanks around every label.
+    """Return log P(target) by the forward recursion over the target with blanks between labels.
 
-    alpha[s], the log-probability of having read s symbols of it, has two columns NEVER in front, so
-    that its neighbours s - 1 and s - 2 are slices.
+    alpha[s], the log-probability of having read s symbols, is preceded by two columns of LOG_ZERO,
+    so that its neighbors s - 1 and s - 2 are slices.
     """
     times, batch, _ = x.shape
     count = labels.shape[1]
@@ -119,20 +129,20 @@ def log_likelihood(x: Any, labels: Any, steps: Any, sizes: Any, blank: int) -> A
     emitted = bind(TakeAlong(2), x, symbols.expand(times, batch, width))
     before = cat([full((batch, 2), blank, dtype="int64"), symbols], 1)[:, :width]
     skips = (symbols != blank) & (symbols != before)
-    front = full((batch, 2), NEVER, dtype=x.dtype)
+    front = full((batch, 2), LOG_ZERO, dtype=x.dtype)
     place = arange(width)
 
     def advance(alpha: Any, now: Any) -> Any:
         time, scores = now
         wide = cat([front, alpha], 1)
         reached = logaddexp(alpha, wide[:, 1:-1])
-        reached = logaddexp(reached, where(skips, wide[:, :-2], NEVER))
+        reached = logaddexp(reached, where(skips, wide[:, :-2], LOG_ZERO))
         return where(time < steps[:, None], reached + scores, alpha), None
 
-    alpha = where(place < 2, emitted[0], NEVER)
+    alpha = where(place < 2, emitted[0], LOG_ZERO)
     if times > 1:
         alpha, _ = scan(advance, alpha, (arange(1, times), emitted[1:]))
     ends = 2 * sizes[:, None]
     last = where(place == ends, alpha, 0.0).sum(axis=1)
     label = where(place == ends - 1, alpha, 0.0).sum(axis=1)
-    return logaddexp(last, where(sizes > 0, label, NEVER))
+    return logaddexp(last, where(sizes > 0, label, LOG_ZERO))

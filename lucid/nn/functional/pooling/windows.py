@@ -1,4 +1,4 @@
-"""Pooling: the largest element, the average or the norm of windows, with PyTorch's arguments."""
+"""Pooling over fixed windows: maximum, average, norm, and the inverse of max pooling."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.source import at_line
 from lucid.nn.functional.spatial import (
     Sizes,
-    floating,
-    numbers,
+    add_batch_axis,
+    as_floating,
+    drop_batch_axis,
+    int_tuple,
     window_sums,
-    with_images,
-    without_images,
 )
-from lucid.ops.core.arguments import explained
-from lucid.ops.core.float16 import is_half, widened
+from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.float16 import is_float16, upcast
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.index.writing import ScatterSet
 from lucid.ops.nn.max_pool import MaxPool
@@ -27,7 +27,7 @@ from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
 
-def places(
+def window_counts(
     name: str,
     sizes: Sizes,
     window: Sizes,
@@ -36,13 +36,13 @@ def places(
     dilation: Sizes,
     ceil_mode: bool,
 ) -> Sizes:
-    """How many windows there are along each axis; one that begins in the padding behind is none."""
+    """Return the number of windows along each axis, without those that begin in the end padding."""
     out = []
     for n, k, s, p, d in zip(sizes, window, stride, padding, dilation):
         extent = (k - 1) * d + 1
         if 2 * p > extent:
-            facts = f"padding {p} for windows that reach over {extent}"
-            raise ShapeError(f"{name}: {facts}; it is at most half of them{at_line()}")
+            facts = f"padding {p} for windows of extent {extent}"
+            raise ShapeError(f"{name}: {facts}; it must be at most half of that{at_line()}")
         room = n + 2 * p - extent
         count = (-(-room // s) if ceil_mode else room // s) + 1
         if ceil_mode and (count - 1) * s >= n + p:
@@ -54,7 +54,7 @@ def places(
     return tuple(out)
 
 
-def max_windows(
+def max_pool(
     name: str,
     axes: int,
     x: Any,
@@ -65,25 +65,27 @@ def max_windows(
     ceil_mode: bool,
     return_indices: bool,
 ) -> Any:
+    """Check the arguments and take the maximum of every window."""
     x = as_tensor(x)
-    x, had = with_images(name, x, axes)
+    x, was_batched = add_batch_axis(name, x, axes)
     if x.dtype.kind in "bc":
-        raise DTypeError(f"{name}: an input of dtype {x.dtype} has no largest element{at_line()}")
-    window = numbers(name, "kernel_size", window, axes, 1)
-    stride = window if is_missing(stride) else numbers(name, "stride", stride, axes, 1)
-    padding = numbers(name, "padding", padding, axes)
-    dilation = numbers(name, "dilation", dilation, axes, 1)
-    size = places(name, x.shape[2:], window, stride, padding, dilation, bool(ceil_mode))
+        raise DTypeError(f"{name}: maxima of dtype {x.dtype} are not defined{at_line()}")
+    window = int_tuple(name, "kernel_size", window, axes, 1)
+    stride = window if is_default_stride(stride) else int_tuple(name, "stride", stride, axes, 1)
+    padding = int_tuple(name, "padding", padding, axes)
+    dilation = int_tuple(name, "dilation", dilation, axes, 1)
+    size = window_counts(name, x.shape[2:], window, stride, padding, dilation, bool(ceil_mode))
     values, indices = bind(MaxPool(size, window, stride, padding, dilation), x)
-    values = without_images(values, had)
-    return (values, without_images(indices, had)) if return_indices else values
+    values = drop_batch_axis(values, was_batched)
+    return (values, drop_batch_axis(indices, was_batched)) if return_indices else values
 
 
-def is_missing(stride: Any) -> bool:
+def is_default_stride(stride: Any) -> bool:
+    """True if no stride is given, so that it equals the window."""
     return stride is None or (isinstance(stride, (tuple, list)) and len(stride) == 0)
 
 
-@explained
+@clear_errors
 def max_pool1d(
     input: Any,
     kernel_size: Any,
@@ -93,17 +95,17 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The largest element of every window along the last axis.
+    """Take the maximum of every window along the last axis.
 
     >>> import lucid
     >>> lucid.nn.functional.max_pool1d(lucid.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     Tensor([[3., 2.]])
     """
     more = (dilation, ceil_mode, return_indices)
-    return max_windows("max_pool1d", 1, input, kernel_size, stride, padding, *more)
+    return max_pool("max_pool1d", 1, input, kernel_size, stride, padding, *more)
 
 
-@explained
+@clear_errors
 def max_pool2d(
     input: Any,
     kernel_size: Any,
@@ -113,12 +115,12 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The largest element of every window of an image; indices count its elements row by row."""
+    """Take the maximum of every window of an image; indices are row-major."""
     more = (dilation, ceil_mode, return_indices)
-    return max_windows("max_pool2d", 2, input, kernel_size, stride, padding, *more)
+    return max_pool("max_pool2d", 2, input, kernel_size, stride, padding, *more)
 
 
-@explained
+@clear_errors
 def max_pool3d(
     input: Any,
     kernel_size: Any,
@@ -128,12 +130,12 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The largest element of every window of a volume."""
+    """Take the maximum of every window of a volume."""
     more = (dilation, ceil_mode, return_indices)
-    return max_windows("max_pool3d", 3, input, kernel_size, stride, padding, *more)
+    return max_pool("max_pool3d", 3, input, kernel_size, stride, padding, *more)
 
 
-def average(
+def avg_pool(
     name: str,
     axes: int,
     x: Any,
@@ -144,30 +146,31 @@ def average(
     count_include_pad: bool,
     divisor: Any = None,
 ) -> Any:
-    x, had = with_images(name, floating(name, x), axes)
-    if is_half(x):
+    """Check the arguments and average every window."""
+    x, was_batched = add_batch_axis(name, as_floating(name, x), axes)
+    if is_float16(x):
         more = (window, stride, padding, ceil_mode, count_include_pad, divisor)
-        return without_images(cast(average(name, axes, widened(x), *more), x.dtype), had)
-    window = numbers(name, "kernel_size", window, axes, 1)
-    stride = window if is_missing(stride) else numbers(name, "stride", stride, axes, 1)
-    padding = numbers(name, "padding", padding, axes)
-    size = places(name, x.shape[2:], window, stride, padding, (1,) * axes, bool(ceil_mode))
+        return drop_batch_axis(cast(avg_pool(name, axes, upcast(x), *more), x.dtype), was_batched)
+    window = int_tuple(name, "kernel_size", window, axes, 1)
+    stride = window if is_default_stride(stride) else int_tuple(name, "stride", stride, axes, 1)
+    padding = int_tuple(name, "padding", padding, axes)
+    size = window_counts(name, x.shape[2:], window, stride, padding, (1,) * axes, bool(ceil_mode))
     total = window_sums(x, size, window, stride, padding)
     if divisor is not None:
         if isinstance(divisor, bool) or not isinstance(divisor, int) or divisor == 0:
-            facts = f"divisor_override is {divisor!r}; it is an integer other than 0"
+            facts = f"divisor_override is {divisor!r}; it must be an integer other than 0"
             raise ArgumentError(f"{name}: {facts}{at_line()}")
-        return without_images(total / divisor, had)
-    counts = elements(x.shape[2:], size, window, stride, padding, bool(count_include_pad))
+        return drop_batch_axis(total / divisor, was_batched)
+    counts = window_sizes(x.shape[2:], size, window, stride, padding, bool(count_include_pad))
     least = int(counts.min())
     divided = total / least if least == counts.max() else total / wrap(counts.astype(x.dtype))
-    return without_images(divided, had)
+    return drop_batch_axis(divided, was_batched)
 
 
-def elements(
+def window_sizes(
     sizes: Sizes, size: Sizes, window: Sizes, stride: Sizes, padding: Sizes, with_padding: bool
 ) -> np.ndarray:
-    """The number of elements in every window; padding counts where asked, but not beyond it."""
+    """Return the number of elements in every window, with the padding if `with_padding`."""
     total: Any = np.ones((), np.int64)
     for n, q, k, s, p in zip(sizes, size, window, stride, padding):
         start = np.arange(q) * s - p
@@ -178,7 +181,7 @@ def elements(
     return total
 
 
-@explained
+@clear_errors
 def avg_pool1d(
     input: Any,
     kernel_size: Any,
@@ -187,17 +190,17 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Any:
-    """The average of every window along the last axis.
+    """Average every window along the last axis.
 
     >>> import lucid
     >>> lucid.nn.functional.avg_pool1d(lucid.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     Tensor([[2., 1.]])
     """
     more = (ceil_mode, count_include_pad)
-    return average("avg_pool1d", 1, input, kernel_size, stride, padding, *more)
+    return avg_pool("avg_pool1d", 1, input, kernel_size, stride, padding, *more)
 
 
-@explained
+@clear_errors
 def avg_pool2d(
     input: Any,
     kernel_size: Any,
@@ -207,12 +210,12 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Any:
-    """The average of every window of an image."""
+    """Average every window of an image."""
     more = (ceil_mode, count_include_pad, divisor_override)
-    return average("avg_pool2d", 2, input, kernel_size, stride, padding, *more)
+    return avg_pool("avg_pool2d", 2, input, kernel_size, stride, padding, *more)
 
 
-@explained
+@clear_errors
 def avg_pool3d(
     input: Any,
     kernel_size: Any,
@@ -222,96 +225,99 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Any:
-    """The average of every window of a volume."""
+    """Average every window of a volume."""
     more = (ceil_mode, count_include_pad, divisor_override)
-    return average("avg_pool3d", 3, input, kernel_size, stride, padding, *more)
+    return avg_pool("avg_pool3d", 3, input, kernel_size, stride, padding, *more)
 
 
-def norm_of_windows(
+def lp_pool(
     name: str, axes: int, x: Any, norm_type: Any, window: Any, stride: Any, ceil_mode: bool
 ) -> Any:
-    """(sum of x**p) ** (1/p) over every window, with PyTorch's treatment of the sign."""
+    """Return (sum of x**p) ** (1/p) of every window, with PyTorch's treatment of the sign."""
     if isinstance(norm_type, bool) or not isinstance(norm_type, (int, float)) or norm_type == 0:
-        facts = f"norm_type is {norm_type!r}; it is a number other than 0"
+        facts = f"norm_type is {norm_type!r}; it must be a number other than 0"
         raise ArgumentError(f"{name}: {facts}{at_line()}")
-    x, had = with_images(name, floating(name, x), axes)
-    window = numbers(name, "kernel_size", window, axes, 1)
-    stride = window if is_missing(stride) else numbers(name, "stride", stride, axes, 1)
+    x, was_batched = add_batch_axis(name, as_floating(name, x), axes)
+    window = int_tuple(name, "kernel_size", window, axes, 1)
+    stride = window if is_default_stride(stride) else int_tuple(name, "stride", stride, axes, 1)
     none = (0,) * axes
-    size = places(name, x.shape[2:], window, stride, none, (1,) * axes, bool(ceil_mode))
+    size = window_counts(name, x.shape[2:], window, stride, none, (1,) * axes, bool(ceil_mode))
     p = float(norm_type)
     powers = window_sums(x if p == 1 else x**p, size, window, stride, none)
-    counts = elements(x.shape[2:], size, window, stride, none, True)
+    counts = window_sizes(x.shape[2:], size, window, stride, none, True)
     if counts.min() != counts.max():  # PyTorch averages, then multiplies by the whole window
         powers = powers * wrap((math.prod(window) / counts).astype(x.dtype))
     powers = powers.sign() * powers.abs().relu()
-    return without_images(powers if p == 1 else powers ** (1.0 / p), had)
+    return drop_batch_axis(powers if p == 1 else powers ** (1.0 / p), was_batched)
 
 
-@explained
+@clear_errors
 def lp_pool1d(
     input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Any:
-    """The norm (sum of xᵖ)^(1/p) of every window along the last axis.
+    """Take the p-norm, (sum of xᵖ)^(1/p), of every window along the last axis.
 
     >>> import lucid
     >>> lucid.nn.functional.lp_pool1d(lucid.tensor([[3.0, 4.0]]), 2, 2)
     Tensor([[5.]])
     """
-    return norm_of_windows("lp_pool1d", 1, input, norm_type, kernel_size, stride, ceil_mode)
+    return lp_pool("lp_pool1d", 1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-@explained
+@clear_errors
 def lp_pool2d(
     input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Any:
-    """The norm (sum of xᵖ)^(1/p) of every window of an image."""
-    return norm_of_windows("lp_pool2d", 2, input, norm_type, kernel_size, stride, ceil_mode)
+    """Take the p-norm, (sum of xᵖ)^(1/p), of every window of an image."""
+    return lp_pool("lp_pool2d", 2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-@explained
+@clear_errors
 def lp_pool3d(
     input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Any:
-    """The norm (sum of xᵖ)^(1/p) of every window of a volume."""
-    return norm_of_windows("lp_pool3d", 3, input, norm_type, kernel_size, stride, ceil_mode)
+    """Take the p-norm, (sum of xᵖ)^(1/p), of every window of a volume."""
+    return lp_pool("lp_pool3d", 3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def unpool(
+def max_unpool(
     name: str, axes: int, x: Any, indices: Any, window: Any, stride: Any, padding: Any, wanted: Any
 ) -> Any:
-    x, had = with_images(name, x, axes)
-    indices, _ = with_images(name, indices, axes)
+    """Check the arguments and invert max pooling."""
+    x, was_batched = add_batch_axis(name, x, axes)
+    indices, _ = add_batch_axis(name, indices, axes)
     if indices.shape != x.shape:
-        facts = f"an input of {x.shape} and indices of {indices.shape}; they have one shape"
+        facts = (
+            f"an input of {x.shape} and indices of {indices.shape}; they must have the same shape"
+        )
         raise ShapeError(f"{name}: {facts}{at_line()}")
     if indices.dtype.kind not in "iu":
-        raise DTypeError(f"{name}: indices of dtype {indices.dtype}, not integers{at_line()}")
-    window = numbers(name, "kernel_size", window, axes, 1)
-    stride = window if is_missing(stride) else numbers(name, "stride", stride, axes, 1)
-    padding = numbers(name, "padding", padding, axes)
+        raise DTypeError(f"{name}: indices must be integers, got {indices.dtype}{at_line()}")
+    window = int_tuple(name, "kernel_size", window, axes, 1)
+    stride = window if is_default_stride(stride) else int_tuple(name, "stride", stride, axes, 1)
+    padding = int_tuple(name, "padding", padding, axes)
     lengths = zip(x.shape[2:], window, stride, padding)
     size = tuple((n - 1) * s - 2 * p + k for n, k, s, p in lengths)
     if wanted is not None:
         given = tuple(wanted)
         given = given[2:] if len(given) == axes + 2 else given
-        chosen = numbers(name, "output_size", given, axes, 1)
+        chosen = int_tuple(name, "output_size", given, axes, 1)
         if any(abs(a - b) >= s for a, b, s in zip(chosen, size, stride)):
-            facts = f"output_size {wanted!r} is a stride or more from {size}"
+            facts = f"output_size {wanted!r} differs from {size} by a stride or more"
             raise ShapeError(f"{name}: {facts}{at_line()}")
         size = chosen
-    return without_images(put_at(x, indices, size), had)
+    return drop_batch_axis(scatter_at(x, indices, size), was_batched)
 
 
-def put_at(x: Any, indices: Any, size: Sizes) -> Any:
-    """Zeros of `size` with every element at its index; of several with one index, the last."""
+def scatter_at(x: Any, indices: Any, size: Sizes) -> Any:
+    """Return zeros of `size` with every element at its index; the last of duplicates wins."""
     outer, count = x.shape[0] * x.shape[1], math.prod(x.shape[2:])
     empty = zeros(outer, math.prod(size), dtype=x.dtype)
     y = bind(ScatterSet((1,), 1), empty, x.reshape(outer, count), indices.reshape(outer, count))
     return y.reshape(*x.shape[:2], *size)
 
 
-@explained
+@clear_errors
 def max_unpool1d(
     input: Any,
     indices: Any,
@@ -320,12 +326,12 @@ def max_unpool1d(
     padding: Any = 0,
     output_size: Any = None,
 ) -> Any:
-    """What max_pool1d chose, where it stood, and zeros elsewhere."""
+    """Invert max_pool1d: maxima at their indices, zeros elsewhere."""
     more = (kernel_size, stride, padding, output_size)
-    return unpool("max_unpool1d", 1, input, indices, *more)
+    return max_unpool("max_unpool1d", 1, input, indices, *more)
 
 
-@explained
+@clear_errors
 def max_unpool2d(
     input: Any,
     indices: Any,
@@ -334,12 +340,12 @@ def max_unpool2d(
     padding: Any = 0,
     output_size: Any = None,
 ) -> Any:
-    """What max_pool2d chose, where it stood, and zeros elsewhere."""
+    """Invert max_pool2d: maxima at their indices, zeros elsewhere."""
     more = (kernel_size, stride, padding, output_size)
-    return unpool("max_unpool2d", 2, input, indices, *more)
+    return max_unpool("max_unpool2d", 2, input, indices, *more)
 
 
-@explained
+@clear_errors
 def max_unpool3d(
     input: Any,
     indices: Any,
@@ -348,6 +354,6 @@ def max_unpool3d(
     padding: Any = 0,
     output_size: Any = None,
 ) -> Any:
-    """What max_pool3d chose, where it stood, and zeros elsewhere."""
+    """Invert max_pool3d: maxima at their indices, zeros elsewhere."""
     more = (kernel_size, stride, padding, output_size)
-    return unpool("max_unpool3d", 3, input, indices, *more)
+    return max_unpool("max_unpool3d", 3, input, indices, *more)

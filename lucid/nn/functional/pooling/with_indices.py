@@ -1,4 +1,4 @@
-"""Max pooling that also tells where the largest elements stand, by PyTorch's names for it."""
+"""Max pooling that also returns the indices of the maxima, under PyTorch's names."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from lucid.nn.functional.pooling.adaptive import (
     adaptive_max_pool3d,
 )
 from lucid.nn.functional.pooling.windows import max_pool1d, max_pool2d, max_pool3d
-from lucid.ops.core.arguments import explained
+from lucid.ops.core.arguments import clear_errors
 
 
-@explained
+@clear_errors
 def max_pool1d_with_indices(
     input: Any,
     kernel_size: Any,
@@ -27,7 +27,7 @@ def max_pool1d_with_indices(
     return max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
-@explained
+@clear_errors
 def max_pool2d_with_indices(
     input: Any,
     kernel_size: Any,
@@ -41,7 +41,7 @@ def max_pool2d_with_indices(
     return max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
-@explained
+@clear_errors
 def max_pool3d_with_indices(
     input: Any,
     kernel_size: Any,
@@ -55,7 +55,7 @@ def max_pool3d_with_indices(
     return max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
-@explained
+@clear_errors
 def adaptive_max_pool1d_with_indices(
     input: Any, output_size: Any, return_indices: bool = False
 ) -> Any:
@@ -63,7 +63,7 @@ def adaptive_max_pool1d_with_indices(
     return adaptive_max_pool1d(input, output_size, True)
 
 
-@explained
+@clear_errors
 def adaptive_max_pool2d_with_indices(
     input: Any, output_size: Any, return_indices: bool = False
 ) -> Any:
@@ -71,7 +71,7 @@ def adaptive_max_pool2d_with_indices(
     return adaptive_max_pool2d(input, output_size, True)
 
 
-@explained
+@clear_errors
 def adaptive_max_pool3d_with_indices(
     input: Any, output_size: Any, return_indices: bool = False
 ) -> Any:

@@ -1,10 +1,10 @@
-"""Scan: a loop of a known number of steps, which reads and writes stacked values step by step.
+"""Scan: a loop with a known number of steps over stacked values.
 
-    c = init;  for x in xs: c, y = body(consts, c, x)  gives the last c and the ys, stacked
+    c = init;  for x in xs: c, y = body(consts, c, x)  gives the last c and the stacked ys
 
-Forward mode is a Scan with tangents beside the carries. Reverse mode is two: one forward that also
-stacks what the derivative of the body reads, and one backward over those stacks. What it reads but
-no step changes is computed once, outside.
+Forward mode is a Scan with tangents beside the carries. Reverse mode is two Scans: one forward that
+also stacks the residuals of the body, and one backward over those stacks. Loop-invariant residuals
+are computed once, outside the loop.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
 from lucid.ops.higher_order.control.subgraphs import (
-    Differential,
+    BodyDerivative,
     Writer,
+    ancestors,
     batched_graph,
+    body_derivative,
+    copy_aliased,
     differentiable,
-    differential,
-    hot_loop,
-    over_examples,
-    owned,
-    program,
-    reached,
-    work_of,
+    estimated_work,
+    expand_unbatched,
+    loop_counter,
+    program_of,
 )
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, wrap
-from lucid.tape.tiering import single
+from lucid.tape.tiering import single_op_graph
 from lucid.tape.trace import replay
 
 
@@ -52,7 +52,7 @@ class Scan(Primitive):
     reverse: bool
 
     def parts(self, xs: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Constants, carries and stepped values of what belongs to the operands."""
+        """Split values that belong to the operands into constants, carries and stepped values."""
         first, last = self.n_consts, self.n_consts + self.n_carry
         return list(xs[:first]), list(xs[first:last]), list(xs[last:])
 
@@ -60,22 +60,23 @@ class Scan(Primitive):
         consts, carries, xs = self.parts(types)
         for x in xs:
             if not x.shape or x.shape[0] != self.length:
-                raise ShapeError(f"scan: a value of {x} for {self.length} steps")
+                raise ShapeError(f"scan: {x} does not have {self.length} steps in axis 0")
         steps = [Type(x.dtype, x.shape[1:]) for x in xs]
         if self.body.in_types != (*consts, *carries, *steps):
-            raise ShapeError(f"scan: operands {types} for a body that takes {self.body.in_types}")
+            raise ShapeError(f"scan: the body takes {self.body.in_types}, not {types}")
         out = self.body.out_types
         if out[: self.n_carry] != tuple(carries):
-            raise ShapeError(f"scan: carries {tuple(carries)} become {out[: self.n_carry]}")
+            facts = f"from {tuple(carries)} to {out[: self.n_carry]}"
+            raise ShapeError(f"scan: the body changes the types of carries {facts}")
         stacked = [Type(y.dtype, (self.length, *y.shape)) for y in out[self.n_carry :]]
         return (*carries, *stacked)
 
     def eval(self, *operands: np.ndarray) -> tuple[Any, ...]:
-        hot = hot_loop(self)
+        hot = loop_counter(self)
         if hot.native is not None:
             return tuple(hot.native(operands))
         consts, carries, xs = self.parts(operands)
-        run, n = program(self.body), self.n_carry
+        run, n = program_of(self.body), self.n_carry
         types = self.body.out_types[n:]
         stacks = [np.empty((self.length, *t.shape), t.dtype) for t in types]
         order = range(self.length)
@@ -84,76 +85,83 @@ class Scan(Primitive):
             carries = outs[:n]
             for stack, y in zip(stacks, outs[n:]):
                 stack[i] = y
-        hot.worked(self.length * work_of(self.body), lambda: single(self, operands))
-        return (*owned(carries, operands), *stacks)
+        hot.count_work(
+            self.length * estimated_work(self.body), lambda: single_op_graph(self, operands)
+        )
+        return (*copy_aliased(carries, operands), *stacks)
 
     # Forward mode
 
     def jvp(self, ts: Any, ys: Any, *operands: Any) -> tuple[Any, ...]:
         consts, carries, xs = self.parts(operands)
         t_consts, t_carries, t_xs = self.parts(ts)
-        d, there = pushed_body(self, ts)
+        d, active = body_jvp(self, ts)
         c_in, k_in, x_in = self.parts(self.body.inputs)
         s_consts, s_carries, s_xs = self.parts(d.seeds)
-        t_init = [(zeros(x) if t is None else t) for x, t, w in zip(carries, t_carries, there) if w]
+        t_init = [
+            (zeros(x) if t is None else t) for x, t, w in zip(carries, t_carries, active) if w
+        ]
         writer = Writer([*self.body.equations, *d.equations])
         n = self.n_carry
         t_outs = [
             writer.zeros(x.type) if r is None else r
-            for x, r, w in zip(k_in, d.results[:n], there)
+            for x, r, w in zip(k_in, d.results[:n], active)
             if w
         ]
         t_ys = d.results[n:]
         inputs = [
-            *c_in, *present(s_consts), *[var for var, _ in d.constants],
-            *k_in, *present(s_carries), *x_in, *present(s_xs),
+            *c_in, *not_none(s_consts), *[var for var, _ in d.constants],
+            *k_in, *not_none(s_carries), *x_in, *not_none(s_xs),
         ]  # fmt: skip
-        outputs = [*self.body.outputs[:n], *t_outs, *present(t_ys)]
+        outputs = [*self.body.outputs[:n], *t_outs, *not_none(t_ys)]
         body = writer.graph(self.body.name, inputs, outputs)
         extra = [wrap(array) for _, array in d.constants]
-        given = [*consts, *present(t_consts), *extra, *carries, *t_init, *xs, *present(t_xs)]
-        n_consts = len(consts) + len(present(t_consts)) + len(extra)
+        given = [*consts, *not_none(t_consts), *extra, *carries, *t_init, *xs, *not_none(t_xs)]
+        n_consts = len(consts) + len(not_none(t_consts)) + len(extra)
         op = Scan(body, n_consts, n + len(t_init), self.length, self.reverse)
         rest = iter(bind(op, *given)[n:])
-        return tuple([next(rest) if w else None for w in [*there, *[t is not None for t in t_ys]]])
+        return tuple([next(rest) if w else None for w in [*active, *[t is not None for t in t_ys]]])
 
     # Reverse mode
 
     def vjp(self, cts: Any, ys: Any, *operands: Any) -> tuple[Any, ...]:
         n = self.n_carry
-        d, there = pulled_body(self.body, self.n_consts, n, cts)
+        d, active = body_vjp(self.body, self.n_consts, n, cts)
         d_consts, d_carries, d_xs = self.parts(d.results)
-        saved = self.save(d, ys, operands)
+        saved = self.residuals(d, ys, operands)
         s_carries, s_ys = d.seeds[:n], d.seeds[n:]
-        ct_init = [zeros(y) if ct is None else ct for y, ct, w in zip(ys, cts[:n], there) if w]
-        constant = outside_equations(self.body, invariant(self.body, ()))
+        ct_init = [zeros(y) if ct is None else ct for y, ct, w in zip(ys, cts[:n], active) if w]
+        constant = invariant_equations(self.body, invariant(self.body, ()))
         writer = Writer([*constant, *d.equations])
         k_in = self.body.inputs[self.n_consts : self.n_consts + n]
         ct_carries = [
-            writer.zeros(x.type) if r is None else r for x, r, w in zip(k_in, d_carries, there) if w
+            writer.zeros(x.type) if r is None else r
+            for x, r, w in zip(k_in, d_carries, active)
+            if w
         ]
         totals = [Var(r.type) for r in d_consts if r is not None]
-        sums = [writer.add(total, r) for total, r in zip(totals, present(d_consts))]
+        sums = [writer.add(total, r) for total, r in zip(totals, not_none(d_consts))]
         constants = [var for var, _ in d.constants]
         inputs = [
-            *saved.fixed, *constants, *present(s_carries), *totals, *saved.stacked, *present(s_ys),
+            *saved.fixed, *constants, *not_none(s_carries), *totals,
+            *saved.stacked, *not_none(s_ys),
         ]  # fmt: skip
-        body = writer.graph(self.body.name, inputs, [*ct_carries, *sums, *present(d_xs)])
+        body = writer.graph(self.body.name, inputs, [*ct_carries, *sums, *not_none(d_xs)])
         extra = [wrap(array) for _, array in d.constants]
         given = [
             *saved.fixed.values(), *extra, *ct_init, *map(zeros, totals),
-            *saved.stacked.values(), *present(cts[n:]),
+            *saved.stacked.values(), *not_none(cts[n:]),
         ]  # fmt: skip
         n_consts, n_carry = len(saved.fixed) + len(extra), len(ct_init) + len(totals)
         op = Scan(body, n_consts, n_carry, self.length, not self.reverse)
         outs = list(bind(op, *given))
         by_carry, rest = iter(outs[: len(ct_init)]), iter(outs[len(ct_init) :])
         g_consts = [None if r is None else next(rest) for r in d_consts]
-        g_carries = [next(by_carry) if w else None for w in there]
+        g_carries = [next(by_carry) if w else None for w in active]
         return (*g_consts, *g_carries, *[None if r is None else next(rest) for r in d_xs])
 
-    def save(self, d: Differential, ys: Sequence[Any], operands: Sequence[Any]) -> Saved:
-        """What the derivative of the body reads: stacked by a Scan where it is not there."""
+    def residuals(self, d: BodyDerivative, ys: Sequence[Any], operands: Sequence[Any]) -> Residuals:
+        """Return the residuals of the body; a Scan stacks those that are not available yet."""
         c_in, _, x_in = self.parts(self.body.inputs)
         consts, _, xs = self.parts(operands)
         known = dict(zip(c_in, consts))
@@ -162,7 +170,7 @@ class Scan(Primitive):
         read = [var for var in d.residuals if var not in written]
         moved = [var for var in read if var in outside and var not in known]
         if moved:
-            graph = Writer(outside_equations(self.body, outside)).graph("outside", c_in, moved)
+            graph = Writer(invariant_equations(self.body, outside)).graph("outside", c_in, moved)
             fixed.update(zip(moved, replay(graph, consts)))
         stacked = {var: x for var, x in zip(x_in, xs) if var in read}
         for var, y in zip(self.body.outputs[self.n_carry :], ys[self.n_carry :]):
@@ -170,46 +178,51 @@ class Scan(Primitive):
                 stacked.setdefault(var, y)
         missing = [var for var in read if var not in fixed and var not in stacked]
         if missing:
-            stacked.update(zip(missing, bind(self.stacking(missing), *operands)[len(ys) :]))
-        return Saved(fixed, stacked)
+            stacked.update(zip(missing, bind(self.with_stacked(missing), *operands)[len(ys) :]))
+        return Residuals(fixed, stacked)
 
-    def stacking(self, missing: Sequence[Var]) -> Scan:
-        """The same loop with values of its body as further results."""
+    def with_stacked(self, missing: Sequence[Var]) -> Scan:
+        """Return the same loop with values of its body as further results."""
         g = self.body
         body = Graph(g.name, g.inputs, g.equations, (*g.outputs, *missing))
         return Scan(body, self.n_consts, self.n_carry, self.length, self.reverse)
 
-    # Many examples
+    # Batching
 
     def batch(self, n: int, batched: tuple[bool, ...], *operands: Any) -> tuple[Any, ...]:
         b_consts, b_carries, b_xs = self.parts(batched)
-        no_more = [False] * (len(self.body.outputs) - self.n_carry)
+        not_forced = [False] * (len(self.body.outputs) - self.n_carry)
         while True:
             flags = [*b_consts, *b_carries, *b_xs]
-            found = batched_graph(self.body, n, flags, [*b_carries, *no_more])
+            found = batched_graph(self.body, n, flags, [*b_carries, *not_forced])
             now = list(found.batched[: self.n_carry])
             if now == b_carries:
                 break
             b_carries = now
         consts, carries, xs = self.parts(operands)
-        was = self.parts(batched)[1]
-        carries = [over_examples(n, w or not b, c) for c, w, b in zip(carries, was, b_carries)]
-        xs = [swapped(x) if b else x for x, b in zip(xs, b_xs)]
+        given_carries = self.parts(batched)[1]
+        carries = [
+            expand_unbatched(n, w or not b, c) for c, w, b in zip(carries, given_carries, b_carries)
+        ]
+        xs = [swap_leading_axes(x) if b else x for x, b in zip(xs, b_xs)]
         op = Scan(found.graph, self.n_consts, self.n_carry, self.length, self.reverse)
         outs = bind(op, *consts, *carries, *xs)
-        finals = [over_examples(n, b, y) for y, b in zip(outs, b_carries)]
+        finals = [expand_unbatched(n, b, y) for y, b in zip(outs, b_carries)]
         rest = zip(outs[self.n_carry :], found.batched[self.n_carry :])
-        return (*finals, *[swapped(y) if b else over_examples(n, False, y) for y, b in rest])
+        return (
+            *finals,
+            *[swap_leading_axes(y) if b else expand_unbatched(n, False, y) for y, b in rest],
+        )
 
-    def trimmed(
+    def prune_outputs(
         self, n_operands: int, used: Sequence[bool]
     ) -> tuple[Primitive, list[int], list[int]] | None:
-        """The Scan without what nobody reads: (operation, its operands, its outputs)."""
+        """Return the Scan without unused outputs: (primitive, its operands, its outputs)."""
         body, n = self.body, self.n_carry
         k_in = self.parts(body.inputs)[1]
         kept = {i for i, u in enumerate(used) if u}
         while True:
-            needed = reached(body, [body.outputs[i] for i in kept])
+            needed = ancestors(body, [body.outputs[i] for i in kept])
             more = {i for i in range(n) if k_in[i] in needed} | kept
             if more == kept:
                 break
@@ -232,34 +245,34 @@ class Scan(Primitive):
 
 
 def run_scan(op: Scan, *operands: Any) -> tuple[Any, ...]:
-    """`bind(op, *operands)`; an eager run that `backward` may follow keeps what that will read."""
-    if not local.plain or not any([is_followed(x) for x in operands]):
+    """`bind(op, *operands)`; an eager run that requires gradients also saves the residuals."""
+    if not local.fast_record or not any([needs_grad(x) for x in operands]):
         return bind(op, *operands)  # type: ignore[no-any-return]
-    return bind(remembering(op), *operands)[: len(op.body.outputs)]  # type: ignore[no-any-return]
+    return bind(with_residuals(op), *operands)[: len(op.body.outputs)]  # type: ignore[no-any-return]
 
 
-def is_followed(x: Any) -> bool:
+def needs_grad(x: Any) -> bool:
     return x.value is not None and x.node is not None and x.node.flags == GRAD
 
 
 @lru_cache(maxsize=256)
-def remembering(op: Scan) -> Scan:
-    """The Scan with all that its derivative reads among its results."""
+def with_residuals(op: Scan) -> Scan:
+    """Return the Scan with all residuals of its derivative among its results."""
     body, n = op.body, op.n_carry
-    d, _ = pulled_body(body, op.n_consts, n, [differentiable(y) or None for y in body.outputs])
+    d, _ = body_vjp(body, op.n_consts, n, [differentiable(y) or None for y in body.outputs])
     c_in, _, x_in = op.parts(body.inputs)
     at_hand = {*invariant(body, c_in), *x_in, *body.outputs[n:]}
-    return op.stacking([var for var in d.residuals if var not in at_hand])
+    return op.with_stacked([var for var in d.residuals if var not in at_hand])
 
 
-class Saved(NamedTuple):
-    """What a backward body reads, by Var: the same at every step, or stacked."""
+class Residuals(NamedTuple):
+    """The residuals of a backward body, by Var: the same at every step, or stacked."""
 
     fixed: dict[Var, Any]
     stacked: dict[Var, Any]
 
 
-def present(xs: Sequence[Any]) -> list[Any]:
+def not_none(xs: Sequence[Any]) -> list[Any]:
     return [x for x in xs if x is not None]
 
 
@@ -269,45 +282,45 @@ def zeros(like: Any) -> Any:
     return zeros_like(like if not isinstance(like, Var) else like.type, True)
 
 
-def swapped(x: Any) -> Any:
-    """The first two axes exchanged: examples and steps."""
+def swap_leading_axes(x: Any) -> Any:
+    """Swap the first two axes: batch and steps."""
     return x.permute((1, 0, *range(2, x.ndim)))
 
 
-def pushed_body(op: Any, ts: Sequence[Any]) -> tuple[Differential, list[bool]]:
-    """The jvp of a Scan's body, and which carries have a tangent after some step."""
+def body_jvp(op: Any, ts: Sequence[Any]) -> tuple[BodyDerivative, list[bool]]:
+    """Return the jvp of a Scan's body, and which carries have a tangent after some step."""
     t_consts, t_carries, t_xs = op.parts([t is not None for t in ts])
     while True:
-        d = differential("jvp", op.body, op.body.inputs, [*t_consts, *t_carries, *t_xs])
+        d = body_derivative("jvp", op.body, op.body.inputs, [*t_consts, *t_carries, *t_xs])
         now = [t or r is not None for t, r in zip(t_carries, d.results)]
         if now == t_carries:
             return d, now
         t_carries = now
 
 
-def pulled_body(
+def body_vjp(
     body: Graph, n_consts: int, n_carry: int, cts: Sequence[Any]
-) -> tuple[Differential, list[bool]]:
-    """The vjp of a body, and which carries have a cotangent before some step."""
-    there = [ct is not None for ct in cts]
+) -> tuple[BodyDerivative, list[bool]]:
+    """Return the vjp of a body, and which carries have a cotangent before some step."""
+    active = [ct is not None for ct in cts]
     while True:
-        d = differential("vjp", body, body.inputs, there)
+        d = body_derivative("vjp", body, body.inputs, active)
         pulled = d.results[n_consts : n_consts + n_carry]
-        now = [t or r is not None for t, r in zip(there, pulled)]
-        if now == there[:n_carry]:
+        now = [t or r is not None for t, r in zip(active, pulled)]
+        if now == active[:n_carry]:
             return d, now
-        there = [*now, *there[n_carry:]]
+        active = [*now, *active[n_carry:]]
 
 
 def invariant(body: Graph, fixed: Sequence[Var]) -> set[Any]:
-    """The Vars that are the same at every step: computed from `fixed` and literals alone."""
+    """Return the loop-invariant Vars: those computed from `fixed` and literals alone."""
     known: set[Any] = set(fixed)
     for eqn in body.equations:
-        if eqn.op.once or not all(x in known for x in eqn.inputs if isinstance(x, Var)):
+        if eqn.op.single_use or not all(x in known for x in eqn.inputs if isinstance(x, Var)):
             continue
         known.update(eqn.outputs)
     return known
 
 
-def outside_equations(body: Graph, known: set[Any]) -> list[Equation]:
+def invariant_equations(body: Graph, known: set[Any]) -> list[Equation]:
     return [eqn for eqn in body.equations if eqn.outputs[0] in known]

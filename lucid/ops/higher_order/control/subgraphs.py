@@ -1,7 +1,7 @@
-"""What the rules of branches and loops share: the derivative of a body, its batching, its pruning.
+"""Shared by the rules of branches and loops: derivatives, batching and pruning of a body.
 
 A Derivative uses the Vars of the Graph it came from, so a body and its derivative become one body
-by putting their equations one after the other.
+by concatenating their equations.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from lucid.tape.bind import record_constant
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
 from lucid.tape.node import Trace, leaf
-from lucid.tape.tiering import ELEMENTS, Heat
+from lucid.tape.tiering import ELEMENTS, WorkCounter
 
 
 @lru_cache(maxsize=256)
-def program(graph: Graph) -> Program:
+def program_of(graph: Graph) -> Program:
     return Program(graph)
 
 
 @lru_cache(maxsize=256)
-def work_of(graph: Graph) -> int:
-    """About how long a Graph is interpreted, in small equations."""
+def estimated_work(graph: Graph) -> int:
+    """Estimate the work of interpreting a Graph, in small equations."""
     sizes = [math.prod(y.type.shape) for eqn in graph.equations for y in eqn.outputs]
     return len(graph.equations) + sum(sizes) // ELEMENTS
 
@@ -41,17 +41,17 @@ LOOP_LIMIT = 100_000  # a loop is interpreted for about as long as it takes to c
 
 
 @lru_cache(maxsize=256)
-def hot_loop(op: Any) -> Heat:
-    return Heat(LOOP_LIMIT)
+def loop_counter(op: Any) -> WorkCounter:
+    return WorkCounter(LOOP_LIMIT)
 
 
-class Differential(NamedTuple):
-    """The derivative of a body, ready to be written behind it or into another.
+class BodyDerivative(NamedTuple):
+    """The derivative of a body, ready to be appended to it or to another body.
 
     equations    of the derivative alone
     residuals    Vars of the body that they read
-    seeds        a Var for every seed that was asked for, None for the others
-    constants    Vars and arrays that rules brought in
+    seeds        a Var for every seed that is present, None for the others
+    constants    Vars and arrays that rules introduced
     results      the Var of every derivative, None where it is zero
     """
 
@@ -61,15 +61,15 @@ class Differential(NamedTuple):
     constants: list[tuple[Var, np.ndarray]]
     results: list[Any]
 
-    def given(self) -> list[Var]:
-        """The seeds that are there."""
+    def used_seeds(self) -> list[Var]:
+        """Return the seeds that are not None."""
         return [seed for seed in self.seeds if seed is not None]
 
 
-def differential(
+def body_derivative(
     mode: str, graph: Graph, wrt: Sequence[Var], seeded: Sequence[bool]
-) -> Differential:
-    """The jvp (from tangents of `wrt`) or vjp (to cotangents of `wrt`) of a body."""
+) -> BodyDerivative:
+    """Return the jvp (from tangents of `wrt`) or vjp (to cotangents of `wrt`) of a body."""
     from lucid.transforms.jvp import jvp
     from lucid.transforms.vjp import vjp
 
@@ -80,8 +80,8 @@ def differential(
     for position, var in zip(found.seeds, rest):
         seeds[position] = var
     constants = list(zip(rest[len(found.seeds) :], found.constants))
-    results = found.spread(found.graph.outputs)
-    return Differential(found.graph.equations, found.residuals, seeds, constants, results)
+    results = found.with_zeros(found.graph.outputs)
+    return BodyDerivative(found.graph.equations, found.residuals, seeds, constants, results)
 
 
 def differentiable(x: Atom) -> bool:
@@ -89,7 +89,7 @@ def differentiable(x: Atom) -> bool:
 
 
 class Writer:
-    """The equations of a new body while it is written."""
+    """Collects the equations of a new body."""
 
     def __init__(self, equations: Iterable[Equation] = ()) -> None:
         self.equations = list(equations)
@@ -107,35 +107,35 @@ class Writer:
         return out
 
     def sum(self, xs: Sequence[Any], type: Type) -> Any:
-        """The sum of what is not None; zeros where nothing is left."""
-        there = [x for x in xs if x is not None]
-        if not there:
+        """Add the values that are not None; zeros if there are none."""
+        present = [x for x in xs if x is not None]
+        if not present:
             return self.zeros(type)
-        total = there[0]
-        for x in there[1:]:
+        total = present[0]
+        for x in present[1:]:
             total = self.add(total, x)
         return total
 
     def graph(self, name: str, inputs: Sequence[Var], outputs: Sequence[Atom]) -> Graph:
-        """The body, without what its outputs do not need."""
-        from lucid.ir.rewrite import remove_dead
+        """Return the body without dead equations."""
+        from lucid.ir.rewrite import dce
 
-        return remove_dead(Graph(name, tuple(inputs), tuple(self.equations), tuple(outputs)))
+        return dce(Graph(name, tuple(inputs), tuple(self.equations), tuple(outputs)))
 
 
 class BatchedGraph(NamedTuple):
-    """A Graph for many examples, and which of its outputs have them in axis 0."""
+    """A batched Graph, and which of its outputs have the batch in axis 0."""
 
     graph: Graph
     batched: tuple[bool, ...]
 
 
 def batched_graph(
-    graph: Graph, n: int, batched: Sequence[bool], forced: Sequence[bool], wrapped: Any = None
+    graph: Graph, n: int, batched: Sequence[bool], forced: Sequence[bool], postprocess: Any = None
 ) -> BatchedGraph:
-    """A Graph over `n` examples; outputs in `forced` have them even where they do not differ.
+    """Batch a Graph over `n` examples; outputs in `forced` are batched even if they do not differ.
 
-    `wrapped(inputs, outputs)`, both as Batched, may change the outputs.
+    `postprocess(inputs, outputs)`, both as Batched, may change the outputs.
     """
     from lucid.transforms.vmap import Batched, vmap
 
@@ -148,43 +148,43 @@ def batched_graph(
         ]
         given = [Batched(x, b) for x, b in zip(inputs, batched)]
         results = vmap(graph, n, given)
-        if wrapped is not None:
-            results = wrapped(given, results)
+        if postprocess is not None:
+            results = postprocess(given, results)
         outs, marks = [], []
         for y, force in zip(results, forced, strict=True):
-            x = as_tensor_inside(y.tensor)
+            x = record_literal(y.tensor)
             x = x.expand((n, *x.shape)) if force and not y.batched else x
             outs.append(x)
             marks.append(force or y.batched)
-        section = cut(inputs, outs)
+        traced_cut = cut(inputs, outs)
     finally:
         local.staging, trace.active = before, False
-    assert not section.captured, "the Graph of an operation captures nothing"
-    return BatchedGraph(section.graph(graph.name), tuple(marks))
+    assert not traced_cut.captured, "the Graph of an operation captures nothing"
+    return BatchedGraph(traced_cut.graph(graph.name), tuple(marks))
 
 
-def as_tensor_inside(x: Any) -> Any:
-    """A Literal as a recorded constant, so that the Graph around it captures nothing."""
+def record_literal(x: Any) -> Any:
+    """Record a Literal as a constant, so that the Graph around it captures nothing."""
     if not isinstance(x, Literal):
         return x
     return record_constant(Full((), SHORT_NAMES[x.dtype]), [x])
 
 
 def batched_outputs(graph: Graph, n: int, batched: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
-    """The outputs of a Graph for `n` examples, all with the examples in axis 0."""
+    """Return the outputs of a Graph for `n` examples, all with the batch in axis 0."""
     from lucid.transforms.vmap import Batched, vmap
 
     outs = vmap(graph, n, [Batched(x, b) for x, b in zip(xs, batched, strict=True)])
-    return [over_examples(n, y.batched, as_tensor_inside(y.tensor)) for y in outs]
+    return [expand_unbatched(n, y.batched, record_literal(y.tensor)) for y in outs]
 
 
-def over_examples(n: int, batched: bool, x: Any) -> Any:
-    """A result with its examples in axis 0, where it has them or not."""
+def expand_unbatched(n: int, batched: bool, x: Any) -> Any:
+    """Return `x` with the batch in axis 0, expanded if it is not batched."""
     return x if batched else x.expand((n, *x.shape))
 
 
-def reached(graph: Graph, outputs: Iterable[Atom]) -> set[Any]:
-    """Every Var that these outputs are computed from."""
+def ancestors(graph: Graph, outputs: Iterable[Atom]) -> set[Any]:
+    """Return every Var that these outputs are computed from."""
     wanted: set[Any] = {x for x in outputs if isinstance(x, Var)}
     for eqn in reversed(graph.equations):
         if not wanted.isdisjoint(eqn.outputs):
@@ -192,8 +192,8 @@ def reached(graph: Graph, outputs: Iterable[Atom]) -> set[Any]:
     return wanted
 
 
-def owned(values: Sequence[np.ndarray], given: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Arrays that share no memory with those given, nor with one another."""
+def copy_aliased(values: Sequence[np.ndarray], given: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Copy arrays that share memory with those given or with one another."""
     out: list[np.ndarray] = []
     for value in values:
         if any(np.may_share_memory(value, x) for x in (*given, *out)):

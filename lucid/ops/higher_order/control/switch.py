@@ -1,4 +1,4 @@
-"""Switch: one of several Graphs, chosen by a number when the program runs."""
+"""Switch: one of several Graphs, selected by an index at run time."""
 
 from __future__ import annotations
 
@@ -12,75 +12,80 @@ from lucid.ir.graph import Atom, Equation, Graph, Var
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
 from lucid.ops.higher_order.control.subgraphs import (
-    Differential,
+    BodyDerivative,
     Writer,
+    ancestors,
     batched_graph,
     batched_outputs,
-    differential,
-    owned,
-    program,
-    reached,
+    body_derivative,
+    copy_aliased,
+    program_of,
 )
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
 
 class Switch(Primitive):
-    """Operands: the number of the branch (clamped; a bool is 0 or 1), then those of every branch.
+    """Operands: the index of the branch (clamped; a bool is 0 or 1), then those of every branch.
 
-    A derivative is again a Switch. In reverse mode each forward branch leaves what its own backward
-    branch reads, and zeros for what the others read.
+    A derivative is again a Switch. In reverse mode each forward branch returns the residuals of its
+    own backward branch, and zeros for those of the others.
     """
 
     branches: tuple[Graph, ...]
 
     def infer(self, chosen: Type, *xs: Type) -> tuple[Type, ...]:
         if chosen.shape or chosen.dtype.kind not in "biu":
-            raise DTypeError(f"switch: a branch is chosen by one integer or bool, not by {chosen}")
+            raise DTypeError(f"switch: the branch index must be one integer or bool, not {chosen}")
         for branch in self.branches:
             if branch.in_types != xs:
-                raise ShapeError(f"switch: operands {xs} for a branch that takes {branch.in_types}")
+                raise ShapeError(f"switch: a branch takes {branch.in_types}, not {xs}")
             if branch.out_types != self.branches[0].out_types:
                 raise ShapeError(
-                    f"switch: branches give {self.branches[0].out_types} and {branch.out_types}"
+                    f"switch: branches return {self.branches[0].out_types} and {branch.out_types}; "
+                    "the types must agree"
                 )
         return self.branches[0].out_types
 
     def eval(self, chosen: np.ndarray, *xs: np.ndarray) -> tuple[Any, ...]:
         number = min(max(int(chosen), 0), len(self.branches) - 1)
-        return tuple(owned(program(self.branches[number])(xs), xs))
+        return tuple(copy_aliased(program_of(self.branches[number])(xs), xs))
 
     def jvp(self, ts: Any, ys: Any, chosen: Any, *xs: Any) -> tuple[Any, ...]:
         seeded = [t is not None for t in ts[1:]]
-        pushed = [differential("jvp", b, b.inputs, seeded) for b in self.branches]
+        pushed = [body_derivative("jvp", b, b.inputs, seeded) for b in self.branches]
         parts = [
-            Part(b.name, [*b.equations, *d.equations], [*b.inputs, *d.given()], d, b.outputs)
+            BranchDerivative(
+                b.name, [*b.equations, *d.equations], [*b.inputs, *d.used_seeds()], d, b.outputs
+            )
             for b, d in zip(self.branches, pushed)
         ]
-        return tuple(choose(parts, chosen, [*xs, *[t for t in ts if t is not None]]))
+        return tuple(bind_derivatives(parts, chosen, [*xs, *[t for t in ts if t is not None]]))
 
     def vjp(self, cts: Any, ys: Any, chosen: Any, *xs: Any) -> tuple[Any, ...]:
         seeded = [ct is not None for ct in cts]
-        pulled = [differential("vjp", b, b.inputs, seeded) for b in self.branches]
-        op, slots, kept = self.saving(pulled)
+        pulled = [body_derivative("vjp", b, b.inputs, seeded) for b in self.branches]
+        op, slots, kept = self.with_residuals(pulled)
         saved = bind(op, chosen, *xs)[len(ys) :] if slots else ()
         parts = [
-            Part(
+            BranchDerivative(
                 b.name,
                 d.equations,
-                [*b.inputs, *[mine.get(i) or Var(t) for i, t in enumerate(slots)], *d.given()],
+                [*b.inputs, *[mine.get(i) or Var(t) for i, t in enumerate(slots)], *d.used_seeds()],
                 d,
                 b.inputs,
             )
             for b, d, mine in zip(self.branches, pulled, kept)
         ]
         given = [*xs, *saved, *[ct for ct in cts if ct is not None]]
-        return (None, *choose(parts, chosen, given))
+        return (None, *bind_derivatives(parts, chosen, given))
 
-    def saving(self, pulled: list[Differential]) -> tuple[Switch, list[Type], list[dict[int, Var]]]:
-        """A Switch that also gives what the backward branches read.
+    def with_residuals(
+        self, pulled: list[BodyDerivative]
+    ) -> tuple[Switch, list[Type], list[dict[int, Var]]]:
+        """Return a Switch that also returns the residuals of the backward branches.
 
-        With it the types of what it gives more, and for each branch which Var stands where.
+        With it come the types of the residuals, and for each branch the Var in each position.
         """
         slots: list[Type] = []
         kept: list[dict[int, Var]] = []
@@ -103,13 +108,13 @@ class Switch(Primitive):
 
     def batch(self, n: int, batched: tuple[bool, ...], chosen: Any, *xs: Any) -> tuple[Any, ...]:
         if batched[0]:
-            return self.each_chooses(n, batched[1:], chosen, xs)
+            return self.select_per_example(n, batched[1:], chosen, xs)
         every = [True] * len(self.branches[0].outputs)
         branches = [batched_graph(b, n, batched[1:], every).graph for b in self.branches]
         return bind(Switch(tuple(branches)), chosen, *xs)
 
-    def each_chooses(self, n: int, batched: Any, chosen: Any, xs: Any) -> tuple[Any, ...]:
-        """Every branch for all examples, and of each example the branch it chose."""
+    def select_per_example(self, n: int, batched: Any, chosen: Any, xs: Any) -> tuple[Any, ...]:
+        """Run every branch for all examples and select the branch of each example."""
         from lucid.ops.elementwise.conditional import where
 
         outs = batched_outputs(self.branches[0], n, batched, xs)
@@ -127,14 +132,14 @@ class Switch(Primitive):
             ]
         return tuple(outs)
 
-    def trimmed(
+    def prune_outputs(
         self, n_operands: int, used: Sequence[bool]
     ) -> tuple[Primitive, list[int], list[int]] | None:
-        """The Switch without outputs that nobody reads: (operation, its operands, its outputs)."""
+        """Return the Switch without unused outputs: (primitive, its operands, its outputs)."""
         outputs = [i for i, u in enumerate(used) if u]
         needed: set[int] = set()
         for b in self.branches:
-            found = reached(b, [b.outputs[i] for i in outputs])
+            found = ancestors(b, [b.outputs[i] for i in outputs])
             needed |= {i for i, x in enumerate(b.inputs) if x in found}
         kept = sorted(needed)
         if len(outputs) == len(used) and len(kept) == len(self.branches[0].inputs):
@@ -148,18 +153,20 @@ class Switch(Primitive):
         return Switch(tuple(branches)), [0, *[1 + i for i in kept]], outputs
 
 
-class Part(NamedTuple):
-    """A branch of a derivative while it is made: `like` are the atoms its results belong to."""
+class BranchDerivative(NamedTuple):
+    """A branch of a derivative under construction; its results belong to the atoms in `like`."""
 
     name: str
     equations: Sequence[Equation]
     inputs: Sequence[Var]
-    d: Differential
+    d: BodyDerivative
     like: Sequence[Atom]
 
 
-def choose(parts: Sequence[Part], chosen: Any, operands: list[Any]) -> list[Any]:
-    """The derivatives from the chosen part: None where none of them has any."""
+def bind_derivatives(
+    parts: Sequence[BranchDerivative], chosen: Any, operands: list[Any]
+) -> list[Any]:
+    """Bind the Switch of these branches; a derivative is None if no branch has it."""
     n = len(parts[0].like)
     wanted = [any(part.d.results[i] is not None for part in parts) for i in range(n)]
     if not any(wanted):

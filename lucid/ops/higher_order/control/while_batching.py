@@ -1,4 +1,4 @@
-"""A While for many examples: together where they share the condition, else while any goes on."""
+"""Batching a While: with one condition for all examples, or while the condition of any holds."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import Any
 
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.types import Type
-from lucid.ops.higher_order.control.subgraphs import BatchedGraph, batched_graph, over_examples
-from lucid.ops.higher_order.control.while_chain import Chain, Loop, Value, referenced
+from lucid.ops.higher_order.control.subgraphs import BatchedGraph, batched_graph, expand_unbatched
+from lucid.ops.higher_order.control.while_chain import Loop, LoopChain, Value, with_references
 from lucid.tape.bind import bind
 
 
 def batch_while(op: Any, n: int, batched: Sequence[bool], operands: Sequence[Any]) -> Any:
-    """The results for `n` examples, all with the examples in axis 0."""
+    """Return the results for `n` examples, all with the batch in axis 0."""
     forced: set[Value] = set()
     while True:
-        batching = Batching(op, n, batched, operands, forced)
+        batching = WhileBatching(op, n, batched, operands, forced)
         batching.add_loops()
         if batching.forced == forced:
             return batching.outputs()
         forced = batching.forced
 
 
-class Batching:
+class WhileBatching:
     """One run of `batch_while`.
 
-    is_batched    of every value and stack, whether it differs between examples
+    is_batched    whether each value and stack is batched
     moved         every value and stack in the new While
-    active        the stack that says which examples make a step; None where all make the same
-    forced        values that must have examples because a later loop begins with them
+    active        the stack of which examples make a step; None if all make the same steps
+    forced        values that must be batched because a later loop starts from them
     """
 
     def __init__(
@@ -42,8 +42,8 @@ class Batching:
     ) -> None:
         self.op = op
         self.n = n
-        self.loops, self.tests, self.results = referenced(op, len(operands))
-        self.chain = Chain(operands)
+        self.loops, self.tests, self.results = with_references(op, len(operands))
+        self.chain = LoopChain(operands)
         values = [Value(-1, i) for i in range(len(operands))]
         self.is_batched: dict[Any, bool] = dict(zip(values, batched))
         self.moved: dict[Any, Any] = {v: v for v in values}
@@ -51,23 +51,23 @@ class Batching:
         self.forced = set(forced)
 
     def add_loops(self) -> None:
-        self.cond, each_tests = self.condition()
+        self.cond, per_example = self.condition()
         for number, loop in enumerate(self.loops):
-            self.add(number, loop, each_tests)
+            self.add_loop(number, loop, per_example)
 
     def outputs(self) -> tuple[Any, ...]:
-        loops, asked, chosen = self.chain.numbered(
+        loops, asked, chosen = self.chain.to_numbers(
             [self.moved[v] for v in self.tests], [self.moved[r] for r in self.results]
         )
         outs = bind(type(self.op)(self.cond, asked, loops, chosen), *self.chain.operands)
         return tuple(
-            [over_examples(self.n, self.is_batched[r], y) for r, y in zip(self.results, outs)]
+            [expand_unbatched(self.n, self.is_batched[r], y) for r, y in zip(self.results, outs)]
         )
 
     def condition(self) -> tuple[Graph, bool]:
-        """The condition that any example goes on, and whether they decide for themselves."""
+        """Return the condition that any example continues, and whether it differs by example."""
         op, loop = self.op, self.loops[0]
-        carries = self.fixpoint(loop, self.begins(loop, 0))
+        carries = self.fixpoint(loop, self.batched_inits(loop, 0))
         while True:
             flags = [*[self.is_batched[v] for v in self.tests], *carries.batched[: loop.n_carry]]
             found = batched_graph(op.cond, self.n, flags, [False])
@@ -77,19 +77,19 @@ class Batching:
                 break
             every = [True] * loop.n_carry
             carries = carries._replace(batched=(*every, *carries.batched[loop.n_carry :]))
-        return any_of(found.graph), True
+        return any_example(found.graph), True
 
-    def begins(self, loop: Loop, number: int) -> list[bool]:
-        """Which carries differ between examples before the first step."""
+    def batched_inits(self, loop: Loop, number: int) -> list[bool]:
+        """Return which carries are batched before the first step."""
         return [
             any(self.is_batched[v] for v in init) or Value(number, i) in self.forced
             for i, init in enumerate(loop.inits)
         ]
 
     def fixpoint(
-        self, loop: Loop, carries: list[bool], graph: Any = None, wrapped: Any = None
+        self, loop: Loop, carries: list[bool], graph: Any = None, postprocess: Any = None
     ) -> BatchedGraph:
-        """The body for many examples, with every carry batched that ever differs."""
+        """Batch the body, with every carry batched that is batched after some step."""
         graph = graph or loop.body
         n = loop.n_carry
         free = [False] * (len(graph.outputs) - n)
@@ -98,19 +98,19 @@ class Batching:
         while True:
             flags = [*begins, *carries, *ends]
             flags += [True] * (len(graph.inputs) - len(flags))
-            found = batched_graph(graph, self.n, flags, [*carries, *free], wrapped)
+            found = batched_graph(graph, self.n, flags, [*carries, *free], postprocess)
             now = list(found.batched[:n])
             if now == carries:
                 return found
             carries = now
 
-    def add(self, number: int, loop: Loop, each_tests: bool) -> None:
-        """The loop over all examples, of which only active ones change."""
+    def add_loop(self, number: int, loop: Loop, per_example: bool) -> None:
+        """Add the batched loop; only active examples change."""
         n = loop.n_carry
-        if not each_tests:
-            found = self.fixpoint(loop, self.begins(loop, number))
+        if not per_example:
+            found = self.fixpoint(loop, self.batched_inits(loop, number))
         elif number == 0:
-            found, loop = self.first(loop)
+            found, loop = self.first_loop(loop)
         else:
             active = Var(Type.parse("bool[]"))
             graph = Graph(
@@ -123,13 +123,13 @@ class Batching:
             begin = len(loop.consts)
 
             def keep(given: Sequence[Any], results: Sequence[Any]) -> list[Any]:
-                return kept(given[-1].tensor, given[begin : begin + n], results, n)
+                return update_active(given[-1].tensor, given[begin : begin + n], results, n)
 
             self.is_batched["stack", *self.active] = True
             self.moved["stack", *self.active] = self.active
             found = self.fixpoint(extended, [True] * n, graph, keep)
             loop = extended
-        inits = tuple([self.begun(init, b) for init, b in zip(loop.inits, found.batched)])
+        inits = tuple([self.expand_init(init, b) for init, b in zip(loop.inits, found.batched)])
         finals, stacks = self.chain.add(
             Loop(
                 found.graph,
@@ -144,11 +144,11 @@ class Batching:
         for i, (s, b) in enumerate(zip(stacks, found.batched[n:])):
             self.moved["stack", number, i] = s
             self.is_batched["stack", number, i] = b
-        if each_tests and number == 0:
+        if per_example and number == 0:
             self.active = stacks[-1]
 
-    def first(self, loop: Loop) -> tuple[BatchedGraph, Loop]:
-        """The first loop, in which examples whose condition no longer holds stay as they are."""
+    def first_loop(self, loop: Loop) -> tuple[BatchedGraph, Loop]:
+        """Batch the first loop; examples whose condition no longer holds do not change."""
         body, cond, n = loop.body, self.op.cond, loop.n_carry
         carries = loop.split(body.inputs)[1]
         names: dict[Any, Any] = dict(zip(cond.inputs[len(self.tests) :], carries))
@@ -166,13 +166,13 @@ class Batching:
         begin = first + len(loop.consts)
 
         def keep(given: Sequence[Any], results: Sequence[Any]) -> list[Any]:
-            return kept(results[-1].tensor, given[begin : begin + n], results, n)
+            return update_active(results[-1].tensor, given[begin : begin + n], results, n)
 
         extended = loop._replace(consts=(*self.tests, *loop.consts))
         return self.fixpoint(extended, [True] * n, graph, keep), extended
 
-    def begun(self, init: tuple[Value, ...], batched: bool) -> tuple[Any, ...]:
-        """What a carry begins with, over the examples where it is to differ between them."""
+    def expand_init(self, init: tuple[Value, ...], batched: bool) -> tuple[Any, ...]:
+        """Return the initial values of a carry, expanded if it is batched."""
         out = []
         for v in init:
             ref = self.moved[v]
@@ -180,20 +180,22 @@ class Batching:
                 if v.loop >= 0:
                     self.forced.add(v)
                     continue
-                ref = self.chain.operand(over_examples(self.n, False, self.chain.operands[v.place]))
+                ref = self.chain.operand(
+                    expand_unbatched(self.n, False, self.chain.operands[v.position])
+                )
             out.append(ref)
         return tuple(out)
 
 
-def kept(active: Any, before: Sequence[Any], results: Sequence[Any], n: int) -> list[Any]:
-    """Carries that change only where an example is active."""
+def update_active(active: Any, before: Sequence[Any], results: Sequence[Any], n: int) -> list[Any]:
+    """Update carries only where an example is active."""
     from lucid.ops.elementwise.conditional import where
-    from lucid.ops.higher_order.control.subgraphs import as_tensor_inside
+    from lucid.ops.higher_order.control.subgraphs import record_literal
     from lucid.transforms.vmap import Batched
 
     out = []
     for old, new in zip(before, results[:n]):
-        x, y = as_tensor_inside(old.tensor), as_tensor_inside(new.tensor)
+        x, y = record_literal(old.tensor), record_literal(new.tensor)
         ndim = y.ndim if new.batched else y.ndim + 1
         mask = active.reshape((active.shape[0], *[1] * (ndim - 1)))
         x = x if old.batched else x.reshape((1, *x.shape))
@@ -202,8 +204,8 @@ def kept(active: Any, before: Sequence[Any], results: Sequence[Any], n: int) -> 
     return [*out, *results[n:]]
 
 
-def any_of(graph: Graph) -> Graph:
-    """The Graph whose only output, one bool for each example, is joined by or."""
+def any_example(graph: Graph) -> Graph:
+    """Reduce the only output of a Graph, one bool per example, by `any`."""
     from lucid.ops.reduce.reduction import AnyTrue
 
     out = Var(Type.parse("bool[]"))

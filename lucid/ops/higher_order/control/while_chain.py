@@ -1,4 +1,4 @@
-"""Chain: the loops of a While while they are put together, with references instead of numbers."""
+"""LoopChain: the loops of a While under construction, with references instead of numbers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Loop(NamedTuple):
     """One loop of a While. All its loops make the same number of steps.
 
     body       (constants, carries, one step of each stack) -> (carries, one step of new stacks)
-    reverse    does it go from the last step to the first?
+    reverse    True if it runs from the last step to the first
     consts     the values that are its constants
-    inits      for each carry the values whose sum it begins with
+    inits      for each carry the values whose sum is its initial value
     stacks     the stacks that it reads
     """
 
@@ -29,20 +29,20 @@ class Loop(NamedTuple):
         return len(self.inits)
 
     def split(self, xs: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Constants, carries and steps of what belongs to the inputs of the body."""
+        """Split values that belong to the inputs of the body into constants, carries and steps."""
         first, last = len(self.consts), len(self.consts) + len(self.inits)
         return list(xs[:first]), list(xs[first:last]), list(xs[last:])
 
 
 class Value(NamedTuple):
-    """The last value of a carry; loop -1 stands for the operands."""
+    """The final value of a carry; loop -1 stands for the operands."""
 
     loop: int
-    place: int
+    position: int
 
 
-class Chain:
-    """Loops over references: a Value, or (loop, index) for a stack; numbers when it is finished."""
+class LoopChain:
+    """Loops with references: a Value, or (loop, index) for a stack; `to_numbers` resolves them."""
 
     def __init__(self, operands: Sequence[Any] = ()) -> None:
         self.operands = list(operands)
@@ -53,16 +53,16 @@ class Chain:
         return Value(-1, len(self.operands) - 1)
 
     def add(self, loop: Loop) -> tuple[list[Value], list[tuple[int, int]]]:
-        """A further loop: references to its last carries and to its stacks."""
+        """Append a loop; return references to its final carries and to its stacks."""
         here, n = len(self.loops), loop.n_carry
         self.loops.append(loop)
         carries = [Value(here, i) for i in range(n)]
         return carries, [(here, i) for i in range(len(loop.body.outputs) - n)]
 
-    def numbered(
+    def to_numbers(
         self, tests: Sequence[Value], results: Sequence[Value]
     ) -> tuple[tuple[Loop, ...], tuple[int, ...], tuple[int, ...]]:
-        """The loops, the operands of the test and the results by number."""
+        """Return the loops, the operands of the condition and the results by number."""
         number: dict[Any, int] = {Value(-1, i): i for i in range(len(self.operands))}
         stack: dict[Any, int] = {}
         loops = []
@@ -79,8 +79,8 @@ class Chain:
         return tuple(loops), tuple([number[v] for v in tests]), chosen
 
 
-def referenced(op: Any, n_operands: int) -> tuple[list[Loop], list[Value], list[Value]]:
-    """The loops, tests and results of a While with references."""
+def with_references(op: Any, n_operands: int) -> tuple[list[Loop], list[Value], list[Value]]:
+    """Return the loops, tests and results of a While with references."""
     values = [Value(-1, i) for i in range(n_operands)]
     stacks: list[tuple[int, int]] = []
     loops = []

@@ -1,10 +1,10 @@
-"""While: a loop that runs while a condition holds, and what reverse mode makes of it.
+"""While: a loop that runs while a condition holds, and its reverse mode.
 
-How many steps there are is known only when it runs, so nothing that is stacked over the steps can
-have a type. A While therefore holds several loops of the same number of steps, the first of which
-has the condition. A loop may leave stacks, which later loops read, forwards or backwards; stacks
-live inside the operation and are never its results. Reverse mode adds for every loop, the last one
-first, a loop that goes the other way; so derivatives of any order are again a While.
+The number of steps is known only at run time, so values stacked over the steps have no static type.
+A While therefore holds several loops with the same number of steps, the first of which has the
+condition. A loop may produce stacks, which later loops read forwards or backwards; stacks live
+inside the primitive and are never its results. Reverse mode adds for every loop, the last one
+first, a loop in the opposite direction; so derivatives of any order are again a While.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
 from lucid.ops.higher_order.control.scan import (
+    body_jvp,
+    body_vjp,
     invariant,
-    outside_equations,
-    present,
-    pulled_body,
-    pushed_body,
+    invariant_equations,
+    not_none,
     zeros,
 )
 from lucid.ops.higher_order.control.subgraphs import (
     Writer,
+    copy_aliased,
     differentiable,
-    hot_loop,
-    owned,
-    program,
-    work_of,
+    estimated_work,
+    loop_counter,
+    program_of,
 )
-from lucid.ops.higher_order.control.while_chain import Chain, Loop, Value, referenced
+from lucid.ops.higher_order.control.while_chain import Loop, LoopChain, Value, with_references
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
-from lucid.tape.tiering import single
+from lucid.tape.tiering import single_op_graph
 
 
 class While(Primitive):
-    """Values are numbered: the operands, then the last carries of each loop; stacks likewise.
+    """Values are numbered: the operands, then the final carries of each loop; stacks likewise.
 
     cond       (tests, carries of the first loop) -> bool
-    tests      which values the condition reads beside the carries
+    tests      which values the condition reads besides the carries
     loops      see `Loop`
     results    which values are the results
     """
@@ -60,31 +60,33 @@ class While(Primitive):
             carries = [values[init[0]] for init in loop.inits]
             given = [values[v] for v in loop.consts] + carries + [stacks[s] for s in loop.stacks]
             if loop.body.in_types != tuple(given):
-                raise ShapeError(f"while: {given} for a body that takes {loop.body.in_types}")
+                raise ShapeError(f"while: the body takes {loop.body.in_types}, not {given}")
             n = loop.n_carry
             if loop.body.out_types[:n] != tuple(carries):
-                raise ShapeError(f"while: carries {carries} become {loop.body.out_types[:n]}")
+                facts = f"from {carries} to {loop.body.out_types[:n]}"
+                raise ShapeError(f"while: the body changes the types of carries {facts}")
             if i == 0:
                 asked = (*[values[v] for v in self.tests], *carries)
                 if self.cond.in_types != asked or self.cond.out_types != (Type.parse("bool[]"),):
-                    raise ShapeError(f"while: a condition of {asked} gives {self.cond.out_types}")
+                    facts = f"takes {self.cond.in_types} and returns {self.cond.out_types}"
+                    raise ShapeError(f"while: the condition {facts}; it gets {asked}")
             values += carries
             stacks += loop.body.out_types[n:]
         return tuple([values[v] for v in self.results])
 
     def eval(self, *operands: np.ndarray) -> tuple[Any, ...]:
-        hot = hot_loop(self)
+        hot = loop_counter(self)
         if hot.native is not None:
             return tuple(hot.native(operands))
         values: list[np.ndarray] = list(operands)
         stacks: list[list[np.ndarray]] = []
         steps = 0
-        test = program(self.cond)
+        test = program_of(self.cond)
         tests = [values[v] for v in self.tests]
         for number, loop in enumerate(Loop(*numbers) for numbers in self.loops):
-            run, n = program(loop.body), loop.n_carry
+            run, n = program_of(loop.body), loop.n_carry
             consts = [values[v] for v in loop.consts]
-            carries = [total([values[v] for v in init]) for init in loop.inits]
+            carries = [sum_all([values[v] for v in init]) for init in loop.inits]
             new: list[list[np.ndarray]] = [[] for _ in loop.body.outputs[n:]]
             i = 0
             while test([*tests, *carries])[0] if number == 0 else i < steps:
@@ -95,27 +97,31 @@ class While(Primitive):
                     stack.append(y)
                 i += 1
             steps = i if number == 0 else steps
-            hot.worked(steps * (2 + work_of(loop.body)), lambda: single(self, operands))
+            hot.count_work(
+                steps * (2 + estimated_work(loop.body)), lambda: single_op_graph(self, operands)
+            )
             values += carries
             stacks += [stack[::-1] if loop.reverse else stack for stack in new]
-        return tuple(owned([values[v] for v in self.results], operands))
+        return tuple(copy_aliased([values[v] for v in self.results], operands))
 
-    def rebuilt(self, chain: Chain, cond: Graph, tests: Any, results: Sequence[Value]) -> Any:
-        """The outputs of the While that a Chain describes."""
-        loops, asked, chosen = chain.numbered(tests, results)
+    def bind_chain(
+        self, chain: LoopChain, cond: Graph, tests: Any, results: Sequence[Value]
+    ) -> Any:
+        """Bind the While that a LoopChain describes."""
+        loops, asked, chosen = chain.to_numbers(tests, results)
         return bind(While(cond, asked, loops, chosen), *chain.operands)
 
     # Derivatives
 
     def jvp(self, ts: Any, ys: Any, *operands: Any) -> tuple[Any, ...]:
-        loops, tests, results = referenced(self, len(operands))
-        chain = Chain(operands)
+        loops, tests, results = with_references(self, len(operands))
+        chain = LoopChain(operands)
         tangent: dict[Any, Any] = {
             Value(-1, i): chain.operand(t) for i, t in enumerate(ts) if t is not None
         }
         moved: dict[Any, Any] = {Value(-1, i): Value(-1, i) for i in range(len(operands))}
         for number, loop in enumerate(loops):
-            push(chain, number, loop, moved, tangent)
+            add_jvp_loop(chain, number, loop, moved, tangent)
         cond = self.cond
         carries = len(cond.inputs) - len(tests)
         extra = [Var(t) for t in chain.loops[0].body.out_types[carries : chain.loops[0].n_carry]]
@@ -124,13 +130,13 @@ class While(Primitive):
         if not wanted:
             return (None,) * len(results)
         outs = iter(
-            self.rebuilt(chain, cond, [moved[v] for v in tests], [tangent[r] for r in wanted])
+            self.bind_chain(chain, cond, [moved[v] for v in tests], [tangent[r] for r in wanted])
         )
         return tuple([None if tangent.get(r) is None else next(outs) for r in results])
 
     def vjp(self, cts: Any, ys: Any, *operands: Any) -> tuple[Any, ...]:
-        loops, tests, results = referenced(self, len(operands))
-        chain = Chain(operands)
+        loops, tests, results = with_references(self, len(operands))
+        chain = LoopChain(operands)
         cotangents: dict[Any, list[Any]] = {}
         for r, ct in zip(results, cts):
             if ct is not None:
@@ -138,34 +144,34 @@ class While(Primitive):
         for loop in loops:
             chain.add(loop)
         for number in reversed(range(len(loops))):
-            pull(chain, number, cotangents)
-        places: list[list[Value]] = [
+            add_vjp_loop(chain, number, cotangents)
+        pending: list[list[Value]] = [
             cotangents.get(Value(-1, i), []) if differentiable(x) else []
             for i, x in enumerate(operands)
         ]
-        asked = [v for found in places for v in found]
+        asked = [v for found in pending for v in found]
         if not asked:
             return (None,) * len(operands)
-        outs = iter(self.rebuilt(chain, self.cond, tests, asked))
-        return tuple([total([next(outs) for _ in found]) for found in places])
+        outs = iter(self.bind_chain(chain, self.cond, tests, asked))
+        return tuple([sum_all([next(outs) for _ in found]) for found in pending])
 
-    # Many examples
+    # Batching
 
     def batch(self, n: int, batched: tuple[bool, ...], *operands: Any) -> tuple[Any, ...]:
         from lucid.ops.higher_order.control.while_batching import batch_while
 
         return batch_while(self, n, batched, operands)
 
-    def trimmed(
+    def prune_outputs(
         self, n: int, used: Sequence[bool]
     ) -> tuple[Primitive, list[int], list[int]] | None:
-        """The While without what nobody reads: (operation, its operands, its outputs)."""
-        from lucid.ops.higher_order.control.while_trimming import trim_while
+        """Return the While without unused outputs: (primitive, its operands, its outputs)."""
+        from lucid.ops.higher_order.control.while_trimming import prune_while
 
-        return trim_while(self, n, used)
+        return prune_while(self, n, used)
 
 
-def total(xs: Sequence[Any]) -> Any:
+def sum_all(xs: Sequence[Any]) -> Any:
     if not xs:
         return None
     out = xs[0]
@@ -174,31 +180,31 @@ def total(xs: Sequence[Any]) -> Any:
     return out
 
 
-def push(chain: Chain, number: int, loop: Loop, moved: Any, tangent: Any) -> None:
+def add_jvp_loop(chain: LoopChain, number: int, loop: Loop, moved: Any, tangent: Any) -> None:
     """Add a loop with tangents beside its values."""
     seeds = [
         *[tangent.get(v) for v in loop.consts],
         *[[tangent[v] for v in init if v in tangent] or None for init in loop.inits],
         *[tangent.get(("stack", *s)) for s in loop.stacks],
     ]
-    d, there = pushed_body(LoopBody(loop), seeds)
+    d, active = body_jvp(ScanLikeBody(loop), seeds)
     n = loop.n_carry
     c_in, k_in, x_in = loop.split(loop.body.inputs)
     s_consts, s_carries, s_xs = loop.split(d.seeds)
     t_consts, t_inits, t_stacks = loop.split(seeds)
     writer = Writer([*loop.body.equations, *d.equations])
     t_outs = [
-        writer.zeros(x.type) if r is None else r for x, r, w in zip(k_in, d.results, there) if w
+        writer.zeros(x.type) if r is None else r for x, r, w in zip(k_in, d.results, active) if w
     ]
     t_ys = d.results[n:]
     inputs = [
-        *c_in, *present(s_consts), *[var for var, _ in d.constants],
-        *k_in, *present(s_carries), *x_in, *present(s_xs),
+        *c_in, *not_none(s_consts), *[var for var, _ in d.constants],
+        *k_in, *not_none(s_carries), *x_in, *not_none(s_xs),
     ]  # fmt: skip
-    outputs = [*loop.body.outputs[:n], *t_outs, *loop.body.outputs[n:], *present(t_ys)]
-    begun = [
+    outputs = [*loop.body.outputs[:n], *t_outs, *loop.body.outputs[n:], *not_none(t_ys)]
+    inits = [
         tuple(t) if t is not None else (chain.operand(zeros(x)),)
-        for x, t, w in zip(k_in, t_inits, there)
+        for x, t, w in zip(k_in, t_inits, active)
         if w
     ]
     extra = [chain.operand(wrap(array)) for _, array in d.constants]
@@ -206,14 +212,14 @@ def push(chain: Chain, number: int, loop: Loop, moved: Any, tangent: Any) -> Non
         Loop(
             writer.graph(loop.body.name, inputs, outputs),
             loop.reverse,
-            (*[moved[v] for v in loop.consts], *present(t_consts), *extra),
-            (*[tuple([moved[v] for v in init]) for init in loop.inits], *begun),
-            (*[moved["stack", *s] for s in loop.stacks], *present(t_stacks)),
+            (*[moved[v] for v in loop.consts], *not_none(t_consts), *extra),
+            (*[tuple([moved[v] for v in init]) for init in loop.inits], *inits),
+            (*[moved["stack", *s] for s in loop.stacks], *not_none(t_stacks)),
         )
     )
     moved.update((Value(number, i), carries[i]) for i in range(n))
     rest = iter(carries[n:])
-    tangent.update((Value(number, i), next(rest)) for i, w in enumerate(there) if w)
+    tangent.update((Value(number, i), next(rest)) for i, w in enumerate(active) if w)
     n_ys = len(t_ys)
     moved.update((("stack", number, i), stacks[i]) for i in range(n_ys))
     rest_ys = iter(stacks[n_ys:])
@@ -221,16 +227,16 @@ def push(chain: Chain, number: int, loop: Loop, moved: Any, tangent: Any) -> Non
     tangent.update((("stack", number, i), next(rest_ys)) for i in there_ys)
 
 
-class LoopBody:
-    """A Loop as `pushed_body` takes a Scan."""
+class ScanLikeBody:
+    """Adapts a Loop to the attributes of a Scan that `body_jvp` reads."""
 
     def __init__(self, loop: Loop) -> None:
         self.body = loop.body
         self.parts = loop.split
 
 
-def pull(chain: Chain, number: int, cotangents: dict[Any, list[Any]]) -> None:
-    """Add the loop that goes back through a loop, which leaves what that one reads."""
+def add_vjp_loop(chain: LoopChain, number: int, cotangents: dict[Any, list[Any]]) -> None:
+    """Add the backward loop of a loop, whose residuals the forward loop stacks."""
     loop = chain.loops[number]
     body, n = loop.body, loop.n_carry
     from_carries = [cotangents.get(Value(number, i)) for i in range(n)]
@@ -238,7 +244,7 @@ def pull(chain: Chain, number: int, cotangents: dict[Any, list[Any]]) -> None:
     if not any([*from_carries, *from_stacks]):
         return
     given = [*[c or None for c in from_carries], *[c or None for c in from_stacks]]
-    d, there = pulled_body(body, len(loop.consts), n, given)
+    d, active = body_vjp(body, len(loop.consts), n, given)
     d_consts, d_carries, d_steps = loop.split(d.results)
     c_in, k_in, x_in = loop.split(body.inputs)
     fixed = invariant(body, c_in)
@@ -249,7 +255,7 @@ def pull(chain: Chain, number: int, cotangents: dict[Any, list[Any]]) -> None:
     known_step.update((v, (number, len(body.outputs) - n + i)) for i, v in enumerate(missing))
     steps = [v for v in d.residuals if v in known_step]
 
-    writer = Writer([*outside_equations(body, fixed), *d.equations])
+    writer = Writer([*invariant_equations(body, fixed), *d.equations])
     seeds = list(d.seeds)
     ct_steps: list[Var] = []
     ct_refs: list[Any] = []
@@ -260,38 +266,38 @@ def pull(chain: Chain, number: int, cotangents: dict[Any, list[Any]]) -> None:
             parts = [Var(body.outputs[n + i].type) for _ in refs]
             ct_steps += parts
             ct_refs += refs
-            joined = sums.sum(parts, parts[0].type)
-            renamed = {seeds[n + i]: joined}
-            writer.equations = [substituted(eqn, renamed) for eqn in writer.equations]
+            summed = sums.sum(parts, parts[0].type)
+            renamed = {seeds[n + i]: summed}
+            writer.equations = [substitute(eqn, renamed) for eqn in writer.equations]
             d = d._replace(results=[renamed.get(r, r) for r in d.results])
     d_consts, d_carries, d_steps = loop.split(d.results)
     writer.equations = [*sums.equations, *writer.equations]
     ct_carries = [
-        writer.zeros(x.type) if r is None else r for x, r, w in zip(k_in, d_carries, there) if w
+        writer.zeros(x.type) if r is None else r for x, r, w in zip(k_in, d_carries, active) if w
     ]
     totals = [Var(r.type) for r in d_consts if r is not None]
-    added = [writer.add(t, r) for t, r in zip(totals, present(d_consts))]
-    begun = [
+    added = [writer.add(t, r) for t, r in zip(totals, not_none(d_consts))]
+    inits = [
         tuple(refs) if refs else (chain.operand(zeros(x)),)
-        for x, refs, w in zip(k_in, from_carries, there)
+        for x, refs, w in zip(k_in, from_carries, active)
         if w
     ]
-    begun += [(chain.operand(zeros(t)),) for t in totals]
+    inits += [(chain.operand(zeros(t)),) for t in totals]
     extra = [chain.operand(wrap(array)) for _, array in d.constants]
-    s_carries = present(seeds[:n])
+    s_carries = not_none(seeds[:n])
     inputs = [*c_in, *[v for v, _ in d.constants], *s_carries, *totals, *steps, *ct_steps]
-    outputs = [*ct_carries, *added, *present(d_steps)]
+    outputs = [*ct_carries, *added, *not_none(d_steps)]
     carries, stacks = chain.add(
         Loop(
             writer.graph(body.name, inputs, outputs),
             not loop.reverse,
             (*loop.consts, *extra),
-            tuple(begun),
+            tuple(inits),
             (*[known_step[v] for v in steps], *ct_refs),
         )
     )
     rest = iter(carries)
-    for init, w in zip(loop.inits, there):
+    for init, w in zip(loop.inits, active):
         if w:
             ct = next(rest)
             for v in init:
@@ -299,11 +305,11 @@ def pull(chain: Chain, number: int, cotangents: dict[Any, list[Any]]) -> None:
     for v, r in zip(loop.consts, d_consts):
         if r is not None:
             cotangents.setdefault(v, []).append(next(rest))
-    made = iter(stacks)
+    new_stacks = iter(stacks)
     for s, r in zip(loop.stacks, d_steps):
         if r is not None:
-            cotangents.setdefault(("stack", *s), []).append(next(made))
+            cotangents.setdefault(("stack", *s), []).append(next(new_stacks))
 
 
-def substituted(eqn: Equation, names: dict[Any, Any]) -> Equation:
+def substitute(eqn: Equation, names: dict[Any, Any]) -> Equation:
     return eqn._replace(inputs=tuple([names.get(x, x) for x in eqn.inputs]))

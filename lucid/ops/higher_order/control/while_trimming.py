@@ -1,4 +1,4 @@
-"""The parts of a While that its used results need."""
+"""Pruning a While to the parts that its used results need."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from lucid.ir.primitive import Primitive
-from lucid.ops.higher_order.control.subgraphs import Writer, reached
-from lucid.ops.higher_order.control.while_chain import Chain, Loop, Value, referenced
+from lucid.ops.higher_order.control.subgraphs import Writer, ancestors
+from lucid.ops.higher_order.control.while_chain import Loop, LoopChain, Value, with_references
 
 
-def trim_while(
+def prune_while(
     op: Any, n: int, used: Sequence[bool]
 ) -> tuple[Primitive, list[int], list[int]] | None:
-    """(operation, its operands, its outputs), or None where everything is needed."""
-    loops, tests, results = referenced(op, n)
+    """Return (primitive, its operands, its outputs), or None if everything is needed."""
+    loops, tests, results = with_references(op, n)
     outputs = [i for i, u in enumerate(used) if u]
-    read_by_test = reached(op.cond, op.cond.outputs)
+    read_by_test = ancestors(op.cond, op.cond.outputs)
     asked = [i for i, x in enumerate(op.cond.inputs) if x in read_by_test]
     values: set[Any] = {results[i] for i in outputs}
     values |= {tests[i] for i in asked if i < len(tests)}
@@ -24,7 +24,7 @@ def trim_while(
     stacks: set[Any] = set()
     kept: list[tuple[list[int], list[int]]] = [([], [])] * len(loops)
     for number in reversed(range(len(loops))):
-        kept[number] = needed(loops[number], number, values, stacks)
+        kept[number] = needed_inputs_outputs(loops[number], number, values, stacks)
     whole = all(
         len(ins) == len(loop.body.inputs) and len(outs) == len(loop.body.outputs)
         for loop, (ins, outs) in zip(loops, kept)
@@ -32,19 +32,19 @@ def trim_while(
     operands = [i for i in range(n) if Value(-1, i) in values]
     if whole and len(outputs) == len(results) and len(operands) == n:
         return None
-    return rebuilt(op, loops, kept, operands, outputs, tests, results)
+    return rebuild_while(op, loops, kept, operands, outputs, tests, results)
 
 
-def needed(
+def needed_inputs_outputs(
     loop: Loop, number: int, values: set[Any], stacks: set[Any]
 ) -> tuple[list[int], list[int]]:
-    """Inputs and outputs of a loop's body that must stay; notes what they need themselves."""
+    """Return the inputs and outputs of a loop's body to keep; add what they need to the sets."""
     body, n = loop.body, loop.n_carry
     outs = {i for i in range(n) if Value(number, i) in values}
     outs |= {n + i for i in range(len(body.outputs) - n) if (number, i) in stacks}
     carries = loop.split(body.inputs)[1]
     while True:
-        found = reached(body, [body.outputs[i] for i in outs])
+        found = ancestors(body, [body.outputs[i] for i in outs])
         more = outs | {i for i, x in enumerate(carries) if x in found}
         if more == outs:
             break
@@ -65,7 +65,7 @@ def needed(
     return ins, sorted(outs)
 
 
-def rebuilt(
+def rebuild_while(
     op: Any,
     loops: Sequence[Loop],
     kept: Sequence[tuple[list[int], list[int]]],
@@ -74,7 +74,7 @@ def rebuilt(
     tests: Sequence[Value],
     results: Sequence[Value],
 ) -> tuple[Primitive, list[int], list[int]]:
-    chain = Chain(operands)
+    chain = LoopChain(operands)
     moved: dict[Any, Any] = {Value(-1, x): Value(-1, i) for i, x in enumerate(operands)}
     for number, (loop, (ins, outs)) in enumerate(zip(loops, kept)):
         if not outs and number:
@@ -97,11 +97,11 @@ def rebuilt(
         made = [i - n for i in outs if i >= n]
         moved.update((("stack", number, i), s) for i, s in zip(made, stacks))
     carried = [i for i in kept[0][1] if i < loops[0].n_carry]
-    read = reached(op.cond, op.cond.outputs)
+    read = ancestors(op.cond, op.cond.outputs)
     asked = [i for i in range(len(tests)) if op.cond.inputs[i] in read]
     inputs = [op.cond.inputs[i] for i in (*asked, *[len(tests) + i for i in carried])]
     cond = Writer(op.cond.equations).graph(op.cond.name, inputs, op.cond.outputs)
-    made_loops, numbers, chosen = chain.numbered(
+    made_loops, numbers, chosen = chain.to_numbers(
         [moved[tests[i]] for i in asked], [moved[results[i]] for i in outputs]
     )
     return type(op)(cond, numbers, made_loops, chosen), operands, outputs

@@ -1,4 +1,4 @@
-"""float16 in compiled programs: stored as halves, computed in float32, nothing left to NumPy."""
+"""promote_float16: float16 is stored as such, computed in float32, and nothing is left to NumPy."""
 
 from __future__ import annotations
 

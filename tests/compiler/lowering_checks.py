@@ -1,4 +1,4 @@
-"""Programs of one equation, compiled: native to the last step, and equal to the interpreter's."""
+"""Compiles one equation, checks that every step is native, and compares with the interpreter."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Progress of a loop: loss, rate and time left, as the place where it is shown allows.
+"""Progress bars: values, rate and remaining time, as the output allows.
 
-On a terminal one line is rewritten, in a notebook one output is updated, and elsewhere (a file, a
-pipe) a plain line is printed now and then. A tensor that is shown is looked at only when a line is
-drawn, a few times a second, so that a loop does not wait for its numbers. A line that cannot be
-shown, because a stream is closed or a reader has gone, is not: the loop goes on.
+A terminal rewrites one line, a notebook updates one output, and anything else (a file, a pipe)
+gets a plain line now and then. A displayed tensor is read only when a line is drawn, a few times a
+second, so the loop does not wait for its values. Errors of a closed stream are ignored.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 
 BAR, FULL, EMPTY = 20, "━", "╌"
-PAUSE = {"terminal": 0.1, "notebook": 0.25, "plain": 5.0}
+REDRAW_SECONDS = {"terminal": 0.1, "notebook": 0.25, "plain": 5.0}
 
 
 class Progress:
-    """An iterable that shows how far it has come.
+    """An iterable that displays its progress.
 
     >>> import sys
     >>> from lucid.utils import Progress
@@ -44,48 +43,48 @@ class Progress:
     ) -> None:
         self.items = range(items) if isinstance(items, int) else items
         if not hasattr(self.items, "__iter__") and not hasattr(self.items, "__getitem__"):
-            raise ArgumentError(f"progress: there is no loop over {items!r}{at_line()}")
+            raise ArgumentError(f"progress: {items!r} is not iterable{at_line()}")
         self.title, self.file, self.clock = title, file or sys.stderr, clock
         self.total = total if total is not None else length_of(self.items)
         self.values: dict[str, Any] = {}
         self.done = 0
-        self.place = place_of(self.file)
+        self.display = display_kind(self.file)
         self.output: Any = None
 
     def __len__(self) -> int:
         if self.total is None:
-            raise TypeError("the length of this loop is not known")
+            raise TypeError("the length of this loop is unknown")
         return self.total
 
     def __iter__(self) -> Iterator[Any]:
         self.done, self.start = 0, self.clock()
-        self.drawn = self.start if self.place == "plain" else -float("inf")
+        self.drawn = self.start if self.display == "plain" else -float("inf")
         try:
             for item in self.items:
                 yield item
                 self.done += 1
-                self.draw_sometimes()
+                self.draw_if_due()
         finally:
             self.finish()
 
     def show(self, **values: Any) -> None:
-        """Show these numbers, or texts, from now on."""
+        """Display these numbers or strings from now on."""
         self.values.update(values)
 
-    def draw_sometimes(self) -> None:
+    def draw_if_due(self) -> None:
         now = self.clock()
-        if now - self.drawn >= PAUSE[self.place] and self.done != self.total:
+        if now - self.drawn >= REDRAW_SECONDS[self.display] and self.done != self.total:
             self.drawn = now
             self.draw(now)
 
     def draw(self, now: float, last: bool = False) -> None:
         text = self.text(now, last)
-        if self.place == "notebook":
-            self.output = shown_in_notebook(text, self.output)
+        if self.display == "notebook":
+            self.output = show_in_notebook(text, self.output)
         elif self.file is not None:
-            if self.place == "terminal":
+            if self.display == "terminal":
                 width = max(shutil.get_terminal_size().columns - 1, 20)
-                text = "\r" + in_cells(text, width) + ("\n" if last else "")
+                text = "\r" + fit_to_width(text, width) + ("\n" if last else "")
             else:
                 text += "\n"
             with contextlib.suppress(OSError, ValueError):
@@ -96,12 +95,12 @@ class Progress:
         self.draw(self.clock(), last=True)
 
     def text(self, now: float, last: bool = False) -> str:
-        """The line: title, how far, rate, time left, values."""
+        """Return the line: title, position, rate, remaining time, values."""
         elapsed = now - self.start
         parts = [self.title] if self.title else []
         if self.total:
-            if self.place != "plain" and not last:
-                parts.append(bar(self.done / self.total, can_show(self.file, FULL + EMPTY)))
+            if self.display != "plain" and not last:
+                parts.append(bar(self.done / self.total, can_encode(self.file, FULL + EMPTY)))
             parts.append(f"{self.done}/{self.total}")
         else:
             parts.append(str(self.done))
@@ -119,7 +118,7 @@ class Progress:
 
 
 def progress(items: Iterable[Any] | int, title: str = "", **options: Any) -> Progress:
-    """`items` with a line that shows how far the loop has come; see `Progress`."""
+    """Return `items` with a progress bar; see `Progress`."""
     return Progress(items, title, **options)
 
 
@@ -130,11 +129,11 @@ def length_of(items: Any) -> int | None:
         return None
 
 
-def place_of(file: TextIO | None) -> str:
-    """Where the line is shown: "notebook", "terminal" or "plain"."""
+def display_kind(file: TextIO | None) -> str:
+    """Return where the line is displayed: "notebook", "terminal" or "plain"."""
     if in_notebook() and file is sys.stderr:
         return "notebook"
-    with contextlib.suppress(ValueError):  # a closed stream is no terminal
+    with contextlib.suppress(ValueError):  # a closed stream is not a terminal
         if file is not None and hasattr(file, "isatty") and file.isatty():
             return "terminal"
     return "plain"
@@ -146,7 +145,7 @@ def in_notebook() -> bool:
     return any(cls.__name__ == "ZMQInteractiveShell" for cls in type(shell).__mro__)
 
 
-def shown_in_notebook(text: str, output: Any) -> Any:
+def show_in_notebook(text: str, output: Any) -> Any:
     from html import escape
 
     from IPython.display import HTML, display  # type: ignore[import-not-found]
@@ -163,8 +162,8 @@ def bar(share: float, in_lines: bool = True) -> str:
     return (FULL if in_lines else "#") * full + (EMPTY if in_lines else ".") * (BAR - full)
 
 
-def can_show(file: Any, text: str) -> bool:
-    """Has the encoding of a stream these characters?"""
+def can_encode(file: Any, text: str) -> bool:
+    """True if the encoding of a stream has these characters."""
     try:
         text.encode(getattr(file, "encoding", None) or "utf-8")
     except (UnicodeError, LookupError):
@@ -172,8 +171,8 @@ def can_show(file: Any, text: str) -> bool:
     return True
 
 
-def in_cells(text: str, width: int) -> str:
-    """A text cut or filled to a number of cells of a terminal; some characters take two."""
+def fit_to_width(text: str, width: int) -> str:
+    """Cut or pad a text to a number of terminal cells; some characters take two."""
     kept, used = [], 0
     for c in text:
         cells = 2 if unicodedata.east_asian_width(c) in "WF" else 1

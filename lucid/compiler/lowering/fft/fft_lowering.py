@@ -1,8 +1,8 @@
-"""fft, rfft and irfft as kernels: one for each length, which transforms rows along one axis.
+"""Lowers fft, rfft and irfft: one kernel for each length, which transforms rows along one axis.
 
-A row that does not lie side by side is gathered first and scattered at the end; of adjacent columns
-several are transformed together. Real numbers of an
-even count n are read as n / 2 complex ones, whose transform z gives, with w = e**(-2 pi i k / n),
+A row that is not contiguous is gathered first and scattered at the end; several adjacent columns
+are transformed together. An even number n of real numbers is read as n / 2 complex ones, whose
+transform z gives, with w = e**(-2 pi i k / n),
 
     y[k] = (z[k] + z*[n/2 - k]) / 2 - i w (z[k] - z*[n/2 - k]) / 2
 """
@@ -20,19 +20,19 @@ import numpy as np
 from lucid.compiler.lowering.fft.stockham import (
     ITEM,
     LANES,
-    Apart,
-    Arithmetic,
-    Beside,
-    Columns,
-    Reals,
-    Table,
+    ConstantTable,
+    InterleavedColumns,
+    InterleavedComplex,
+    RealNumbers,
+    SplitComplex,
     Transform,
+    VectorOps,
     convolution_length,
     radices,
-    roots,
+    roots_of_unity,
 )
-from lucid.compiler.lowering.index.concatenate_pad import part
-from lucid.compiler.lowering.loop_language import Int, Loops, Pointer
+from lucid.compiler.lowering.index.concatenate_pad import subarray
+from lucid.compiler.lowering.llvm_builder import Int, LLVMBuilder, Pointer
 from lucid.compiler.lowering.nest_builder import label_of
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.instructions import INLINE_NS
@@ -42,21 +42,21 @@ from lucid.ir.graph import Equation, Var
 from lucid.ir.types import Type
 from lucid.ops.linalg.fourier import Fft, Rfft
 
-NS = {"f32": 0.4, "f64": 0.8}  # estimated, for a number and a doubling of the length
+NS = {"f32": 0.4, "f64": 0.8}  # estimated, per number and log2 of the length
 CHUNKS = 16
 REAL = {np.dtype(c): d for c, d in (("f4", "f32"), ("c8", "f32"), ("f8", "f64"), ("c16", "f64"))}
-WORDS = 6  # of the arguments, before those of the axes
+WORDS = 6  # argument words before those of the axes
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a kernel depends on.
+    """The properties that determine a kernel.
 
     name        "complex", "to_half" or "from_half"
     n           the length of the transform
-    dense       whether the numbers of a row need not be moved, in the operand and in the result
-    axes        over how many further axes there are rows
-    columns     how many transforms lie side by side
+    dense       whether a row is contiguous, in the operand and in the result
+    axes        the number of other axes, over which there are rows
+    columns     the number of transforms side by side
     """
 
     name: str
@@ -69,7 +69,7 @@ class Kind:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many elements of the dtype a row of the operand has, and of the result."""
+        """The real elements in a row of the operand, and of the result."""
         half = 2 * (self.n // 2 + 1)
         whole = {"complex": (2, 2), "to_half": (1, 0), "from_half": (0, 1)}[self.name]
         return whole[0] * self.n or half, whole[1] * self.n or half
@@ -81,50 +81,50 @@ class Kind:
 
     @property
     def room(self) -> int:
-        """The elements of one of the four arrays of the workspace."""
+        """The elements of each of the four arrays of the workspace."""
         longest = self.inner if radices(self.inner) is not None else convolution_length(self.inner)
         return -(-max(longest, self.n) * self.columns // 16) * 16
 
     @property
     def workspace(self) -> int:
-        """The bytes that the transform of one row takes."""
+        """The bytes of workspace for the transform of one row."""
         apart = [c for c, dense in zip(self.counts, self.dense) if not dense]
         elements = 4 * self.room + sum(-(-c // 16) * 16 for c in apart)
         return elements * ITEM[self.dtype]
 
 
-class RowWriter:
+class RowKernelWriter:
     """Writes the kernel of one Kind, and the table of its constants."""
 
     def __init__(self, kind: Kind, scale: float) -> None:
-        self.kind, self.table = kind, Table(scale)
+        self.kind, self.table = kind, ConstantTable(scale)
         self.name = "fft_" + "_".join(
             [kind.name, str(kind.n), kind.dtype, *map(str, map(int, (kind.inverse, *kind.dense)))]
         )
         self.name += f"_{kind.axes}_{kind.columns}"
-        self.code = Loops(self.name)
+        self.code = LLVMBuilder(self.name)
 
     def run(self) -> str:
         code, kind = self.code, self.kind
-        self.on = Arithmetic(code, kind.dtype, code.pointer(3))
+        self.vec = VectorOps(code, kind.dtype, code.pointer(3))
         chunk = code.lo // code.word(4)
         space = code.pointer(2).at(chunk * kind.workspace)
-        step = kind.room * self.on.item
+        step = kind.room * self.vec.item
         parts = [space.at(step * i) for i in range(4)]
-        self.first, self.second = (Apart(self.on, *parts[i : i + 2]) for i in (0, 2))
+        self.first, self.second = (SplitComplex(self.vec, *parts[i : i + 2]) for i in (0, 2))
         rest = 4 * step
-        places: list[Pointer | None] = []
+        workspaces: list[Pointer | None] = []
         for count, dense in zip(kind.counts, kind.dense):
-            places.append(None if dense else space.at(rest))
-            rest += 0 if dense else -(-count // 16) * 16 * self.on.item
+            workspaces.append(None if dense else space.at(rest))
+            rest += 0 if dense else -(-count // 16) * 16 * self.vec.item
         with code.loop(code.lo, code.hi) as row:
             source, target = self.row(row)
-            given, result = places[0] or source, places[1] or target
-            if places[0] is not None:
-                self.move(0, source, places[0], gather=True)
+            given, result = workspaces[0] or source, workspaces[1] or target
+            if workspaces[0] is not None:
+                self.move(0, source, workspaces[0], gather=True)
             self.transform(given, result)
-            if places[1] is not None:
-                self.move(1, places[1], target, gather=False)
+            if workspaces[1] is not None:
+                self.move(1, workspaces[1], target, gather=False)
         return code.text()
 
     def row(self, row: Int) -> tuple[Pointer, Pointer]:
@@ -139,112 +139,122 @@ class RowWriter:
         return code.pointer(0).at(at[0]), code.pointer(1).at(at[1])
 
     def move(self, which: int, source: Pointer, target: Pointer, gather: bool) -> None:
-        """Numbers to lie side by side, or from there to their places."""
-        code, on = self.code, self.on
+        """Gather the numbers of a row to contiguous memory, or scatter them back."""
+        code, vec = self.code, self.vec
         is_real = self.kind.name == ("to_half", "from_half")[which]
         width = 1 if is_real else 2
         count, apart = self.kind.counts[which] // width, code.word(WORDS + which)
         with code.loop(0, count) as i:
-            near, far = i * (width * on.item), i * apart
+            near, far = i * (width * vec.item), i * apart
             a, b = (far, near) if gather else (near, far)
-            value = code.load(on.type(width), source.at(a), on.item)
-            code.store(on.type(width), value, target.at(b), on.item)
+            value = code.load(vec.type(width), source.at(a), vec.item)
+            code.store(vec.type(width), value, target.at(b), vec.item)
 
     def transform(self, source: Pointer, target: Pointer) -> None:
-        kind, on = self.kind, self.on
-        inner = Transform(on, self.table, kind.inner, (self.first, self.second), kind.columns)
+        kind, vec = self.kind, self.vec
+        inner = Transform(vec, self.table, kind.inner, (self.first, self.second), kind.columns)
         if kind.columns > 1:
             apart = [self.code.word(WORDS + which) for which in (0, 1)]
             ends = zip((source, target), apart)
-            inner.run(*[Columns(on, at, step, kind.columns, kind.inverse) for at, step in ends])
+            inner.run(
+                *[
+                    InterleavedColumns(vec, at, step, kind.columns, kind.inverse)
+                    for at, step in ends
+                ]
+            )
         elif kind.name == "complex":
-            inner.run(Beside(on, source, kind.inverse), Beside(on, target, kind.inverse))
+            inner.run(
+                InterleavedComplex(vec, source, kind.inverse),
+                InterleavedComplex(vec, target, kind.inverse),
+            )
         elif kind.name == "to_half" and kind.n % 2:
-            found, out = inner.run(Reals(on, source)), Beside(on, target)
+            found, out = inner.run(RealNumbers(vec, source)), InterleavedComplex(vec, target)
             inner.move(found, out, kind.n // 2 + 1)
         elif kind.name == "to_half":
-            self.split(inner.run(Beside(on, source)), Beside(on, target))
+            self.unpack_half_spectrum(
+                inner.run(InterleavedComplex(vec, source)), InterleavedComplex(vec, target)
+            )
         elif kind.n % 2:
-            self.unfold(Beside(on, source))
-            inner.run(self.second.exchanged(), OtherPart(on, target))
+            self.expand_hermitian(InterleavedComplex(vec, source))
+            inner.run(self.second.swapped(), ImaginaryPart(vec, target))
         else:
-            self.join(Beside(on, source))
-            inner.run(self.second.exchanged(), Beside(on, target, True))
+            self.pack_half_spectrum(InterleavedComplex(vec, source))
+            inner.run(self.second.swapped(), InterleavedComplex(vec, target, True))
 
-    def split(self, z: Any, y: Beside) -> None:
+    def unpack_half_spectrum(self, z: Any, y: InterleavedComplex) -> None:
         """The transform of n real numbers from that of n / 2 complex ones."""
-        on, half = self.on, self.kind.n // 2
-        turns = self.table.add(roots(np.arange(half), 2 * half))
+        vec, half = self.vec, self.kind.n // 2
+        twiddles = self.table.add(roots_of_unity(np.arange(half), 2 * half))
         re, im = z.load(0, 1)
-        zero = on.number(0.0, 1)
-        y.store((on.do("fadd", 1, re, im), zero), 0, 1)
-        y.store((on.do("fsub", 1, re, im), zero), half, 1)
+        zero = vec.number(0.0, 1)
+        y.store((vec.do("fadd", 1, re, im), zero), 0, 1)
+        y.store((vec.do("fsub", 1, re, im), zero), half, 1)
 
         def body(k: Int, w: int) -> None:
-            plus, minus = self.mirrored(z, k, w)
-            side = on.times(w, on.turned(w, minus), on.constants(turns, half, k, w))
-            y.store(on.scaled(w, on.add(w, plus, side), 0.5), k, w)
+            plus, minus = self.add_and_subtract_mirror(z, k, w)
+            side = vec.multiply(w, vec.times_minus_i(w, minus), vec.constants(twiddles, half, k, w))
+            y.store(vec.scale_by(w, vec.add(w, plus, side), 0.5), k, w)
 
-        on.sweep(1, half, body)
+        vec.vector_loop(1, half, body)
 
-    def join(self, y: Beside) -> None:
-        """The n / 2 complex numbers whose transform back is n real ones, into the workspace."""
-        on, half = self.on, self.kind.n // 2
-        turns = self.table.add(roots(np.arange(half), 2 * half).conj())
+    def pack_half_spectrum(self, y: InterleavedComplex) -> None:
+        """Write n / 2 complex numbers whose inverse transform is n real ones to the workspace."""
+        vec, half = self.vec, self.kind.n // 2
+        twiddles = self.table.add(roots_of_unity(np.arange(half), 2 * half).conj())
         first, last = y.load(0, 1)[0], y.load(half, 1)[0]
-        self.second.store((on.do("fadd", 1, first, last), on.do("fsub", 1, first, last)), 0, 1)
+        self.second.store((vec.do("fadd", 1, first, last), vec.do("fsub", 1, first, last)), 0, 1)
 
         def body(k: Int, w: int) -> None:
-            plus, minus = self.mirrored(y, k, w)
-            re, im = on.times(w, minus, on.constants(turns, half, k, w))
-            self.second.store(on.add(w, plus, (on.negative(w, im), re)), k, w)
+            plus, minus = self.add_and_subtract_mirror(y, k, w)
+            re, im = vec.multiply(w, minus, vec.constants(twiddles, half, k, w))
+            self.second.store(vec.add(w, plus, (vec.negate(w, im), re)), k, w)
 
-        on.sweep(1, half, body)
+        vec.vector_loop(1, half, body)
 
-    def mirrored(self, z: Any, k: Int, w: int) -> tuple[Any, Any]:
+    def add_and_subtract_mirror(self, z: Any, k: Int, w: int) -> tuple[Any, Any]:
         """z[k] ± z*[n/2 - k]."""
-        on, here = self.on, z.load(k, w)
+        vec, here = self.vec, z.load(k, w)
         there = z.load(self.code.number(self.kind.n // 2 - w + 1) - k, w)
         if w > 1:
-            there = tuple(on.shuffle(w, part, part, range(w - 1, -1, -1)) for part in there)
-        mirror = there[0], on.negative(w, there[1])
-        return on.add(w, here, mirror), on.sub(w, here, mirror)
+            there = tuple(vec.shuffle(w, part, part, range(w - 1, -1, -1)) for part in there)
+        mirror = there[0], vec.negate(w, there[1])
+        return vec.add(w, here, mirror), vec.sub(w, here, mirror)
 
-    def unfold(self, y: Beside) -> None:
-        """All n numbers of which the first half is given, into the workspace; n is odd."""
-        on, n = self.on, self.kind.n
-        self.second.store((y.load(0, 1)[0], on.number(0.0, 1)), 0, 1)
+    def expand_hermitian(self, y: InterleavedComplex) -> None:
+        """Write all n numbers, of which the first half is given, to the workspace; n is odd."""
+        vec, n = self.vec, self.kind.n
+        self.second.store((y.load(0, 1)[0], vec.number(0.0, 1)), 0, 1)
         with self.code.loop(1, n // 2 + 1) as k:
             re, im = y.load(k, 1)
             self.second.store((re, im), k, 1)
-            self.second.store((re, on.negative(1, im)), self.code.number(n) - k, 1)
+            self.second.store((re, vec.negate(1, im)), self.code.number(n) - k, 1)
 
 
-class OtherPart(Reals):
-    """Where the second part of a number is written as a real number."""
+class ImaginaryPart(RealNumbers):
+    """Real numbers that are the imaginary parts of what is stored."""
 
     def store(self, x: tuple[str, str], index: Int | int, width: int) -> None:
         super().store((x[1], x[0]), index, width)
 
 
 @lru_cache(maxsize=256)
-def written(kind: Kind) -> tuple[TextKernel, Table]:
-    writer = RowWriter(kind, 1.0)
+def row_kernel(kind: Kind) -> tuple[TextKernel, ConstantTable]:
+    writer = RowKernelWriter(kind, 1.0)
     text = writer.run()
     return TextKernel(writer.name, text), writer.table
 
 
 @lru_cache(maxsize=64)
 def constants(kind: Kind, scale: float) -> np.ndarray:
-    """The table of a kernel whose results are multiplied by `scale`."""
-    _, table = written(kind)
+    """The constant table of a kernel whose results are multiplied by `scale`."""
+    _, table = row_kernel(kind)
     array = table.array(kind.dtype)
     array[0] = scale
     return array
 
 
 @dataclass(eq=False)
-class FourierWork:
+class FftWork:
     """The transforms of all rows along one axis of an array."""
 
     kind: Kind
@@ -257,11 +267,11 @@ class FourierWork:
 
     @property
     def rows(self) -> list[tuple[int, int, int]]:
-        """Of each further axis, from the last: its size, and distances in bytes."""
+        """The size and strides in bytes of each other axis, from the last."""
         return rows_of(self.x, self.out, self.axis, self.kind.columns)
 
     def kernels(self) -> Sequence[Any]:
-        return (written(self.kind)[0],)
+        return (row_kernel(self.kind)[0],)
 
     def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
         extent = math.prod(n for n, *_ in self.rows)
@@ -276,7 +286,7 @@ class FourierWork:
 
 
 def rows_of(x: Array, out: Array, axis: int, columns: int) -> list[tuple[int, int, int]]:
-    """Of each axis but one, from the last: its size, and distances in bytes; the last by blocks."""
+    """The size and strides in bytes of each axis but one, from the last; the last in blocks."""
     sizes = [a.type.dtype.itemsize for a in (x, out)]
     found = []
     for i, (n, *apart) in enumerate(zip(x.shape, x.strides, out.strides)):
@@ -292,15 +302,15 @@ def row_cost(kind: Kind) -> float:
     return 20 + NS[kind.dtype] * length * kind.columns * math.log2(length + 1)
 
 
-def lowered(
+def lower_axis(
     layout: Any, kind: str, op: Any, x: Array, out: Array, axis: int, label: str
-) -> list[FourierWork]:
-    """The work for one axis: adjacent columns in blocks, what remains one by one."""
+) -> list[FftWork]:
+    """Return the work for one axis: adjacent columns in blocks, the rest one by one."""
     n = op.n if kind == "from_half" else x.shape[axis]
     inverse = kind == "from_half" or getattr(op, "inverse", False)
     whole = {"backward": 1 / n if inverse else 1.0, "forward": 1.0 if inverse else 1 / n}
     scale = whole.get(op.norm, 1 / math.sqrt(n))
-    dense = side_by_side(x, axis), side_by_side(out, axis)
+    dense = is_contiguous(x, axis), is_contiguous(out, axis)
     dtype = REAL[x.type.dtype]
     blocks = [(x, out, 1)]
     if kind == "complex" and n > 1 and radices(n) is not None and axis != len(x.shape) - 1:
@@ -314,16 +324,16 @@ def lowered(
         chunks = 1 if total * row_cost(key) < INLINE_NS else min(total, CHUNKS)
         chunks = math.ceil(total / math.ceil(total / chunks))
         space = layout.workspace("fourier", Type(np.dtype("uint8"), (chunks, key.workspace)))
-        work.append(FourierWork(key, scale, source, target, axis, space, label))
+        work.append(FftWork(key, scale, source, target, axis, space, label))
     return work
 
 
-def side_by_side(array: Array, axis: int) -> bool:
+def is_contiguous(array: Array, axis: int) -> bool:
     return array.shape[axis] == 1 or array.strides[axis] == 1
 
 
 def by_columns(x: Array, out: Array, width: int) -> list[tuple[Array, Array, int]]:
-    """Blocks of `width` adjacent columns of the last axis, and the columns that remain."""
+    """Split the last axis into blocks of `width` adjacent columns, and the remaining columns."""
     count = x.shape[-1]
     if count < width or x.strides[-1] != 1 or out.strides[-1] != 1:
         return [(x, out, 1)]
@@ -333,12 +343,12 @@ def by_columns(x: Array, out: Array, width: int) -> list[tuple[Array, Array, int
     for low, high, columns in ((0, whole, width), (whole, count, 1)):
         if low < high:
             box = [*starts[:-1], low], [*x.shape[:-1], high], strides
-            parts.append((part(x, *box), part(out, *box), columns))
+            parts.append((subarray(x, *box), subarray(out, *box), columns))
     return parts
 
 
-class FourierStep:
-    """How fft, rfft and irfft become instructions; the axes of an fft one after another."""
+class FftLowering:
+    """Lowers fft, rfft and irfft; the axes of an fft are transformed one after another."""
 
     @staticmethod
     def accepts(eqn: Equation) -> bool:
@@ -346,7 +356,7 @@ class FourierStep:
         return isinstance(x, Var) and x.type.dtype in REAL
 
     @staticmethod
-    def lower(layout: Any, eqn: Equation) -> list[FourierWork]:
+    def lower(layout: Any, eqn: Equation) -> list[FftWork]:
         op: Any = eqn.op
         x, out, label = layout.array(eqn.inputs[0]), layout.array(eqn.outputs[0]), label_of(eqn)
         if 0 in (*x.shape, *out.shape):
@@ -357,7 +367,7 @@ class FourierStep:
             return [
                 work
                 for source, axis in zip(sources, axes)
-                for work in lowered(layout, "complex", op, source, out, axis, label)
+                for work in lower_axis(layout, "complex", op, source, out, axis, label)
             ]
         kind = "to_half" if isinstance(op, Rfft) else "from_half"
-        return lowered(layout, kind, op, x, out, op.axis, label)
+        return lower_axis(layout, kind, op, x, out, op.axis, label)

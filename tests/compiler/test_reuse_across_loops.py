@@ -1,4 +1,4 @@
-"""Costly values wait in the place of a result for the next loop over a row, where that is safe."""
+"""reuse_across_loops: costly values are stored for the next loop over a row, where that is safe."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 import lucid
 from lucid.compiler.kernels.nest import Buffer, Nest, Store, Value
-from lucid.compiler.kernels.reuse_across_loops import keep_costly
+from lucid.compiler.kernels.reuse_across_loops import reuse_across_loops
 from lucid.func import vjp
 from lucid.ir import evaluate
 from tests.compiler.agreement import Job, compile_jobs, difference
@@ -29,7 +29,7 @@ DIVIDED = Value("div", (1, 2), "f32")
 
 def test_a_function_is_kept_in_the_place_of_the_result():
     before = nest(X, EXP, TOTAL, DIVIDED, stores=[(1, 3)])
-    after = keep_costly(before, ["x", "y"])
+    after = reuse_across_loops(before, ["x", "y"])
     assert after.values == (
         X,
         EXP,
@@ -42,31 +42,31 @@ def test_a_function_is_kept_in_the_place_of_the_result():
 
 def test_arithmetic_is_computed_again():
     before = nest(X, DOUBLE, TOTAL, DIVIDED, stores=[(1, 3)])
-    assert keep_costly(before, ["x", "y"]) is before
+    assert reuse_across_loops(before, ["x", "y"]) is before
 
 
 def test_what_is_stored_anyway_is_read_from_there():
     before = nest(X, EXP, TOTAL, DIVIDED, stores=[(1, 1), (2, 3)], buffers=3)
-    after = keep_costly(before, ["x", "y", "z"])
+    after = reuse_across_loops(before, ["x", "y", "z"])
     assert after.values[2] == Value("load", (), "f32", 1)
     assert after.stores == (Store(1, 1), Store(2, 4))
 
 
 def test_a_result_in_the_place_of_its_operand_holds_the_value_once_the_operand_is_done_with():
     before = nest(X, EXP, TOTAL, DIVIDED, stores=[(1, 3)])
-    assert keep_costly(before, ["x", "x"]).stores == (Store(1, 1), Store(1, 4))
+    assert reuse_across_loops(before, ["x", "x"]).stores == (Store(1, 1), Store(1, 4))
 
 
 def test_an_operand_that_the_last_loop_reads_is_not_written_early():
     again = Value("add", (3, 0), "f32")
     before = nest(X, EXP, TOTAL, DIVIDED, again, stores=[(1, 4)])
-    assert keep_costly(before, ["x", "x"]) is before
-    assert keep_costly(before, ["x", "y"]) is not before
+    assert reuse_across_loops(before, ["x", "x"]) is before
+    assert reuse_across_loops(before, ["x", "y"]) is not before
 
 
 def test_two_results_in_one_place_hold_nothing_else():
     before = nest(X, EXP, TOTAL, DIVIDED, stores=[(1, 3), (2, 3)], buffers=3)
-    assert keep_costly(before, ["x", "y", "y"]) is before
+    assert reuse_across_loops(before, ["x", "y", "y"]) is before
 
 
 def test_each_result_holds_one_value():
@@ -74,7 +74,7 @@ def test_each_result_holds_one_value():
     both = Value("reduce", (3,), "f32", "sum")
     values = (X, EXP, sine, Value("add", (1, 2), "f32"), both)
     values += (Value("div", (1, 4), "f32"), Value("div", (2, 4), "f32"))
-    after = keep_costly(nest(*values, stores=[(1, 5), (2, 6)], buffers=3), ["x", "y", "z"])
+    after = reuse_across_loops(nest(*values, stores=[(1, 5), (2, 6)], buffers=3), ["x", "y", "z"])
     assert len(after.stores) == 4
     assert {store.buffer for store in after.stores[:2]} == {1, 2}
 
@@ -101,7 +101,7 @@ def softmax(x):
 def test_values_stay_right(f, rng):
     x, w = (rng.standard_normal((24, 24)).astype("float32") for _ in range(2))
     graph = lucid.ir.trace(f)(lucid.tensor(x), lucid.tensor(w))
-    job = Job("keeping", graph, [x, w])
+    job = Job("reuse", graph, [x, w])
     (executable,) = compile_jobs([job])
     text = difference(job, executable([x, w]), evaluate(graph, x, w))
     assert not text, f"{graph}\n{text}"

@@ -7,9 +7,9 @@ import pytest
 
 import lucid
 from lucid.errors import ArgumentError, LucidError
-from lucid.tensors import inplace_functions as writing_functions
+from lucid.tensors import inplace_functions
 
-NAMES = sorted(lucid._NAMES_OF["writing_functions"])
+NAMES = sorted(lucid._LAZY_NAMES["tensors.inplace_functions"])
 MORE = {
     "addmv_": (np.eye(3), np.ones(3)),
     "clamp_": (0.3, 0.6), "clip_": (0.3, 0.6), "clamp_max_": (0.5,), "clamp_min_": (0.5,),
@@ -46,4 +46,4 @@ def test_wrong_arguments_are_explained():
 
 
 def test_other_names_with_a_line_are_none():
-    assert not hasattr(writing_functions, "nothing_") and not hasattr(lucid, "nothing_")
+    assert not hasattr(inplace_functions, "nothing_") and not hasattr(lucid, "nothing_")

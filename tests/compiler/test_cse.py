@@ -1,19 +1,19 @@
-"""share, text in and text out: equal equations become one."""
+"""cse, text in and text out: equal equations become one."""
 
 from __future__ import annotations
 
 import lucid
-from lucid.compiler.passes.cse import share
+from lucid.compiler.passes.cse import cse
 from lucid.ir import parse, verify
 
 
-def shared(text: str) -> str:
-    return str(verify(share(parse(text))))
+def after_cse(text: str) -> str:
+    return str(verify(cse(parse(text))))
 
 
 def test_equal_equations_are_one():
     assert (
-        shared("""graph f(x: f32[3]):
+        after_cse("""graph f(x: f32[3]):
     %0: f32[3] = exp x
     %1: f32[3] = exp x
     %2: f32[3] = add %0 %1
@@ -27,7 +27,7 @@ def test_equal_equations_are_one():
 
 def test_what_follows_from_equal_equations_is_equal_too():
     assert (
-        shared("""graph f(x: f32[3]):
+        after_cse("""graph f(x: f32[3]):
     %0: f32[3] = exp x
     %1: f32[3] = exp x
     %2: f32[3] = mul %0 2.0
@@ -47,7 +47,7 @@ def test_parameters_operands_and_their_order_tell_equations_apart():
     %2: f32[2,2] = sub x y
     %3: f32[2,2] = sub y x
     return %0, %1, %2, %3"""
-    assert shared(text) == text
+    assert after_cse(text) == text
 
 
 def test_zeros_of_two_signs_and_dtypes_are_different_literals():
@@ -57,20 +57,20 @@ def test_zeros_of_two_signs_and_dtypes_are_different_literals():
     %2: f32[2] = full[shape=(2,), dtype='f32'] 1.0:f32
     %3: f64[2] = full[shape=(2,), dtype='f64'] 1.0:f64
     return %0, %1, %2, %3"""
-    assert shared(text) == text
+    assert after_cse(text) == text
 
 
 def test_equations_with_several_results_are_shared():
     graph = lucid.ir.trace(lambda x: (lucid.topk(x, 2)[0], lucid.topk(x, 2)[1]))(lucid.ones(5))
     assert len(graph.equations) == 2
-    small = verify(share(graph))
+    small = verify(cse(graph))
     assert len(small.equations) == 1
     assert small.outputs == small.equations[0].outputs
 
 
 def test_what_nobody_reads_any_more_is_left_out():
     assert (
-        shared("""graph f(x: f32[3]):
+        after_cse("""graph f(x: f32[3]):
     %0: f32[3] = exp x
     %1: f32[3] = sin x
     return %0""")

@@ -1,4 +1,4 @@
-"""sort, argsort and topk as native steps."""
+"""sort, argsort and topk lowered to native kernels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lucid.ops.reduce.sorting import Argsort, Sort, TopK
-from tests.compiler.steps import DTYPES, check, numbers
+from tests.compiler.lowering_checks import DTYPES, check, numbers
 
 LENGTHS = [1, 2, 24, 25, 300, 5000]
 

@@ -1,4 +1,4 @@
-"""Complex arithmetic on pairs of real numbers: text in, text out, and NumPy's values."""
+"""lower_complex: text in, text out, and NumPy's values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from lucid.compiler.passes.expand.lower_complex import pair
+from lucid.compiler.passes.expand.lower_complex import lower_complex
 from lucid.compiler.passes.pipeline import compile_graph
 from lucid.compiler.plan.executable import Segment
 from lucid.ir import evaluate, parse, verify
@@ -18,11 +18,11 @@ from lucid.ops.elementwise.logic import Eq, Isfinite, Isinf, Isnan, Ne
 from lucid.ops.linalg.contraction import Einsum, Matmul
 from lucid.ops.reduce.cumulative import Cumprod
 from lucid.ops.reduce.reduction import AllTrue, AnyTrue, Prod, Sum
-from tests.compiler.steps import compiled
+from tests.compiler.lowering_checks import compiled
 
 
 def text_of(text: str) -> str:
-    return str(verify(pair(parse(text))).stripped())
+    return str(verify(lower_complex(parse(text))).stripped())
 
 
 def test_a_product_is_written_with_its_parts():
@@ -57,7 +57,7 @@ def test_what_has_no_rule_takes_whole_values():
 
 def test_real_programs_stay_as_they_are():
     graph = parse("graph f(x: f32[3]):\n    %0: f32[3] = neg x\n    return %0")
-    assert pair(graph) is graph
+    assert lower_complex(graph) is graph
 
 
 EDGES = [0.0, -0.0, 1.0, -2.5, 1e30, 1e-30, np.inf, -np.inf, np.nan]

@@ -1,13 +1,13 @@
-"""Loops of a kernel written by hand: Python statements in, LLVM text out.
+"""A builder for hand-written kernels: Python statements in, LLVM IR text out.
 
-    code = Loops("copy")
+    code = LLVMBuilder("copy")
     x, y = code.pointer(0), code.pointer(1)
     with code.loop(code.lo, code.hi) as i:
         code.store("float", code.load("float", x.at(i * 4)), y.at(i * 4))
     text = code.text()
 
-The arithmetic of an `Int` writes instructions, and so does moving a `Pointer`. Counters and
-variables are memory in the text; LLVM's first pass makes registers of them.
+Arithmetic on an `Int` and offsets of a `Pointer` emit instructions. Loop counters and variables are
+allocas in the text; LLVM's first pass promotes them to registers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-# Loops stay as they are written, vectors included: that halves the time that compiling takes.
+# Loops stay as written, since they use vectors already: this halves the compile time.
 METADATA = """!0 = !{}
 !1 = distinct !{!1, !2, !3}
 !2 = !{!"llvm.loop.vectorize.enable", i1 false}
@@ -27,7 +27,7 @@ METADATA = """!0 = !{}
 class Int:
     """An i64."""
 
-    code: Loops
+    code: LLVMBuilder
     name: str
 
     def _binary(self, op: str, other: Int | int) -> Int:
@@ -45,24 +45,24 @@ class Int:
         return self._binary("mul nsw", other)
 
     def __floordiv__(self, other: Int | int) -> Int:
-        """The quotient of numbers that are not negative."""
+        """The quotient of two non-negative integers."""
         return self._binary("udiv", other)
 
     def __mod__(self, other: Int | int) -> Int:
         return self._binary("urem", other)
 
     def min(self, other: Int | int) -> Int:
-        return self._chosen("smin", other)
+        return self._intrinsic("smin", other)
 
     def max(self, other: Int | int) -> Int:
-        return self._chosen("smax", other)
+        return self._intrinsic("smax", other)
 
-    def _chosen(self, how: str, other: Int | int) -> Int:
+    def _intrinsic(self, how: str, other: Int | int) -> Int:
         args = f"i64 {self.name}, i64 {self.code.number(other).name}"
         return Int(self.code, self.code.call(f"llvm.{how}.i64", "i64", args))
 
-    def is_(self, relation: str, other: Int | int) -> str:
-        """The i1 of a comparison: "slt", "eq", ..."""
+    def icmp(self, relation: str, other: Int | int) -> str:
+        """Return the i1 of a comparison such as "slt" or "eq"."""
         return self.code.write(f"icmp {relation} i64 {self.name}, {self.code.number(other).name}")
 
 
@@ -70,7 +70,7 @@ class Int:
 class Pointer:
     """An address."""
 
-    code: Loops
+    code: LLVMBuilder
     name: str
 
     def at(self, nbytes: Int | int) -> Pointer:
@@ -81,7 +81,7 @@ class Pointer:
 class Variable:
     """A mutable value of an LLVM type."""
 
-    def __init__(self, code: Loops, type: str) -> None:
+    def __init__(self, code: LLVMBuilder, type: str) -> None:
         self.code, self.type = code, type
         self.place = f"%m{len(code.allocas)}"
         code.allocas.append(f"  {self.place} = alloca {type}")
@@ -93,16 +93,16 @@ class Variable:
         self.code.line(f"store {self.type} {value}, ptr {self.place}")
 
 
-class Loops:
-    """The text of one kernel `void name(ptr args, i64 lo, i64 hi)`.
+class LLVMBuilder:
+    """Builds the text of one kernel `void name(ptr args, i64 lo, i64 hi)`.
 
-    `inner` is a function of its own that the kernel calls: what it holds in registers need not
-    share them with what goes on around it.
+    `inner` makes a separate function that the kernel calls, so that its values do not compete for
+    registers with the code around the call.
     """
 
     def __init__(self, name: str, parameters: str = "") -> None:
         self.name, self.parameters = name, parameters
-        self.functions: list[Loops] = []
+        self.functions: list[LLVMBuilder] = []
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.declarations: dict[str, None] = {}
@@ -129,12 +129,12 @@ class Loops:
         return value if isinstance(value, Int) else Int(self, str(value))
 
     def word(self, i: Int | int) -> Int:
-        """Word i of the arguments."""
+        """Load word i of the arguments."""
         at = self.write(f"getelementptr i64, ptr %args, i64 {self.number(i).name}")
         return Int(self, self.write(f"load i64, ptr {at}, !invariant.load !0"))
 
     def pointer(self, i: Int | int) -> Pointer:
-        """The address in word i of the arguments."""
+        """Load the address in word i of the arguments."""
         at = self.write(f"getelementptr i64, ptr %args, i64 {self.number(i).name}")
         return Pointer(self, self.write(f"load ptr, ptr {at}, !invariant.load !0"))
 
@@ -147,23 +147,23 @@ class Loops:
     def store(self, type: str, value: str, address: Pointer, align: int = 4) -> None:
         self.line(f"store {type} {value}, ptr {address.name}, align {align}")
 
-    def chosen(self, condition: str, a: Int | int, b: Int | int) -> Int:
+    def select(self, condition: str, a: Int | int, b: Int | int) -> Int:
         a, b = self.number(a), self.number(b)
         return Int(self, self.write(f"select i1 {condition}, i64 {a.name}, i64 {b.name}"))
 
-    def either(self, condition: str, a: Pointer, b: Pointer) -> Pointer:
+    def select_pointer(self, condition: str, a: Pointer, b: Pointer) -> Pointer:
         return Pointer(self, self.write(f"select i1 {condition}, ptr {a.name}, ptr {b.name}"))
 
     @contextmanager
     def loop(self, start: Int | int, stop: Int | int, step: Int | int = 1) -> Iterator[Int]:
-        """From `start` as long as below `stop`."""
+        """Count from `start` while below `stop`."""
         counter, number = Variable(self, "i64"), self.label()
         start, stop, step = self.number(start), self.number(stop), self.number(step)
         counter.set(start.name)
         self.line(f"br label %test{number}")
         self.lines.append(f"test{number}:")
         i = Int(self, counter.get())
-        self.line(f"br i1 {i.is_('slt', stop)}, label %body{number}, label %end{number}")
+        self.line(f"br i1 {i.icmp('slt', stop)}, label %body{number}, label %end{number}")
         self.lines.append(f"body{number}:")
         yield i
         counter.set((i + step).name)
@@ -171,8 +171,8 @@ class Loops:
         self.lines.append(f"end{number}:")
 
     @contextmanager
-    def when(self, condition: str) -> Iterator[None]:
-        """Only if an i1 is true."""
+    def if_(self, condition: str) -> Iterator[None]:
+        """Run the block only if an i1 is true."""
         number = self.label()
         self.line(f"br i1 {condition}, label %then{number}, label %past{number}")
         self.lines.append(f"then{number}:")
@@ -184,13 +184,13 @@ class Loops:
         self.count += 1
         return self.count
 
-    def inner(self, name: str, parameters: str) -> Loops:
-        """A function with parameters such as `ptr %x, i64 %n`."""
-        self.functions.append(Loops(name, parameters))
+    def inner(self, name: str, parameters: str) -> LLVMBuilder:
+        """Add a function with parameters such as `ptr %x, i64 %n`."""
+        self.functions.append(LLVMBuilder(name, parameters))
         return self.functions[-1]
 
-    def space(self, type: str) -> Pointer:
-        """Memory for one value of an LLVM type, to be shared with an inner function."""
+    def alloca(self, type: str) -> Pointer:
+        """Allocate memory for one value of an LLVM type, to share with an inner function."""
         return Pointer(self, Variable(self, type).place)
 
     def body(self) -> str:
@@ -208,7 +208,7 @@ class Loops:
 
 
 def split(args: str) -> list[str]:
-    """Arguments apart at the commas that stand outside of brackets."""
+    """Split arguments at the commas outside brackets."""
     out, depth = [""], 0
     for c in args:
         depth += (c in "<(") - (c in ">)")

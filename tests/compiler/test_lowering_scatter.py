@@ -12,7 +12,7 @@ from lucid.errors import IndexingError
 from lucid.ir import evaluate, parse
 from lucid.ops.index.gather_scatter import Gather, PutAlong, ScatterAdd, TakeAlong
 from lucid.ops.index.writing import LastWrite, ScatterSet
-from tests.compiler.steps import DTYPES, check, compiled, numbers, same
+from tests.compiler.lowering_checks import DTYPES, check, compiled, numbers, same
 
 
 def indices(size: int, *shape: int, seed: int = 0, dtype: str = "int64") -> np.ndarray:
@@ -75,7 +75,7 @@ def test_a_gather_is_computed_with_what_uses_it_and_what_gives_its_index():
     %3: f32[] = sum[axes=(0,)] %2
     return %3"""
     graph = parse(text)
-    steps, _ = fuse(stages(graph)["settled"])
+    steps, _ = fuse(stages(graph)["copies_inserted"])
     assert len(steps) == 1 and isinstance(steps[0], Group)
     arrays = [numbers("float32", 9, 4), indices(4, 6), numbers("float32", 6, seed=2)]
     same(compile_graph(graph)(arrays), evaluate(graph, *arrays))
@@ -152,7 +152,7 @@ def test_the_gradient_of_a_cross_entropy_is_one_kernel():
     %6: f32[9,5] = add %3 %5
     return %6"""
     graph = parse(text.replace("-1.0", "-1.0:f32"))
-    steps, _ = fuse(stages(graph)["settled"])
+    steps, _ = fuse(stages(graph)["copies_inserted"])
     assert len(steps) == 1
     arrays = [numbers("float32", 9, 5), indices(5, 9, 1)]
     got, want = compile_graph(graph)(arrays)[0], evaluate(graph, *arrays)[0]

@@ -1,15 +1,15 @@
-"""settle, text in and text out: a copy where memory cannot be read as it lies, and nowhere else."""
+"""insert_copies, text in and text out: a copy only where a layout cannot be read directly."""
 
 from __future__ import annotations
 
 import pytest
 
-from lucid.compiler.passes.insert_copies import settle
+from lucid.compiler.passes.insert_copies import insert_copies
 from lucid.ir import parse, verify
 
 
-def settled(text: str) -> str:
-    return str(verify(settle(parse(text))))
+def with_copies(text: str) -> str:
+    return str(verify(insert_copies(parse(text))))
 
 
 def test_a_reshape_of_memory_in_order_needs_no_copy():
@@ -17,12 +17,12 @@ def test_a_reshape_of_memory_in_order_needs_no_copy():
     %0: f32[6] = reshape[shape=(6,)] x
     %1: f32[6] = exp %0
     return %1"""
-    assert settled(text) == text
+    assert with_copies(text) == text
 
 
 def test_a_reshape_across_a_transpose_needs_one():
     assert (
-        settled("""graph f(x: f32[2,3]):
+        with_copies("""graph f(x: f32[2,3]):
     %0: f32[3,2] = transpose[permutation=(1,0)] x
     %1: f32[6]   = reshape[shape=(6,)] %0
     %2: f32[6]   = exp %1
@@ -42,7 +42,7 @@ def test_a_reshape_that_splits_an_axis_of_a_transpose_needs_none():
     %1: f32[4,2,3] = reshape[shape=(4,2,3)] %0
     %2: f32[4,2,3] = exp %1
     return %2"""
-    assert settled(text) == text
+    assert with_copies(text) == text
 
 
 @pytest.mark.parametrize(
@@ -59,11 +59,11 @@ def test_products_read_transposes_and_blocks_as_they_lie(view, shape):
     %0: f32[{m},{k}] = {view} x
     %1: f32[{m},5] = matmul %0 y
     return %1"""
-    assert settled(text) == text
+    assert with_copies(text) == text
 
 
 def test_products_copy_what_has_no_adjacent_elements():
-    text = settled("""graph f(x: f32[4,8], y: f32[4,5]):
+    text = with_copies("""graph f(x: f32[4,8], y: f32[4,5]):
     %0: f32[4,4] = slice[starts=(0,0), limits=(4,8), strides=(1,2), drop=()] x
     %1: f32[4,5] = matmul %0 y
     return %1""")
@@ -72,7 +72,7 @@ def test_products_copy_what_has_no_adjacent_elements():
 
 def test_outputs_have_memory_of_their_own():
     assert (
-        settled("""graph f(x: f32[2]):
+        with_copies("""graph f(x: f32[2]):
     %0: f32[2] = exp x
     return x, %0, %0""")
         == """graph f(x: f32[2]):
@@ -85,7 +85,7 @@ def test_outputs_have_memory_of_their_own():
 
 def test_an_output_that_is_a_view_is_copied():
     assert (
-        settled("""graph f(x: f32[2,3]):
+        with_copies("""graph f(x: f32[2,3]):
     %0: f32[2,3] = exp x
     %1: f32[3,2] = transpose[permutation=(1,0)] %0
     return %1""")
@@ -99,7 +99,7 @@ def test_an_output_that_is_a_view_is_copied():
 
 def test_an_output_that_is_a_number_is_filled_in():
     assert (
-        settled("graph f(x: f32[2]):\n    return 2.0:f32")
+        with_copies("graph f(x: f32[2]):\n    return 2.0:f32")
         == """graph f(x: f32[2]):
     %0: f32[] = full[shape=(), dtype='f32'] 2.0:f32
     return %0"""
@@ -107,7 +107,7 @@ def test_an_output_that_is_a_number_is_filled_in():
 
 
 def test_a_view_of_a_number_is_filled_in():
-    text = settled("""graph f(x: f32[2]):
+    text = with_copies("""graph f(x: f32[2]):
     %0: f32[2] = broadcast[shape=(2,), axes=()] 3.0:f32
     return %0""")
     assert "full[shape=(2,), dtype='f32'] 3.0:f32" in text
@@ -119,7 +119,7 @@ def test_a_view_of_a_number_is_filled_in():
 def test_a_product_whose_transpose_is_the_result_is_computed_transposed():
     """(xᵀ y)ᵀ = yᵀ x, as in the gradient of a weight."""
     assert (
-        settled("""graph f(x: f32[4,2], y: f32[4,3]):
+        with_copies("""graph f(x: f32[4,2], y: f32[4,3]):
     %0: f32[2,4] = transpose[permutation=(1,0)] x
     %1: f32[2,3] = matmul %0 y
     %2: f32[3,2] = transpose[permutation=(1,0)] %1
@@ -133,7 +133,7 @@ def test_a_product_whose_transpose_is_the_result_is_computed_transposed():
 
 def test_so_is_a_stack_of_products_that_is_read_element_by_element():
     assert (
-        settled("""graph f(x: f32[5,4,2], y: f32[5,2,3]):
+        with_copies("""graph f(x: f32[5,4,2], y: f32[5,2,3]):
     %0: f32[5,4,3] = matmul x y
     %1: f32[5,3,4] = transpose[permutation=(0,2,1)] %0
     %2: f32[5,3,4] = exp %1
@@ -163,5 +163,5 @@ def test_so_is_a_stack_of_products_that_is_read_element_by_element():
     ],
     ids=["for-a-product", "also-read-itself"],
 )
-def test_a_product_stays_where_turning_it_saves_nothing(text):
-    assert settled(text) == text
+def test_a_product_stays_where_transposing_it_saves_nothing(text):
+    assert with_copies(text) == text

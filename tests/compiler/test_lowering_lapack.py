@@ -7,14 +7,14 @@ import pytest
 
 import lucid
 from lucid import linalg
-from lucid.compiler.runtime.lapack import best_space, caller
+from lucid.compiler.runtime.lapack import caller_kernel, query_workspace
 from lucid.errors import LinAlgError
 from lucid.ops.linalg.eig import Eig, Eigvals
 from lucid.ops.linalg.eigh_svd import Eigh, Eigvalsh, Svd, Svdvals
 from lucid.ops.linalg.factorizations import Cholesky, LuFactor, Permutation, Qr
 from lucid.ops.linalg.matrix_exp import RepeatedSquare
 from lucid.ops.linalg.triangular import LuSolve, TriangularSolve
-from tests.compiler.steps import compiled
+from tests.compiler.lowering_checks import compiled
 
 BATCH = 3000  # enough to be split into chunks, each with work space of its own
 OPS = [
@@ -139,5 +139,5 @@ def test_nan_is_an_error_or_a_nan_and_never_a_number():
 
 
 def test_a_routine_is_asked_for_its_work_space():
-    assert best_space("dgelqf", "float64", (100, 80, 0, 100, 0)) >= 100
-    assert caller(7) is caller(7)
+    assert query_workspace("dgelqf", "float64", (100, 80, 0, 100, 0)) >= 100
+    assert caller_kernel(7) is caller_kernel(7)

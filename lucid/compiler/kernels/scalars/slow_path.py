@@ -1,4 +1,4 @@
-"""A branch that leaves the loop around it vectorised: a call that brings its vector variants."""
+"""A slow path that keeps the loop around it vectorized: a call with vector variants of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from .language import PURE, Value, define, literal
 
-_RARE = """\
+_SLOW_PATH = """\
 define linkonce_odr hidden {llvm} @{symbol}({llvm} %x, {llvm} %y) noinline {pure} {{
   %a = call {llvm} @llvm.fabs.{suffix}({llvm} %x)
   %above = fcmp ogt {llvm} %a, {limit}
@@ -37,7 +37,7 @@ done:
   ret void
 }}
 """
-_RARE_LANES = """\
+_SLOW_PATH_LANES = """\
 define linkonce_odr hidden {vector} @{symbol}_{n}({vector} %x, {vector} %y) alwaysinline {pure} {{
 entry:
   %xs = alloca {vector}
@@ -64,12 +64,12 @@ done:
 _LANES = {"f4": (4, 8, 16), "f8": (2, 4, 8)}
 
 
-def rare(name: str, body: Callable[[Value], Value], x: Value, y: Value, limit: float) -> Value:
+def slow_path(name: str, body: Callable[[Value], Value], x: Value, y: Value, limit: float) -> Value:
     """`y`, but `body(x)` in float64 where limit < |x| < inf: a real branch, outside the loop.
 
-    The call carries its vector variants (`vector-function-abi-variant`), so the loop around it is
-    still vectorised; a variant looks at its lanes one by one only where one of them is rare. They
-    are marked alwaysinline for an inliner that runs after the vectoriser, and work without.
+    The call has vector variants (`vector-function-abi-variant`), so the loop around it is still
+    vectorized; a variant visits its lanes one by one only if one of them takes the slow path. They
+    are marked alwaysinline for an inliner that runs after the vectorizer, and work without it.
     """
     code, llvm, suffix = x.code, x.format.llvm, x.format.suffix
     slow, symbol = f"lucid_{name}_f8", f"lucid_{name}_or_{x.type}"
@@ -81,14 +81,14 @@ def rare(name: str, body: Callable[[Value], Value], x: Value, y: Value, limit: f
   %z = fptrunc double %zd to float"""
     fields = {"llvm": llvm, "suffix": suffix, "symbol": symbol, "pure": PURE, "call": call}
     fields["limit"] = literal(x.type, limit)
-    code.attach(symbol, lambda: _RARE.format(**fields))
+    code.attach(symbol, lambda: _SLOW_PATH.format(**fields))
     for n in _LANES[x.type]:
         vector = f"<{n} x {llvm}>"
-        code.attach(f"{symbol}_{n}", lambda: _RARE_LANES.format(vector=vector, n=n, **fields))  # noqa: B023
+        code.attach(f"{symbol}_{n}", lambda: _SLOW_PATH_LANES.format(vector=vector, n=n, **fields))  # noqa: B023
         code.declarations.add(f"declare {vector} @llvm.fabs.v{n}{suffix}({vector})")
     code.attach(slow, lambda: define(code, slow, body, "f8", 1, f"noinline {PURE}"))
     code.attach("weights", lambda: '!0 = !{!"branch_weights", i32 2000, i32 1}')
-    # Nothing calls the variants before the vectoriser does: keep them until then.
+    # Nothing calls the variants before the vectorizer does: keep them until then.
     used = ", ".join(f"ptr @{symbol}_{n}" for n in _LANES[x.type])
     size = f"[{len(_LANES[x.type])} x ptr]"
     used = f'@llvm.compiler.used = appending global {size} [{used}], section "llvm.metadata"'

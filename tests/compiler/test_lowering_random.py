@@ -1,4 +1,4 @@
-"""random_bits as a native step: the words of the interpreter, to the last bit."""
+"""random_bits lowered to a native kernel: the words of the interpreter, to the last bit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lucid.ops.random.keyed import RandomBits
-from tests.compiler.steps import check, compiled
+from tests.compiler.lowering_checks import check, compiled
 
 
 def words(*shape: int) -> np.ndarray:

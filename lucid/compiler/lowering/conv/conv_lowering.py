@@ -1,6 +1,6 @@
-"""How convolutions and their inputs' gradients become work: sizes, strides and taps.
+"""Lowers convolutions and the gradients of their inputs: sizes, strides and taps.
 
-An input's gradient is a convolution for each residue of the places modulo the stride.
+The gradient of the input is one convolution for each residue of its positions modulo the stride.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from lucid.compiler.lowering.conv.conv_kernel import convolution, spatial
+from lucid.compiler.lowering.conv.conv_kernel import convolution, three_axes
 from lucid.compiler.lowering.conv.window_tiles import (
     FLOPS_PER_NS,
     LANES,
@@ -24,14 +24,14 @@ from lucid.ir.graph import Equation
 from lucid.ir.types import SHORT_NAMES
 
 
-def grouped(array: Array, groups: int) -> tuple[int, ...]:
-    """Strides (n, g, c, three axes) of an array (N, g c, ...)."""
+def grouped_strides(array: Array, groups: int) -> tuple[int, ...]:
+    """The strides (n, g, c, three axes) of an array (N, g c, ...)."""
     n, c, *rest = array.strides
-    return (n, c * (array.shape[1] // groups), c, *spatial(rest, 0))
+    return (n, c * (array.shape[1] // groups), c, *three_axes(rest, 0))
 
 
-def known(eqn: Equation) -> bool:
-    """Real floats along at most three axes, and something to do."""
+def is_supported(eqn: Equation) -> bool:
+    """True for real floats, at most three spatial axes and non-empty arrays."""
     op: Any = eqn.op
     return (
         len(op.size) <= 3
@@ -40,14 +40,14 @@ def known(eqn: Equation) -> bool:
     )
 
 
-def work_of(dtype: str, products: int) -> float:
+def estimated_ns(dtype: str, products: int) -> float:
     return 2 * products / FLOPS_PER_NS[dtype]
 
 
-def joined(
+def merge_axes(
     axes: list[Axis], source: tuple[int, ...], out: tuple[int, ...]
 ) -> tuple[list[Axis], tuple[int, ...], tuple[int, ...]]:
-    """Neighbouring axes as one where every place reads one element, and memory goes on evenly."""
+    """Merge adjacent axes where every position reads one element and the strides allow it."""
     for i in (1, 0):
         a, b = axes[i], axes[i + 1]
         even = [s[3 + i] == b.size * s[4 + i] or a.size == 1 for s in (source, out)]
@@ -58,8 +58,8 @@ def joined(
     return axes, source, out
 
 
-class ConvolutionStep:
-    accepts = staticmethod(known)
+class ConvolutionLowering:
+    accepts = staticmethod(is_supported)
 
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> list[Any]:
@@ -69,24 +69,24 @@ class ConvolutionStep:
         axes = [
             forward_axis(*each)
             for each in zip(
-                spatial(x.shape[2:], 1), spatial(op.size, 1), spatial(w.shape[2:], 1),
-                spatial(op.stride, 1), spatial(op.padding, 0), spatial(op.dilation, 1),
+                three_axes(x.shape[2:], 1), three_axes(op.size, 1), three_axes(w.shape[2:], 1),
+                three_axes(op.stride, 1), three_axes(op.padding, 0), three_axes(op.dilation, 1),
             )
         ]  # fmt: skip
-        axes, source, target = joined(axes, grouped(x, g), grouped(out, g))
+        axes, source, target = merge_axes(axes, grouped_strides(x, g), grouped_strides(out, g))
         m, c = w.shape[0] // g, w.shape[1]
         products = out.type.size * c * math.prod(w.shape[2:])
-        windows = Windows(x, source, x.shape[0], g, c, tuple(axes), work_of(x.dtype, products))  # type: ignore[arg-type]
-        shape = (g, m, c, *spatial(w.shape[2:], 1))
+        windows = Windows(x, source, x.shape[0], g, c, tuple(axes), estimated_ns(x.dtype, products))  # type: ignore[arg-type]
+        shape = (g, m, c, *three_axes(w.shape[2:], 1))
         down, across, *rest = w.strides
-        strides = (down * m, down, across, *spatial(rest, 0))
+        strides = (down * m, down, across, *three_axes(rest, 0))
         return convolution(layout, windows, w, shape, strides, out, target, label_of(eqn))
 
 
-class ConvolutionTransposeStep:
-    """For each residue modulo the stride a convolution with the taps that lead there."""
+class ConvolutionTransposeLowering:
+    """One convolution for each residue modulo the stride, with the taps that lead there."""
 
-    accepts = staticmethod(known)
+    accepts = staticmethod(is_supported)
 
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> list[Any]:
@@ -96,23 +96,23 @@ class ConvolutionTransposeStep:
         options = [
             backward_axes(*each)
             for each in zip(
-                spatial(y.shape[2:], 1), spatial(op.size, 1), spatial(w.shape[2:], 1),
-                spatial(op.stride, 1), spatial(op.padding, 0), spatial(op.dilation, 1),
+                three_axes(y.shape[2:], 1), three_axes(op.size, 1), three_axes(w.shape[2:], 1),
+                three_axes(op.stride, 1), three_axes(op.padding, 0), three_axes(op.dilation, 1),
             )
         ]  # fmt: skip
         work: list[Any] = []
-        if not all(backward_is_full(*each) for each in zip(options, spatial(op.size, 1))):
+        if not all(covers_all_results(*each) for each in zip(options, three_axes(op.size, 1))):
             work += fill(0, out, label)
         o, c = w.shape[0] // g, w.shape[1]
         down, across, *rest = w.strides
         products = y.type.size * c * math.prod(w.shape[2:])
-        ns = work_of(y.dtype, products) / max(1, math.prod(map(len, options)))
+        ns = estimated_ns(y.dtype, products) / max(1, math.prod(map(len, options)))
         for parts in itertools.product(*options):
-            target = list(grouped(out, g))
+            target = list(grouped_strides(out, g))
             axes = [part.axis for part in parts]
             first = sum(part.first * target[3 + i] for i, part in enumerate(parts))
             target[3:] = [part.step * s for part, s in zip(parts, target[3:])]
-            taps = spatial(rest, 0)
+            taps = three_axes(rest, 0)
             start = sum(part.tap * s for part, s in zip(parts, taps))
             given = Array(w.ref, w.type, w.strides, w.offset + start)
             strides = (
@@ -120,9 +120,9 @@ class ConvolutionTransposeStep:
             )  # fmt: skip
             shape = (g, c, o, *[len(axis.taps) for axis in axes])
             there = Array(out.ref, out.type, out.strides, out.offset + first)
-            axes, source, apart = joined(axes, grouped(y, g), tuple(target))
+            axes, source, out_strides = merge_axes(axes, grouped_strides(y, g), tuple(target))
             windows = Windows(y, source, y.shape[0], g, o, tuple(axes), ns)  # type: ignore[arg-type]
-            work += convolution(layout, windows, given, shape, strides, there, apart, label)
+            work += convolution(layout, windows, given, shape, strides, there, out_strides, label)
         return work
 
 
@@ -138,7 +138,7 @@ class Residue:
 
 
 def backward_axes(
-    places: int, size: int, kernel: int, stride: int, low: int, dilation: int
+    positions: int, size: int, kernel: int, stride: int, low: int, dilation: int
 ) -> list[Residue]:
     """Results i with i + low = stride J + r, for every r that has taps and results."""
     found = []
@@ -149,11 +149,11 @@ def backward_axes(
             continue
         shifts = [(dilation * k - r) // stride for k in taps]
         most = max(shifts)
-        axis = Axis(places, stop - start, 1, most - start, tuple((0, most - e) for e in shifts))
+        axis = Axis(positions, stop - start, 1, most - start, tuple((0, most - e) for e in shifts))
         step = taps[1] - taps[0] if len(taps) > 1 else 1
         found.append(Residue(axis, stride * start + r - low, stride, taps[0], step))
     return found
 
 
-def backward_is_full(options: list[Residue], size: int) -> bool:
-    return sum(part.axis.places for part in options) == size
+def covers_all_results(options: list[Residue], size: int) -> bool:
+    return sum(part.axis.positions for part in options) == size

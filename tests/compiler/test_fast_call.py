@@ -1,4 +1,4 @@
-"""The short way of a jitted call gives what the long way gives, or leaves the call to it."""
+"""The fast call of a jitted function returns what the general path returns, or defers to it."""
 
 import numpy as np
 import pytest
@@ -101,7 +101,7 @@ def test_a_captured_tensor_with_another_shape_is_noticed():
     assert f().item() == 12.0
 
 
-def test_guards_hold_on_the_short_way():
+def test_guards_hold_on_the_fast_call():
     f, runs = counted(lambda x: x * 2 if x.sum() > 0 else x * 3)
     for v in (1.0, 2.0, -1.0, -2.0, 1.0, float("nan"), 4.0, -0.0, 0.0):
         expected = v * (2 if v > 0 else 3)

@@ -1,4 +1,4 @@
-"""Convolutions and pools as native steps: their tiles, residues and parts."""
+"""Convolutions and pools lowered to native kernels: their tiles, residues and parts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import lucid
 import lucid.nn.functional as F
 from lucid.compiler.lowering.conv.pack_operands import PackWork
-from lucid.compiler.lowering.conv.register_blocks import block_of
+from lucid.compiler.lowering.conv.register_blocks import choose_block
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime.kernel_table import kernels_of
@@ -17,7 +17,7 @@ from lucid.ir.types import Type
 from lucid.ops.nn.convolution import Convolution, ConvolutionTranspose, ConvolutionWeight
 from lucid.ops.nn.max_pool import MaxPool
 from tests import compiled as jitted_twice
-from tests.compiler.steps import check, compiled, graph_of
+from tests.compiler.lowering_checks import check, compiled, graph_of
 
 # size, kernel, places, stride, padding, dilation, groups, channels and results of a group, images
 FORMS = {
@@ -101,11 +101,11 @@ def test_results_do_not_depend_on_the_number_of_threads(name):
 
 
 def test_few_results_or_short_sums_go_by_rows_and_many_results_by_panels():
-    assert not block_of("f32", results=1, places=3136, vectors=392, terms=9).panels
-    assert not block_of("f32", results=64, places=3136, vectors=392, terms=64).panels
+    assert not choose_block("f32", results=1, positions=3136, vectors=392, terms=9).panels
+    assert not choose_block("f32", results=64, positions=3136, vectors=392, terms=64).panels
     for places, vectors in ((49, 7), (3136, 392)):
-        assert block_of("f32", 256, places, vectors, 2304).panels
-        assert block_of("f64", 256, places, 2 * vectors, 2304).panels
+        assert choose_block("f32", 256, places, vectors, 2304).panels
+        assert choose_block("f64", 256, places, 2 * vectors, 2304).panels
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

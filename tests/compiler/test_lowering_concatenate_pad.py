@@ -1,4 +1,4 @@
-"""concatenate, pad and slice_set as native steps."""
+"""concatenate, pad and slice_set lowered to native kernels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from lucid.ops.index.writing import SliceSet
 from lucid.ops.shape.movement import Concatenate, Pad
-from tests.compiler.steps import DTYPES, check, numbers
+from tests.compiler.lowering_checks import DTYPES, check, numbers
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
