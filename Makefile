@@ -26,7 +26,7 @@ parity: $(VENV)-parity/.installed
 	@$(VENV)-parity/bin/python -m tests.table.parity
 	@$(VENV)-parity/bin/python -m tests.nn.parity
 	@$(VENV)-parity/bin/python -m tests.optim.parity
-	@$(VENV)-parity/bin/python -m tests.distributions_parity
+	@$(VENV)-parity/bin/python -m tests.distributions.parity
 
 $(VENV)-parity/.installed: pyproject.toml
 	@echo "installing lucid and PyTorch into $(VENV)-parity"

@@ -3,7 +3,7 @@
     python benchmarks/scalars.py [--cpu haswell] [--no-numba] [exp tanh ...]
 
 One thread, 2**14 elements, aligned to a cache line; the best of many runs. The accuracy is in
-tests/compiler/test_scalars.py.
+tests/compiler/kernels/test_scalars.py.
 """
 
 from __future__ import annotations

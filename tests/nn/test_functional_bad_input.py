@@ -10,7 +10,7 @@ import pytest
 import lucid
 import lucid.nn.functional as F
 from lucid.ops.core.arguments import public_name
-from tests.test_bad_input import POOL, I, V, X, complaint, shortened
+from tests.project.test_bad_input import POOL, I, V, X, complaint, shortened
 
 FUNCTIONS = sorted(
     (name, getattr(F, name)) for name in F.__all__ if inspect.isfunction(getattr(F, name))

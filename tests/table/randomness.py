@@ -1,4 +1,4 @@
-"""Rows of random numbers: shapes, dtypes and bounds; tests/ops/test_random.py has the rest."""
+"""Rows of random numbers: shapes, dtypes and bounds; tests/random/test_random.py has the rest."""
 
 import numpy as np
 

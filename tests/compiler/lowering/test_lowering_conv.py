@@ -17,7 +17,7 @@ from lucid.ir.types import Type
 from lucid.ops.nn.convolution import Convolution, ConvolutionTranspose, ConvolutionWeight
 from lucid.ops.nn.max_pool import MaxPool
 from tests import compiled as jitted_twice
-from tests.compiler.lowering_checks import check, compiled, graph_of
+from tests.compiler.lowering.lowering_checks import check, compiled, graph_of
 
 # size, kernel, places, stride, padding, dilation, groups, channels and results of a group, images
 FORMS = {

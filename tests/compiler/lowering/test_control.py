@@ -15,7 +15,7 @@ from lucid.compiler.passes.pipeline import compile_graph, stages
 from lucid.compiler.passes.subgraph_passes import subgraphs
 from lucid.errors import IndexingError
 from lucid.ir import evaluate, parse, trace
-from tests.transforms.test_control import PAIRS, POINTS, double, loss  # noqa: F401
+from tests.func.test_control import PAIRS, POINTS, double, loss  # noqa: F401
 
 TRANSFORMS = {
     "value": lambda f: f,

@@ -12,7 +12,7 @@ from lucid.errors import IndexingError
 from lucid.ir import evaluate, parse
 from lucid.ops.index.gather_scatter import Gather, PutAlong, ScatterAdd, TakeAlong
 from lucid.ops.index.writing import LastWrite, ScatterSet
-from tests.compiler.lowering_checks import DTYPES, check, compiled, numbers, same
+from tests.compiler.lowering.lowering_checks import DTYPES, check, compiled, numbers, same
 
 
 def indices(size: int, *shape: int, seed: int = 0, dtype: str = "int64") -> np.ndarray:

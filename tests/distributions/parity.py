@@ -1,6 +1,6 @@
 """Distributions against PyTorch: densities, moments, entropies, divergences, and their gradients.
 
-`python -m tests.distributions_parity` prints what agrees and every difference; its exit code is 1
+`python -m tests.distributions.parity` prints what agrees and every difference; its exit code is 1
 if there is one.
 """
 

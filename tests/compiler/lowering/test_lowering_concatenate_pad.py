@@ -7,7 +7,7 @@ import pytest
 
 from lucid.ops.index.writing import SliceSet
 from lucid.ops.shape.movement import Concatenate, Pad
-from tests.compiler.lowering_checks import DTYPES, check, numbers
+from tests.compiler.lowering.lowering_checks import DTYPES, check, numbers
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

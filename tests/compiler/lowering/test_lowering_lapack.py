@@ -14,7 +14,7 @@ from lucid.ops.linalg.eigh_svd import Eigh, Eigvalsh, Svd, Svdvals
 from lucid.ops.linalg.factorizations import Cholesky, LuFactor, Permutation, Qr
 from lucid.ops.linalg.matrix_exp import RepeatedSquare
 from lucid.ops.linalg.triangular import LuSolve, TriangularSolve
-from tests.compiler.lowering_checks import compiled
+from tests.compiler.lowering.lowering_checks import compiled
 
 BATCH = 3000  # enough to be split into chunks, each with work space of its own
 OPS = [

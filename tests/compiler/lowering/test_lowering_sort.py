@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lucid.ops.reduce.sorting import Argsort, Sort, TopK
-from tests.compiler.lowering_checks import DTYPES, check, numbers
+from tests.compiler.lowering.lowering_checks import DTYPES, check, numbers
 
 LENGTHS = [1, 2, 24, 25, 300, 5000]
 

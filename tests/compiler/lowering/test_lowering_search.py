@@ -9,7 +9,7 @@ from lucid.errors import IndexingError
 from lucid.ops.elementwise.digits import Frexp, Gcd, Nextafter
 from lucid.ops.index.scatter_reduce import CombineAlong
 from lucid.ops.index.searching import Searchsorted
-from tests.compiler.lowering_checks import DTYPES, check, compiled, numbers
+from tests.compiler.lowering.lowering_checks import DTYPES, check, compiled, numbers
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

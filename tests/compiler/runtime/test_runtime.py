@@ -33,7 +33,7 @@ def run_script(body, **environment):
     """The output of a Python program in a process of its own."""
     script = "import numpy as np\nfrom lucid.compiler.runtime import threads as runtime\n"
     script += "from lucid.compiler.plan.plan import Builder\nfrom tests.compiler import texts\n"
-    script += "from tests.compiler.test_runtime import burn_plan, unary_plan\n" + body
+    script += "from tests.compiler.runtime.test_runtime import burn_plan, unary_plan\n" + body
     done = subprocess.run(
         [sys.executable, "-c", script],
         env={**os.environ, **environment},

@@ -9,7 +9,7 @@ from lucid.compiler.passes.pipeline import compile_graph
 from lucid.compiler.plan.executable import Segment
 from lucid.ir import evaluate, parse
 from lucid.ops.linalg.contraction import Matmul
-from tests.compiler.lowering_checks import check, compiled, numbers
+from tests.compiler.lowering.lowering_checks import check, compiled, numbers
 
 SHAPES = [
     ((3, 4), (4, 5)),

@@ -14,7 +14,7 @@ import lucid.func as F
 from lucid import autograd
 from lucid.errors import DTypeError, GraphError, MutationError, ShapeError
 from tests.compiled import compiled
-from tests.test_laws import CASES
+from tests.ops.test_laws import CASES
 
 X = np.array([0.9, 1.2, 0.7, 1.4])
 U = np.array([1.1, 0.6, 1.3, 0.8])

@@ -12,7 +12,7 @@ from lucid import distributions as D
 from lucid.distributions import constraints as C
 from lucid.errors import ArgumentError, LucidError
 from lucid.func import jacrev
-from tests.test_distributions import ALL, DISCRETE
+from tests.distributions.test_distributions import ALL, DISCRETE
 
 RNG = np.random.default_rng(0)
 

@@ -8,7 +8,7 @@ import pytest
 from lucid.ops.elementwise.logic import LeftShift, RightShift
 from lucid.ops.elementwise.power import Pow
 from lucid.ops.elementwise.rounding import FloorDivide, Fmod, Remainder
-from tests.compiler.lowering_checks import check
+from tests.compiler.lowering.lowering_checks import check
 
 OPS = [FloorDivide, Remainder, Fmod, LeftShift, RightShift, Pow]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lucid.ops.reduce.cumulative import Cummax, Cummin, Cumprod, Cumsum, LogCumSumExp, Recurrence
-from tests.compiler.lowering_checks import DTYPES, check, compiled, numbers, same
+from tests.compiler.lowering.lowering_checks import DTYPES, check, compiled, numbers, same
 
 SHAPES = [(7,), (1,), (5, 4), (3, 5, 4), (4, 1), (1, 4, 1), (0, 3)]
 

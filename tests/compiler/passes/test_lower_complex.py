@@ -18,7 +18,7 @@ from lucid.ops.elementwise.logic import Eq, Isfinite, Isinf, Isnan, Ne
 from lucid.ops.linalg.contraction import Einsum, Matmul
 from lucid.ops.reduce.cumulative import Cumprod
 from lucid.ops.reduce.reduction import AllTrue, AnyTrue, Prod, Sum
-from tests.compiler.lowering_checks import compiled
+from tests.compiler.lowering.lowering_checks import compiled
 
 
 def text_of(text: str) -> str:

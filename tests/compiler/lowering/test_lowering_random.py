@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lucid.ops.random.keyed import RandomBits
-from tests.compiler.lowering_checks import check, compiled
+from tests.compiler.lowering.lowering_checks import check, compiled
 
 
 def words(*shape: int) -> np.ndarray:
