@@ -12,9 +12,9 @@ from lucid.ops.core.promote import as_tensor, cast
 
 def fft_function(name: str) -> Callable[..., Any]:
     """Return the lucid.fft function with this name, imported when it is first called."""
-    import lucid
+    from lucid import fft
 
-    return getattr(lucid.fft, name)
+    return getattr(fft, name)
 
 
 def to_float64_or_complex(a: Any) -> Any:
