@@ -218,7 +218,7 @@ def directional_difference(
 STEP = {"float64": (1e-4, 1e-7), "float32": (3e-2, 2e-3), "float16": (0.25, 5e-2)}
 
 
-def directions(types: Sequence[Type]) -> Iterator[list[Any]]:
+def directions(case: Case, types: Sequence[Type]) -> Iterator[list[Any]]:
     """Tangents to try: of every operand alone (None for the others), of all together."""
     tangents = [t if is_differentiable(t.dtype) else None for t in types]
     movable = [i for i, t in enumerate(tangents) if t is not None]
@@ -234,7 +234,7 @@ def directions(types: Sequence[Type]) -> Iterator[list[Any]]:
         for part in parts:
             row: list[Any] = [None] * len(types)
             for i, v in zip(subset, part):
-                row[i] = v
+                row[i] = case.args[i].direction(v)
             yield row
 
 
@@ -257,7 +257,7 @@ def check_jvp(
 def jvp_is_finite_difference(case: Case) -> None:
     arrays = case.arrays("float64")
     graph = graph_of(case, arrays)
-    for tangents in directions(graph.in_types):
+    for tangents in directions(case, graph.in_types):
         check_jvp(graph, arrays, tangents)
 
 
@@ -380,6 +380,9 @@ def order_two_is_finite_difference(case: Case) -> None:
         t if is_differentiable(t.dtype) and i < len(arrays) + len(seeds) else None
         for i, t in enumerate(random_like(whole.in_types, 4))
     ]
+    for i, arg in enumerate(case.args):
+        if tangents[i] is not None:
+            tangents[i] = arg.direction(tangents[i])
     check_jvp(whole, points, tangents, tolerance=10.0)
 
 

@@ -50,23 +50,27 @@ class QR(NamedTuple):
 def cholesky(input: Any, *, upper: bool = False) -> Any:
     """The lower triangular L with A = L Lᴴ of a positive definite matrix, or Lᴴ if `upper`.
 
-    Only the Hermitian part of A is used, so gradients are Hermitian.
+    Only the lower triangle of A is read (the upper one if `upper`); gradients are Hermitian.
 
     >>> import lucid
     >>> lucid.linalg.cholesky(lucid.tensor([[4.0, 2.0], [2.0, 5.0]]))
     Tensor([[2., 0.],
             [1., 2.]])
     """
-    lower, _ = bind(Cholesky(), as_matrix("cholesky", input))
-    return adjoint_matrix(lower) if upper else lower
+    return factor_of("cholesky", input, upper, True)[0]
 
 
 @clear_errors
 def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) -> CholeskyEx:
     """`cholesky` without raising: `info` is the order of the minor that failed, or 0."""
-    op = Cholesky(checked=bool(check_errors))
-    lower, info = bind(op, as_matrix("cholesky_ex", input))
-    return CholeskyEx(adjoint_matrix(lower) if upper else lower, info)
+    return CholeskyEx(*factor_of("cholesky_ex", input, upper, bool(check_errors)))
+
+
+def factor_of(name: str, A: Any, upper: Any, checked: bool) -> tuple[Any, Any]:
+    """Return the Cholesky factor and LAPACK's info, from the triangle that `upper` names."""
+    A = as_matrix(name, A)
+    lower, info = bind(Cholesky(checked), adjoint_matrix(A) if upper else A)
+    return (adjoint_matrix(lower) if upper else lower), info
 
 
 def lu_factors(name: str, A: Any, pivot: Any) -> tuple[Any, Any, Any]:

@@ -16,6 +16,7 @@ from lucid.ops.linalg.eig import Eig, Eigvals
 from lucid.ops.linalg.eigh_svd import Eigh, Eigvalsh, Svd, Svdvals
 from lucid.ops.linalg.known_derivatives import PrecomputedPinv
 from lucid.ops.linalg.matrices import hermitian_part
+from lucid.ops.shape.diagonals import tril, triu
 from lucid.tape.bind import bind
 
 
@@ -30,24 +31,26 @@ class SVD(NamedTuple):
     Vh: Any
 
 
-def check_triangle(name: str, UPLO: Any) -> None:
+def with_lower_triangle(name: str, A: Any, UPLO: Any) -> Any:
+    """Return A, or Aᴴ if the upper triangle is the one to read."""
     if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
         raise ArgumentError(f"{name}: UPLO={UPLO!r} is not 'L' or 'U'{at_line()}")
+    A = as_matrix(name, A)
+    return A if UPLO.upper() == "L" else adjoint_matrix(A)
 
 
 @clear_errors
 def eigh(input: Any, UPLO: str = "L") -> Eigenpairs:
     """Eigenvalues, ascending, and orthonormal eigenvectors (columns) of a Hermitian matrix.
 
-    Only the Hermitian part of A is used, so `UPLO` is ignored and gradients are Hermitian.
+    Only the lower triangle of A is read (the upper one if UPLO='U'); gradients are Hermitian.
     Differentiating eigenvectors of a repeated eigenvalue raises LinAlgError.
 
     >>> import lucid
     >>> lucid.linalg.eigh(lucid.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
     Tensor([1., 2.])
     """
-    check_triangle("eigh", UPLO)
-    values, rows = bind(Eigh(), as_matrix("eigh", input))
+    values, rows = bind(Eigh(), with_lower_triangle("eigh", input, UPLO))
     return Eigenpairs(values, adjoint_matrix(rows))
 
 
@@ -55,10 +58,10 @@ def eigh(input: Any, UPLO: str = "L") -> Eigenpairs:
 def eigvalsh(input: Any, UPLO: str = "L") -> Any:
     """The eigenvalues of a Hermitian matrix, ascending.
 
-    Equal ones share their cotangents, so symmetric functions of them have correct gradients.
+    Only the lower triangle is read (the upper one if UPLO='U'). Equal eigenvalues share their
+    cotangents, so symmetric functions of them have correct gradients.
     """
-    check_triangle("eigvalsh", UPLO)
-    A = as_matrix("eigvalsh", input)
+    A = with_lower_triangle("eigvalsh", input, UPLO)
     return bind(Eigh(), A)[0] if requires_derivative(A) else bind(Eigvalsh(), A)
 
 
@@ -128,19 +131,27 @@ def pinv(
 ) -> Any:
     """The pseudo-inverse; singular values up to max(atol, rtol · the largest) count as zero.
 
-    Its derivative is that at constant rank, and exists at repeated singular values too.
+    Its derivative is that at constant rank, and exists at repeated singular values too. If
+    `hermitian`, only the lower triangle is read.
     """
     A = as_matrix("pinv", input, square=bool(hermitian))
     rtol = rcond if rtol is None else rtol
     if not hermitian:
         parts = svd(A.detach(), full_matrices=False)
         return pseudo_inverse(A, parts, cutoff(parts.S, A.shape, atol, rtol))
-    A = hermitian_part(A)
+    A = hermitian_from_lower(A)
     values, vectors = eigh(A.detach())
     small = values.abs() <= cutoff(values.abs(), A.shape, atol, rtol)
     inverse = cast(where(small, 0.0, 1.0 / where(small, 1.0, values)), A.dtype)
     known = product(vectors * row(inverse), adjoint_matrix(vectors))
     return bind(PrecomputedPinv(), A, known)
+
+
+def hermitian_from_lower(A: Any) -> Any:
+    """Return the Hermitian matrix with the lower triangle of A; its derivative is Hermitian."""
+    below, given = tril(A.detach(), -1), hermitian_part(A)
+    diagonal = hermitian_part(tril(triu(A.detach())))
+    return below + adjoint_matrix(below) + diagonal + (given - given.detach())
 
 
 def pseudo_inverse(A: Any, parts: SVD, limit: Any) -> Any:

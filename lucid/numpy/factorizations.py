@@ -43,6 +43,8 @@ def svd(
 ) -> Any:
     from lucid import linalg
 
+    if hermitian:
+        a = linalg.eigenvalues.hermitian_from_lower(linalg.arguments.as_matrix("svd", a))
     return linalg.svd(a, full_matrices) if compute_uv else linalg.svdvals(a)
 
 

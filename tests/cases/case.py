@@ -50,6 +50,10 @@ class Arg:
             return (values + 1j * imaginary).astype(self.dtype or wide)
         return values.astype(self.dtype or dtype)
 
+    def direction(self, t: np.ndarray) -> np.ndarray:
+        """The part of a tangent that derivatives are defined for: all of it."""
+        return t
+
 
 def real(*shape: int, **options: Any) -> Arg:
     return Arg("real", shape, **options)

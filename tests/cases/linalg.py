@@ -49,16 +49,38 @@ class Matrix(Arg):
         return x.astype(wide["complex"][size] if self.kind == "complex" else dtype)
 
 
+@dataclass(frozen=True)
+class OneTriangle(Matrix):
+    """A Hermitian matrix by one of its triangles: what the other one holds does not matter.
+
+    Derivatives are those of moving it to another Hermitian matrix.
+    """
+
+    upper: bool = False
+
+    def make(self, rng: np.random.Generator, dtype: Any) -> np.ndarray:
+        x = super().make(rng, dtype)
+        noise = rng.uniform(1, 2, x.shape) * (1j if x.dtype.kind == "c" else 1)
+        return (x + (np.tril(noise, -1) if self.upper else np.triu(noise, 1))).astype(x.dtype)
+
+    def direction(self, t: np.ndarray) -> np.ndarray:
+        return (t + t.swapaxes(-1, -2).conj()) / 2
+
+
+def definite(*shape: int, kind: str = "real", upper: bool = False) -> OneTriangle:
+    return OneTriangle(kind, shape, form="definite", upper=upper)
+
+
+def hermitian(*shape: int, kind: str = "real", upper: bool = False) -> OneTriangle:
+    return OneTriangle(kind, shape, form="hermitian", upper=upper)
+
+
 def matrix(*shape: int, form: str = "regular") -> Matrix:
     return Matrix("real", shape, form=form)
 
 
 def complex_matrix(*shape: int, form: str = "regular") -> Matrix:
     return Matrix("complex", shape, form=form)
-
-
-def symmetric(a):
-    return (a + a.swapaxes(-1, -2).conj()) / 2
 
 
 def each(f, a, *others):
@@ -74,7 +96,7 @@ def each(f, a, *others):
 
 
 def cholesky(a):
-    found = each(lambda m: scipy.linalg.cholesky(symmetric(m), lower=True), a)
+    found = each(lambda m: scipy.linalg.cholesky(m, lower=True), a)
     return (a.copy() if found is None else found), np.zeros(a.shape[:-2], "int32")
 
 
@@ -122,7 +144,7 @@ def lu_solved(adjoint):
 def eigh(a):
     if not a.size:
         return np.zeros(a.shape[:-1], a.real.dtype), a
-    values, vectors = each(lambda m: scipy.linalg.eigh(symmetric(m), driver="evd"), a)
+    values, vectors = each(lambda m: scipy.linalg.eigh(m, driver="evd"), a)
     return values, vectors.swapaxes(-1, -2).conj()
 
 
@@ -141,11 +163,11 @@ def eig(a):
 
 
 CASES = [
-    Case(Cholesky(), (matrix(3, 3, form="definite"),), cholesky),
-    Case(Cholesky(), (matrix(2, 4, 4, form="definite"),), cholesky),
-    Case(Cholesky(), (complex_matrix(3, 3, form="definite"),), cholesky, label="complex"),
-    Case(Cholesky(False), (matrix(2, 2, form="definite"),), cholesky),
-    Case(Cholesky(), (matrix(2, 0, 0, form="definite"),), cholesky, label="empty"),
+    Case(Cholesky(), (definite(3, 3),), cholesky),
+    Case(Cholesky(), (definite(2, 4, 4),), cholesky),
+    Case(Cholesky(), (definite(3, 3, kind="complex"),), cholesky, label="complex"),
+    Case(Cholesky(False), (definite(2, 2),), cholesky),
+    Case(Cholesky(), (definite(2, 0, 0),), cholesky, label="empty"),
     *[
         Case(TriangularSolve(upper, unit, adjoint), args, solved(upper, unit, adjoint))
         for args in [
@@ -183,13 +205,13 @@ CASES = [
     Case(Qr(), (complex_matrix(2, 3),), lambda a: each(np.linalg.qr, a), label="wide complex"),
     Case(Qr(), (matrix(2, 0),), lambda a: (np.zeros((2, 0)), np.zeros((0, 0))), label="empty"),
     Case(Qr(True), (matrix(2, 3),), lambda a: np.linalg.qr(a, "complete")),
-    Case(Eigh(), (matrix(3, 3, form="spread"),), eigh),
-    Case(Eigh(), (matrix(2, 2, 2, form="spread"),), eigh),
+    Case(Eigh(), (hermitian(3, 3),), eigh),
+    Case(Eigh(), (hermitian(2, 2, 2),), eigh),
     # LAPACK fixes the phase of complex vectors in its own way, so their slope is another one.
-    Case(Eigh(), (complex_matrix(3, 3, form="spread"),), eigh, label="complex", smooth=False),
+    Case(Eigh(), (hermitian(3, 3, kind="complex"),), eigh, label="complex", smooth=False),
     Case(Eigh(), (matrix(0, 0),), eigh, label="empty"),
-    Case(Eigvalsh(), (matrix(2, 3, 3, form="spread"),), lambda a: eigh(a)[0]),
-    Case(Eigvalsh(), (complex_matrix(3, 3, form="spread"),), lambda a: eigh(a)[0]),
+    Case(Eigvalsh(), (hermitian(2, 3, 3),), lambda a: eigh(a)[0]),
+    Case(Eigvalsh(), (hermitian(3, 3, kind="complex"),), lambda a: eigh(a)[0]),
     Case(Svd(), (matrix(3, 3, form="spread"),), svd(False)),
     Case(Svd(), (matrix(2, 4, 2, form="spread"),), svd(False)),
     Case(Svd(), (matrix(2, 3, form="spread"),), svd(False)),

@@ -81,6 +81,7 @@ class Smooth:
         self.arrays = arrays_for(c)
         self.wrt = [i for i, x in enumerate(self.arrays) if x.dtype.kind in "fc"]
         self.primals = [self.arrays[i] for i in self.wrt]
+        self.args = [arguments_in(c)[i] for i in self.wrt]
         results = run(row, c, self.arrays)
         self.kept = [i for i, y in enumerate(results) if y.dtype.kind in "fc"]
         self.results = [results[i] for i in self.kept]
@@ -94,6 +95,10 @@ class Smooth:
             tensors[i] = x
         results = apply(self.row, self.call, tensors)
         return tuple(results[i] for i in self.kept)
+
+    def directions(self, tangents: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Tangents of the floating arguments, each a direction that it may move in."""
+        return [arg.direction(t) for arg, t in zip(self.args, tangents)]
 
     def on_arrays(self, primals: Sequence[np.ndarray]) -> list[np.ndarray]:
         return [np.asarray(y) for y in self(*tensors_of(primals))]
@@ -122,7 +127,7 @@ def jvp_is_the_slope(row: Row, c: Call) -> None:
     f = Smooth(row, c)
     if not f:
         return
-    tangents = random_like(f.primals, 1)
+    tangents = f.directions(random_like(f.primals, 1))
     _, pushed = lucid.func.jvp(f, tuple(tensors_of(f.primals)), tuple(tensors_of(tangents)))
     slopes = directional_difference(f.on_arrays, f.primals, tangents, STEP)
     for a, e in zip(pushed, slopes, strict=True):
@@ -151,6 +156,7 @@ def order_two_is_the_slope_of_vjp(row: Row, c: Call) -> None:
         return
     values = [*f.primals, *random_like(f.results, 2)]
     tangents = random_like(values, 3)
+    tangents[: len(f.wrt)] = f.directions(tangents)
     _, pushed = lucid.func.jvp(f.pull, tuple(tensors_of(values)), tuple(tensors_of(tangents)))
     slopes = directional_difference(f.pull_arrays, values, tangents, STEP)
     for a, e in zip(pushed, slopes, strict=True):

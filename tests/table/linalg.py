@@ -7,12 +7,12 @@ import scipy.linalg
 
 from lucid.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
 from tests.cases.case import Arg, complex_, integer, real
-from tests.cases.linalg import complex_matrix, each, matrix
+from tests.cases.linalg import complex_matrix, definite, each, matrix
 from tests.table.row import Row, bad, call
 
 SYMMETRIC = (
-    "it is a function of the Hermitian part, so derivatives in other directions vanish; PyTorch's "
-    "formulas give them a value"
+    "a tangent counts by its Hermitian part, as a gradient does; PyTorch's formulas for tangents "
+    "give others a value"
 )
 
 
@@ -20,15 +20,10 @@ def zeros(*shape: int) -> Arg:
     return Arg("real", shape, 0.0, 0.0)
 
 
-def definite(*shape: int) -> Arg:
-    return matrix(*shape, form="definite")
-
-
 def lower_factor(A, upper=False):
     if not A.size:
         return A
-    found = each(lambda m: scipy.linalg.cholesky((m + m.conj().T) / 2, lower=True), A)
-    return found.swapaxes(-1, -2).conj() if upper else found
+    return each(lambda m: scipy.linalg.cholesky(m, lower=not upper), A)
 
 
 def no_info(A):
@@ -101,8 +96,9 @@ ROWS = [
         [
             call(definite(3, 3)),
             call(definite(2, 4, 4)),
-            call(definite(2, 2), upper=True),
-            call(complex_matrix(3, 3, form="definite")),
+            call(definite(2, 2, upper=True), upper=True),
+            call(definite(3, 3, kind="complex")),
+            call(definite(3, 3, kind="complex", upper=True), upper=True),
             call(real(0, 0), label="empty"),
         ],
         refused=[
@@ -115,7 +111,7 @@ ROWS = [
     Row(
         "linalg.cholesky_ex",
         lambda A, upper=False: (lower_factor(A, upper), no_info(A)),
-        [call(definite(3, 3)), call(definite(2, 2, 2), upper=True)],
+        [call(definite(3, 3)), call(definite(2, 2, 2, upper=True), upper=True)],
         refused=[
             NOT_SQUARE,
             bad(LinAlgError, "leading minor", zeros(2, 2), check_errors=True),
@@ -242,7 +238,11 @@ ROWS = [
     Row(
         "linalg.logdet",
         lambda A: np.log(np.linalg.det(A)),
-        [call(definite(3, 3)), call(definite(2, 2, 2)), call(complex_matrix(2, 2))],
+        [
+            call(matrix(3, 3, form="definite")),
+            call(matrix(2, 2, 2, form="definite")),
+            call(complex_matrix(2, 2)),
+        ],
         refused=[NOT_SQUARE],
         torch="logdet",
     ),

@@ -203,7 +203,7 @@ ROWS = [
     Row(
         "cholesky",
         lower_factor,
-        [call(definite(3, 3)), call(definite(2, 2, 2), True)],
+        [call(definite(3, 3)), call(definite(2, 2, 2, upper=True), True)],
         refused=[NOT_SQUARE, bad(LinAlgError, "leading minor", zeros(2, 2))],
         differs=SYMMETRIC,
     ),

@@ -9,8 +9,8 @@ import scipy.linalg
 
 from lucid.errors import ArgumentError, AxisError, LinAlgError, ShapeError
 from tests.cases.case import Arg, complex_, integer, real
-from tests.cases.linalg import complex_matrix, each, matrix
-from tests.table.linalg import NOT_MATRIX, NOT_SQUARE, SYMMETRIC, definite, zeros
+from tests.cases.linalg import complex_matrix, each, hermitian, matrix
+from tests.table.linalg import NOT_MATRIX, NOT_SQUARE, SYMMETRIC, zeros
 from tests.table.row import Row, bad, call
 
 
@@ -18,16 +18,12 @@ def spread(*shape: int):
     return matrix(*shape, form="spread")
 
 
-def hermitian(*shape: int):
-    return matrix(*shape, form="hermitian")
-
-
-def complex_hermitian(*shape: int):
-    return complex_matrix(*shape, form="hermitian")
-
-
-def symmetric(A):
-    return (A + A.swapaxes(-1, -2).conj()) / 2
+def from_lower(A):
+    """The Hermitian matrix with this lower triangle."""
+    below = np.tril(A, -1)
+    return (
+        below + below.swapaxes(-1, -2).conj() + np.einsum("...ii,ij->...ij", A, np.eye(A.shape[-1]))
+    )
 
 
 def projectors(values, vectors):
@@ -45,7 +41,7 @@ def unique_svd(u, s, vh):
 
 
 def eigh(A, UPLO="L"):
-    return each(lambda m: scipy.linalg.eigh(symmetric(m)), A)
+    return each(lambda m: scipy.linalg.eigh(m, lower=UPLO == "L"), A)
 
 
 def svd(A, full_matrices=True):
@@ -82,8 +78,9 @@ ROWS = [
         eigh,
         [
             call(hermitian(3, 3)),
-            call(hermitian(2, 2, 2), UPLO="U"),
-            call(complex_hermitian(3, 3)),
+            call(hermitian(2, 2, 2, upper=True), UPLO="U"),
+            call(hermitian(3, 3, kind="complex")),
+            call(hermitian(3, 3, kind="complex", upper=True), UPLO="U"),
         ],
         refused=[NOT_SQUARE, bad(ArgumentError, "'L' or 'U'", real(2, 2), "X")],
         result=projectors,
@@ -91,8 +88,12 @@ ROWS = [
     ),
     Row(
         "linalg.eigvalsh",
-        lambda A, UPLO="L": eigh(A)[0],
-        [call(hermitian(3, 3)), call(hermitian(2, 2, 2)), call(complex_hermitian(3, 3))],
+        lambda A, UPLO="L": eigh(A, UPLO)[0],
+        [
+            call(hermitian(3, 3)),
+            call(hermitian(2, 2, 2, upper=True), UPLO="U"),
+            call(hermitian(3, 3, kind="complex")),
+        ],
         refused=[NOT_SQUARE, bad(ArgumentError, "UPLO=5", real(2, 2), 5)],
         differs=SYMMETRIC,
     ),
@@ -130,7 +131,7 @@ ROWS = [
     ),
     Row(
         "linalg.pinv",
-        lambda A, hermitian=False, **_: np.linalg.pinv(symmetric(A) if hermitian else A),
+        lambda A, hermitian=False, **_: np.linalg.pinv(from_lower(A) if hermitian else A),
         [
             call(matrix(3, 3)),
             call(matrix(2, 4, 2)),
@@ -148,7 +149,7 @@ ROWS = [
         [
             call(matrix(3, 3)),
             call(zeros(2, 3, 3)),
-            call(definite(3, 3), hermitian=True),
+            call(matrix(3, 3, form="definite"), hermitian=True),
             call(matrix(3, 3), atol=1e-9),
             call(matrix(3, 3), rtol=1e-9),
         ],

@@ -21,7 +21,6 @@ from lucid.ops.linalg.matrices import (
     constant_like,
     convergence_error,
     eval_in_float32,
-    hermitian_array,
     hermitian_part,
     per_matrix,
     real_dtype,
@@ -67,7 +66,11 @@ def diagonal_of(x: Any) -> Any:
 
 
 class Eigh(Matrixwise):
-    """(a + aᴴ)/2 = Vᴴ diag(w) V with real w in ascending order: w, and V with vectors as rows."""
+    """h = Vᴴ diag(w) V with real w in ascending order: w, and V with vectors as rows.
+
+    h is the Hermitian matrix whose lower triangle is that of a. Derivatives are those in h, as if
+    a were moved to another Hermitian matrix.
+    """
 
     def infer(self, a: Type) -> tuple[Type, Type]:
         check_matrix("eigh", a)
@@ -81,9 +84,9 @@ class Eigh(Matrixwise):
             name, n = "heevd" if a.dtype.kind == "c" else "syevd", a.shape[-1]
             solve, ask = scipy_lapack((name, name + "_lwork"), a.dtype)
             space = dict(zip(("lwork", "liwork", "lrwork"), workspace_sizes(ask(n, lower=1))))
-            each = zip(per_matrix(hermitian_array(a)), values.reshape(-1, n), per_matrix(rows))
+            each = zip(per_matrix(a.conj()), values.reshape(-1, n), per_matrix(rows))
             for matrix, some, columns in each:
-                some[...], vectors, info = solve(matrix.T, lower=1, **space)
+                some[...], vectors, info = solve(matrix, lower=1, **space)
                 if info:
                     raise convergence_error("eigh")
                 columns[...] = vectors.T
@@ -127,7 +130,7 @@ def eigen_product(rows: Any, weights: Any) -> Any:
 
 
 class Eigvalsh(Matrixwise):
-    """The eigenvalues of (a + aᴴ)/2 in ascending order."""
+    """The eigenvalues, ascending, of the Hermitian matrix with the lower triangle of a."""
 
     saves = "x"
 
@@ -139,7 +142,7 @@ class Eigvalsh(Matrixwise):
     @quiet
     def eval(self, a: np.ndarray) -> np.ndarray:
         try:
-            return np.linalg.eigvalsh(hermitian_array(a))
+            return np.linalg.eigvalsh(a)
         except np.linalg.LinAlgError:
             raise convergence_error("eigvalsh") from None
 

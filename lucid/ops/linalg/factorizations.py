@@ -20,7 +20,6 @@ from lucid.ops.linalg.matrices import (
     check_matrix,
     constant_like,
     eval_in_float32,
-    hermitian_array,
     hermitian_part,
     per_matrix,
 )
@@ -38,7 +37,11 @@ def transpose_matrix(x: Any) -> Any:
 
 
 class Cholesky(Matrixwise):
-    """The lower L with L Lᴴ = (a + aᴴ)/2, and LAPACK's info: 0, or the order of a failed minor."""
+    """The lower L with L Lᴴ = h, and LAPACK's info: 0, or the order of a failed minor.
+
+    h is the Hermitian matrix whose lower triangle is that of a. Derivatives are those in h, as if
+    a were moved to another Hermitian matrix.
+    """
 
     checked: bool = True  # raise if a minor is not positive definite
 
@@ -49,7 +52,6 @@ class Cholesky(Matrixwise):
     @eval_in_float32
     @quiet
     def eval(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        a = hermitian_array(a)
         try:
             return np.linalg.cholesky(a), np.zeros(a.shape[:-2], INT32)
         except np.linalg.LinAlgError:

@@ -119,7 +119,3 @@ def hermitian_part(x: Any) -> Any:
 def skew_hermitian_part(x: Any) -> Any:
     """Return the skew-Hermitian part of a matrix, (x - xᴴ) / 2."""
     return (x - adjoint_matrix(x)) * 0.5
-
-
-def hermitian_array(x: np.ndarray) -> np.ndarray:
-    return (x + x.swapaxes(-1, -2).conj()) * x.dtype.type(0.5)

@@ -33,7 +33,7 @@ DUMMY_SIZE = 8  # elements of a dummy argument that is not written
 
 
 class EighLowering:
-    """The transpose of a Hermitian matrix is its conjugate, whose vectors, read by rows, are Vᴴ."""
+    """The vectors of the conjugate of a Hermitian matrix, read by rows, are Vᴴ."""
 
     accepts = staticmethod(accepts)
 
@@ -56,7 +56,7 @@ class EighLowering:
         size = 3 + 5 * n
         info = alloc_info(layout, x.shape[:-2])
         args += [Workspace("int32", size), size, per_matrix(info, 0)]
-        work: Work = copy_matrices(x, matrix, label, hermitian=True)
+        work: Work = copy_matrices(transposed(x), matrix, label, conjugate=True)
         flops = (9.0 if vectors else 3.0) * n**3
         work.append(call(layout, name, args, batch_size(x), flops, label))
         return [*work, *check_info(layout, eqn, info)]

@@ -37,7 +37,7 @@ BLOCK = 64  # right-hand sides of one system that are solved together, if there 
 
 
 class CholeskyLowering:
-    """Copies the lower triangle of the Hermitian part to the result, where potrf factors it."""
+    """Copies the lower triangle to the result, where potrf factors it."""
 
     accepts = staticmethod(accepts)
 
@@ -46,7 +46,7 @@ class CholeskyLowering:
         x, (out, info), label = layout.array(eqn.inputs[0]), outputs(layout, eqn), label_of(eqn)
         n, batch = x.shape[-1], batch_size(x)
         args = ["U", n, per_matrix(out), n, per_matrix(info, 0)]
-        work: Work = copy_matrices(x, out, label, "lower", hermitian=True)
+        work: Work = copy_matrices(x, out, label, "lower")
         work.append(call(layout, prefix(x.type.dtype) + "potrf", args, batch, n**3 / 3, label))
         return [*work, *(check_info(layout, eqn, info) if eqn.op.checked else [])]  # type: ignore[attr-defined]
 

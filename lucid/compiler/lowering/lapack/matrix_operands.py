@@ -51,18 +51,15 @@ def real_parts(x: Array) -> list[Array]:
 
 
 def copy_matrices(
-    source: Array, target: Array, label: str, triangle: str = "", hermitian: bool = False
+    source: Array, target: Array, label: str, triangle: str = "", conjugate: bool = False
 ) -> list[NestWork]:
-    """Copy matrices, or only a `triangle` ("lower", "upper") of them or their Hermitian part."""
+    """Copy matrices or their conjugates, or only a `triangle` ("lower", "upper") of them."""
     work = []
-    for i, (x, y) in enumerate(zip(real_parts(source), real_parts(target))):
+    for is_imaginary, (x, y) in enumerate(zip(real_parts(source), real_parts(target))):
         writer = NestWriter(y.shape)
         value = writer.load(x)
-        if hermitian:
-            other = writer.load(transposed(x))
-            both = writer.value("sub" if i else "add", x.dtype, value, other)
-            half = writer.value("const", x.dtype, param=0.5)
-            value = writer.value("mul", x.dtype, both, half)
+        if conjugate and is_imaginary:
+            value = writer.value("neg", x.dtype, value)
         if triangle:
             value = mask_triangle(writer, value, x.dtype, triangle == "lower")
         writer.store(value, y)
