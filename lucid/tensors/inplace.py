@@ -51,22 +51,24 @@ def in_place(
     """Return the in-place method `add_` of a function `add`; `ufunc` serves untracked operands."""
     name = name or function.__name__ + "_"
     fast = None if ufunc is None else quiet(ufunc, into=True)
-    is_binary = ufunc is not None and ufunc.nin == 2
+    n_operands = -1 if ufunc is None else ufunc.nin - 1
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_binary and len(args) == 1 and is_plain_write(self, args[0]):
-            try:
-                fast(self.value, args[0].value)  # type: ignore[misc]
-                mark_written(self)
+        if len(args) == n_operands and not kwargs:  # exactly what the ufunc takes
+            if n_operands and is_plain_write(self, args[0]):
+                try:
+                    fast(self.value, args[0].value)  # type: ignore[misc]
+                    mark_written(self)
+                    return self
+                except Exception:
+                    pass  # the general path below raises the right error, also for read-only memory
+            if _write_with_ufunc(fast, self, args, name):  # type: ignore[arg-type]
                 return self
-            except Exception:
-                pass  # the general path below raises the right error, also for read-only memory
-        if fast is not None and not kwargs and _write_with_ufunc(fast, self, args, name):
-            return self
         old = before_write(self)
         args = tuple([old if arg is self else arg for arg in args])
+        kwargs = {key: old if arg is self else arg for key, arg in kwargs.items()}
         new = function(old, *args, **kwargs)
-        if new is old or any(new is arg for arg in args):
+        if new is old or any(new is arg for arg in (*args, *kwargs.values())):
             new = bind(COPY, new)
         save_overwritten(self, old, new)
         return assign(self, new, name)
