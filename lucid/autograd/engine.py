@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lucid.autograd.anomaly import explain_nan
+from lucid.autograd.modes import Grad
 from lucid.autograd.watch import has_watchers, prepare_watched, run_hooks
 from lucid.errors import GraphError, ShapeError
 from lucid.ir.source import at_line
@@ -120,7 +121,7 @@ def grad(
         seeds = [seed_for(root, g) for root, g in live]
         grads = iter(run(cut, seeds, create_graph, retain, keep=False))
         results = [total([next(grads) for _ in group]) for group in groups]
-    results = [apply_leaf_hooks(node, g) for node, g in zip(starts, results)]
+    results = [apply_leaf_hooks(node, g, create_graph) for node, g in zip(starts, results)]
     for i, (x, g) in enumerate(zip(targets, results)):
         if g is None and materialize_grads:
             results[i] = zeros_like(x, x.node.flags & TRACE)
@@ -204,7 +205,7 @@ def leaf_nodes(cut: Cut) -> list[Node]:
 
 def accumulate(node: Node, g: Any, create_graph: bool, given: set[int]) -> None:
     """Run the hooks of a leaf on a gradient and add it to its cell."""
-    g = apply_leaf_hooks(node, g)
+    g = apply_leaf_hooks(node, g, create_graph)
     cell = cell_of(node)
     if is_recording():
         local.recorder.on_grad_access(cell)
@@ -218,8 +219,10 @@ def accumulate(node: Node, g: Any, create_graph: bool, given: set[int]) -> None:
         cell.grad = cell.grad + g
     else:
         cell.grad.array()[...] += g.value
-    for hook in list(cell.post_accumulate_hooks.values()):
-        hook(cell.grad)
+    if cell.post_accumulate_hooks:
+        with Grad(create_graph or tracked(cell.grad)):
+            for hook in list(cell.post_accumulate_hooks.values()):
+                hook(cell.grad)
 
 
 def can_store(cell: Any, g: Any, given: set[int]) -> bool:
@@ -255,10 +258,12 @@ def unshared_array(value: np.ndarray, seen: set[int]) -> np.ndarray:
     return value
 
 
-def apply_leaf_hooks(node: Node, g: Any) -> Any:
+def apply_leaf_hooks(node: Node, g: Any, create_graph: bool) -> Any:
+    """Return the gradient of a leaf after its hooks, recorded only if the gradient itself is."""
     if g is None or node.cell is None or not node.cell.hooks or node.op is not None:
         return g
-    return run_hooks(node.cell, g, node)
+    with Grad(create_graph or tracked(g)):
+        return run_hooks(node.cell, g, node)
 
 
 def cell_of(node: Node) -> Any:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any, NamedTuple
 
 from lucid.errors import DTypeError, GraphError, ShapeError
@@ -14,7 +13,7 @@ from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
-from lucid.tape.bind import fresh
+from lucid.tape.bind import fresh, without_gradient
 from lucid.tape.modes import local
 from lucid.tape.node import TRACE, Traced, is_recording, wrap
 from lucid.tape.template import find_cut
@@ -44,29 +43,22 @@ class Level:
         self.grad = local.grad
 
 
-class _State(threading.local):
-    level: Level | None = None
-
-
-_state = _State()
-
-
 def enter_dual_level() -> int:
     """Open a level, in which tensors can have tangents; prefer `with dual_level()`."""
-    if _state.level is not None:
+    if local.dual_level is not None:
         raise GraphError(f"dual_level: levels cannot be nested; nest func.jvp instead{at_line()}")
-    _state.level = Level()
+    local.dual_level = Level()
     local.grad = True
     return 0
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
     """Close the level: its tensors lose their tangents."""
-    if _state.level is None or level not in (None, 0):
-        facts = "no level is open" if _state.level is None else f"level {level} is not open"
+    if local.dual_level is None or level not in (None, 0):
+        facts = "no level is open" if local.dual_level is None else f"level {level} is not open"
         raise GraphError(f"exit_dual_level: {facts}{at_line()}")
-    local.grad = _state.level.grad
-    _state.level = None
+    local.grad = local.dual_level.grad
+    local.dual_level = None
 
 
 class dual_level:
@@ -90,7 +82,7 @@ class dual_level:
 @clear_errors
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     """Return `tensor` with a tangent, for derivatives in its direction."""
-    current = _state.level
+    current = local.dual_level
     if current is None or level not in (None, 0):
         raise GraphError(f"make_dual: no level is open; use dual_level(){at_line()}")
     x, t = as_tensor(tensor), as_tensor(tangent)
@@ -111,7 +103,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
 @clear_errors
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     """Return the value and the tangent of a tensor computed from dual tensors."""
-    x, current = as_tensor(tensor), _state.level
+    x, current = as_tensor(tensor), local.dual_level
     if current is None or x.node is None or not current.duals or not is_differentiable(x.dtype):
         return UnpackedDualTensor(x, None)
     cut = find_cut([node_of(x)], [node_of(dual) for dual in current.duals])
@@ -119,16 +111,19 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     for slot in cut.captured:
         outer |= cut.slots[slot].flags
     record = (bool(outer) and current.grad) or bool(outer & TRACE) or is_recording()
-    (tangent,) = pushforward(cut, current.tangents, record)
-    primal, tangent = (without_level(y, record, outer) for y in (x, tangent))
+    constant = not current.grad
+    (tangent,) = pushforward(cut, current.tangents, record, constant)
+    primal, tangent = (without_level(y, record, outer, constant) for y in (x, tangent))
     return UnpackedDualTensor(primal, tangent)
 
 
-def without_level(x: Any, record: bool, outer: int) -> Any:
+def without_level(x: Any, record: bool, outer: int, constant: bool) -> Any:
     """Return a value without the flags of the level, on the tape only if `record`."""
     if not isinstance(x, Traced) or x.node is None or x.value is None:
         return x
     if record:
+        if constant:
+            return without_gradient(x)
         if not outer & TRACE:
             x.node.flags &= ~TRACE
         return x

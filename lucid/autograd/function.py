@@ -16,14 +16,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lucid.autograd.modes import Grad
 from lucid.errors import DTypeError, GraphError, ShapeError, TracedValueError
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line, caller
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.higher_order.custom_derivative import CustomFunction, CustomVjp
-from lucid.tape.bind import bind, fresh
+from lucid.tape.bind import bind, fresh, without_gradient
 from lucid.tape.cut import cut
+from lucid.tape.markers import OnceDifferentiable
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, Node, Trace, Traced, is_recording, leaf, next_serial, wrap
 from lucid.tape.views import node_of, tensor_of
@@ -470,14 +472,33 @@ def trace_backward(
         trace.active = False
 
 
+def is_tracked(x: Any) -> bool:
+    return isinstance(x, Traced) and x.node is not None and bool(x.node.flags)
+
+
 def once_differentiable(backward: Any) -> Any:
-    """Mark a backward as not differentiable itself: its results are constants."""
+    """Mark a backward as not differentiable itself: it runs under `no_grad`.
+
+    Its results can be used, but differentiating them again raises an error.
+    """
+    name = getattr(backward, "__qualname__", "backward").rpartition("<locals>.")[2]
 
     def wrapped(ctx: Any, *grads: Any) -> Any:
-        result = backward(ctx, *grads)
-        results = result if isinstance(result, (tuple, list)) else (result,)
-        detached = tuple(g.detach() if isinstance(g, Traced) else g for g in results)  # type: ignore[attr-defined]
-        return detached if isinstance(result, (tuple, list)) else detached[0]
+        recorded = local.grad
+        with Grad(False):
+            result = backward(ctx, *grads)
+        origins = [x for x in grads if is_tracked(x)]
+        if recorded:
+            origins += [x for x in ctx.saved_tensors if is_tracked(x)]
+        if not origins:
+            return result
+        mark = OnceDifferentiable(name)
+        several = isinstance(result, (tuple, list))
+        results = [
+            None if g is None else bind(mark, without_gradient(as_tensor(g)), *origins)
+            for g in (result if several else (result,))
+        ]
+        return tuple(results) if several else results[0]
 
     wrapped.__name__ = getattr(backward, "__name__", "backward")
     wrapped.__signature__ = inspect.signature(backward)  # type: ignore[attr-defined]

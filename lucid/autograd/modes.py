@@ -1,4 +1,4 @@
-"""no_grad, enable_grad, inference_mode and detect_anomaly: thread-local modes."""
+"""no_grad, enable_grad, inference_mode and detect_anomaly: modes of a thread or task."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Mode:
-    """Sets modes of the thread in a `with` block or a decorated function, then restores them."""
+    """Sets modes of the context in a `with` block or a decorated function, then restores them."""
 
     def __init__(self, **modes: Any) -> None:
         self.modes = modes

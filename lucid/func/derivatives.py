@@ -133,7 +133,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         record = run.record or any(
             s is not None and s.node is not None and s.node.flags for s in seeds
         )
-        grads = pullback(run.cut, seeds, record)
+        grads = pullback(run.cut, seeds, record, run.constant)
         grads = [run.zeros(x) if g is None else g for x, g in zip(run.primals, grads)]
         return unflatten(run.in_tree, [run.unwrap(g) if not record else g for g in grads])
 
@@ -181,7 +181,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> Any:
         record = run.record or any(
             s is not None and s.node is not None and s.node.flags for s in seeds
         )
-        ts = pushforward(run.cut, seeds, record)
+        ts = pushforward(run.cut, seeds, record, run.constant)
         ts = [run.zeros(y) if t is None else t for y, t in zip(run.outputs, ts)]
         return unflatten(run.out_tree, [run.unwrap(t) if not record else t for t in ts])
 

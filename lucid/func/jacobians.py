@@ -18,6 +18,7 @@ from lucid.ir.pytree import unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.promote import as_tensor
+from lucid.tape.bind import without_gradient
 from lucid.tape.node import residual, wrap
 from lucid.tape.trace import function_name
 from lucid.tape.views import tensor_of
@@ -39,7 +40,10 @@ def batched_derivative(mode: str, run: Run, seeds: Sequence[Any], n: int) -> lis
     if not run.record:
         arrays = [*map(residual, nodes), *[s.value for s in chosen], *derivative.constants]
         return derivative.with_zeros([wrap(y) for y in batched_runner(prepared, n)(arrays)])
-    inputs = [Batched(tensor_of(node), False) for node in nodes]
+    residuals = [tensor_of(node) for node in nodes]
+    if run.constant:
+        residuals = [without_gradient(x) for x in residuals]
+    inputs = [Batched(x, False) for x in residuals]
     inputs += [Batched(seed, True) for seed in chosen]
     inputs += [Batched(wrap(array), False) for array in derivative.constants]
     outs = vmap_graph(derivative.graph, n, inputs)

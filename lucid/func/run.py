@@ -10,7 +10,7 @@ from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.promote import as_tensor
-from lucid.tape.bind import fresh
+from lucid.tape.bind import fresh, without_gradient
 from lucid.tape.cut import Cut
 from lucid.tape.modes import local
 from lucid.tape.node import TRACE, Traced, is_recording, wrap
@@ -30,6 +30,8 @@ class Run:
     outputs               the leaves of its result
     non_tensor_outputs    the class names of leaves that are not tensors
     outer                 flags of outer transforms that track the arguments or captured values
+    constant              whether it was called under `no_grad`: for outer transforms what it
+                          returns and saves is constant
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Run:
         check_differentiable(primals, what)
         self.inputs = [fresh(x) for x in self.primals]
         before = local.grad
+        self.constant = not before
         local.grad = True
         try:
             result = f(*unflatten(self.in_tree, self.inputs))
@@ -66,7 +69,7 @@ class Run:
 
     @property
     def record(self) -> bool:
-        return (bool(self.outer) and local.grad) or self.tracing
+        return (bool(self.outer) and local.grad and not self.constant) or self.tracing
 
     @property
     def tracing(self) -> bool:
@@ -91,6 +94,8 @@ class Run:
             # a pullback may have saved this memory, so writes to it must be counted
             out.storage = storage_of(x)
             return out
+        if self.constant:
+            return without_gradient(x)
         if not self.outer & TRACE:
             x.node.flags &= ~TRACE
         return x
@@ -100,12 +105,12 @@ class Run:
 
     def pull(self, cotangents: Sequence[Any]) -> list[Any]:
         """Return the cotangents of the inputs, zeros for unused inputs."""
-        grads = pullback(self.cut, cotangents, self.record)
+        grads = pullback(self.cut, cotangents, self.record, self.constant)
         return [self.zeros(x) if g is None else self.unwrap(g) for x, g in zip(self.primals, grads)]
 
     def push(self, tangents: Sequence[Any]) -> list[Any]:
         """Return the tangents of the outputs, zeros for outputs independent of the inputs."""
-        ts = pushforward(self.cut, tangents, self.record)
+        ts = pushforward(self.cut, tangents, self.record, self.constant)
         return [self.zeros(y) if t is None else self.unwrap(t) for y, t in zip(self.outputs, ts)]
 
 

@@ -20,7 +20,7 @@ from lucid.ir.source import InternalFiles, at_line, caller
 from lucid.ir.types import is_differentiable
 from lucid.tape import node as tape
 from lucid.tape.markers import ALIAS, STOP_GRADIENT
-from lucid.tape.modes import local
+from lucid.tape.modes import current
 from lucid.tape.node import (
     GRAD,
     TRACE,
@@ -68,7 +68,7 @@ def fresh(x: Traced, flags: int = GRAD | TRACE) -> Any:
 def bind(op: Primitive, *xs: Any) -> Any:
     """Apply `op` to tensors and Literals: compute where values are known, record where tracked."""
     flags = size = 0
-    if not xs and local.staging is not None:
+    if not xs and current().staging is not None:
         return _bind_abstract(op, xs)
     for x in xs:
         value = x.value
@@ -79,7 +79,7 @@ def bind(op: Primitive, *xs: Any) -> Any:
         node = x.node
         if node is not None:
             flags |= node.flags
-    if active_recorders[0] and local.recorder is not None:
+    if active_recorders[0] and current().recorder is not None:
         flags |= TRACE
     try:
         if size >= op.native_from:
@@ -123,11 +123,11 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
         flags = a.flags if b is None else a.flags | b.flags
     if (
         flags != GRAD
-        or not local.fast_record
+        or not current().fast_record
         or not (x.storage is None or _is_current(x))
         or not (y.storage is None or _is_current(y))
     ):
-        if active_recorders[0] and local.recorder is not None:
+        if active_recorders[0] and current().recorder is not None:
             flags |= TRACE
         out.node = record(op, (x, y), value, flags) if flags else None
         return out
@@ -169,10 +169,10 @@ def bind_one(op: Primitive, x: Any) -> Any:
     out.storage = out.origin = None
     node = x.node
     flags = 0 if node is None else node.flags
-    if flags == GRAD and local.fast_record and (x.storage is None or _is_current(x)):
+    if flags == GRAD and current().fast_record and (x.storage is None or _is_current(x)):
         out.node = _record_one(op, x, (node,), value)
     else:
-        if active_recorders[0] and local.recorder is not None:
+        if active_recorders[0] and current().recorder is not None:
             flags |= TRACE
         out.node = record(op, (x,), value, flags) if flags else None
     return out
@@ -195,10 +195,10 @@ def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, refl
     out.storage = out.origin = None
     node = x.node
     flags = 0 if node is None else node.flags
-    if flags == GRAD and local.fast_record and (x.storage is None or _is_current(x)):
+    if flags == GRAD and current().fast_record and (x.storage is None or _is_current(x)):
         out.node = _record_one(op, x, (literal, node) if reflected else (node, literal), value)
     else:
-        if active_recorders[0] and local.recorder is not None:
+        if active_recorders[0] and current().recorder is not None:
             flags |= TRACE
         xs = (literal, x) if reflected else (x, literal)
         out.node = record(op, xs, value, flags) if flags else None
@@ -234,7 +234,8 @@ def _record_one(op: Primitive, x: Any, inputs: tuple[Any, ...], value: np.ndarra
 
 def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) -> Node | None:
     """Return the Node of `op` applied to `xs`, or None if nothing tracks it."""
-    if not op.differentiable or value.dtype.kind not in "fc" or not local.grad:
+    modes = current()
+    if not op.differentiable or value.dtype.kind not in "fc" or not modes.grad:
         if not flags & TRACE:
             return None
         out_flags = flags & ~GRAD
@@ -262,16 +263,16 @@ def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) ->
     node.flags = out_flags
     node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
     node.serial = next_serial()
-    if active_recorders[0] and local.recorder is not None:
-        local.recorder.on_result(node, value)
-    source = local.source
+    if modes.recorder is not None:
+        modes.recorder.on_result(node, value)
+    source = modes.source
     if source is None:
         frame = _getframe(2)
         while _is_internal(frame.f_code.co_filename) and frame.f_back is not None:
             frame = frame.f_back
         source = (frame.f_code, frame.f_lasti)
     node.source = source
-    if out_flags != flags and not local.grad and op.differentiable and value.dtype.kind in "fc":
+    if out_flags != flags and not modes.grad and op.differentiable and value.dtype.kind in "fc":
         return Node(STOP_GRADIENT, (node,), out_flags, None, None, source)
     return node
 
@@ -286,7 +287,8 @@ def _bind_several(
     op: Primitive, xs: tuple[Any, ...], values: tuple[Any, ...], flags: int
 ) -> tuple[Any, ...]:
     outs = tuple(wrap(v if v.__class__ is _ndarray else np.asarray(v)) for v in values)
-    if not flags or not (flags & TRACE or (local.grad and op.differentiable)):
+    grad = current().grad
+    if not flags or not (flags & TRACE or (grad and op.differentiable)):
         return outs
     serial = next_serial()
     inputs = []
@@ -302,13 +304,13 @@ def _bind_several(
     results = tuple((out.value, storage_of(out)) for out in outs)
     for i, out in enumerate(outs):
         differentiable = op.differentiable and is_differentiable(out.value.dtype)
-        out_flags = flags if differentiable and local.grad else flags & ~GRAD
+        out_flags = flags if differentiable and grad else flags & ~GRAD
         if not out_flags:
             continue
         node = Node(op, tuple(inputs), out_flags, out.value, None, source, serial, i)
         node.outs = results
         node.stamp = (out.storage, 0)
-        if differentiable and not local.grad and flags & GRAD:
+        if differentiable and not grad and flags & GRAD:
             node = Node(STOP_GRADIENT, (node,), out_flags, out.value, None, source)
             node.stamp = (out.storage, 0)
         out.node = node
@@ -325,6 +327,18 @@ def bind_precomputed(
     return _bind_several(op, xs, values, flags)
 
 
+def without_gradient(x: Any) -> Any:
+    """Return a tensor, sharing its memory, as a constant for every derivative."""
+    if x.node is None or not x.node.flags & GRAD:
+        return x
+    out = bind(STOP_GRADIENT, x)
+    if out.value is not None and out.storage is None:
+        out.storage = storage_of(x)
+        if out.node is not None:
+            out.node.stamp = (out.storage, out.storage.version)
+    return out
+
+
 def sibling(node: Node, index: int) -> Node:
     """Return the Node of another output of the equation that made `node`."""
     other = Node(node.op, node.inputs, node.flags, None, None, node.source, node.serial, index)
@@ -339,7 +353,8 @@ def sibling(node: Node, index: int) -> Node:
 
 
 def _bind_abstract(op: Primitive, xs: tuple[Any, ...]) -> Any:
-    flags, trace = (0, None) if xs else (TRACE, local.staging)
+    modes = current()
+    flags, trace = (0, None) if xs else (TRACE, modes.staging)
     for x in xs:
         node = x.node
         if node is None:
@@ -364,10 +379,10 @@ def _bind_abstract(op: Primitive, xs: tuple[Any, ...]) -> Any:
     outs = []
     for i, type in enumerate(types):
         differentiable = op.differentiable and is_differentiable(type.dtype)
-        out_flags = flags if differentiable and local.grad else flags & ~GRAD
+        out_flags = flags if differentiable and modes.grad else flags & ~GRAD
         node = Node(op, tuple(inputs), out_flags, None, type, source, serial, i)
         node.trace = trace
-        if differentiable and not local.grad and flags & GRAD:
+        if differentiable and not modes.grad and flags & GRAD:
             node = Node(STOP_GRADIENT, (node,), out_flags, None, type, source)
             node.trace = trace
         outs.append(wrap(None, node))

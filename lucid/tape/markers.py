@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from lucid.errors import GraphError
 from lucid.ir.primitive import Primitive
+from lucid.ir.source import at_line
 from lucid.ir.types import Type
 
 
@@ -70,6 +72,39 @@ class Overwritten(Primitive):
         from lucid.tape.bind import bind
 
         return bind(self, *[x if b else x.expand((n, *x.shape)) for b, x in zip(batched, xs)])
+
+
+class OnceDifferentiable(Primitive):
+    """The value of `x`, computed from the other operands by code that has no derivative.
+
+    function    what was marked, for the error that a derivative raises
+    """
+
+    function: str
+    saves = ""
+
+    def infer(self, x: Type, *origins: Type) -> Type:
+        return x
+
+    def eval(self, x: np.ndarray, *origins: np.ndarray) -> np.ndarray:
+        return x
+
+    def _error(self) -> GraphError:
+        return GraphError(
+            f"{self.function} is marked with once_differentiable and is differentiated twice; "
+            f"write it with tensor operations and remove the mark{at_line()}"
+        )
+
+    def jvp(self, ts: Any, y: Any, *xs: Any) -> Any:
+        raise self._error()
+
+    def vjp(self, ct: Any, y: Any, *xs: Any) -> Any:
+        raise self._error()
+
+    def batch(self, n: int, batched: Any, x: Any, *origins: Any) -> Any:
+        from lucid.tape.bind import bind
+
+        return bind(self, x if batched[0] else x.expand((n, *x.shape)), *origins)
 
 
 ALIAS = Alias()

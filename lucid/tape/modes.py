@@ -1,33 +1,122 @@
-"""The modes of a thread: gradient recording, inference, anomaly checks, tracing and replay."""
+"""Modes: gradient recording, inference, anomaly checks, tracing and replay, in one object.
+
+`current()` returns the Modes of the running context (`contextvars`): of a thread, and of a task in
+asyncio. A Modes object is never changed once it is set: `local.grad = False` sets a copy, so a task
+that changes a mode changes it for nobody else. Hot code reads `current().grad`; the rest reads and
+writes `local.grad`, which is the same.
+"""
 
 from __future__ import annotations
 
-import threading
+from contextvars import ContextVar
 from typing import Any
 
 from lucid.ir.source import Replay
 
+_new = object.__new__
 
-class _Modes(threading.local):
-    fast_record = True  # grad mode without recorder or replay: operations record on the fast path
-    no_observers = True  # no transform, recorder, replay or anomaly check needs every equation
-    grad = True  # record equations for `backward`
-    inference = False  # inference_mode: results can never be tracked
-    anomaly = False  # check every value for nan and name the line
-    source: Any = None  # the Source that replayed equations inherit
-    staging: Any = None  # the Trace of a transform whose rules run: constants are equations too
-    recorder: Any = None  # the active Recorder, while a jitted function is recorded
-    maps: tuple[Any, ...] = ()  # the active vmaps, innermost last
+
+class Modes:
+    """The modes of a context.
+
+    grad            equations are recorded for `backward`
+    inference       inference_mode: results can never be tracked
+    anomaly         values are checked for nan, and the line is named
+    source          the Source that replayed equations inherit
+    staging         the Trace of a transform whose rules run: constants are equations too
+    recorder        the active Recorder, while a jitted function is recorded
+    maps            the active vmaps, innermost last
+    dual_level      the open level of forward_ad
+    fast_record     grad without recorder or replay: operations record on the fast path
+    no_observers    no transform, recorder, replay or anomaly check needs every equation
+    other_grad      the same modes with `grad` the other way, kept while they hold no tape
+    """
+
+    __slots__ = (
+        "anomaly",
+        "dual_level",
+        "fast_record",
+        "grad",
+        "inference",
+        "maps",
+        "no_observers",
+        "other_grad",
+        "recorder",
+        "source",
+        "staging",
+    )
+
+    def __init__(self) -> None:
+        self.grad = True
+        self.inference = False
+        self.anomaly = False
+        self.source: Any = None
+        self.staging: Any = None
+        self.recorder: Any = None
+        self.maps: tuple[Any, ...] = ()
+        self.dual_level: Any = None
+        self.fast_record = True
+        self.no_observers = True
+        self.other_grad: Modes | None = None
+
+    def with_mode(self, name: str, value: Any) -> Modes:
+        """Return a copy in which one mode has another value."""
+        new = _new(Modes)
+        new.grad = self.grad
+        new.inference = self.inference
+        new.anomaly = self.anomaly
+        new.source = self.source
+        new.staging = self.staging
+        new.recorder = self.recorder
+        new.maps = self.maps
+        new.dual_level = self.dual_level
+        setattr(new, name, value)
+        new.other_grad = None
+        direct = new.source is None and new.recorder is None
+        new.fast_record = direct and new.grad
+        new.no_observers = direct and new.staging is None and not new.anomaly and not new.maps
+        return new
+
+    def with_grad(self, grad: bool) -> Modes:
+        """Return the same modes with `grad` on or off, which is kept: every step changes it."""
+        if self.grad is grad:
+            return self
+        found = self.other_grad
+        if found is None:
+            found = self.with_mode("grad", grad)
+            if self.no_observers and self.dual_level is None:  # the two hold nothing but each other
+                self.other_grad, found.other_grad = found, self
+        return found
+
+
+_DEFAULT = Modes()
+_current: ContextVar[Modes] = ContextVar("lucid_modes", default=_DEFAULT)
+current = _current.get
+
+
+class _Local:
+    """The modes of the running context as attributes, to read and to set."""
+
+    __slots__ = ()
+
+    fast_record: bool
+    no_observers: bool
+    grad: bool
+    inference: bool
+    anomaly: bool
+    source: Any
+    staging: Any
+    recorder: Any
+    maps: tuple[Any, ...]
+    dual_level: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(current(), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        modes = self.__dict__
-        modes[name] = value
-        direct = self.source is None and self.recorder is None
-        modes["fast_record"] = self.grad and direct
-        modes["no_observers"] = (
-            direct and self.staging is None and not self.anomaly and not self.maps
-        )
+        modes = current()
+        _current.set(modes.with_grad(value) if name == "grad" else modes.with_mode(name, value))
 
 
-local = _Modes()
-Replay.source = staticmethod(lambda: local.source)
+local = _Local()
+Replay.source = staticmethod(lambda: current().source)

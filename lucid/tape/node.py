@@ -17,7 +17,7 @@ from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import Source, at_line
 from lucid.ir.types import Type
-from lucid.tape.modes import local
+from lucid.tape.modes import current
 
 GRAD = 1  # a derivative is wanted (requires_grad)
 TRACE = 2  # belongs to a transform or a recording, which needs every equation
@@ -32,13 +32,13 @@ next_serial = _serials.__next__
 
 def is_recording() -> bool:
     """True while a Recorder watches this thread."""
-    return bool(active_recorders[0]) and local.recorder is not None
+    return bool(active_recorders[0]) and current().recorder is not None
 
 
 def note_read(node: Node, x: Any) -> Node:
     """Tell the active Recorder, if any, that `x` is read; return the Node of `x`."""
-    if active_recorders[0] and local.recorder is not None:
-        local.recorder.on_read(node, x)
+    if active_recorders[0] and current().recorder is not None:
+        current().recorder.on_read(node, x)
     return node
 
 
@@ -195,8 +195,8 @@ tensor_class: type[Traced] = Traced  # what `wrap` makes; `bind.set_class` sets 
 
 def wrap(value: Any, node: Node | None = None) -> Any:
     """Return a tensor with a value (None if abstract) and a Node."""
-    if active_recorders[0] and node is None and value is not None and local.recorder is not None:
-        node = local.recorder.on_create(value)
+    if active_recorders[0] and node is None and value is not None and is_recording():
+        node = current().recorder.on_create(value)
     out = _new(tensor_class)
     out.value = value
     out.node = node

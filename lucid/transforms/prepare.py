@@ -18,7 +18,7 @@ from lucid.ir.graph import Graph, Literal, Var
 from lucid.ir.interpret import Runner
 from lucid.ir.types import Type
 from lucid.ir.verify import verify
-from lucid.tape.bind import sibling
+from lucid.tape.bind import sibling, without_gradient
 from lucid.tape.cut import Cut
 from lucid.tape.node import Node, residual, wrap
 from lucid.tape.trace import replay
@@ -67,12 +67,20 @@ class Prepared:
         slots = cut.slots
         return [slots[s] if i < 0 else sibling(slots[s], i) for s, i in self.residuals]
 
-    def run(self, cut: Cut, seeds: Sequence[Any], record: bool) -> list[Any]:
-        """Return the derivatives as tensors, None for zero."""
+    def run(
+        self, cut: Cut, seeds: Sequence[Any], record: bool, constant: bool = False
+    ) -> list[Any]:
+        """Return the derivatives as tensors, None for zero.
+
+        record      whether an outer transform or `create_graph` needs the equations
+        constant    whether the residuals are constants: the Cut was made under `no_grad`
+        """
         nodes = self.nodes(cut)
         chosen = [seeds[i] for i in self.derivative.seeds]
         if record or any(seed.value is None for seed in chosen):
             tensors = [tensor_of(node) for node in nodes]
+            if constant:
+                tensors = [without_gradient(x) for x in tensors]
             constants = [wrap(array) for array in self.derivative.constants]
             outputs = replay(self.derivative.graph, [*tensors, *chosen, *constants])
         else:
@@ -139,13 +147,17 @@ def differentiate(mode: str, cut: Cut, seeded: Sequence[bool]) -> Prepared:
         return Prepared(derivative, graph, vars)
 
 
-def pullback(cut: Cut, cotangents: Sequence[Any], record: bool) -> list[Any]:
+def pullback(
+    cut: Cut, cotangents: Sequence[Any], record: bool, constant: bool = False
+) -> list[Any]:
     """Return cotangents of the Cut's inputs from those of its outputs (None: zero, in both)."""
     prepared = prepare("vjp", cut, [ct is not None for ct in cotangents])
-    return prepared.run(cut, cotangents, record)
+    return prepared.run(cut, cotangents, record, constant)
 
 
-def pushforward(cut: Cut, tangents: Sequence[Any], record: bool) -> list[Any]:
+def pushforward(
+    cut: Cut, tangents: Sequence[Any], record: bool, constant: bool = False
+) -> list[Any]:
     """Return tangents of the Cut's outputs from those of its inputs (None: zero, in both)."""
     prepared = prepare("jvp", cut, [t is not None for t in tangents])
-    return prepared.run(cut, tangents, record)
+    return prepared.run(cut, tangents, record, constant)

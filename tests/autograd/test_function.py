@@ -294,17 +294,41 @@ def test_backward_that_reads_values_says_so_where_there_are_none():
         jvp(lambda x: Reads.apply(x), (double([1.0]),), (double([1.0]),))
 
 
-def test_once_differentiable_backward_is_a_constant():
-    class Once(Exp):
-        @staticmethod
-        @once_differentiable
-        def backward(ctx, g):
-            return g * ctx.saved_tensors[0]
+class Once(Exp):
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g):
+        assert not lucid.is_grad_enabled()
+        return g * ctx.saved_tensors[0]
 
+
+TWICE = r"Once\.backward is marked with once_differentiable and is differentiated twice"
+
+
+def test_once_differentiable_backward_raises_when_differentiated_again():
     x = leaf(0.5)
     g = grad(Once.apply(x), x, create_graph=True)
     equal(g, [np.exp(0.5)])
-    assert not g.requires_grad
+    with pytest.raises(GraphError, match=TWICE):
+        g.backward()
+    with pytest.raises(GraphError, match=TWICE):
+        grad(grad(Once.apply(x * x), x, create_graph=True), x)
+    with pytest.raises(GraphError, match=TWICE):
+        func_grad(lambda y: func_grad(lambda x: Once.apply(x).sum())(y).sum())(double([0.5]))
+    with pytest.raises(GraphError, match=TWICE):
+        jvp(func_grad(lambda x: Once.apply(x).sum()), (double([0.5]),), (double([1.0]),))
+
+
+def test_once_differentiable_backward_has_every_first_derivative():
+    x = leaf(0.5, 1.0)
+    Once.apply(x).sum().backward()
+    equal(x.grad, np.exp([0.5, 1.0]))
+    first = func_grad(lambda x: Once.apply(x).sum())
+    jitted = lucid.jit(first)
+    for point in ([0.5, 1.0], [2.0, -1.0], [0.0, 3.0]):
+        equal(first(double(point)), np.exp(point))
+        equal(jitted(double(point)), np.exp(point))
+    equal(vmap(first)(double([[0.5], [2.0]])), np.exp([[0.5], [2.0]]))
 
 
 # Higher orders and transforms

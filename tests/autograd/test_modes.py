@@ -1,18 +1,21 @@
 """no_grad, enable_grad, set_grad_enabled, inference_mode, detect_anomaly: blocks, decorators,
-threads.
+threads, tasks, nested transforms and hooks.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
 import numpy as np
 import pytest
 
 import lucid
+from lucid import func
 from lucid.autograd import (
     detect_anomaly,
     enable_grad,
+    forward_ad,
     inference_mode,
     is_grad_enabled,
     is_inference_mode_enabled,
@@ -246,3 +249,167 @@ def test_anomaly_tells_a_nan_in_the_seed_from_others():
         pytest.raises(GraphError, match="already in the inputs or in grad_outputs"),
     ):
         (x * 2.0).backward(np.array([np.nan]))
+
+
+# Modes around nested transforms
+
+
+def values_under_no_grad():
+    """Functions of x that compute something nested under no_grad: constants for the outside."""
+    square = lambda y: y * y  # noqa: E731
+
+    def value(x):
+        with no_grad():
+            return func.value_and_grad(square)(x)[0]
+
+    def gradient(x):
+        with no_grad():
+            return func.value_and_grad(square)(x)[1]
+
+    def auxiliary(x):
+        with no_grad():
+            return func.grad(lambda y: (y * y, y * x), has_aux=True)(x)[1]
+
+    def closure(x):
+        with no_grad():
+            return func.value_and_grad(lambda y: y * x)(x)[0]
+
+    def vjp_value(x):
+        with no_grad():
+            return func.vjp(square, x)[0]
+
+    def vjp_called_outside(x):
+        with no_grad():
+            _, pull = func.vjp(lambda y: y * y * x, x)
+        return pull(lucid.tensor(1.0))[0]
+
+    def jvp_both(x):
+        with no_grad():
+            out, tangent = func.jvp(lambda y: y * y * x, (x,), (x,))
+        return out + tangent
+
+    def linearized(x):
+        with no_grad():
+            out, push = func.linearize(square, x)
+        return out + push(lucid.tensor(1.0))
+
+    def dual(x):
+        with no_grad(), forward_ad.dual_level():
+            found = forward_ad.unpack_dual(forward_ad.make_dual(x, x) * x)
+        return found.primal + found.tangent
+
+    def jacobian(x):
+        with no_grad():
+            return func.jacrev(square)(x) + func.jacfwd(square)(x) + func.hessian(square)(x)
+
+    return [value, gradient, auxiliary, closure, vjp_value, vjp_called_outside, jvp_both,
+            linearized, dual, jacobian]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", values_under_no_grad(), ids=lambda f: f.__name__)
+def test_no_grad_around_a_nested_transform_stops_the_gradient_of_what_it_returns(f):
+    x = lucid.tensor(3.0)
+    assert func.grad(lambda x: f(x) + 5.0 * x)(x).item() == 5.0
+    assert func.jvp(lambda x: f(x) + 5.0 * x, (x,), (lucid.tensor(1.0),))[1].item() == 5.0
+    leaf = lucid.tensor(3.0, requires_grad=True)
+    (f(leaf) + 5.0 * leaf).backward()
+    assert leaf.grad.item() == 5.0
+    jitted = lucid.jit(func.grad(lambda x: f(x) + 5.0 * x))
+    assert [jitted(lucid.tensor(v)).item() for v in (3.0, 4.0, 5.0)] == [5.0] * 3
+
+
+def test_a_cotangent_given_later_has_its_gradient_though_the_residuals_are_constant():
+    def f(x):
+        with no_grad():
+            _, pull = func.vjp(lambda y: y * y * x, x)
+        return pull(x)[0]  # 2 x^2 times the cotangent, of which the first factor is constant
+
+    assert func.grad(f)(lucid.tensor(3.0)).item() == 18.0
+
+
+def test_hooks_run_with_grad_disabled_unless_the_backward_is_recorded():
+    w = lucid.ones(2, requires_grad=True)
+    seen = []
+    w.register_hook(lambda g: seen.append(is_grad_enabled()))
+    w.register_post_accumulate_grad_hook(
+        lambda p: seen.append((is_grad_enabled(), (p * 2.0).requires_grad))
+    )
+    (w * w).sum().backward()
+    assert seen == [False, (False, False)] and is_grad_enabled()
+    seen.clear()
+    with no_grad():
+        loss = enable_grad(lambda: (w * w).sum())()
+        loss.backward(create_graph=True)
+        assert not is_grad_enabled()
+    assert seen == [True, (True, True)]
+
+
+# Contexts
+
+
+def test_asyncio_tasks_have_modes_of_their_own():
+    x = lucid.ones(2, requires_grad=True)
+    order = []
+
+    async def silent():
+        with no_grad():
+            for step in range(4):
+                order.append(("silent", step))
+                assert not (x * 2.0).requires_grad
+                await asyncio.sleep(0)
+                assert not is_grad_enabled() and not (x * 2.0).requires_grad
+
+    async def recording():
+        for step in range(4):
+            order.append(("recording", step))
+            assert (x * 2.0).requires_grad
+            await asyncio.sleep(0)
+            assert is_grad_enabled()
+
+    async def child():
+        return is_grad_enabled()
+
+    async def main():
+        await asyncio.gather(silent(), recording(), silent())
+        with no_grad():
+            inherited = asyncio.create_task(child())
+        assert not await inherited
+        assert is_grad_enabled()
+
+    asyncio.run(main())
+    assert order[:3] == [("silent", 0), ("recording", 0), ("silent", 0)]
+    assert is_grad_enabled()
+
+
+def test_set_grad_enabled_in_a_task_changes_nothing_outside():
+    async def main():
+        async def turn_off():
+            set_grad_enabled(False)
+            await asyncio.sleep(0)
+            return is_grad_enabled()
+
+        assert await asyncio.gather(turn_off(), turn_off()) == [False, False]
+        assert is_grad_enabled()
+
+    asyncio.run(main())
+
+
+def test_all_modes_are_those_of_a_task():
+    async def anomalous():
+        with detect_anomaly(), inference_mode():
+            await asyncio.sleep(0)
+            return lucid.autograd.is_anomaly_enabled(), is_inference_mode_enabled()
+
+    async def dual():
+        with forward_ad.dual_level():
+            await asyncio.sleep(0)
+            x = forward_ad.make_dual(lucid.tensor(2.0), lucid.tensor(1.0))
+            await asyncio.sleep(0)
+            return forward_ad.unpack_dual(x * x).tangent.item()
+
+    async def main():
+        found = await asyncio.gather(anomalous(), dual(), dual(), anomalous())
+        assert found == [(True, True), 4.0, 4.0, (True, True)]
+
+    asyncio.run(main())
+    assert not lucid.autograd.is_anomaly_enabled() and not is_inference_mode_enabled()

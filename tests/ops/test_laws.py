@@ -40,6 +40,7 @@ WITHOUT_CASE = {
     "function_call": "one call of a user's Function with its context",
     "function_backward": "the backward of such a call",
     "custom_function": "a Function with a jvp or vmap of its own; tests/autograd/test_function.py",
+    "once_differentiable": "its derivative is an error; tests/autograd/test_function.py",
     "custom_jvp": "a rule that is a function of Python; tests/func/test_custom_rules.py",
 }
 # Primitives whose derivative is by definition not the slope of their value, with the reason.

@@ -28,7 +28,7 @@ from lucid.ops.reduce.reduction import AllTrue, AnyTrue, Prod, Sum
 from lucid.ops.shape.copying import Copy
 from lucid.ops.shape.creation import Full
 from lucid.ops.shape.movement import Broadcast, Flip, Reshape, Slice, Transpose
-from lucid.tape.markers import Alias, Overwritten, StopGradient
+from lucid.tape.markers import Alias, OnceDifferentiable, Overwritten, StopGradient
 
 Found = Atom | None
 Movement = Reshape | Transpose | Broadcast | Slice | Flip
@@ -57,13 +57,14 @@ def algebra(w: Rewriter, eqn: Equation) -> Found:
 
 
 def identities(w: Rewriter, eqn: Equation) -> Found:
-    """alias x = stop_gradient x = copy x = overwritten y x = x;  cast x = x to its own dtype;
+    """alias x = stop_gradient x = copy x = overwritten y x = once_differentiable x y = x;
+    cast x = x to its own dtype;
     cast (cast x) = cast x where the inner cast is lossless.
     """
     match eqn:
         case Equation(Alias() | StopGradient() | Copy() | Named(), (x,)):
             return x
-        case Equation(Overwritten(), (_, x)):
+        case Equation(Overwritten(), (_, x)) | Equation(OnceDifferentiable(), (x, *_)):
             return x
         case Equation(Cast(dtype), (x,)):
             inner = w.producer(x)

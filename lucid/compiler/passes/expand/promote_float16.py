@@ -25,12 +25,12 @@ from lucid.ops.index.writing import ScatterSet, SliceSet
 from lucid.ops.shape.copying import Copy
 from lucid.ops.shape.creation import Full, Iota
 from lucid.ops.shape.movement import Concatenate, Pad
-from lucid.tape.markers import Alias, Overwritten, StopGradient
+from lucid.tape.markers import Alias, OnceDifferentiable, Overwritten, StopGradient
 
 FLOAT16, FLOAT32 = np.dtype("float16"), np.dtype("float32")
 MOVES = (
-    *VIEWS, Alias, Cast, Concatenate, Copy, Full, Gather, Overwritten, Pad, ScatterSet, SliceSet,
-    StopGradient, TakeAlong, Where,
+    *VIEWS, Alias, Cast, Concatenate, Copy, Full, Gather, OnceDifferentiable, Overwritten, Pad,
+    ScatterSet, SliceSet, StopGradient, TakeAlong, Where,
 )  # fmt: skip
 NATIVE_FLOAT16 = (Nextafter,)  # ops defined by the bits of a float16
 
