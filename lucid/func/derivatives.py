@@ -91,17 +91,23 @@ def value_and_grad(
     return wrapped
 
 
-def seeds_like(tree: Any, outputs: Sequence[Any], what: str, strict: bool = True) -> list[Any]:
-    """Return cotangents or tangents given as a pytree, checked against their primals."""
-    leaves = flatten(tree)[0]
-    if len(leaves) != len(outputs):
-        raise ShapeError(f"{what}: got {len(leaves)} arrays, expected {len(outputs)}{at_line()}")
+def seeds_like(tree: Any, structure: Any, outputs: Sequence[Any], what: str) -> list[Any]:
+    """Return cotangents or tangents given as a pytree, checked against their primals.
+
+    None in the place of an array is a zero.
+    """
     seeds: list[Any] = []
-    for given, like in zip(leaves, outputs):
-        if not is_differentiable(like.dtype):
+    for given, like in zip(leaves_like(tree, structure, len(outputs), what), outputs):
+        if given is None or not is_differentiable(like.dtype):
             seeds.append(None)
             continue
-        seed = cast(as_tensor(given), like.dtype)
+        seed = as_tensor(given)
+        if seed.dtype.kind == "c" and like.dtype.kind != "c":
+            raise DTypeError(
+                f"{what}: got {seed.dtype} for an array of dtype {like.dtype}, where an imaginary "
+                f"part has no meaning; pass its .real{at_line()}"
+            )
+        seed = cast(seed, like.dtype)
         if seed.shape != like.shape:
             if seed.ndim:
                 raise ShapeError(
@@ -110,6 +116,40 @@ def seeds_like(tree: Any, outputs: Sequence[Any], what: str, strict: bool = True
             seed = seed.expand(like.shape)
         seeds.append(seed)
     return seeds
+
+
+def leaves_like(tree: Any, structure: Any, n: int, what: str) -> list[Any]:
+    """Return the leaves of a tree of a given structure.
+
+    A list or a tuple may stand for a tuple of another class, an array for a tuple of one.
+    """
+    kind = structure.type
+    if kind is not None and issubclass(kind, tuple):
+        plain = type(tree) in (tuple, list) and len(tree) == structure.num_children
+        parts = tree if plain else [tree] if structure.num_children == 1 else None
+        if parts is not None and type(tree) is not kind:
+            tree = tuple(parts) if kind is tuple else kind(*parts)
+    try:
+        leaves = structure.flatten_up_to(tree)
+    except ValueError:
+        leaves = [()]
+    if not any(isinstance(x, (tuple, list, dict)) for x in leaves):
+        return leaves
+    given, found = flatten(tree)
+    facts = f"got {len(given)} arrays, expected {n}"
+    if len(given) == n:
+        facts = f"got {shown_tree(found)}, expected {shown_tree(structure)}"
+    raise ShapeError(f"{what}: {facts}{at_line()}")
+
+
+def shown_tree(structure: Any) -> str:
+    """Return the structure of a pytree as text, with * for each array."""
+    return str(unflatten(structure, [Star()] * structure.num_leaves))
+
+
+class Star:
+    def __repr__(self) -> str:
+        return "*"
 
 
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -129,7 +169,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
     def vjp_fn(*cotangents: Any) -> Any:
         tree = cotangents[0] if len(cotangents) == 1 else cotangents
-        seeds = seeds_like(tree, run.outputs, run.what)
+        seeds = seeds_like(tree, run.out_tree, run.outputs, run.what)
         record = run.record or any(
             s is not None and s.node is not None and s.node.flags for s in seeds
         )
@@ -157,7 +197,12 @@ def jvp(
     if not isinstance(primals, (tuple, list)):
         primals, tangents = (primals,), (tangents,)
     run = Run(f, primals, f"jvp of {function_name(f)}", has_aux)
-    seeds = seeds_like(tuple(tangents), run.inputs, run.what)
+    if not isinstance(tangents, (tuple, list)):
+        raise ShapeError(
+            f"{run.what}: the tangents are a {type(tangents).__name__}; primals and tangents are "
+            f"both tuples{at_line()}"
+        )
+    seeds = seeds_like(tuple(tangents), run.in_tree, run.inputs, run.what)
     for seed in seeds:
         if seed is not None and seed.node is not None:
             run.outer |= seed.node.flags
@@ -177,7 +222,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> Any:
     run = Run(f, primals, f"linearize of {function_name(f)}")
 
     def jvp_fn(*tangents: Any) -> Any:
-        seeds = seeds_like(tangents, run.inputs, run.what)
+        seeds = seeds_like(tangents, run.in_tree, run.inputs, run.what)
         record = run.record or any(
             s is not None and s.node is not None and s.node.flags for s in seeds
         )

@@ -14,10 +14,11 @@ from typing import Any
 from lucid.errors import ArgumentError, DTypeError
 from lucid.func.run import ArgNums, Run, argnums_partial
 from lucid.ir.interpret import Runner
-from lucid.ir.pytree import unflatten
+from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.promote import as_tensor
+from lucid.ops.elementwise.complexes import conj
 from lucid.tape.bind import without_gradient
 from lucid.tape.node import residual, wrap
 from lucid.tape.trace import function_name
@@ -150,6 +151,9 @@ def jacrev(
 ) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of `f` by reverse mode.
 
+    A complex function of complex arguments must be holomorphic; the result is its complex
+    derivative. That of a real function of complex arguments is its gradient, as `grad` gives it.
+
     >>> import lucid
     >>> lucid.func.jacrev(lambda x: x * x)(lucid.tensor([1.0, 2.0]))
     Tensor([[2., 0.],
@@ -208,6 +212,8 @@ def jacobian(
         return sparse_jacobian(f, argnums, has_aux, chunk_size, sparsity)
 
     def mode(run: Run) -> str:
+        if is_complex(run.inputs) != is_complex(run.outputs):
+            return "vjp" if is_complex(run.inputs) else "jvp"
         n_in = sum(math.prod(x.shape) for x in run.inputs)
         n_out = sum(math.prod(y.shape) for y in run.outputs)
         return "jvp" if n_in < n_out else "vjp"
@@ -230,9 +236,13 @@ def run_jacobian(
 ) -> Any:
     run = run_checked(f, argnums, has_aux, chunk_size, args, kwargs)
     mode = mode_of(run)
+    check_complex(run, mode)
     if mode == "vjp":
         by_input = jacobian_blocks(mode, run, run.outputs, run.inputs, chunk_size)
-        table = [[by_input[i][o] for i in range(len(run.inputs))] for o in range(len(run.outputs))]
+        table = [
+            [holomorphic(by_input[i][o], y) for i in range(len(run.inputs))]
+            for o, y in enumerate(run.outputs)
+        ]
     else:
         by_output = jacobian_blocks(mode, run, run.inputs, run.outputs, chunk_size)
         table = [
@@ -245,6 +255,27 @@ def run_jacobian(
         trees.append(tree[0] if isinstance(argnums, int) else tree)
     result = unflatten(run.out_tree, trees)
     return (result, run.unwrap_tree(run.aux)) if has_aux else result
+
+
+def is_complex(xs: Sequence[Any]) -> bool:
+    return any(x.dtype.kind == "c" for x in xs)
+
+
+def check_complex(run: Run, mode: str) -> None:
+    """Raise where unit seeds do not give a derivative: they are real numbers."""
+    sources, targets = (run.inputs, run.outputs) if mode == "jvp" else (run.outputs, run.inputs)
+    if not is_complex(sources) or all(x.dtype.kind == "c" for x in targets):
+        return
+    if mode == "vjp":
+        facts = "reverse mode has no Jacobian of a complex output in a real input; use jacfwd"
+    else:
+        facts = "forward mode has no Jacobian of a real output in a complex input; use jacrev"
+    raise DTypeError(f"{run.what}: {facts}{at_line()}")
+
+
+def holomorphic(block: Any, output: Any) -> Any:
+    """Return a block of a Jacobian by reverse mode: cotangents carry conjugate derivatives."""
+    return conj(block) if output.dtype.kind == "c" else block
 
 
 def run_checked(
@@ -282,6 +313,26 @@ def hessian(
     Tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
+    gradient = jacrev(holomorphic_or_real(f, argnums), argnums)
     if sparsity is not None:
-        return jacobian(jacrev(f, argnums), argnums, chunk_size=chunk_size, sparsity=sparsity)
-    return jacfwd(jacrev(f, argnums), argnums, chunk_size=chunk_size)
+        return jacobian(gradient, argnums, chunk_size=chunk_size, sparsity=sparsity)
+    return jacfwd(gradient, argnums, chunk_size=chunk_size)
+
+
+def holomorphic_or_real(f: Callable[..., Any], argnums: ArgNums) -> Callable[..., Any]:
+    """Return `f`, which raises for a real result of complex arguments: it has no Hessian."""
+
+    @functools.wraps(f)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        result = f(*args, **kwargs)
+        chosen = argnums_partial(f, argnums, args, kwargs)[1]
+        inputs = [as_tensor(x) for x in flatten(chosen)[0]]
+        outputs = [as_tensor(y) for y in flatten(result)[0]]
+        if is_complex(inputs) and any(y.dtype.kind != "c" for y in outputs):
+            raise DTypeError(
+                f"hessian of {function_name(f)}: a real function of complex arguments has no "
+                f"complex Hessian; differentiate by view_as_real of them{at_line()}"
+            )
+        return result
+
+    return checked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lucid.errors import DTypeError, LucidError
+from lucid.errors import ArgumentError, DTypeError, LucidError
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
@@ -137,6 +137,10 @@ def argnums_partial(
                 f"positional arguments{at_line()}"
             )
     numbers = tuple(number % len(args) for number in numbers)
+    if len(set(numbers)) != len(numbers):
+        raise ArgumentError(
+            f"argnums={tuple(argnums)} names an argument twice{at_line()}"  # type: ignore[arg-type]
+        )
 
     def chosen(*values: Any) -> Any:
         full = list(args)

@@ -14,8 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lucid.errors import ArgumentError, LucidError, MutationError, ShapeError
-from lucid.func.jacobians import batched_derivative, run_checked, seeds_per_chunk
+from lucid.errors import ArgumentError, DTypeError, LucidError, MutationError, ShapeError
+from lucid.func.jacobians import (
+    batched_derivative,
+    is_complex,
+    run_checked,
+    seeds_per_chunk,
+)
 from lucid.func.run import ArgNums, Run
 from lucid.func.sparsity import color_columns, decompress, jacobian_pattern
 from lucid.ir.source import at_line
@@ -38,6 +43,9 @@ def sparse_jacobian(
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         run = run_checked(f, argnums, has_aux, chunk_size, args, kwargs)
+        if is_complex([*run.inputs, *run.outputs]):
+            facts = "a sparse Jacobian is one of real numbers; leave out sparsity"
+            raise DTypeError(f"{run.what}: {facts}{at_line()}")
         if run.record:
             raise LucidError(
                 f"{run.what}: a sparse Jacobian is a SciPy matrix and cannot be differentiated or "

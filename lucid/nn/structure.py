@@ -12,10 +12,10 @@ from typing import Any
 
 import optree
 
+from lucid.ir.constant_key import ByIdentity, constant_key
 from lucid.ir.pytree import NAMESPACE
 
 REGISTRIES = ("_parameters", "_buffers", "_modules")
-PLAIN_TYPES = (int, float, str, bool, complex, bytes, type(None))
 
 
 class Structure:
@@ -93,29 +93,11 @@ def leaf_index(x: Any, path: str, leaves: dict[int, Any], paths: list[str]) -> i
 
 def comparison_key(x: Any) -> Any:
     """Return a plain value with its type; any other object compares by identity."""
-    kind = type(x)
-    if kind in PLAIN_TYPES:
-        return (kind, x)
-    if kind in (tuple, list, set, frozenset):
-        return (kind, tuple(map(comparison_key, x)))
-    if kind is dict:
-        return (kind, tuple((key, comparison_key(value)) for key, value in x.items()))
-    return x.structural_key() if hasattr(kind, "structural_key") else ByIdentity(x)
+    return constant_key(x, key_of_object)
 
 
-class ByIdentity:
-    """A wrapper that compares by identity."""
-
-    __slots__ = ("object",)
-
-    def __init__(self, object: Any) -> None:
-        self.object = object
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, ByIdentity) and self.object is other.object
-
-    def __hash__(self) -> int:
-        return id(self.object)
+def key_of_object(x: Any) -> Any:
+    return x.structural_key() if hasattr(type(x), "structural_key") else ByIdentity(x)
 
 
 def rebuild_part(part: Part, leaves: Sequence[Any], done: dict[int, Any]) -> Any:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import functools
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
+from operator import index
 from threading import RLock
 from typing import Any
 
@@ -23,12 +24,13 @@ from lucid.compiler.jit.donation import copy_if_shared, invalidate, overlap
 from lucid.compiler.jit.fast_call import GUARD_FAILED, is_tracked
 from lucid.compiler.jit.path import Path
 from lucid.errors import ArgumentError, DTypeError, LucidError
+from lucid.ir.constant_key import constant_key, value_key
 from lucid.ir.graph import Graph
 from lucid.ir.interpret import Program
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
-from lucid.ops.core.promote import as_tensor
+from lucid.ops.core.promote import Default, as_tensor
 from lucid.ops.higher_order.call import Call, with_residuals
 from lucid.tape.bind import bind, bind_precomputed
 from lucid.tape.modes import local
@@ -54,12 +56,8 @@ class Jitted:
         functools.update_wrapper(self, f, updated=())
         self.function = f
         self.name = function_name(f)
-        self.static = (
-            (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-        )
-        self.donated = (
-            (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
-        )
+        self.static = argument_indices("static_argnums", static_argnums)
+        self.donated = argument_indices("donate_argnums", donate_argnums)
         self.paths: dict[Any, list[Path]] = {}
         self.names: list[str] = []
         self.reasons: list[str] = []
@@ -93,20 +91,27 @@ class Jitted:
         def method(*args: Any, **kwargs: Any) -> Any:
             return self.function(reference(), *args, **kwargs)
 
+        method.method_of = reference  # type: ignore[attr-defined]
         shifted = [tuple(i - 1 if i > 0 else i for i in numbers if i) for numbers in
                    (self.static, self.donated)]  # fmt: skip
         return Jitted(method, *shifted)
 
     def operand(self, x: Any) -> Any:
         try:
-            return as_tensor(x)
+            return as_tensor(float(x) if isinstance(x, float) else x)
         except DTypeError:
             facts = f"jit of {self.name}: argument {x!r:.40} is not an array"
             raise ArgumentError(f"{facts}; add its index to static_argnums{at_line()}") from None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         last = self.last
-        if last is not None and not kwargs and local.grad is last.grad and local.recorder is None:
+        if (
+            last is not None
+            and not kwargs
+            and local.grad is last.grad
+            and local.recorder is None
+            and Default.floating is last.default
+        ):
             found = last.fast_call(last, args)  # type: ignore[misc]
             if found is not None and found is not GUARD_FAILED:
                 return found[0]
@@ -141,15 +146,24 @@ class Jitted:
 
     def dynamic(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return (
-            tuple(None if i in self.static else x for i, x in enumerate(args))
+            tuple(None if i in self.static_indices(args) else x for i, x in enumerate(args))
             if self.static
             else args
         )
 
+    def static_indices(self, args: tuple[Any, ...]) -> list[int]:
+        return [i + len(args) if i < 0 else i for i in self.static]
+
     def key(self, args: tuple[Any, ...], tree: Any, tensors: Sequence[Any]) -> Any:
         types = tuple([(x.value.dtype, x.value.shape) for x in tensors])
-        static = tuple(args[i] for i in self.static if i < len(args))
-        return (tree, types, static, local.grad)
+        static: Any = [args[i] for i in self.static_indices(args) if 0 <= i < len(args)]
+        key = (tree, types, constant_key(static, value_key), local.grad, Default.floating)
+        try:
+            hash(key)
+        except TypeError:
+            facts = f"jit of {self.name}: a static argument has no hash: {static!r:.80}"
+            raise ArgumentError(f"{facts}; static arguments are constants{at_line()}") from None
+        return key
 
     def run(
         self, path: Path, args: Any, kwargs: Any, tensors: Sequence[Any], tracked: bool
@@ -244,7 +258,8 @@ class Jitted:
                 recorder.inputs.add(node)
                 inputs.append(wrap(x.value, node))
             new_args, new_kwargs = unflatten(tree, inputs)
-            full = tuple(args[i] if i in self.static else x for i, x in enumerate(new_args))
+            static = self.static_indices(args)
+            full = tuple(args[i] if i in static else x for i, x in enumerate(new_args))
             variables = closure_guards(self.function)
             try:
                 result = self.function(*full, **new_kwargs)
@@ -340,6 +355,15 @@ def detach_state(recorder: Recorder) -> None:
     for cell, _ in recorder.cells.values():
         if cell.grad is not None:
             cell.grad = wrap(cell.grad.value)
+
+
+def argument_indices(name: str, given: Any) -> tuple[int, ...]:
+    """Return the indices of arguments that a user gives as an integer or a sequence of them."""
+    try:
+        return (index(given),) if not isinstance(given, Iterable) else tuple(map(index, given))
+    except TypeError:
+        facts = f"jit: {name}={given!r} is not an integer or a sequence of integers"
+        raise ArgumentError(f"{facts}{at_line()}") from None
 
 
 def summary(value: np.ndarray) -> str:

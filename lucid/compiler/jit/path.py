@@ -15,6 +15,7 @@ from lucid.compiler.passes.fold_constants import fold_constants
 from lucid.ir.graph import Graph, Var
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import is_differentiable
+from lucid.ops.core.promote import Default
 from lucid.tape.bind import bind
 from lucid.tape.cut import cut_nodes
 from lucid.tape.markers import STOP_GRADIENT
@@ -106,7 +107,7 @@ class Path:
         )
         self.n_outputs = len(outputs)
         self.n_state = len(self.written) + sum(self.sets_grad)
-        self.grad = local.grad
+        self.grad, self.default = local.grad, Default.floating
         self.name = jitted.name
         self.donated = jitted.donated_leaves(in_tree)
         self.into = {} if self.guards else self.output_aliases(len(inputs))

@@ -26,13 +26,15 @@ _KIND = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 _SCALARS = (bool, int, float, complex)
 
 
-class _Default:
+class Default:
+    """The default dtype. Programs that are kept depend on it."""
+
     floating = np.dtype("float32")
 
 
 def get_default_dtype() -> np.dtype:
     """Return the dtype that Python floats become: float32 unless set otherwise."""
-    return _Default.floating
+    return Default.floating
 
 
 def set_default_dtype(d: Any) -> None:
@@ -40,7 +42,7 @@ def set_default_dtype(d: Any) -> None:
     dtype = dtype_of(d)
     if dtype.kind != "f":
         raise DTypeError(f"set_default_dtype: {dtype} is not a floating dtype{at_line()}")
-    _Default.floating = dtype
+    Default.floating = dtype
 
 
 def complex_dtype(dtype: np.dtype) -> np.dtype:
@@ -54,7 +56,7 @@ def default_dtype(scalar: Any) -> np.dtype:
         return _BOOL
     if isinstance(scalar, int):
         return _INT
-    return complex_dtype(_Default.floating) if isinstance(scalar, complex) else _Default.floating
+    return complex_dtype(Default.floating) if isinstance(scalar, complex) else Default.floating
 
 
 def parse_dtype(spec: Any) -> np.dtype:
@@ -112,10 +114,10 @@ def _from_python(data: Any, wanted: np.dtype | None) -> np.ndarray:
             f"tensor: {type(data).__name__} of {_element_type(data)} is not numeric{at_line()}"
         )
     if wanted is None and array.dtype.kind in "fc" and not _contains_arrays(data):
-        wide = _Default.floating if array.dtype.kind == "f" else complex_dtype(_Default.floating)
+        wide = Default.floating if array.dtype.kind == "f" else complex_dtype(Default.floating)
         array = _astype(array, wide)
     if wanted is None and array.size == 0 and not _contains_arrays(data):
-        array = array.astype(_Default.floating)
+        array = array.astype(Default.floating)
     return array
 
 
@@ -249,7 +251,7 @@ def promote(*xs: Any, floating: bool = False) -> list[Any]:
     xs = tuple([as_operand(x) for x in xs])
     dtype = result_type(*xs)
     if floating and dtype.kind not in "fc":
-        dtype = _Default.floating
+        dtype = Default.floating
     if not any(isinstance(x, Traced) for x in xs):
         xs = (as_tensor(xs[0]), *xs[1:])
     return [cast(x, dtype) if isinstance(x, Traced) else literal(x, dtype) for x in xs]
@@ -312,4 +314,4 @@ def _round_to(value: Any, dtype: np.dtype) -> float:
 def to_floating(x: Any) -> Any:
     """Convert `x` to a tensor of a floating or complex dtype."""
     x = as_tensor(x)
-    return x if x.dtype.kind in "fc" else cast(x, _Default.floating)
+    return x if x.dtype.kind in "fc" else cast(x, Default.floating)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 
 from lucid.errors import LucidError
+from lucid.ir.constant_key import constant_key, value_key
 from lucid.ir.graph import Graph
 from lucid.ir.interpret import Hot, Program
 from lucid.ir.primitive import Primitive
@@ -107,7 +108,7 @@ def compile_when_hot(function: F) -> F:
                 tensors.append(x)
                 key.append((value.dtype.char, value.shape))
             else:
-                key.append((x.__class__, x if x.__class__ is not float or x else repr(x)))  # -0.0
+                key.append(constant_key(x, value_key))
         try:
             found = _regions.get(signature := tuple(key))
         except TypeError:  # an argument without a hash

@@ -1,0 +1,145 @@
+"""Settings and Python numbers are part of what a compiled path depends on, with their types."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+
+import lucid
+from lucid import nn
+from lucid.errors import ArgumentError
+
+NUMBERS = [2, 2.0, True, 1, 1.0, -0.0, 0.0, 0, math.nan, math.nan, 2]
+I = lucid.tensor([1, 2])  # noqa: E741
+ONE = lucid.tensor(1.0)
+
+
+def same(found, expected) -> None:
+    assert found.dtype == expected.dtype
+    assert str(found.tolist()) == str(expected.tolist())  # tells nan, 0.0 and -0.0
+
+
+def kind(x, n):
+    """A number that tells the class and the sign of a Python number."""
+    return x * (10 * [int, float, bool].index(type(n)) + (math.copysign(1, n) < 0))
+
+
+@pytest.mark.parametrize("wrap", [lambda n: n, lambda n: (n,), lambda n: [n], lambda n: {"n": n}])
+def test_a_static_number_is_told_by_its_type_and_sign(wrap):
+    def unwrapped(n):
+        return n["n"] if isinstance(n, dict) else n[0] if isinstance(n, (tuple, list)) else n
+
+    f = lucid.jit(lambda x, n: kind(x, unwrapped(n)), static_argnums=1)
+    for n in NUMBERS * 2:
+        assert f(ONE, wrap(n)).item() == kind(1, n)
+    assert len(f.paths) == len({(type(n), repr(n)) for n in NUMBERS})
+
+
+def test_a_static_dataclass_is_told_by_the_types_of_its_fields():
+    @dataclass(frozen=True)
+    class Config:
+        __lucid_leaf__ = True
+        n: object
+
+    f = lucid.jit(lambda x, c: kind(x, c.n), static_argnums=-1)
+    for n in NUMBERS:
+        assert f(ONE, Config(n)).item() == kind(1, n)
+
+
+def test_static_arguments_that_cannot_be_constants():
+    f = lucid.jit(lambda x, n: x, static_argnums=(1,))
+    with pytest.raises(ArgumentError, match="static argument has no hash"):
+        f(ONE, bytearray(b"a"))
+    with pytest.raises(ArgumentError, match="static_argnums='n' is not an integer"):
+        lucid.jit(lambda x, n: x, static_argnums="n")
+
+
+def test_the_default_dtype_is_a_guard():
+    f = lucid.jit(lambda x: (lucid.zeros(2), x / 2))
+    try:
+        for name in ("float32", "float64", "float16", "float32", "float64"):
+            lucid.set_default_dtype(name)
+            for _ in range(3):
+                zeros, half = f(I)
+                assert zeros.dtype == half.dtype == name
+    finally:
+        lucid.set_default_dtype("float32")
+    assert len(f.paths) == 3
+
+
+def test_numbers_as_arguments_have_the_types_of_eager_code():
+    f = lucid.jit(lambda x, n: x * n)
+    for n in [*NUMBERS, 2j, lucid.float32.type(3), I.numpy()[0], lucid.float64.type(3)]:
+        for x in (I, I.to("float32"), I.to("float16")):
+            for _ in range(2):
+                same(f(x, n), x * n)
+
+
+def test_numbers_that_a_closure_reads_may_change_their_type():
+    n, in_list, in_dict, config, module = 2, [2], {"n": [2]}, type("Config", (), {})(), nn.Module()
+
+    def by_default(x, numbers=in_list):
+        return x * numbers[0]
+
+    keyword = partial(lambda x, n: x * n, n=2)
+    functions = [
+        lucid.jit(lambda x: x * n),
+        lucid.jit(lambda x: x * in_list[0]),
+        lucid.jit(lambda x: x * in_dict["n"][0]),
+        lucid.jit(lambda x: x * config.n),
+        lucid.jit(lambda x: x * config.inner.n),
+        lucid.jit(lambda x: x * module.n),
+        lucid.jit(by_default),
+        lucid.jit(keyword),
+    ]
+    config.inner = type("Inner", (), {})()
+    for value in NUMBERS * 2:
+        n = in_list[0] = in_dict["n"][0] = config.n = config.inner.n = module.n = value
+        keyword.keywords["n"] = value
+        for f in functions:
+            same(f(I), I * value)
+            same(f(I), I * value)
+    assert all(not f.is_uncompiled for f in functions)
+
+
+def test_attributes_that_methods_read_are_guarded():
+    class Model:
+        def __init__(self):
+            self.n = 2.0
+
+        @property
+        def twice(self):
+            return 2 * self.n
+
+        def scale(self, x):
+            return x * self.twice
+
+        @lucid.jit
+        def jitted(self, x):
+            return self.scale(x)
+
+        def __call__(self, x):
+            return self.scale(x)
+
+    a, b = Model(), Model()
+    functions = [lucid.jit(a.scale), lucid.jit(a), lucid.jit(lambda x: a.scale(x)), a.jitted]
+    for n in (2.0, 3.0, 3.0, -1.0, 2.0):
+        a.n, b.n = n, n + 1
+        assert [f(ONE).item() for f in functions] == [2 * n] * 4
+        assert b.jitted(ONE).item() == 2 * n + 2
+
+
+def test_an_attribute_that_the_function_itself_changes_is_no_guard():
+    counter = type("Counter", (), {"n": 0})()
+    counter.n = 0
+
+    @lucid.jit
+    def f(x):
+        counter.n += 1
+        return x * 2
+
+    assert [f(ONE).item() for _ in range(3)] == [2.0] * 3
+    assert len(next(iter(f.paths.values()))) == 1
