@@ -6,6 +6,8 @@ Every class is also a subclass of the built-in error that a NumPy or PyTorch use
 
 import numpy.linalg
 
+from lucid.public.declare import public
+
 
 class LucidError(Exception):
     """Base class of all errors that Lucid raises."""
@@ -39,6 +41,7 @@ class MutationError(LucidError, RuntimeError):
     """A value that a graph still needs was modified in place."""
 
 
+@public("linalg")
 class LinAlgError(LucidError, numpy.linalg.LinAlgError, RuntimeError):
     """A matrix is singular, not positive definite, or has no derivative."""
 

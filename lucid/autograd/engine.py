@@ -16,6 +16,7 @@ from lucid.errors import GraphError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.promote import as_tensor, cast
+from lucid.public.declare import public
 from lucid.tape.cut import Cut, cut_nodes
 from lucid.tape.modes import local
 from lucid.tape.node import FREED, GRAD, TRACE, Node, is_recording, node_type, wrap
@@ -27,6 +28,7 @@ from lucid.transforms.prepare import prepare
 UNREFERENCED = 2  # the reference count of a Node that only `free` still references
 
 
+@public("autograd")
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -83,6 +85,7 @@ def backward(
             accumulate(node, g, create_graph, given)
 
 
+@public("autograd")
 def grad(
     outputs: Any,
     inputs: Any,

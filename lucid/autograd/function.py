@@ -23,6 +23,7 @@ from lucid.ir.source import at_line, caller
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.higher_order.custom_derivative import CustomFunction, CustomVjp
+from lucid.public.declare import public
 from lucid.tape.bind import bind, fresh, without_gradient
 from lucid.tape.cut import cut
 from lucid.tape.markers import OnceDifferentiable
@@ -31,6 +32,7 @@ from lucid.tape.node import GRAD, TRACE, Node, Trace, Traced, is_recording, leaf
 from lucid.tape.views import node_of, tensor_of
 
 
+@public("autograd")
 class FunctionCtx:
     """What `forward` passes to `backward`: saved tensors and any attributes set on it."""
 
@@ -74,6 +76,7 @@ class FunctionCtx:
         self._materialize = bool(value)
 
 
+@public("autograd")
 class Function:
     """Base class for operations with a custom backward; call `apply`, never instantiate it.
 
@@ -476,6 +479,7 @@ def is_tracked(x: Any) -> bool:
     return isinstance(x, Traced) and x.node is not None and bool(x.node.flags)
 
 
+@public("autograd")
 def once_differentiable(backward: Any) -> Any:
     """Mark a backward as not differentiable itself: it runs under `no_grad`.
 

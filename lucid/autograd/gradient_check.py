@@ -13,14 +13,17 @@ from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.promote import as_tensor
+from lucid.public.declare import public
 from lucid.tape.modes import local
 from lucid.tape.node import Traced, wrap
 
 
+@public("autograd")
 class GradcheckError(GraphError):
     """Analytical and numerical derivatives differ."""
 
 
+@public("autograd")
 def gradcheck(
     func: Callable[..., Any],
     inputs: Any,
@@ -53,6 +56,7 @@ def gradcheck(
     return True
 
 
+@public("autograd")
 def gradgradcheck(
     func: Callable[..., Any],
     inputs: Any,

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from lucid.public.declare import public
 from lucid.tape.modes import local
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -94,6 +95,7 @@ def _maybe_decorator(mode: Mode, function: Any) -> Any:
     return mode if function is None else mode(function)
 
 
+@public("lucid", "autograd")
 def no_grad(function: Any = None) -> Any:
     """Turn recording off: `with lucid.no_grad(): ...`, `@lucid.no_grad()` or `@lucid.no_grad`.
 
@@ -106,11 +108,13 @@ def no_grad(function: Any = None) -> Any:
     return _maybe_decorator(Grad(False), function)
 
 
+@public("lucid", "autograd")
 def enable_grad(function: Any = None) -> Any:
     """Turn recording on again inside a `no_grad` block."""
     return _maybe_decorator(Grad(True), function)
 
 
+@public("lucid", "autograd")
 def inference_mode(mode: Any = True) -> Any:
     """Like `no_grad`, for code whose results are never used in autograd."""
     if callable(mode):
@@ -118,6 +122,7 @@ def inference_mode(mode: Any = True) -> Any:
     return Mode(grad=not mode, inference=bool(mode))
 
 
+@public("lucid", "autograd")
 class set_grad_enabled(Mode):
     """Turn recording on or off: immediately when called, or for the duration of a `with` block."""
 
@@ -136,21 +141,25 @@ class set_grad_enabled(Mode):
         return super().__call__(function)
 
 
+@public("lucid", "autograd")
 def is_grad_enabled() -> bool:
     """True if operations are recorded for `backward`."""
     return local.grad
 
 
+@public("lucid", "autograd")
 def is_inference_mode_enabled() -> bool:
     """True inside `inference_mode`."""
     return local.inference
 
 
+@public("autograd")
 def detect_anomaly(mode: bool = True) -> Any:
     """Make `backward` check for nan and raise an error that names the line that produced it."""
     return Mode(anomaly=mode)
 
 
+@public("autograd")
 class set_detect_anomaly(Mode):
     """Turn `detect_anomaly` on or off: immediately, or for the duration of a `with` block."""
 
@@ -164,6 +173,7 @@ class set_detect_anomaly(Mode):
         return self
 
 
+@public("autograd")
 def is_anomaly_enabled() -> bool:
     """True if `backward` checks for nan."""
     return local.anomaly

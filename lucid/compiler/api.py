@@ -5,7 +5,10 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
+from lucid.public.declare import public
 
+
+@public()
 def profile() -> AbstractContextManager[Any]:
     """Time every instruction of the compiled programs that run inside the block.
 
@@ -24,6 +27,7 @@ def profile() -> AbstractContextManager[Any]:
     return profile()
 
 
+@public()
 def set_num_threads(num: int) -> None:
     """Set the number of threads of compiled programs; results are bitwise equal for any number."""
     from lucid.compiler.runtime.threads import set_num_threads
@@ -31,6 +35,7 @@ def set_num_threads(num: int) -> None:
     set_num_threads(num)
 
 
+@public()
 def get_num_threads() -> int:
     """Return the number of threads that compiled programs may use."""
     from lucid.compiler.runtime.threads import get_num_threads

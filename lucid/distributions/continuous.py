@@ -25,6 +25,7 @@ from lucid.ops.random.keyed import normal, uniform
 from lucid.ops.shape.creation import full_like
 from lucid.ops.special.error_and_gamma import digamma, lgamma
 from lucid.ops.special.normal import ndtr, ndtri
+from lucid.public.declare import public
 from lucid.random import distributions as sampling
 
 EULER = 0.5772156649015329
@@ -56,6 +57,7 @@ class LocationScale(Distribution):
         return self.loc
 
 
+@public("distributions")
 class Normal(LocationScale):
     """The normal distribution with mean `loc` and standard deviation `scale`.
 
@@ -87,6 +89,7 @@ class Normal(LocationScale):
         return self.scale**2
 
 
+@public("distributions")
 class Laplace(LocationScale):
     """The Laplace distribution with density e^(-|x - loc| / scale) / (2 scale)."""
 
@@ -113,6 +116,7 @@ class Laplace(LocationScale):
         return 2 * self.scale**2
 
 
+@public("distributions")
 class Cauchy(LocationScale):
     """The Cauchy distribution with density 1 / (π scale (1 + z²)), which has no mean."""
 
@@ -142,6 +146,7 @@ class Cauchy(LocationScale):
         return full_like(self.loc, math.inf)
 
 
+@public("distributions")
 class Gumbel(LocationScale):
     """The Gumbel distribution of maxima, P(X ≤ x) = e^(-e^(-z))."""
 
@@ -172,6 +177,7 @@ class Gumbel(LocationScale):
         return math.pi**2 / 6 * self.scale**2
 
 
+@public("distributions")
 class StudentT(LocationScale):
     """Student's t distribution with `df` degrees of freedom."""
 
@@ -212,6 +218,7 @@ class StudentT(LocationScale):
         return where(self.df > 2, self.scale**2 * wide / (wide - 2), few)
 
 
+@public("distributions")
 class HalfNormal(Distribution):
     """The distribution of |x| for normal x with mean 0."""
 
@@ -255,6 +262,7 @@ class HalfNormal(Distribution):
         return self.scale**2 * (1 - 2 / math.pi)
 
 
+@public("distributions")
 class Uniform(Distribution):
     """The uniform distribution on [low, high)."""
 
@@ -300,6 +308,7 @@ class Uniform(Distribution):
         return (self.high - self.low) ** 2 / 12
 
 
+@public("distributions")
 class Exponential(Distribution):
     """The exponential distribution with density rate e^(-rate x)."""
 
@@ -342,6 +351,7 @@ class Exponential(Distribution):
         return 1 / self.rate**2
 
 
+@public("distributions")
 class Weibull(Distribution):
     """The Weibull distribution, P(X > x) = e^(-(x / scale)^concentration)."""
 

@@ -32,6 +32,7 @@ from lucid.ops.reduce.extrema import argmax
 from lucid.ops.shape.creation import arange, eye, full_like
 from lucid.ops.shape.shaping import squeeze, unsqueeze
 from lucid.ops.special.error_and_gamma import lgamma
+from lucid.public.declare import public
 from lucid.random import distributions as sampling
 
 
@@ -66,6 +67,7 @@ def xlogp(n: Any, log_p: Any) -> Any:
     return where(none, n * 0.0, n * where(none, log_p * 0.0 - 1.0, log_p))
 
 
+@public("distributions")
 class Bernoulli(ProbsOrLogits):
     """1 with probability p, and 0 otherwise."""
 
@@ -109,6 +111,7 @@ class Bernoulli(ProbsOrLogits):
         return self.p * (1 - self.p)
 
 
+@public("distributions")
 class Binomial(ProbsOrLogits):
     """The number of successes in `total_count` trials."""
 
@@ -157,6 +160,7 @@ class Binomial(ProbsOrLogits):
         return self.total_count * self.p * (1 - self.p)
 
 
+@public("distributions")
 class Geometric(ProbsOrLogits):
     """The number of failures before the first success."""
 
@@ -194,6 +198,7 @@ class Geometric(ProbsOrLogits):
         return (1 / self.p - 1) / self.p
 
 
+@public("distributions")
 class Poisson(Distribution):
     """The Poisson distribution with mean `rate`."""
 
@@ -228,6 +233,7 @@ class Poisson(Distribution):
         return self.rate
 
 
+@public("distributions")
 class Categorical(Distribution):
     """One of n indices; `probs` are weights of any positive sum, `logits` their logarithms."""
 
@@ -293,6 +299,7 @@ def one_hot_vector(index: Any, n: int, dtype: Any) -> Any:
     return cast(eq(unsqueeze(index, -1), arange(n)), dtype)
 
 
+@public("distributions")
 class OneHotCategorical(Categorical):
     """One of n categories, as a one-hot vector."""
 
@@ -329,6 +336,7 @@ class OneHotCategorical(Categorical):
         return self.probs * (1 - self.probs)
 
 
+@public("distributions")
 class Multinomial(OneHotCategorical):
     """The counts of each category in `total_count` draws."""
 

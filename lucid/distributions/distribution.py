@@ -19,6 +19,7 @@ from lucid.ir.types import broadcast_shapes
 from lucid.ops.core.promote import as_tensor, cast, get_default_dtype
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.exponential import exp, logaddexp, sqrt
+from lucid.public.declare import public
 from lucid.tape.node import Traced, is_recording
 
 Check = tuple[str, Callable[[Any], Any]]
@@ -32,6 +33,7 @@ simplex: Check = ("non-negative with a sum of 1", lambda x: (x >= 0) & (
 not_nan: Check = ("a number", lambda x: x == x)
 
 
+@public("distributions")
 class Distribution:
     """Base class of all distributions.
 

@@ -32,6 +32,7 @@ from lucid.ops.reduce.cumulative import cumprod, cumsum
 from lucid.ops.shape.creation import eye, zeros
 from lucid.ops.shape.diagonals import diag_embed, diagonal, tril
 from lucid.ops.shape.joining import cat, pad, stack
+from lucid.public.declare import public
 from lucid.tape.node import wrap
 
 
@@ -44,6 +45,7 @@ class NotInvertible(Transform):
         )
 
 
+@public("distributions")
 class AbsTransform(NotInvertible):
     """y = |x|; `inv` returns the non-negative x."""
 
@@ -54,6 +56,7 @@ class AbsTransform(NotInvertible):
         return y
 
 
+@public("distributions")
 class SoftmaxTransform(NotInvertible):
     """Softmax over the last axis; `inv` is the logarithm."""
 
@@ -66,6 +69,7 @@ class SoftmaxTransform(NotInvertible):
         return log(y)
 
 
+@public("distributions")
 class CumulativeDistributionTransform(Transform):
     """y = P(X ≤ x), the cdf of a distribution."""
 
@@ -85,6 +89,7 @@ class CumulativeDistributionTransform(Transform):
         return (y >= 0) & (y <= 1)
 
 
+@public("distributions")
 class StickBreakingTransform(Transform):
     """Maps n numbers to n + 1 positive numbers that sum to 1, by stick breaking."""
 
@@ -114,6 +119,7 @@ class StickBreakingTransform(Transform):
         return (*shape[:-1], shape[-1] + 1)
 
 
+@public("distributions")
 class LowerCholeskyTransform(NotInvertible):
     """Maps matrices to lower triangular ones with a positive diagonal."""
 
@@ -126,6 +132,7 @@ class LowerCholeskyTransform(NotInvertible):
         return tril(y, -1) + diag_embed(log(diagonal(y, dim1=-2, dim2=-1)))
 
 
+@public("distributions")
 class PositiveDefiniteTransform(LowerCholeskyTransform):
     """Maps matrices to positive definite ones."""
 
@@ -137,6 +144,7 @@ class PositiveDefiniteTransform(LowerCholeskyTransform):
         return super().inv(linalg.cholesky(y))
 
 
+@public("distributions")
 class CorrCholeskyTransform(Transform):
     """Maps n (n - 1) / 2 numbers to the Cholesky factor of an n × n correlation matrix."""
 
@@ -182,6 +190,7 @@ class CorrCholeskyTransform(Transform):
         return (*shape[:-1], n, n)
 
 
+@public("distributions")
 class ReshapeTransform(Transform):
     """Reshapes the last axes."""
 
@@ -205,6 +214,7 @@ class ReshapeTransform(Transform):
         return shape[: len(shape) - self.event_dim] + self.out_shape
 
 
+@public("distributions")
 class IndependentTransform(Transform):
     """A transform with its last batch axes reinterpreted as event axes."""
 
@@ -229,6 +239,7 @@ class IndependentTransform(Transform):
         return self.base_transform.in_codomain(y)
 
 
+@public("distributions")
 class StackTransform(Transform):
     """Applies one transform to each element along an axis."""
 
@@ -252,6 +263,7 @@ class StackTransform(Transform):
         return self.map_parts(lambda t, x, y: t.log_abs_det_jacobian(x, y), x, y)
 
 
+@public("distributions")
 class CatTransform(StackTransform):
     """Applies one transform to each section of an axis, with these `lengths` (1 by default)."""
 
@@ -269,6 +281,7 @@ class CatTransform(StackTransform):
         return cat([method(t, *ys) for t, *ys in zip(self.transforms, *parts)], self.dim)
 
 
+@public("distributions")
 class LogisticNormal(TransformedDistribution):
     """The distribution of stick-breaking transforms of normal vectors."""
 
@@ -285,7 +298,7 @@ class LogisticNormal(TransformedDistribution):
         return LogisticNormal(self.loc.expand(shape), self.scale.expand(shape))
 
 
-identity_transform = ComposeTransform([])
+identity_transform = public("distributions")(ComposeTransform([]))
 
 
 class ConstraintRegistry:
@@ -309,7 +322,8 @@ class ConstraintRegistry:
         raise LucidError(f"{self.name}: no transform is registered for {constraint!r}{at_line()}")
 
 
-biject_to, transform_to = ConstraintRegistry("biject_to"), ConstraintRegistry("transform_to")
+biject_to = public("distributions")(ConstraintRegistry("biject_to"))
+transform_to = public("distributions")(ConstraintRegistry("transform_to"))
 
 
 def to_interval(c: Any) -> Transform:

@@ -15,10 +15,12 @@ from lucid.ops.elementwise.conditional import clamp
 from lucid.ops.elementwise.exponential import log
 from lucid.ops.elementwise.logarithms import xlogy
 from lucid.ops.special.error_and_gamma import digamma, lgamma
-from lucid.ops.special.incomplete_gamma import igamma
+from lucid.ops.special.incomplete_gamma import gammainc
+from lucid.public.declare import public
 from lucid.random import distributions as sampling
 
 
+@public("distributions")
 class Gamma(Distribution):
     """The gamma distribution, with density proportional to x^(concentration - 1) e^(-rate x)."""
 
@@ -41,7 +43,7 @@ class Gamma(Distribution):
 
     def cdf(self, value: Any) -> Any:
         x = clamp(self.rate * tensor_like(value, self.rate), min=0.0)
-        return igamma(self.concentration, x)
+        return gammainc(self.concentration, x)
 
     def entropy(self) -> Any:
         a = self.concentration
@@ -63,6 +65,7 @@ class Gamma(Distribution):
         return self.concentration / self.rate**2
 
 
+@public("distributions")
 class Chi2(Gamma):
     """The distribution of the sum of the squares of `df` standard normal numbers."""
 
@@ -74,6 +77,7 @@ class Chi2(Gamma):
         self.concentration, self.rate = self.df / 2, self.df * 0.0 + 0.5
 
 
+@public("distributions")
 class Beta(Distribution):
     """The density is proportional to x^(concentration1 - 1) (1 - x)^(concentration0 - 1)."""
 
@@ -120,6 +124,7 @@ class Beta(Distribution):
         return self.concentration1 * self.concentration0 / (total**2 * (total + 1))
 
 
+@public("distributions")
 class Dirichlet(Distribution):
     """Vectors that sum to 1, with density proportional to the product of x^(concentration - 1)."""
 

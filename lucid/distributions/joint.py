@@ -17,8 +17,10 @@ from lucid.ops.random.keyed import normal
 from lucid.ops.reduce.reduction import logsumexp
 from lucid.ops.shape.diagonals import diagonal
 from lucid.ops.shape.shaping import squeeze, unsqueeze
+from lucid.public.declare import public
 
 
+@public("distributions")
 class MultivariateNormal(Distribution):
     """Normal vectors with mean `loc` and a covariance, precision, or Cholesky factor."""
 
@@ -96,6 +98,7 @@ class MultivariateNormal(Distribution):
         return (self.scale_tril**2).sum(-1)
 
 
+@public("distributions")
 class Independent(Distribution):
     """A distribution with its last batch axes reinterpreted as event axes."""
 
@@ -153,6 +156,7 @@ class Independent(Distribution):
         return f"Independent({self.base_dist!r}, {self.reinterpreted_batch_ndims})"
 
 
+@public("distributions")
 class MixtureSameFamily(Distribution):
     """A mixture of the components along the last batch axis, chosen by a Categorical."""
 

@@ -20,6 +20,7 @@ from lucid.ops.shape.creation import arange, eye
 from lucid.ops.shape.diagonals import diag_embed, diagonal, tril
 from lucid.ops.shape.shaping import squeeze, unsqueeze
 from lucid.ops.special.error_and_gamma import digamma, lgamma, mvlgamma
+from lucid.public.declare import public
 from lucid.random import distributions as sampling
 from lucid.tape.node import wrap
 
@@ -37,6 +38,7 @@ def solve_lower(factor: Any, x: Any) -> Any:
     return squeeze(linalg.solve_triangular(tril_, unsqueeze(x, -1), upper=False), -1)
 
 
+@public("distributions")
 class LowRankMultivariateNormal(Distribution):
     """Normal vectors with covariance W Wᵀ + diag(d): W is `cov_factor`, d is `cov_diag`.
 
@@ -119,6 +121,7 @@ class LowRankMultivariateNormal(Distribution):
         return (self.cov_factor**2).sum(-1) + self.cov_diag
 
 
+@public("distributions")
 class Wishart(Distribution):
     """The distribution of X Xᵀ for `df` normal vectors of covariance V (or V⁻¹, or its factor)."""
 
@@ -222,6 +225,7 @@ class Wishart(Distribution):
         return self.df_as_matrix() * (V**2 + unsqueeze(diag, -1) * unsqueeze(diag, -2))
 
 
+@public("distributions")
 class LKJCholesky(Distribution):
     """Cholesky factors of correlation matrices R, of density ∝ |R|^(concentration - 1).
 

@@ -27,9 +27,11 @@ from lucid.ops.nn.softmax import log_softmax
 from lucid.ops.random.keyed import uniform
 from lucid.ops.reduce.reduction import logsumexp
 from lucid.ops.special.error_and_gamma import lgamma
+from lucid.public.declare import public
 from lucid.random import distributions as sampling
 
 
+@public("distributions")
 class NegativeBinomial(ProbsOrLogits):
     """The number of successes before `total_count` failures, with success probability p."""
 
@@ -76,6 +78,7 @@ class NegativeBinomial(ProbsOrLogits):
         return self.mean / sigmoid(-self.logits)
 
 
+@public("distributions")
 class RelaxedBernoulli(ProbsOrLogits):
     """A number in (0, 1), closer to 0 or 1 the lower the `temperature`.
 
@@ -122,6 +125,7 @@ def check_temperature(name: str, temperature: Any, given: dict[str, Any]) -> Any
     return found
 
 
+@public("distributions")
 class RelaxedOneHotCategorical(Categorical):
     """Vectors that sum to 1, closer to one-hot the lower the `temperature`."""
 
@@ -172,6 +176,7 @@ class RelaxedOneHotCategorical(Categorical):
         raise self.no_formula("variance")
 
 
+@public("distributions")
 class OneHotCategoricalStraightThrough(OneHotCategorical):
     """One-hot draws with the gradient of the probabilities (straight-through estimator)."""
 
@@ -183,6 +188,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
         return drawn + (self.probs - self.probs.detach())
 
 
+@public("distributions")
 class ContinuousBernoulli(ProbsOrLogits):
     """The density is proportional to p^x (1 - p)^(1 - x) on [0, 1].
 

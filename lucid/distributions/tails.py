@@ -19,11 +19,13 @@ from lucid.ops.random.keyed import split, uniform
 from lucid.ops.shape.creation import full_like
 from lucid.ops.special.bessel import i0e, i1e
 from lucid.ops.special.error_and_gamma import digamma, lgamma
-from lucid.ops.special.incomplete_gamma import igammac
+from lucid.ops.special.incomplete_gamma import gammaincc
+from lucid.public.declare import public
 from lucid.random import distributions as sampling
 from lucid.random.rejection import sample_by_rejection
 
 
+@public("distributions")
 class HalfCauchy(Distribution):
     """The distribution of |x| for Cauchy x with location 0."""
 
@@ -66,6 +68,7 @@ class HalfCauchy(Distribution):
         return full_like(self.scale, math.inf)
 
 
+@public("distributions")
 class Pareto(Distribution):
     """The Pareto distribution, P(X > x) = (scale / x)^alpha for x ≥ scale."""
 
@@ -119,6 +122,7 @@ def moment_or(exists: Any, x: Any, harmless: float, moment: Any, missing: float 
     return where(exists, moment(where(exists, x, harmless)), missing)
 
 
+@public("distributions")
 class GeneralizedPareto(LocationScale):
     """P(X > x) = (1 + concentration z)^(-1 / concentration) with z = (x - loc) / scale ≥ 0."""
 
@@ -183,6 +187,7 @@ class GeneralizedPareto(LocationScale):
         return moment_or(self.concentration < 0.5, self.concentration, 0.0, found)
 
 
+@public("distributions")
 class InverseGamma(Gamma):
     """The distribution of 1/x for x from Gamma(concentration, rate)."""
 
@@ -198,7 +203,7 @@ class InverseGamma(Gamma):
     def cdf(self, value: Any) -> Any:
         value = tensor_like(value, self.rate)
         x = where(value > 0, value, 1.0)
-        return where(value > 0, igammac(self.concentration, self.rate / x), 0.0)
+        return where(value > 0, gammaincc(self.concentration, self.rate / x), 0.0)
 
     def entropy(self) -> Any:
         a = self.concentration
@@ -222,6 +227,7 @@ class InverseGamma(Gamma):
         return moment_or(self.concentration > 2, self.concentration, 3.0, found)
 
 
+@public("distributions")
 class Kumaraswamy(Distribution):
     """P(X ≤ x) = 1 - (1 - x^a)^b on [0, 1], with a = concentration1 and b = concentration0."""
 
@@ -284,6 +290,7 @@ class Kumaraswamy(Distribution):
         return self.moment(2) - self.moment(1) ** 2
 
 
+@public("distributions")
 class FisherSnedecor(Distribution):
     """The F distribution, the ratio of mean squares of `df1` and `df2` normal numbers."""
 
@@ -329,6 +336,7 @@ class FisherSnedecor(Distribution):
         return moment_or(self.df2 > 4, self.df2, 5.0, found, math.nan)
 
 
+@public("distributions")
 class VonMises(Distribution):
     """Angles in [-π, π) with density proportional to e^(concentration cos(x - loc))."""
 

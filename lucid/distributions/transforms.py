@@ -15,6 +15,7 @@ from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.exponential import exp, expm1, log, sigmoid
 from lucid.ops.elementwise.logarithms import logit
 from lucid.ops.elementwise.trigonometric import atanh, tanh
+from lucid.public.declare import public
 
 
 def sum_rightmost(x: Any, n: int) -> Any:
@@ -32,6 +33,7 @@ def replace_unreachable(fits: Any, y: Any) -> Any:
     return where(fits.reshape(fits.shape + (1,) * (y.ndim - fits.ndim)), y, 0.5)
 
 
+@public("distributions")
 class Transform:
     """An invertible function; `sign` is 1 if it is increasing and -1 if it is decreasing.
 
@@ -66,6 +68,7 @@ class Transform:
         return f"{type(self).__name__}()"
 
 
+@public("distributions")
 class ExpTransform(Transform):
     """y = e^x."""
 
@@ -82,6 +85,7 @@ class ExpTransform(Transform):
         return y > 0
 
 
+@public("distributions")
 class AffineTransform(Transform):
     """y = loc + scale x."""
 
@@ -103,6 +107,7 @@ class AffineTransform(Transform):
         return log(abs(x * 0.0 + self.scale))
 
 
+@public("distributions")
 class SigmoidTransform(Transform):
     """y = 1 / (1 + e^-x)."""
 
@@ -119,6 +124,7 @@ class SigmoidTransform(Transform):
         return (y > 0) & (y < 1)
 
 
+@public("distributions")
 class TanhTransform(Transform):
     """y = tanh x."""
 
@@ -135,6 +141,7 @@ class TanhTransform(Transform):
         return (y > -1) & (y < 1)
 
 
+@public("distributions")
 class SoftplusTransform(Transform):
     """y = log(1 + e^x)."""
 
@@ -151,6 +158,7 @@ class SoftplusTransform(Transform):
         return y > 0
 
 
+@public("distributions")
 class PowerTransform(Transform):
     """y = x^exponent for positive x."""
 
@@ -175,6 +183,7 @@ class PowerTransform(Transform):
         return y > 0
 
 
+@public("distributions")
 class ComposeTransform(Transform):
     """The composition of transforms, applied in order."""
 
@@ -234,6 +243,7 @@ class ComposeTransform(Transform):
         return found
 
 
+@public("distributions")
 class TransformedDistribution(Distribution):
     """The distribution of transformed draws of a base distribution."""
 
@@ -283,6 +293,7 @@ class TransformedDistribution(Distribution):
         return f"TransformedDistribution({self.base_dist!r}, {self.transforms})"
 
 
+@public("distributions")
 class LogNormal(TransformedDistribution):
     """The distribution of e^x for normal x."""
 

@@ -18,6 +18,7 @@ from lucid.ops.shape.creation import ones, zeros
 from lucid.ops.shape.joining import pad
 from lucid.ops.shape.movement import pad_axis
 from lucid.ops.shape.shaping import swapaxes
+from lucid.public.declare import public
 from lucid.tape.node import wrap
 
 MIN_ENVELOPE = 1e-11
@@ -45,6 +46,7 @@ def padded_window(name: str, window: Any, width: int, n: int, like: Any) -> Any:
     return pad_axis(found, 0, before, n - width - before)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def stft(
     input: Any,
@@ -95,6 +97,7 @@ def stft(
     return view_as_real(y) if not whole and not return_complex else y
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def istft(
     input: Any,

@@ -12,8 +12,10 @@ from lucid.ir.source import at_line
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.joining import cat, stack
+from lucid.public.declare import public
 
 
+@public("func")
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:

@@ -15,6 +15,7 @@ from lucid.ir.types import Type
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.random.keyed import split
+from lucid.public.declare import public
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, Trace, Traced, leaf, missing_value_error
@@ -146,6 +147,7 @@ def _draw(draw: Callable[[], Any], maps: tuple[VmapLevel, ...]) -> Any:
     return mapped.input(each if whole else select_rows(each, mapped.rows))
 
 
+@public("lucid", "func")
 def vmap(
     f: Callable[..., Any],
     in_dims: Any = 0,

@@ -23,6 +23,7 @@ from lucid.ir.types import Type, is_differentiable
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.checkpoint_op import Checkpoint, Named
 from lucid.ops.linalg.contraction import Einsum
+from lucid.public.declare import public
 from lucid.tape.bind import bind, bind_precomputed, fresh
 from lucid.tape.cut import Cut, cut
 from lucid.tape.node import GRAD, TRACE, Trace, leaf
@@ -34,6 +35,7 @@ Policy = str | Collection[str] | Callable[[Equation], bool]
 _depth = count(3000)
 
 
+@public("func")
 def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = "nothing") -> Any:
     """Return `f` with derivatives that recompute intermediate values instead of saving them.
 
@@ -144,6 +146,7 @@ def with_saved_outputs(graph: Graph, keep: Callable[[Equation], bool]) -> tuple[
     return Graph(graph.name, graph.inputs, graph.equations, (*graph.outputs, *saved)), n
 
 
+@public("func")
 def checkpoint_name(x: Any, name: str) -> Any:
     """Return `x` with a name by which a policy of `checkpoint` can save it."""
     return bind(Named(name), as_tensor(x))
@@ -178,6 +181,7 @@ class Residuals(list[Residual]):
         return "\n".join(lines)
 
 
+@public("func")
 def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Residuals:
     """Return the values that reverse mode saves in a run of `f`.
 

@@ -21,6 +21,7 @@ from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.higher_order.control.scan import Scan, run_scan
 from lucid.ops.higher_order.control.switch import Switch
 from lucid.ops.higher_order.control.while_loop import While
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
@@ -127,6 +128,7 @@ def as_scalar(what: str, x: Any, kinds: str, role: str) -> Any:
     return x
 
 
+@public("func")
 def cond(
     pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any
 ) -> Any:
@@ -142,6 +144,7 @@ def cond(
     )
 
 
+@public("func")
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """Return `branches[index](*operands)`; an index out of range is clamped.
 
@@ -198,6 +201,7 @@ def promote_weak_carry(
     return changed, trace([x.type for x in changed])
 
 
+@public("func")
 def scan(
     f: Callable[..., Any],
     init: Any,
@@ -259,6 +263,7 @@ def number_of_steps(rows: Sequence[Any], length: int | None) -> int:
     return sizes.pop()
 
 
+@public("func")
 def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any) -> Any:
     """Repeat `val = body_fun(val)` while `cond_fun(val)` is True, starting with `init_val`.
 
@@ -299,6 +304,7 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     return unflatten(tree, bind(op, *test.captured, *body.captured, *inputs))
 
 
+@public("func")
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: Any) -> Any:
     """Repeat `val = body_fun(i, val)` for i from `lower` to `upper - 1`, starting with `init_val`.
 
@@ -321,6 +327,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: An
     return val
 
 
+@public("func")
 def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Return the stacked results of `f` for every row of `xs`, `batch_size` rows at once.
 

@@ -23,6 +23,7 @@ from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.higher_order.custom_derivative import CustomJvp
+from lucid.public.declare import public
 from lucid.tape.bind import bind, fresh
 from lucid.tape.cut import cut
 from lucid.tape.node import GRAD, TRACE, Trace, Traced, is_recording, leaf
@@ -114,6 +115,7 @@ def flatten_derivatives(what: str, given: Any, trees: Any) -> list[Any]:
     ]
 
 
+@public("func")
 class custom_vjp(CustomRuleFunction):
     """A function whose reverse-mode rule is given by `defvjp(fwd, bwd)`.
 
@@ -201,6 +203,7 @@ class CustomVjpCall(Function):
         return (None, *ctx.call.backward(ctx.saved_tensors, cts))
 
 
+@public("func")
 class custom_jvp(CustomRuleFunction):
     """A function whose forward-mode rule is given by `defjvp(rule)`; reverse mode follows.
 

@@ -16,6 +16,7 @@ from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.promote import as_tensor, cast
+from lucid.public.declare import public
 from lucid.tape.trace import function_name
 from lucid.transforms.constants import full_constant
 from lucid.transforms.prepare import pullback, pushforward
@@ -42,6 +43,7 @@ def scalar_seed(run: Run) -> list[Any]:
     return [full_constant(1.0, (), dtype, run.tracing)]
 
 
+@public("func")
 def grad_and_value(
     f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -59,6 +61,7 @@ def grad_and_value(
     return wrapped
 
 
+@public("func")
 def grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Return a function that computes the gradient of the scalar function `f`.
 
@@ -77,6 +80,7 @@ def grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> 
     return wrapped
 
 
+@public("func")
 def value_and_grad(
     f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -152,6 +156,7 @@ class Star:
         return "*"
 
 
+@public("func")
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Return (output, vjp_fn); `vjp_fn` maps cotangents of the output to those of `primals`.
 
@@ -181,6 +186,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     return (out, vjp_fn, run.unwrap_tree(run.aux)) if has_aux else (out, vjp_fn)
 
 
+@public("func")
 def jvp(
     f: Callable[..., Any], primals: Any = None, tangents: Any = None, *, has_aux: bool = False
 ) -> Any:
@@ -211,6 +217,7 @@ def jvp(
     return (out, result, run.unwrap_tree(run.aux)) if has_aux else (out, result)
 
 
+@public("func")
 def linearize(f: Callable[..., Any], *primals: Any) -> Any:
     """Return (output, jvp_fn); `jvp_fn` is the derivative of `f` at `primals`.
 
@@ -233,6 +240,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> Any:
     return run.result(), jvp_fn
 
 
+@public("func")
 def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     """Return the Hessian-vector product of a scalar function without forming the Hessian.
 
@@ -247,6 +255,7 @@ def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     return jvp(grad(f, argnums), tuple(primals), tuple(tangents))[1]
 
 
+@public("func")
 def stop_gradient(x: Any) -> Any:
     """Return `x` (a pytree) as a constant for all derivatives."""
     leaves, structure = flatten(x)

@@ -21,6 +21,7 @@ from lucid.ops.core.promote import as_tensor, result_type, to_floating
 from lucid.ops.higher_order.custom_derivative import apply_derivative
 from lucid.ops.higher_order.implicit_solve import LinearSolve, Root
 from lucid.ops.shape.joining import cat
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 MAX_DENSE_SIZE = 256
@@ -78,6 +79,7 @@ def check_options(what: str, f: Any, linear: Any, tol: Any, max_steps: Any) -> N
         )
 
 
+@public("func")
 def linear_solve(
     matvec: Callable[[Any], Any],
     b: Any,
@@ -193,6 +195,7 @@ def zeros_for_none(values: Sequence[Any], like: Sequence[Any]) -> list[Any]:
     return [x * 0.0 if v is None else v for v, x in zip(values, like)]
 
 
+@public("func")
 def root(
     f: Callable[[Any], Any],
     x0: Any,
@@ -230,6 +233,7 @@ def root(
     return implicit("root", f, solve, vector, linear_solver)
 
 
+@public("func")
 def fixed_point(
     f: Callable[[Any], Any],
     x0: Any,

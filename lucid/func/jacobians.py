@@ -19,6 +19,7 @@ from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.elementwise.complexes import conj
+from lucid.public.declare import public
 from lucid.tape.bind import without_gradient
 from lucid.tape.node import residual, wrap
 from lucid.tape.trace import function_name
@@ -143,6 +144,7 @@ def concatenated(rows: Sequence[Any], target: Any) -> Any:
     return cat(rows, 0) if rows else full_constant(0.0, (0, *target.shape), target.dtype, False)
 
 
+@public("func")
 def jacrev(
     f: Callable[..., Any],
     argnums: ArgNums = 0,
@@ -167,6 +169,7 @@ def jacrev(
     return wrapped
 
 
+@public("func")
 def jacfwd(
     f: Callable[..., Any],
     argnums: ArgNums = 0,
@@ -182,6 +185,7 @@ def jacfwd(
     return wrapped
 
 
+@public("func")
 def jacobian(
     f: Callable[..., Any],
     argnums: ArgNums = 0,
@@ -297,6 +301,7 @@ def move_axes_to_end(block: Any, n: int) -> Any:
     return block.permute(order) if n and block.ndim > n else block
 
 
+@public("func")
 def hessian(
     f: Callable[..., Any],
     argnums: ArgNums = 0,

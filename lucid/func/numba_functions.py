@@ -13,9 +13,11 @@ from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_operand, as_tensor, cast, parse_dtype, result_type
 from lucid.ops.higher_order.numba_function import NumbaFunction
 from lucid.ops.higher_order.numba_ops import FromNumba, NumbaArrays
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
+@public("func")
 @clear_errors
 def from_numba(
     f: Callable[..., Any] | None = None,

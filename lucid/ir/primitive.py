@@ -13,11 +13,14 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+from importlib import import_module
 from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
 
 from lucid.ir.types import Type
+from lucid.public import index
+from lucid.public.lazy import homes
 
 Tensors = Any  # tensors, whose class is defined above the IR
 
@@ -27,6 +30,21 @@ NEVER = 1 << 62  # `native_from` of operations that are never compiled alone
 REGISTRY: dict[str, type[Primitive]] = {}
 _interned: dict[Any, Primitive] = {}
 _INTERN_LIMIT = 100_000
+
+
+def find_primitive(name: str) -> type[Primitive] | None:
+    """Return the primitive with this name, importing its module if it is one of the package."""
+    home = homes(index.PRIMITIVES).get(name) if name not in REGISTRY else None
+    if home is not None:
+        import_module(home[0])
+    return REGISTRY.get(name)
+
+
+def all_primitives() -> dict[str, type[Primitive]]:
+    """Return every primitive by its name, importing those of the package."""
+    for module in index.PRIMITIVES:
+        import_module(f"lucid.{module}")
+    return REGISTRY
 
 
 class _Interning(type):

@@ -18,7 +18,7 @@ from typing import Any
 
 from lucid.errors import ParseError
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
-from lucid.ir.primitive import REGISTRY
+from lucid.ir.primitive import find_primitive
 from lucid.ir.source import ParsedSource
 from lucid.ir.types import DTYPES, SHORT_NAMES, Type
 
@@ -180,10 +180,11 @@ def _equation(line: str, scope: dict[str, Var], graphs: dict[str, Graph], number
             f"line {number}: expected `%0: f32[3] = op inputs`, found {line.strip()!r}"
         )
     name, params, rest = _split_op(right.strip(), graphs, number)
-    if name not in REGISTRY:
+    cls = find_primitive(name)
+    if cls is None:
         raise ParseError(f"line {number}: there is no operation named {name!r}")
     try:
-        op = REGISTRY[name](**params)
+        op = cls(**params)
     except TypeError as error:
         raise ParseError(f"line {number}: {name}: {error}") from None
     words = _TOKEN.findall(rest)

@@ -11,6 +11,7 @@ from lucid.ops.elementwise.conditional import where
 from lucid.ops.linalg.eigh_svd import diagonal_of
 from lucid.ops.linalg.factorizations import LuFactor
 from lucid.ops.linalg.known_derivatives import PrecomputedDet, PrecomputedSlogdet, permutation_sign
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
@@ -19,6 +20,7 @@ class Slogdet(NamedTuple):
     logabsdet: Any
 
 
+@public("linalg")
 @clear_errors
 def det(A: Any) -> Any:
     """The determinant. Its gradient, the cofactors, is correct for singular matrices too.
@@ -33,6 +35,7 @@ def det(A: Any) -> Any:
     return bind(PrecomputedDet(), A, packed, pivots, value)
 
 
+@public("linalg")
 @clear_errors
 def slogdet(A: Any) -> Slogdet:
     """The sign of the determinant and log |det A|: 0 and -inf for a singular matrix."""
@@ -44,6 +47,7 @@ def slogdet(A: Any) -> Slogdet:
     return Slogdet(*bind(PrecomputedSlogdet(), A, packed, pivots, sign, log))
 
 
+@public("lucid", "Tensor", "linalg")
 @clear_errors
 def logdet(input: Any) -> Any:
     """log det A: nan for a negative determinant, -inf for 0.

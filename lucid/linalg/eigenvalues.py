@@ -17,6 +17,7 @@ from lucid.ops.linalg.eigh_svd import Eigh, Eigvalsh, Svd, Svdvals
 from lucid.ops.linalg.known_derivatives import PrecomputedPinv
 from lucid.ops.linalg.matrices import hermitian_part
 from lucid.ops.shape.diagonals import tril, triu
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
@@ -39,6 +40,7 @@ def with_lower_triangle(name: str, A: Any, UPLO: Any) -> Any:
     return A if UPLO.upper() == "L" else adjoint_matrix(A)
 
 
+@public("linalg")
 @clear_errors
 def eigh(input: Any, UPLO: str = "L") -> Eigenpairs:
     """Eigenvalues, ascending, and orthonormal eigenvectors (columns) of a Hermitian matrix.
@@ -54,6 +56,7 @@ def eigh(input: Any, UPLO: str = "L") -> Eigenpairs:
     return Eigenpairs(values, adjoint_matrix(rows))
 
 
+@public("linalg")
 @clear_errors
 def eigvalsh(input: Any, UPLO: str = "L") -> Any:
     """The eigenvalues of a Hermitian matrix, ascending.
@@ -65,6 +68,7 @@ def eigvalsh(input: Any, UPLO: str = "L") -> Any:
     return bind(Eigh(), A)[0] if requires_derivative(A) else bind(Eigvalsh(), A)
 
 
+@public("linalg")
 @clear_errors
 def eig(input: Any) -> Eigenpairs:
     """The complex eigenvalues and eigenvectors (columns) of a square matrix.
@@ -74,6 +78,7 @@ def eig(input: Any) -> Eigenpairs:
     return Eigenpairs(*bind(Eig(), as_matrix("eig", input)))
 
 
+@public("linalg")
 @clear_errors
 def eigvals(input: Any) -> Any:
     """The complex eigenvalues of a square matrix."""
@@ -86,6 +91,7 @@ def check_driver(name: str, driver: Any) -> None:
         raise ArgumentError(f"{name}: unknown driver={driver!r}; use None{at_line()}")
 
 
+@public("linalg")
 @clear_errors
 def svd(A: Any, full_matrices: bool = True, *, driver: Any = None) -> SVD:
     """A = U diag(S) Vh with orthonormal U and Vh and singular values S ≥ 0, descending.
@@ -100,6 +106,7 @@ def svd(A: Any, full_matrices: bool = True, *, driver: Any = None) -> SVD:
     return SVD(*bind(Svd(bool(full_matrices)), as_matrix("svd", A, square=False)))
 
 
+@public("linalg")
 @clear_errors
 def svdvals(A: Any, *, driver: Any = None) -> Any:
     """The singular values, descending; equal ones share their cotangents."""
@@ -108,6 +115,7 @@ def svdvals(A: Any, *, driver: Any = None) -> Any:
     return bind(Svd(), A)[1] if requires_derivative(A) else bind(Svdvals(), A)
 
 
+@public("linalg")
 @clear_errors
 def matrix_rank(
     input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
@@ -125,6 +133,7 @@ def matrix_rank(
     return (values > cutoff(values, A.shape, atol, rtol)).sum(dim=-1)
 
 
+@public("linalg", aliases=("pinverse",))
 @clear_errors
 def pinv(
     input: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None

@@ -17,6 +17,7 @@ from lucid.ops.reduce.extrema import amax, amin
 from lucid.ops.reduce.reduction import reduced_axes, restore_axes
 from lucid.ops.reduce.statistics import order_of, p_norm
 from lucid.ops.shape.shaping import movedim
+from lucid.public.declare import public
 
 ORDERS = ("fro", "nuc", math.inf, -math.inf, 1, -1, 2, -2)
 
@@ -25,6 +26,7 @@ def to_dtype(x: Any, dtype: Any) -> Any:
     return to_floating(x) if dtype is None else cast(to_floating(x), dtype)
 
 
+@public("linalg")
 @clear_errors
 def vector_norm(
     input: Any,
@@ -49,6 +51,7 @@ def vector_norm(
     return restore_axes(y, x, axes) if keep else y
 
 
+@public("linalg")
 @clear_errors
 def matrix_norm(
     input: Any,
@@ -99,6 +102,7 @@ def two_axes(A: Any, dim: Any) -> tuple[int, int]:
     return rows, columns
 
 
+@public("linalg")
 @clear_errors
 def norm(
     input: Any,
@@ -124,6 +128,7 @@ def norm(
     return vector_norm(A, ord, given, keep)
 
 
+@public("linalg")
 @clear_errors
 def cond(input: Any, p: Any = None) -> Any:
     """The condition number: the largest over the smallest singular value, or ‖A‖ ‖A⁻¹‖ for p."""

@@ -22,6 +22,7 @@ from lucid.ops.linalg.degenerate import column, row
 from lucid.ops.linalg.factorizations import Geqrf
 from lucid.ops.linalg.matrices import constant_like
 from lucid.ops.shape.diagonals import tril, triu
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
@@ -49,6 +50,7 @@ def apply_reflections(v: Any, tau: Any, x: Any, adjoint: bool = False) -> Any:
     return x - v @ (column(tau) * solution)
 
 
+@public("linalg")
 @clear_errors
 def householder_product(input: Any, tau: Any) -> Any:
     """The first n columns of H₁ ⋯ H_k, given as an m × n matrix and k factors.
@@ -63,6 +65,7 @@ def householder_product(input: Any, tau: Any) -> Any:
     return apply_reflections(v, tau, constant_like(np.eye(m, n), v))
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bool = False) -> Any:
     """Q `input3` for the full Q = H₁ ⋯ H_k: Qᴴ if `transpose`, `input3` Q if not `left`.
@@ -87,6 +90,7 @@ class GeqrfResult(NamedTuple):
     tau: Any
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def geqrf(input: Any) -> GeqrfResult:
     """QR in LAPACK's packed format: R, and below it the Householder vectors of Q.

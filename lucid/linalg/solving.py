@@ -30,6 +30,7 @@ from lucid.ops.linalg.triangular import LuSolve, TriangularSolve
 from lucid.ops.reduce.statistics import abs_square
 from lucid.ops.shape.movement import Reshape
 from lucid.ops.shape.shaping import movedim
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -85,6 +86,7 @@ def check_and_transpose(name: str, B: Any) -> Any:
     return transpose_matrix(B)
 
 
+@public("linalg")
 @clear_errors
 def solve(A: Any, B: Any, *, left: bool = True) -> Any:
     """The X with A X = B, or X A = B if `left` is False; batches broadcast.
@@ -98,12 +100,14 @@ def solve(A: Any, B: Any, *, left: bool = True) -> Any:
     return solve_system("solve", A, B, bool(left), True)[0]
 
 
+@public("linalg")
 @clear_errors
 def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> SolveEx:
     """`solve` without raising: `info` is the one-based index of the zero pivot, or 0."""
     return SolveEx(*solve_system("solve_ex", A, B, bool(left), bool(check_errors)))
 
 
+@public("linalg", aliases=("inverse",))
 @clear_errors
 def inv(A: Any) -> Any:
     """The inverse of a square matrix; a singular one raises LinAlgError.
@@ -116,6 +120,7 @@ def inv(A: Any) -> Any:
     return invert("inv", A, True)[0]
 
 
+@public("linalg")
 @clear_errors
 def inv_ex(A: Any, *, check_errors: bool = False) -> InvEx:
     """`inv` without raising: `info` is the one-based index of the zero pivot, or 0."""
@@ -128,6 +133,7 @@ def invert(name: str, A: Any, check: bool) -> tuple[Any, Any]:
     return bind(LuSolve(False, check), A, packed, pivots, identity_like(A)), info
 
 
+@public("linalg")
 @clear_errors
 def solve_triangular(
     input: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
@@ -152,6 +158,7 @@ def triangular_system(
     return bind(op, expand_batch(a, outer), expand_batch(b, outer))
 
 
+@public("lucid", "Tensor", "linalg")
 @clear_errors
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
     """The X with A X = `input`, where `input2` is the Cholesky factor L (Lᴴ if `upper`) of A."""
@@ -160,6 +167,7 @@ def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
     return triangular_system("cholesky_solve", L, half_way, bool(upper), adjoint=not upper)
 
 
+@public("linalg")
 @clear_errors
 def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:
     """The X with A X = B (X A = B if not `left`; Aᴴ if `adjoint`), from the `lu_factor` of A."""
@@ -191,6 +199,7 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
 DRIVERS = (None, "gels", "gelsy", "gelsd", "gelss")
 
 
+@public("linalg")
 @clear_errors
 def lstsq(input: Any, b: Any, rcond: Any = None, *, driver: Any = None) -> Lstsq:
     """The X of least norm that minimizes ‖A X - B‖, with residuals, rank and singular values.
@@ -226,6 +235,7 @@ def lstsq(input: Any, b: Any, rcond: Any = None, *, driver: Any = None) -> Lstsq
     return Lstsq(x, residuals, rank, values)
 
 
+@public("linalg")
 @clear_errors
 def tensorinv(input: Any, ind: int = 2) -> Any:
     """The inverse of `tensordot(input, ., ind)`, with the first `ind` axes as rows."""
@@ -239,6 +249,7 @@ def tensorinv(input: Any, ind: int = 2) -> Any:
     return inv(A.reshape(n, n)).reshape(*A.shape[ind:], *A.shape[:ind])
 
 
+@public("linalg")
 @clear_errors
 def tensorsolve(input: Any, other: Any, dims: Any = None) -> Any:
     """The X with `tensordot(input, X, X.ndim) = other`, after moving the axes `dims` to the end."""

@@ -29,6 +29,7 @@ from lucid.ops.linalg.degenerate import column, row
 from lucid.ops.linalg.factorizations import LuParts, Permutation, transpose_matrix
 from lucid.ops.linalg.matrices import constant_like, real_dtype
 from lucid.ops.shape.creation import empty, zeros
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -50,37 +51,44 @@ class TriangularSolution(NamedTuple):
     cloned_coefficient: Any
 
 
+@public("lucid", "Tensor")
 def det(input: Any) -> Any:
     """`linalg.det`: the determinant."""
     return determinants.det(input)
 
 
+@public("lucid", "Tensor")
 def slogdet(input: Any) -> Any:
     """`linalg.slogdet`: the sign of the determinant and the logarithm of its absolute value."""
     return determinants.slogdet(input)
 
 
+@public("lucid", "Tensor")
 def inverse(input: Any) -> Any:
     """`linalg.inv`: the inverse of a square matrix; a singular one raises LinAlgError."""
     return inv(input)
 
 
+@public("lucid", "Tensor")
 def pinverse(input: Any, rcond: Any = 1e-15) -> Any:
     """`linalg.pinv`: singular values up to `rcond` times the largest count as zero."""
     return pinv(input, rcond)
 
 
+@public("lucid", "Tensor")
 def orgqr(input: Any, input2: Any) -> Any:
     """`linalg.householder_product`: the Q of the vectors and factors returned by `geqrf`."""
     return householder_product(input, input2)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def cholesky(input: Any, upper: bool = False) -> Any:
     """`linalg.cholesky`: the lower triangular L with A = L Lᴴ, or Lᴴ if `upper`."""
     return cholesky_factor(input, upper=upper)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     """The inverse of A, from the Cholesky factor of A.
@@ -94,12 +102,14 @@ def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     return cholesky_solve(constant_like(np.eye(factor.shape[-1]), factor), factor, upper)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def qr(input: Any, some: bool = True) -> QR:
     """`linalg.qr`, reduced if `some` and complete otherwise."""
     return qr_factors(input, "reduced" if some else "complete")
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def svd(input: Any, some: bool = True, compute_uv: bool = True) -> SVD:
     """A = U diag(S) Vᴴ: `linalg.svd` with V itself; U and V are zeros without `compute_uv`."""
@@ -111,6 +121,7 @@ def svd(input: Any, some: bool = True, compute_uv: bool = True) -> SVD:
     return SVD(zeros(*outer, m, m, dtype=dtype), found.S, zeros(*outer, n, n, dtype=dtype))
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> LUFactor | LUFactorEx:
     """`linalg.lu_factor`: L and U in one matrix and the pivots, and `info` if `get_infos`."""
@@ -118,12 +129,14 @@ def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> LUFactor | LUFact
     return found if get_infos else LUFactor(found.LU, found.pivots)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:
     """The X with A X = `input`, from the result of `lu` for A."""
     return solve_by_lu(LU_data, LU_pivots, input)
 
 
+@public()
 @clear_errors
 def lu_unpack(
     LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True
@@ -153,6 +166,7 @@ def lu_unpack(
     return LUParts(P, L, U)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def triangular_solve(
     input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
@@ -182,6 +196,7 @@ def random_range(A: Any, q: int, niter: int, M: Any) -> Any:
     return Q
 
 
+@public()
 @clear_errors
 def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> SVD:
     """The first q singular values and vectors of A (or A - M), by random projections."""
@@ -201,6 +216,7 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
     return SVD(V, S, U) if is_wide else SVD(U, S, V)
 
 
+@public()
 @clear_errors
 def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> SVD:
     """Principal components by `svd_lowrank`; the mean of the rows is subtracted if `center`."""

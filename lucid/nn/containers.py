@@ -9,6 +9,7 @@ from lucid.errors import IndexingError, ModuleError
 from lucid.ir.source import at_line
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
+from lucid.public.declare import public
 from lucid.tape.recorder import attribute_changes
 
 
@@ -100,6 +101,7 @@ def check_module(owner: Module, member: Any) -> Any:
     return member
 
 
+@public("nn")
 class Sequential(IndexedContainer):
     """Modules applied one after another.
 
@@ -161,6 +163,7 @@ def check_repeats(owner: Module, times: Any) -> int:
     return times
 
 
+@public("nn")
 class ModuleList(IndexedContainer):
     """A list of modules."""
 
@@ -174,6 +177,7 @@ class ModuleList(IndexedContainer):
         return self
 
 
+@public("nn")
 class ParameterList(IndexedContainer):
     """A list of parameters; other tensors are converted to parameters."""
 
@@ -253,6 +257,7 @@ class KeyedContainer(Module):
         raise NotImplementedError
 
 
+@public("nn")
 class ModuleDict(KeyedContainer):
     """A dictionary of modules."""
 
@@ -264,6 +269,7 @@ class ModuleDict(KeyedContainer):
         self.register_module(name, check_module(self, member))
 
 
+@public("nn")
 class ParameterDict(KeyedContainer):
     """A dictionary of parameters; other tensors are converted to parameters."""
 

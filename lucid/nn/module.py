@@ -17,6 +17,7 @@ from lucid.nn.parameter import Buffer, Parameter, recast
 from lucid.nn.state import State
 from lucid.nn.uninitialized import Uninitialized
 from lucid.ops.core.arguments import accepts_device, check_device, is_device
+from lucid.public.declare import public
 from lucid.tape.modes import local
 from lucid.tape.node import is_recording
 from lucid.tape.recorder import attribute_changes, watch_attributes
@@ -26,6 +27,7 @@ M = TypeVar("M", bound="Module")
 REGISTERED = ("_parameters", "_buffers", "_modules")
 
 
+@public("nn")
 class Module(State):
     """The base of all layers and networks: subclasses define `__init__` and `forward`.
 

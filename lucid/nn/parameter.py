@@ -6,6 +6,7 @@ from sys import getrefcount
 from typing import Any
 
 from lucid.ops.core.promote import as_tensor
+from lucid.public.declare import public
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.node import Node
 from lucid.tape.views import link
@@ -22,6 +23,7 @@ class ArgumentRefcount:
 UNSHARED_REFCOUNT = ArgumentRefcount(object()).count
 
 
+@public("nn")
 class Parameter(Tensor):
     """A tensor, in the memory of `data`, that the Module it is assigned to registers.
 
@@ -42,6 +44,7 @@ class Parameter(Tensor):
         return made
 
 
+@public("nn")
 class Buffer(Tensor):
     """A tensor registered as state, not as a parameter, of the Module it is assigned to."""
 

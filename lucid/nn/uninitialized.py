@@ -11,6 +11,7 @@ from lucid.ir.source import at_line
 from lucid.ir.types import dtype_of
 from lucid.nn.parameter import Buffer, Parameter
 from lucid.ops.core.promote import get_default_dtype
+from lucid.public.declare import public
 from lucid.tape.node import GRAD, Node, Traced
 
 ARRAY: Any = Traced.__dict__["value"]  # the slot, which `value` hides until there is a shape
@@ -79,6 +80,7 @@ class Uninitialized:
         return made.requires_grad_(self.requires_grad)
 
 
+@public("nn")
 class UninitializedParameter(Uninitialized, Parameter):
     """A Parameter without a shape.
 
@@ -97,6 +99,7 @@ class UninitializedParameter(Uninitialized, Parameter):
         self.prepare(dtype, requires_grad)
 
 
+@public("nn")
 class UninitializedBuffer(Uninitialized, Buffer):
     """A Buffer without a shape."""
 

@@ -1,7 +1,7 @@
-"""The table of NumPy functions for tensors, with NumPy's signatures, defaults and results.
+"""NumPy functions for tensors, with NumPy's signatures, defaults and results.
 
-If Lucid's function agrees with NumPy's, the table holds it directly; if defaults or the order of
-arguments differ, it holds an adapter from this package.
+A function of Lucid that agrees with NumPy's declares so: `@public(numpy="allclose")`. Where
+defaults or the order of arguments differ, `ADAPTERS` has a function of this package.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ from lucid.numpy import (
     shapes,
     transforms,
 )
+from lucid.numpy.declared import declared_counterpart
 from lucid.ops.core.promote import as_tensor
-from lucid.ops.elementwise import closeness, complexes, conditional, logarithms, logic, rounding
-from lucid.ops.index import lookup
-from lucid.ops.linalg import contraction, products
+from lucid.ops.elementwise import complexes
+from lucid.ops.linalg import contraction
 from lucid.ops.reduce import cumulative, extrema, reduction, statistics
 from lucid.ops.shape import creation, diagonals, joining, shaping
 
-FUNCTIONS: dict[Any, Callable[..., Any]] = {
+ADAPTERS: dict[Any, Callable[..., Any]] = {
     np.all: reductions.reduction(reduction.all),
-    np.allclose: closeness.allclose,
     np.amax: reductions.reduction(extrema.amax),
     np.amin: reductions.reduction(extrema.amin),
     np.angle: elements.angle,
@@ -40,7 +39,6 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.argmin: reductions.reduction(extrema.argmin),
     np.argpartition: samples.argpartition,
     np.argsort: shapes.argsort,
-    np.argwhere: lookup.argwhere,
     np.around: elements.around,
     np.array2string: elements.on_ndarray(np.array2string),
     np.array_equal: elements.array_equal,
@@ -83,38 +81,27 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.ediff1d: reductions.ediff1d,
     np.einsum: contractions.einsum,
     np.empty_like: shapes.like(creation.empty),
-    np.expand_dims: shaping.expand_dims,
     np.extract: shapes.extract,
-    np.fix: rounding.trunc,
     np.flatnonzero: shapes.flatnonzero,
     np.flip: shapes.flip,
-    np.fliplr: shaping.fliplr,
-    np.flipud: shaping.flipud,
     np.full_like: shapes.full_like,
     np.gradient: samples.gradient,
     np.histogram: samples.histogram,
     np.hsplit: shapes.hsplit,
     np.hstack: shapes.from_sequence(joining.hstack),
-    np.imag: complexes.imag,
     np.inner: contractions.inner,
     np.interp: samples.interp,
-    np.isclose: closeness.isclose,
     np.iscomplex: elements.iscomplex,
     np.iscomplexobj: lambda x: x.dtype.kind == "c",
     np.isin: shapes.isin,
-    np.isneginf: logic.isneginf,
-    np.isposinf: logic.isposinf,
     np.isreal: elements.isreal,
     np.isrealobj: lambda x: x.dtype.kind != "c",
-    np.kron: products.kron,
-    np.matrix_transpose: shaping.mT,
     np.max: reductions.reduction(extrema.amax),
     np.may_share_memory: elements.on_ndarrays(np.may_share_memory),
     np.mean: reductions.reduction_with_dtype(statistics.mean),
     np.median: reductions.median,
     np.meshgrid: shapes.meshgrid,
     np.min: reductions.reduction(extrema.amin),
-    np.moveaxis: shaping.movedim,
     np.nan_to_num: elements.nan_to_num,
     np.nancumprod: reductions.nan_cumulative(cumulative.cumprod, 1.0),
     np.nancumsum: reductions.nan_cumulative(cumulative.cumsum, 0.0),
@@ -140,7 +127,6 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.ptp: reductions.ptp,
     np.quantile: reductions.quantile,
     np.ravel: shapes.ravel,
-    np.real: complexes.real,
     np.repeat: shapes.repeat,
     np.reshape: shapes.reshape,
     np.result_type: elements.result_type,
@@ -152,7 +138,6 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.select: elements.select,
     np.shape: lambda a: as_tensor(a).shape,
     np.shares_memory: elements.on_ndarrays(np.shares_memory),
-    np.sinc: logarithms.sinc,
     np.size: elements.size,
     np.sort: shapes.sort,
     np.split: shapes.split,
@@ -160,9 +145,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.stack: shapes.stack,
     np.std: reductions.deviation(statistics.std),
     np.sum: reductions.reduction_with_dtype(reduction.sum),
-    np.swapaxes: shaping.swapaxes,
     np.take: shapes.take,
-    np.take_along_axis: lookup.take_along_axis,
     np.tensordot: contractions.tensordot,
     np.tile: shapes.tile,
     np.trace: shapes.trace,
@@ -178,7 +161,6 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.vdot: contractions.vdot,
     np.vsplit: lambda ary, indices_or_sections: shapes.split(ary, indices_or_sections, 0),
     np.vstack: shapes.from_sequence(joining.vstack),
-    np.where: conditional.where,
     np.zeros_like: shapes.like(creation.zeros),
     np.linalg.cross: lambda x1, x2, /, *, axis=-1: contractions.cross(x1, x2, axis=axis),
     np.linalg.diagonal: shapes.last_diagonal,
@@ -193,3 +175,8 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     **factorizations.FUNCTIONS,
     **transforms.FUNCTIONS,
 }
+
+
+def find_counterpart(function: Any) -> Callable[..., Any] | None:
+    """Return the counterpart of a NumPy function, with its signature, or None."""
+    return ADAPTERS.get(function) or declared_counterpart(function)

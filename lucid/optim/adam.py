@@ -11,6 +11,7 @@ from lucid.ops.elementwise.conditional import maximum, where
 from lucid.ops.elementwise.exponential import sqrt
 from lucid.ops.shape.creation import zeros_like
 from lucid.optim.optimizer import Optimizer, State, counter
+from lucid.public.declare import public
 from lucid.tape.node import wrap
 
 
@@ -27,6 +28,7 @@ def init_moments(p: Any) -> State:
     return {"step": counter(), "exp_avg": zeros_like(p), "exp_avg_sq": zeros_like(p)}
 
 
+@public("optim")
 class Adam(Optimizer):
     """Adam: p = p - lr m̂ / (√v̂ + eps), with m and v the running means of g and g².
 
@@ -96,6 +98,7 @@ class Adam(Optimizer):
         return p - h.lr / (1 - beta1**step) * (mean / denominator), new
 
 
+@public("optim")
 class AdamW(Adam):
     """Adam with decoupled weight decay: p is multiplied by 1 - lr · weight_decay."""
 
@@ -117,6 +120,7 @@ class AdamW(Adam):
         )  # fmt: skip
 
 
+@public("optim")
 class NAdam(Optimizer):
     """Adam with Nesterov momentum, on Dozat's momentum schedule."""
 
@@ -169,6 +173,7 @@ class NAdam(Optimizer):
         return p, {"step": step, "exp_avg": mean, "exp_avg_sq": square, "mu_product": product}
 
 
+@public("optim")
 class RAdam(Optimizer):
     """Adam that starts as plain momentum until the second moment is reliable."""
 
@@ -221,6 +226,7 @@ class RAdam(Optimizer):
         return p, {"step": step, "exp_avg": mean, "exp_avg_sq": square}
 
 
+@public("optim")
 class Adamax(Optimizer):
     """Adam with the maximum of past gradients in place of the mean square."""
 

@@ -11,8 +11,10 @@ from lucid.ops.elementwise.conditional import clamp, maximum, minimum
 from lucid.ops.elementwise.exponential import rsqrt, sqrt
 from lucid.ops.shape.creation import full_like, zeros, zeros_like
 from lucid.optim.optimizer import Optimizer, State, counter
+from lucid.public.declare import public
 
 
+@public("optim")
 class RMSprop(Optimizer):
     """The gradient divided by the root of a running mean of its square."""
 
@@ -69,6 +71,7 @@ class RMSprop(Optimizer):
         return p - h.lr * scaled, new
 
 
+@public("optim")
 class Adagrad(Optimizer):
     """The gradient divided by the root of the sum of its past squares."""
 
@@ -111,6 +114,7 @@ class Adagrad(Optimizer):
         return p - rate * (g / (sqrt(total) + h.eps)), {"step": step, "sum": total}
 
 
+@public("optim")
 class Adadelta(Optimizer):
     """Steps in the units of the parameter: the RMS of past steps over the RMS of gradients."""
 
@@ -153,6 +157,7 @@ class Adadelta(Optimizer):
         return p - h.lr * delta, {"step": s["step"] + 1, "square_avg": square, "acc_delta": steps}
 
 
+@public("optim")
 class Adafactor(Optimizer):
     """Adam with a factored second moment, and steps relative to the size of the parameter."""
 

@@ -13,11 +13,13 @@ from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.optim.line_search import strong_wolfe
 from lucid.optim.optimizer import Optimizer
+from lucid.public.declare import public
 from lucid.tape.node import is_recording
 
 MIN_CURVATURE = 1e-10
 
 
+@public("optim")
 class LBFGS(Optimizer):
     """L-BFGS for a loss that `closure` recomputes, with gradients, on every call.
 

@@ -26,6 +26,7 @@ from lucid.ops.shape.arranging import view_as_complex, view_as_real
 from lucid.optim.group import Group
 from lucid.optim.observed import ObservedList, States
 from lucid.optim.settings import check_ignored, check_settings
+from lucid.public.declare import public
 from lucid.tape.modes import local
 from lucid.tape.node import is_recording, wrap
 from lucid.tape.recorder import Unrecorded
@@ -58,6 +59,7 @@ def counter() -> Any:
     return wrap(np.zeros((), np.float64))
 
 
+@public("optim")
 class Optimizer:
     """The base of all optimizers; a subclass is an update rule.
 

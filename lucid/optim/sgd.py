@@ -10,8 +10,10 @@ from lucid.ir.source import at_line
 from lucid.ops.elementwise.conditional import maximum, where
 from lucid.ops.shape.creation import zeros, zeros_like
 from lucid.optim.optimizer import Optimizer, State, counter
+from lucid.public.declare import public
 
 
+@public("optim")
 class SGD(Optimizer):
     """Gradient descent: v = momentum v + (1 - dampening) g, p = p - lr v.
 
@@ -79,6 +81,7 @@ class SGD(Optimizer):
         return p - h.lr * step, new
 
 
+@public("optim")
 class ASGD(Optimizer):
     """Gradient descent with a rate that falls, and the average of its path as state `ax`."""
 

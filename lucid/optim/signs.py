@@ -12,8 +12,10 @@ from lucid.ops.elementwise.exponential import sqrt
 from lucid.ops.elementwise.rounding import sign
 from lucid.ops.shape.creation import zeros_like
 from lucid.optim.optimizer import Optimizer, State, counter
+from lucid.public.declare import public
 
 
+@public("optim")
 class Lion(Optimizer):
     """Steps along the sign of a running mean of the gradient."""
 
@@ -51,6 +53,7 @@ class Lion(Optimizer):
         return p - h.lr * step, {"exp_avg": beta2 * s["exp_avg"] + (1 - beta2) * g}
 
 
+@public("optim")
 class Rprop(Optimizer):
     """Steps along the sign of the gradient, longer while it persists, shorter when it flips."""
 
@@ -93,6 +96,7 @@ class Rprop(Optimizer):
         return p - sign(g) * size, new
 
 
+@public("optim")
 class Muon(Optimizer):
     """Momentum orthogonalized by Newton-Schulz iterations, for the matrices of a network.
 

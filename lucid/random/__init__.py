@@ -30,10 +30,7 @@ from lucid.ops.random.keyed import (
     FOLD,
     UINT32,
     RandomBits,
-    fold_in,
-    key,
     permutation,
-    random_bits,
     split,
     uniform,
 )
@@ -47,42 +44,16 @@ from lucid.ops.reduce.cumulative import cumsum
 from lucid.ops.reduce.sorting import argsort
 from lucid.ops.shape.copying import COPY
 from lucid.ops.shape.creation import merge_sizes
+from lucid.public.declare import public
+from lucid.public.lazy import attach
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
 from lucid.tape.node import is_recording, wrap
 from lucid.tensors.mutation import assign
 from lucid.tensors.tensor import Tensor
 
-__all__ = [
-    "Generator",
-    "bernoulli",
-    "default_generator",
-    "fold_in",
-    "fork_rng",
-    "get_rng_state",
-    "initial_seed",
-    "key",
-    "keyed_bernoulli",
-    "keyed_normal",
-    "manual_seed",
-    "multinomial",
-    "normal",
-    "permutation",
-    "rand",
-    "rand_like",
-    "randint",
-    "randint_like",
-    "randn",
-    "randn_like",
-    "random_bits",
-    "randperm",
-    "seed",
-    "set_rng_state",
-    "split",
-    "uniform",
-]
 
-
+@public("lucid", "random")
 class Generator:
     """A stream of keys from one seed.
 
@@ -186,9 +157,10 @@ def next_state(state: Any) -> Any:
     return state + where(full, wrap(COUNT_INCREMENT_WITH_CARRY), wrap(COUNT_INCREMENT))
 
 
-default_generator = Generator()
+default_generator = public("random")(Generator())
 
 
+@public("lucid", "random")
 def manual_seed(seed: int) -> Generator:
     """Restart the default stream from a seed.
 
@@ -202,26 +174,31 @@ def manual_seed(seed: int) -> Generator:
     return default_generator.manual_seed(seed)
 
 
+@public("lucid", "random")
 def seed() -> int:
     """Restart the default stream from a seed of the operating system, and return the seed."""
     return default_generator.seed()
 
 
+@public("lucid", "random")
 def initial_seed() -> int:
     """Return the seed of the default stream."""
     return default_generator.initial_seed()
 
 
+@public("lucid", "random")
 def get_rng_state() -> Any:
     """Return the state of the default stream."""
     return default_generator.get_state()
 
 
+@public("lucid", "random")
 def set_rng_state(new_state: Any) -> None:
     """Continue the default stream from a state returned by `get_rng_state`."""
     default_generator.set_state(new_state)
 
 
+@public("random")
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
     """Restore the default stream at the end of the block.
@@ -251,6 +228,7 @@ def _set_requires_grad(x: Any, requires_grad: bool) -> Any:
     return x.requires_grad_(True) if requires_grad else x
 
 
+@public("lucid", "random")
 @accepts_device
 @clear_errors
 def rand(
@@ -267,6 +245,7 @@ def rand(
     return _set_requires_grad(x, requires_grad)
 
 
+@public("lucid", "random")
 @accepts_device
 @clear_errors
 def randn(
@@ -283,6 +262,7 @@ def randn(
     return _set_requires_grad(x, requires_grad)
 
 
+@public("lucid", "random")
 @accepts_device
 @clear_errors
 def normal(
@@ -302,6 +282,7 @@ def normal(
     )
 
 
+@public("lucid", "random")
 @accepts_device
 @clear_errors
 def randint(
@@ -322,6 +303,7 @@ def randint(
     return _set_requires_grad(x, requires_grad)
 
 
+@public("lucid", "random")
 @accepts_device
 @clear_errors
 def randperm(
@@ -333,6 +315,7 @@ def randperm(
     )
 
 
+@public("lucid", "Tensor", "random")
 @clear_errors
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
     """Return 1 with probability `input` (or `p`), else 0, in the shape and dtype of `input`."""
@@ -342,6 +325,7 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
     return cast(drawn, x.dtype)
 
 
+@public("lucid", "random")
 @accepts_device
 @clear_errors
 def rand_like(
@@ -352,6 +336,7 @@ def rand_like(
     return rand(input.shape, generator=generator, dtype=dtype, requires_grad=requires_grad)
 
 
+@public("lucid", "random")
 @accepts_device
 @clear_errors
 def randn_like(
@@ -362,6 +347,7 @@ def randn_like(
     return randn(input.shape, generator=generator, dtype=dtype, requires_grad=requires_grad)
 
 
+@public("lucid", "random")
 @accepts_device
 @clear_errors
 def randint_like(
@@ -379,6 +365,7 @@ def randint_like(
     return _set_requires_grad(drawn, requires_grad)
 
 
+@public("lucid", "Tensor", "random")
 @clear_errors
 def multinomial(
     input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None
@@ -414,20 +401,4 @@ def check_weights(weights: Any, num_samples: int, replacement: bool) -> None:
         raise ShapeError(f"multinomial: {facts}{at_line()}")
 
 
-DISTRIBUTION_NAMES = {
-    "beta", "binomial", "categorical", "cauchy", "dirichlet", "exponential", "gamma", "geometric",
-    "gumbel", "laplace", "log_normal", "poisson", "truncated_normal",
-}  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *DISTRIBUTION_NAMES})
-
-
-def __getattr__(name: str) -> Any:
-    """Import random/distributions.py, which uses loops and custom rules, on demand."""
-    if name in DISTRIBUTION_NAMES:
-        from lucid.random import distributions as distributions
-
-        return getattr(distributions, name)
-    raise AttributeError(f"module 'lucid.random' has no attribute {name!r}")
+__getattr__, __dir__, __all__ = attach(__name__)

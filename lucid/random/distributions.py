@@ -27,13 +27,9 @@ from lucid.ops.random.keyed import normal as keyed_normal
 from lucid.ops.random.keyed import uniform as keyed_uniform
 from lucid.ops.reduce.extrema import argmax
 from lucid.ops.special.normal import ndtr, ndtri
+from lucid.public.declare import public
 from lucid.random import next_key, rejection
 from lucid.tape.node import Traced
-
-__all__ = [
-    "beta", "binomial", "categorical", "cauchy", "dirichlet", "exponential", "gamma", "geometric",
-    "gumbel", "laplace", "log_normal", "poisson", "truncated_normal",
-]  # fmt: skip
 
 
 class DrawArguments:
@@ -72,6 +68,7 @@ def broadcasts_to(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
     return len(shape) <= len(whole) and all(n in (1, m) for n, m in pairs)
 
 
+@public("random")
 @clear_errors
 def exponential(
     rate: Any = 1.0, size: Any = None, *, key: Any = None, generator: Any = None, dtype: Any = None
@@ -81,6 +78,7 @@ def exponential(
     return -log(draw.unit_uniform()) / draw.params[0]
 
 
+@public("random")
 @clear_errors
 def laplace(
     loc: Any = 0.0, scale: Any = 1.0, size: Any = None,
@@ -94,6 +92,7 @@ def laplace(
     return draw.params[0] + draw.params[1] * where(negative, -magnitude, magnitude)
 
 
+@public("random")
 @clear_errors
 def cauchy(
     loc: Any = 0.0, scale: Any = 1.0, size: Any = None,
@@ -104,6 +103,7 @@ def cauchy(
     return draw.params[0] + draw.params[1] * tan(math.pi * (draw.unit_uniform() - 0.5))
 
 
+@public("random")
 @clear_errors
 def gumbel(
     loc: Any = 0.0, scale: Any = 1.0, size: Any = None,
@@ -115,6 +115,7 @@ def gumbel(
     return draw.params[0] - draw.params[1] * log(clamp(-log(draw.unit_uniform()), min=tiny))
 
 
+@public("random")
 @clear_errors
 def log_normal(
     mean: Any = 0.0, std: Any = 1.0, size: Any = None,
@@ -126,6 +127,7 @@ def log_normal(
     return exp(draw.params[0] + draw.params[1] * noise)
 
 
+@public("random")
 @clear_errors
 def truncated_normal(
     mean: Any = 0.0, std: Any = 1.0, low: Any = -2.0, high: Any = 2.0, size: Any = None,
@@ -142,6 +144,7 @@ def truncated_normal(
     return clamp(cast(x, draw.dtype), cast(low, draw.dtype), cast(high, draw.dtype))
 
 
+@public("random")
 @clear_errors
 def gamma(
     concentration: Any, rate: Any = 1.0, size: Any = None,
@@ -154,6 +157,7 @@ def gamma(
     return clamp(exp(rejection.log_gamma(draw.key, a)) / rate, min=tiny)
 
 
+@public("random")
 @clear_errors
 def beta(
     a: Any, b: Any, size: Any = None,
@@ -166,6 +170,7 @@ def beta(
     return sigmoid(rejection.log_gamma(first, a) - rejection.log_gamma(second, b))
 
 
+@public("random")
 @clear_errors
 def dirichlet(
     concentration: Any, size: Any = None,
@@ -182,6 +187,7 @@ def dirichlet(
     return softmax(rejection.log_gamma(draw.key, draw.broadcast_params()[0]), -1)
 
 
+@public("lucid", "random")
 @clear_errors
 def poisson(
     input: Any, size: Any = None, *, key: Any = None, generator: Any = None, dtype: Any = None
@@ -193,6 +199,7 @@ def poisson(
     )
 
 
+@public("lucid", "random")
 @clear_errors
 def binomial(
     count: Any, prob: Any, size: Any = None,
@@ -204,6 +211,7 @@ def binomial(
     return cast(rejection.binomial(draw.key, n, chance), draw.dtype)
 
 
+@public("random")
 @clear_errors
 def geometric(
     p: Any, size: Any = None, *, key: Any = None, generator: Any = None, dtype: Any = None
@@ -213,6 +221,7 @@ def geometric(
     return floor(log(draw.unit_uniform()) / log1p(-draw.params[0].detach()))
 
 
+@public("random")
 @clear_errors
 def categorical(logits: Any, size: Any = None, *, key: Any = None, generator: Any = None) -> Any:
     """Return draws of indices along the last axis with probabilities softmax(logits)."""

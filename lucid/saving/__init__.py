@@ -13,6 +13,7 @@ from typing import Any
 
 from lucid.errors import ArgumentError, FileFormatError
 from lucid.ir.source import at_line
+from lucid.public.declare import public
 from lucid.saving import tree
 from lucid.saving.atomic import write_atomically
 from lucid.saving.format import read_tensors, write_tensors
@@ -20,6 +21,7 @@ from lucid.saving.format import read_tensors, write_tensors
 __all__ = ["load", "save"]
 
 
+@public()
 def save(obj: Any, f: str | PathLike[str] | io.BufferedIOBase) -> None:
     """Save tensors, numbers, strings, and dictionaries, lists and tuples of them, to a file.
 
@@ -40,6 +42,7 @@ def save(obj: Any, f: str | PathLike[str] | io.BufferedIOBase) -> None:
         raise ArgumentError(f"save: {type(f).__name__} is neither a path nor a file{at_line()}")
 
 
+@public()
 def load(
     f: str | PathLike[str] | io.BufferedIOBase,
     map_location: Any = None,

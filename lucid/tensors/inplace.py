@@ -14,30 +14,12 @@ from lucid.errors import ShapeError
 from lucid.ir.source import at_line, caller
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.promote import as_tensor, literal
-from lucid.ops.elementwise import (
-    arithmetic,
-    blending,
-    closeness,
-    complexes,
-    conditional,
-    digits,
-    exponential,
-    logarithms,
-    logic,
-    power,
-    rounding,
-    trigonometric,
-)
+from lucid.ops.elementwise import arithmetic, logic, power, rounding
 from lucid.ops.elementwise.conditional import where
-from lucid.ops.index import lookup, replacing
-from lucid.ops.index import scatter_reduce as combining
 from lucid.ops.index.subscript import setitem
-from lucid.ops.linalg import adding_products, contraction, distances
-from lucid.ops.reduce import cumulative
-from lucid.ops.shape import diagonals
+from lucid.ops.linalg import contraction
 from lucid.ops.shape.copying import COPY
-from lucid.ops.special import bessel, incomplete_gamma
-from lucid.ops.special import error_and_gamma as special_functions
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, Node, Traced, active_recorders, is_recording, note_read, wrap
@@ -210,11 +192,13 @@ def _set_item_with_numpy(x: Any, index: Any, value: Any) -> bool:
     return True
 
 
+@public("Tensor")
 def copy_(x: Any, other: Any, non_blocking: bool = False) -> Any:
     """Overwrite `x` with the values of `other`, cast to its dtype and broadcast to its shape."""
     return assign(x, bind(COPY, as_tensor(other, x.dtype)), "copy_")
 
 
+@public("lucid", "Tensor")
 def fill_(x: Any, value: Any) -> Any:
     """Overwrite every element of `x` with one number."""
     check_integer_range(x, value)
@@ -231,11 +215,13 @@ def fill_(x: Any, value: Any) -> Any:
     return x
 
 
+@public("lucid", "Tensor")
 def zero_(x: Any) -> Any:
     """Overwrite every element of `x` with zero."""
     return fill_(x, 0)
 
 
+@public("Tensor")
 def masked_fill_(x: Any, mask: Any, value: Any) -> Any:
     """Overwrite the elements of `x` where `mask` is True with one number."""
     old = before_write(x)
@@ -244,6 +230,7 @@ def masked_fill_(x: Any, mask: Any, value: Any) -> Any:
     return assign(x, new, "masked_fill_")
 
 
+@public("Tensor")
 def fill_diagonal_(x: Any, fill_value: Any, wrap: bool = False) -> Any:
     """Overwrite the main diagonal of `x` with one number; `wrap` repeats it in tall matrices."""
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
@@ -259,149 +246,23 @@ def fill_diagonal_(x: Any, fill_value: Any, wrap: bool = False) -> Any:
     return x
 
 
-class InPlace(Traced):
-    """In-place methods: the result is stored in the tensor itself."""
+class InPlaceOperators(Traced):
+    """Python's augmented assignments, and assignment to an index."""
 
     __slots__ = ()
 
-    copy_ = copy_
-    fill_ = fill_
-    zero_ = zero_
-    masked_fill_ = masked_fill_
-    fill_diagonal_ = fill_diagonal_
-
-    add_ = in_place(arithmetic.add, np.add)
-    sub_ = subtract_ = in_place(arithmetic.subtract, np.subtract, "sub_")
-    mul_ = multiply_ = in_place(arithmetic.multiply, np.multiply, "mul_")
-    div_ = divide_ = true_divide_ = in_place(arithmetic.divide, np.true_divide, "div_")
-    neg_ = negative_ = in_place(arithmetic.negative, np.negative, "neg_")
-    abs_ = absolute_ = in_place(arithmetic.abs, np.absolute)
-    sgn_ = in_place(arithmetic.sgn)
-    copysign_ = in_place(arithmetic.copysign)
-
-    floor_ = in_place(rounding.floor)
-    ceil_ = in_place(rounding.ceil)
-    trunc_ = fix_ = in_place(rounding.trunc)
-    round_ = in_place(rounding.round)
-    frac_ = in_place(rounding.frac)
-    sign_ = in_place(rounding.sign)
-    floor_divide_ = in_place(rounding.floor_divide, np.floor_divide)
-    remainder_ = in_place(rounding.remainder, np.remainder)
-    fmod_ = in_place(rounding.fmod)
-
-    pow_ = in_place(power.pow, np.power)
-    square_ = in_place(power.square, np.square)
-    reciprocal_ = in_place(power.reciprocal)
-    float_power_ = in_place(power.float_power)
-
-    exp_ = in_place(exponential.exp, np.exp)
-    exp2_ = in_place(exponential.exp2)
-    expm1_ = in_place(exponential.expm1)
-    log_ = in_place(exponential.log, np.log)
-    log2_ = in_place(exponential.log2)
-    log10_ = in_place(exponential.log10)
-    log1p_ = in_place(exponential.log1p)
-    sqrt_ = in_place(exponential.sqrt, np.sqrt)
-    rsqrt_ = in_place(exponential.rsqrt)
-    cbrt_ = in_place(exponential.cbrt)
-    sigmoid_ = in_place(exponential.sigmoid)
-
-    sin_ = in_place(trigonometric.sin)
-    cos_ = in_place(trigonometric.cos)
-    tan_ = in_place(trigonometric.tan)
-    asin_ = arcsin_ = in_place(trigonometric.asin)
-    acos_ = arccos_ = in_place(trigonometric.acos)
-    atan_ = arctan_ = in_place(trigonometric.atan)
-    atan2_ = arctan2_ = in_place(trigonometric.atan2)
-    hypot_ = in_place(trigonometric.hypot)
-    sinh_ = in_place(trigonometric.sinh)
-    cosh_ = in_place(trigonometric.cosh)
-    tanh_ = in_place(trigonometric.tanh, np.tanh)
-    asinh_ = arcsinh_ = in_place(trigonometric.asinh)
-    acosh_ = arccosh_ = in_place(trigonometric.acosh)
-    atanh_ = arctanh_ = in_place(trigonometric.atanh)
-    deg2rad_ = in_place(trigonometric.deg2rad)
-    rad2deg_ = in_place(trigonometric.rad2deg)
-
-    erf_ = in_place(special_functions.erf)
-    erfc_ = in_place(special_functions.erfc)
-    erfinv_ = in_place(special_functions.erfinv)
-    lgamma_ = in_place(special_functions.lgamma)
-    digamma_ = in_place(special_functions.digamma)
-    mvlgamma_ = in_place(special_functions.mvlgamma)
-    i0_ = in_place(bessel.i0)
-    igamma_ = in_place(incomplete_gamma.igamma)
-    igammac_ = in_place(incomplete_gamma.igammac)
-
-    relu_ = in_place(conditional.relu)
-    clamp_ = clip_ = in_place(conditional.clamp)
-    clamp_min_ = in_place(blending.clamp_min)
-    clamp_max_ = in_place(blending.clamp_max)
-    addcmul_ = in_place(blending.addcmul)
-    addcdiv_ = in_place(blending.addcdiv)
-    lerp_ = in_place(blending.lerp)
-    heaviside_ = in_place(blending.heaviside)
-    xlogy_ = in_place(logarithms.xlogy)
-    logit_ = in_place(logarithms.logit)
-    sinc_ = in_place(logarithms.sinc)
-    ldexp_ = in_place(digits.ldexp)
-    nextafter_ = in_place(digits.nextafter)
-    gcd_ = in_place(digits.gcd)
-    lcm_ = in_place(digits.lcm)
-    nan_to_num_ = in_place(closeness.nan_to_num)
-    conj_ = conj_physical_ = in_place(complexes.conj)
-
-    eq_ = in_place(logic.eq)
-    ne_ = not_equal_ = in_place(logic.ne)
-    lt_ = less_ = in_place(logic.lt)
-    le_ = less_equal_ = in_place(logic.le)
-    gt_ = greater_ = in_place(logic.gt)
-    ge_ = greater_equal_ = in_place(logic.ge)
-    logical_and_ = in_place(logic.logical_and)
-    logical_or_ = in_place(logic.logical_or)
-    logical_xor_ = in_place(logic.logical_xor)
-    logical_not_ = in_place(logic.logical_not)
-    bitwise_and_ = in_place(logic.bitwise_and, np.bitwise_and)
-    bitwise_or_ = in_place(logic.bitwise_or, np.bitwise_or)
-    bitwise_xor_ = in_place(logic.bitwise_xor, np.bitwise_xor)
-    bitwise_not_ = in_place(logic.bitwise_not)
-    bitwise_left_shift_ = in_place(logic.left_shift)
-    bitwise_right_shift_ = in_place(logic.right_shift)
-
-    tril_ = in_place(diagonals.tril)
-    triu_ = in_place(diagonals.triu)
-    cumsum_ = in_place(cumulative.cumsum)
-    cumprod_ = in_place(cumulative.cumprod)
-    scatter_ = in_place(lookup.scatter)
-    scatter_add_ = in_place(lookup.scatter_add)
-    index_add_ = in_place(lookup.index_add)
-    index_copy_ = in_place(lookup.index_copy)
-    index_fill_ = in_place(lookup.index_fill)
-    index_put_ = in_place(replacing.index_put)
-    index_reduce_ = in_place(combining.index_reduce)
-    scatter_reduce_ = in_place(combining.scatter_reduce)
-    masked_scatter_ = in_place(replacing.masked_scatter)
-    put_ = in_place(replacing.put)
-    renorm_ = in_place(distances.renorm)
-
-    addmm_ = in_place(adding_products.addmm)
-    addmv_ = in_place(adding_products.addmv)
-    addr_ = in_place(adding_products.addr)
-    addbmm_ = in_place(adding_products.addbmm)
-    baddbmm_ = in_place(adding_products.baddbmm)
-
-    __iadd__ = add_
-    __isub__ = sub_
-    __imul__ = mul_
-    __itruediv__ = div_
-    __ifloordiv__ = floor_divide_
-    __imod__ = remainder_
-    __ipow__ = pow_
-    __iand__ = bitwise_and_
-    __ior__ = bitwise_or_
-    __ixor__ = bitwise_xor_
-    __ilshift__ = bitwise_left_shift_
-    __irshift__ = bitwise_right_shift_
+    __iadd__ = in_place(arithmetic.add, np.add, "add_")
+    __isub__ = in_place(arithmetic.subtract, np.subtract, "sub_")
+    __imul__ = in_place(arithmetic.multiply, np.multiply, "mul_")
+    __itruediv__ = in_place(arithmetic.divide, np.true_divide, "div_")
+    __ifloordiv__ = in_place(rounding.floor_divide, np.floor_divide)
+    __imod__ = in_place(rounding.remainder, np.remainder)
+    __ipow__ = in_place(power.pow, np.power)
+    __iand__ = in_place(logic.bitwise_and, np.bitwise_and)
+    __ior__ = in_place(logic.bitwise_or, np.bitwise_or)
+    __ixor__ = in_place(logic.bitwise_xor, np.bitwise_xor)
+    __ilshift__ = in_place(logic.left_shift, name="bitwise_left_shift_")
+    __irshift__ = in_place(logic.right_shift, name="bitwise_right_shift_")
     __imatmul__ = in_place(contraction.matmul)
 
     __setitem__ = set_item

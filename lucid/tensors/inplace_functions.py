@@ -1,6 +1,6 @@
 """In-place methods of Tensor as functions: `lucid.relu_(x)` is `x.relu_()`.
 
-`_LAZY_NAMES` in the package lists those that PyTorch has.
+`@public(inplace_function=True)` declares those that PyTorch has.
 """
 
 from __future__ import annotations
@@ -31,4 +31,5 @@ def __getattr__(name: str) -> Callable[..., Any]:
 
     write.__name__ = write.__qualname__ = name
     write.__doc__ = f"Apply `Tensor.{name}` to `input`: the result is stored in the tensor itself."
+    write.__wrapped__ = method  # type: ignore[attr-defined]  # it has the same signature
     return clear_errors(write)

@@ -1,12 +1,11 @@
 """NumPy's protocols: ufuncs and NumPy functions of tensors are recorded like Lucid's own.
 
-`UFUNCS` maps every supported ufunc to its counterpart, `lucid.numpy.dispatch.FUNCTIONS` every other
-function. Anything else raises an error, because a silent conversion would lose the gradient.
+`lucid.numpy` finds the counterpart of a ufunc or of another NumPy function. One without a
+counterpart raises an error, because a silent conversion would lose the gradient.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,154 +13,10 @@ import numpy as np
 from lucid.errors import DTypeError, GraphError, LucidError
 from lucid.ir.source import at_line
 from lucid.ir.types import SHORT_NAMES
-from lucid.ops.core.promote import as_tensor, cast, to_floating
-from lucid.ops.elementwise import (
-    arithmetic,
-    blending,
-    complexes,
-    conditional,
-    digits,
-    exponential,
-    logarithms,
-    logic,
-    power,
-    rounding,
-    trigonometric,
-)
-from lucid.ops.linalg import contraction
-from lucid.ops.reduce import cumulative, extrema, reduction
+from lucid.public.declare import public
 from lucid.tape.node import Traced, wrap
 from lucid.tensors import inplace as in_place
 from lucid.tensors import mutation
-
-
-def fabs(x: Any) -> Any:
-    return arithmetic.abs(to_floating(x))
-
-
-def rint(x: Any) -> Any:
-    return rounding.round(to_floating(x))
-
-
-def divmod(x: Any, y: Any) -> Any:
-    return rounding.floor_divide(x, y), rounding.remainder(x, y)
-
-
-def modf(x: Any) -> Any:
-    x = to_floating(x)
-    whole = rounding.trunc(x)
-    return x - whole, whole
-
-
-def vecdot(x: Any, y: Any) -> Any:
-    return reduction.sum(complexes.conj(as_tensor(x)) * y, -1)
-
-
-UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
-    np.absolute: arithmetic.abs,
-    np.add: arithmetic.add,
-    np.arccos: trigonometric.acos,
-    np.arccosh: trigonometric.acosh,
-    np.arcsin: trigonometric.asin,
-    np.arcsinh: trigonometric.asinh,
-    np.arctan: trigonometric.atan,
-    np.arctan2: trigonometric.atan2,
-    np.arctanh: trigonometric.atanh,
-    np.bitwise_and: logic.bitwise_and,
-    np.bitwise_or: logic.bitwise_or,
-    np.bitwise_xor: logic.bitwise_xor,
-    np.cbrt: exponential.cbrt,
-    np.ceil: rounding.ceil,
-    np.conjugate: complexes.conj,
-    np.copysign: arithmetic.copysign,
-    np.cos: trigonometric.cos,
-    np.cosh: trigonometric.cosh,
-    np.deg2rad: trigonometric.deg2rad,
-    np.degrees: trigonometric.rad2deg,
-    np.divide: arithmetic.divide,
-    np.divmod: divmod,
-    np.equal: logic.eq,
-    np.exp: exponential.exp,
-    np.exp2: exponential.exp2,
-    np.expm1: exponential.expm1,
-    np.fabs: fabs,
-    np.float_power: power.float_power,
-    np.floor: rounding.floor,
-    np.floor_divide: rounding.floor_divide,
-    np.fmax: blending.fmax,
-    np.fmin: blending.fmin,
-    np.fmod: rounding.fmod,
-    np.frexp: digits.frexp,
-    np.gcd: digits.gcd,
-    np.greater: logic.gt,
-    np.greater_equal: logic.ge,
-    np.heaviside: blending.heaviside,
-    np.hypot: trigonometric.hypot,
-    np.invert: logic.bitwise_not,
-    np.isfinite: logic.isfinite,
-    np.isinf: logic.isinf,
-    np.isnan: logic.isnan,
-    np.lcm: digits.lcm,
-    np.ldexp: digits.ldexp,
-    np.left_shift: logic.left_shift,
-    np.less: logic.lt,
-    np.less_equal: logic.le,
-    np.log: exponential.log,
-    np.log10: exponential.log10,
-    np.log1p: exponential.log1p,
-    np.log2: exponential.log2,
-    np.logaddexp: exponential.logaddexp,
-    np.logaddexp2: logarithms.logaddexp2,
-    np.logical_and: logic.logical_and,
-    np.logical_not: logic.logical_not,
-    np.logical_or: logic.logical_or,
-    np.logical_xor: logic.logical_xor,
-    np.matmul: contraction.matmul,
-    np.maximum: conditional.maximum,
-    np.minimum: conditional.minimum,
-    np.modf: modf,
-    np.multiply: arithmetic.multiply,
-    np.negative: arithmetic.negative,
-    np.nextafter: digits.nextafter,
-    np.not_equal: logic.ne,
-    np.positive: arithmetic.positive,
-    np.power: power.pow,
-    np.rad2deg: trigonometric.rad2deg,
-    np.radians: trigonometric.deg2rad,
-    np.reciprocal: power.reciprocal,
-    np.remainder: rounding.remainder,
-    np.right_shift: logic.right_shift,
-    np.rint: rint,
-    np.sign: rounding.sign,
-    np.signbit: digits.signbit,
-    np.sin: trigonometric.sin,
-    np.sinh: trigonometric.sinh,
-    np.sqrt: exponential.sqrt,
-    np.square: power.square,
-    np.subtract: arithmetic.subtract,
-    np.tan: trigonometric.tan,
-    np.tanh: trigonometric.tanh,
-    np.trunc: rounding.trunc,
-    np.vecdot: vecdot,
-}
-
-REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
-    np.add: reduction.sum,
-    np.multiply: reduction.prod,
-    np.maximum: extrema.amax,
-    np.minimum: extrema.amin,
-    np.logical_and: reduction.all,
-    np.logical_or: reduction.any,
-    np.logaddexp: reduction.logsumexp,
-}
-
-ACCUMULATIONS: dict[np.ufunc, Callable[..., Any]] = {
-    np.add: cumulative.cumsum,
-    np.multiply: cumulative.cumprod,
-    np.maximum: lambda x, axis: cumulative.cummax(x, axis).values,
-    np.minimum: lambda x, axis: cumulative.cummin(x, axis).values,
-    np.logaddexp: cumulative.logcumsumexp,
-}
 
 
 def apply_ufunc(x: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -171,74 +26,15 @@ def apply_ufunc(x: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: An
         raise unsupported(
             f"np.{ufunc.__name__}", "where= is not supported for tensors; use lucid.where"
         )
-    function = _ufunc_method(ufunc, method)
+    from lucid.numpy.ufuncs import ufunc_method
+
+    function = ufunc_method(ufunc, method)
     if function is None:
         what = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
         raise no_counterpart(what)
     if out is not None:
         return _call_with_out(out, ufunc, method, function, inputs, kwargs)
     return _call(f"np.{ufunc.__name__}", function, inputs, kwargs)
-
-
-def _ufunc_method(ufunc: np.ufunc, method: str) -> Callable[..., Any] | None:
-    """Return the counterpart of a ufunc's method, with NumPy's signature, or None."""
-    if method == "__call__":
-        return _with_dtype(UFUNCS[ufunc]) if ufunc in UFUNCS else None
-    if method == "reduce" and ufunc in REDUCTIONS:
-        return _reduce(REDUCTIONS[ufunc])
-    if method == "accumulate" and ufunc in ACCUMULATIONS:
-        return _accumulate(ACCUMULATIONS[ufunc])
-    if method == "outer" and ufunc in UFUNCS and ufunc.nin == 2:
-        return _outer(UFUNCS[ufunc])
-    if method == "at" and ufunc in (np.add, np.subtract):
-        return _at(1 if ufunc is np.add else -1)
-    return None
-
-
-def _with_dtype(function: Any) -> Any:
-    def call(*xs: Any, dtype: Any = None) -> Any:
-        return function(*(xs if dtype is None else [cast(as_tensor(x), dtype) for x in xs]))
-
-    return call
-
-
-def _reduce(function: Any) -> Any:
-    def reduce(array: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False) -> Any:
-        array = as_tensor(array) if dtype is None else cast(as_tensor(array), dtype)
-        return function(array, axis=axis, keepdims=keepdims)
-
-    return reduce
-
-
-def _accumulate(function: Any) -> Any:
-    def accumulate(array: Any, axis: int = 0, dtype: Any = None) -> Any:
-        return function(as_tensor(array) if dtype is None else cast(as_tensor(array), dtype), axis)
-
-    return accumulate
-
-
-def _outer(function: Any) -> Any:
-    def outer(x: Any, y: Any) -> Any:
-        x, y = as_tensor(x), as_tensor(y)
-        return function(x.reshape(x.shape + (1,) * y.ndim), y)
-
-    return outer
-
-
-def _at(sign: int) -> Any:
-    def at(x: Any, indices: Any, values: Any) -> None:
-        from lucid.func import vjp
-
-        if not isinstance(x, Traced):
-            raise unsupported(
-                "ufunc.at", "an ndarray cannot store the sum with a tensor; make it a tensor"
-            )
-        part, add = vjp(lambda zeros: zeros[indices], wrap(np.zeros(x.shape, x.dtype)))
-        mutation.assign(
-            x, x + sign * add(cast(as_tensor(values), x.dtype).expand(part.shape))[0], "at"
-        )
-
-    return at
 
 
 def _call_with_out(
@@ -268,11 +64,11 @@ def is_tracked(x: Any) -> bool:
 
 def apply_function(function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """`__array_function__`: call the counterpart of a NumPy function."""
-    from lucid.numpy.dispatch import FUNCTIONS
+    from lucid.numpy.dispatch import find_counterpart
 
     if not all(issubclass(t, (Traced, np.ndarray, np.generic)) for t in types):
         return NotImplemented
-    counterpart = FUNCTIONS.get(function)
+    counterpart = find_counterpart(function)
     name = _name(function)
     if counterpart is None:
         raise no_counterpart(name)
@@ -328,6 +124,7 @@ def to_array(x: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
     return value.astype(dtype)
 
 
+@public()
 def from_numpy(ndarray: np.ndarray) -> Any:
     """Return a tensor that shares the memory of an ndarray.
 
@@ -366,6 +163,7 @@ def to_dlpack(x: Any, **options: Any) -> Any:
         raise GraphError(f"__dlpack__: {error}{at_line()}") from None
 
 
+@public()
 def from_dlpack(ext_tensor: Any) -> Any:
     """Return a tensor that shares the memory of another library's array through DLPack.
 

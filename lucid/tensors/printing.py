@@ -9,6 +9,7 @@ import numpy as np
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.ops.core.promote import get_default_dtype
+from lucid.public.declare import public
 
 _PLAIN = (np.dtype("bool"), np.dtype("int64"))
 PROFILES: dict[str, dict[str, Any]] = {
@@ -19,6 +20,7 @@ PROFILES: dict[str, dict[str, Any]] = {
 print_options: dict[str, Any] = {}  # set by `set_printoptions`; NumPy's options apply otherwise
 
 
+@public()
 def set_printoptions(
     precision: int | None = None,
     threshold: int | None = None,

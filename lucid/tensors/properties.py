@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from lucid.ops.core import predicates
 from lucid.ops.core.arguments import accepts_device
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_ndarray, cast
@@ -64,9 +63,6 @@ class Attributes(Traced):
         """Return the number of bytes of one element."""
         return self.dtype.itemsize
 
-    numel = predicates.numel
-    nelement = numel
-
     def size(self, dim: Any = None) -> Any:
         """Return the shape, or the size of one axis."""
         return (
@@ -84,17 +80,6 @@ class Attributes(Traced):
     def is_contiguous(self) -> bool:
         """True if the elements are in row-major order in memory."""
         return self.value is None or self.value.flags.c_contiguous
-
-    is_floating_point = predicates.is_floating_point
-    is_complex = predicates.is_complex
-    is_signed = predicates.is_signed
-    is_same_size = predicates.is_same_size
-    is_nonzero = predicates.is_nonzero
-    is_conj = predicates.is_conj
-    is_neg = predicates.is_neg
-    is_inference = predicates.is_inference
-    resolve_conj = predicates.resolve_conj
-    resolve_neg = predicates.resolve_neg
 
     def data_ptr(self) -> int:
         """Return the address of the first element."""

@@ -16,6 +16,7 @@ from lucid.ops.core.promote import cast, get_default_dtype
 from lucid.ops.elementwise.exponential import exp, log1p
 from lucid.ops.elementwise.rounding import ceil
 from lucid.ops.elementwise.trigonometric import tan
+from lucid.public.declare import public
 from lucid.tape.node import Traced
 from lucid.tensors.inplace import copy_
 
@@ -31,6 +32,7 @@ def float_dtype(x: Any) -> np.dtype:
     return x.dtype if x.dtype.kind == "f" else get_default_dtype()
 
 
+@public("Tensor")
 @clear_errors
 def uniform_(x: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None) -> Any:
     """Fill the tensor with uniform numbers in [from_, to)."""
@@ -39,6 +41,7 @@ def uniform_(x: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = No
     return copy_(x, uniform_like(x, generator) * (to - from_) + from_)
 
 
+@public("Tensor")
 @clear_errors
 def normal_(x: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
     """Fill the tensor with numbers from a normal distribution."""
@@ -49,6 +52,7 @@ def normal_(x: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = Non
     return copy_(x, randn(x.shape, generator=generator, dtype=float_dtype(x)) * std + mean)
 
 
+@public("Tensor")
 @clear_errors
 def log_normal_(x: Any, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> Any:
     """Fill the tensor with numbers whose logarithm is normally distributed."""
@@ -59,6 +63,7 @@ def log_normal_(x: Any, mean: float = 1.0, std: float = 2.0, *, generator: Any =
     return copy_(x, exp(randn(x.shape, generator=generator, dtype=float_dtype(x)) * std + mean))
 
 
+@public("Tensor")
 @clear_errors
 def exponential_(x: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
     """Fill the tensor with numbers from the exponential distribution with rate `lambd`."""
@@ -67,6 +72,7 @@ def exponential_(x: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
     return copy_(x, log1p(-uniform_like(x, generator)) * (-1.0 / lambd))
 
 
+@public("Tensor")
 @clear_errors
 def cauchy_(x: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> Any:
     """Fill the tensor with numbers from a Cauchy distribution."""
@@ -75,6 +81,7 @@ def cauchy_(x: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Any =
     return copy_(x, tan((uniform_like(x, generator) - 0.5) * np.pi) * sigma + median)
 
 
+@public("Tensor")
 @clear_errors
 def geometric_(x: Any, p: float, *, generator: Any = None) -> Any:
     """Fill the tensor with numbers of trials up to the first success, of probability `p`."""
@@ -84,6 +91,7 @@ def geometric_(x: Any, p: float, *, generator: Any = None) -> Any:
     return copy_(x, cast(trials.clamp(min=1.0), x.dtype))
 
 
+@public("Tensor")
 @clear_errors
 def bernoulli_(x: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     """Fill the tensor with 1 with probability `p`, and 0 otherwise."""
@@ -92,6 +100,7 @@ def bernoulli_(x: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     return copy_(x, cast(uniform_like(x, generator) < p, x.dtype))
 
 
+@public("Tensor")
 @clear_errors
 def random_(x: Any, from_: Any = None, to: Any = None, *, generator: Any = None) -> Any:
     """Fill the tensor with uniform integers in [from_, to); `random_(to)` starts at 0.
@@ -115,32 +124,3 @@ def random_upper_bound(dtype: np.dtype) -> int:
     if dtype.kind == "f":
         return 2 ** (np.finfo(dtype).nmant + 1)
     return min(int(np.iinfo(dtype).max), 2**62) + (dtype.itemsize < 8)
-
-
-class RandomMethods(Traced):
-    """Random draws, in place or with the tensor's shape."""
-
-    __slots__ = ()
-
-    uniform_ = uniform_
-    normal_ = normal_
-    log_normal_ = log_normal_
-    exponential_ = exponential_
-    cauchy_ = cauchy_
-    geometric_ = geometric_
-    bernoulli_ = bernoulli_
-    random_ = random_
-
-    def bernoulli(self, p: Any = None, *, generator: Any = None) -> Any:
-        """Return 1 with the probabilities in this tensor (or `p`), and 0 otherwise."""
-        from lucid.random import bernoulli
-
-        return bernoulli(self, p, generator=generator)
-
-    def multinomial(
-        self, num_samples: int, replacement: bool = False, *, generator: Any = None
-    ) -> Any:
-        """Return indices drawn with probabilities proportional to the last axis of this tensor."""
-        from lucid.random import multinomial
-
-        return multinomial(self, num_samples, replacement, generator=generator)

@@ -11,10 +11,10 @@ from typing import Any
 
 from lucid.errors import GraphError
 from lucid.ir.source import at_line
-from lucid.ops.shape import shaping
+from lucid.public.declare import public
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
-from lucid.tape.node import GRAD, Traced, is_recording
+from lucid.tape.node import GRAD, is_recording
 from lucid.tensors.mutation import check_writable
 
 
@@ -45,9 +45,8 @@ def check_reshapable(x: Any, what: str) -> None:
         )
 
 
-def in_place(function: Callable[..., Any]) -> Callable[..., Any]:
+def in_place_view(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return the in-place method of a function that returns a view."""
-    name = f"{function.__name__}_"
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         function(self, *args, **kwargs)  # raises errors before anything is changed
@@ -64,6 +63,7 @@ def in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+@public("lucid", "Tensor")
 def detach_(self: Any) -> Any:
     """Detach this tensor from its history, in place."""
     origin = self.origin
@@ -78,17 +78,3 @@ def detach_(self: Any) -> Any:
         )
     self.node = self.detach().node
     return self
-
-
-class ReshapingMethods(Traced):
-    """In-place methods that change the shape or the history."""
-
-    __slots__ = ()
-
-    squeeze_ = in_place(shaping.squeeze)
-    unsqueeze_ = in_place(shaping.unsqueeze)
-    transpose_ = in_place(shaping.transpose)
-    swapaxes_ = in_place(shaping.swapaxes)
-    swapdims_ = in_place(shaping.swapdims)
-    t_ = in_place(shaping.t)
-    detach_ = detach_

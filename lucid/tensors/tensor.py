@@ -17,6 +17,7 @@ from lucid.ir.source import at_line, caller
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.arguments import accepts_device, check_device, is_device
 from lucid.ops.core.promote import as_ndarray, as_tensor, cast, get_default_dtype
+from lucid.public.declare import public
 from lucid.tape.bind import bind, set_class
 from lucid.tape.cut import ancestors, cut_nodes
 from lucid.tape.markers import STOP_GRADIENT
@@ -91,6 +92,7 @@ def adapt_hook(x: Tensor, hook: Any) -> Any:
     return call
 
 
+@public()
 class Tensor(Methods, Operators):
     """An n-dimensional array that can be differentiated.
 
@@ -478,6 +480,7 @@ class Tensor(Methods, Operators):
 set_class(Tensor)
 
 
+@public()
 @accepts_device
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """Return a new tensor with a copy of `data`; Python floats get the default dtype.

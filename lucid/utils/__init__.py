@@ -1,7 +1,5 @@
 """Utilities for training loops: data loading, progress bars, checkpointing."""
 
-from lucid.utils import checkpoint as checkpoint
-from lucid.utils import data as data
-from lucid.utils.progress_bar import Progress, progress
+from lucid.public.lazy import attach
 
-__all__ = ["Progress", "checkpoint", "data", "progress"]
+__getattr__, __dir__, __all__ = attach(__name__, "checkpoint", "data")

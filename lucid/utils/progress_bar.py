@@ -17,11 +17,13 @@ from typing import Any, TextIO
 
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
+from lucid.public.declare import public
 
 BAR, FULL, EMPTY = 20, "━", "╌"
 REDRAW_SECONDS = {"terminal": 0.1, "notebook": 0.25, "plain": 5.0}
 
 
+@public("utils")
 class Progress:
     """An iterable that displays its progress.
 
@@ -117,6 +119,7 @@ class Progress:
         return "".join([c if c.isprintable() else " " for c in line])
 
 
+@public("utils")
 def progress(items: Iterable[Any] | int, title: str = "", **options: Any) -> Progress:
     """Return `items` with a progress bar; see `Progress`."""
     return Progress(items, title, **options)

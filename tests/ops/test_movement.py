@@ -31,7 +31,7 @@ COMPARED = {
     "mT": (lambda: shaping.mT(X), X.swapaxes(1, 2)),
     "t of a matrix": (lambda: shaping.t(M), M.T),
     "movedim": (lambda: shaping.movedim(X, (0, 1), (2, 0)), np.moveaxis(X, (0, 1), (2, 0))),
-    "moveaxis of one": (lambda: shaping.moveaxis(X, 0, -1), np.moveaxis(X, 0, -1)),
+    "moveaxis of one": (lambda: lucid.moveaxis(X, 0, -1), np.moveaxis(X, 0, -1)),
     "squeeze": (lambda: shaping.squeeze(X[:, :1, :1]), X[:, 0, 0]),
     "squeeze of one axis": (lambda: shaping.squeeze(X[:1, :1], 1), X[:1, 0]),
     "squeeze leaves larger axes": (lambda: shaping.squeeze(X, 1), X),

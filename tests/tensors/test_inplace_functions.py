@@ -7,9 +7,10 @@ import pytest
 
 import lucid
 from lucid.errors import ArgumentError, LucidError
+from lucid.public import index
 from lucid.tensors import inplace_functions
 
-NAMES = sorted(lucid._LAZY_NAMES["tensors.inplace_functions"])
+NAMES = index.NAMES["lucid"]["tensors.inplace_functions"].split()
 MORE = {
     "addmv_": (np.eye(3), np.ones(3)),
     "clamp_": (0.3, 0.6), "clip_": (0.3, 0.6), "clamp_max_": (0.5,), "clamp_min_": (0.5,),

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.numpy.dispatch import FUNCTIONS
-from lucid.tensors.numpy_protocols import UFUNCS
+from lucid.numpy import dispatch, ufuncs
+from lucid.numpy.declared import declared_counterparts
+
+DECLARED = declared_counterparts()
+FUNCTIONS = {*dispatch.ADAPTERS, *[f for f in DECLARED if not isinstance(f, np.ufunc)]}
+UFUNCS = [*ufuncs.ADAPTERS, *[f for f in DECLARED if isinstance(f, np.ufunc)]]
 
 X = np.random.default_rng(0).permutation(np.linspace(0.35, 0.95, 12)).reshape(3, 4)
 Y = np.random.default_rng(1).permutation(np.linspace(0.3, 0.9, 12)).reshape(3, 4)

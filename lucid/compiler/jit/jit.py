@@ -32,6 +32,7 @@ from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.promote import Default, as_tensor
 from lucid.ops.higher_order.call import Call, with_residuals
+from lucid.public.declare import public
 from lucid.tape.bind import bind, bind_precomputed
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, Node, Traced, note_read, wrap
@@ -370,6 +371,7 @@ def summary(value: np.ndarray) -> str:
     return str(value.item()) if value.size == 1 else f"an array of {Type(value.dtype, value.shape)}"
 
 
+@public(aliases=("compile",))
 def jit(f: Any = None, *, static_argnums: Any = (), donate_argnums: Any = ()) -> Any:
     """Compile a function: it is recorded on its first call and is one native call afterward.
 

@@ -64,14 +64,14 @@ def buffer_views(nest: Nest) -> list[tuple[str, tuple[int, ...], tuple[int, ...]
 def listing_namespace() -> dict[str, Any]:
     """The names that a listing may call: dtypes, primitives on scalars, and `wrap_index`."""
     from lucid.compiler.fusion.groups import scalar_name
-    from lucid.ir.primitive import REGISTRY
+    from lucid.ir.primitive import all_primitives
     from lucid.ops.core.kinds import Elementwise
 
     def on_numbers(eval: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *xs: np.asarray(eval(*[np.asarray(x) for x in xs]))[()]
 
     found: dict[str, Any] = {"inf": np.inf, "nan": np.nan, "wrap_index": wrap_index}
-    for cls in REGISTRY.values():
+    for cls in all_primitives().values():
         if issubclass(cls, Elementwise) and is_dataclass(cls) and not fields(cls):
             op: Any = cls()
             found[function_name(scalar_name(op) or op.name)] = on_numbers(op.eval)

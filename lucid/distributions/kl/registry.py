@@ -38,11 +38,13 @@ from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.exponential import exp, log
 from lucid.ops.shape.shaping import unsqueeze
 from lucid.ops.special.error_and_gamma import digamma, lgamma, mvlgamma
+from lucid.public.declare import public
 
 Formula = Callable[[Any, Any], Any]
 FORMULAS: dict[tuple[type, type], Formula] = {}
 
 
+@public("distributions")
 def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
     """Register a function of (p, q) as the formula for a pair of classes."""
 
@@ -53,6 +55,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
     return register
 
 
+@public("distributions")
 def kl_divergence(p: Any, q: Any) -> Any:
     """Return the Kullback-Leibler divergence KL(p || q).
 

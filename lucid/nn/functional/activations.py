@@ -29,6 +29,7 @@ from lucid.ops.reduce.extrema import argmax
 from lucid.ops.shape.creation import arange
 from lucid.ops.shape.movement import slice_axis
 from lucid.ops.special.error_and_gamma import erfc
+from lucid.public.declare import public
 from lucid.random import rand_like
 from lucid.tape.node import Traced
 from lucid.tensors.inplace import in_place
@@ -69,18 +70,21 @@ def inplace_variant(function: Callable[..., Any], name: str) -> Callable[..., An
     return write
 
 
+@public("nn.functional")
 @clear_errors
 def relu(input: Any, inplace: bool = False) -> Any:
     """max(x, 0); the derivative at 0 is 0."""
     return maybe_inplace("relu", conditional.relu, input, inplace)
 
 
+@public("nn.functional")
 @clear_errors
 def relu6(input: Any, inplace: bool = False) -> Any:
     """min(max(x, 0), 6); the derivative at 0 and at 6 is 0."""
     return maybe_inplace("relu6", _clip, input, inplace, 0, 6, "relu6")
 
 
+@public("nn.functional")
 @clear_errors
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
     """Clip x to [min_val, max_val]; the derivative is 0 at both bounds and beyond."""
@@ -100,6 +104,7 @@ def _clip(x: Any, low: Any, high: Any, name: str) -> Any:
     return where(x <= low, low, where(x >= high, high, x))
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
     """x where it is above the threshold, `value` elsewhere."""
@@ -114,6 +119,7 @@ def _threshold(x: Any, threshold: Any, value: Any) -> Any:
     return where(x <= threshold, value, x)
 
 
+@public("nn.functional")
 @clear_errors
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
     """x above 0, `negative_slope * x` elsewhere.
@@ -132,6 +138,7 @@ def _leaky_relu(x: Any, slope: Any, name: str) -> Any:
     return where(x > 0, x, x * slope)
 
 
+@public("lucid", "Tensor", "nn.functional")
 @clear_errors
 @compile_when_hot
 def prelu(input: Any, weight: Any) -> Any:
@@ -151,6 +158,7 @@ def prelu(input: Any, weight: Any) -> Any:
     return where(x > 0, x, weight * x)
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def rrelu(
     input: Any,
@@ -173,6 +181,7 @@ def _rrelu(x: Any, lower: float, upper: float, training: Any) -> Any:
     return where(x > 0, x, x * (rand_like(x) * (upper - lower) + lower))
 
 
+@public("nn.functional")
 @clear_errors
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     """x above 0, alpha (eˣ - 1) elsewhere."""
@@ -181,12 +190,14 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     )
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def selu(input: Any, inplace: bool = False) -> Any:
     """`scale * elu(x, alpha)` with the constants that preserve mean 0 and variance 1."""
     return maybe_inplace("selu", _elu, input, inplace, SELU_ALPHA, SELU_SCALE, 1.0, "selu")
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     """x above 0, alpha (exp(x / alpha) - 1) elsewhere; smooth for every alpha."""
@@ -203,6 +214,7 @@ def _elu(x: Any, alpha: float, scale: float, width: float, name: str) -> Any:
     return where(x > 0, above, expm1(x if width == 1 else x / width) * (alpha * scale))
 
 
+@public("nn.functional")
 @clear_errors
 @compile_when_hot
 def gelu(input: Any, approximate: str = "none") -> Any:
@@ -219,6 +231,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     return 0.5 * x * (1 + tanh(inner))
 
 
+@public("nn.functional")
 @clear_errors
 @aliases(dim="axis")
 @compile_when_hot
@@ -234,6 +247,7 @@ def glu(input: Any, dim: int = -1) -> Any:
     return first * sigmoid(slice_axis(x, axis, half, 2 * half))
 
 
+@public("nn.functional")
 @clear_errors
 def silu(input: Any, inplace: bool = False) -> Any:
     """x sigmoid(x), also called swish."""
@@ -246,6 +260,7 @@ def _silu(x: Any) -> Any:
     return x * sigmoid(x)
 
 
+@public("nn.functional")
 @clear_errors
 def mish(input: Any, inplace: bool = False) -> Any:
     """x tanh(log(1 + eˣ))."""
@@ -258,6 +273,7 @@ def _mish(x: Any) -> Any:
     return x * tanh(logaddexp(x, 0.0))
 
 
+@public("nn.functional")
 @clear_errors
 def hardswish(input: Any, inplace: bool = False) -> Any:
     """x relu6(x + 3) / 6; the derivative is 0 up to -3 and 1 from 3 on."""
@@ -270,6 +286,7 @@ def _hardswish(x: Any) -> Any:
     return where(x >= 3, x, x * clamp(_hardsigmoid(x), 0.0))
 
 
+@public("nn.functional")
 @clear_errors
 def hardsigmoid(input: Any, inplace: bool = False) -> Any:
     """relu6(x + 3) / 6."""
@@ -282,6 +299,7 @@ def _hardsigmoid(x: Any) -> Any:
     return where(x <= -3, 0.0, where(x >= 3, 1.0, (x + 3) / 6))
 
 
+@public("lucid", "Tensor", "nn.functional")
 @clear_errors
 @compile_when_hot
 def hardshrink(input: Any, lambd: float = 0.5) -> Any:
@@ -290,6 +308,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     return where((x >= -lambd) & (x <= lambd), 0.0, x)
 
 
+@public("nn.functional")
 @clear_errors
 @compile_when_hot
 def softshrink(input: Any, lambd: float = 0.5) -> Any:
@@ -300,6 +319,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
     return x - clamp(x, -lambd, lambd)
 
 
+@public("nn.functional")
 @clear_errors
 @compile_when_hot
 def tanhshrink(input: Any) -> Any:
@@ -308,6 +328,7 @@ def tanhshrink(input: Any) -> Any:
     return x - tanh(x)
 
 
+@public("nn.functional")
 @clear_errors
 @compile_when_hot
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
@@ -327,6 +348,7 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     return where(above, x, smooth if beta == 1 else smooth / beta)
 
 
+@public("nn.functional")
 @clear_errors
 @compile_when_hot
 def softsign(input: Any) -> Any:
@@ -342,6 +364,7 @@ def softsign(input: Any) -> Any:
     return where(size < 1, x / (1 + size), sgn(x) * (1 - 1 / (1 + size)))
 
 
+@public("nn.functional")
 @clear_errors
 @compile_when_hot
 def logsigmoid(input: Any) -> Any:
@@ -354,12 +377,14 @@ def logsigmoid(input: Any) -> Any:
     return -logaddexp(-as_real("logsigmoid", input), 0.0)
 
 
+@public("nn.functional")
 @clear_errors
 def softmin(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Any:
     """`softmax(-x)` along `dim`."""
     return softmax(-as_real("softmin", input), dim, axis=axis, dtype=dtype)
 
 
+@public("nn.functional")
 @clear_errors
 @aliases(dim="axis")
 def gumbel_softmax(
@@ -385,11 +410,11 @@ def gumbel_softmax(
     return chosen - soft.detach() + soft
 
 
-relu_ = inplace_variant(relu, "relu_")
-hardtanh_ = inplace_variant(hardtanh, "hardtanh_")
-threshold_ = inplace_variant(threshold, "threshold_")
-leaky_relu_ = inplace_variant(leaky_relu, "leaky_relu_")
-rrelu_ = inplace_variant(rrelu, "rrelu_")
-elu_ = inplace_variant(elu, "elu_")
-selu_ = inplace_variant(selu, "selu_")
-celu_ = inplace_variant(celu, "celu_")
+relu_ = public("nn.functional")(inplace_variant(relu, "relu_"))
+hardtanh_ = public("nn.functional")(inplace_variant(hardtanh, "hardtanh_"))
+threshold_ = public("lucid", "nn.functional")(inplace_variant(threshold, "threshold_"))
+leaky_relu_ = public("nn.functional")(inplace_variant(leaky_relu, "leaky_relu_"))
+rrelu_ = public("lucid", "nn.functional")(inplace_variant(rrelu, "rrelu_"))
+elu_ = public("nn.functional")(inplace_variant(elu, "elu_"))
+selu_ = public("lucid", "nn.functional")(inplace_variant(selu, "selu_"))
+celu_ = public("lucid", "nn.functional")(inplace_variant(celu, "celu_"))

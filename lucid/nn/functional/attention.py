@@ -18,10 +18,12 @@ from lucid.ops.higher_order.region import compile_when_hot
 from lucid.ops.nn.softmax import softmax
 from lucid.ops.reduce.extrema import amax
 from lucid.ops.shape.creation import arange
+from lucid.public.declare import public
 
 NAME = "scaled_dot_product_attention"
 
 
+@public("nn.functional")
 @clear_errors
 @in_float32
 def scaled_dot_product_attention(

@@ -10,9 +10,11 @@ from lucid.nn.functional.spatial import Sizes, add_batch_axis, drop_batch_axis, 
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.nn.convolution import Convolution, ConvolutionTranspose
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def conv1d(
     input: Any,
@@ -33,6 +35,7 @@ def conv1d(
     return convolve("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def conv2d(
     input: Any,
@@ -47,6 +50,7 @@ def conv2d(
     return convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def conv3d(
     input: Any,
@@ -61,6 +65,7 @@ def conv3d(
     return convolve("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def conv_transpose1d(
     input: Any,
@@ -77,6 +82,7 @@ def conv_transpose1d(
     return conv_transpose("conv_transpose1d", 1, input, weight, bias, *settings)
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def conv_transpose2d(
     input: Any,
@@ -101,6 +107,7 @@ def conv_transpose2d(
     return conv_transpose("conv_transpose2d", 2, input, weight, bias, *settings)
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def conv_transpose3d(
     input: Any,

@@ -11,8 +11,10 @@ from lucid.ops.core.promote import promote_tensors
 from lucid.ops.elementwise.conditional import clamp
 from lucid.ops.reduce.statistics import norm
 from lucid.ops.shape.shaping import broadcast_tensors
+from lucid.public.declare import public
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def cosine_similarity(
     x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8, *, axis: Any = None
@@ -31,6 +33,7 @@ def cosine_similarity(
     return ((x / a) * (y / b)).sum(axis=at)
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 @aliases(keepdim="keepdims")
 def pairwise_distance(

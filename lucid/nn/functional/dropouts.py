@@ -12,6 +12,7 @@ from lucid.nn.functional.arguments import as_real, check_number
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import to_floating
 from lucid.ops.elementwise.conditional import where
+from lucid.public.declare import public
 from lucid.random import rand
 
 SELU_MINIMUM = -SELU_ALPHA * SELU_SCALE  # the limit of selu at -inf
@@ -43,6 +44,7 @@ def alpha_drop(x: Any, p: float, shape: tuple[int, ...]) -> Any:
     return where(keep_mask(shape, p), x, SELU_MINIMUM) * scale - scale * SELU_MINIMUM * p
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Set elements to zero with probability `p` and divide the others by 1 - p; x in evaluation.
@@ -57,6 +59,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
     return maybe_inplace("dropout", drop, x, inplace, p, x.shape)
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
     """Set random elements to the lower bound of selu and rescale all: mean and variance stay."""
@@ -66,6 +69,7 @@ def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: b
     return maybe_inplace("alpha_dropout", alpha_drop, x, inplace, p, x.shape)
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def feature_alpha_dropout(
     input: Any, p: float = 0.5, training: bool = False, inplace: bool = False
@@ -82,18 +86,21 @@ def feature_alpha_dropout(
     )
 
 
+@public("nn.functional")
 @clear_errors
 def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Set random channels of (batch, channel, length) or (channel, length) to zero."""
     return drop_channels("dropout1d", input, p, training, inplace, {2: 0, 3: 1})
 
 
+@public("nn.functional")
 @clear_errors
 def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Set random channels of (batch, channel, height, width) or (batch, channel, length) to 0."""
     return drop_channels("dropout2d", input, p, training, inplace, {3: 1, 4: 1})
 
 
+@public("nn.functional")
 @clear_errors
 def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Set random channels of (batch, channel, d, h, w) or (channel, d, h, w) to zero."""

@@ -25,9 +25,11 @@ from lucid.ops.index.gather_scatter import Gather, ScatterAdd, TakeAlong
 from lucid.ops.reduce.extrema import argmax
 from lucid.ops.reduce.statistics import norm
 from lucid.ops.shape.creation import arange, ones
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
+@public("nn.functional")
 @clear_errors
 def embedding(
     input: Any,
@@ -109,6 +111,7 @@ def renormalize_rows(name: str, indices: Any, weight: Any, max_norm: Any, norm_t
         weight.mul_(factor[:, None])
 
 
+@public("nn.functional")
 @clear_errors
 def embedding_bag(
     input: Any,
@@ -242,6 +245,7 @@ def make_bags(indices: Any, offsets: Any, include_last_offset: Any) -> EqualBags
     return OffsetBags(count, started.sum(1) - 1)
 
 
+@public("nn.functional")
 @clear_errors
 def one_hot(input: Any, num_classes: int = -1) -> Any:
     """Return vectors of zeros with a 1 at each index; num_classes=-1 takes as many as needed.

@@ -11,8 +11,10 @@ from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.region import compile_when_hot
 from lucid.ops.linalg.contraction import einsum
 from lucid.ops.shape.shaping import t
+from lucid.public.declare import public
 
 
+@public("nn.functional")
 @clear_errors
 @compile_when_hot
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
@@ -37,6 +39,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     return y + bias
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     """`y[..., o] = x1[..., i] weight[o, i, j] x2[..., j] + bias[o]`, summed over i and j."""

@@ -22,6 +22,7 @@ from lucid.ops.nn.softmax import softmax
 from lucid.ops.shape.creation import zeros
 from lucid.ops.shape.joining import cat, chunk, pad
 from lucid.ops.shape.shaping import transpose
+from lucid.public.declare import public
 
 
 class AttentionFunction:
@@ -174,6 +175,7 @@ class AttentionFunction:
         return weights @ v, weights
 
 
+@public("nn.functional")
 @clear_errors
 def multi_head_attention_forward(
     query: Any,

@@ -26,6 +26,7 @@ from lucid.ops.reduce.reduction import Sum
 from lucid.ops.reduce.statistics import norm, reduced_count
 from lucid.ops.shape.joining import pad
 from lucid.ops.shape.movement import Reshape, slice_axis
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
 
@@ -70,6 +71,7 @@ def channel_shape(name: str, x: Any, least: int = 2) -> tuple[int, ...]:
     return (x.shape[1],)
 
 
+@public("nn.functional")
 @clear_errors
 def batch_norm(
     input: Any,
@@ -163,6 +165,7 @@ def update_running_stat(
         running.add_(((now if factor == 1 else now * factor) - running) * momentum)
 
 
+@public("nn.functional")
 @clear_errors
 def instance_norm(
     input: Any,
@@ -215,6 +218,7 @@ def normalized_axes(
     return shape, tuple(range(x.ndim - len(shape), x.ndim))
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 @in_float32
 @compile_when_hot
@@ -237,6 +241,7 @@ def layer_norm(
     return affine(centered * rsqrt(var + check_number(name, eps, "eps")), weight, bias, shape)
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 @in_float32
 @compile_when_hot
@@ -256,6 +261,7 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = N
     return affine(x * root, weight, None, shape)
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 @in_float32
 @compile_when_hot
@@ -280,6 +286,7 @@ def group_norm(
     return y.reshape(x.shape)
 
 
+@public("nn.functional")
 @clear_errors
 @in_float32
 @compile_when_hot
@@ -302,6 +309,7 @@ def local_response_norm(
     return x / (near * (alpha / size) + k) ** beta
 
 
+@public("nn.functional")
 @clear_errors
 def normalize(
     input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, *, axis: Any = None

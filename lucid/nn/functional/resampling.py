@@ -23,6 +23,7 @@ from lucid.ops.nn.resample import Resample, cubic_weights
 from lucid.ops.shape.joining import take_axis
 from lucid.ops.shape.movement import Transpose
 from lucid.ops.shape.shaping import movedim
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -30,6 +31,7 @@ LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
 MODES = ("nearest", "nearest-exact", *LINEAR, "bicubic", "area")
 
 
+@public("nn.functional")
 @clear_errors
 def interpolate(
     input: Any,
@@ -119,6 +121,7 @@ def resample_axes(
     return x
 
 
+@public("nn.functional")
 @clear_errors
 def upsample(
     input: Any,
@@ -131,18 +134,21 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
+@public("nn.functional")
 @clear_errors
 def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
     """Call `interpolate` with mode "nearest", under its older name."""
     return interpolate(input, size, scale_factor, "nearest")
 
 
+@public("nn.functional")
 @clear_errors
 def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
     """Call `interpolate` with mode "bilinear" and aligned corners, under its older name."""
     return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
 
 
+@public("nn.functional")
 @clear_errors
 def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
     """Return the coordinates, from -1 to 1, of an image of `size` under affine maps (N, 2, 3).
@@ -180,6 +186,7 @@ def grid_coordinates(n: int, corners: bool) -> np.ndarray:
     return ends if corners else ends * (n - 1) / n
 
 
+@public("nn.functional")
 @clear_errors
 def grid_sample(
     input: Any,

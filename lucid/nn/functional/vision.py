@@ -18,12 +18,14 @@ from lucid.ops.shape.joining import pad as pad_ends
 from lucid.ops.shape.joining import take_axis
 from lucid.ops.shape.movement import Pad, Transpose
 from lucid.ops.shape.shaping import movedim
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
 PAD_MODES = ("constant", "reflect", "replicate", "circular")
 
 
+@public("nn.functional")
 @clear_errors
 def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
     """Pad the last axes of `input`: pairs (before, after), last axis first.
@@ -96,6 +98,7 @@ def window_indices(
     return places.reshape(math.prod(window), -1), padding, whole
 
 
+@public("nn.functional")
 @clear_errors
 def unfold(
     input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
@@ -121,6 +124,7 @@ def unfold(
     return drop_batch_axis(y, was_batched)
 
 
+@public("nn.functional")
 @clear_errors
 def fold(
     input: Any,
@@ -155,6 +159,7 @@ def fold(
     return drop_batch_axis(y[:, :, a : a + h, b : b + w] if a or b else y, was_batched)
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     """Rearrange (..., C r², H, W) to (..., C, H r, W r): channels become r x r blocks of pixels."""
@@ -169,6 +174,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     return y.reshape(*outer, c // (r * r), h * r, w * r)
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     """Rearrange (..., C, H r, W r) to (..., C r², H, W): r x r blocks of pixels become channels."""
@@ -183,6 +189,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     return y.reshape(*outer, c * r * r, h // r, w // r)
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def channel_shuffle(input: Any, groups: int) -> Any:
     """Rearrange channels (N, g c, ...) to (N, c g, ...), interleaving the groups.

@@ -10,8 +10,10 @@ from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
 from lucid.ops.core.arguments import accepts_device
 from lucid.ops.shape.creation import full
+from lucid.public.declare import public
 
 
+@public("nn")
 class ReLU(FunctionLayer):
     """max(x, 0)."""
 
@@ -19,6 +21,7 @@ class ReLU(FunctionLayer):
     settings = {"inplace": False}
 
 
+@public("nn")
 class ReLU6(FunctionLayer):
     """min(max(x, 0), 6)."""
 
@@ -26,6 +29,7 @@ class ReLU6(FunctionLayer):
     settings = {"inplace": False}
 
 
+@public("nn")
 class LeakyReLU(FunctionLayer):
     """x where it is positive, `negative_slope` x elsewhere."""
 
@@ -33,6 +37,7 @@ class LeakyReLU(FunctionLayer):
     settings = {"negative_slope": 0.01, "inplace": False}
 
 
+@public("nn")
 class ELU(FunctionLayer):
     """x where it is positive, alpha (eˣ - 1) elsewhere."""
 
@@ -40,6 +45,7 @@ class ELU(FunctionLayer):
     settings = {"alpha": 1.0, "inplace": False}
 
 
+@public("nn")
 class SELU(FunctionLayer):
     """ELU scaled to preserve mean 0 and variance 1."""
 
@@ -47,6 +53,7 @@ class SELU(FunctionLayer):
     settings = {"inplace": False}
 
 
+@public("nn")
 class CELU(FunctionLayer):
     """x where it is positive, alpha (exp(x / alpha) - 1) elsewhere."""
 
@@ -54,6 +61,7 @@ class CELU(FunctionLayer):
     settings = {"alpha": 1.0, "inplace": False}
 
 
+@public("nn")
 class GELU(FunctionLayer):
     """x Φ(x), with Φ the normal distribution function."""
 
@@ -61,6 +69,7 @@ class GELU(FunctionLayer):
     settings = {"approximate": "none"}
 
 
+@public("nn")
 class SiLU(FunctionLayer):
     """x σ(x)."""
 
@@ -68,6 +77,7 @@ class SiLU(FunctionLayer):
     settings = {"inplace": False}
 
 
+@public("nn")
 class Mish(FunctionLayer):
     """x tanh(softplus(x))."""
 
@@ -75,6 +85,7 @@ class Mish(FunctionLayer):
     settings = {"inplace": False}
 
 
+@public("nn")
 class GLU(FunctionLayer):
     """The first half of an axis times the sigmoid of the second half."""
 
@@ -82,6 +93,7 @@ class GLU(FunctionLayer):
     settings = {"dim": -1}
 
 
+@public("nn")
 class Hardswish(FunctionLayer):
     """x relu6(x + 3) / 6."""
 
@@ -89,6 +101,7 @@ class Hardswish(FunctionLayer):
     settings = {"inplace": False}
 
 
+@public("nn")
 class Hardsigmoid(FunctionLayer):
     """relu6(x + 3) / 6."""
 
@@ -96,6 +109,7 @@ class Hardsigmoid(FunctionLayer):
     settings = {"inplace": False}
 
 
+@public("nn")
 class Hardtanh(FunctionLayer):
     """x clipped to [min_val, max_val]."""
 
@@ -103,6 +117,7 @@ class Hardtanh(FunctionLayer):
     settings = {"min_val": -1.0, "max_val": 1.0, "inplace": False}
 
 
+@public("nn")
 class Hardshrink(FunctionLayer):
     """x outside [-lambd, lambd], 0 inside."""
 
@@ -110,6 +125,7 @@ class Hardshrink(FunctionLayer):
     settings = {"lambd": 0.5}
 
 
+@public("nn")
 class Softshrink(FunctionLayer):
     """x shrunk toward 0 by lambd."""
 
@@ -117,12 +133,14 @@ class Softshrink(FunctionLayer):
     settings = {"lambd": 0.5}
 
 
+@public("nn")
 class Tanhshrink(FunctionLayer):
     """x - tanh(x)."""
 
     function = F.tanhshrink
 
 
+@public("nn")
 class Softplus(FunctionLayer):
     """log(1 + exp(beta x)) / beta."""
 
@@ -130,30 +148,35 @@ class Softplus(FunctionLayer):
     settings = {"beta": 1.0, "threshold": 20.0}
 
 
+@public("nn")
 class Softsign(FunctionLayer):
     """x / (1 + |x|)."""
 
     function = F.softsign
 
 
+@public("nn")
 class LogSigmoid(FunctionLayer):
     """log σ(x)."""
 
     function = F.logsigmoid
 
 
+@public("nn")
 class Sigmoid(FunctionLayer):
     """1 / (1 + e⁻ˣ)."""
 
     function = F.sigmoid
 
 
+@public("nn")
 class Tanh(FunctionLayer):
     """The hyperbolic tangent."""
 
     function = F.tanh
 
 
+@public("nn")
 class Threshold(FunctionLayer):
     """x where it is above `threshold`, `value` elsewhere."""
 
@@ -161,6 +184,7 @@ class Threshold(FunctionLayer):
     settings = {"threshold": REQUIRED, "value": REQUIRED, "inplace": False}
 
 
+@public("nn")
 class Softmax(FunctionLayer):
     """exp(x) along an axis, scaled to sum to 1."""
 
@@ -168,6 +192,7 @@ class Softmax(FunctionLayer):
     settings = {"dim": None}
 
 
+@public("nn")
 class Softmin(FunctionLayer):
     """The softmax of -x."""
 
@@ -175,6 +200,7 @@ class Softmin(FunctionLayer):
     settings = {"dim": None}
 
 
+@public("nn")
 class LogSoftmax(FunctionLayer):
     """The logarithm of the softmax."""
 
@@ -182,6 +208,7 @@ class LogSoftmax(FunctionLayer):
     settings = {"dim": None}
 
 
+@public("nn")
 class Softmax2d(FunctionLayer):
     """The softmax over the channels of images."""
 
@@ -190,6 +217,7 @@ class Softmax2d(FunctionLayer):
         return F.softmax(x, -3)
 
 
+@public("nn")
 class RReLU(Module):
     """x where it is positive, elsewhere x times a slope that is random in training."""
 
@@ -206,6 +234,7 @@ class RReLU(Module):
         return f"lower={self.lower}, upper={self.upper}"
 
 
+@public("nn")
 class PReLU(Module):
     """x where it is positive, elsewhere x times a learned slope, one or one per channel."""
 

@@ -23,6 +23,7 @@ from lucid.ops.core.promote import as_tensor
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.index.lookup import gather, index_add
 from lucid.ops.shape.joining import cat
+from lucid.public.declare import public
 from lucid.tape.node import wrap
 
 
@@ -33,6 +34,7 @@ class LogProbability(NamedTuple):
     loss: Any
 
 
+@public("nn")
 class AdaptiveLogSoftmaxWithLoss(Module):
     """Log-probabilities of many classes, in clusters ordered by frequency.
 
@@ -144,6 +146,7 @@ def pick_class(log_probabilities: Any, chosen: Any) -> Any:
     return gather(log_probabilities, 1, chosen.unsqueeze(1)).squeeze(1)
 
 
+@public("nn")
 class LinearCrossEntropyLoss(Module):
     """Cross entropy of the logits computed by an inner linear layer.
 

@@ -13,8 +13,10 @@ from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
 from lucid.ops.core.arguments import accepts_device
 from lucid.ops.shape.creation import empty
+from lucid.public.declare import public
 
 
+@public("nn")
 class MultiheadAttention(Module):
     """Attention with `num_heads` heads between linear projections of queries, keys and values.
 

@@ -16,6 +16,7 @@ from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.creation import empty, zeros
 from lucid.ops.shape.joining import chunk
 from lucid.ops.shape.shaping import t
+from lucid.public.declare import public
 
 
 class Weights(NamedTuple):
@@ -137,6 +138,7 @@ class Cell(Module):
         return text if self.bias else f"{text}, bias=False"
 
 
+@public("nn")
 class RNNCell(Cell):
     """One step of an RNN: `h = cell(x, h)`."""
 
@@ -158,12 +160,14 @@ class RNNCell(Cell):
         return RNN_RULES[getattr(self, "nonlinearity", "tanh")]
 
 
+@public("nn")
 class LSTMCell(Cell):
     """One step of an LSTM: `h, c = cell(x, (h, c))`."""
 
     rule = LSTM_RULE
 
 
+@public("nn")
 class GRUCell(Cell):
     """One step of a GRU: `h = cell(x, h)`."""
 

@@ -13,6 +13,7 @@ from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
 from lucid.ops.core.arguments import accepts_device
 from lucid.ops.shape.creation import empty
+from lucid.public.declare import public
 
 MODES = ("zeros", "reflect", "replicate", "circular")
 
@@ -199,6 +200,7 @@ class TransposedConvolution(ConvolutionBase):
         raise NotImplementedError
 
 
+@public("nn")
 class Conv1d(Convolution):
     """A convolution of sequences: (N, C, L)."""
 
@@ -206,6 +208,7 @@ class Conv1d(Convolution):
     function = staticmethod(F.conv1d)
 
 
+@public("nn")
 class Conv2d(Convolution):
     """A convolution of images: (N, C, H, W)."""
 
@@ -213,6 +216,7 @@ class Conv2d(Convolution):
     function = staticmethod(F.conv2d)
 
 
+@public("nn")
 class Conv3d(Convolution):
     """A convolution of volumes: (N, C, D, H, W)."""
 
@@ -220,6 +224,7 @@ class Conv3d(Convolution):
     function = staticmethod(F.conv3d)
 
 
+@public("nn")
 class ConvTranspose1d(TransposedConvolution):
     """A transposed convolution of sequences: (N, C, L)."""
 
@@ -227,6 +232,7 @@ class ConvTranspose1d(TransposedConvolution):
     function = staticmethod(F.conv_transpose1d)
 
 
+@public("nn")
 class ConvTranspose2d(TransposedConvolution):
     """A transposed convolution of images: (N, C, H, W)."""
 
@@ -234,6 +240,7 @@ class ConvTranspose2d(TransposedConvolution):
     function = staticmethod(F.conv_transpose2d)
 
 
+@public("nn")
 class ConvTranspose3d(TransposedConvolution):
     """A transposed convolution of volumes: (N, C, D, H, W)."""
 

@@ -9,6 +9,7 @@ import lucid.nn.functional as F
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.nn.module import Module
+from lucid.public.declare import public
 
 
 class DropoutBase(Module):
@@ -31,36 +32,42 @@ class DropoutBase(Module):
         return f"p={self.p}, inplace={self.inplace}"
 
 
+@public("nn")
 class Dropout(DropoutBase):
     """Set elements to 0 with probability p and scale the others by 1 / (1 - p)."""
 
     function = F.dropout
 
 
+@public("nn")
 class Dropout1d(DropoutBase):
     """Set entire channels of sequences to 0."""
 
     function = F.dropout1d
 
 
+@public("nn")
 class Dropout2d(DropoutBase):
     """Set entire channels of images to 0."""
 
     function = F.dropout2d
 
 
+@public("nn")
 class Dropout3d(DropoutBase):
     """Set entire channels of volumes to 0."""
 
     function = F.dropout3d
 
 
+@public("nn")
 class AlphaDropout(DropoutBase):
     """Dropout that preserves mean and variance, for SELU."""
 
     function = F.alpha_dropout
 
 
+@public("nn")
 class FeatureAlphaDropout(DropoutBase):
     """Alpha dropout of entire channels."""
 

@@ -31,6 +31,7 @@ from lucid.nn.module import Module
 from lucid.nn.uninitialized import Uninitialized, UninitializedBuffer, UninitializedParameter
 from lucid.ops.core.arguments import accepts_device, concrete_array
 from lucid.ops.core.promote import as_tensor
+from lucid.public.declare import public
 
 
 class LazyModule(Module):
@@ -82,6 +83,7 @@ class LazyModule(Module):
             self.register_parameter(name, made)
 
 
+@public("nn")
 class LazyLinear(LazyModule, Linear):
     """A Linear layer that takes `in_features` from its first input.
 
@@ -147,36 +149,42 @@ class LazyTransposedConvolution(LazyConvolution):
     )  # fmt: skip
 
 
+@public("nn")
 class LazyConv1d(LazyConvolution, Conv1d):
     """A Conv1d that takes `in_channels` from its first input."""
 
     cls_to_become = Conv1d
 
 
+@public("nn")
 class LazyConv2d(LazyConvolution, Conv2d):
     """A Conv2d that takes `in_channels` from its first input."""
 
     cls_to_become = Conv2d
 
 
+@public("nn")
 class LazyConv3d(LazyConvolution, Conv3d):
     """A Conv3d that takes `in_channels` from its first input."""
 
     cls_to_become = Conv3d
 
 
+@public("nn")
 class LazyConvTranspose1d(LazyTransposedConvolution, ConvTranspose1d):
     """A ConvTranspose1d that takes `in_channels` from its first input."""
 
     cls_to_become = ConvTranspose1d
 
 
+@public("nn")
 class LazyConvTranspose2d(LazyTransposedConvolution, ConvTranspose2d):
     """A ConvTranspose2d that takes `in_channels` from its first input."""
 
     cls_to_become = ConvTranspose2d
 
 
+@public("nn")
 class LazyConvTranspose3d(LazyTransposedConvolution, ConvTranspose3d):
     """A ConvTranspose3d that takes `in_channels` from its first input."""
 
@@ -208,36 +216,42 @@ class LazyNorm(LazyModule):
         return dict.fromkeys(("weight", "bias", "running_mean", "running_var"), shape)
 
 
+@public("nn")
 class LazyBatchNorm1d(LazyNorm, BatchNorm1d):
     """A BatchNorm1d that takes `num_features` from its first input."""
 
     cls_to_become = BatchNorm1d
 
 
+@public("nn")
 class LazyBatchNorm2d(LazyNorm, BatchNorm2d):
     """A BatchNorm2d that takes `num_features` from its first input."""
 
     cls_to_become = BatchNorm2d
 
 
+@public("nn")
 class LazyBatchNorm3d(LazyNorm, BatchNorm3d):
     """A BatchNorm3d that takes `num_features` from its first input."""
 
     cls_to_become = BatchNorm3d
 
 
+@public("nn")
 class LazyInstanceNorm1d(LazyNorm, InstanceNorm1d):
     """An InstanceNorm1d that takes `num_features` from its first input."""
 
     cls_to_become = InstanceNorm1d
 
 
+@public("nn")
 class LazyInstanceNorm2d(LazyNorm, InstanceNorm2d):
     """An InstanceNorm2d that takes `num_features` from its first input."""
 
     cls_to_become = InstanceNorm2d
 
 
+@public("nn")
 class LazyInstanceNorm3d(LazyNorm, InstanceNorm3d):
     """An InstanceNorm3d that takes `num_features` from its first input."""
 

@@ -16,8 +16,10 @@ from lucid.nn.parameter import Parameter
 from lucid.ops.core.arguments import accepts_device
 from lucid.ops.shape.creation import empty
 from lucid.ops.shape.shaping import flatten, unflatten
+from lucid.public.declare import public
 
 
+@public("nn")
 class Identity(Module):
     """Return the input unchanged; all arguments are ignored."""
 
@@ -28,6 +30,7 @@ class Identity(Module):
         return input
 
 
+@public("nn")
 class Linear(Module):
     """x Wᵀ + b.
 
@@ -62,6 +65,7 @@ class Linear(Module):
         return f"{sizes}, bias={self.bias is not None}"
 
 
+@public("nn")
 class Bilinear(Module):
     """x₁ᵀ A x₂ + b."""
 
@@ -147,6 +151,7 @@ class EmbeddingBase(Module):
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
 
 
+@public("nn")
 class Embedding(EmbeddingBase):
     """Look up the rows of a table."""
 
@@ -174,6 +179,7 @@ class Embedding(EmbeddingBase):
         )  # fmt: skip
 
 
+@public("nn")
 class EmbeddingBag(EmbeddingBase):
     """Sums, means or maxima over bags of rows of a table."""
 
@@ -204,6 +210,7 @@ class EmbeddingBag(EmbeddingBase):
         )  # fmt: skip
 
 
+@public("nn")
 class Flatten(FunctionLayer):
     """Flatten the axes from `start_dim` to `end_dim` into one."""
 
@@ -211,6 +218,7 @@ class Flatten(FunctionLayer):
     settings = {"start_dim": 1, "end_dim": -1}
 
 
+@public("nn")
 class Unflatten(Module):
     """Split one axis into several."""
 
@@ -225,6 +233,7 @@ class Unflatten(Module):
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
+@public("nn")
 class CosineSimilarity(FunctionLayer):
     """The cosine of the angle between vectors along an axis."""
 
@@ -232,6 +241,7 @@ class CosineSimilarity(FunctionLayer):
     settings = {"dim": 1, "eps": 1e-8}
 
 
+@public("nn")
 class PairwiseDistance(FunctionLayer):
     """The distance between pairs of vectors."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import lucid.nn.functional as F
 from lucid.nn.functional.arguments import resolve_reduction
 from lucid.nn.layers.function_layer import FunctionLayer
+from lucid.public.declare import public
 from lucid.tensors.tensor import Tensor
 
 LEGACY_ARGUMENTS = ("size_average", "reduce")
@@ -44,6 +45,7 @@ class Loss(FunctionLayer):
         return "" if self.reduction == "mean" else f"reduction={self.reduction!r}"
 
 
+@public("nn")
 class L1Loss(Loss):
     """The mean of |input - target|."""
 
@@ -51,6 +53,7 @@ class L1Loss(Loss):
     settings = {"reduction": "mean"}
 
 
+@public("nn")
 class MSELoss(Loss):
     """The mean of (input - target)²."""
 
@@ -58,6 +61,7 @@ class MSELoss(Loss):
     settings = {"reduction": "mean"}
 
 
+@public("nn")
 class SmoothL1Loss(Loss):
     """Quadratic near 0 and linear beyond `beta`."""
 
@@ -65,6 +69,7 @@ class SmoothL1Loss(Loss):
     settings = {"reduction": "mean", "beta": 1.0}
 
 
+@public("nn")
 class HuberLoss(Loss):
     """Quadratic near 0 and linear beyond `delta`."""
 
@@ -72,6 +77,7 @@ class HuberLoss(Loss):
     settings = {"reduction": "mean", "delta": 1.0}
 
 
+@public("nn")
 class BCELoss(Loss):
     """Binary cross entropy of probabilities."""
 
@@ -79,6 +85,7 @@ class BCELoss(Loss):
     settings = {"weight": None, "reduction": "mean"}
 
 
+@public("nn")
 class BCEWithLogitsLoss(Loss):
     """Binary cross entropy of logits."""
 
@@ -86,6 +93,7 @@ class BCEWithLogitsLoss(Loss):
     settings = {"weight": None, "reduction": "mean", "pos_weight": None}
 
 
+@public("nn")
 class CrossEntropyLoss(Loss):
     """Cross entropy of logits and class indices or class probabilities."""
 
@@ -93,6 +101,7 @@ class CrossEntropyLoss(Loss):
     settings = {"weight": None, "ignore_index": -100, "reduction": "mean", "label_smoothing": 0.0}
 
 
+@public("nn")
 class NLLLoss(Loss):
     """Minus the log-probability of the target class."""
 
@@ -100,6 +109,7 @@ class NLLLoss(Loss):
     settings = {"weight": None, "ignore_index": -100, "reduction": "mean"}
 
 
+@public("nn")
 class KLDivLoss(Loss):
     """The Kullback-Leibler divergence of log-probabilities from a target."""
 
@@ -107,6 +117,7 @@ class KLDivLoss(Loss):
     settings = {"reduction": "mean", "log_target": False}
 
 
+@public("nn")
 class PoissonNLLLoss(Loss):
     """Minus the log-likelihood of counts."""
 
@@ -114,6 +125,7 @@ class PoissonNLLLoss(Loss):
     settings = {"log_input": True, "full": False, "eps": 1e-8, "reduction": "mean"}
 
 
+@public("nn")
 class GaussianNLLLoss(Loss):
     """Minus the log-likelihood of normal variables."""
 
@@ -121,6 +133,7 @@ class GaussianNLLLoss(Loss):
     settings = {"full": False, "eps": 1e-6, "reduction": "mean"}
 
 
+@public("nn")
 class SoftMarginLoss(Loss):
     """log(1 + exp(-target · input))."""
 
@@ -128,6 +141,7 @@ class SoftMarginLoss(Loss):
     settings = {"reduction": "mean"}
 
 
+@public("nn")
 class HingeEmbeddingLoss(Loss):
     """A distance for similar pairs, a hinge for the others."""
 
@@ -135,6 +149,7 @@ class HingeEmbeddingLoss(Loss):
     settings = {"margin": 1.0, "reduction": "mean"}
 
 
+@public("nn")
 class MarginRankingLoss(Loss):
     """A hinge on the order of two inputs."""
 
@@ -142,6 +157,7 @@ class MarginRankingLoss(Loss):
     settings = {"margin": 0.0, "reduction": "mean"}
 
 
+@public("nn")
 class CosineEmbeddingLoss(Loss):
     """A hinge on the cosine of two vectors."""
 
@@ -149,6 +165,7 @@ class CosineEmbeddingLoss(Loss):
     settings = {"margin": 0.0, "reduction": "mean"}
 
 
+@public("nn")
 class MultiMarginLoss(Loss):
     """A hinge between the target class and all others."""
 
@@ -156,6 +173,7 @@ class MultiMarginLoss(Loss):
     settings = {"p": 1, "margin": 1.0, "weight": None, "reduction": "mean"}
 
 
+@public("nn")
 class MultiLabelMarginLoss(Loss):
     """A hinge between target classes and all others."""
 
@@ -163,6 +181,7 @@ class MultiLabelMarginLoss(Loss):
     settings = {"reduction": "mean"}
 
 
+@public("nn")
 class MultiLabelSoftMarginLoss(Loss):
     """Binary cross entropy over labels."""
 
@@ -170,6 +189,7 @@ class MultiLabelSoftMarginLoss(Loss):
     settings = {"weight": None, "reduction": "mean"}
 
 
+@public("nn")
 class TripletMarginLoss(Loss):
     """A hinge between the distances to a positive and a negative."""
 
@@ -177,6 +197,7 @@ class TripletMarginLoss(Loss):
     settings = {"margin": 1.0, "p": 2.0, "eps": 1e-6, "swap": False, "reduction": "mean"}
 
 
+@public("nn")
 class TripletMarginWithDistanceLoss(Loss):
     """The triplet loss with a user-defined distance."""
 
@@ -184,6 +205,7 @@ class TripletMarginWithDistanceLoss(Loss):
     settings = {"distance_function": None, "margin": 1.0, "swap": False, "reduction": "mean"}
 
 
+@public("nn")
 class CTCLoss(Loss):
     """Connectionist temporal classification: the loss over all alignments of a target."""
 

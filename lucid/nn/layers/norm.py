@@ -15,6 +15,7 @@ from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
 from lucid.ops.core.arguments import accepts_device
 from lucid.ops.shape.creation import ones, zeros
+from lucid.public.declare import public
 from lucid.tape.node import wrap
 from lucid.tensors.mutation import is_argument
 
@@ -143,18 +144,21 @@ class BatchNorm(RunningNorm):
         )  # fmt: skip
 
 
+@public("nn")
 class BatchNorm1d(BatchNorm):
     """Batch norm of vectors or sequences: (N, C) or (N, C, L)."""
 
     ranks = (2, 3)
 
 
+@public("nn")
 class BatchNorm2d(BatchNorm):
     """Batch norm of images: (N, C, H, W)."""
 
     ranks = (4,)
 
 
+@public("nn")
 class BatchNorm3d(BatchNorm):
     """Batch norm of volumes: (N, C, D, H, W)."""
 
@@ -192,24 +196,28 @@ class InstanceNorm(RunningNorm):
         return y if batched else y.squeeze(0)
 
 
+@public("nn")
 class InstanceNorm1d(InstanceNorm):
     """Instance norm of sequences: (N, C, L) or (C, L)."""
 
     ranks = (2, 3)
 
 
+@public("nn")
 class InstanceNorm2d(InstanceNorm):
     """Instance norm of images: (N, C, H, W) or (C, H, W)."""
 
     ranks = (3, 4)
 
 
+@public("nn")
 class InstanceNorm3d(InstanceNorm):
     """Instance norm of volumes: (N, C, D, H, W) or (C, D, H, W)."""
 
     ranks = (4, 5)
 
 
+@public("nn")
 class LayerNorm(Module):
     """Normalize over the last axes, then scale and shift elementwise."""
 
@@ -241,6 +249,7 @@ class LayerNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}, {affine_}"
 
 
+@public("nn")
 class RMSNorm(Module):
     """Divide the last axes by their root mean square, then scale elementwise."""
 
@@ -271,6 +280,7 @@ class RMSNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}, {affine_}"
 
 
+@public("nn")
 class GroupNorm(Module):
     """Normalize groups of channels of every example, then scale and shift."""
 
@@ -305,6 +315,7 @@ class GroupNorm(Module):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
 
 
+@public("nn")
 class LocalResponseNorm(FunctionLayer):
     """Divide every channel by a power of the mean square of its neighbors."""
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import lucid.nn.functional as F
 from lucid.nn.layers.function_layer import REQUIRED, FunctionLayer
+from lucid.public.declare import public
 
 
+@public("nn")
 class MaxPool1d(FunctionLayer):
     """The maximum of every window of a sequence."""
 
@@ -22,6 +24,7 @@ class MaxPool1d(FunctionLayer):
     }
 
 
+@public("nn")
 class MaxPool2d(FunctionLayer):
     """The maximum of every window of an image."""
 
@@ -36,6 +39,7 @@ class MaxPool2d(FunctionLayer):
     }
 
 
+@public("nn")
 class MaxPool3d(FunctionLayer):
     """The maximum of every window of a volume."""
 
@@ -50,6 +54,7 @@ class MaxPool3d(FunctionLayer):
     }
 
 
+@public("nn")
 class AvgPool1d(FunctionLayer):
     """The average of every window of a sequence."""
 
@@ -63,6 +68,7 @@ class AvgPool1d(FunctionLayer):
     }
 
 
+@public("nn")
 class AvgPool2d(FunctionLayer):
     """The average of every window of an image."""
 
@@ -77,6 +83,7 @@ class AvgPool2d(FunctionLayer):
     }
 
 
+@public("nn")
 class AvgPool3d(FunctionLayer):
     """The average of every window of a volume."""
 
@@ -91,6 +98,7 @@ class AvgPool3d(FunctionLayer):
     }
 
 
+@public("nn")
 class LPPool1d(FunctionLayer):
     """The p-norm of every window of a sequence."""
 
@@ -98,6 +106,7 @@ class LPPool1d(FunctionLayer):
     settings = {"norm_type": REQUIRED, "kernel_size": REQUIRED, "stride": None, "ceil_mode": False}
 
 
+@public("nn")
 class LPPool2d(FunctionLayer):
     """The p-norm of every window of an image."""
 
@@ -105,6 +114,7 @@ class LPPool2d(FunctionLayer):
     settings = {"norm_type": REQUIRED, "kernel_size": REQUIRED, "stride": None, "ceil_mode": False}
 
 
+@public("nn")
 class LPPool3d(FunctionLayer):
     """The p-norm of every window of a volume."""
 
@@ -112,6 +122,7 @@ class LPPool3d(FunctionLayer):
     settings = {"norm_type": REQUIRED, "kernel_size": REQUIRED, "stride": None, "ceil_mode": False}
 
 
+@public("nn")
 class AdaptiveMaxPool1d(FunctionLayer):
     """The maximum of `output_size` windows of a sequence."""
 
@@ -119,6 +130,7 @@ class AdaptiveMaxPool1d(FunctionLayer):
     settings = {"output_size": REQUIRED, "return_indices": False}
 
 
+@public("nn")
 class AdaptiveMaxPool2d(FunctionLayer):
     """The maximum of `output_size` windows of an image."""
 
@@ -126,6 +138,7 @@ class AdaptiveMaxPool2d(FunctionLayer):
     settings = {"output_size": REQUIRED, "return_indices": False}
 
 
+@public("nn")
 class AdaptiveMaxPool3d(FunctionLayer):
     """The maximum of `output_size` windows of a volume."""
 
@@ -133,6 +146,7 @@ class AdaptiveMaxPool3d(FunctionLayer):
     settings = {"output_size": REQUIRED, "return_indices": False}
 
 
+@public("nn")
 class AdaptiveAvgPool1d(FunctionLayer):
     """The average of `output_size` windows of a sequence."""
 
@@ -140,6 +154,7 @@ class AdaptiveAvgPool1d(FunctionLayer):
     settings = {"output_size": REQUIRED}
 
 
+@public("nn")
 class AdaptiveAvgPool2d(FunctionLayer):
     """The average of `output_size` windows of an image."""
 
@@ -147,6 +162,7 @@ class AdaptiveAvgPool2d(FunctionLayer):
     settings = {"output_size": REQUIRED}
 
 
+@public("nn")
 class AdaptiveAvgPool3d(FunctionLayer):
     """The average of `output_size` windows of a volume."""
 
@@ -154,6 +170,7 @@ class AdaptiveAvgPool3d(FunctionLayer):
     settings = {"output_size": REQUIRED}
 
 
+@public("nn")
 class FractionalMaxPool2d(FunctionLayer):
     """The maximum of randomly placed windows of an image."""
 
@@ -168,6 +185,7 @@ class FractionalMaxPool2d(FunctionLayer):
     hidden_in_repr = ("_random_samples",)
 
 
+@public("nn")
 class FractionalMaxPool3d(FunctionLayer):
     """The maximum of randomly placed windows of a volume."""
 
@@ -187,18 +205,21 @@ class Unpooling(FunctionLayer):
         )
 
 
+@public("nn")
 class MaxUnpool1d(Unpooling):
     """The inverse of max pooling over sequences."""
 
     function = F.max_unpool1d
 
 
+@public("nn")
 class MaxUnpool2d(Unpooling):
     """The inverse of max pooling over images."""
 
     function = F.max_unpool2d
 
 
+@public("nn")
 class MaxUnpool3d(Unpooling):
     """The inverse of max pooling over volumes."""
 

@@ -40,6 +40,7 @@ from lucid.ops.index.lookup import index_select
 from lucid.ops.shape.creation import empty, zeros
 from lucid.ops.shape.joining import cat, stack
 from lucid.ops.shape.shaping import transpose
+from lucid.public.declare import public
 from lucid.tape.node import wrap
 
 
@@ -232,6 +233,7 @@ class Recurrent(Module):
         return text
 
 
+@public("nn")
 class RNN(Recurrent):
     """h = tanh(W x + V h + b) along sequences (steps, batch, features).
 
@@ -263,6 +265,7 @@ class RNN(Recurrent):
         return RNN_RULES[getattr(self, "nonlinearity", "tanh")]
 
 
+@public("nn")
 class LSTM(Recurrent):
     """Long short-term memory along sequences (steps, examples, features).
 
@@ -279,6 +282,7 @@ class LSTM(Recurrent):
     rule = LSTM_RULE
 
 
+@public("nn")
 class GRU(Recurrent):
     """Gated recurrent units along sequences (steps, examples, features): `y, h = gru(x, h0)`."""
 

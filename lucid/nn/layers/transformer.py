@@ -20,6 +20,7 @@ from lucid.ops.core.arguments import accepts_device
 from lucid.ops.core.promote import as_tensor, get_default_dtype
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.shape.creation import arange
+from lucid.public.declare import public
 
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
 
@@ -82,6 +83,7 @@ class TransformerBlock(Module):
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
 
+@public("nn")
 class TransformerEncoderLayer(TransformerBlock):
     """Self-attention, then two linear maps with an activation between."""
 
@@ -102,6 +104,7 @@ class TransformerEncoderLayer(TransformerBlock):
         return self.residual(x, self.norm2, lambda x: self.dropout2(self.feed_forward(x)))
 
 
+@public("nn")
 class TransformerDecoderLayer(TransformerBlock):
     """Self-attention, attention to a memory, then two linear maps."""
 
@@ -136,6 +139,7 @@ class TransformerDecoderLayer(TransformerBlock):
         return self.residual(x, self.norm3, lambda x: self.dropout3(self.feed_forward(x)))
 
 
+@public("nn")
 class TransformerEncoder(Module):
     """A stack of copies of an encoder layer, with an optional final norm."""
 
@@ -163,6 +167,7 @@ class TransformerEncoder(Module):
         return src if self.norm is None else self.norm(src)
 
 
+@public("nn")
 class TransformerDecoder(Module):
     """A stack of copies of a decoder layer, with an optional final norm."""
 
@@ -190,6 +195,7 @@ class TransformerDecoder(Module):
         return tgt if self.norm is None else self.norm(tgt)
 
 
+@public("nn")
 class Transformer(Module):
     """An encoder of one sequence, and a decoder of another that attends to it."""
 

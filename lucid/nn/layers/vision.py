@@ -9,8 +9,10 @@ from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.nn.layers.function_layer import REQUIRED, FunctionLayer
 from lucid.nn.module import Module
+from lucid.public.declare import public
 
 
+@public("nn")
 class PixelShuffle(FunctionLayer):
     """Rearrange (N, C r², H, W) to (N, C, H r, W r)."""
 
@@ -18,6 +20,7 @@ class PixelShuffle(FunctionLayer):
     settings = {"upscale_factor": REQUIRED}
 
 
+@public("nn")
 class PixelUnshuffle(FunctionLayer):
     """Rearrange (N, C, H r, W r) to (N, C r², H, W)."""
 
@@ -25,6 +28,7 @@ class PixelUnshuffle(FunctionLayer):
     settings = {"downscale_factor": REQUIRED}
 
 
+@public("nn")
 class ChannelShuffle(FunctionLayer):
     """Interleave groups of channels."""
 
@@ -32,6 +36,7 @@ class ChannelShuffle(FunctionLayer):
     settings = {"groups": REQUIRED}
 
 
+@public("nn")
 class Unfold(FunctionLayer):
     """The windows of images as columns."""
 
@@ -39,6 +44,7 @@ class Unfold(FunctionLayer):
     settings = {"kernel_size": REQUIRED, "dilation": 1, "padding": 0, "stride": 1}
 
 
+@public("nn")
 class Fold(FunctionLayer):
     """Sum columns of windows into images."""
 
@@ -48,6 +54,7 @@ class Fold(FunctionLayer):
     }  # fmt: skip
 
 
+@public("nn")
 class Upsample(FunctionLayer):
     """Resize sequences, images or volumes."""
 
@@ -59,6 +66,7 @@ class Upsample(FunctionLayer):
     hidden_in_repr = ("size", "scale_factor", "align_corners", "recompute_scale_factor")
 
 
+@public("nn")
 class UpsamplingNearest2d(FunctionLayer):
     """Resize images by the nearest pixel."""
 
@@ -67,6 +75,7 @@ class UpsamplingNearest2d(FunctionLayer):
     hidden_in_repr = ("size", "scale_factor")
 
 
+@public("nn")
 class UpsamplingBilinear2d(FunctionLayer):
     """Resize images by bilinear interpolation with aligned corners."""
 
@@ -116,90 +125,105 @@ class ConstantPadding(Padding):
         return f"padding={self.padding}, value={self.value}"
 
 
+@public("nn")
 class ConstantPad1d(ConstantPadding):
     """Pad the last axis with a constant."""
 
     axes = 1
 
 
+@public("nn")
 class ConstantPad2d(ConstantPadding):
     """Pad the last two axes with a constant."""
 
     axes = 2
 
 
+@public("nn")
 class ConstantPad3d(ConstantPadding):
     """Pad the last three axes with a constant."""
 
     axes = 3
 
 
+@public("nn")
 class ZeroPad1d(Padding):
     """Pad the last axis with zeros."""
 
     axes = 1
 
 
+@public("nn")
 class ZeroPad2d(Padding):
     """Pad the last two axes with zeros."""
 
     axes = 2
 
 
+@public("nn")
 class ZeroPad3d(Padding):
     """Pad the last three axes with zeros."""
 
     axes = 3
 
 
+@public("nn")
 class ReflectionPad1d(Padding):
     """Pad the last axis by reflection."""
 
     axes, mode = 1, "reflect"
 
 
+@public("nn")
 class ReflectionPad2d(Padding):
     """Pad the last two axes by reflection."""
 
     axes, mode = 2, "reflect"
 
 
+@public("nn")
 class ReflectionPad3d(Padding):
     """Pad the last three axes by reflection."""
 
     axes, mode = 3, "reflect"
 
 
+@public("nn")
 class ReplicationPad1d(Padding):
     """Pad the last axis by repeating its end elements."""
 
     axes, mode = 1, "replicate"
 
 
+@public("nn")
 class ReplicationPad2d(Padding):
     """Pad the last two axes by repeating their end elements."""
 
     axes, mode = 2, "replicate"
 
 
+@public("nn")
 class ReplicationPad3d(Padding):
     """Pad the last three axes by repeating their end elements."""
 
     axes, mode = 3, "replicate"
 
 
+@public("nn")
 class CircularPad1d(Padding):
     """Pad the last axis circularly."""
 
     axes, mode = 1, "circular"
 
 
+@public("nn")
 class CircularPad2d(Padding):
     """Pad the last two axes circularly."""
 
     axes, mode = 2, "circular"
 
 
+@public("nn")
 class CircularPad3d(Padding):
     """Pad the last three axes circularly."""
 

@@ -7,8 +7,10 @@ from typing import Any
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.nn.module import Module
+from lucid.public.declare import public
 
 
+@public("nn.utils")
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     """Return `module_cls(*args, **kwargs)` without its own initialization, drawing nothing.
 

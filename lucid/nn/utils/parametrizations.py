@@ -17,6 +17,7 @@ from lucid.ops.reduce.statistics import norm
 from lucid.ops.shape.creation import eye, zeros_like
 from lucid.ops.shape.joining import pad
 from lucid.ops.shape.shaping import movedim
+from lucid.public.declare import public
 from lucid.random import randn
 from lucid.tensors.mutation import is_argument
 
@@ -125,6 +126,7 @@ class Orthogonal(Module):
         return zeros_like(q)
 
 
+@public("nn.utils")
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """Train the norm and the direction of a weight separately: `original0` and `original1`.
 
@@ -136,11 +138,13 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     return register_parametrization(module, name, WeightNorm(dim), unsafe=True)
 
 
+@public("nn.utils")
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     """Turn the weight back into an ordinary parameter, with its current value."""
     return remove_parametrizations(module, name)
 
 
+@public("nn.utils")
 def spectral_norm(
     module: Module,
     name: str = "weight",
@@ -155,6 +159,7 @@ def spectral_norm(
     return register_parametrization(module, name, made)
 
 
+@public("nn.utils")
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     """Turn the weight back into an ordinary parameter, with its current value."""
     return remove_parametrizations(module, name)

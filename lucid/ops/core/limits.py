@@ -10,6 +10,7 @@ from lucid.errors import DTypeError
 from lucid.ir.source import at_line
 from lucid.ir.types import dtype_of
 from lucid.ops.core.promote import get_default_dtype
+from lucid.public.declare import public
 
 
 class Limits:
@@ -28,6 +29,7 @@ class Limits:
         return hash((type(self), self.__dict__["dtype"]))
 
 
+@public()
 class finfo(Limits):
     """The limits of a floating dtype; for a complex dtype, those of its parts.
 
@@ -49,6 +51,7 @@ class finfo(Limits):
         self.resolution = float(info.resolution)
 
 
+@public()
 class iinfo(Limits):
     """The limits of an integer dtype.
 

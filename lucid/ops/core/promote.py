@@ -18,6 +18,7 @@ from lucid.ir.source import at_line
 from lucid.ir.types import SHORT_NAMES, dtype_of
 from lucid.ops.core.arguments import check_device
 from lucid.ops.core.errstate import quiet
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced, wrap
 
@@ -32,11 +33,13 @@ class Default:
     floating = np.dtype("float32")
 
 
+@public()
 def get_default_dtype() -> np.dtype:
     """Return the dtype that Python floats become: float32 unless set otherwise."""
     return Default.floating
 
 
+@public()
 def set_default_dtype(d: Any) -> None:
     """Set the dtype that Python floats become."""
     dtype = dtype_of(d)
@@ -140,6 +143,7 @@ def _contains_arrays(data: Any) -> bool:
     return isinstance(data, (np.ndarray, np.generic, Traced))
 
 
+@public()
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     """Convert `data` to a tensor: tensors are returned as they are, arrays share memory.
 
@@ -197,6 +201,7 @@ def _promote_dtypes(a: np.dtype, b: np.dtype) -> np.dtype:
     return np.promote_types(a, b)
 
 
+@public()
 def result_type(*xs: Any) -> np.dtype:
     """Return the dtype to which these tensors, arrays, dtypes and scalars are promoted.
 

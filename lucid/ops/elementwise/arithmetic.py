@@ -14,6 +14,7 @@ from lucid.ops.core.apply import binary, floating_binary, unary
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import SCALE, Elementwise, Linear
 from lucid.ops.core.promote import as_tensor, cast, promote
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 NUMERIC = "iufc"
@@ -138,6 +139,7 @@ def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 ADD, SUB, MUL, DIV, NEG, ABS, COPYSIGN = Add(), Sub(), Mul(), Div(), Neg(), Abs(), Copysign()
 
 
+@public("lucid", "Tensor", inplace="ufunc", numpy="add")
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`input + alpha * other`, elementwise with broadcasting.
 
@@ -148,6 +150,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     return binary(ADD, input, other if alpha == 1 else multiply(other, alpha))
 
 
+@public("lucid", "Tensor", aliases=("sub",), inplace="ufunc", numpy="subtract")
 def subtract(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`input - alpha * other`, elementwise with broadcasting."""
     x, other = promote(input, other if alpha == 1 else multiply(other, alpha))
@@ -159,11 +162,13 @@ def subtract(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     return bind(SUB, x, other)
 
 
+@public("lucid", "Tensor", aliases=("mul",), inplace="ufunc", numpy="multiply")
 def multiply(input: Any, other: Any) -> Any:
     """`input * other`, elementwise with broadcasting."""
     return binary(MUL, input, other)
 
 
+@public("lucid", "Tensor", aliases=("div", "true_divide"), inplace="ufunc", numpy="divide")
 def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """`input / other`, elementwise; integers become the default float dtype.
 
@@ -190,16 +195,28 @@ def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     return rounding.floor_divide(subtract(input, rounding.fmod(input, other)), other)
 
 
+@public(
+    "lucid", "Tensor", aliases=("neg",), inplace="ufunc", inplace_function=True, numpy="negative"
+)
 def negative(input: Any) -> Any:
     """`-input`, elementwise."""
     return unary(NEG, input)
 
 
+@public("lucid", "Tensor", numpy="positive")
 def positive(input: Any) -> Any:
     """Return `input` itself."""
     return as_tensor(input)
 
 
+@public(
+    "lucid",
+    "Tensor",
+    aliases=("absolute",),
+    inplace="ufunc",
+    inplace_function=True,
+    numpy="absolute",
+)
 def abs(input: Any) -> Any:
     """The absolute value, elementwise; real for complex numbers. The derivative at 0 is 0.
 
@@ -210,6 +227,7 @@ def abs(input: Any) -> Any:
     return unary(ABS, input)
 
 
+@public("lucid", "Tensor", inplace=True)
 def sgn(input: Any) -> Any:
     """x / |x|, elementwise, and 0 at 0: the sign of real numbers, the direction of complex ones."""
     from lucid.ops.elementwise.conditional import where
@@ -222,9 +240,7 @@ def sgn(input: Any) -> Any:
     return where(size == 0, 0.0, x / size)
 
 
+@public("lucid", "Tensor", inplace=True, numpy="copysign")
 def copysign(input: Any, other: Any) -> Any:
     """`|input|` with the sign of `other`, elementwise; integers become floats."""
     return floating_binary(COPYSIGN, input, other)
-
-
-sub, mul, div, true_divide, neg, absolute = subtract, multiply, divide, divide, negative, abs

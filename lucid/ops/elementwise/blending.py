@@ -14,8 +14,10 @@ from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_operand, as_tensor, cast, promote_tensors, result_type
 from lucid.ops.elementwise.arithmetic import add, divide, multiply, subtract
 from lucid.ops.elementwise.conditional import clamp, maximum, minimum, where
+from lucid.public.declare import public
 
 
+@public("lucid", "Tensor", inplace=True)
 @clear_errors
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """`input + value * tensor1 * tensor2`, elementwise.
@@ -28,6 +30,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     return add(input, product if is_one(value) else multiply(product, value))
 
 
+@public("lucid", "Tensor", inplace=True)
 @clear_errors
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """`input + value * tensor1 / tensor2`, elementwise, by true division."""
@@ -40,12 +43,14 @@ def is_one(value: Any) -> bool:
     return isinstance(value, (int, float)) and value == 1
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`other - alpha * input`, elementwise."""
     return subtract(other, input if is_one(alpha) else multiply(input, alpha))
 
 
+@public("lucid", "Tensor", inplace=True)
 @clear_errors
 def lerp(input: Any, end: Any, weight: Any) -> Any:
     """`input + weight * (end - input)`, elementwise: exactly `input` at weight 0 and `end` at 1.
@@ -68,18 +73,21 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
     return where(near, x + weight * delta, end - (1 - weight) * delta)
 
 
+@public("lucid", "Tensor", inplace_function=True)
 @clear_errors
 def clamp_min(input: Any, min: Any) -> Any:
     """`max(input, min)`, elementwise."""
     return clamp(input, min=min)
 
 
+@public("lucid", "Tensor", inplace_function=True)
 @clear_errors
 def clamp_max(input: Any, max: Any) -> Any:
     """`min(input, max)`, elementwise."""
     return clamp(input, max=max)
 
 
+@public("lucid", "Tensor", numpy="fmax")
 @clear_errors
 def fmax(input: Any, other: Any) -> Any:
     """The greater of two elements; if one is nan, the other.
@@ -91,6 +99,7 @@ def fmax(input: Any, other: Any) -> Any:
     return ignore_nan(maximum(input, other), input, other)
 
 
+@public("lucid", "Tensor", numpy="fmin")
 @clear_errors
 def fmin(input: Any, other: Any) -> Any:
     """The lesser of two elements; if one is nan, the other."""
@@ -105,6 +114,7 @@ def ignore_nan(chosen: Any, x: Any, other: Any) -> Any:
     return where(x != x, other, where(other != other, x, chosen))
 
 
+@public("lucid", "Tensor", inplace=True, numpy="heaviside")
 @clear_errors
 def heaviside(input: Any, values: Any) -> Any:
     """0 below 0, 1 above and `values` where `input` is 0, elementwise. The derivative is 0.
@@ -119,6 +129,7 @@ def heaviside(input: Any, values: Any) -> Any:
     return where(x == 0, values, cast(x > 0, x.dtype))
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def fill(input: Any, value: Any) -> Any:
     """A tensor of the shape and dtype of `input` filled with `value`, a number or 0-d tensor."""
@@ -127,6 +138,7 @@ def fill(input: Any, value: Any) -> Any:
     return full_like(input, value)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def isreal(input: Any) -> Any:
     """True where the imaginary part is 0, elementwise; always true for real dtypes."""

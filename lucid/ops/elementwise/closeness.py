@@ -12,8 +12,10 @@ from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast, promote_tensors
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.logic import isnan
+from lucid.public.declare import public
 
 
+@public("lucid", "Tensor", numpy="isclose")
 @clear_errors
 def isclose(
     input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
@@ -36,6 +38,7 @@ def isclose(
     return same | near | both_nan
 
 
+@public("lucid", "Tensor", numpy="allclose")
 @clear_errors
 def allclose(
     input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
@@ -44,6 +47,8 @@ def allclose(
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 
+@public(name="array_equal")
+@public("lucid", "Tensor")
 def equal(input: Any, other: Any, equal_nan: bool = False) -> bool:
     """True if two tensors have the same shape and the same elements."""
     x, other = as_tensor(input), as_tensor(other)
@@ -55,6 +60,7 @@ def equal(input: Any, other: Any, equal_nan: bool = False) -> bool:
     return bool(same.all())
 
 
+@public("lucid", "Tensor", inplace_function=True)
 @clear_errors
 def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     """Replace nan and infinities, by default with 0 and the largest finite number of their sign.
@@ -78,6 +84,3 @@ def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = No
     x = where(x != x, 0.0 if nan is None else nan, x)
     x = where(x == np.inf, float(limits.max) if posinf is None else posinf, x)
     return where(x == -np.inf, float(limits.min) if neginf is None else neginf, x)
-
-
-array_equal = equal

@@ -17,6 +17,7 @@ from lucid.ops.core.promote import as_tensor, cast, complex_dtype, promote, to_f
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.logic import isnan
 from lucid.ops.elementwise.trigonometric import atan2
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -92,6 +93,7 @@ class Complex(Elementwise):
 REAL, IMAG, CONJ, COMPLEX = Real(), Imag(), Conj(), Complex()
 
 
+@public(numpy="real")
 def real(input: Any) -> Any:
     """The real part, elementwise; a real tensor is returned unchanged.
 
@@ -103,18 +105,23 @@ def real(input: Any) -> Any:
     return unary(REAL, x) if x.dtype.kind == "c" else x
 
 
+@public(numpy="imag")
 def imag(input: Any) -> Any:
     """The imaginary part, elementwise; zeros for a real tensor."""
     x = as_tensor(input)
     return unary(IMAG, x) if x.dtype.kind == "c" else wrap(np.zeros(x.shape, x.dtype))
 
 
+@public("lucid", "Tensor", name="conjugate")
+@public("lucid", "Tensor", name="conj_physical", inplace_function=True)
+@public("lucid", "Tensor", inplace=True, numpy="conjugate")
 def conj(input: Any) -> Any:
     """The complex conjugate, elementwise; a real tensor is returned unchanged."""
     x = as_tensor(input)
     return unary(CONJ, x) if x.dtype.kind == "c" else x
 
 
+@public("lucid", "Tensor")
 def angle(input: Any) -> Any:
     """The angle of complex numbers in [-pi, pi], elementwise; 0 or pi for real numbers.
 
@@ -131,6 +138,7 @@ def angle(input: Any) -> Any:
     return where(isnan(x), x, where(x < 0, math.pi, zero))
 
 
+@public()
 def complex(real: Any, imag: Any) -> Any:
     """Complex numbers from their real and imaginary parts, elementwise.
 
@@ -144,11 +152,9 @@ def complex(real: Any, imag: Any) -> Any:
     return bind(COMPLEX, a, b)
 
 
+@public()
 def polar(abs: Any, angle: Any) -> Any:
     """Complex numbers from their absolute values and angles, elementwise."""
     from lucid.ops.elementwise.trigonometric import cos, sin
 
     return complex(abs * cos(angle), abs * sin(angle))
-
-
-conjugate = conj_physical = conj

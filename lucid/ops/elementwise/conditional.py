@@ -18,6 +18,7 @@ from lucid.ir.types import Type
 from lucid.ops.core.apply import binary, dtype_error, operands, unary
 from lucid.ops.core.kinds import Elementwise, sum_to, unwrap_literals
 from lucid.ops.core.promote import as_tensor, cast
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 try:
@@ -156,6 +157,7 @@ class Minimum(Elementwise):
 WHERE, RELU, CLAMP, MAXIMUM, MINIMUM = Where(), Relu(), Clamp(), Maximum(), Minimum()
 
 
+@public(numpy="where")
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """`input` where `condition` is true, else `other`, elementwise; gradients follow the selection.
 
@@ -177,6 +179,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     return bind(WHERE, cast(as_tensor(condition), "bool"), x, y)
 
 
+@public("lucid", "Tensor", inplace_function=True)
 def relu(input: Any) -> Any:
     """max(x, 0), elementwise; the derivative at 0 is 0.
 
@@ -187,6 +190,7 @@ def relu(input: Any) -> Any:
     return unary(RELU, input)
 
 
+@public("lucid", "Tensor", aliases=("clip",), inplace_function=True)
 def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     """`input` limited to [min, max] (numbers or tensors, one may be None), elementwise.
 
@@ -217,6 +221,7 @@ def _limits(dtype: np.dtype) -> tuple[Literal, Literal]:
     return Literal(int(bounds.min), dtype), Literal(int(bounds.max), dtype)
 
 
+@public("lucid", "Tensor", numpy="maximum")
 def maximum(input: Any, other: Any) -> Any:
     """The greater of two elements; at a tie each gets half of the gradient.
 
@@ -227,9 +232,7 @@ def maximum(input: Any, other: Any) -> Any:
     return binary(MAXIMUM, input, other)
 
 
+@public("lucid", "Tensor", numpy="minimum")
 def minimum(input: Any, other: Any) -> Any:
     """The lesser of two elements; at a tie each gets half of the gradient."""
     return binary(MINIMUM, input, other)
-
-
-clip = clamp

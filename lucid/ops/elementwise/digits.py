@@ -19,6 +19,7 @@ from lucid.ops.elementwise.blending import promote_real_floating
 from lucid.ops.elementwise.conditional import maximum
 from lucid.ops.elementwise.exponential import exp2
 from lucid.ops.elementwise.rounding import floor_divide
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 INT32 = np.dtype("int32")
@@ -80,6 +81,7 @@ class Gcd(Elementwise):
 FREXP, NEXTAFTER, GCD = Frexp(), Nextafter(), Gcd()
 
 
+@public("lucid", "Tensor", numpy="frexp")
 @clear_errors
 def frexp(input: Any) -> Parts:
     """`input` as mantissa * 2**exponent, elementwise, with the mantissa in [0.5, 1) or 0.
@@ -94,6 +96,7 @@ def frexp(input: Any) -> Parts:
     return Parts(*bind(FREXP, x))
 
 
+@public("lucid", "Tensor", inplace_function=True, numpy="ldexp")
 @clear_errors
 def ldexp(input: Any, other: Any) -> Any:
     """`input * 2**other`, elementwise.
@@ -106,6 +109,7 @@ def ldexp(input: Any, other: Any) -> Any:
     return x * exp2(other)
 
 
+@public("lucid", "Tensor", inplace=True, numpy="nextafter")
 @clear_errors
 def nextafter(input: Any, other: Any) -> Any:
     """The next floating number after `input` in the direction of `other`, elementwise."""
@@ -113,6 +117,7 @@ def nextafter(input: Any, other: Any) -> Any:
     return bind(NEXTAFTER, x, other)
 
 
+@public("lucid", "Tensor", numpy="signbit")
 @clear_errors
 def signbit(input: Any) -> Any:
     """True where the sign bit is set, elementwise, including for -0.0.
@@ -129,6 +134,7 @@ def signbit(input: Any) -> Any:
     return copysign(1.0, x.detach()) < 0
 
 
+@public("lucid", "Tensor", inplace_function=True, numpy="gcd")
 @clear_errors
 def gcd(input: Any, other: Any) -> Any:
     """The greatest common divisor of integers, elementwise.
@@ -140,6 +146,7 @@ def gcd(input: Any, other: Any) -> Any:
     return bind(GCD, *promote_integers("gcd", input, other))
 
 
+@public("lucid", "Tensor", inplace_function=True, numpy="lcm")
 @clear_errors
 def lcm(input: Any, other: Any) -> Any:
     """The least common multiple of integers, elementwise; 0 if either is 0."""

@@ -16,6 +16,7 @@ from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.core.promote import as_tensor, promote_tensors
 from lucid.ops.elementwise import complex_exponentials
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced
 
@@ -137,41 +138,49 @@ LOG, LOG2, LOG10, LOG1P, LOGADDEXP = Log(), Log2(), Log10(), Log1p(), Logaddexp(
 SQRT, RSQRT, CBRT, SIGMOID = Sqrt(), Rsqrt(), Cbrt(), Sigmoid()
 
 
+@public("lucid", "Tensor", inplace="ufunc", inplace_function=True, numpy="exp")
 def exp(input: Any) -> Any:
     """e**x, elementwise."""
     return floating(EXP, input)
 
 
+@public("lucid", "Tensor", "special", inplace_function=True, numpy="exp2")
 def exp2(input: Any) -> Any:
     """2**x, elementwise."""
     return floating(EXP2, input)
 
 
+@public("lucid", "Tensor", "special", inplace_function=True, numpy="expm1")
 def expm1(input: Any) -> Any:
     """e**x - 1, elementwise and exact near 0."""
     return floating(EXPM1, input)
 
 
+@public("lucid", "Tensor", inplace="ufunc", inplace_function=True, numpy="log")
 def log(input: Any) -> Any:
     """The natural logarithm, elementwise: -inf at 0, nan below 0."""
     return floating(LOG, input)
 
 
+@public("lucid", "Tensor", inplace_function=True, numpy="log2")
 def log2(input: Any) -> Any:
     """The logarithm to base 2, elementwise."""
     return floating(LOG2, input)
 
 
+@public("lucid", "Tensor", inplace_function=True, numpy="log10")
 def log10(input: Any) -> Any:
     """The logarithm to base 10, elementwise."""
     return floating(LOG10, input)
 
 
+@public("lucid", "Tensor", "special", inplace_function=True, numpy="log1p")
 def log1p(input: Any) -> Any:
     """log(1 + x), elementwise and exact near 0."""
     return floating(LOG1P, input)
 
 
+@public("lucid", "Tensor", numpy="logaddexp")
 def logaddexp(input: Any, other: Any) -> Any:
     """`log(e**input + e**other)`, elementwise and without overflow."""
     a, b = operands(input, other, floating=True)
@@ -180,16 +189,19 @@ def logaddexp(input: Any, other: Any) -> Any:
     return bind(LOGADDEXP, a, b)
 
 
+@public("lucid", "Tensor", inplace="ufunc", inplace_function=True, numpy="sqrt")
 def sqrt(input: Any) -> Any:
     """The square root, elementwise: nan below 0; the derivative at 0 is inf."""
     return floating(SQRT, input)
 
 
+@public("lucid", "Tensor", inplace_function=True)
 def rsqrt(input: Any) -> Any:
     """1 / sqrt(x), elementwise."""
     return floating(RSQRT, input)
 
 
+@public("lucid", "Tensor", inplace=True, numpy="cbrt")
 def cbrt(x: Any) -> Any:
     """The real cube root, elementwise, also of negative numbers.
 
@@ -200,6 +212,8 @@ def cbrt(x: Any) -> Any:
     return floating(CBRT, x)
 
 
+@public("lucid", "special", name="expit")
+@public("lucid", "Tensor", "nn.functional", inplace_function=True)
 def sigmoid(input: Any) -> Any:
     """The logistic function 1 / (1 + e**-x), elementwise.
 
@@ -211,6 +225,3 @@ def sigmoid(input: Any) -> Any:
     if x.dtype.kind == "c":
         return complex_exponentials.sigmoid(x)
     return floating(SIGMOID, x)
-
-
-expit = sigmoid

@@ -20,6 +20,7 @@ from lucid.ops.elementwise.blending import promote_real_floating
 from lucid.ops.elementwise.conditional import clamp, where
 from lucid.ops.elementwise.exponential import LN2, LOG, log1p, sigmoid
 from lucid.ops.elementwise.trigonometric import sin
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
@@ -36,6 +37,7 @@ class Logaddexp2(Elementwise):
 LOGADDEXP2 = Logaddexp2()
 
 
+@public("lucid", "Tensor", numpy="logaddexp2")
 @clear_errors
 def logaddexp2(input: Any, other: Any) -> Any:
     """`log2(2**input + 2**other)`, elementwise and without overflow.
@@ -47,6 +49,7 @@ def logaddexp2(input: Any, other: Any) -> Any:
     return floating_binary(LOGADDEXP2, input, other)
 
 
+@public("lucid", "Tensor", "special", inplace_function=True)
 @clear_errors
 def xlogy(input: Any, other: Any) -> Any:
     """`input * log(other)`, elementwise; 0 where `input` is 0, even if log(other) is not finite.
@@ -60,6 +63,7 @@ def xlogy(input: Any, other: Any) -> Any:
     return where(is_zero, 0.0, x * bind(LOG, where(is_zero, 1.0, other)))
 
 
+@public("lucid", "Tensor", "special", inplace_function=True)
 @clear_errors
 def logit(input: Any, eps: Any = None) -> Any:
     """log(x / (1 - x)), elementwise, the inverse of sigmoid; x is first clamped to [eps, 1 - eps].
@@ -81,6 +85,7 @@ SINC_COEFFICIENTS = [(-1) ** k / math.factorial(2 * k + 1) for k in range(8)]
 SERIES_RADIUS = 0.6
 
 
+@public("lucid", "Tensor", "special", inplace_function=True, numpy="sinc")
 @clear_errors
 @in_float32
 def sinc(input: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from lucid.ops.core.apply import binary, cached_scalar, dtype_error, unary
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.core.promote import as_operand, as_tensor, cast
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced
 
@@ -133,56 +134,67 @@ def _widen_for(x: Any, y: int) -> tuple[Any, Any]:
     return cast(x, "float64"), float(max(-(2**64), min(y, 2**64)))
 
 
+@public("lucid", "Tensor", inplace=True, numpy="equal")
 def eq(input: Any, other: Any) -> Any:
     """`input == other`, elementwise."""
     return _compare(EQ, input, other)
 
 
+@public("lucid", "Tensor", aliases=("not_equal",), inplace=True, numpy="not_equal")
 def ne(input: Any, other: Any) -> Any:
     """`input != other`, elementwise."""
     return _compare(NE, input, other)
 
 
+@public("lucid", "Tensor", aliases=("less",), inplace=True, numpy="less")
 def lt(input: Any, other: Any) -> Any:
     """`input < other`, elementwise."""
     return _compare(LT, input, other)
 
 
+@public("lucid", "Tensor", aliases=("less_equal",), inplace=True, numpy="less_equal")
 def le(input: Any, other: Any) -> Any:
     """`input <= other`, elementwise."""
     return _compare(LE, input, other)
 
 
+@public("lucid", "Tensor", aliases=("greater",), inplace=True, numpy="greater")
 def gt(input: Any, other: Any) -> Any:
     """`input > other`, elementwise."""
     return _compare(GT, input, other)
 
 
+@public("lucid", "Tensor", aliases=("greater_equal",), inplace=True, numpy="greater_equal")
 def ge(input: Any, other: Any) -> Any:
     """`input >= other`, elementwise."""
     return _compare(GE, input, other)
 
 
+@public("lucid", "Tensor", numpy="isnan")
 def isnan(input: Any) -> Any:
     """True where x is not a number, elementwise."""
     return unary(ISNAN, input)
 
 
+@public("lucid", "Tensor", numpy="isinf")
 def isinf(input: Any) -> Any:
     """True where x is inf or -inf, elementwise."""
     return unary(ISINF, input)
 
 
+@public("lucid", "Tensor", numpy="isfinite")
 def isfinite(input: Any) -> Any:
     """True where x is neither infinite nor nan, elementwise."""
     return unary(ISFINITE, input)
 
 
+@public("lucid", "Tensor", numpy="isposinf")
 def isposinf(input: Any) -> Any:
     """True where x is inf, elementwise."""
     return eq(_require_real("isposinf", input), math.inf)
 
 
+@public("lucid", "Tensor", numpy="isneginf")
 def isneginf(input: Any) -> Any:
     """True where x is -inf, elementwise."""
     return eq(_require_real("isneginf", input), -math.inf)
@@ -199,21 +211,25 @@ def _to_bool(x: Any) -> Any:
     return cast(as_tensor(x), "bool")
 
 
+@public("lucid", "Tensor", inplace=True, numpy="logical_and")
 def logical_and(input: Any, other: Any) -> Any:
     """True where both are nonzero, elementwise, for any dtype."""
     return bind(AND, _to_bool(input), _to_bool(other))
 
 
+@public("lucid", "Tensor", inplace=True, numpy="logical_or")
 def logical_or(input: Any, other: Any) -> Any:
     """True where at least one is nonzero, elementwise, for any dtype."""
     return bind(OR, _to_bool(input), _to_bool(other))
 
 
+@public("lucid", "Tensor", inplace=True, numpy="logical_xor")
 def logical_xor(input: Any, other: Any) -> Any:
     """True where exactly one is nonzero, elementwise, for any dtype."""
     return bind(XOR, _to_bool(input), _to_bool(other))
 
 
+@public("lucid", "Tensor", inplace=True, numpy="logical_not")
 def logical_not(input: Any) -> Any:
     """True where x is zero, elementwise, for any dtype.
 
@@ -224,37 +240,40 @@ def logical_not(input: Any) -> Any:
     return unary(NOT, _to_bool(input))
 
 
+@public("lucid", "Tensor", inplace="ufunc", numpy="bitwise_and")
 def bitwise_and(input: Any, other: Any) -> Any:
     """The bits set in both, elementwise; `and` for booleans."""
     return binary(AND, input, other)
 
 
+@public("lucid", "Tensor", inplace="ufunc", numpy="bitwise_or")
 def bitwise_or(input: Any, other: Any) -> Any:
     """The bits set in at least one, elementwise; `or` for booleans."""
     return binary(OR, input, other)
 
 
+@public("lucid", "Tensor", inplace="ufunc", numpy="bitwise_xor")
 def bitwise_xor(input: Any, other: Any) -> Any:
     """The bits set in exactly one, elementwise."""
     return binary(XOR, input, other)
 
 
+@public(name="invert")
+@public("lucid", "Tensor", inplace=True, numpy="invert")
 def bitwise_not(input: Any) -> Any:
     """The bits of `input` inverted, elementwise; `not` for booleans."""
     return unary(NOT, input)
 
 
+@public("lucid", "Tensor", name="bitwise_left_shift", inplace=True)
+@public(numpy="left_shift")
 def left_shift(input: Any, other: Any) -> Any:
     """The bits of `input` shifted left by `other` places, elementwise."""
     return binary(LEFT_SHIFT, input, other)
 
 
+@public("lucid", "Tensor", name="bitwise_right_shift", inplace=True)
+@public(numpy="right_shift")
 def right_shift(input: Any, other: Any) -> Any:
     """The bits of `input` shifted right by `other` places, elementwise, keeping the sign."""
     return binary(RIGHT_SHIFT, input, other)
-
-
-not_equal = ne
-less, less_equal, greater, greater_equal = lt, le, gt, ge
-invert = bitwise_not
-bitwise_left_shift, bitwise_right_shift = left_shift, right_shift

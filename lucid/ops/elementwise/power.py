@@ -16,6 +16,7 @@ from lucid.ops.core.promote import as_operand, as_tensor, result_type, to_floati
 from lucid.ops.elementwise.complexes import real
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.exponential import log
+from lucid.public.declare import public
 from lucid.tape.node import Traced
 
 NUMBER = (int, float, complex)
@@ -81,6 +82,8 @@ def _scalar_log(a: Any) -> Any:
 POW = Pow()
 
 
+@public(name="power")
+@public("lucid", "Tensor", inplace="ufunc", numpy="power")
 def pow(input: Any, exponent: Any) -> Any:
     """`input ** exponent`, elementwise; integers stay integers, with exponents >= 0.
 
@@ -100,20 +103,20 @@ def pow(input: Any, exponent: Any) -> Any:
     return binary(POW, x, exponent)
 
 
+@public("lucid", "Tensor", inplace="ufunc", inplace_function=True, numpy="square")
 def square(input: Any) -> Any:
     """x * x, elementwise."""
     return pow(input, 2)
 
 
+@public("lucid", "Tensor", inplace=True, numpy="float_power")
 def float_power(input: Any, exponent: Any) -> Any:
     """`input ** exponent` computed in float64 (complex128), elementwise."""
     wide = "complex128" if result_type(input, exponent).kind == "c" else "float64"
     return pow(as_tensor(input, wide), as_tensor(exponent, wide))
 
 
+@public("lucid", "Tensor", inplace_function=True, numpy="reciprocal")
 def reciprocal(input: Any) -> Any:
     """1 / x, elementwise; integers become the default float dtype."""
     return 1 / to_floating(input)
-
-
-power = pow

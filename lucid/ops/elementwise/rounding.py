@@ -17,6 +17,7 @@ from lucid.ops.core.apply import binary, unary
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import SLOW, Elementwise
 from lucid.ops.core.promote import as_tensor
+from lucid.public.declare import public
 
 REAL = "biuf"
 
@@ -114,21 +115,25 @@ FLOOR, CEIL, TRUNC, ROUND, SIGN = Floor(), Ceil(), Trunc(), Round(0), Sign()
 FLOOR_DIVIDE, REMAINDER, FMOD = FloorDivide(), Remainder(), Fmod()
 
 
+@public("lucid", "Tensor", inplace_function=True, numpy="floor")
 def floor(input: Any) -> Any:
     """The largest integer <= x, elementwise, in the same dtype."""
     return unary(FLOOR, input)
 
 
+@public("lucid", "Tensor", inplace_function=True, numpy="ceil")
 def ceil(input: Any) -> Any:
     """The smallest integer >= x, elementwise, in the same dtype."""
     return unary(CEIL, input)
 
 
+@public("lucid", "Tensor", aliases=("fix",), inplace_function=True, numpy=("trunc", "fix"))
 def trunc(input: Any) -> Any:
     """The integer part, elementwise: rounding toward zero."""
     return unary(TRUNC, input)
 
 
+@public("lucid", "Tensor", "special", inplace_function=True)
 def round(input: Any, decimals: int = 0) -> Any:
     """Round to `decimals` decimal places, elementwise; halves go to the even neighbor.
 
@@ -152,17 +157,20 @@ def round(input: Any, decimals: int = 0) -> Any:
     )  # elements that overflow in between have no decimals
 
 
+@public("lucid", "Tensor", inplace_function=True)
 def frac(input: Any) -> Any:
     """The fractional part `input - trunc(input)`, elementwise, with the sign of `input`."""
     return input - trunc(input)
 
 
+@public("lucid", "Tensor", inplace=True, numpy="sign")
 def sign(input: Any) -> Any:
     """-1, 0 or 1, elementwise. The derivative is 0 everywhere. For complex numbers see `sgn`."""
     x = as_tensor(input)
     return x if x.dtype.kind == "b" else unary(SIGN, x)
 
 
+@public("lucid", "Tensor", inplace="ufunc", numpy="floor_divide")
 def floor_divide(input: Any, other: Any) -> Any:
     """`floor(input / other)`, elementwise; an integer divided by 0 gives 0.
 
@@ -173,6 +181,8 @@ def floor_divide(input: Any, other: Any) -> Any:
     return binary(FLOOR_DIVIDE, input, other)
 
 
+@public(name="mod")
+@public("lucid", "Tensor", inplace="ufunc", numpy="remainder")
 def remainder(input: Any, other: Any) -> Any:
     """`input - other * floor(input / other)`, elementwise, with the sign of `other`: Python's %.
 
@@ -183,6 +193,7 @@ def remainder(input: Any, other: Any) -> Any:
     return binary(REMAINDER, input, other)
 
 
+@public("lucid", "Tensor", inplace=True, numpy="fmod")
 def fmod(input: Any, other: Any) -> Any:
     """`input - other * trunc(input / other)`, elementwise, with the sign of `input`.
 
@@ -191,6 +202,3 @@ def fmod(input: Any, other: Any) -> Any:
     Tensor([ 1, -1])
     """
     return binary(FMOD, input, other)
-
-
-fix, mod = trunc, remainder

@@ -13,6 +13,7 @@ from lucid.ops.core.kinds import Elementwise
 from lucid.ops.core.promote import to_floating
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.exponential import rsqrt
+from lucid.public.declare import public
 
 
 class Sin(Elementwise):
@@ -150,36 +151,43 @@ SINH, COSH, TANH, ASINH, ACOSH, ATANH = Sinh(), Cosh(), Tanh(), Asinh(), Acosh()
 ATAN2, HYPOT = Atan2(), Hypot()
 
 
+@public("lucid", "Tensor", inplace_function=True, numpy="sin")
 def sin(input: Any) -> Any:
     """The sine, elementwise."""
     return floating(SIN, input)
 
 
+@public("lucid", "Tensor", inplace_function=True, numpy="cos")
 def cos(input: Any) -> Any:
     """The cosine, elementwise."""
     return floating(COS, input)
 
 
+@public("lucid", "Tensor", inplace_function=True, numpy="tan")
 def tan(input: Any) -> Any:
     """The tangent, elementwise."""
     return floating(TAN, input)
 
 
+@public("lucid", "Tensor", aliases=("arcsin",), inplace_function=True, numpy="arcsin")
 def asin(input: Any) -> Any:
     """The angle in [-pi/2, pi/2] whose sine is x, elementwise."""
     return floating(ASIN, input)
 
 
+@public("lucid", "Tensor", aliases=("arccos",), inplace_function=True, numpy="arccos")
 def acos(input: Any) -> Any:
     """The angle in [0, pi] whose cosine is x, elementwise."""
     return floating(ACOS, input)
 
 
+@public("lucid", "Tensor", aliases=("arctan",), inplace_function=True, numpy="arctan")
 def atan(input: Any) -> Any:
     """The angle in [-pi/2, pi/2] whose tangent is x, elementwise."""
     return floating(ATAN, input)
 
 
+@public("lucid", "Tensor", aliases=("arctan2",), inplace=True, numpy="arctan2")
 def atan2(input: Any, other: Any) -> Any:
     """The angle in [-pi, pi] of the point with ordinate `input` and abscissa `other`, elementwise.
 
@@ -192,6 +200,7 @@ def atan2(input: Any, other: Any) -> Any:
     return floating_binary(ATAN2, input, other)
 
 
+@public("lucid", "Tensor", inplace=True, numpy="hypot")
 def hypot(input: Any, other: Any) -> Any:
     """`sqrt(input**2 + other**2)`, elementwise and without overflow; derivative 0 at the origin.
 
@@ -202,41 +211,51 @@ def hypot(input: Any, other: Any) -> Any:
     return floating_binary(HYPOT, input, other)
 
 
+@public("lucid", "Tensor", inplace_function=True, numpy="sinh")
 def sinh(input: Any) -> Any:
     """The hyperbolic sine, elementwise."""
     return floating(SINH, input)
 
 
+@public("lucid", "Tensor", inplace_function=True, numpy="cosh")
 def cosh(input: Any) -> Any:
     """The hyperbolic cosine, elementwise."""
     return floating(COSH, input)
 
 
+@public("lucid", "Tensor", "nn.functional", inplace="ufunc", inplace_function=True, numpy="tanh")
 def tanh(input: Any) -> Any:
     """The hyperbolic tangent, elementwise."""
     return floating(TANH, input)
 
 
+@public("lucid", "Tensor", aliases=("arcsinh",), inplace_function=True, numpy="arcsinh")
 def asinh(input: Any) -> Any:
     """The inverse hyperbolic sine, elementwise."""
     return floating(ASINH, input)
 
 
+@public("lucid", "Tensor", aliases=("arccosh",), inplace_function=True, numpy="arccosh")
 def acosh(input: Any) -> Any:
     """The inverse hyperbolic cosine, elementwise: nan below 1."""
     return floating(ACOSH, input)
 
 
+@public("lucid", "Tensor", aliases=("arctanh",), inplace_function=True, numpy="arctanh")
 def atanh(input: Any) -> Any:
     """The inverse hyperbolic tangent, elementwise: nan outside [-1, 1]."""
     return floating(ATANH, input)
 
 
+@public(name="radians")
+@public("lucid", "Tensor", inplace_function=True, numpy=("deg2rad", "radians"))
 def deg2rad(input: Any) -> Any:
     """Convert degrees to radians, elementwise."""
     return _to_real_floating("deg2rad", input) * (math.pi / 180)
 
 
+@public(name="degrees")
+@public("lucid", "Tensor", inplace_function=True, numpy=("degrees", "rad2deg"))
 def rad2deg(input: Any) -> Any:
     """Convert radians to degrees, elementwise."""
     return _to_real_floating("rad2deg", input) * (180 / math.pi)
@@ -247,8 +266,3 @@ def _to_real_floating(name: str, x: Any) -> Any:
     if x.dtype.kind == "c":
         raise dtype_error(name, x.dtype, "it takes real dtypes")
     return x
-
-
-arcsin, arccos, arctan, arctan2 = asin, acos, atan, atan2
-arcsinh, arccosh, arctanh = asinh, acosh, atanh
-radians, degrees = deg2rad, rad2deg

@@ -16,6 +16,7 @@ from lucid.ops.index.subscript import getitem, setitem
 from lucid.ops.index.writing import ScatterSet
 from lucid.ops.shape.movement import Pad, Slice, broadcast_to, slice_axis, with_size
 from lucid.ops.shape.shaping import movedim, ravel
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
@@ -26,6 +27,7 @@ def index_tensor(name: str, index: Any) -> Any:
     return index
 
 
+@public("lucid", "Tensor")
 def take_along_dim(input: Any, indices: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """`input` read along one axis at indices that broadcast with it in all others.
 
@@ -54,6 +56,7 @@ def take_along_dim(input: Any, indices: Any, dim: Any = None, *, axis: Any = Non
     return bind(TakeAlong(at), x, indices)
 
 
+@public(numpy="take_along_axis")
 def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> Any:
     """`take_along_dim` with NumPy's name and signature."""
     return take_along_dim(x, indices, axis)
@@ -77,6 +80,7 @@ def scalar_to_vector(x: Any) -> Any:
     return x if x.ndim else x.reshape(1)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 @aliases(dim="axis")
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
@@ -93,6 +97,7 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
     return bind(TakeAlong(axis), leading_block("gather", x, index.shape, axis, "the tensor"), index)
 
 
+@public("lucid", "Tensor", inplace=True)
 @clear_errors
 @aliases(dim="axis")
 def scatter(
@@ -141,6 +146,7 @@ def positions(index: Any, axis: int) -> Any:
     return broadcast_to(arange(index.shape[axis]).reshape(sizes), index.shape)
 
 
+@public("lucid", "Tensor", inplace=True)
 @clear_errors
 @aliases(dim="axis")
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
@@ -161,6 +167,7 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     return x + added
 
 
+@public("lucid", "Tensor")
 @clear_errors
 @aliases(dim="axis")
 def index_select(input: Any, dim: Any, index: Any) -> Any:
@@ -173,6 +180,7 @@ def index_select(input: Any, dim: Any, index: Any) -> Any:
     return take(x, index.reshape(-1), dim)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 @aliases(index="indices")
 def take(input: Any, index: Any, dim: Any = None, *, axis: Any = None) -> Any:
@@ -193,6 +201,7 @@ def take(input: Any, index: Any, dim: Any = None, *, axis: Any = None) -> Any:
     return movedim(y, tuple(range(indices.ndim)), tuple(range(at, at + indices.ndim)))
 
 
+@public("lucid", "Tensor", inplace=True)
 @clear_errors
 @aliases(dim="axis")
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
@@ -213,6 +222,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     return x + (added if alpha == 1 else added * alpha)
 
 
+@public("lucid", "Tensor", inplace=True)
 @clear_errors
 @aliases(dim="axis")
 def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
@@ -224,6 +234,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
     return setitem(x, (*[slice(None)] * axis, index_tensor("index_copy", index)), source)
 
 
+@public("lucid", "Tensor", inplace=True)
 @clear_errors
 @aliases(dim="axis")
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
@@ -231,6 +242,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     return index_copy(input, dim, index, value)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 @aliases(dim="axis")
 def select(input: Any, dim: int, index: int) -> Any:
@@ -239,6 +251,7 @@ def select(input: Any, dim: int, index: int) -> Any:
     return getitem(x, (*[slice(None)] * canonicalize_axis("select", dim, x.ndim), index))
 
 
+@public("lucid", "Tensor")
 @clear_errors
 @aliases(dim="axis")
 def narrow(input: Any, dim: int, start: int, length: int) -> Any:
@@ -255,6 +268,7 @@ def narrow(input: Any, dim: int, start: int, length: int) -> Any:
     return slice_axis(x, axis, first, first + length)
 
 
+@public("lucid", "Tensor")
 def masked_select(input: Any, mask: Any) -> Any:
     """The elements of `input` where a mask is True, as a vector; its size depends on values."""
     x, mask = as_tensor(input), cast(as_tensor(mask), "bool")
@@ -262,6 +276,7 @@ def masked_select(input: Any, mask: Any) -> Any:
     return getitem(broadcast_to(x, shape), broadcast_to(mask, shape))
 
 
+@public("lucid", "Tensor")
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """`input` with one number where a mask is True.
 
@@ -273,11 +288,13 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     return where(cast(as_tensor(mask), "bool"), cast_like(x, "masked_fill", value), x)
 
 
+@public("lucid", "Tensor", numpy="argwhere")
 def argwhere(input: Any) -> Any:
     """The indices of nonzero elements, one row for each."""
     return nonzero(input)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def diff(
     input: Any,

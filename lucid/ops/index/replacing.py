@@ -21,10 +21,12 @@ from lucid.ops.reduce.cumulative import Cumsum
 from lucid.ops.shape.diagonals import matrix_axes
 from lucid.ops.shape.movement import broadcast_to
 from lucid.ops.shape.shaping import broadcast_tensors, movedim, ravel
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
 
+@public("lucid", "Tensor", inplace_function=True)
 @clear_errors
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """`input` with `input[indices] = values`; `accumulate` adds the values to the old ones.
@@ -52,6 +54,7 @@ def add_at(x: Any, positions: Any, values: Any) -> Any:
     return x + bind(op, ravel(values), ravel(positions)).reshape(x.shape)
 
 
+@public("lucid", "Tensor", inplace=True)
 @clear_errors
 def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     """`input` with elements replaced at row-major positions; `accumulate` adds to them.
@@ -71,6 +74,7 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     return bind(ScatterSet((0,)), ravel(x), ravel(source), ravel(index)).reshape(x.shape)
 
 
+@public("lucid", "Tensor", inplace=True)
 @clear_errors
 def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     """`input` with the elements where `mask` is True replaced by those of `source`, in order.
@@ -96,6 +100,7 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     return where(mask, chosen.reshape(x.shape), x)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 @aliases(dim="axis")
 def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
@@ -105,6 +110,7 @@ def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
     return replace_part("select_scatter", x, (*[slice(None)] * axis, int(index)), src)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 @aliases(dim="axis")
 def slice_scatter(
@@ -130,6 +136,7 @@ def replace_part(name: str, x: Any, index: tuple[Any, ...], src: Any) -> Any:
     return setitem(x, index, cast_like(x, name, src))
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """`input` with the diagonals of the matrices in two axes replaced by the last axis of `src`.

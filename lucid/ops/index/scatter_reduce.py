@@ -33,6 +33,7 @@ from lucid.ops.index.lookup import index_tensor, leading_block
 from lucid.ops.index.writing import SliceSet
 from lucid.ops.shape.movement import broadcast_unbatched, with_size
 from lucid.ops.shape.shaping import movedim
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 UFUNCS: dict[str, np.ufunc] = {"max": np.maximum, "min": np.minimum, "prod": np.multiply}
@@ -140,6 +141,7 @@ class CombineAlong(Primitive):
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
+@public("lucid", "Tensor", inplace=True)
 @clear_errors
 @aliases(dim="axis")
 def scatter_reduce(
@@ -215,6 +217,7 @@ def identity_element(reduce: str, dtype: np.dtype) -> Any:
     return int(limits.min if reduce == "amax" else limits.max)
 
 
+@public("lucid", "Tensor", inplace=True)
 @clear_errors
 @aliases(dim="axis")
 def index_reduce(

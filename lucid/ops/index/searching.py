@@ -28,6 +28,7 @@ from lucid.ops.reduce.sorting import Argsort, Sort
 from lucid.ops.shape.joining import stack, take_axis
 from lucid.ops.shape.movement import broadcast_unbatched, slice_axis
 from lucid.ops.shape.shaping import ravel
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -72,6 +73,7 @@ class Searchsorted(Constant):
         return bind(self, row, values).reshape(shape)
 
 
+@public()
 @clear_errors
 @aliases(input="values")
 def searchsorted(
@@ -113,6 +115,7 @@ def search_rows(rows: Any, values: Any, right: bool, narrow: bool) -> Any:
     return cast(found, "int32") if narrow else found
 
 
+@public()
 @clear_errors
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
     """The index of the bucket between sorted boundaries that contains each element.
@@ -128,6 +131,7 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
     return search_rows(boundaries, input, right, out_int32)
 
 
+@public()
 @clear_errors
 def isin(
     elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
@@ -150,6 +154,7 @@ def isin(
     return ~found if invert else found
 
 
+@public("lucid", "Tensor")
 @clear_errors
 @aliases(dim="axis")
 def unique(
@@ -179,6 +184,7 @@ def unique(
     return unique_results(values, inverse, counts, return_inverse, return_counts)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 @aliases(dim="axis")
 def unique_consecutive(
@@ -213,6 +219,7 @@ def unique_results(values: Any, inverse: Any, counts: Any, wants_inverse: Any, w
     return tuple(out) if len(out) > 1 else values
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
     """The indices of the first `size` nonzero elements; missing rows are filled.
@@ -245,6 +252,7 @@ def bind_pad(x: Any, count: int) -> Any:
     return bind(Pad((0,), (count,), (0,)), x)
 
 
+@public()
 @clear_errors
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """The coordinates of row-major positions in an array of `shape`.

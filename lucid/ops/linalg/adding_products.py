@@ -15,6 +15,7 @@ from lucid.ops.linalg.contraction import MATMUL, bind_einsum
 from lucid.ops.linalg.products import bmm, mm, mv, outer, promote_ranks
 from lucid.ops.shape.joining import roll
 from lucid.ops.shape.movement import broadcast_to
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced
 
@@ -41,6 +42,7 @@ def add_scaled(name: str, x: Any, product: Any, beta: Any, alpha: Any) -> Any:
     return scale(x, beta) + product
 
 
+@public("lucid", "Tensor", inplace=True)
 @clear_errors
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (mat1 @ mat2)` for matrices.
@@ -53,12 +55,14 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     return add_scaled("addmm", input, mm(mat1, mat2), beta, alpha)
 
 
+@public("lucid", "Tensor", inplace_function=True)
 @clear_errors
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (mat @ vec)` for a matrix and a vector."""
     return add_scaled("addmv", input, mv(mat, vec), beta, alpha)
 
 
+@public("lucid", "Tensor", inplace=True)
 @clear_errors
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * outer(vec1, vec2)` for vectors."""
@@ -67,12 +71,14 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
     )
 
 
+@public("lucid", "Tensor", inplace=True)
 @clear_errors
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (batch1 @ batch2)` for matrices, pair by pair along axis 0."""
     return add_scaled("baddbmm", input, bmm(batch1, batch2), beta, alpha)
 
 
+@public("lucid", "Tensor", inplace=True)
 @clear_errors
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha` times the sum of the products of matrices, pair by pair in axis 0."""
@@ -82,6 +88,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     return add_scaled("addbmm", input, bind_einsum(["bij", "bjk"], "ik", a, b), beta, alpha)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def cross(input: Any, other: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """The cross products of 3-vectors along `dim`, by default the first axis of size 3.
@@ -108,6 +115,7 @@ def cross(input: Any, other: Any, dim: Any = None, *, axis: Any = None) -> Any:
     return one(x) * two(other) - two(x) * one(other)
 
 
+@public()
 @clear_errors
 def chain_matmul(*matrices: Any) -> Any:
     """The product of matrices, multiplied in the order that takes the fewest operations."""

@@ -19,6 +19,7 @@ from lucid.ops.core.kinds import Bilinear, align_batch_axes, conjugate, sum_to
 from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.linalg.einsum_path import contract
 from lucid.ops.shape.movement import Broadcast, Transpose
+from lucid.public.declare import public
 from lucid.tape.bind import bind, bind_pair
 from lucid.tape.node import Traced
 
@@ -212,6 +213,7 @@ def canonical_einsum(inputs: tuple[str, ...], out: str) -> Einsum | Transpose | 
     return Einsum(f"{','.join(inputs)}->{out}".translate(table))
 
 
+@public("lucid", "Tensor", "linalg", numpy="matmul")
 def matmul(input: Any, other: Any) -> Any:
     """The matrix product `input @ other`; axes before the last two broadcast.
 
@@ -226,6 +228,7 @@ def matmul(input: Any, other: Any) -> Any:
     return bind(MATMUL, *promote(as_tensor(input), as_tensor(other)))
 
 
+@public()
 def einsum(equation: str, *operands: Any) -> Any:
     """The Einstein summation convention as in NumPy, with ellipsis and implicit output.
 

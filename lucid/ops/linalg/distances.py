@@ -18,6 +18,7 @@ from lucid.ops.index.gather_scatter import Gather
 from lucid.ops.reduce.reduction import Sum
 from lucid.ops.reduce.statistics import abs_square, norm, order_of, p_norm, safe_sqrt
 from lucid.ops.shape.shaping import mT
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -29,6 +30,7 @@ MODES = (
 )
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def dist(input: Any, other: Any, p: Any = 2) -> Any:
     """The p-norm of `input - other`."""
@@ -36,6 +38,7 @@ def dist(input: Any, other: Any, p: Any = 2) -> Any:
     return norm(x - other, p)
 
 
+@public()
 @clear_errors
 def cdist(x1: Any, x2: Any, p: Any = 2.0, compute_mode: Any = MODES[0]) -> Any:
     """The p-norm distance of every vector in `x1` (..., m, k) from every one in `x2` (..., n, k).
@@ -86,6 +89,7 @@ def distance_order(name: str, p: Any) -> float:
     return p
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def pdist(input: Any, p: Any = 2) -> Any:
     """The p-norm distances of all pairs of rows of a matrix, as a vector.
@@ -104,6 +108,7 @@ def pdist(input: Any, p: Any = 2) -> Any:
     return row_norms(first - second, p)
 
 
+@public("lucid", "Tensor", inplace=True)
 @clear_errors
 @aliases(dim="axis")
 @in_float32

@@ -15,6 +15,7 @@ from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.linalg.contraction import MATMUL, bind_einsum
 from lucid.ops.shape.movement import Reshape, Transpose
 from lucid.ops.shape.shaping import ravel
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
@@ -29,11 +30,13 @@ def promote_ranks(name: str, xs: tuple[Any, ...], ndims: tuple[int, ...]) -> lis
     return tensors
 
 
+@public("lucid", "Tensor")
 def mm(input: Any, mat2: Any) -> Any:
     """The product of two matrices."""
     return bind(MATMUL, *promote_ranks("mm", (input, mat2), (2, 2)))
 
 
+@public("lucid", "Tensor")
 def bmm(input: Any, mat2: Any) -> Any:
     """The products of matrices, pair by pair along axis 0."""
     a, b = promote_ranks("bmm", (input, mat2), (3, 3))
@@ -42,11 +45,13 @@ def bmm(input: Any, mat2: Any) -> Any:
     return bind(MATMUL, a, b)
 
 
+@public("lucid", "Tensor")
 def mv(input: Any, vec: Any) -> Any:
     """A matrix times a vector."""
     return bind(MATMUL, *promote_ranks("mv", (input, vec), (2, 1)))
 
 
+@public("lucid", "Tensor")
 def dot(input: Any, tensor: Any) -> Any:
     """The dot product of two vectors; with more axes, NumPy's dot.
 
@@ -63,12 +68,14 @@ def dot(input: Any, tensor: Any) -> Any:
     return tensordot(x, other, ((-1,), (-2 if other.ndim > 1 else -1,)))
 
 
+@public("lucid", "Tensor")
 def vdot(input: Any, other: Any) -> Any:
     """The inner product of all elements: the conjugate of `input` times `other`, summed."""
     x, other = promote(as_tensor(input), as_tensor(other))
     return bind(MATMUL, conjugate(ravel(x)), ravel(other))
 
 
+@public("lucid", "Tensor")
 def inner(input: Any, other: Any) -> Any:
     """Sums of products over the last axis of both."""
     x, other = promote(as_tensor(input), as_tensor(other))
@@ -77,15 +84,14 @@ def inner(input: Any, other: Any) -> Any:
     return tensordot(x, other, ((-1,), (-1,)))
 
 
+@public("lucid", "Tensor", aliases=("ger",))
 def outer(input: Any, vec2: Any) -> Any:
     """The matrix of all products of elements of two vectors."""
     x, vec2 = promote(as_tensor(input), as_tensor(vec2))
     return x.reshape(-1, 1) * vec2.reshape(1, -1)
 
 
-ger = outer
-
-
+@public("lucid", "Tensor")
 @clear_errors
 def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Any:
     """Sums of products over the last `dims` axes of `a` and the first of `b`, or over two lists.
@@ -131,6 +137,7 @@ def sum_broadcast_axes(x: Any, axes: list[int], other: Any, its: list[int]) -> A
     return x.sum(dim=tuple(alone), keepdim=True) if alone else x
 
 
+@public("lucid", "Tensor", numpy="kron")
 def kron(input: Any, other: Any) -> Any:
     """The Kronecker product: every element of `input` times all of `other`."""
     x, other = promote(as_tensor(input), as_tensor(other))

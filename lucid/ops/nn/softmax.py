@@ -24,6 +24,7 @@ from lucid.ops.index.gather_scatter import (
 )
 from lucid.ops.reduce.reduction import Sum, bind_reduction, expand_reduced, reduced_axes, shift_axes
 from lucid.ops.shape.movement import broadcast_unbatched
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
@@ -138,6 +139,7 @@ class LogSoftmaxAt(Primitive):
         return bind(LogSoftmaxAt(self.axis + 1), *broadcast_unbatched(n, batched, x, indices))
 
 
+@public("lucid", "Tensor", "special", "nn.functional")
 def softmax(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Any:
     """`exp(input) / sum(exp(input))` along `dim`, computed without overflow.
 
@@ -148,6 +150,7 @@ def softmax(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None)
     return _softmax(Softmax, input, dim, axis, dtype)
 
 
+@public("lucid", "Tensor", "special", "nn.functional")
 def log_softmax(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Any:
     """`log(softmax(input))` along `dim`: `input - logsumexp(input)`, accurate far from 0 too."""
     return _softmax(LogSoftmax, input, dim, axis, dtype)

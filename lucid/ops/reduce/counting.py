@@ -20,6 +20,7 @@ from lucid.ops.index.searching import Searchsorted
 from lucid.ops.reduce.extrema import amax, amin
 from lucid.ops.reduce.reduction import sum
 from lucid.ops.shape.shaping import ravel
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced, wrap
 
@@ -31,6 +32,7 @@ class Histogram(NamedTuple):
     bin_edges: Any
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     """The number of occurrences of each of 0, 1, 2, ..., or the sum of their weights.
@@ -65,6 +67,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     return bind(ScatterAdd((size,), (0,)), counted, x)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     """The number of elements in each of `bins` equal parts of [min, max], by default their range.
@@ -96,6 +99,7 @@ def bin_range(x: Any, low: Any, high: Any, more: float) -> tuple[Any, Any]:
     return where(same, low - more, low), where(same, high + more, high)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def histogram(
     input: Any, bins: Any = 100, *, range: Any = None, weight: Any = None, density: bool = False

@@ -13,8 +13,10 @@ from lucid.ops.elementwise.conditional import clamp
 from lucid.ops.reduce.reduction import sum
 from lucid.ops.reduce.statistics import mean
 from lucid.ops.shape.diagonals import strided_diagonal
+from lucid.public.declare import public
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """The covariance matrix of variables (rows) over observations (columns).
@@ -69,6 +71,7 @@ def observation_weights(
     return weights, clamp(divisor, min=0.0)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def corrcoef(input: Any) -> Any:
     """The correlation matrix of variables (rows): covariances over standard deviations.

@@ -23,6 +23,7 @@ from lucid.ops.elementwise import complex_exponentials
 from lucid.ops.index.selection import INT64, Selected, Selection, check_ordered, reshape_to
 from lucid.ops.reduce.reduction import bind_checked, promote_integers
 from lucid.ops.shape.movement import broadcast_unbatched, pad_axis
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 SCALAR_LOOP_LIMIT = (
@@ -259,6 +260,7 @@ def one_axis(name: str, x: Any, dim: Any, axis: Any) -> tuple[Any, int]:
     return (x.reshape(1) if x.ndim == 0 else x), number
 
 
+@public("lucid", "Tensor", inplace=True)
 def cumsum(input: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
     """The cumulative sum along `dim`; integers give int64.
 
@@ -271,6 +273,7 @@ def cumsum(input: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) 
     return reshape_to(bind_in_float32(row, Cumsum(number)), x.shape)
 
 
+@public("lucid", "Tensor", inplace=True)
 def cumprod(input: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
     """The cumulative product along `dim`; integers give int64.
 
@@ -291,6 +294,7 @@ def bind_in_float32(x: Any, op: Any) -> Any:
     return bind(op, x)
 
 
+@public("lucid", "Tensor")
 def logcumsumexp(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """`log(cumsum(exp(input)))` along `dim`, computed without overflow."""
     x = to_floating(input)
@@ -298,6 +302,7 @@ def logcumsumexp(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
     return reshape_to(bind_checked(LogCumSumExp(number), row), x.shape)
 
 
+@public("lucid", "Tensor")
 def cummax(input: Any, dim: Any = None, *, axis: Any = None) -> Selected:
     """The cumulative maximum along `dim`, and its indices.
 
@@ -311,6 +316,7 @@ def cummax(input: Any, dim: Any = None, *, axis: Any = None) -> Selected:
     return cumulative_extremum("cummax", Cummax, input, dim, axis)
 
 
+@public("lucid", "Tensor")
 def cummin(input: Any, dim: Any = None, *, axis: Any = None) -> Selected:
     """The cumulative minimum along `dim`, and its indices; see `cummax`."""
     return cumulative_extremum("cummin", Cummin, input, dim, axis)

@@ -23,6 +23,7 @@ from lucid.ops.reduce.reduction import (
     restore_axes,
     shift_axes,
 )
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced
 
@@ -105,6 +106,7 @@ class MinMax(NamedTuple):
     max: Any
 
 
+@public("lucid", "Tensor")
 def max(
     input: Any,
     dim: Any = None,
@@ -138,6 +140,7 @@ def max(
     )
 
 
+@public("lucid", "Tensor")
 def min(
     input: Any,
     dim: Any = None,
@@ -187,6 +190,7 @@ def extremum_along(name: str, op: type[Any], x: Any, dim: Any, keep: bool) -> Se
     return Selected(*[part.reshape(()) for part in found]) if x.ndim == 0 else found
 
 
+@public("lucid", "Tensor")
 def amax(
     input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
@@ -199,6 +203,7 @@ def amax(
     return reduce(Max, "max", as_tensor(input), dim, keepdim, axis, keepdims)
 
 
+@public("lucid", "Tensor")
 def amin(
     input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
@@ -206,6 +211,7 @@ def amin(
     return reduce(Min, "min", as_tensor(input), dim, keepdim, axis, keepdims)
 
 
+@public("lucid", "Tensor")
 def aminmax(
     input: Any, *, dim: Any = None, keepdim: bool = False, axis: Any = None, keepdims: Any = None
 ) -> MinMax:
@@ -217,6 +223,7 @@ def aminmax(
     )
 
 
+@public("lucid", "Tensor")
 def argmax(
     input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
@@ -229,6 +236,7 @@ def argmax(
     return arg_extremum("argmax", Argmax, input, dim, keepdim, axis, keepdims)
 
 
+@public("lucid", "Tensor")
 def argmin(
     input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:

@@ -15,6 +15,7 @@ from lucid.ops.index.gather_scatter import ScatterAdd
 from lucid.ops.index.lookup import diff
 from lucid.ops.index.searching import Searchsorted
 from lucid.ops.reduce.counting import bin_edges
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced
 
@@ -35,6 +36,7 @@ def per_axis(bins: Any, axes: int) -> list[Any]:
     return given
 
 
+@public()
 @clear_errors
 def histogramdd(
     input: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False

@@ -16,6 +16,7 @@ from lucid.ops.reduce.cumulative import Cumsum
 from lucid.ops.reduce.reduction import sum
 from lucid.ops.shape.joining import cat
 from lucid.ops.shape.movement import slice_axis
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced
 
@@ -48,6 +49,7 @@ def spacings(name: str, x: Any, y: Any, at: int) -> Any:
     return diff(x, 1, back)
 
 
+@public(aliases=("trapz",))
 @clear_errors
 @aliases(dim="axis")
 def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
@@ -61,9 +63,7 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     return sum(parts, at - as_tensor(y).ndim)
 
 
-trapz = trapezoid
-
-
+@public()
 @clear_errors
 @aliases(dim="axis")
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
@@ -72,6 +72,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1
     return bind(Cumsum(at + parts.ndim - as_tensor(y).ndim), parts)
 
 
+@public()
 @clear_errors
 @aliases(dim="axis")
 def gradient(

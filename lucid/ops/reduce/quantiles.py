@@ -29,6 +29,7 @@ from lucid.ops.reduce.reduction import sum
 from lucid.ops.reduce.sorting import Sort, TopK, sort
 from lucid.ops.shape.movement import broadcast_to, slice_axis
 from lucid.ops.shape.shaping import movedim, ravel
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -53,12 +54,14 @@ def squeeze_scalar(found: Selected, x: Any, keep: Any) -> Selected:
     return found if as_tensor(x).ndim else Selected(*[part.reshape(()) for part in found])
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def msort(input: Any) -> Any:
     """The elements in order along axis 0."""
     return sort(input, 0).values
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def kthvalue(
     input: Any,
@@ -89,6 +92,7 @@ def kthvalue(
     return squeeze_scalar(out, input, keep)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def mode(
     input: Any, dim: int = -1, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
@@ -117,6 +121,7 @@ def mode(
     return squeeze_scalar(take_one(row, chosen, at, keep), input, keep)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def nanmedian(
     input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
@@ -140,6 +145,7 @@ def nanmedian(
     return found.values if dim is None else found
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def quantile(
     input: Any,
@@ -164,6 +170,7 @@ def quantile(
     return quantiles("quantile", input, q, dim, keep, interpolation, False)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def nanquantile(
     input: Any,

@@ -19,6 +19,7 @@ from lucid.ops.core.kinds import Constant, Linear, conjugate, times
 from lucid.ops.core.promote import as_tensor, cast, to_floating
 from lucid.ops.elementwise import complex_exponentials
 from lucid.ops.shape.movement import Broadcast, Reshape
+from lucid.public.declare import public
 from lucid.tape.bind import bind, bind_one
 from lucid.tape.node import Traced
 
@@ -230,6 +231,7 @@ def promote_integers(x: Any, dtype: Any) -> Any:
 _SUM_OF_ALL = [Sum(tuple(range(ndim))) for ndim in range(65)]
 
 
+@public("lucid", "Tensor")
 def sum(
     input: Any,
     dim: Any = None,
@@ -252,6 +254,7 @@ def sum(
     return reduce(Sum, "sum", promote_integers(input, dtype), dim, keepdim, axis, keepdims)
 
 
+@public("lucid", "Tensor")
 def prod(
     input: Any,
     dim: Any = None,
@@ -272,6 +275,7 @@ def prod(
     return reduce(Prod, "prod", promote_integers(input, dtype), dim, keepdim, axis, keepdims)
 
 
+@public("lucid", "Tensor")
 def any(
     input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
@@ -279,6 +283,7 @@ def any(
     return reduce(AnyTrue, "any", as_tensor(input), dim, keepdim, axis, keepdims)
 
 
+@public("lucid", "Tensor")
 def all(
     input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
@@ -286,6 +291,7 @@ def all(
     return reduce(AllTrue, "all", as_tensor(input), dim, keepdim, axis, keepdims)
 
 
+@public("lucid", "Tensor")
 def count_nonzero(
     input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:
@@ -293,6 +299,7 @@ def count_nonzero(
     return sum(as_tensor(input) != 0, dim, keepdim, axis=axis, keepdims=keepdims)
 
 
+@public("lucid", "Tensor", "special")
 def logsumexp(
     input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Any:

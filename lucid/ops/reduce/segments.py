@@ -18,6 +18,7 @@ from lucid.ops.index.scatter_reduce import scatter_reduce
 from lucid.ops.index.searching import searchsorted
 from lucid.ops.reduce.cumulative import cumsum
 from lucid.ops.shape.creation import full
+from lucid.public.declare import public
 from lucid.tape.node import wrap
 
 INITIAL_VALUES = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
@@ -51,6 +52,7 @@ def check_lengths(sizes: Any, rows: int) -> None:
         raise ArgumentError(f"segment_reduce: {facts}; unsafe=True skips this check{at_line()}")
 
 
+@public()
 @clear_errors
 def segment_reduce(
     data: Any,

@@ -14,6 +14,7 @@ from lucid.ops.core.kinds import Constant
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.index.selection import INT64, Selected, Selection, check_ordered, reshape_to
 from lucid.ops.reduce.reduction import bind_checked
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
@@ -112,6 +113,7 @@ def row_of(name: str, x: Any, dim: Any, axis: Any) -> tuple[Any, int]:
     return (x.reshape(1) if x.ndim == 0 else x), number
 
 
+@public("lucid", "Tensor")
 def sort(
     input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: Any = None
 ) -> Selected:
@@ -128,6 +130,7 @@ def sort(
     return Selected(*[reshape_to(part, x.shape) for part in outs])
 
 
+@public("lucid", "Tensor")
 def argsort(
     input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: Any = None
 ) -> Any:
@@ -143,6 +146,7 @@ def argsort(
     return reshape_to(indices, x.shape)
 
 
+@public("lucid", "Tensor")
 def topk(
     input: Any,
     k: int,

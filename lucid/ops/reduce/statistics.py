@@ -16,9 +16,11 @@ from lucid.ops.index.selection import Selected, take_one
 from lucid.ops.reduce.extrema import amax, amin
 from lucid.ops.reduce.reduction import Sum, bind_reduction, reduced_axes, restore_axes, sum
 from lucid.ops.reduce.sorting import Sort
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
+@public("lucid", "Tensor")
 def mean(
     input: Any,
     dim: Any = None,
@@ -50,6 +52,7 @@ def reduced_count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
     return math.prod([shape[i] for i in axes])
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def var(
     input: Any,
@@ -73,6 +76,7 @@ def var(
     return moments(input, "var", dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def std(
     input: Any,
@@ -94,6 +98,7 @@ def std(
     return deviation(input, "std", dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
 
 
+@public()
 @clear_errors
 def var_mean(
     input: Any,
@@ -110,6 +115,7 @@ def var_mean(
     return moments(input, "var_mean", dim, unbiased, keepdim, correction, ddof, axis, keepdims)
 
 
+@public()
 @clear_errors
 def std_mean(
     input: Any,
@@ -179,6 +185,7 @@ def safe_sqrt(x: Any) -> Any:
     return where(x == 0, 0.0, where(x == 0, 1.0, x).sqrt())
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def norm(
     input: Any,
@@ -247,6 +254,7 @@ def p_norm(x: Any, p: float, axes: tuple[int, ...]) -> Any:
     return where(edge, total ** (1 / p), where(edge, 1.0, total) ** (1 / p))
 
 
+@public("lucid", "Tensor")
 def nansum(
     input: Any,
     dim: Any = None,
@@ -261,6 +269,7 @@ def nansum(
     return sum(x, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype)
 
 
+@public("lucid", "Tensor")
 def nanmean(
     input: Any,
     dim: Any = None,
@@ -282,6 +291,7 @@ def nan_to_zero(x: Any) -> Any:
     return where(x == x, x, 0) if x.dtype.kind in "fc" else x
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def median(
     input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None

@@ -19,14 +19,16 @@ from lucid.ops.elementwise.complexes import complex, conj, imag, real
 from lucid.ops.index.gather_scatter import Gather
 from lucid.ops.index.lookup import narrow
 from lucid.ops.shape.diagonals import diag_embed
-from lucid.ops.shape.joining import cat, chunk, meshgrid, split, stack, take_axis, tensor_split
+from lucid.ops.shape.joining import cat, meshgrid, split, stack, take_axis, tensor_split
 from lucid.ops.shape.joining import pad as pad_with_mode
 from lucid.ops.shape.movement import Pad
 from lucid.ops.shape.shaping import atleast_2d, movedim, mT, ravel
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
 
+@public()
 @clear_errors
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """Return the shape that all these shapes broadcast to.
@@ -43,6 +45,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
         raise ShapeError(f"broadcast_shapes: {error}{at_line()}") from None
 
 
+@public("lucid", "Tensor")
 @clear_errors
 @aliases(indices_or_sections=("sections", "indices"))
 def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
@@ -51,6 +54,7 @@ def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     return split_equally("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else 1, 1)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 @aliases(indices_or_sections=("sections", "indices"))
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
@@ -58,6 +62,7 @@ def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     return split_equally("vsplit", as_tensor(input), indices_or_sections, 0, 2)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 @aliases(indices_or_sections=("sections", "indices"))
 def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
@@ -77,6 +82,7 @@ def split_equally(name: str, x: Any, parts: Any, axis: int, min_ndim: int) -> tu
     return tensor_split(x, parts, axis)
 
 
+@public("lucid", "Tensor", aliases=("unsafe_split_with_sizes",))
 @clear_errors
 @aliases(dim="axis")
 def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
@@ -84,6 +90,7 @@ def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, .
     return split(input, list(split_sizes), dim)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 @aliases(dim="axis")
 def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
@@ -93,12 +100,14 @@ def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
     return clone(narrow(input, dim, start, length))
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def diagflat(input: Any, offset: int = 0) -> Any:
     """A matrix with the flattened `input` on a diagonal."""
     return diag_embed(ravel(as_tensor(input)), offset)
 
 
+@public()
 @clear_errors
 def block_diag(*tensors: Any) -> Any:
     """A matrix with matrices along its diagonal and zeros elsewhere; vectors are rows.
@@ -124,6 +133,7 @@ def block_diag(*tensors: Any) -> Any:
     return cat(rows, 0)
 
 
+@public()
 @clear_errors
 def cartesian_prod(*tensors: Any) -> Any:
     """All combinations of one element from each vector, as rows; a single vector is returned as is.
@@ -144,6 +154,7 @@ def cartesian_prod(*tensors: Any) -> Any:
     return stack([ravel(grid) for grid in meshgrid(*promote(*xs))], 1)
 
 
+@public()
 @clear_errors
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     """All combinations of r elements of a vector, in order, as rows."""
@@ -159,6 +170,7 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     return bind(Gather((0,)), x, wrap(rows))
 
 
+@public("Tensor")
 @clear_errors
 def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
     """Windows of `size` elements along an axis, `step` apart, as a new last axis.
@@ -184,12 +196,14 @@ def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
     return movedim(windows, axis + 1, -1)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def adjoint(input: Any) -> Any:
     """The conjugate transpose of the matrices in the last two axes."""
     return conj(mT(input))
 
 
+@public()
 @clear_errors
 def view_as_real(input: Any) -> Any:
     """Complex numbers as pairs of their real and imaginary parts, in a new last axis."""
@@ -199,6 +213,7 @@ def view_as_real(input: Any) -> Any:
     return stack([real(x), imag(x)], -1)
 
 
+@public()
 @clear_errors
 def view_as_complex(input: Any) -> Any:
     """Pairs in the last axis as complex numbers.
@@ -214,6 +229,7 @@ def view_as_complex(input: Any) -> Any:
     return complex(x[..., 0], x[..., 1])
 
 
+@public()
 @clear_errors
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     """The Vandermonde matrix: the powers of the elements of a vector, as columns.
@@ -236,6 +252,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     return x.reshape(-1, 1) ** wrap(exponents.astype(x.dtype))
 
 
+@public("Tensor")
 @clear_errors
 def sum_to_size(x: Any, *size: Any) -> Any:
     """Sum `x` over the axes along which `size` broadcasts to its shape."""
@@ -250,10 +267,8 @@ def sum_to_size(x: Any, *size: Any) -> Any:
     return sum_to(x, shape)
 
 
+@public()
 @clear_errors
 def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
     """Pad `input` with a constant: pairs (before, after), the last axis first."""
     return pad_with_mode(input, pad, "constant", value)
-
-
-unsafe_chunk, unsafe_split, unsafe_split_with_sizes = chunk, split, split_with_sizes

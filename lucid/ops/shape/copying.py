@@ -9,6 +9,7 @@ import numpy as np
 from lucid.ir.types import Type
 from lucid.ops.core.kinds import Linear
 from lucid.ops.core.promote import as_tensor
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
@@ -31,11 +32,13 @@ class Copy(Linear):
 COPY = Copy()
 
 
+@public("lucid", "Tensor")
 def clone(input: Any) -> Any:
     """A copy of `input` through which gradients flow."""
     return bind(COPY, as_tensor(input))
 
 
+@public("Tensor")
 def contiguous(x: Any) -> Any:
     """Return `x` in row-major memory order; `x` itself if it already is."""
     if x.value is None or x.value.flags.c_contiguous:

@@ -22,6 +22,7 @@ from lucid.ops.core.promote import (
     parse_dtype,
 )
 from lucid.ops.shape.movement import Broadcast, broadcast_leading
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced, wrap
 
@@ -94,6 +95,7 @@ def dtype_or_default(dtype: Any) -> np.dtype:
     return get_default_dtype() if dtype is None else dtype_of(dtype)
 
 
+@public()
 @accepts_device
 @clear_errors
 def zeros(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False) -> Any:
@@ -110,6 +112,7 @@ def zeros(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool 
     )
 
 
+@public()
 @accepts_device
 @clear_errors
 def ones(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False) -> Any:
@@ -120,6 +123,7 @@ def ones(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool =
     )
 
 
+@public()
 @accepts_device
 @clear_errors
 def empty(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False) -> Any:
@@ -130,6 +134,7 @@ def empty(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool 
     )
 
 
+@public()
 @accepts_device
 @clear_errors
 def full(size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
@@ -160,6 +165,7 @@ def _as_scalar(name: str, value: Any) -> Any:
     return value.reshape(()) if value.shape else value
 
 
+@public()
 @accepts_device
 @clear_errors
 def zeros_like(input: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
@@ -168,6 +174,7 @@ def zeros_like(input: Any, *, dtype: Any = None, requires_grad: bool = False) ->
     return make_tensor(np.zeros(x.shape, dtype_of(dtype or x.dtype)), requires_grad)
 
 
+@public()
 @accepts_device
 @clear_errors
 def ones_like(input: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
@@ -176,6 +183,7 @@ def ones_like(input: Any, *, dtype: Any = None, requires_grad: bool = False) -> 
     return make_tensor(np.ones(x.shape, dtype_of(dtype or x.dtype)), requires_grad)
 
 
+@public()
 @accepts_device
 @clear_errors
 def empty_like(input: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
@@ -184,6 +192,7 @@ def empty_like(input: Any, *, dtype: Any = None, requires_grad: bool = False) ->
     return make_tensor(np.empty(x.shape, dtype_of(dtype or x.dtype)), requires_grad)
 
 
+@public()
 @accepts_device
 @clear_errors
 def full_like(
@@ -197,6 +206,7 @@ def full_like(
     return make_tensor(np.full(x.shape, fill_value, dtype), requires_grad)
 
 
+@public()
 @accepts_device
 @clear_errors
 def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False) -> Any:
@@ -211,6 +221,7 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool 
     return make_tensor(np.eye(rows, columns, dtype=dtype_or_default(dtype)), requires_grad)
 
 
+@public()
 @accepts_device
 @clear_errors
 def arange(
@@ -238,6 +249,7 @@ def arange(
     return make_tensor((start + step * np.arange(n)).astype(wanted), requires_grad)
 
 
+@public()
 @accepts_device
 @clear_errors
 def linspace(
@@ -261,6 +273,7 @@ def linspace(
     return make_tensor(values.astype(dtype_or_default(dtype)), requires_grad)
 
 
+@public()
 @accepts_device
 @clear_errors
 def logspace(
@@ -290,6 +303,7 @@ def _to_python_number(x: Any) -> Any:
     return x.item() if hasattr(x, "item") else x
 
 
+@public()
 @accepts_device
 @clear_errors
 def asarray(obj: Any, *, dtype: Any = None, copy: Any = None, requires_grad: bool = False) -> Any:
@@ -307,6 +321,7 @@ def asarray(obj: Any, *, dtype: Any = None, copy: Any = None, requires_grad: boo
     return x.requires_grad_(True) if requires_grad else x
 
 
+@public()
 @accepts_device
 @clear_errors
 def scalar_tensor(s: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
@@ -315,6 +330,7 @@ def scalar_tensor(s: Any, *, dtype: Any = None, requires_grad: bool = False) -> 
     return make_tensor(np.array(_as_scalar("scalar_tensor", value)), requires_grad)
 
 
+@public()
 @clear_errors
 def frombuffer(
     buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False

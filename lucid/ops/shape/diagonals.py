@@ -18,10 +18,12 @@ from lucid.ops.core.promote import as_tensor, parse_dtype
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.shape.movement import Pad, Reshape, Transpose, slice_axis
 from lucid.ops.shape.shaping import movedim
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def diagonal(
     input: Any,
@@ -67,6 +69,7 @@ def matrix_axes(name: str, x: Any, dim1: Any, dim2: Any) -> tuple[int, int]:
     return a, b
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     """Matrices with the last axis of `input` on one diagonal and zeros elsewhere."""
@@ -87,6 +90,7 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
     return movedim(matrices, (-2, -1), matrix_axes("diag_embed", matrices, dim1, dim2))
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def diag(input: Any, diagonal: int = 0) -> Any:
     """A matrix with the vector `input` as its diagonal, or the diagonal of the matrix `input`."""
@@ -98,17 +102,20 @@ def diag(input: Any, diagonal: int = 0) -> Any:
     return strided_diagonal(x, diagonal, 0, 1)
 
 
+@public("lucid", "Tensor")
 def trace(input: Any) -> Any:
     """The sum of the diagonal of a matrix."""
     return diagonal(input).sum(dim=-1)
 
 
+@public("lucid", "Tensor", inplace=True)
 @clear_errors
 def tril(input: Any, diagonal: int = 0) -> Any:
     """The matrices of `input` with zeros above a diagonal."""
     return triangle("tril", input, diagonal, True)
 
 
+@public("lucid", "Tensor", inplace=True)
 @clear_errors
 def triu(input: Any, diagonal: int = 0) -> Any:
     """The matrices of `input` with zeros below a diagonal.
@@ -130,6 +137,7 @@ def triangle(name: str, x: Any, diagonal: int, lower: bool) -> Any:
     return where(wrap(mask if lower else ~mask), x, False)
 
 
+@public()
 @accepts_device
 @clear_errors
 def tril_indices(row: int, col: int | None = None, offset: int = 0, *, dtype: Any = None) -> Any:
@@ -138,6 +146,7 @@ def tril_indices(row: int, col: int | None = None, offset: int = 0, *, dtype: An
     return wrap(np.stack(found).astype(parse_dtype(dtype or "int64")))
 
 
+@public()
 @accepts_device
 @clear_errors
 def triu_indices(row: int, col: int | None = None, offset: int = 0, *, dtype: Any = None) -> Any:

@@ -26,6 +26,7 @@ from lucid.ops.shape.movement import (
     with_size,
 )
 from lucid.ops.shape.shaping import atleast_1d, atleast_2d, expand_dims, movedim, ravel
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced, wrap
 
@@ -45,6 +46,7 @@ def promote_sequence(name: str, tensors: Any) -> list[Any]:
     return promote(*[as_tensor(x) for x in tensors])
 
 
+@public(aliases=("concat",))
 @clear_errors
 def cat(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """Concatenate tensors along an axis.
@@ -62,9 +64,7 @@ def cat(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     return bind(Concatenate(at), *xs)
 
 
-concat = cat
-
-
+@public()
 @clear_errors
 def concatenate(tensors: Any, axis: Any = 0, *, dim: Any = None) -> Any:
     """`cat`; with axis None, of the flattened tensors."""
@@ -73,6 +73,7 @@ def concatenate(tensors: Any, axis: Any = 0, *, dim: Any = None) -> Any:
     return cat(tensors, axis if dim is None else dim)
 
 
+@public()
 @clear_errors
 def stack(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """Stack tensors of one shape along a new axis.
@@ -94,6 +95,7 @@ def stack(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     return bind(Concatenate(at), *[bind(op, x) for x in xs])
 
 
+@public()
 @clear_errors
 def hstack(tensors: Any) -> Any:
     """Concatenate horizontally: along axis 1, vectors along axis 0."""
@@ -101,15 +103,14 @@ def hstack(tensors: Any) -> Any:
     return cat(xs, 0 if xs[0].ndim == 1 else 1)
 
 
+@public(aliases=("row_stack",))
 @clear_errors
 def vstack(tensors: Any) -> Any:
     """Concatenate vertically: along axis 0, vectors as rows."""
     return cat([atleast_2d(x) for x in promote_sequence("vstack", tensors)], 0)
 
 
-row_stack = vstack
-
-
+@public()
 @clear_errors
 def column_stack(tensors: Any) -> Any:
     """Concatenate along axis 1, vectors as columns."""
@@ -117,6 +118,7 @@ def column_stack(tensors: Any) -> Any:
     return cat([x if x.ndim > 1 else x.reshape(-1, 1) for x in xs], 1)
 
 
+@public()
 @clear_errors
 def dstack(tensors: Any) -> Any:
     """Concatenate depthwise: along axis 2."""
@@ -130,6 +132,7 @@ def slices_of_sizes(x: Any, axis: int, sizes: list[int]) -> tuple[Any, ...]:
     return tuple(slice_axis(x, axis, end - n, end) for n, end in zip(sizes, ends))
 
 
+@public("lucid", "Tensor", aliases=("unsafe_split",))
 @clear_errors
 def split(
     tensor: Any,
@@ -162,6 +165,7 @@ def split(
     return slices_of_sizes(x, at, [min(size, n - start) for start in range(0, n, size)] or [0])
 
 
+@public("lucid", "Tensor", aliases=("unsafe_chunk",))
 @clear_errors
 def chunk(input: Any, chunks: int, dim: Any = None, *, axis: Any = None) -> Any:
     """Split into at most `chunks` pieces of equal size; the last may be smaller."""
@@ -172,6 +176,8 @@ def chunk(input: Any, chunks: int, dim: Any = None, *, axis: Any = None) -> Any:
     return split(x, max(-(-x.shape[at] // chunks), 1), at)
 
 
+@public(name="array_split")
+@public("lucid", "Tensor")
 @clear_errors
 @aliases(indices_or_sections=("sections", "indices", "tensor_indices_or_sections"))
 def tensor_split(input: Any, indices_or_sections: Any, dim: Any = None, *, axis: Any = None) -> Any:
@@ -192,9 +198,7 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: Any = None, *, axis:
     return slices_of_sizes(x, at, [n // count + (i < n % count) for i in range(count)])
 
 
-array_split = tensor_split
-
-
+@public("lucid", "Tensor")
 @clear_errors
 def roll(input: Any, shifts: Any, dims: Any = None, *, axis: Any = None) -> Any:
     """Shift `input` along axes; elements that leave one end reenter at the other.
@@ -220,6 +224,7 @@ def roll(input: Any, shifts: Any, dims: Any = None, *, axis: Any = None) -> Any:
     return x
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def repeat_interleave(
     input: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None, axis: Any = None
@@ -268,6 +273,7 @@ def take_axis(x: Any, axis: int, indices: np.ndarray) -> Any:
 _PAD_MODES = {"reflect": "reflect", "replicate": "edge", "edge": "edge", "circular": "wrap"}
 
 
+@public()
 def pad(x: Any, pad: Any, mode: str = "constant", value: Any = 0) -> Any:
     """Pad `x`: pairs of widths (before, after), the last axis first.
 
@@ -319,6 +325,7 @@ def pad_constant(x: Any, low: tuple[int, ...], high: tuple[int, ...], value: Any
     return x
 
 
+@public()
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     """Coordinate tensors of the grid spanned by vectors, with indexing "ij" or "xy"."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):

@@ -21,6 +21,7 @@ from lucid.ops.core.axes import (
 )
 from lucid.ops.core.kinds import Linear
 from lucid.ops.core.promote import as_tensor
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
@@ -329,6 +330,7 @@ def broadcast_leading(n: int, x: Any) -> Any:
     return bind(Broadcast((n, *x.shape), tuple(range(1, x.ndim + 1))), x)
 
 
+@public("lucid", "Tensor")
 def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     """The elements of `input`, in row-major order, in another shape; one size may be -1.
 
@@ -355,6 +357,7 @@ def reshape_op(old: tuple[int, ...], *shape: Any) -> Reshape:
     return Reshape(resolve_shape("reshape", canonicalize_shape("reshape", shape), math.prod(old)))
 
 
+@public("lucid", "Tensor")
 def permute(input: Any, *order: Any, dims: Any = None) -> Any:
     """Permute the axes of `input`.
 
@@ -372,6 +375,7 @@ def permute(input: Any, *order: Any, dims: Any = None) -> Any:
     return bind(Transpose(order), x)
 
 
+@public("lucid", "Tensor")
 def broadcast_to(input: Any, size: Any, *sizes: Any) -> Any:
     """Broadcast `input` to a larger shape by NumPy's rules, without copying."""
     x = as_tensor(input)

@@ -32,6 +32,7 @@ from lucid.ops.shape.movement import (
     broadcast_to,
     reshape,
 )
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced
 
@@ -49,6 +50,7 @@ def _swap_axes_op(name: str, ndim: int, a: Any, b: Any) -> Transpose:
     return Transpose(tuple(order))
 
 
+@public("lucid", "Tensor", inplace="view")
 @clear_errors
 def transpose(input: Any, dim0: Any = None, dim1: Any = None, *, axes: Any = None) -> Any:
     """Swap two axes; with one sequence of axes, or none, NumPy's transpose.
@@ -72,12 +74,14 @@ def transpose(input: Any, dim0: Any = None, dim1: Any = None, *, axes: Any = Non
     return bind(Transpose(tuple(order)), x)
 
 
+@public("lucid", "Tensor", inplace="view", numpy="swapaxes")
 @clear_errors
 def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
     """Swap two axes."""
     return swap_axes("swapaxes", as_tensor(input), axis0, axis1)
 
 
+@public("lucid", "Tensor", inplace="view")
 @clear_errors
 def swapdims(input: Any, dim0: int, dim1: int) -> Any:
     """Swap two axes."""
@@ -90,6 +94,7 @@ def T(x: Any) -> Any:
     return bind(Transpose(tuple(range(x.ndim))[::-1]), x)
 
 
+@public(numpy="matrix_transpose")
 def mT(x: Any) -> Any:
     """Transpose the matrices in the last two axes of `x`."""
     x = as_tensor(x)
@@ -98,6 +103,7 @@ def mT(x: Any) -> Any:
     return swap_axes("mT", x, -2, -1)
 
 
+@public("lucid", "Tensor", inplace="view")
 def t(input: Any) -> Any:
     """Transpose a matrix; vectors and 0-d tensors are returned unchanged."""
     x = as_tensor(input)
@@ -106,6 +112,7 @@ def t(input: Any) -> Any:
     return x if x.ndim < 2 else T(x)
 
 
+@public("lucid", "Tensor", aliases=("moveaxis",), numpy="moveaxis")
 @clear_errors
 def movedim(input: Any, source: Any, destination: Any) -> Any:
     """Move axes to other positions; the remaining axes keep their order.
@@ -132,9 +139,7 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
     return bind(Transpose(tuple(order)), x)
 
 
-moveaxis = movedim
-
-
+@public("lucid", "Tensor", inplace="view")
 def squeeze(input: Any, dim: Any = None, *dims: Any, axis: Any = None) -> Any:
     """Remove all axes of size 1, or those among `dim`."""
     x = as_tensor(input)
@@ -145,6 +150,7 @@ def squeeze(input: Any, dim: Any = None, *dims: Any, axis: Any = None) -> Any:
     return reshape(x, tuple(n for i, n in enumerate(x.shape) if n != 1 or i not in axes))
 
 
+@public("lucid", "Tensor", inplace="view")
 def unsqueeze(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """Insert an axis of size 1 as axis `dim` of the result.
 
@@ -157,6 +163,7 @@ def unsqueeze(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
     )
 
 
+@public(numpy="expand_dims")
 def expand_dims(x: Any, axis: Any) -> Any:
     """Insert axes of size 1 at the positions `axis` of the result."""
     return _expand_dims("expand_dims", x, axis)
@@ -182,6 +189,7 @@ def expand_dims_op(name: str, shape: tuple[int, ...], axes: tuple[Any, ...]) -> 
     return Reshape(tuple(1 if i in new_axes else next(sizes) for i in range(ndim)))
 
 
+@public("Tensor")
 def expand(x: Any, *sizes: Any, size: Any = None) -> Any:
     """Broadcast `x` along axes of size 1 and new leading axes, without copying; -1 keeps a size."""
     x = as_tensor(x)
@@ -197,11 +205,13 @@ def expand(x: Any, *sizes: Any, size: Any = None) -> Any:
     return broadcast_to(x, shape)
 
 
+@public("Tensor")
 def expand_as(x: Any, other: Any) -> Any:
     """Expand `x` to the shape of `other`."""
     return broadcast_to(x, as_tensor(other).shape)
 
 
+@public(aliases=("broadcast_arrays",))
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     """Broadcast tensors to a common shape."""
     xs = [as_tensor(x) for x in tensors]
@@ -212,9 +222,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     return tuple(broadcast_to(x, shape) for x in xs)
 
 
-broadcast_arrays = broadcast_tensors
-
-
+@public("lucid", "Tensor")
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     """Merge the axes from `start_dim` to `end_dim` into one.
 
@@ -232,6 +240,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     return bind(Reshape((*x.shape[:start], size, *x.shape[end + 1 :])), x)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 @aliases(dim="axis")
 def unflatten(input: Any, dim: int, sizes: Any) -> Any:
@@ -242,12 +251,14 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Any:
     return bind(Reshape((*x.shape[:axis], *sizes, *x.shape[axis + 1 :])), x)
 
 
+@public("lucid", "Tensor")
 def ravel(input: Any) -> Any:
     """Flatten `input` to a vector in row-major order."""
     x = as_tensor(input)
     return bind(Reshape((math.prod(x.shape),)), x)
 
 
+@public("Tensor")
 def view(input: Any, *shape: Any, dtype: Any = None, size: Any = None) -> Any:
     """View `input` in another shape or dtype, sharing memory if the layout allows it.
 
@@ -266,20 +277,20 @@ def view(input: Any, *shape: Any, dtype: Any = None, size: Any = None) -> Any:
     )
 
 
+@public("Tensor", aliases=("reshape_as",))
 @clear_errors
 def view_as(x: Any, other: Any) -> Any:
     """Reshape `x` to the shape of `other`."""
     return reshape(x, other.shape)
 
 
-reshape_as = view_as
-
-
+@public()
 def atleast_1d(*tensors: Any) -> Any:
     """Give 0-d tensors one axis; several tensors give a tuple."""
     return map_tensors(tensors, lambda x: x if x.ndim else bind(Reshape((1,)), x))
 
 
+@public()
 def atleast_2d(*tensors: Any) -> Any:
     """Make tensors with fewer than two axes a row; several tensors give a tuple."""
     return map_tensors(
@@ -287,6 +298,7 @@ def atleast_2d(*tensors: Any) -> Any:
     )
 
 
+@public()
 def atleast_3d(*tensors: Any) -> Any:
     """Give tensors three axes: (m, n) becomes (m, n, 1) and (n,) becomes (1, n, 1)."""
     return map_tensors(tensors, lambda x: x if x.ndim > 2 else expand_dims(atleast_2d(x), 2))
@@ -304,6 +316,7 @@ def map_tensors(tensors: tuple[Any, ...], function: Any) -> Any:
     return tuple([function(as_tensor(x)) for x in tensors])
 
 
+@public("lucid", "Tensor")
 def flip(input: Any, *axes: Any, dims: Any = None, axis: Any = None) -> Any:
     """Reverse the order of elements along one axis, several, or all.
 
@@ -318,11 +331,13 @@ def flip(input: Any, *axes: Any, dims: Any = None, axis: Any = None) -> Any:
     return bind(Flip(canonicalize_axes("flip", dims, x.ndim)), x)
 
 
+@public("lucid", "Tensor", numpy="fliplr")
 def fliplr(input: Any) -> Any:
     """Reverse the order of elements along axis 1."""
     return flip(input, 1)
 
 
+@public("lucid", "Tensor", numpy="flipud")
 def flipud(input: Any) -> Any:
     """Reverse the order of elements along axis 0."""
     x = as_tensor(input)
@@ -331,6 +346,7 @@ def flipud(input: Any) -> Any:
     return flip(x, 0)
 
 
+@public("lucid", "Tensor")
 @clear_errors
 def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
     """Rotate by k times 90 degrees in the plane of two axes, from the first to the second."""
@@ -348,6 +364,7 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
     )
 
 
+@public("lucid", "Tensor")
 def unbind(input: Any, dim: Any = None, *, axis: Any = None) -> tuple[Any, ...]:
     """Return the slices of `input` along one axis, with that axis removed."""
     x = as_tensor(input)
@@ -364,6 +381,7 @@ def unbind(input: Any, dim: Any = None, *, axis: Any = None) -> tuple[Any, ...]:
     )
 
 
+@public("Tensor")
 def repeat(x: Any, *sizes: Any, repeats: Any = None) -> Any:
     """Repeat `x` `sizes` times along its axes; additional sizes create leading axes.
 
@@ -385,6 +403,7 @@ def repeat(x: Any, *sizes: Any, repeats: Any = None) -> Any:
     return bind(Reshape(tuple(c * n for c, n in zip(counts, shape))), spread)
 
 
+@public("lucid", "Tensor")
 def tile(input: Any, *sizes: Any, dims: Any = None) -> Any:
     """`repeat`, where missing leading counts are 1."""
     x = as_tensor(input)

@@ -19,6 +19,7 @@ from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.index.lookup import index_copy
 from lucid.ops.shape.joining import take_axis
+from lucid.public.declare import public
 from lucid.tape.node import is_recording, wrap
 from lucid.tape.views import layout
 
@@ -114,6 +115,8 @@ def check_found(name: str, places: np.ndarray, there: np.ndarray, count: int) ->
         raise IndexingError(f"{name}: {facts}{at_line()}")
 
 
+@public(name="as_strided_copy")
+@public("lucid", "Tensor")
 @clear_errors
 def as_strided(input: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
     """Select elements of a tensor's storage by sizes and strides.
@@ -139,9 +142,7 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: Any = None) -
     return y.reshape(places.shape)
 
 
-as_strided_copy = as_strided
-
-
+@public("lucid", "Tensor")
 @clear_errors
 def as_strided_scatter(
     input: Any, src: Any, size: Any, stride: Any, storage_offset: Any = None

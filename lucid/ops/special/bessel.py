@@ -10,9 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from lucid.ops.core.apply import floating
+from lucid.ops.core.apply import dtype_error, floating
+from lucid.ops.core.promote import to_floating
+from lucid.ops.elementwise.logarithms import unnormalized_sinc_at_inf
 from lucid.ops.elementwise.rounding import sign
 from lucid.ops.special.from_scipy import FromScipy
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
@@ -196,6 +199,8 @@ Y_0, Y_1, K_0, K_1, K_0E, K_1E = Y0(), Y1(), K0(), K1(), K0e(), K1e()
 AIRY_AI, AIRY_SLOPE = AiryAi(), AirySlope()
 
 
+@public("special", name="modified_bessel_i0")
+@public("lucid", "Tensor", "special", inplace_function=True)
 def i0(input: Any) -> Any:
     """The modified Bessel function of the first kind, of order 0, elementwise.
 
@@ -206,64 +211,82 @@ def i0(input: Any) -> Any:
     return floating(I_0, input)
 
 
+@public("special", aliases=("modified_bessel_i1",))
 def i1(input: Any) -> Any:
     """The modified Bessel function of the first kind, of order 1, elementwise."""
     return floating(I_1, input)
 
 
+@public("special")
 def i0e(input: Any) -> Any:
     """e**(-|x|) i0(x), elementwise, finite where i0 overflows."""
     return floating(I_0E, input)
 
 
+@public("special")
 def i1e(input: Any) -> Any:
     """e**(-|x|) i1(x), elementwise, finite where i1 overflows."""
     return floating(I_1E, input)
 
 
+@public("special")
 def bessel_j0(input: Any) -> Any:
     """The Bessel function of the first kind, of order 0, elementwise."""
     return floating(J_0, input)
 
 
+@public("special")
 def bessel_j1(input: Any) -> Any:
     """The Bessel function of the first kind, of order 1, elementwise."""
     return floating(J_1, input)
 
 
+@public("special")
 def bessel_y0(input: Any) -> Any:
     """The Bessel function of the second kind, of order 0, elementwise; nan below 0."""
     return floating(Y_0, input)
 
 
+@public("special")
 def bessel_y1(input: Any) -> Any:
     """The Bessel function of the second kind, of order 1, elementwise; nan below 0."""
     return floating(Y_1, input)
 
 
+@public("special")
 def modified_bessel_k0(input: Any) -> Any:
     """The modified Bessel function of the second kind, of order 0, elementwise; nan below 0."""
     return floating(K_0, input)
 
 
+@public("special")
 def modified_bessel_k1(input: Any) -> Any:
     """The modified Bessel function of the second kind, of order 1, elementwise; nan below 0."""
     return floating(K_1, input)
 
 
+@public("special")
 def scaled_modified_bessel_k0(x: Any) -> Any:
     """e**x modified_bessel_k0(x), elementwise."""
     return floating(K_0E, x)
 
 
+@public("special")
 def scaled_modified_bessel_k1(x: Any) -> Any:
     """e**x modified_bessel_k1(x), elementwise."""
     return floating(K_1E, x)
 
 
+@public("special")
 def airy_ai(x: Any) -> Any:
     """The Airy function Ai, elementwise."""
     return floating(AIRY_AI, x)
 
 
-modified_bessel_i0, modified_bessel_i1 = i0, i1
+@public("special")
+def spherical_bessel_j0(x: Any) -> Any:
+    """sin(x) / x, elementwise, and 1 at 0: the spherical Bessel function of order 0."""
+    x = to_floating(x)
+    if x.dtype.kind == "c":
+        raise dtype_error("spherical_bessel_j0", x.dtype, "it takes floating dtypes")
+    return unnormalized_sinc_at_inf(x)

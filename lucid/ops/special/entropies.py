@@ -10,6 +10,7 @@ from lucid.ops.core.apply import floating, floating_binary
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.exponential import log, log1p
 from lucid.ops.special.from_scipy import FromScipy
+from lucid.public.declare import public
 from lucid.tape.node import wrap
 
 
@@ -42,6 +43,7 @@ def _log1p_or_zero(x: Any, y: Any) -> Any:
 ENTR, XLOG1PY = Entr(), Xlog1py()
 
 
+@public("special")
 def entr(input: Any) -> Any:
     """-x log(x), elementwise: 0 at 0 and -inf below 0.
 
@@ -52,6 +54,7 @@ def entr(input: Any) -> Any:
     return floating(ENTR, input)
 
 
+@public("special")
 def xlog1py(input: Any, other: Any) -> Any:
     """`input * log(1 + other)`, elementwise; 0 where `input` is 0, even if the log is not finite.
 

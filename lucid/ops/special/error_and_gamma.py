@@ -21,6 +21,7 @@ from lucid.ops.core.kinds import SLOW, Elementwise
 from lucid.ops.core.promote import to_floating
 from lucid.ops.elementwise.exponential import exp
 from lucid.ops.special.from_scipy import ufunc
+from lucid.public.declare import public
 from lucid.tape.node import wrap
 
 TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
@@ -125,21 +126,26 @@ def polygamma_factor(n: int) -> float:
 ERF, ERFC, ERFINV, LGAMMA, DIGAMMA = Erf(), Erfc(), Erfinv(), Lgamma(), Digamma()
 
 
+@public("lucid", "Tensor", "special", inplace_function=True)
 def erf(input: Any) -> Any:
     """The error function, 2 / sqrt(pi) times the integral of e**(-t*t) from 0 to x, elementwise."""
     return floating(ERF, input)
 
 
+@public("lucid", "Tensor", "special", inplace_function=True)
 def erfc(input: Any) -> Any:
     """1 - erf(x), elementwise, accurate where it is tiny."""
     return floating(ERFC, input)
 
 
+@public("lucid", "Tensor", "special", inplace=True)
 def erfinv(input: Any) -> Any:
     """The inverse of erf, elementwise; nan outside [-1, 1]."""
     return floating(ERFINV, input)
 
 
+@public("lucid", "special", name="gammaln")
+@public("lucid", "Tensor", inplace=True)
 def lgamma(input: Any) -> Any:
     """The logarithm of |gamma(x)|, elementwise.
 
@@ -150,11 +156,14 @@ def lgamma(input: Any) -> Any:
     return floating(LGAMMA, input)
 
 
+@public("lucid", "special", name="psi")
+@public("lucid", "Tensor", "special", inplace=True)
 def digamma(input: Any) -> Any:
     """The derivative of lgamma, elementwise."""
     return floating(DIGAMMA, input)
 
 
+@public("lucid", "special")
 def polygamma(n: int, input: Any) -> Any:
     """The n-th derivative of digamma, elementwise; `polygamma(0, input)` is digamma."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
@@ -162,6 +171,8 @@ def polygamma(n: int, input: Any) -> Any:
     return floating(Polygamma(n), input) if n else digamma(input)
 
 
+@public("special", name="multigammaln")
+@public("lucid", "Tensor", inplace=True)
 @clear_errors
 def mvlgamma(input: Any, p: int) -> Any:
     """The logarithm of the multivariate gamma function of dimension `p`, elementwise.
@@ -174,6 +185,3 @@ def mvlgamma(input: Any, p: int) -> Any:
     x = to_floating(input)
     steps = wrap((np.arange(p) / 2).astype(x.dtype))
     return lgamma(x.unsqueeze(-1) - steps).sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
-
-
-gammaln, psi, multigammaln = lgamma, digamma, mvlgamma

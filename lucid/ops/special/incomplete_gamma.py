@@ -21,6 +21,7 @@ from lucid.ops.elementwise.conditional import maximum, minimum, where
 from lucid.ops.elementwise.exponential import exp, expm1, log, log1p, sqrt
 from lucid.ops.special.error_and_gamma import digamma, lgamma
 from lucid.ops.special.from_scipy import FromScipy
+from lucid.public.declare import public
 from lucid.tape.node import wrap
 
 POINTS, TERMS = 40, 20
@@ -136,6 +137,8 @@ def _quadrature() -> tuple[Any, Any]:
     return wrap(points), wrap(weights)
 
 
+@public("lucid", "Tensor", name="igamma", inplace=True)
+@public("special")
 def gammainc(input: Any, other: Any) -> Any:
     """The regularized lower incomplete gamma function, elementwise.
 
@@ -149,9 +152,8 @@ def gammainc(input: Any, other: Any) -> Any:
     return floating_binary(GAMMAINC, input, other)
 
 
+@public("lucid", "Tensor", name="igammac", inplace=True)
+@public("special")
 def gammaincc(input: Any, other: Any) -> Any:
     """The regularized upper incomplete gamma function, `1 - gammainc(input, other)`."""
     return floating_binary(GAMMAINCC, input, other)
-
-
-igamma, igammac = gammainc, gammaincc

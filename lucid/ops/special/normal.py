@@ -9,6 +9,7 @@ from lucid.ops.core.apply import floating
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.exponential import exp
 from lucid.ops.special.from_scipy import FromScipy
+from lucid.public.declare import public
 
 SQRT_HALF = math.sqrt(0.5)
 TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
@@ -67,6 +68,7 @@ class Ndtri(FromScipy):
 ERFCX, NDTR, LOG_NDTR, NDTRI = Erfcx(), Ndtr(), LogNdtr(), Ndtri()
 
 
+@public("special")
 def erfcx(input: Any) -> Any:
     """e**(x*x) erfc(x), elementwise, accurate where erfc underflows.
 
@@ -77,11 +79,13 @@ def erfcx(input: Any) -> Any:
     return floating(ERFCX, input)
 
 
+@public("special")
 def ndtr(input: Any) -> Any:
     """The cumulative distribution function of the standard normal distribution, elementwise."""
     return floating(NDTR, input)
 
 
+@public("special")
 def log_ndtr(input: Any) -> Any:
     """The logarithm of ndtr, elementwise, accurate where ndtr underflows.
 
@@ -92,6 +96,7 @@ def log_ndtr(input: Any) -> Any:
     return floating(LOG_NDTR, input)
 
 
+@public("special")
 def ndtri(input: Any) -> Any:
     """The inverse of ndtr, elementwise; nan outside [0, 1]."""
     return floating(NDTRI, input)

@@ -12,6 +12,7 @@ from lucid.errors import ShapeError
 from lucid.ir.source import at_line
 from lucid.ops.core.arguments import accepts_device, clear_errors
 from lucid.ops.shape.creation import dtype_or_default, make_tensor
+from lucid.public.declare import public
 
 
 def window(name: str, length: Any, periodic: Any, make: Any, dtype: Any, requires_grad: Any) -> Any:
@@ -25,6 +26,7 @@ def window(name: str, length: Any, periodic: Any, make: Any, dtype: Any, require
     return make_tensor(np.asarray(points, wanted), requires_grad)
 
 
+@public()
 @accepts_device
 @clear_errors
 def hann_window(
@@ -34,6 +36,7 @@ def hann_window(
     return window("hann_window", window_length, periodic, np.hanning, dtype, requires_grad)
 
 
+@public()
 @accepts_device
 @clear_errors
 def hamming_window(
@@ -55,6 +58,7 @@ def hamming_window(
     return window("hamming_window", window_length, periodic, make, dtype, requires_grad)
 
 
+@public()
 @accepts_device
 @clear_errors
 def blackman_window(
@@ -64,6 +68,7 @@ def blackman_window(
     return window("blackman_window", window_length, periodic, np.blackman, dtype, requires_grad)
 
 
+@public()
 @accepts_device
 @clear_errors
 def bartlett_window(
@@ -73,6 +78,7 @@ def bartlett_window(
     return window("bartlett_window", window_length, periodic, np.bartlett, dtype, requires_grad)
 
 
+@public()
 @accepts_device
 @clear_errors
 def kaiser_window(

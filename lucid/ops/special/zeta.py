@@ -11,6 +11,7 @@ import numpy as np
 from lucid.ops.core.apply import floating_binary
 from lucid.ops.elementwise.exponential import exp, log
 from lucid.ops.special.from_scipy import FromScipy
+from lucid.public.declare import public
 from lucid.tape.node import wrap
 
 TERMS = 10  # summed directly before the Euler-Maclaurin remainder
@@ -61,6 +62,7 @@ def zeta_grad_x(x: Any, q: Any) -> Any:
     return -total
 
 
+@public("special")
 def zeta(input: Any, other: Any) -> Any:
     """The sum of `(other + k)**-input` over k = 0, 1, 2, ..., elementwise (Hurwitz zeta).
 

@@ -16,11 +16,13 @@ from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.ops.elementwise.conditional import where
 from lucid.optim.optimizer import Optimizer
+from lucid.public.declare import public
 from lucid.tape.node import is_recording, wrap
 from lucid.tensors.mutation import assign
 from lucid.tensors.tensor import Tensor
 
 
+@public("optim.lr_scheduler")
 class LRScheduler:
     """The base of all schedulers; a subclass defines `rate`, the next rate of one group.
 

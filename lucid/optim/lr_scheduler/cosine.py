@@ -13,9 +13,11 @@ from lucid.ops.elementwise.rounding import floor
 from lucid.ops.elementwise.trigonometric import cos
 from lucid.optim.lr_scheduler.base import LRScheduler, as_scalar, choose, scalar_state
 from lucid.optim.optimizer import Optimizer
+from lucid.public.declare import public
 from lucid.tensors.mutation import assign
 
 
+@public("optim.lr_scheduler")
 class CosineAnnealingLR(LRScheduler):
     """Anneal the rate from its initial value to `eta_min` over half a cosine of `T_max` steps."""
 
@@ -42,6 +44,7 @@ class CosineAnnealingLR(LRScheduler):
         return self.eta_min + (self.base_lrs[i] - self.eta_min) * height
 
 
+@public("optim.lr_scheduler")
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Repeat half a cosine, each `T_mult` times as long as the previous one."""
 

@@ -14,6 +14,7 @@ from lucid.ops.elementwise.rounding import floor
 from lucid.ops.elementwise.trigonometric import cos
 from lucid.optim.lr_scheduler.base import LRScheduler, check_not_recording, choose, per_group
 from lucid.optim.optimizer import Optimizer
+from lucid.public.declare import public
 
 
 class MomentumCycle(LRScheduler):
@@ -49,6 +50,7 @@ class MomentumCycle(LRScheduler):
         raise NotImplementedError
 
 
+@public("optim.lr_scheduler")
 class CyclicLR(MomentumCycle):
     """Cycle the rate between two bounds, with an optionally shrinking amplitude."""
 
@@ -118,6 +120,7 @@ class CyclicLR(MomentumCycle):
         return high - (high - low) * height * amplitude
 
 
+@public("optim.lr_scheduler")
 class OneCycleLR(MomentumCycle):
     """Raise the rate to `max_lr`, then lower it far below its start, over all training steps."""
 

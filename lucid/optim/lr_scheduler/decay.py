@@ -18,8 +18,10 @@ from lucid.optim.lr_scheduler.base import (
     per_group,
 )
 from lucid.optim.optimizer import Optimizer
+from lucid.public.declare import public
 
 
+@public("optim.lr_scheduler")
 class LambdaLR(LRScheduler):
     """The initial rate times a function of the step count."""
 
@@ -32,6 +34,7 @@ class LambdaLR(LRScheduler):
         return self.base_lrs[i] * self.lr_lambdas[i](self.last_epoch)
 
 
+@public("optim.lr_scheduler")
 class MultiplicativeLR(LRScheduler):
     """Multiply the rate by a function of the step count at every step."""
 
@@ -45,6 +48,7 @@ class MultiplicativeLR(LRScheduler):
         return rate * self.lr_lambdas[i](count) if count > 0 else rate
 
 
+@public("optim.lr_scheduler")
 class StepLR(LRScheduler):
     """Multiply the rate by gamma every `step_size` steps.
 
@@ -73,6 +77,7 @@ class StepLR(LRScheduler):
         return self.base_lrs[i] * self.gamma ** floor(t / self.step_size)
 
 
+@public("optim.lr_scheduler")
 class MultiStepLR(LRScheduler):
     """Multiply the rate by gamma at every milestone."""
 
@@ -96,6 +101,7 @@ class MultiStepLR(LRScheduler):
         return self.base_lrs[i] * self.gamma ** as_scalar(passed)
 
 
+@public("optim.lr_scheduler")
 class ConstantLR(LRScheduler):
     """Multiply the rate by `factor` for the first `total_iters` steps."""
 
@@ -119,6 +125,7 @@ class ConstantLR(LRScheduler):
         return self.base_lrs[i] * choose(t >= self.total_iters, 1.0, self.factor)
 
 
+@public("optim.lr_scheduler")
 class LinearLR(LRScheduler):
     """Multiply the rate by a factor that changes linearly from `start_factor` to `end_factor`."""
 
@@ -151,6 +158,7 @@ class LinearLR(LRScheduler):
         return self.base_lrs[i] * (self.start_factor + slope * share)
 
 
+@public("optim.lr_scheduler")
 class ExponentialLR(LRScheduler):
     """Multiply the rate by gamma at every step."""
 
@@ -165,6 +173,7 @@ class ExponentialLR(LRScheduler):
         return self.base_lrs[i] * self.gamma**t
 
 
+@public("optim.lr_scheduler")
 class PolynomialLR(LRScheduler):
     """Decay the rate to 0 as (1 - t / total_iters)^power."""
 

@@ -10,6 +10,7 @@ from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.optim.lr_scheduler.base import LRScheduler, choose, scalar_state
 from lucid.optim.optimizer import Optimizer
+from lucid.public.declare import public
 from lucid.tensors.mutation import assign
 from lucid.tensors.tensor import Tensor
 
@@ -41,6 +42,7 @@ class SchedulerGroup:
             schedule.load_state_dict(state)
 
 
+@public("optim.lr_scheduler")
 class ChainedScheduler(SchedulerGroup):
     """Apply all schedulers at every step, each to the rate of the previous one."""
 
@@ -53,6 +55,7 @@ class ChainedScheduler(SchedulerGroup):
             schedule.step()
 
 
+@public("optim.lr_scheduler")
 class SequentialLR(SchedulerGroup):
     """Run schedulers in sequence, each from its milestone on."""
 

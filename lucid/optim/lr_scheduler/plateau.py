@@ -11,6 +11,7 @@ from lucid.ir.source import at_line
 from lucid.ops.elementwise.conditional import clamp, maximum
 from lucid.optim.lr_scheduler.base import as_scalar, choose, is_saved, per_group, scalar_state
 from lucid.optim.optimizer import Optimizer
+from lucid.public.declare import public
 from lucid.tensors.mutation import assign
 from lucid.tensors.tensor import Tensor
 
@@ -22,6 +23,7 @@ COUNTERS = {
 }
 
 
+@public("optim.lr_scheduler")
 class ReduceLROnPlateau:
     """Multiply the rate by `factor` after more than `patience` steps without improvement."""
 

@@ -11,10 +11,12 @@ from lucid.errors import ShapeError
 from lucid.ir.source import at_line
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.joining import stack
+from lucid.public.declare import public
 from lucid.tape.node import wrap
 from lucid.tensors.tensor import Tensor, tensor
 
 
+@public("utils.data")
 def default_collate(batch: Sequence[Any]) -> Any:
     """Stack tensors, arrays and numbers; recurse into tuples, lists and dictionaries.
 
@@ -62,6 +64,7 @@ def stack_arrays(arrays: Sequence[np.ndarray]) -> np.ndarray:
     return np.stack(arrays)
 
 
+@public("utils.data")
 def default_convert(example: Any) -> Any:
     """Return an example with arrays converted to tensors, for a loader without batches."""
     if isinstance(example, np.ndarray):

@@ -12,8 +12,10 @@ from lucid import random
 from lucid.errors import ArgumentError, IndexingError
 from lucid.ir.source import at_line
 from lucid.ops.core.promote import as_tensor
+from lucid.public.declare import public
 
 
+@public("utils.data")
 class Dataset:
     """Examples by index: subclasses define `__getitem__` and `__len__`."""
 
@@ -27,6 +29,7 @@ class Dataset:
         return ConcatDataset([self, other])
 
 
+@public("utils.data")
 class IterableDataset(Dataset):
     """Examples as an iterable: subclasses define `__iter__`."""
 
@@ -37,6 +40,7 @@ class IterableDataset(Dataset):
         return ChainDataset([self, other])
 
 
+@public("utils.data")
 class TensorDataset(Dataset):
     """Example i is the tuple of the i-th elements of tensors.
 
@@ -76,6 +80,7 @@ class CollatedBatch:
         self.batch = batch
 
 
+@public("utils.data")
 class StackDataset(Dataset):
     """Example i is the tuple, or dictionary, of the i-th examples of datasets."""
 
@@ -101,6 +106,7 @@ class StackDataset(Dataset):
         return self._length
 
 
+@public("utils.data")
 class Subset(Dataset):
     """The examples of a dataset at some indices."""
 
@@ -122,6 +128,7 @@ class Subset(Dataset):
         return len(self.indices)
 
 
+@public("utils.data")
 class ConcatDataset(Dataset):
     """The concatenation of datasets."""
 
@@ -147,6 +154,7 @@ class ConcatDataset(Dataset):
         return self.cumulative_sizes[-1]
 
 
+@public("utils.data")
 class ChainDataset(IterableDataset):
     """The concatenation of iterable datasets."""
 
@@ -161,6 +169,7 @@ class ChainDataset(IterableDataset):
         return sum(map(len, self.datasets))
 
 
+@public("utils.data")
 def random_split(
     dataset: Any, lengths: Sequence[float], generator: random.Generator | None = None
 ) -> list[Subset]:

@@ -8,12 +8,14 @@ from typing import Any
 from lucid import random
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
+from lucid.public.declare import public
 from lucid.utils.data.collate import default_collate, default_convert
 from lucid.utils.data.dataset import CollatedBatch, IterableDataset
 from lucid.utils.data.samplers import BatchSampler, RandomSampler, SequentialSampler
 from lucid.utils.data.workers import Workers
 
 
+@public("utils.data")
 class DataLoader:
     """An iterable over batches; every `for` loop passes over the dataset once.
 

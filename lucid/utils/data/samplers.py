@@ -9,8 +9,10 @@ from lucid import random
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.ops.core.promote import as_tensor
+from lucid.public.declare import public
 
 
+@public("utils.data")
 class Sampler:
     """An iterable of indices."""
 
@@ -18,6 +20,7 @@ class Sampler:
         raise NotImplementedError(f"{type(self).__name__} has no __iter__")
 
 
+@public("utils.data")
 class SequentialSampler(Sampler):
     """All indices in order."""
 
@@ -31,6 +34,7 @@ class SequentialSampler(Sampler):
         return len(self.data_source)
 
 
+@public("utils.data")
 class RandomSampler(Sampler):
     """All indices in random order, or indices drawn with replacement."""
 
@@ -69,6 +73,7 @@ class RandomSampler(Sampler):
         return self.num_samples
 
 
+@public("utils.data")
 class SubsetRandomSampler(Sampler):
     """Given indices in random order."""
 
@@ -83,6 +88,7 @@ class SubsetRandomSampler(Sampler):
         return len(self.indices)
 
 
+@public("utils.data")
 class WeightedRandomSampler(Sampler):
     """Indices drawn with probabilities proportional to weights."""
 
@@ -115,6 +121,7 @@ class WeightedRandomSampler(Sampler):
         return self.num_samples
 
 
+@public("utils.data")
 class BatchSampler(Sampler):
     """The indices of another sampler, grouped into lists of `batch_size`."""
 

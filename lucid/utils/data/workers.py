@@ -26,6 +26,7 @@ import numpy as np
 from lucid import random
 from lucid.errors import LucidError
 from lucid.ir.source import at_line
+from lucid.public.declare import public
 from lucid.utils.data.messages import receive, send
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ BATCH, END, FAILED = "batch", "end", "failed"
 NEXT_EPOCH = "again"
 
 
+@public("utils.data")
 class WorkerError(LucidError, RuntimeError):
     """Raised when a worker process fails or is killed."""
 
@@ -52,6 +54,7 @@ class WorkerInfo:
 _info: WorkerInfo | None = None
 
 
+@public("utils.data")
 def get_worker_info() -> WorkerInfo | None:
     """Return the id, count and seed of this worker; None in the main process."""
     return _info

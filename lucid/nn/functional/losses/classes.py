@@ -28,6 +28,7 @@ from lucid.ops.elementwise.conditional import where
 from lucid.ops.higher_order.region import compile_when_hot
 from lucid.ops.index.gather_scatter import Gather, TakeAlong
 from lucid.ops.nn.softmax import LogSoftmaxAt, log_softmax
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
@@ -111,6 +112,7 @@ def weight_vector(name: str, x: Any, weight: Any) -> Any:
     return weight
 
 
+@public("nn.functional")
 @clear_errors
 def nll_loss(
     input: Any,
@@ -135,6 +137,7 @@ def nll_loss(
     return found.reduce(loss if weight is None else loss * found.weights, reduction)
 
 
+@public("nn.functional")
 @clear_errors
 def cross_entropy(
     input: Any,
@@ -190,6 +193,7 @@ def unweighted_cross_entropy(x: Any, target: Any, axis: int, reduction: str) -> 
     return Targets(axis, indices, None, None).reduce(loss, reduction)
 
 
+@public("nn.functional")
 @clear_errors
 def linear_cross_entropy(
     input: Any,

@@ -27,9 +27,11 @@ from lucid.ops.elementwise.exponential import logaddexp, rsqrt
 from lucid.ops.index.gather_scatter import Gather, TakeAlong
 from lucid.ops.reduce.cumulative import cumsum
 from lucid.ops.shape.creation import arange
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
+@public("nn.functional")
 @clear_errors
 def soft_margin_loss(
     input: Any,
@@ -45,6 +47,7 @@ def soft_margin_loss(
     return reduce_loss(logaddexp(-t * x, 0.0), reduction)
 
 
+@public("nn.functional")
 @clear_errors
 def hinge_embedding_loss(
     input: Any,
@@ -62,6 +65,7 @@ def hinge_embedding_loss(
     return reduce_loss(where(t != 1, far, 0.0) + where(t != -1, x, 0.0), reduction)
 
 
+@public("nn.functional")
 @clear_errors
 def margin_ranking_loss(
     input1: Any,
@@ -79,6 +83,7 @@ def margin_ranking_loss(
     return reduce_loss(clamp(check_number(name, margin, "margin") - t * (x - y), 0.0), reduction)
 
 
+@public("nn.functional")
 @clear_errors
 def multi_margin_loss(
     input: Any,
@@ -119,6 +124,7 @@ def class_weight(name: str, weight: Any, classes: int) -> Any:
     return weight
 
 
+@public("nn.functional")
 @clear_errors
 def multilabel_margin_loss(
     input: Any,
@@ -153,6 +159,7 @@ def multilabel_margin_loss(
     return reduce_loss(where(counts, short, 0.0).sum(axis=(-2, -1)) / max(classes, 1), reduction)
 
 
+@public("nn.functional")
 @clear_errors
 def multilabel_soft_margin_loss(
     input: Any,
@@ -172,6 +179,7 @@ def multilabel_soft_margin_loss(
     return reduce_loss(loss.mean(-1) if loss.ndim else loss, reduction)
 
 
+@public("nn.functional")
 @clear_errors
 def cosine_embedding_loss(
     input1: Any,
@@ -199,6 +207,7 @@ def cosine_embedding_loss(
     return reduce_loss(where(t == 1, 1 - cosine, where(t == -1, apart, 0.0)), reduction)
 
 
+@public("nn.functional")
 @clear_errors
 def triplet_margin_loss(
     anchor: Any,
@@ -228,6 +237,7 @@ def triplet_margin_loss(
     return triplet(name, a, b, c, distance, margin, swap, reduction)
 
 
+@public("nn.functional")
 def triplet_margin_with_distance_loss(
     anchor: Any,
     positive: Any,

@@ -24,6 +24,7 @@ from lucid.ops.elementwise.arithmetic import abs
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.exponential import exp, log
 from lucid.ops.higher_order.region import compile_when_hot
+from lucid.public.declare import public
 
 
 def reduce_weighted(name: str, loss: Any, weight: Any, reduction: str) -> Any:
@@ -36,6 +37,7 @@ def reduce_weighted(name: str, loss: Any, weight: Any, reduction: str) -> Any:
     return loss.sum() / weight.sum() if reduction == "mean" else reduce_loss(loss, reduction)
 
 
+@public("nn.functional")
 @clear_errors
 @in_float32
 @compile_when_hot
@@ -60,6 +62,7 @@ def mse_loss(
     return reduce_weighted("mse_loss", gap * gap, weight, reduction)
 
 
+@public("nn.functional")
 @clear_errors
 @compile_when_hot
 def l1_loss(
@@ -78,6 +81,7 @@ def l1_loss(
     return reduce_weighted("l1_loss", abs(gap), weight, reduction)
 
 
+@public("nn.functional")
 @clear_errors
 @compile_when_hot
 def smooth_l1_loss(
@@ -102,6 +106,7 @@ def smooth_l1_loss(
     return reduce_loss(where(size < beta, gap * gap * (0.5 / beta), size - 0.5 * beta), reduction)
 
 
+@public("nn.functional")
 @clear_errors
 @compile_when_hot
 def huber_loss(
@@ -127,6 +132,7 @@ def huber_loss(
     return reduce_loss(loss, reduction)
 
 
+@public("nn.functional")
 @clear_errors
 def poisson_nll_loss(
     input: Any,
@@ -153,6 +159,7 @@ def poisson_nll_loss(
     return reduce_loss(loss, reduction)
 
 
+@public("nn.functional")
 @clear_errors
 def gaussian_nll_loss(
     input: Any,

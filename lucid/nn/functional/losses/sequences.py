@@ -23,11 +23,13 @@ from lucid.ops.elementwise.exponential import logaddexp
 from lucid.ops.index.gather_scatter import TakeAlong
 from lucid.ops.shape.creation import arange, full
 from lucid.ops.shape.joining import cat, stack
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 LOG_ZERO = -1e30  # log of probability 0: finite, so that no derivative computes inf - inf
 
 
+@public("nn.functional")
 @clear_errors
 def ctc_loss(
     log_probs: Any,

@@ -24,6 +24,7 @@ from lucid.ops.reduce.extrema import max as largest
 from lucid.ops.shape.joining import take_axis
 from lucid.ops.shape.movement import Broadcast, Transpose
 from lucid.ops.shape.shaping import movedim
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -107,6 +108,7 @@ def flat_indices(reads: list[np.ndarray], sizes: Sizes) -> np.ndarray:
     return total.reshape(*total.shape[:axes], math.prod(total.shape[axes:]))
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
     """Average `output_size` windows along the last axis.
@@ -118,30 +120,35 @@ def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
     return adaptive_avg_pool("adaptive_avg_pool1d", 1, input, output_size)
 
 
+@public("nn.functional")
 @clear_errors
 def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
     """Average `output_size` windows of an image."""
     return adaptive_avg_pool("adaptive_avg_pool2d", 2, input, output_size)
 
 
+@public("nn.functional")
 @clear_errors
 def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
     """Average `output_size` windows of a volume."""
     return adaptive_avg_pool("adaptive_avg_pool3d", 3, input, output_size)
 
 
+@public("nn.functional")
 @clear_errors
 def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
     """Take the maximum of `output_size` windows along the last axis."""
     return adaptive_max_pool("adaptive_max_pool1d", 1, input, output_size, return_indices)
 
 
+@public("nn.functional")
 @clear_errors
 def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
     """Take the maximum of `output_size` windows of an image."""
     return adaptive_max_pool("adaptive_max_pool2d", 2, input, output_size, return_indices)
 
 
+@public("nn.functional")
 @clear_errors
 def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
     """Take the maximum of `output_size` windows of a volume."""

@@ -26,6 +26,7 @@ from lucid.ops.index.lookup import gather
 from lucid.ops.reduce.extrema import max as largest
 from lucid.ops.shape.creation import arange, full
 from lucid.ops.shape.joining import cat
+from lucid.public.declare import public
 
 
 def resolve_output_size(name: str, sizes: Sizes, window: Sizes, size: Any, ratio: Any) -> Sizes:
@@ -97,6 +98,7 @@ def fractional_max_pool(
     return drop_batch_axis(values, was_batched), drop_batch_axis(indices, was_batched)
 
 
+@public("nn.functional")
 @clear_errors
 def fractional_max_pool2d_with_indices(
     input: Any,
@@ -111,6 +113,7 @@ def fractional_max_pool2d_with_indices(
     return fractional_max_pool("fractional_max_pool2d", 2, input, *more)
 
 
+@public("nn.functional")
 @clear_errors
 def fractional_max_pool3d_with_indices(
     input: Any,
@@ -125,6 +128,7 @@ def fractional_max_pool3d_with_indices(
     return fractional_max_pool("fractional_max_pool3d", 3, input, *more)
 
 
+@public("nn.functional")
 @clear_errors
 def fractional_max_pool2d(
     input: Any,
@@ -145,6 +149,7 @@ def fractional_max_pool2d(
     return (values, indices) if return_indices else values
 
 
+@public("nn.functional")
 @clear_errors
 def fractional_max_pool3d(
     input: Any,

@@ -23,6 +23,7 @@ from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.index.writing import ScatterSet
 from lucid.ops.nn.max_pool import MaxPool
 from lucid.ops.shape.creation import zeros
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -85,6 +86,7 @@ def is_default_stride(stride: Any) -> bool:
     return stride is None or (isinstance(stride, (tuple, list)) and len(stride) == 0)
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def max_pool1d(
     input: Any,
@@ -105,6 +107,7 @@ def max_pool1d(
     return max_pool("max_pool1d", 1, input, kernel_size, stride, padding, *more)
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def max_pool2d(
     input: Any,
@@ -120,6 +123,7 @@ def max_pool2d(
     return max_pool("max_pool2d", 2, input, kernel_size, stride, padding, *more)
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def max_pool3d(
     input: Any,
@@ -181,6 +185,7 @@ def window_sizes(
     return total
 
 
+@public("lucid", "nn.functional")
 @clear_errors
 def avg_pool1d(
     input: Any,
@@ -200,6 +205,7 @@ def avg_pool1d(
     return avg_pool("avg_pool1d", 1, input, kernel_size, stride, padding, *more)
 
 
+@public("nn.functional")
 @clear_errors
 def avg_pool2d(
     input: Any,
@@ -215,6 +221,7 @@ def avg_pool2d(
     return avg_pool("avg_pool2d", 2, input, kernel_size, stride, padding, *more)
 
 
+@public("nn.functional")
 @clear_errors
 def avg_pool3d(
     input: Any,
@@ -251,6 +258,7 @@ def lp_pool(
     return drop_batch_axis(powers if p == 1 else powers ** (1.0 / p), was_batched)
 
 
+@public("nn.functional")
 @clear_errors
 def lp_pool1d(
     input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
@@ -264,6 +272,7 @@ def lp_pool1d(
     return lp_pool("lp_pool1d", 1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@public("nn.functional")
 @clear_errors
 def lp_pool2d(
     input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
@@ -272,6 +281,7 @@ def lp_pool2d(
     return lp_pool("lp_pool2d", 2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@public("nn.functional")
 @clear_errors
 def lp_pool3d(
     input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
@@ -317,6 +327,7 @@ def scatter_at(x: Any, indices: Any, size: Sizes) -> Any:
     return y.reshape(*x.shape[:2], *size)
 
 
+@public("nn.functional")
 @clear_errors
 def max_unpool1d(
     input: Any,
@@ -331,6 +342,7 @@ def max_unpool1d(
     return max_unpool("max_unpool1d", 1, input, indices, *more)
 
 
+@public("nn.functional")
 @clear_errors
 def max_unpool2d(
     input: Any,
@@ -345,6 +357,7 @@ def max_unpool2d(
     return max_unpool("max_unpool2d", 2, input, indices, *more)
 
 
+@public("nn.functional")
 @clear_errors
 def max_unpool3d(
     input: Any,

@@ -11,8 +11,10 @@ from lucid.nn.functional.pooling.adaptive import (
 )
 from lucid.nn.functional.pooling.windows import max_pool1d, max_pool2d, max_pool3d
 from lucid.ops.core.arguments import clear_errors
+from lucid.public.declare import public
 
 
+@public("nn.functional")
 @clear_errors
 def max_pool1d_with_indices(
     input: Any,
@@ -27,6 +29,7 @@ def max_pool1d_with_indices(
     return max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
+@public("nn.functional")
 @clear_errors
 def max_pool2d_with_indices(
     input: Any,
@@ -41,6 +44,7 @@ def max_pool2d_with_indices(
     return max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
+@public("nn.functional")
 @clear_errors
 def max_pool3d_with_indices(
     input: Any,
@@ -55,6 +59,7 @@ def max_pool3d_with_indices(
     return max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
+@public("nn.functional")
 @clear_errors
 def adaptive_max_pool1d_with_indices(
     input: Any, output_size: Any, return_indices: bool = False
@@ -63,6 +68,7 @@ def adaptive_max_pool1d_with_indices(
     return adaptive_max_pool1d(input, output_size, True)
 
 
+@public("nn.functional")
 @clear_errors
 def adaptive_max_pool2d_with_indices(
     input: Any, output_size: Any, return_indices: bool = False
@@ -71,6 +77,7 @@ def adaptive_max_pool2d_with_indices(
     return adaptive_max_pool2d(input, output_size, True)
 
 
+@public("nn.functional")
 @clear_errors
 def adaptive_max_pool3d_with_indices(
     input: Any, output_size: Any, return_indices: bool = False

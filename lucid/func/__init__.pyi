@@ -1,0 +1,42 @@
+# Written by `python -m lucid.public.build`.
+
+import builtins as _b
+import collections.abc as _abc
+import typing as _t
+
+import numpy as _np
+
+from lucid.func.associative import associative_scan as associative_scan
+from lucid.func.batching import vmap as vmap
+from lucid.func.checkpointing import checkpoint as checkpoint
+from lucid.func.checkpointing import checkpoint_name as checkpoint_name
+from lucid.func.checkpointing import saved_residuals as saved_residuals
+from lucid.func.control_flow import cond as cond
+from lucid.func.control_flow import fori_loop as fori_loop
+from lucid.func.control_flow import map as map
+from lucid.func.control_flow import scan as scan
+from lucid.func.control_flow import switch as switch
+from lucid.func.control_flow import while_loop as while_loop
+from lucid.func.custom_rules import custom_jvp as custom_jvp
+from lucid.func.custom_rules import custom_vjp as custom_vjp
+from lucid.func.derivatives import grad as grad
+from lucid.func.derivatives import grad_and_value as grad_and_value
+from lucid.func.derivatives import hvp as hvp
+from lucid.func.derivatives import jvp as jvp
+from lucid.func.derivatives import linearize as linearize
+from lucid.func.derivatives import stop_gradient as stop_gradient
+from lucid.func.derivatives import value_and_grad as value_and_grad
+from lucid.func.derivatives import vjp as vjp
+from lucid.func.implicit import fixed_point as fixed_point
+from lucid.func.implicit import linear_solve as linear_solve
+from lucid.func.implicit import root as root
+from lucid.func.jacobians import hessian as hessian
+from lucid.func.jacobians import jacfwd as jacfwd
+from lucid.func.jacobians import jacobian as jacobian
+from lucid.func.jacobians import jacrev as jacrev
+from lucid.func.numba_functions import from_numba as from_numba
+from lucid.nn.stateless import functional_call as functional_call
+from lucid.nn.stateless import replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_
+from lucid.nn.stateless import stack_module_state as stack_module_state
+
+

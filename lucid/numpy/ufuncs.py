@@ -1,0 +1,127 @@
+"""Ufuncs of tensors, and their methods: reduce, accumulate, outer and at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import DTypeError
+from lucid.ir.source import at_line
+from lucid.numpy.declared import declared_counterpart
+from lucid.ops.core.promote import as_tensor, cast, to_floating
+from lucid.ops.elementwise import arithmetic, complexes, rounding
+from lucid.ops.reduce import cumulative, extrema, reduction
+from lucid.tape.node import Traced, wrap
+from lucid.tensors import mutation
+
+
+def fabs(x: Any) -> Any:
+    return arithmetic.abs(to_floating(x))
+
+
+def rint(x: Any) -> Any:
+    return rounding.round(to_floating(x))
+
+
+def divmod(x: Any, y: Any) -> Any:
+    return rounding.floor_divide(x, y), rounding.remainder(x, y)
+
+
+def modf(x: Any) -> Any:
+    x = to_floating(x)
+    whole = rounding.trunc(x)
+    return x - whole, whole
+
+
+def vecdot(x: Any, y: Any) -> Any:
+    return reduction.sum(complexes.conj(as_tensor(x)) * y, -1)
+
+
+ADAPTERS: dict[np.ufunc, Callable[..., Any]] = {
+    np.divmod: divmod,
+    np.fabs: fabs,
+    np.modf: modf,
+    np.rint: rint,
+    np.vecdot: vecdot,
+}
+
+REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
+    np.add: reduction.sum,
+    np.multiply: reduction.prod,
+    np.maximum: extrema.amax,
+    np.minimum: extrema.amin,
+    np.logical_and: reduction.all,
+    np.logical_or: reduction.any,
+    np.logaddexp: reduction.logsumexp,
+}
+
+ACCUMULATIONS: dict[np.ufunc, Callable[..., Any]] = {
+    np.add: cumulative.cumsum,
+    np.multiply: cumulative.cumprod,
+    np.maximum: lambda x, axis: cumulative.cummax(x, axis).values,
+    np.minimum: lambda x, axis: cumulative.cummin(x, axis).values,
+    np.logaddexp: cumulative.logcumsumexp,
+}
+
+
+def ufunc_method(ufunc: np.ufunc, method: str) -> Callable[..., Any] | None:
+    """Return the counterpart of a ufunc's method, with NumPy's signature, or None."""
+    function = declared_counterpart(ufunc) or ADAPTERS.get(ufunc)
+    if method == "__call__" and function is not None:
+        return _with_dtype(function)
+    if method == "reduce" and ufunc in REDUCTIONS:
+        return _reduce(REDUCTIONS[ufunc])
+    if method == "accumulate" and ufunc in ACCUMULATIONS:
+        return _accumulate(ACCUMULATIONS[ufunc])
+    if method == "outer" and function is not None and ufunc.nin == 2:
+        return _outer(function)
+    if method == "at" and ufunc in (np.add, np.subtract):
+        return _at(1 if ufunc is np.add else -1)
+    return None
+
+
+def _with_dtype(function: Any) -> Any:
+    def call(*xs: Any, dtype: Any = None) -> Any:
+        return function(*(xs if dtype is None else [cast(as_tensor(x), dtype) for x in xs]))
+
+    return call
+
+
+def _reduce(function: Any) -> Any:
+    def reduce(array: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False) -> Any:
+        array = as_tensor(array) if dtype is None else cast(as_tensor(array), dtype)
+        return function(array, axis=axis, keepdims=keepdims)
+
+    return reduce
+
+
+def _accumulate(function: Any) -> Any:
+    def accumulate(array: Any, axis: int = 0, dtype: Any = None) -> Any:
+        return function(as_tensor(array) if dtype is None else cast(as_tensor(array), dtype), axis)
+
+    return accumulate
+
+
+def _outer(function: Any) -> Any:
+    def outer(x: Any, y: Any) -> Any:
+        x, y = as_tensor(x), as_tensor(y)
+        return function(x.reshape(x.shape + (1,) * y.ndim), y)
+
+    return outer
+
+
+def _at(sign: int) -> Any:
+    def at(x: Any, indices: Any, values: Any) -> None:
+        from lucid.func import vjp
+
+        if not isinstance(x, Traced):
+            facts = "an ndarray cannot store the sum with a tensor; make it a tensor"
+            raise DTypeError(f"ufunc.at: {facts}{at_line()}")
+        part, add = vjp(lambda zeros: zeros[indices], wrap(np.zeros(x.shape, x.dtype)))
+        mutation.assign(
+            x, x + sign * add(cast(as_tensor(values), x.dtype).expand(part.shape))[0], "at"
+        )
+
+    return at

@@ -1,0 +1,1 @@
+"""Public names: declared beside their functions, indexed, and imported when they are first used."""

@@ -1,0 +1,64 @@
+"""Lazy namespaces: a package shows its public names and imports each on first use."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from lucid.public import index
+
+Home = tuple[str, str]  # a module and a name in it
+
+
+def homes(table: dict[str, str]) -> dict[str, Home]:
+    """Return {public name: (module, attribute)} from {module: "name alias:attribute ..."}."""
+    found = {}
+    for module, names in table.items():
+        for entry in names.split():
+            name, _, attribute = entry.partition(":")
+            found[name] = (f"lucid.{module}", attribute or name)
+    return found
+
+
+def load(home: Home) -> Any:
+    """Import the module of a public object and return the object."""
+    module, attribute = home
+    return getattr(import_module(module), attribute)
+
+
+def natural_order(name: str) -> list[Any]:
+    """Sort numbers inside names by size: complex64 before complex128."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def attach(
+    package: str, *submodules: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a package: its names in the index.
+
+    `submodules` are its public modules, imported on first use as well.
+    """
+    module: ModuleType = sys.modules[package]
+    names = homes(index.NAMES.get(package.removeprefix("lucid."), {}))
+
+    def find(name: str) -> Any:
+        if name in names:
+            value = load(names[name])
+        elif name in submodules:
+            value = import_module(f"{package}.{name}")
+        else:
+            raise AttributeError(
+                f"module {package!r} has no attribute {name!r}", name=name, obj=module
+            )
+        setattr(module, name, value)
+        return value
+
+    def listing() -> list[str]:
+        special = [name for name in vars(module) if name.startswith("__")]
+        return sorted({*special, *names, *submodules})
+
+    return find, listing, sorted({*names, *submodules}, key=natural_order)
