@@ -37,7 +37,7 @@ def entries(folder: Path) -> list[str]:
     return sorted(
         path.name
         for path in folder.iterdir()
-        if path.name != "__pycache__" and not path.name.startswith(".")
+        if path.name != "__pycache__" and not path.name.startswith(".") and path.suffix != ".pyi"
     )
 
 
