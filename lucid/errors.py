@@ -62,6 +62,14 @@ class FileFormatError(LucidError, ValueError):
     """A file is corrupt or not in the expected format."""
 
 
+class SettingError(LucidError, ValueError):
+    """A LUCID_* environment variable has a bad value."""
+
+
+class SettingWarning(RuntimeWarning):
+    """A LUCID_* environment variable has a bad value and is ignored."""
+
+
 class ParseError(LucidError, ValueError):
     """A text is not a valid Graph."""
 

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError
 from lucid.func.run import ArgNums, Run, argnums_partial
-from lucid.ir.interpret import Runner
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.elementwise.complexes import conj
 from lucid.public.declare import public
+from lucid.settings import setting
 from lucid.tape.bind import without_gradient
 from lucid.tape.node import residual, wrap
+from lucid.tape.tiering import TieredProgram
 from lucid.tape.trace import function_name
 from lucid.tape.views import tensor_of
 from lucid.transforms.constants import full_constant, unit_rows
@@ -29,8 +29,7 @@ from lucid.transforms.prepare import Prepared, prepare
 from lucid.transforms.vmap import Batched, batch_graph
 from lucid.transforms.vmap import vmap as vmap_graph
 
-JACOBIAN_BYTES = 1 << 30
-MAX_BATCHED_RUNNERS = 4  # cached for one derivative, one for each number of seeds
+MAX_BATCHED_PROGRAMS = 4  # cached for one derivative, one for each number of seeds
 
 
 def batched_derivative(mode: str, run: Run, seeds: Sequence[Any], n: int) -> list[Any]:
@@ -41,7 +40,7 @@ def batched_derivative(mode: str, run: Run, seeds: Sequence[Any], n: int) -> lis
     chosen = [seeds[i] for i in derivative.seeds]
     if not run.record:
         arrays = [*map(residual, nodes), *[s.value for s in chosen], *derivative.constants]
-        return derivative.with_zeros([wrap(y) for y in batched_runner(prepared, n)(arrays)])
+        return derivative.with_zeros([wrap(y) for y in batched_program(prepared, n)(arrays)])
     residuals = [tensor_of(node) for node in nodes]
     if run.constant:
         residuals = [without_gradient(x) for x in residuals]
@@ -55,16 +54,16 @@ def batched_derivative(mode: str, run: Run, seeds: Sequence[Any], n: int) -> lis
     return derivative.with_zeros(full)
 
 
-def batched_runner(prepared: Prepared, n: int) -> Runner:
+def batched_program(prepared: Prepared, n: int) -> TieredProgram:
     """Return the cached program of the derivative for `n` seeds at once."""
     found = prepared.batched.get(n)
     if found is None:
         derivative = prepared.derivative
         flags = [False] * len(prepared.residuals) + [True] * len(derivative.seeds)
         flags += [False] * len(derivative.constants)
-        if len(prepared.batched) >= MAX_BATCHED_RUNNERS:
+        if len(prepared.batched) >= MAX_BATCHED_PROGRAMS:
             prepared.batched.clear()
-        found = prepared.batched[n] = Runner(batch_graph(derivative.graph, n, flags))
+        found = prepared.batched[n] = TieredProgram(batch_graph(derivative.graph, n, flags))
     return found
 
 
@@ -76,10 +75,7 @@ def seeds_per_chunk(mode: str, run: Run, n_seeds: int, total: int) -> int:
 
 def memory_bound() -> int:
     """Return the memory bound for intermediate values: LUCID_JACOBIAN_BYTES, or 1 GiB."""
-    text = os.environ.get("LUCID_JACOBIAN_BYTES", "").strip()
-    if text and not text.isdecimal():
-        raise ArgumentError(f"LUCID_JACOBIAN_BYTES={text!r} is not a number of bytes")
-    return int(text) if text else JACOBIAN_BYTES
+    return setting("LUCID_JACOBIAN_BYTES")
 
 
 def check_chunk(what: str, chunk_size: Any) -> None:

@@ -62,29 +62,6 @@ class Program:
         ]
 
 
-class Hot:
-    """The tiering policy: after `threshold` runs, `compile` turns a Graph into a native program."""
-
-    threshold = 16
-    compile: Callable[[Graph], Callable[[Sequence[Any]], list[Any]]] | None = None
-
-
-class Runner:
-    """Runs a Graph: with NumPy at first, natively once it is hot."""
-
-    __slots__ = ("_runs", "program")
-
-    def __init__(self, graph: Graph) -> None:
-        self.program: Any = Program(graph)
-        self._runs = 0
-
-    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
-        self._runs += 1
-        if self._runs == max(Hot.threshold, 1) and Hot.compile is not None:
-            self.program = Hot.compile(self.program.graph)
-        return self.program(inputs)
-
-
 def evaluate(graph: Graph, *inputs: Any) -> list[np.ndarray]:
     """Return the outputs of a Graph for these arrays, computed with NumPy.
 

@@ -1,57 +1,221 @@
-"""Tiering: an operation that has done enough work in NumPy is compiled as a program of its own.
+"""Tiering: what recurs in eager code is interpreted at first and compiled once it is hot.
 
-A native program uses the threads and the BLAS of all compiled programs. NumPy has one thread, and
-those of its BLAS wait by spinning, which takes a core from whatever runs next.
+One bounded table has an Entry for everything that may become hot: the work counted so far, and the
+program once it is compiled. A Policy says how much work makes an entry of its kind hot:
 
-Work is counted, never time, so that the same program switches at the same point in every run and
-its results are reproducible. The unit is a small equation, about 1.5 µs.
+    operation      an operation on given types and layouts; counts elements
+    composition    a function of several operations on given types; counts calls
+    region         the Graph of such a function; counts elements
+    derivative     the Graph of a pullback or pushforward; counts runs
+    loop           a scan or while loop; counts equations of its body
+    call           a Graph that is one operation (a checkpoint, a jitted function on the tape)
+    cipher, draw   native random words, and a number of them; count words, and draws
+
+Work is counted, never timed, so that the same program switches at the same point in every run and
+its results are reproducible. An entry that the table drops is interpreted again and may become hot
+again. A native program uses the threads and the BLAS of all compiled programs; NumPy has one
+thread, and those of its BLAS wait by spinning, which takes a core from whatever runs next.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from itertools import count
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from lucid.ir.graph import Equation, Graph, Literal, Var
-from lucid.ir.interpret import Hot
+from lucid.ir.interpret import Program
 from lucid.ir.primitive import HEAVY, Primitive
 from lucid.ir.types import Type
 
 ELEMENTS = 200  # elements that NumPy computes in the time Python takes for an equation
+MAX_WORK = (1 << 16) // ELEMENTS  # the most that one run of an operation counts
+MAX_ENTRIES = 2048
+MAX_WEIGHT = 300_000  # equations in all entries together, at about a kilobyte each
 
 
-class WorkCounter:
-    """Counts the work an operation has done, and holds its native program once it is hot.
+class Tiering:
+    """The settings: LUCID_TIERING, LUCID_TIERING_THRESHOLD and LUCID_DISABLE_JIT.
 
-    limit     the work that makes it hot
-    native    the program, arrays -> arrays, or None
+    enabled      whether eager code is counted and compiled
+    threshold    the number of typical runs that make an entry hot
+    compile      Graph -> native program, or None if everything is interpreted
     """
 
-    __slots__ = ("limit", "native", "work")
+    enabled = False
+    threshold = 16
+    compile: Callable[[Graph], Any] | None = None
 
-    def __init__(self, limit: float) -> None:
+
+class Policy:
+    """How much work makes an entry hot: `threshold` typical runs, or fewer.
+
+    name        the kind of the entries
+    run         the work of a typical run
+    max_runs    the runs after which an entry is hot whatever the threshold
+    """
+
+    __slots__ = ("max_runs", "name", "run")
+
+    def __init__(self, name: str, run: int = 1, max_runs: float = math.inf) -> None:
+        self.name = name
+        self.run = run
+        self.max_runs = max_runs
+
+    def __repr__(self) -> str:
+        return f"Policy({self.name})"
+
+    def limit(self) -> float:
+        """Return the work that makes an entry hot."""
+        return max(min(Tiering.threshold, self.max_runs) * self.run, 1)
+
+
+OPERATION = Policy("operation", MAX_WORK)
+COMPOSITION = Policy("composition", max_runs=4)
+REGION = Policy("region", MAX_WORK)
+DERIVATIVE = Policy("derivative")
+LOOP = Policy("loop", 6250)  # at 16 runs: as much as takes about the time of compiling it
+CALL = Policy("call", max_runs=1)
+
+
+class Entry:
+    """What was counted for one key, and its program once it is hot.
+
+    work       the work counted so far
+    limit      the work that makes it hot
+    program    what runs instead, or None
+    weight     its share of MAX_WEIGHT
+    used       orders the entries by their last use
+    """
+
+    __slots__ = ("limit", "program", "used", "weight", "work")
+
+    def __init__(self, limit: float, weight: int = 1) -> None:
+        self.work: float = 0
         self.limit = limit
-        self.work = 0
-        self.native: Any = None
+        self.program: Any = None
+        self.weight = weight
+        self.used = 0
 
-    def count_work(self, work: int, graph: Callable[[], Graph]) -> None:
-        """Count work done by NumPy; compile `graph()` when it reaches the limit."""
+    def count(self, work: float, build: Callable[[], Any]) -> Any:
+        """Count work that was interpreted; return the program, built at the limit, or None."""
         before, self.work = self.work, self.work + work
-        if before < max(self.limit, 1) <= self.work and Hot.compile is not None:
-            found = Hot.compile(graph())
-            if getattr(found, "plan", None) is not None:  # it is entirely native
-                self.native = found
+        if before < self.limit <= self.work:
+            try:
+                self.program = build()
+            except BaseException:  # an interrupt: the next run tries again
+                self.work = before
+                raise
+        return self.program
 
 
-MAX_WORK = (1 << 16) // ELEMENTS  # the most that one run counts
+class Table:
+    """The entries by policy and key; the least recently used ones are dropped from a full table."""
+
+    def __init__(self) -> None:
+        self.entries: dict[Any, Entry] = {}
+        self.weight = 0
+        self.next_use = count(1).__next__
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def entry(self, policy: Policy, key: Hashable, weight: int = 1) -> Entry:
+        """Return the entry of a key, a new one if there is none."""
+        found = self.entries.get((policy, key))
+        if found is None:
+            found = self.add((policy, key), policy.limit(), weight)
+        found.used = self.next_use()
+        return found
+
+    def add(self, key: Hashable, limit: float, weight: int = 1) -> Entry:
+        """Add an entry under (policy, ...), dropping others if the table is full."""
+        with self._lock:
+            found = self.entries.get(key)
+            if found is None:
+                found = self.entries[key] = Entry(limit, weight)
+                found.used = self.next_use()
+                self.weight += weight
+                if len(self.entries) > MAX_ENTRIES or self.weight > MAX_WEIGHT:
+                    self._evict()
+            return found
+
+    def _evict(self) -> None:
+        """Drop the least recently used entries, an eighth of what fits at once."""
+        oldest_first = sorted(self.entries, key=lambda key: self.entries[key].used)
+        for key in oldest_first[:-1]:
+            if len(self.entries) <= MAX_ENTRIES * 7 // 8 and self.weight <= MAX_WEIGHT * 7 // 8:
+                return
+            self.weight -= self.entries.pop(key).weight
+
+    def clear(self) -> None:
+        """Drop every entry."""
+        with self._lock:
+            self.entries.clear()
+            self.weight = 0
+
+    def of(self, policy: Policy) -> dict[Any, Entry]:
+        """Return the entries of a policy."""
+        return {key: entry for key, entry in self.entries.items() if key[0] is policy}
 
 
-def operation_limit() -> float:
-    """Return the work that makes one operation hot: `Hot.threshold` runs on 2^16 elements."""
-    return Hot.threshold * MAX_WORK
+table = Table()
+
+
+def compile_native(graph: Graph) -> Any:
+    """Return the program of a Graph if all of it is native, None otherwise."""
+    assert Tiering.compile is not None
+    found = Tiering.compile(graph)
+    return found if getattr(found, "plan", None) is not None else None
+
+
+# Graphs
+
+
+class TieredProgram:
+    """Runs a Graph: interpreted at first, natively once it is hot."""
+
+    __slots__ = ("_interpreter", "_recurs", "graph")
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._interpreter: Program | None = None
+        self._recurs = len(graph.equations) <= MAX_WEIGHT // 2 and not any(
+            [eqn.op.single_use for eqn in graph.equations]
+        )
+
+    @property
+    def program(self) -> Any:
+        """What runs now: the native program if the Graph is hot, else its interpreter."""
+        found = table.entries.get((DERIVATIVE, self.graph))
+        return self.interpreter() if found is None or found.program is None else found.program
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        if not Tiering.enabled or not self._recurs:
+            return self.interpreter()(inputs)
+        entry = table.entry(DERIVATIVE, self.graph, len(self.graph.equations))
+        program = entry.program
+        if program is None:
+            program = entry.count(1, self._compile) or self.interpreter()
+        return program(inputs)
+
+    def interpreter(self) -> Program:
+        if self._interpreter is None:
+            self._interpreter = Program(self.graph)
+        return self._interpreter
+
+    def _compile(self) -> Any:
+        assert Tiering.compile is not None
+        self._interpreter = None
+        return Tiering.compile(self.graph)
+
+
+# Operations
 
 
 def work_on(xs: Sequence[Any]) -> int:
@@ -69,48 +233,40 @@ def single_op_graph(op: Primitive, operands: Sequence[Any]) -> Graph:
     return Graph(op.name, inputs, (Equation(op, tuple(atoms), outputs),), outputs)
 
 
-MAX_ENTRIES = 2048
-_counters: dict[Any, OpCounter] = {}
-
-
-class OpCounter(WorkCounter):
-    """The WorkCounter of one operation on operands with these types and memory layouts.
+def operation_limit(op: Primitive, arrays: Sequence[np.ndarray]) -> float:
+    """Return the work that makes an operation hot.
 
     A native program reads row-major memory. Only a heavy operation is worth copying other layouts
     for; NumPy computes the others in the order of the memory.
-
-    transposed    operands whose last two axes are swapped in memory: the program swaps them back
     """
-
-    __slots__ = ("transposed",)
-
-    def __init__(self, op: Primitive, arrays: Sequence[np.ndarray]) -> None:
-        any_layout = op.native_from <= HEAVY or all([x.flags.c_contiguous for x in arrays])
-        super().__init__(operation_limit() if any_layout else math.inf)
-        self.transposed = tuple([not x.flags.c_contiguous and is_transposed(x) for x in arrays])
-
-    def graph(self, op: Primitive, xs: Sequence[Any]) -> Graph:
-        """Return the Graph of `op` on row-major operands, transposing some of them first."""
-        from lucid.ops.shape.movement import Transpose
-
-        inner = single_op_graph(op, xs)
-        inputs, equations = list(inner.inputs), list(inner.equations)
-        for i, transposed in enumerate(self.transposed):
-            if transposed:
-                swapped = inner.inputs[i]
-                *outer, rows, columns = swapped.type.shape
-                inputs[i] = Var(Type(swapped.type.dtype, (*outer, columns, rows)))
-                n = len(outer)
-                swap = Transpose((*range(n), n + 1, n))
-                equations.insert(0, Equation(swap, (inputs[i],), (swapped,)))
-        return Graph(inner.name, tuple(inputs), tuple(equations), inner.outputs)
+    any_layout = op.native_from <= HEAVY or all([x.flags.c_contiguous for x in arrays])
+    return OPERATION.limit() if any_layout else math.inf
 
 
-def evict_older_half(table: dict[Any, Any]) -> None:
-    """Drop the older half of the entries if a table is full."""
-    if len(table) >= MAX_ENTRIES:
-        for key in list(table)[: MAX_ENTRIES // 2]:
-            table.pop(key, None)
+def compile_operation(op: Primitive, xs: Sequence[Any]) -> Any:
+    """Return the program of `op` on operands with these layouts, None if it is not native.
+
+    Operands whose last two axes are swapped in memory are given as they lie; the program swaps
+    them back.
+    """
+    from lucid.ops.shape.movement import Transpose
+
+    inner = single_op_graph(op, xs)
+    arrays = [x for x in xs if x.__class__ is not Literal]
+    swapped = [not x.flags.c_contiguous and is_transposed(x) for x in arrays]
+    if not any(swapped):
+        return compile_native(inner)
+    inputs, equations = list(inner.inputs), list(inner.equations)
+    for i, var in enumerate(inner.inputs):
+        if swapped[i]:
+            *outer, rows, columns = var.type.shape
+            inputs[i] = Var(Type(var.type.dtype, (*outer, columns, rows)))
+            n = len(outer)
+            equations.insert(0, Equation(Transpose((*range(n), n + 1, n)), (inputs[i],), (var,)))
+    program = compile_native(Graph(inner.name, tuple(inputs), tuple(equations), inner.outputs))
+    if program is None:
+        return None
+    return lambda given: program([x.swapaxes(-1, -2) if s else x for x, s in zip(given, swapped)])
 
 
 def is_transposed(x: np.ndarray) -> bool:
@@ -125,19 +281,18 @@ def run(op: Primitive, *xs: Any) -> Any:
     if not op.literals_are_static:
         xs = tuple([x.array if x.__class__ is Literal else x for x in xs])
     values: list[Any] = [x.value if x.__class__ is Literal else x for x in xs]
-    if Hot.compile is None:
+    if not Tiering.enabled:
         return op.eval(*values)
     arrays = [x for x in xs if x.__class__ is not Literal]
     parts = [x.key if x.__class__ is Literal else (x.shape, x.strides, x.dtype.char) for x in xs]
-    key = (op, *parts)
-    counter = _counters.get(key)
-    if counter is None:
-        evict_older_half(_counters)
-        counter = _counters.setdefault(key, OpCounter(op, arrays))
-    if counter.native is None:
-        counter.count_work(work_on(arrays), lambda: counter.graph(op, xs))
+    key = (OPERATION, op, *parts)
+    entry = table.entries.get(key)
+    if entry is None:
+        entry = table.add(key, operation_limit(op, arrays))
+    else:
+        entry.used = table.next_use()
+    if entry.program is None:
+        entry.count(work_on(arrays), lambda: compile_operation(op, xs))
         return op.eval(*values)
-    outs = counter.native(
-        [x.swapaxes(-1, -2) if t else x for x, t in zip(arrays, counter.transposed)]
-    )
+    outs = entry.program(arrays)
     return outs[0] if len(outs) == 1 else tuple(outs)

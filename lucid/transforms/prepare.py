@@ -15,12 +15,12 @@ from threading import Lock
 from typing import Any
 
 from lucid.ir.graph import Graph, Literal, Var
-from lucid.ir.interpret import Runner
 from lucid.ir.types import Type
 from lucid.ir.verify import verify
 from lucid.tape.bind import sibling, without_gradient
 from lucid.tape.cut import Cut
 from lucid.tape.node import Node, residual, wrap
+from lucid.tape.tiering import TieredProgram
 from lucid.tape.trace import replay
 from lucid.tape.views import tensor_of
 from lucid.transforms.derivative import Derivative
@@ -49,8 +49,8 @@ class Prepared:
         self.complete = all(derivative.nonzero)
         if len(derivative.graph.equations) <= VERIFIED_EQUATIONS:
             verify(derivative.graph)
-        self.program = Runner(derivative.graph)
-        self.batched: dict[int, Runner] = {}
+        self.program = TieredProgram(derivative.graph)
+        self.batched: dict[int, TieredProgram] = {}
         self.types: list[Type] = [var.type for var in vars]
         self.size = len(derivative.graph.equations) + len(vars)
         slot_of: dict[Any, tuple[int, int]] = {var: (slot, -1) for slot, var in enumerate(vars)}

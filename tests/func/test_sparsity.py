@@ -11,7 +11,7 @@ from scipy import sparse
 
 import lucid
 import lucid.func as F
-from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
+from lucid.errors import ArgumentError, DTypeError, LucidError, SettingError, ShapeError
 from lucid.func.sparsity import color_columns
 from lucid.ops.linalg.contraction import Einsum
 from lucid.tape.bind import bind
@@ -184,7 +184,7 @@ def test_an_output_of_booleans_has_no_sparse_jacobian_either():
 
 def test_a_bound_that_is_no_number_is_explained(monkeypatch):
     monkeypatch.setenv("LUCID_JACOBIAN_BYTES", "2 GB")
-    with pytest.raises(ArgumentError, match="LUCID_JACOBIAN_BYTES='2 GB'"):
+    with pytest.raises(SettingError, match="LUCID_JACOBIAN_BYTES='2 GB'"):
         F.jacrev(neighbors)(X)
 
 

@@ -14,7 +14,7 @@ import lucid
 
 PACKAGE = Path(lucid.__file__).parent
 LAYERS = [
-    ["errors", "public"],
+    ["errors", "public", "settings"],
     ["ir"],
     ["tape"],
     ["ops"],

@@ -9,19 +9,17 @@ import lucid
 import lucid.nn.functional as F
 from lucid.autograd import set_detect_anomaly
 from lucid.errors import IndexingError
-from lucid.ir.interpret import Hot
-from lucid.ops.higher_order import region
 from lucid.tape import tiering
+from lucid.tape.tiering import COMPOSITION, OPERATION, Tiering
 
 
 @pytest.fixture
 def hot(monkeypatch):
     """What recurs becomes a Region, and native, at its first call."""
-    if Hot.compile is None:
+    if not Tiering.enabled:
         pytest.skip("nothing is compiled")
-    monkeypatch.setattr(Hot, "threshold", 0)
-    monkeypatch.setattr(region, "_regions", {})
-    monkeypatch.setattr(tiering, "_counters", {})
+    monkeypatch.setattr(Tiering, "threshold", 0)
+    tiering.table.clear()
 
 
 def ops(x):
@@ -39,8 +37,8 @@ def rows(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape)
 
 
-def test_a_function_becomes_a_region_at_its_fourth_call_with_the_same_types(monkeypatch):
-    monkeypatch.setattr(region, "_regions", {})
+def test_a_function_becomes_a_region_at_its_fourth_call_with_the_same_types():
+    tiering.table.clear()
     x = lucid.tensor(rows(3, 4), requires_grad=True)
     seen = [ops(F.gelu(x))[0] for _ in range(5)]
     assert seen == ["mul"] * 3 + ["region"] * 2
@@ -115,10 +113,11 @@ def test_a_hot_function_has_the_value_and_derivatives_of_the_cold_one(name, monk
         second = lucid.autograd.grad(sum([(g * g).sum() for g in first]), xs)
         return names, [z.detach().numpy() for z in (y, *first, *second)]
 
-    monkeypatch.setattr(region, "_regions", {})
+    tiering.table.clear()
     names, cold = derivatives()
     assert "region" not in names
-    monkeypatch.setattr(Hot, "threshold", 0)
+    tiering.table.clear()
+    monkeypatch.setattr(Tiering, "threshold", 0)
     names, hot = derivatives()
     assert "region" in names
     for a, b in zip(hot, cold):
@@ -187,8 +186,8 @@ def test_a_hot_product_takes_operands_as_they_lie(hot, turned):
     for _ in range(3):
         found = lucid.from_numpy(a) @ lucid.from_numpy(b)
         np.testing.assert_allclose(found.numpy(), a @ b, rtol=1e-12)
-    found = [known for key, known in tiering._counters.items() if key[0].name == "matmul"]
-    assert len(found) == 1 and found[0].native is not None
+    found = [e for key, e in tiering.table.of(OPERATION).items() if key[1].name == "matmul"]
+    assert len(found) == 1 and found[0].program is not None
 
 
 def test_hot_operations_of_several_results_agree_with_numpy(hot):
@@ -212,12 +211,12 @@ def test_small_products_are_never_compiled(hot):
     x = lucid.ones(4, 4)
     for _ in range(3):
         x @ x
-    assert not tiering._counters
+    assert not tiering.table.of(OPERATION)
 
 
 def test_nothing_becomes_a_region_where_nothing_is_compiled(monkeypatch):
-    monkeypatch.setattr(Hot, "compile", None)
-    monkeypatch.setattr(region, "_regions", {})
+    monkeypatch.setattr(Tiering, "enabled", False)
+    tiering.table.clear()
     x = lucid.tensor(rows(3), requires_grad=True)
     assert all(ops(F.gelu(x))[0] == "mul" for _ in range(6))
 
@@ -236,7 +235,8 @@ def test_what_is_remembered_of_operations_is_bounded(hot, monkeypatch):
         x = lucid.ones(n, 32)
         np.testing.assert_allclose((x @ x.T).numpy(), 32.0)
         F.gelu(x)
-        assert len(tiering._counters) <= 4 and len(region._regions) <= 4
+        assert len(tiering.table) <= 4
+    assert tiering.table.of(COMPOSITION) and tiering.table.of(OPERATION)
 
 
 def test_cross_entropy_looks_at_its_targets_in_every_call(hot):

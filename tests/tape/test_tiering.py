@@ -1,4 +1,4 @@
-"""Hot graphs: a backward() that comes again is compiled after some runs, and gives what it gave."""
+"""Tiering: what recurs in eager code is compiled after some runs, and gives what it gave."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ import numpy as np
 import pytest
 
 import lucid
+import lucid.nn.functional as F
 from lucid.compiler.jit import hot_programs as hot
 from lucid.compiler.passes import pipeline
-from lucid.ir.interpret import Hot, Program, Runner
-from lucid.tape import template
+from lucid.errors import SettingWarning
+from lucid.ir.interpret import Program
+from lucid.tape import template, tiering
 from lucid.tape.cut import cut_nodes
+from lucid.tape.tiering import DERIVATIVE, OPERATION, Entry, TieredProgram, Tiering, table
 
 ROOT = Path(lucid.__file__).parent.parent
 
@@ -31,9 +34,12 @@ def compiled(monkeypatch):
         graphs.append(graph)
         return hot.compile_hot(graph)
 
-    monkeypatch.setattr(Hot, "threshold", 3)
-    monkeypatch.setattr(Hot, "compile", staticmethod(note))
-    return graphs
+    monkeypatch.setattr(Tiering, "threshold", 3)
+    monkeypatch.setattr(Tiering, "enabled", True)
+    monkeypatch.setattr(Tiering, "compile", staticmethod(note))
+    table.clear()
+    yield graphs
+    table.clear()
 
 
 def a_graph(n: int = 7):
@@ -43,8 +49,8 @@ def a_graph(n: int = 7):
     return %1""")
 
 
-def test_a_runner_interprets_first_and_compiles_at_the_threshold(compiled):
-    runner, x = Runner(a_graph()), np.ones(7, "float32")
+def test_a_program_is_interpreted_first_and_compiled_at_the_threshold(compiled):
+    runner, x = TieredProgram(a_graph()), np.ones(7, "float32")
     results = []
     for run in range(1, 6):
         results.append(runner([x])[0])
@@ -77,7 +83,7 @@ def test_a_backward_that_comes_again_is_compiled_and_agrees(compiled, monkeypatc
     w, x = leaves()
     hot_grads = [step(w, x, seed) for seed in range(8)]
     assert len(compiled) == 1, "one structure is compiled once"
-    monkeypatch.setattr(Hot, "compile", None)
+    monkeypatch.setattr(Tiering, "enabled", False)
     for seed, grads in enumerate(hot_grads):
         for got, want in zip(grads, step(*leaves(), seed)):
             np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
@@ -95,14 +101,15 @@ def test_another_structure_starts_cold(compiled):
 
 
 def test_a_failure_to_compile_warns_once_and_interprets(monkeypatch):
-    monkeypatch.setattr(Hot, "threshold", 2)
-    monkeypatch.setattr(Hot, "compile", staticmethod(hot.compile_hot))
+    monkeypatch.setattr(Tiering, "threshold", 2)
+    monkeypatch.setattr(Tiering, "compile", staticmethod(hot.compile_hot))
+    table.clear()
 
     def broken(graph, into=None):
         raise RuntimeError("no such instruction")
 
     monkeypatch.setattr(pipeline, "compile_graph", broken)
-    runner, x = Runner(a_graph()), np.ones(7, "float32")
+    runner, x = TieredProgram(a_graph()), np.ones(7, "float32")
     runner([x])
     with pytest.warns(hot.CompileWarning, match="RuntimeError: no such instruction"):
         result = runner([x])[0]
@@ -113,15 +120,31 @@ def test_a_failure_to_compile_warns_once_and_interprets(monkeypatch):
 
 
 def test_install_reads_the_environment(monkeypatch):
-    monkeypatch.setattr(Hot, "compile", None)
-    monkeypatch.setattr(Hot, "threshold", 16)
-    monkeypatch.setenv("LUCID_JIT", "0")
+    for name in ("compile", "enabled", "threshold"):
+        monkeypatch.setattr(Tiering, name, getattr(Tiering, name))
+    monkeypatch.setenv("LUCID_TIERING", "0")
     hot.install()
-    assert Hot.compile is None
-    monkeypatch.setenv("LUCID_JIT", "1")
-    monkeypatch.setenv("LUCID_JIT_THRESHOLD", "5")
+    assert not Tiering.enabled and Tiering.compile is not None
+    monkeypatch.setenv("LUCID_TIERING", "1")
+    monkeypatch.setenv("LUCID_TIERING_THRESHOLD", "5")
     hot.install()
-    assert Hot.compile is not None and Hot.threshold == 5
+    assert Tiering.enabled and Tiering.threshold == 5
+    monkeypatch.setenv("LUCID_DISABLE_JIT", "1")
+    hot.install()
+    assert not Tiering.enabled and Tiering.compile is None
+
+
+@pytest.mark.parametrize(
+    "name, text", [("LUCID_TIERING", "maybe"), ("LUCID_TIERING_THRESHOLD", "-1"),
+                   ("LUCID_TIERING_THRESHOLD", "soon"), ("LUCID_DISABLE_JIT", "2")],
+)  # fmt: skip
+def test_a_bad_value_in_the_environment_is_named_and_the_default_holds(name, text, monkeypatch):
+    for attribute in ("compile", "enabled", "threshold"):
+        monkeypatch.setattr(Tiering, attribute, getattr(Tiering, attribute))
+    monkeypatch.setenv(name, text)
+    with pytest.warns(SettingWarning, match=f"{name}='{text}': expected"):
+        hot.install()
+    assert Tiering.enabled and Tiering.compile is not None and Tiering.threshold == 16
 
 
 PROGRAM = """
@@ -148,16 +171,54 @@ def run(program: str, tmp_path, **environment: str) -> str:
 
 
 def test_the_environment_turns_it_off(tmp_path):
-    assert run(PROGRAM, tmp_path, LUCID_JIT="0", LUCID_JIT_THRESHOLD="2") == "False False"
+    early = {"LUCID_TIERING_THRESHOLD": "2"}
+    assert run(PROGRAM, tmp_path, LUCID_TIERING="0", **early) == "False False"
+    assert run(PROGRAM, tmp_path, LUCID_DISABLE_JIT="1", **early) == "False False"
+
+
+JITTED = """
+import sys
+import numpy as np
+import lucid
+f = lucid.jit(lambda x, n: (lucid.exp(x) * n).sum(), static_argnums=1)
+model = lucid.nn.Linear(3, 2)
+opt = lucid.optim.SGD(model.parameters(), lr=0.1)
+before = model.weight.detach().numpy().copy()
+for k in range(4):
+    assert abs(f(np.full(3, float(k)), 2).item() - 6 * np.exp(k)) < 1e-3 * np.exp(k)
+    x = lucid.ones(1, 3, requires_grad=True)
+    assert np.allclose(lucid.func.grad(f)(x, 2).numpy(), 2 * np.exp(1.0))
+    opt.zero_grad()
+    model(x).sum().backward()
+    opt.step()
+    lucid.func.scan(lambda c, _: (c * 1.5, c), lucid.ones(2), length=50)
+    lucid.utils.checkpoint.checkpoint(lambda x: lucid.sin(x) * 2.0, x).sum().backward()
+    lucid.rand(100_000)
+assert np.allclose(model.weight.detach().numpy(), before - 0.4)
+assert "exp" in str(f.graph(np.ones(3), 2))
+print("lucid.compiler.passes.pipeline" in sys.modules, "llvmlite.binding" in sys.modules)
+"""
+
+
+def test_disable_jit_runs_everything_by_the_interpreter(tmp_path):
+    early = {"LUCID_TIERING_THRESHOLD": "0"}
+    assert run(JITTED, tmp_path, LUCID_DISABLE_JIT="1", **early).split()[1] == "False"
+    assert run(JITTED, tmp_path, LUCID_TIERING="0", **early) == "True True"
+
+
+def test_a_bad_threshold_does_not_break_the_import(tmp_path):
+    program = "import warnings; warnings.simplefilter('error')\ntry: import lucid\n"
+    program += "except RuntimeWarning as error: print(error)"
+    assert "LUCID_TIERING_THRESHOLD='x'" in run(program, tmp_path, LUCID_TIERING_THRESHOLD="x")
 
 
 def test_a_threshold_in_the_environment_turns_it_on_early(tmp_path):
-    assert run(PROGRAM, tmp_path, LUCID_JIT_THRESHOLD="2") == "True True"
-    assert run(PROGRAM, tmp_path, LUCID_JIT_THRESHOLD="2") == "True False", "from a warm cache"
+    assert run(PROGRAM, tmp_path, LUCID_TIERING_THRESHOLD="2") == "True True"
+    assert run(PROGRAM, tmp_path, LUCID_TIERING_THRESHOLD="2") == "True False", "from a warm cache"
 
 
 def test_nothing_is_compiled_below_the_threshold(tmp_path):
-    assert run(PROGRAM, tmp_path, LUCID_JIT_THRESHOLD="100") == "False False"
+    assert run(PROGRAM, tmp_path, LUCID_TIERING_THRESHOLD="100") == "False False"
 
 
 def test_importing_lucid_loads_no_compiler(tmp_path):
@@ -167,7 +228,7 @@ def test_importing_lucid_loads_no_compiler(tmp_path):
 
 
 def test_eight_threads_share_a_hot_graph(compiled):
-    runner = Runner(a_graph(1000))
+    runner = TieredProgram(a_graph(1000))
     wrong: list[str] = []
     start = threading.Barrier(8)
 
@@ -186,6 +247,87 @@ def test_eight_threads_share_a_hot_graph(compiled):
         thread.join()
     assert not wrong
     assert not isinstance(runner.program, Program)
+
+
+# The table
+
+
+def test_the_least_recently_used_entries_are_dropped_and_may_become_hot_again(
+    compiled, monkeypatch
+):
+    monkeypatch.setattr(tiering, "MAX_ENTRIES", 4)
+    programs = [TieredProgram(a_graph(n)) for n in range(2, 7)]
+    first, x = programs[0], np.ones(2, "float32")
+    for _ in range(3):
+        first([x])
+    assert len(compiled) == 1 and not isinstance(first.program, Program)
+    for n, other in enumerate(programs[1:4], 3):
+        other([np.ones(n, "float32")])
+        first([x])  # used between: it stays
+    assert not isinstance(first.program, Program)
+    for _ in range(2):
+        for n, other in enumerate(programs[1:], 3):
+            other([np.ones(n, "float32")])
+    assert len(table) <= 4 and isinstance(first.program, Program), "dropped, and interpreted"
+    for run in range(1, 4):
+        np.testing.assert_allclose(first([x])[0], 2 * np.exp(x), rtol=1e-6)
+        assert isinstance(first.program, Program) == (run < 3)
+
+
+def test_the_table_is_bounded_by_the_equations_it_holds(compiled, monkeypatch):
+    monkeypatch.setattr(tiering, "MAX_WEIGHT", 9)
+    for n in range(2, 12):
+        TieredProgram(a_graph(n))([np.ones(n, "float32")])
+        assert table.weight == sum(e.weight for e in table.entries.values()) <= 9
+    assert table.of(DERIVATIVE)
+
+
+def test_equal_graphs_share_an_entry(compiled):
+    for run in range(1, 5):
+        TieredProgram(a_graph())([np.ones(7, "float32")])
+        assert len(compiled) == (run >= 3)
+    assert len(table) == 1
+
+
+def test_what_belongs_to_one_backward_is_not_kept(compiled):
+    w = lucid.ones(3, requires_grad=True)
+    for _ in range(5):
+        y = w * w
+        y.register_hook(lambda g: None)
+        y.sum().backward()
+    assert not table.of(DERIVATIVE)
+
+
+def test_an_interrupt_while_compiling_leaves_the_entry_as_it_was():
+    entry = Entry(2)
+    entry.count(1, lambda: "unused")
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        entry.count(1, interrupted)
+    assert entry.program is None
+    assert entry.count(1, lambda: "program") == "program"
+
+
+def test_one_table_holds_all_that_is_hot(monkeypatch):
+    monkeypatch.setattr(Tiering, "threshold", 0)
+    table.clear()
+    x = lucid.ones(64, 64, requires_grad=True)
+    lucid.rand(9)
+    jitted = lucid.jit(lambda x: lucid.sin(x) * 2.0)
+    for _ in range(2):
+        F.gelu(x @ x).sum().backward()
+        lucid.func.scan(lambda c, _: (c * 1.5, c), lucid.ones(2), length=3)
+        jitted(x).sum().backward()
+    names = {key[0].name for key, entry in table.entries.items() if entry.program is not None}
+    assert names == {
+        "operation", "composition", "region", "derivative", "loop", "call", "cipher", "draw"
+    }  # fmt: skip
+    table.clear()
+    assert len(table) == 0 and not table.of(OPERATION)
+    np.testing.assert_allclose((x.detach() @ x.detach()).numpy(), 64.0)
 
 
 def test_eight_threads_run_backward_of_one_structure(compiled):

@@ -1,19 +1,20 @@
-"""Hot graphs: a derivative whose structure recurs is compiled once and then runs natively.
+"""Hot programs: how eager code that recurs is compiled (when is the business of `tape/tiering.py`).
 
-`LUCID_JIT=0` leaves eager code to NumPy; `LUCID_JIT_THRESHOLD` (16) is the number of runs that
-makes a graph hot.
+`install` connects the two. LUCID_TIERING=0 leaves eager code to NumPy, LUCID_TIERING_THRESHOLD (16)
+is the number of runs that make a program hot, and LUCID_DISABLE_JIT=1 interprets everything.
 """
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lucid.ir.graph import Graph
-from lucid.ir.interpret import Hot, Program
+from lucid.ir.interpret import Program
 from lucid.ops.random.keyed import NativeCipher
+from lucid.settings import setting
+from lucid.tape.tiering import Tiering
 
 
 class CompileWarning(RuntimeWarning):
@@ -39,19 +40,20 @@ def compile_hot(
 
 
 def load_cipher() -> Any:
-    """Return the native cipher for random numbers, None if it is not available."""
+    """Return what builds native draws of random words, None if it is not available."""
     try:
-        from lucid.compiler.lowering.random.eager_words import Words
+        from lucid.compiler.lowering.random.eager_words import build_draw
 
-        return Words()
+        build_draw((2,), 2)
+        return build_draw
     except Exception:
         return None
 
 
 def install() -> None:
-    """Enable the compilation of hot graphs, unless LUCID_JIT=0."""
-    if os.environ.get("LUCID_JIT", "1").strip() == "0":
-        return
-    Hot.threshold = int(os.environ.get("LUCID_JIT_THRESHOLD", "16"))
-    Hot.compile = compile_hot
+    """Let hot eager code be compiled, as the LUCID_* variables say."""
+    disabled = setting("LUCID_DISABLE_JIT", strict=False)
+    Tiering.compile = None if disabled else compile_hot
+    Tiering.enabled = not disabled and setting("LUCID_TIERING", strict=False)
+    Tiering.threshold = setting("LUCID_TIERING_THRESHOLD", strict=False)
     NativeCipher.load = load_cipher

@@ -37,6 +37,7 @@ from lucid.tape.bind import bind, bind_precomputed
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, Node, Traced, note_read, wrap
 from lucid.tape.recorder import Recorder
+from lucid.tape.tiering import Tiering
 from lucid.tape.trace import function_name, input_names
 from lucid.tape.views import node_of
 
@@ -118,6 +119,8 @@ class Jitted:
                 return found[0]
         leaves, tree = flatten((self.dynamic(args), kwargs))
         tensors = [x if isinstance(x, Traced) else self.operand(x) for x in leaves]
+        if Tiering.compile is None:  # LUCID_DISABLE_JIT
+            return self.call_function(args, tree, tensors)
         if (
             self.is_uncompiled
             or local.recorder is not None
@@ -136,6 +139,13 @@ class Jitted:
             if len(self.paths.get(key, ())) == len(paths):
                 return self.record(key, args, kwargs, tensors, tree, tracked)
         return self(*args, **kwargs)  # another thread has recorded a path meanwhile
+
+    def call_function(self, args: tuple[Any, ...], tree: Any, tensors: Sequence[Any]) -> Any:
+        """Call the function itself, on tensors for all arguments that are not static."""
+        given, kwargs = unflatten(tree, tensors)
+        static = self.static_indices(args)
+        full = [args[i] if i in static else x for i, x in enumerate(given)]
+        return self.function(*full, **kwargs)
 
     def donated_leaves(self, in_tree: Any) -> list[int]:
         """Return the indices of the leaves of donated arguments."""
@@ -258,12 +268,9 @@ class Jitted:
                 node = Node(None, (), TRACE | (GRAD if is_tracked(x) else 0), x.value)
                 recorder.inputs.add(node)
                 inputs.append(wrap(x.value, node))
-            new_args, new_kwargs = unflatten(tree, inputs)
-            static = self.static_indices(args)
-            full = tuple(args[i] if i in static else x for i, x in enumerate(new_args))
             variables = closure_guards(self.function)
             try:
-                result = self.function(*full, **new_kwargs)
+                result = self.call_function(args, tree, inputs)
             except BaseException:
                 detach_state(recorder)
                 raise
@@ -314,7 +321,9 @@ class Jitted:
         for path in self.paths.get(key, ()):
             if not fails_a_guard(path, values):
                 return path
-        self(*args, **kwargs)
+        tracked = any(x.node is not None and x.node.flags for x in tensors)
+        with self._lock:
+            self.record(key, args, kwargs, tensors, tree, tracked)
         return self.paths[key][0]
 
 

@@ -13,6 +13,7 @@ from lucid.compiler.jit.fast_call import FastCall, is_tracked
 from lucid.compiler.jit.hot_programs import compile_hot
 from lucid.compiler.passes.fold_constants import fold_constants
 from lucid.ir.graph import Graph, Var
+from lucid.ir.interpret import Program
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.promote import Default
@@ -22,6 +23,7 @@ from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, Node, Traced, requires_grad_changes, wrap
 from lucid.tape.recorder import Guard, Recorder, attribute_changes, is_unchanged
+from lucid.tape.tiering import Tiering
 from lucid.tape.views import node_of
 
 
@@ -111,7 +113,9 @@ class Path:
         self.name = jitted.name
         self.donated = jitted.donated_leaves(in_tree)
         self.into = {} if self.guards else self.output_aliases(len(inputs))
-        self.program = compile_hot(self.graph, self.into)
+        self.program: Any = (
+            Program(self.graph) if Tiering.compile is None else compile_hot(self.graph, self.into)
+        )
         self.overwritten: list[int] = getattr(self.program, "overwritten", [])
         args_tree, kwargs_tree = in_tree.children()
         positional = not (jitted.static or kwargs_tree.num_children)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Mapping
 
@@ -19,6 +18,7 @@ from lucid.compiler.passes.sink import sink
 from lucid.compiler.passes.subgraph_passes import recursive
 from lucid.ir.graph import Graph
 from lucid.ir.verify import verify
+from lucid.settings import setting
 
 STAGES = {
     "decomposed": decompose,
@@ -57,7 +57,7 @@ def compile_graph(graph: Graph, into: Mapping[int, int] | None = None) -> Execut
 
     `into` maps outputs to inputs whose memory they may overwrite.
     """
-    folder = os.environ.get("LUCID_DUMP")
+    folder = setting("LUCID_DUMP")
     if folder:
         write_dump(graph, folder, into)
     lowering = GraphLowering(stages(graph)["copies_inserted"], into)

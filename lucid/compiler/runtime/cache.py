@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
+import math
 import os
 import stat
 import struct
@@ -25,11 +26,11 @@ import time
 from typing import NamedTuple
 
 from lucid.compiler.runtime import codegen
+from lucid.settings import setting
 
 MAGIC = b"LUCIDOBJ"
 FORMAT = 1
 SUFFIX = ".obj"
-DEFAULT_BYTES = 256 << 20
 DAY = 86_400.0
 
 _HEADER = struct.Struct("<8sI32sQ32s")  # magic, format, key, length, SHA-256 of the code
@@ -50,7 +51,7 @@ class Info(NamedTuple):
 class _Counters:
     hits = 0
     misses = 0
-    unswept = DEFAULT_BYTES  # bytes written since the last sweep: the first write sweeps
+    unswept: float = math.inf  # bytes written since the last sweep: the first write sweeps
 
 
 def key(*parts: bytes) -> bytes:
@@ -111,7 +112,7 @@ def clear() -> None:
 
 def directory() -> str:
     """Return the path of the cache, whether or not it can be used."""
-    if chosen := os.environ.get("LUCID_CACHE_DIR"):
+    if chosen := setting("LUCID_CACHE_DIR"):
         return chosen
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(base, "lucid")
@@ -119,10 +120,7 @@ def directory() -> str:
 
 def limit() -> int:
     """Return the maximum size of the cache in bytes."""
-    try:
-        return int(os.environ["LUCID_CACHE_BYTES"])
-    except (KeyError, ValueError):
-        return DEFAULT_BYTES
+    return setting("LUCID_CACHE_BYTES", strict=False)
 
 
 def problem() -> str | None:

@@ -23,6 +23,7 @@ from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
 from lucid.compiler.runtime import native_kernel as kernel
 from lucid.compiler.runtime.loader import Library
+from lucid.settings import setting
 
 CLOCK_CHECK_NS = 100_000  # estimated ns of work between two reads of the clock
 SIGNAL_CHECK_NS = 50_000_000  # ns between two checks for signals
@@ -127,11 +128,9 @@ def release_memory() -> None:
 
 
 def _initial_threads() -> int:
-    chosen = os.environ.get("LUCID_NUM_THREADS", "")
-    if chosen.strip():
-        if not chosen.strip().isdecimal() or int(chosen) < 1:
-            raise ValueError(f"LUCID_NUM_THREADS={chosen!r}: expected a positive integer")
-        return int(chosen)
+    chosen = setting("LUCID_NUM_THREADS")
+    if chosen is not None:
+        return chosen
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

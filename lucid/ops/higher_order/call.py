@@ -8,19 +8,28 @@ from typing import Any
 import numpy as np
 
 from lucid.ir.graph import Graph, Var
-from lucid.ir.interpret import Hot, Program
+from lucid.ir.interpret import Program
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.elementwise.arithmetic import Cast
 from lucid.ops.higher_order.custom_derivative import apply_derivative
 from lucid.tape.bind import bind
+from lucid.tape.tiering import CALL, Tiering, table
 
 
-@lru_cache(maxsize=256)
-def compile_or_interpret(graph: Graph) -> Any:
-    """Return the compiled Graph, or its interpreter where compilation is off."""
-    return Program(graph) if Hot.compile is None else Hot.compile(graph)
+def program_of_call(graph: Graph, eager: bool = True) -> Any:
+    """Return the compiled Graph, or its interpreter where compilation is off.
+
+    eager    whether the Graph belongs to eager code, not to a jitted function
+    """
+
+    def build() -> Any:
+        off = Tiering.compile is None or (eager and not Tiering.enabled)
+        return Program(graph) if off else Tiering.compile(graph)  # type: ignore[misc]
+
+    entry = table.entry(CALL, (graph, eager), len(graph.equations))
+    return entry.program or entry.count(1, build) or build()
 
 
 @lru_cache(maxsize=256)
@@ -58,7 +67,7 @@ class Call(Primitive):
         return self.graph.out_types
 
     def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
-        return tuple(compile_or_interpret(self.graph)([np.asarray(x) for x in xs]))
+        return tuple(program_of_call(self.graph, eager=False)([np.asarray(x) for x in xs]))
 
     def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
         from lucid.transforms.jvp import jvp

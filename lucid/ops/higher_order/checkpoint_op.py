@@ -10,7 +10,7 @@ from lucid.ir.graph import Graph
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
 from lucid.ops.core.kinds import Linear
-from lucid.ops.higher_order.call import compile_or_interpret
+from lucid.ops.higher_order.call import program_of_call
 from lucid.ops.higher_order.custom_derivative import apply_derivative
 from lucid.tape.bind import bind
 
@@ -65,7 +65,7 @@ class Checkpoint(Primitive):
         return self.graph.out_types
 
     def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
-        return tuple(compile_or_interpret(self.graph)([np.asarray(x) for x in xs]))
+        return tuple(program_of_call(self.graph)([np.asarray(x) for x in xs]))
 
     def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
         from lucid.transforms.jvp import jvp

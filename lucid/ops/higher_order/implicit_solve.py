@@ -17,7 +17,7 @@ import numpy as np
 from lucid.ir.graph import Graph
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
-from lucid.ops.higher_order.call import compile_or_interpret
+from lucid.ops.higher_order.call import program_of_call
 from lucid.ops.higher_order.custom_derivative import apply_derivative, zeros
 from lucid.tape.bind import bind
 
@@ -70,7 +70,7 @@ class LinearSolve(Primitive):
         return self.solve.out_types
 
     def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
-        return tuple(compile_or_interpret(self.solve)([np.asarray(x) for x in xs]))
+        return tuple(program_of_call(self.solve)([np.asarray(x) for x in xs]))
 
     def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
         consts, b = xs[: self.n_consts], xs[self.n_consts :]
@@ -119,7 +119,7 @@ class Root(Primitive):
         return self.solve.out_types
 
     def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
-        return tuple(compile_or_interpret(self.solve)([np.asarray(x) for x in xs]))
+        return tuple(program_of_call(self.solve)([np.asarray(x) for x in xs]))
 
     def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
         from lucid.func.implicit import solve_linearized

@@ -1,10 +1,11 @@
 """Regions: a function made of several primitives, run as one primitive in eager mode.
 
-A composition such as `layer_norm` is a dozen NumPy calls but a single loop to the compiler. From
-its fourth call with the same types on, `compile_when_hot` binds a Region, the Graph of the function
-for these types. The Region is interpreted until it is hot and runs native code from then on; it
-saves only its operands, and a derivative sees the equations inside. Observers that need every
-equation (a transform, a recording, anomaly detection) call the function itself.
+A composition such as `layer_norm` is a dozen NumPy calls but a single loop to the compiler. Once it
+was called a few times with the same types (`tape/tiering.py`), `compile_when_hot` binds a Region,
+the Graph of the function for these types. The Region is interpreted until it is hot itself and runs
+native code from then on; it saves only its operands, and a derivative sees the equations inside.
+Observers that need every equation (a transform, a recording, anomaly detection) call the function
+itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from lucid.errors import LucidError
 from lucid.ir.constant_key import constant_key, value_key
 from lucid.ir.graph import Graph
-from lucid.ir.interpret import Hot, Program
+from lucid.ir.interpret import Program
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
 from lucid.ops.core.promote import get_default_dtype
@@ -27,12 +28,10 @@ from lucid.tape.bind import bind
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
 from lucid.tape.node import TRACE, Trace, Traced, leaf, wrap
-from lucid.tape.tiering import WorkCounter, evict_older_half, operation_limit, work_on
+from lucid.tape.tiering import COMPOSITION, REGION, Tiering, compile_native, table, work_on
 from lucid.tape.trace import replay
 
 F = TypeVar("F", bound=Callable[..., Any])
-CALLS = 4  # with operands of the same types, before a function becomes a Region
-_regions: dict[Any, Any] = {}  # calls so far, a ClosedRegion, or False if none can be traced
 
 
 class Region(Primitive):
@@ -47,18 +46,16 @@ class Region(Primitive):
     def program(self) -> Program:
         return Program(self.graph)
 
-    @functools.cached_property
-    def counter(self) -> WorkCounter:
-        return WorkCounter(operation_limit())
-
     def infer(self, *xs: Type) -> Type:
         return self.graph.out_types[0]
 
     def eval(self, *xs: np.ndarray) -> Any:
-        counter = self.counter
-        if counter.native is not None:
-            return counter.native(xs)[0]
-        counter.count_work(work_on(xs), lambda: self.graph)
+        if not Tiering.enabled:
+            return self.program(xs)[0]
+        entry = table.entry(REGION, self, len(self.graph.equations))
+        if entry.program is not None:
+            return entry.program(xs)[0]
+        entry.count(work_on(xs), lambda: compile_native(self.graph))
         return self.program(xs)[0]
 
     def inline(self, *xs: Any) -> Any:
@@ -97,7 +94,7 @@ def compile_when_hot(function: F) -> F:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not local.no_observers or Hot.compile is None:
+        if not Tiering.enabled or not local.no_observers:
             return function(*args, **kwargs)
         tensors, key = [], [function, get_default_dtype(), *kwargs]
         for x in (*args, *kwargs.values()) if kwargs else args:
@@ -110,11 +107,12 @@ def compile_when_hot(function: F) -> F:
             else:
                 key.append(constant_key(x, value_key))
         try:
-            found = _regions.get(signature := tuple(key))
+            entry = table.entry(COMPOSITION, tuple(key))
         except TypeError:  # an argument without a hash
             return function(*args, **kwargs)
-        if found.__class__ is not ClosedRegion:
-            found = count_call(signature, found, function, args, kwargs)
+        found = entry.program
+        if found is None:
+            found = entry.count(1, lambda: trace_region(function, args, kwargs))
             if found is None:
                 return function(*args, **kwargs)
         try:
@@ -123,23 +121,6 @@ def compile_when_hot(function: F) -> F:
             return function(*args, **kwargs)  # its error message is more specific
 
     return call  # type: ignore[return-value]
-
-
-def count_call(
-    signature: Any, found: Any, function: Any, args: Any, kwargs: Any
-) -> ClosedRegion | None:
-    """Count a call; return the Region of the function once it was called often enough."""
-    if found is False:
-        return None
-    calls = 1 if found is None else found + 1
-    if found is None:
-        evict_older_half(_regions)
-    if calls < min(CALLS, Hot.threshold):
-        _regions[signature] = calls
-        return None
-    region = trace_region(function, args, kwargs)
-    _regions[signature] = region or False
-    return region
 
 
 def trace_region(function: Any, args: Any, kwargs: Any) -> ClosedRegion | None:

@@ -27,6 +27,7 @@ from lucid.tape import node as tape
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
 from lucid.tape.node import Traced, is_recording, wrap
+from lucid.tape.tiering import Policy, Tiering, table
 
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 PARITY = np.uint32(0x1BD11BDA)
@@ -35,6 +36,9 @@ FLOAT32 = np.dtype("float32")
 DRAW, SPLIT, FOLD = 0, 1, 2
 FIRST_COUNTERS = [np.array([0, purpose], UINT32) for purpose in (DRAW, SPLIT, FOLD)]
 CALL_OVERHEAD = 10_000  # of a NumPy draw, in words
+LARGE_DRAW = 4096  # words from which a native draw pays at once
+CIPHER = Policy("cipher", CALL_OVERHEAD)
+DRAW_OF_SIZE = Policy("draw", max_runs=4)
 
 
 class RandomBits(Constant):
@@ -73,23 +77,30 @@ class RandomBits(Constant):
 
 
 class NativeCipher:
-    """The cipher as native code, loaded after enough draws: `load` returns `words`, or None."""
+    """The cipher as native code: `load` returns it, or None if it is not available.
+
+    load    () -> (keys' shape, words) -> (key, counter) -> words
+    """
 
     load: Callable[[], Any] | None = None
-    words: Any = None
-    numpy_budget = 16 * CALL_OVERHEAD  # words that NumPy draws before native code is loaded
 
 
 def native_words(key: np.ndarray, counter: np.ndarray, size: int) -> np.ndarray | None:
     """Return `size` words for every key from native code, or None if NumPy must draw them."""
-    if NativeCipher.words is None:
-        load = NativeCipher.load
-        NativeCipher.numpy_budget -= size + CALL_OVERHEAD
-        if NativeCipher.numpy_budget > 0 or load is None:
+    if not Tiering.enabled or NativeCipher.load is None or not size or 0 in key.shape:
+        return None
+    cipher = table.entry(CIPHER, None)
+    build = cipher.program or cipher.count(size + CALL_OVERHEAD, NativeCipher.load)
+    if build is None:
+        return None
+    entry = table.entry(DRAW_OF_SIZE, (size, key.shape))
+    if entry.program is None:
+        large = size * math.prod(key.shape[:-1]) >= LARGE_DRAW
+        entry.count(entry.limit if large else 1, lambda: build(key.shape, size))
+        if entry.program is None:
             return None
-        NativeCipher.load = None
-        NativeCipher.words = load()
-    return None if NativeCipher.words is None else NativeCipher.words(key, counter, size)
+    found = entry.program(key, counter)
+    return None if found is None else found[0]
 
 
 def encrypt(key0: np.ndarray, key1: np.ndarray, x0: np.ndarray, x1: np.ndarray) -> None:

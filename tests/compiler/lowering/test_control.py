@@ -293,17 +293,18 @@ def test_while_loops_that_begin_otherwise_stay_apart():
 
 
 def test_an_eager_loop_is_compiled_once_it_has_taken_long(monkeypatch):
-    from lucid.ops.higher_order.control import subgraphs
+    from lucid.tape import tiering
 
-    monkeypatch.setattr(subgraphs, "LOOP_LIMIT", 50)
-    subgraphs.loop_counter.cache_clear()
+    monkeypatch.setattr(tiering.LOOP, "run", 3)  # 48 equations at 16 runs
+    tiering.table.clear()
     x = lucid.tensor([0.25, 0.5])
     results = []
     for _ in range(4):
         last, path = F.scan(lambda c, _: (lucid.sin(c) * 1.5 + x, c), x, length=20)
         grown = F.while_loop(lambda c: c.sum() < 1e4, lambda c: c * 1.1 + x, x)
         results.append([last.numpy(), path.numpy(), grown.numpy()])
-    assert subgraphs.loop_counter.cache_info().currsize == 2
+    loops = tiering.table.of(tiering.LOOP).values()
+    assert [loop.program is not None for loop in loops] == [True, True]
     for other in results[1:]:
         for a, b in zip(results[0], other):
             np.testing.assert_allclose(a, b, rtol=1e-13)

@@ -26,16 +26,16 @@ from lucid.ops.higher_order.control.subgraphs import (
     batched_graph,
     body_derivative,
     copy_aliased,
+    count_loop_work,
     differentiable,
     estimated_work,
     expand_unbatched,
-    loop_counter,
+    loop_program,
     program_of,
 )
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, wrap
-from lucid.tape.tiering import single_op_graph
 from lucid.tape.trace import replay
 
 
@@ -72,9 +72,9 @@ class Scan(Primitive):
         return (*carries, *stacked)
 
     def eval(self, *operands: np.ndarray) -> tuple[Any, ...]:
-        hot = loop_counter(self)
-        if hot.native is not None:
-            return tuple(hot.native(operands))
+        native = loop_program(self)
+        if native is not None:
+            return tuple(native(operands))
         consts, carries, xs = self.parts(operands)
         run, n = program_of(self.body), self.n_carry
         types = self.body.out_types[n:]
@@ -85,9 +85,7 @@ class Scan(Primitive):
             carries = outs[:n]
             for stack, y in zip(stacks, outs[n:]):
                 stack[i] = y
-        hot.count_work(
-            self.length * estimated_work(self.body), lambda: single_op_graph(self, operands)
-        )
+        count_loop_work(self, self.length * estimated_work(self.body), operands)
         return (*copy_aliased(carries, operands), *stacks)
 
     # Forward mode

@@ -22,7 +22,7 @@ from lucid.tape.bind import record_constant
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
 from lucid.tape.node import Trace, leaf
-from lucid.tape.tiering import ELEMENTS, WorkCounter
+from lucid.tape.tiering import ELEMENTS, LOOP, Tiering, compile_native, single_op_graph, table
 
 
 @lru_cache(maxsize=256)
@@ -37,12 +37,15 @@ def estimated_work(graph: Graph) -> int:
     return len(graph.equations) + sum(sizes) // ELEMENTS
 
 
-LOOP_LIMIT = 100_000  # a loop is interpreted for about as long as it takes to compile it
+def loop_program(op: Any) -> Any:
+    """Return the native program of a loop if it is hot, None otherwise."""
+    return table.entry(LOOP, op).program if Tiering.enabled else None
 
 
-@lru_cache(maxsize=256)
-def loop_counter(op: Any) -> WorkCounter:
-    return WorkCounter(LOOP_LIMIT)
+def count_loop_work(op: Any, work: int, operands: Sequence[np.ndarray]) -> None:
+    """Count equations of a loop that were interpreted, and compile the loop once it is hot."""
+    if Tiering.enabled:
+        table.entry(LOOP, op).count(work, lambda: compile_native(single_op_graph(op, operands)))
 
 
 class BodyDerivative(NamedTuple):

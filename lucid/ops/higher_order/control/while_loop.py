@@ -29,15 +29,15 @@ from lucid.ops.higher_order.control.scan import (
 from lucid.ops.higher_order.control.subgraphs import (
     Writer,
     copy_aliased,
+    count_loop_work,
     differentiable,
     estimated_work,
-    loop_counter,
+    loop_program,
     program_of,
 )
 from lucid.ops.higher_order.control.while_chain import Loop, LoopChain, Value, with_references
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
-from lucid.tape.tiering import single_op_graph
 
 
 class While(Primitive):
@@ -75,9 +75,9 @@ class While(Primitive):
         return tuple([values[v] for v in self.results])
 
     def eval(self, *operands: np.ndarray) -> tuple[Any, ...]:
-        hot = loop_counter(self)
-        if hot.native is not None:
-            return tuple(hot.native(operands))
+        native = loop_program(self)
+        if native is not None:
+            return tuple(native(operands))
         values: list[np.ndarray] = list(operands)
         stacks: list[list[np.ndarray]] = []
         steps = 0
@@ -97,9 +97,7 @@ class While(Primitive):
                     stack.append(y)
                 i += 1
             steps = i if number == 0 else steps
-            hot.count_work(
-                steps * (2 + estimated_work(loop.body)), lambda: single_op_graph(self, operands)
-            )
+            count_loop_work(self, steps * (2 + estimated_work(loop.body)), operands)
             values += carries
             stacks += [stack[::-1] if loop.reverse else stack for stack in new]
         return tuple(copy_aliased([values[v] for v in self.results], operands))
