@@ -18,6 +18,9 @@ from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
 
+from lucid.errors import ArgumentError
+from lucid.ir.facts import Facts
+from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.public import index
 from lucid.public.lazy import homes
@@ -45,6 +48,19 @@ def all_primitives() -> dict[str, type[Primitive]]:
     for module in index.PRIMITIVES:
         import_module(f"lucid.{module}")
     return REGISTRY
+
+
+def register(cls: type[Primitive]) -> None:
+    """Add a class to REGISTRY; it may replace an earlier definition of itself, as in a notebook."""
+    is_ours = cls.__module__.startswith("lucid.")
+    other = (REGISTRY.get(cls.name) if is_ours else find_primitive(cls.name)) or cls
+    names = [f"{found.__module__}.{found.__qualname__}" for found in (other, cls)]
+    if names[0] != names[1]:
+        raise ArgumentError(
+            f"{names[1]}: the name {cls.name!r} is that of {names[0]}; set another one, "
+            f"name = ..., in the class{at_line()}"
+        )
+    REGISTRY[cls.name] = cls
 
 
 class _Interning(type):
@@ -117,7 +133,7 @@ dataclasses.dataclass(init=False, repr=False, eq=False)(_Parameters)
 
 
 @dataclass_transform(frozen_default=True)
-class Primitive(_Parameters):
+class Primitive(Facts, _Parameters):
     """An operation on arrays.
 
     Subclasses define `infer`, `eval`, `jvp`, `vjp` and `batch`, or inherit them from a kind
@@ -149,8 +165,7 @@ class Primitive(_Parameters):
         if "name" not in cls.__dict__:
             cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         if not abstract:
-            assert cls.name not in REGISTRY, f"two primitives are named {cls.name}"
-            REGISTRY[cls.name] = cls
+            register(cls)
 
     def infer(self, *xs: Type) -> Type | tuple[Type, ...]:
         """Return the type of the result, or raise an error that names the facts."""

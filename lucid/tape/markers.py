@@ -16,6 +16,7 @@ class Alias(Primitive):
     """The identity that marks an input of an inner transform; skipped when a Graph is cut."""
 
     saves = ""
+    moves, forwards = True, "last"
 
     def infer(self, x: Type) -> Type:
         return x
@@ -38,6 +39,7 @@ class StopGradient(Primitive):
 
     differentiable = False
     saves = ""
+    moves, forwards = True, "last"
 
     def infer(self, x: Type) -> Type:
         return x
@@ -55,6 +57,7 @@ class Overwritten(Primitive):
     """The value of `new` with the derivative of `x`, after a write that was not recorded."""
 
     saves = ""
+    moves, forwards = True, "last"
 
     def infer(self, x: Type, new: Type) -> Type:
         return new
@@ -82,6 +85,7 @@ class OnceDifferentiable(Primitive):
 
     function: str
     saves = ""
+    moves, forwards = True, "first"
 
     def infer(self, x: Type, *origins: Type) -> Type:
         return x

@@ -22,15 +22,13 @@ from typing import Any
 
 from lucid.compiler.fusion.groups import (
     MAX_WEIGHT,
-    MEMORY_READS,
-    REDUCTIONS,
-    VIEWS,
     Coords,
     Group,
     Reading,
     Standalone,
     Step,
     aligned,
+    domain,
     fusible,
     is_scalar_constant,
     rename_axes,
@@ -38,9 +36,6 @@ from lucid.compiler.fusion.groups import (
 )
 from lucid.compiler.fusion.siblings import join_columns, join_siblings
 from lucid.ir.graph import Equation, Graph, Literal, Var
-from lucid.ops.higher_order.checkpoint_op import OptimizationBarrier
-from lucid.ops.shape.creation import Full
-from lucid.ops.shape.movement import Broadcast, Reshape, Transpose
 
 LONG_ROW = 1 << 16  # elements of the longest row that is read twice rather than stored
 FEW_ROWS = 8
@@ -58,14 +53,14 @@ class Fuser:
         self.step_of: dict[Var, Step] = {}
         self.steps: list[Step] = []
         self.merged: dict[Group, Group] = {}
-        self.has_barriers = any(isinstance(eqn.op, OptimizationBarrier) for eqn in graph.equations)
+        self.has_barriers = any(eqn.op.orders for eqn in graph.equations)
 
     def run(self) -> list[Step]:
-        fits = [not isinstance(eqn.op, VIEWS) and fusible(eqn) for eqn in self.graph.equations]
+        fits = [not eqn.op.aliases and fusible(eqn) for eqn in self.graph.equations]
         stored = self.stored(fits)
         for eqn, fit in zip(self.graph.equations, fits):
             out = eqn.outputs[0]
-            if isinstance(eqn.op, VIEWS):
+            if eqn.op.aliases:
                 self.readings[out] = self.view(eqn)
             elif fit and is_scalar_constant(eqn) and out not in stored:
                 self.readings[out] = Reading(eqn.inputs[0], (None,) * out.type.ndim, False)
@@ -84,12 +79,10 @@ class Fuser:
         """Values that must be in memory: outputs, and operands of views and standalone ops."""
         out: set[Any] = set(self.graph.outputs)
         for eqn, fit in zip(self.graph.equations, fits):
-            if isinstance(eqn.op, OptimizationBarrier):
+            if eqn.op.orders or (fit and eqn.op.reads_memory):
                 out.add(eqn.inputs[0])
-            elif not fit or isinstance(eqn.op, Full):
+            elif not fit:
                 out.update(eqn.inputs)
-            elif isinstance(eqn.op, MEMORY_READS):
-                out.add(eqn.inputs[0])
         return out
 
     # Reading
@@ -104,31 +97,12 @@ class Fuser:
             return Reading(x, (None,) * out.type.ndim, False)
         inner = self.reading(x)
         after = [*inner.after, *[v for v in eqn.inputs[1:] if isinstance(v, Var)]]
-        found = inner if isinstance(eqn.op, OptimizationBarrier) else self.index_view(inner, eqn, x)
+        axes = eqn.op.axes_read(x.type) if inner.plain else None
+        if axes is None:
+            found = Reading(inner.base, (), False)
+        else:
+            found = Reading(inner.base, tuple([None if a is None else inner.axes[a] for a in axes]))
         return replace(found, after=tuple(dict.fromkeys(after))) if after else found
-
-    def index_view(self, inner: Reading, eqn: Equation, x: Var) -> Reading:
-        """The Reading of a view of `x`, which is read by `inner`."""
-        if not inner.plain:
-            return Reading(inner.base, (), False)
-        match eqn.op:
-            case Transpose(permutation):
-                return Reading(inner.base, tuple(inner.axes[i] for i in permutation))
-            case Broadcast(shape, axes):
-                source = {axis: i for i, axis in enumerate(axes)}
-                named = [
-                    inner.axes[source[i]] if i in source and x.type.shape[source[i]] == n else None
-                    for i, n in enumerate(shape)
-                ]
-                return Reading(inner.base, tuple(named))
-            case Reshape(shape) if [n for n in shape if n != 1] == [
-                n for n in x.type.shape if n != 1
-            ]:
-                rest = iter([a for a, n in zip(inner.axes, x.type.shape) if n != 1])
-                return Reading(
-                    inner.base, tuple(None if n == 1 else next(rest) for n in shape), inner.plain
-                )
-        return Reading(inner.base, (), False)
 
     def base(self, x: Any) -> Any:
         """The value that `x` is a view of, or `x` itself."""
@@ -192,10 +166,7 @@ class Fuser:
             if self.try_add(group, eqn):
                 return True
         level = 1 + max((self.level_of(x) for x in eqn.inputs), default=0)
-        shape = (
-            eqn.inputs[0].type.shape if type(eqn.op) in REDUCTIONS else eqn.outputs[0].type.shape
-        )
-        group = Group(tuple(shape), level)
+        group = Group(domain(eqn), level)
         self.steps.append(group)
         return self.try_add(group, eqn)
 
@@ -254,7 +225,7 @@ class Fuser:
     def read_from_memory(self, eqn: Equation) -> list[Any]:
         """Operands that an equation does not read point by point: views, and indexed operands."""
         out = [x for x in eqn.inputs if isinstance(x, Var) and not self.reading(x).plain]
-        return [eqn.inputs[0], *out] if isinstance(eqn.op, MEMORY_READS) else out
+        return [eqn.inputs[0], *out] if eqn.op.reads_memory else out
 
     def add(self, group: Group, eqn: Equation, coords: Coords) -> bool:
         out = eqn.outputs[0]
@@ -264,7 +235,7 @@ class Fuser:
         if reduced_here:
             group.reduced = reduced_here
             group.loops[out] += 1
-        if type(eqn.op) in REDUCTIONS:
+        if eqn.op.monoid:
             coords = tuple(a for i, a in enumerate(coords) if i not in eqn.op.axes)  # type: ignore[attr-defined]
         group.weight += weight_of(eqn)
         group.equations.append(eqn)
@@ -276,15 +247,13 @@ class Fuser:
     @staticmethod
     def reduced_axes(eqn: Equation, coords: Coords) -> frozenset[int]:
         """The axes of the domain that an equation reduces."""
-        if type(eqn.op) not in REDUCTIONS:
+        if not eqn.op.monoid:
             return frozenset()
         return frozenset(a for a in (coords[i] for i in eqn.op.axes) if a is not None)  # type: ignore[attr-defined]
 
     def align(self, group: Group, eqn: Equation) -> Coords | None:
         """The domain axis of each axis of the equation's points; None if they do not fit."""
-        shape = (
-            eqn.inputs[0].type.shape if type(eqn.op) in REDUCTIONS else eqn.outputs[0].type.shape
-        )
+        shape = domain(eqn)
         coords: list[int | None] = [None] * len(shape)
         for x, first in aligned(eqn, len(shape)):
             if isinstance(x, Literal) or self.find(x) is not group:

@@ -9,23 +9,7 @@ from lucid.compiler.kernels import scalars
 from lucid.compiler.kernels.scalar_code import LLVM, supported
 from lucid.ir.graph import Equation, Literal, Var
 from lucid.ir.types import SHORT_NAMES
-from lucid.ops.core.kinds import Elementwise
-from lucid.ops.elementwise.arithmetic import Cast
-from lucid.ops.elementwise.complexes import Imag, Real
-from lucid.ops.higher_order.checkpoint_op import OptimizationBarrier
-from lucid.ops.index.gather_scatter import Gather, PutAlong, TakeAlong
-from lucid.ops.reduce.extrema import Max, Min
-from lucid.ops.reduce.reduction import AllTrue, AnyTrue, Prod, Sum
-from lucid.ops.shape.copying import Copy
-from lucid.ops.shape.creation import Full, Iota
-from lucid.ops.shape.movement import Broadcast, Flip, Pad, Reshape, Slice, Transpose
 
-VIEWS = (OptimizationBarrier, Broadcast, Flip, Imag, Real, Reshape, Slice, Transpose)
-INDEXED = (Gather, TakeAlong)  # the first operand is read from memory, at indices
-MEMORY_READS = (*INDEXED, Pad)  # the first operand is read from memory, at other points
-REDUCTIONS: dict[type, str] = {
-    Sum: "sum", Prod: "prod", Max: "max", Min: "min", AnyTrue: "any", AllTrue: "all",
-}  # fmt: skip
 FUNCTION_WEIGHT = 20  # the weight of a function such as exp; an addition has weight 1
 MAX_WEIGHT = 600  # of a kernel: longer ones take seconds to compile and run no faster
 
@@ -83,65 +67,39 @@ class Reading:
     after: tuple[Any, ...] = ()
 
 
-def scalar_name(op: Any) -> str:
-    """The scalar operation of a primitive, "" if it has none."""
-    if isinstance(op, Cast):
-        return "cast"
-    if isinstance(op, Copy):
-        return "copy"
-    if isinstance(op, Elementwise):
-        if op.params() and op.name != "round":
-            return ""
-        if op.name == "round" and op.decimals:  # type: ignore[attr-defined]
-            return ""
-        return op.scalar or op.name
-    return ""
-
-
 def fusible(eqn: Equation) -> bool:
     """True if the equation can be computed inside a loop."""
-    out = SHORT_NAMES[eqn.outputs[0].type.dtype]
-    if isinstance(eqn.op, (Full, Iota)):
-        return out in LLVM
-    if type(eqn.op) in REDUCTIONS:
-        x = eqn.inputs[0]
-        has_code = out in LLVM and SHORT_NAMES[x.type.dtype] in LLVM
-        return has_code and isinstance(x, Var) and x.type.size > 0
-    if isinstance(eqn.op, INDEXED):
-        types = [x.type for x in eqn.inputs]
-        return all(SHORT_NAMES[t.dtype] in LLVM for t in types) and types[0].size > 0
-    if isinstance(eqn.op, Pad):
-        shape = eqn.inputs[0].type.shape
-        left = [n + min(a, 0) + min(b, 0) for n, a, b in zip(shape, eqn.op.low, eqn.op.high)]
-        plain = isinstance(eqn.inputs[0], Var) and not any(eqn.op.interior)
-        countable = max(eqn.outputs[0].type.shape, default=0) < 2**31
-        return out in LLVM and plain and countable and min(left, default=0) > 0
-    if isinstance(
-        eqn.op, PutAlong
-    ):  # one element per row: selected where the index equals the point
-        values, indices = (x.type for x in eqn.inputs)
-        has_code = out in LLVM and SHORT_NAMES[indices.dtype] in LLVM
-        return has_code and values.shape[eqn.op.axis] == 1 and eqn.outputs[0].type.size > 0
-    name = scalar_name(eqn.op)
-    if not name:
+    op, x = eqn.op, eqn.inputs[0] if eqn.inputs else None
+    if not (op.scalar or op.monoid or op.has_loop):
         return False
-    return all(supported(name, out, SHORT_NAMES[x.type.dtype]) for x in eqn.inputs)
+    given = [SHORT_NAMES[x.type.dtype] for x in eqn.inputs]
+    out = SHORT_NAMES[eqn.outputs[0].type.dtype]
+    if op.scalar:
+        return all(supported(op.scalar, out, dtype) for dtype in given)
+    if not all(dtype in LLVM for dtype in (*given, out)):
+        return False
+    return isinstance(x, Var) and x.type.size > 0 if op.monoid else op.can_loop(eqn)
+
+
+def domain(eqn: Equation) -> tuple[int, ...]:
+    """The shape of the points at which an equation is computed: before a reduction."""
+    return (eqn.inputs if eqn.op.monoid else eqn.outputs)[0].type.shape
 
 
 def aligned(eqn: Equation, ndim: int) -> list[tuple[Any, int]]:
     """The operands that are read at the equation's points, and the axis at which each begins."""
-    if isinstance(eqn.op, MEMORY_READS):
+    if eqn.op.reads_memory:
         return [(x, 0) for x in eqn.inputs[1:]]
     return [(x, ndim - x.type.ndim) for x in eqn.inputs]
 
 
 def is_scalar_constant(eqn: Equation) -> bool:
     """True if the result is a literal broadcast to a shape."""
-    return isinstance(eqn.op, Full) and isinstance(eqn.inputs[0], Literal)
+    return eqn.op.fills and isinstance(eqn.inputs[0], Literal)
 
 
 def weight_of(eqn: Equation) -> int:
-    return FUNCTION_WEIGHT if scalar_name(eqn.op) in scalars.table else 1
+    return FUNCTION_WEIGHT if eqn.op.scalar in scalars.table else 1
 
 
 def compatible(a: Group, b: Group) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.compiler.fusion.fuse import fuse
-from lucid.compiler.fusion.groups import VIEWS, Group, Standalone, Step
+from lucid.compiler.fusion.groups import Group, Standalone, Step
 from lucid.compiler.passes.subgraph_passes import subgraphs
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.text import to_text
@@ -48,7 +48,7 @@ class _Writer:
     def __init__(self, graph: Graph, steps: list[Step]) -> None:
         lines = to_text(graph.stripped()).splitlines()[1:]
         self.lines = dict(zip(graph.equations, lines))
-        self.views = {eqn.outputs[0]: eqn for eqn in graph.equations if isinstance(eqn.op, VIEWS)}
+        self.views = {eqn.outputs[0]: eqn for eqn in graph.equations if eqn.op.aliases}
         self.names = {
             var: part.split(":")[0].strip()
             for eqn, line in self.lines.items()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.compiler.fusion.groups import INDEXED, REDUCTIONS, Group, Reading, scalar_name
+from lucid.compiler.fusion.groups import Group, Reading
 from lucid.compiler.kernels import scalars
 from lucid.compiler.kernels.nest import (
     READS,
@@ -27,9 +27,6 @@ from lucid.compiler.kernels.reuse_across_loops import reuse_across_loops
 from lucid.compiler.plan.arrays import Array, dense
 from lucid.ir.graph import Equation, Literal, Var
 from lucid.ir.types import SHORT_NAMES, Type
-from lucid.ops.index.gather_scatter import PutAlong, TakeAlong
-from lucid.ops.shape.creation import Full, Iota
-from lucid.ops.shape.movement import Pad, Slice
 
 COSTS = {
     "load": 0.1, "const": 0.0, "number": 0.0, "reduce": 0.1, "iota": 0.05, "offset": 0.2, "at": 0.4,
@@ -282,38 +279,41 @@ class NestBuilder:
         return len(self.values) - 1
 
     def equation(self, eqn: Equation) -> int:
-        out = eqn.outputs[0]
+        op, out = eqn.op, eqn.outputs[0]
         points = self.group.points[out]
         dtype = SHORT_NAMES[out.type.dtype]
-        if isinstance(eqn.op, Iota):
-            axis = points[eqn.op.axis]
-            return self.add(
-                Value("const", (), dtype, 0) if axis is None else Value("iota", (), dtype, axis)
-            )
-        if isinstance(eqn.op, INDEXED):
-            return self.indexed(eqn, points)
-        if isinstance(eqn.op, PutAlong):
-            return self.put(eqn, points)
-        if isinstance(eqn.op, Pad):
-            return self.padded(eqn, points)
+        if op.has_loop and not op.scalar:
+            return op.loop(self, eqn, points)
         args = tuple(self.operand(x, points) for x in eqn.inputs)
-        if isinstance(eqn.op, Full):
-            return args[0]
-        kind = REDUCTIONS.get(type(eqn.op))
-        if kind is None:
-            return self.add(Value(scalar_name(eqn.op), args, dtype))
+        if op.scalar:
+            return self.add(Value(op.scalar, args, dtype))
         if self.values[args[0]].dtype != dtype:
             args = (self.add(Value("cast", args, dtype)),)
-        if not any(points[i] is not None for i in eqn.op.axes):  # type: ignore[attr-defined]
+        if not any(points[i] is not None for i in op.axes):  # type: ignore[attr-defined]
             return args[0]
-        return self.add(Value("reduce", args, dtype, kind))
+        return self.add(Value("reduce", args, dtype, op.monoid))
 
-    def indexed(self, eqn: Equation, points: Sequence[int | None]) -> int:
-        """A gather: an element read at computed indices."""
+    # Called by the `loop` of an operation
+
+    def index(self, axis: int | None, dtype: str) -> int:
+        """The index along an axis of the domain."""
+        constant = Value("const", (), dtype, 0)
+        return self.add(constant if axis is None else Value("iota", (), dtype, axis))
+
+    def read_at(
+        self,
+        eqn: Equation,
+        points: Sequence[int | None],
+        axes: Sequence[int],
+        coords: Sequence[int | None],
+    ) -> int:
+        """An element of the first operand, read along `axes` at the indices that follow it.
+
+        `coords` are the axes of the domain that its other axes run along.
+        """
         x, *indices = eqn.inputs
         array = self.layout.array(x)
         code = self.layout.add_check(eqn)
-        axes, coords = read_axes(eqn.op, len(array.shape), indices[0].type.ndim, points)
         offsets = []
         for axis, index in zip(axes, indices):
             value = self.operand(index, points[: index.type.ndim])
@@ -322,17 +322,18 @@ class NestBuilder:
         buffer = self.buffer(array, coords)
         return self.add(Value("at", tuple(offsets), array.dtype, buffer))
 
-    def padded(self, eqn: Equation, points: Sequence[int | None]) -> int:
-        """A pad: an element read where the point is inside the operand, else 0."""
-        op: Any = eqn.op
-        array = crop(self.layout.array(eqn.inputs[0]), op.low, op.high)
+    def read_inside(
+        self, x: Var, points: Sequence[int | None], low: Sequence[int], high: Sequence[int]
+    ) -> int:
+        """An element of `x`, padded by `low` and `high`, or 0 outside of it."""
+        array = crop(self.layout.array(x), low, high)
         dtype, ndim = array.dtype, len(self.group.sizes)
         box = [(0, n) for n in self.group.sizes]
         strides, inside = [0] * ndim, []
-        for axis, low, n, stride in zip(points, op.low, array.shape, array.strides):
+        for axis, before, n, stride in zip(points, low, array.shape, array.strides):
             if axis is None:
                 continue
-            start, size = max(low, 0), self.group.sizes[axis]
+            start, size = max(before, 0), self.group.sizes[axis]
             strides[axis], box[axis] = stride, (start, n)
             index = self.add(Value("iota", (), "i32", axis))
             if start > 0:
@@ -357,14 +358,12 @@ class NestBuilder:
         self.indexed_axes.setdefault(key, axis)
         return self.add(Value("offset", (index,), "i64", list(self.indexed_axes).index(key)))
 
-    def put(self, eqn: Equation, points: Sequence[int | None]) -> int:
-        """put_along of one element per row: the element where its index is the point, else 0."""
-        op, dtype = eqn.op, SHORT_NAMES[eqn.outputs[0].type.dtype]
+    def write_at(self, eqn: Equation, points: Sequence[int | None], axis: int, size: int) -> int:
+        """The only value of a row at its index along an axis of `size`, 0 elsewhere."""
+        dtype = SHORT_NAMES[eqn.outputs[0].type.dtype]
         value, index = (self.operand(x, points) for x in eqn.inputs)
-        offset = self.offset(index, IndexedAxis(op.size, 1, self.layout.add_check(eqn)))  # type: ignore[attr-defined]
-        axis = points[op.axis]  # type: ignore[attr-defined]
-        here = Value("const", (), "i64", 0) if axis is None else Value("iota", (), "i64", axis)
-        found = self.add(Value("eq", (self.add(here), offset), "bool"))
+        offset = self.offset(index, IndexedAxis(size, 1, self.layout.add_check(eqn)))
+        found = self.add(Value("eq", (self.index(points[axis], "i64"), offset), "bool"))
         zero = self.add(Value("const", (), dtype, 0))
         added = self.add(Value("add", (zero, value), dtype))
         return self.add(Value("where", (found, added, zero), dtype))
@@ -374,20 +373,5 @@ def crop(array: Array, low: Sequence[int], high: Sequence[int]) -> Array:
     """The part of an array that negative padding leaves."""
     starts = tuple(max(-n, 0) for n in low)
     limits = tuple(n - max(-k, 0) for n, k in zip(array.shape, high))
-    found = array.view(Slice(starts, limits, (1,) * len(starts)))
-    assert found is not None
-    return found
-
-
-def read_axes(
-    op: Any, ndim: int, index_ndim: int, points: Sequence[int | None]
-) -> tuple[Sequence[int], list[int | None]]:
-    """The indexed axes of an operand, and the domain axes that its other axes run along."""
-    if isinstance(op, TakeAlong):
-        return (op.axis,), [None if i == op.axis else points[i] for i in range(ndim)]
-    after = iter(points[index_ndim:])
-    coords = [
-        points[i] if i < op.batch_dims else None if i in op.axes else next(after)
-        for i in range(ndim)
-    ]
-    return op.axes, coords
+    sizes = tuple(b - a for a, b in zip(starts, limits))
+    return array.over(sizes, array.strides, sum(a * s for a, s in zip(starts, array.strides)))

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,7 @@ def listing(nest: Nest) -> str:
 
 def python_kernel(nest: Nest) -> Callable[..., None]:
     """The function that `listing` writes, on arrays as `buffer_views` describes them."""
-    namespace: dict[str, Any] = dict(listing_namespace())
+    namespace = listing_namespace()
     exec(listing(nest), namespace)
     return namespace["kernel"]
 
@@ -60,21 +59,18 @@ def buffer_views(nest: Nest) -> list[tuple[str, tuple[int, ...], tuple[int, ...]
     return out
 
 
-@cache
 def listing_namespace() -> dict[str, Any]:
     """The names that a listing may call: dtypes, primitives on scalars, and `wrap_index`."""
-    from lucid.compiler.fusion.groups import scalar_name
     from lucid.ir.primitive import all_primitives
-    from lucid.ops.core.kinds import Elementwise
 
     def on_numbers(eval: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *xs: np.asarray(eval(*[np.asarray(x) for x in xs]))[()]
 
     found: dict[str, Any] = {"inf": np.inf, "nan": np.nan, "wrap_index": wrap_index}
     for cls in all_primitives().values():
-        if issubclass(cls, Elementwise) and is_dataclass(cls) and not fields(cls):
+        if cls.scalar and not cls.__match_args__:  # type: ignore[attr-defined]
             op: Any = cls()
-            found[function_name(scalar_name(op) or op.name)] = on_numbers(op.eval)
+            found[function_name(op.scalar)] = on_numbers(op.eval)
     found["round"] = on_numbers(np.rint)
     for short, dtype in DTYPES.items():
         found[short] = lambda x, dtype=dtype: np.asarray(x).astype(dtype)[()]

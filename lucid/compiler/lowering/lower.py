@@ -6,27 +6,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lucid.compiler.fusion.fuse import fuse
-from lucid.compiler.fusion.groups import VIEWS, Group, Step
+from lucid.compiler.fusion.groups import Group, Step
 from lucid.compiler.lowering.segment import SegmentLayout
-from lucid.compiler.lowering.standalone import lowering_of
 from lucid.compiler.plan.executable import Executable, Segment
+from lucid.compiler.resolve import resolve
 from lucid.compiler.runtime.kernel_table import kernels_of
 from lucid.ir.graph import Equation, Graph, Literal, Var
-from lucid.ops.higher_order.checkpoint_op import OptimizationBarrier
 
 
 def is_native(step: Step) -> bool:
     """True if the step can be lowered to instructions of a plan."""
     if isinstance(step, Group):
         return True
-    native = lowering_of(step.equation.op)
+    native = resolve(step.equation.op.lowering)
     return native is not None and native.accepts(step.equation)
 
 
 def drop_ordering_inputs(eqn: Equation) -> Equation:
     """The equation without the inputs that only order it: the steps are ordered by now."""
-    waits = isinstance(eqn.op, OptimizationBarrier) and len(eqn.inputs) > 1
-    return Equation(eqn.op, eqn.inputs[:1], eqn.outputs, eqn.source) if waits else eqn
+    return eqn._replace(inputs=eqn.inputs[:1]) if eqn.op.orders else eqn
 
 
 class GraphLowering:
@@ -51,7 +49,7 @@ class GraphLowering:
         """Return the computed Var or input that `x` is a view of."""
         while (
             x in self.producer
-            and isinstance(self.producer[x].op, VIEWS)
+            and self.producer[x].op.aliases
             and isinstance(self.producer[x].inputs[0], Var)
         ):
             x = self.producer[x].inputs[0]  # type: ignore[assignment]

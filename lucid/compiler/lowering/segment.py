@@ -1,7 +1,7 @@
 """A segment of a program: the memory of its values, and the work that becomes its plan.
 
-A step other than a fused group is lowered by the class that `lowering_of` returns: `accepts(eqn)`
-is true if there is native code for its types, and `lower(layout, eqn)` returns work, each with the
+A step other than a fused group is lowered by the `lowering` of its operation: `accepts(eqn)` is
+true if there is native code for its types, and `lower(layout, eqn)` returns work, each with the
 `kernels()` to compile for it and `add(builder, kernels)`, which adds its instructions.
 """
 
@@ -26,7 +26,6 @@ from lucid.compiler.kernels.build import (
 from lucid.compiler.kernels.nest import Nest
 from lucid.compiler.lowering.matmul import ProductWork
 from lucid.compiler.lowering.nest_builder import fill
-from lucid.compiler.lowering.standalone import lowering_of
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.epilogue import Blocks, EpilogueWork, pair_products, row_blocks
 from lucid.compiler.plan.executable import Segment
@@ -35,10 +34,9 @@ from lucid.compiler.plan.instructions import INLINE_NS, chunk_length
 from lucid.compiler.plan.memory import Lifetime, allocate
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.plan.work import NestWork, note_traffic
+from lucid.compiler.resolve import resolve
 from lucid.ir.graph import Equation, Var
 from lucid.ir.types import Type
-from lucid.ops.shape.copying import Copy
-from lucid.ops.shape.movement import Reshape
 
 MANY_ROWS = 64  # from here on columns are summed row by row, in chunks of rows
 SHORT_ROW = 1 << 14
@@ -74,7 +72,8 @@ class SegmentLayout:
             if isinstance(step, Group):
                 self.lower_group(step)
             else:
-                self.work += lowering_of(step.equation.op).lower(self, step.equation)
+                lowering = resolve(step.equation.op.lowering)
+                self.work += lowering.lower(self, step.equation)
 
     # Memory
 
@@ -120,10 +119,10 @@ class SegmentLayout:
         taken = set(reuses.values())
         for step in self.segment.steps:
             eqn = single_equation(step)
-            if eqn is None or not isinstance(eqn.op, Copy) or eqn.outputs[0] not in outputs:
+            if eqn is None or not is_copy(eqn) or eqn.outputs[0] not in outputs:
                 continue
             x: Any = eqn.inputs[0]
-            while x in self.lowering.producer and isinstance(self.lowering.producer[x].op, Reshape):
+            while x in self.lowering.producer and keeps_order(self.lowering.producer[x]):
                 x = self.lowering.producer[x].inputs[0]
             if x in temporaries and x not in taken:
                 taken.add(x)
@@ -253,6 +252,20 @@ def single_equation(step: Step) -> Equation | None:
     if isinstance(step, Group):
         return step.equations[0] if len(step.equations) == 1 else None
     return step.equation
+
+
+def is_copy(eqn: Equation) -> bool:
+    return bool(eqn.op.forwards) and len(eqn.inputs) == 1
+
+
+def keeps_order(eqn: Equation) -> bool:
+    """True for a view that leaves dense memory as it is, such as a reshape."""
+    x, op = eqn.inputs[0], eqn.op
+    if not op.aliases or op.orders or not isinstance(x, Var):
+        return False
+    found = Array.of(None, x.type).view(op)
+    same = found is not None and found.is_dense and not found.offset
+    return same and eqn.outputs[0].type.size == x.type.size and op.moves
 
 
 def worth_splitting(nest: Nest, cost: float) -> bool:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lucid.compiler.fusion.groups import VIEWS
 from lucid.compiler.passes.merge_loops import Merged, replace_equations
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.infer import infer
@@ -95,7 +94,7 @@ class LoopHoister:
         rows = {v for v, _ in self.xs}
         wanted = []
         for eqn in self.equations:
-            movable = isinstance(eqn.op, (*VIEWS, Matmul)) or not eqn.inputs
+            movable = eqn.op.aliases or isinstance(eqn.op, Matmul) or not eqn.inputs
             if not movable or not all(x in free or isinstance(x, Literal) for x in eqn.inputs):
                 continue
             free.update(eqn.outputs)

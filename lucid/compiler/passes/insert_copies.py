@@ -7,16 +7,12 @@ its own.
 
 from __future__ import annotations
 
-from lucid.compiler.fusion.groups import VIEWS
-from lucid.compiler.passes.subgraph_passes import CONTROL_FLOW
 from lucid.compiler.passes.transpose_matmul import transpose_matmul
 from lucid.compiler.plan.arrays import Array
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.types import SHORT_NAMES
-from lucid.ops.linalg.contraction import Matmul
 from lucid.ops.shape.copying import COPY
 from lucid.ops.shape.creation import Full
-from lucid.ops.shape.movement import Pad
 
 
 def insert_copies(graph: Graph) -> Graph:
@@ -35,7 +31,7 @@ class CopyInserter:
 
     def run(self) -> Graph:
         for eqn in self.graph.equations:
-            if not isinstance(eqn.op, VIEWS):
+            if not eqn.op.aliases:
                 self.compute(eqn)
             elif isinstance(eqn.inputs[0], Literal):
                 full = Full(eqn.outputs[0].type.shape, SHORT_NAMES[eqn.inputs[0].dtype])
@@ -47,14 +43,11 @@ class CopyInserter:
 
     def compute(self, eqn: Equation) -> None:
         """Write an equation whose results get memory of their own."""
-        inputs = eqn.inputs
-        if isinstance(eqn.op, Matmul):
-            inputs = tuple([self.blas_operand(x, eqn) for x in inputs])
-        elif isinstance(eqn.op, CONTROL_FLOW):
-            inputs = tuple([self.dense(x, eqn) for x in inputs])
-        elif isinstance(eqn.op, Pad) and isinstance(inputs[0], Var) and inputs[0].type.ndim:
-            inputs = (self.adjacent_rows(inputs[0], eqn),)
-        self.equations.append(Equation(eqn.op, inputs, eqn.outputs, eqn.source))
+        if eqn.op.operand_layout != "any":
+            fit = {"matrix": self.blas_operand, "dense": self.dense, "rows": self.adjacent_rows}
+            inputs = [fit[eqn.op.operand_layout](x, eqn) for x in eqn.inputs]
+            eqn = Equation(eqn.op, tuple(inputs), eqn.outputs, eqn.source)
+        self.equations.append(eqn)
         for var in eqn.outputs:
             self.layouts[var] = Array.of(None, var.type)
             self.computed.add(var)
@@ -83,8 +76,10 @@ class CopyInserter:
             return out
         return x if self.layouts[x].is_dense else self.copy(x, eqn)
 
-    def adjacent_rows(self, x: Var, eqn: Equation) -> Var:
+    def adjacent_rows(self, x: Atom, eqn: Equation) -> Atom:
         """An operand of a pad, copied if masked loads could not be vectorized."""
+        if isinstance(x, Literal) or not x.type.ndim:
+            return x
         longer = eqn.outputs[0].type.shape[-1] > x.type.shape[-1]
         return self.copy(x, eqn) if longer and self.layouts[x].strides[-1] > 1 else x
 

@@ -25,17 +25,23 @@ MAX_LOOPS = 64  # compared pairwise
 
 def merge_loops(graph: Graph) -> Graph:
     """Merge loops as far as their dependences allow."""
-    for kind, can_merge, merge in KINDS:
-        while True:
-            found = [eqn for eqn in graph.equations if isinstance(eqn.op, kind)][:MAX_LOOPS]
-            pair = next(mergeable(graph, found, can_merge), None)
-            if pair is None:
-                break
-            graph = replace_equations(graph, pair, merge(*pair))
+    graph = merge_pairs(graph, Scan, same_trip_count, merge_scans)
+    graph = merge_pairs(graph, Switch, same_switch_index, merge_switches)
+    graph = merge_pairs(graph, While, shares_first_loop, merge_whiles)
     for number in range(sum(isinstance(eqn.op, Scan) for eqn in graph.equations)):
         eqn = [eqn for eqn in graph.equations if isinstance(eqn.op, Scan)][number]
         graph = replace_equations(graph, (eqn,), deduplicate_scan(eqn))
     return graph
+
+
+def merge_pairs(graph: Graph, kind: type, can_merge: Any, merge: Any) -> Graph:
+    """Merge pairs of equations of one kind until no pair is left that `can_merge`."""
+    while True:
+        found = [eqn for eqn in graph.equations if isinstance(eqn.op, kind)][:MAX_LOOPS]
+        pair = next(mergeable(graph, found, can_merge), None)
+        if pair is None:
+            return graph
+        graph = replace_equations(graph, pair, merge(*pair))
 
 
 class Merged(NamedTuple):
@@ -310,10 +316,3 @@ def topological_order(equations: Sequence[Equation]) -> list[Equation]:
                 out.append(eqn)
                 stack.pop()
     return out
-
-
-KINDS = (
-    (Scan, same_trip_count, merge_scans),
-    (Switch, same_switch_index, merge_switches),
-    (While, shares_first_loop, merge_whiles),
-)

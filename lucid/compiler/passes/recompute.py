@@ -14,12 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lucid.compiler.fusion.fuse import Fuser
-from lucid.compiler.fusion.groups import MEMORY_READS, Group, aligned, scalar_name, weight_of
+from lucid.compiler.fusion.groups import Group, aligned, weight_of
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.rewrite import dce
-from lucid.ops.core.kinds import Elementwise
-from lucid.ops.elementwise.arithmetic import Cast
-from lucid.ops.shape.copying import Copy
 from lucid.ops.shape.movement import Slice
 
 MAX_EQUATIONS = 12  # recomputed for one value
@@ -76,8 +73,7 @@ class Uses:
         eqn = self.producer.get(x)
         if eqn is None or x in self.stored or x in self.fuser.readings:
             return False
-        arithmetic = isinstance(eqn.op, (Elementwise, Cast)) and not isinstance(eqn.op, Copy)
-        return arithmetic and bool(scalar_name(eqn.op)) and weight_of(eqn) == 1
+        return bool(eqn.op.scalar) and not eqn.op.forwards and weight_of(eqn) == 1
 
     def large(self, xs: Iterable[Any], size: int) -> set[Any]:
         return {x for x in xs if isinstance(x, Var) and x.type.size == size}
@@ -89,7 +85,7 @@ class Uses:
         for eqn in group.equations:
             plain = [x for x, _ in aligned(eqn, 0) if isinstance(x, Var)]
             reads |= {self.fuser.base(x) for x in plain} - group.coords.keys()
-            if isinstance(eqn.op, MEMORY_READS):
+            if eqn.op.reads_memory:
                 reads.add(self.fuser.base(eqn.inputs[0]))
         reads = self.large(reads, size)
         found = {x for x in reads if self.is_cheap(x) and isinstance(self.fuser.find(x), Group)}

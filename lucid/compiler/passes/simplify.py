@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from lucid.compiler.fusion.groups import scalar_name
 from lucid.compiler.passes.simplify_matmul import reshape, simplify_matmul
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
+from lucid.ir.primitive import Primitive
 from lucid.ir.rewrite import Rewriter, rewrite
 from lucid.ir.types import SHORT_NAMES, Type, is_differentiable
 from lucid.ops.core.kinds import Elementwise, Scale
@@ -22,16 +22,10 @@ from lucid.ops.elementwise.arithmetic import Abs, Add, Cast, Div, Mul, Neg, Sub
 from lucid.ops.elementwise.conditional import Where
 from lucid.ops.elementwise.logic import BitwiseNot
 from lucid.ops.elementwise.power import Pow
-from lucid.ops.higher_order.checkpoint_op import Named
-from lucid.ops.reduce.extrema import Max, Min
-from lucid.ops.reduce.reduction import AllTrue, AnyTrue, Prod, Sum
-from lucid.ops.shape.copying import Copy
 from lucid.ops.shape.creation import Full
-from lucid.ops.shape.movement import Broadcast, Flip, Reshape, Slice, Transpose
-from lucid.tape.markers import Alias, OnceDifferentiable, Overwritten, StopGradient
+from lucid.ops.shape.movement import Broadcast, Flip, Reshape, Transpose
 
 Found = Atom | None
-Movement = Reshape | Transpose | Broadcast | Slice | Flip
 
 
 def simplify(graph: Graph) -> Graph:
@@ -61,11 +55,9 @@ def identities(w: Rewriter, eqn: Equation) -> Found:
     cast x = x to its own dtype;
     cast (cast x) = cast x where the inner cast is lossless.
     """
+    if eqn.op.forwards:
+        return eqn.op.forwarded(eqn.inputs, 1)[0]
     match eqn:
-        case Equation(Alias() | StopGradient() | Copy() | Named(), (x,)):
-            return x
-        case Equation(Overwritten(), (_, x)) | Equation(OnceDifferentiable(), (x, *_)):
-            return x
         case Equation(Cast(dtype), (x,)):
             inner = w.producer(x)
             if inner is not None and isinstance(inner.op, Cast):
@@ -95,7 +87,7 @@ def fold(w: Rewriter, eqn: Equation) -> Found:
     """op c d = e, computed at compile time."""
     if not eqn.inputs or not all([x.__class__ is Literal for x in eqn.inputs]):
         return None
-    if not isinstance(eqn.op, (Elementwise, Cast)):
+    if not (isinstance(eqn.op, Elementwise) or eqn.op.scalar):
         return None
     with np.errstate(all="ignore"):
         value = np.asarray(eqn.op.eval(*[x.array for x in eqn.inputs]))  # type: ignore[union-attr]
@@ -105,7 +97,7 @@ def fold(w: Rewriter, eqn: Equation) -> Found:
 def fold_literals(w: Rewriter, eqn: Equation) -> Found:
     """op x (full c) = op x c where x has the result's shape;  op (full c) (full d) = full e."""
     constants = [constant_of(w, x) for x in eqn.inputs]
-    if not any([c is not None for c in constants]) or not scalar_name(eqn.op):
+    if not any([c is not None for c in constants]) or not (eqn.op.scalar or not eqn.op.params()):
         return None
     inputs = tuple([x if c is None else c for c, x in zip(constants, eqn.inputs)])
     out = eqn.outputs[0].type
@@ -261,7 +253,7 @@ def movement(w: Rewriter, eqn: Equation) -> Found:
     """Two reshapes, transposes, flips or broadcasts become one, or none if nothing moves;
     a broadcast that only adds axes of size 1 is a reshape;  movement of (full c) = full c.
     """
-    if not isinstance(eqn.op, Movement):
+    if not eqn.op.aliases or not eqn.op.moves or eqn.op.orders:
         return None
     x, out = eqn.inputs[0], eqn.outputs[0].type
     constant = x if isinstance(x, Literal) else constant_of(w, x)
@@ -270,7 +262,7 @@ def movement(w: Rewriter, eqn: Equation) -> Found:
     if is_identity_movement(eqn.op, x.type, out):
         return x
     made = w.producer(x)
-    op: Movement
+    op: Primitive
     match eqn.op, None if made is None else made.op:
         case Reshape(), Reshape():
             return reshape(w, x, out.shape)
@@ -288,7 +280,7 @@ def movement(w: Rewriter, eqn: Equation) -> Found:
     return source if is_identity_movement(op, source.type, out) else w.make(op, source)
 
 
-def is_identity_movement(op: Movement, x: Type, out: Type) -> bool:
+def is_identity_movement(op: Primitive, x: Type, out: Type) -> bool:
     """True if the operation leaves every element at its index."""
     if x != out:
         return False
@@ -302,12 +294,12 @@ def is_identity_movement(op: Movement, x: Type, out: Type) -> bool:
 
 def reductions(w: Rewriter, eqn: Equation) -> Found:
     """A reduction over axes of size 1 is a reshape;  max, min, any, all of (full c) = full c."""
-    if not isinstance(eqn.op, (Sum, Prod, Max, Min, AnyTrue, AllTrue)):
+    if not eqn.op.monoid:
         return None
     x, out = eqn.inputs[0], eqn.outputs[0].type
-    if x.type.dtype == out.dtype and all(x.type.shape[a] == 1 for a in eqn.op.axes):
+    if x.type.dtype == out.dtype and all(x.type.shape[a] == 1 for a in eqn.op.axes):  # type: ignore[attr-defined]
         return reshape(w, x, out.shape)
     constant = constant_of(w, x)
-    if constant is not None and x.type.size and not isinstance(eqn.op, (Sum, Prod)):
+    if constant is not None and x.type.size and eqn.op.monoid in ("max", "min", "any", "all"):
         return full(w, out, constant)
     return None

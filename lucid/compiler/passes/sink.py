@@ -17,25 +17,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lucid.compiler.fusion.groups import INDEXED, VIEWS, fusible, scalar_name
+from lucid.compiler.fusion.groups import fusible
 from lucid.compiler.kernels import scalars
 from lucid.compiler.kernels.scalar_code import LLVM
+from lucid.ir.facts import Box
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.primitive import Primitive
 from lucid.ir.rewrite import Rewriter, dce
 from lucid.ir.types import DTYPES, SHORT_NAMES
-from lucid.ops.core.kinds import Elementwise
 from lucid.ops.elementwise.arithmetic import Add
 from lucid.ops.elementwise.conditional import Where
 from lucid.ops.elementwise.logic import BitwiseAnd, Ge, Lt
-from lucid.ops.shape.creation import Full, Iota
-from lucid.ops.shape.movement import Broadcast, Concatenate, Pad, Reshape, Slice, Transpose
+from lucid.ops.shape.creation import Iota
+from lucid.ops.shape.movement import Broadcast, Concatenate, Pad, Reshape, Slice
 
 MAX_EQUATIONS = 24  # recomputed in a window
 MAX_READS = 4  # arrays that a window reads instead of one stored array
 MAX_CONCATENATED = 4
-
-Box = tuple[tuple[int, int], ...]  # the start and size of a window along each axis
 
 
 def sink(graph: Graph) -> Graph:
@@ -57,13 +55,13 @@ class Uses:
     def of(graph: Graph) -> Uses:
         uses = Uses(stored=set(graph.outputs), read_outside=set(graph.outputs))
         for eqn in reversed(graph.equations):
-            is_view = isinstance(eqn.op, VIEWS)
+            is_view = eqn.op.aliases
             loops = not is_view and (fusible(eqn) or uses.reads_concatenate(eqn))
             for i, x in enumerate(eqn.inputs):
                 uses.count[x] = uses.count.get(x, 0) + 1
                 if is_view and eqn.outputs[0] in uses.stored and not isinstance(eqn.op, Slice):
                     uses.stored.add(x)
-                elif not is_view and (not loops or (i == 0 and isinstance(eqn.op, INDEXED))):
+                elif not is_view and (not loops or (i == 0 and reads_at_indices(eqn))):
                     uses.stored.add(x)
                 if not (loops or (is_view and eqn.outputs[0] not in uses.read_outside)):
                     uses.read_outside.add(x)
@@ -138,7 +136,7 @@ class Sinker(Rewriter):
             made = self.producer(x)
             if made is None or not self.is_windowable(made):
                 return False
-            if not isinstance(made.op, (Broadcast, Transpose, Reshape, Slice)):
+            if not made.op.aliases:
                 return True
             x = made.inputs[0]
         return False
@@ -166,27 +164,16 @@ class Sinker(Rewriter):
             found.stores |= self.is_computed(x) and x not in self.uses.stored
             return
         found.equations += 1
-        if isinstance(made.op, Elementwise):
-            found.stores |= again and scalar_name(made.op) in scalars.table
+        found.stores |= again and made.op.scalar in scalars.table
         for operand in made.inputs:
             self.visit(operand, again, found, seen)
 
     def is_windowable(self, eqn: Equation) -> bool:
         """True if a window of the result can be computed from windows of the operands."""
-        match eqn.op:
-            case Elementwise():
-                return bool(scalar_name(eqn.op)) and fusible(eqn)
-            case Slice(strides=strides):
-                return set(strides) <= {1}
-            case Pad():
-                return is_supported(eqn) and isinstance(eqn.inputs[0], Var)
-            case Reshape(shape):
-                return without_ones(shape) == without_ones(eqn.inputs[0].type.shape)
-            case Iota(dtype=dtype):
-                return dtype in ("i32", "i64")
-            case Full():
-                return isinstance(eqn.inputs[0], Literal)
-        return isinstance(eqn.op, (Broadcast, Transpose))
+        op = eqn.op
+        if not op.has_window(eqn) or (op.reads_memory and not is_supported(eqn)):
+            return False
+        return op.aliases or fusible(eqn)
 
     # Windows
 
@@ -203,57 +190,22 @@ class Sinker(Rewriter):
         made = self.producer(x)
         if made is None or x in self.uses.stored or not self.is_windowable(made):
             return self.read_window(x, box)
-        sizes = tuple([n for _, n in box])
-        match made.op:
-            case Elementwise():
-                return self.broadcast(self.make(made.op, *self.operands(made, box)), sizes)
-            case Slice(starts, _, _, drop):
-                rest = iter(box)
-                inner = [(0, 1) if i in drop else next(rest) for i in range(len(starts))]
-                moved = tuple([(s + a, n) for s, (a, n) in zip(starts, inner)])
-                window = self.window(made.inputs[0], moved)
-                return self.make(Reshape(sizes), window) if drop else window
-            case Pad(low):
-                moved = tuple([(a - s, n) for s, (a, n) in zip(low, box)])
-                beyond = self.window if x in self.unmasked else self.masked_window
-                return beyond(made.inputs[0], moved)
-            case Broadcast(_, axes):
-                y = made.inputs[0]
-                inner = [(0, 1) if n == 1 else box[axis] for n, axis in zip(y.type.shape, axes)]
-                return self.make(Broadcast(sizes, axes), self.window(y, tuple(inner)))
-            case Transpose(permutation):
-                inner = [box[permutation.index(i)] for i in range(len(permutation))]
-                return self.make(made.op, self.window(made.inputs[0], tuple(inner)))
-            case Reshape():
-                return self.reshape_window(x, made.inputs[0], box)
-            case Iota(_, axis, dtype):
-                indices = self.make(Iota(sizes, axis, dtype))
-                start = Literal(box[axis][0], DTYPES[dtype])
-                return self.make(Add(), indices, start) if start.value else indices
-        return self.make(Full(sizes, SHORT_NAMES[x.type.dtype]), made.inputs[0])
+        return made.op.make_window(self, made, box)
 
-    def operands(self, eqn: Equation, box: Box) -> list[Atom]:
-        out = []
-        for x in eqn.inputs:
-            own = box[len(box) - x.type.ndim :]
-            out.append(
-                self.window(x, tuple([(0, 1) if n == 1 else b for n, b in zip(x.type.shape, own)]))
-            )
-        return out
+    def operand_window(self, x: Atom, box: Box) -> Atom:
+        """The window of an operand that broadcasts to a result in `box`."""
+        own = box[len(box) - x.type.ndim :]
+        return self.window(x, tuple([(0, 1) if n == 1 else b for n, b in zip(x.type.shape, own)]))
+
+    def shift(self, x: Atom, start: int) -> Atom:
+        """Integers plus a number."""
+        return self.make(Add(), x, Literal(start, x.type.dtype)) if start else x
 
     def broadcast(self, y: Atom, sizes: tuple[int, ...]) -> Atom:
         """`y` broadcast along axes of size 1 that a window extends."""
         return (
             y if y.type.shape == sizes else self.make(Broadcast(sizes, tuple(range(len(sizes)))), y)
         )
-
-    def reshape_window(self, x: Var, y: Atom, box: Box) -> Atom:
-        """A window of `x`, a reshape of `y` that only adds or removes axes of size 1."""
-        long = iter([b for b, n in zip(box, x.type.shape) if n != 1])
-        inner = tuple([(0, 1) if n == 1 else next(long) for n in y.type.shape])
-        short = tuple([1 if n == 1 else b[1] for b, n in zip(box, x.type.shape)])
-        window = self.window(y, inner)
-        return self.broadcast(self.make(Reshape(short), window), tuple([n for _, n in box]))
 
     def read_window(self, x: Var, box: Box) -> Atom:
         """A window of an array in memory: a slice or a pad."""
@@ -330,8 +282,9 @@ def is_supported(eqn: Equation) -> bool:
     return all([n < 2**31 for t in types for n in t.shape])
 
 
-def without_ones(shape: Sequence[int]) -> list[int]:
-    return [n for n in shape if n != 1]
+def reads_at_indices(eqn: Equation) -> bool:
+    """True if the first operand is read at the indices that follow it."""
+    return eqn.op.reads_memory and len(eqn.inputs) > 1
 
 
 def zero(x: Atom) -> Any:

@@ -7,11 +7,7 @@ from typing import Any
 
 from lucid.ir.graph import Equation, Graph
 from lucid.ir.rewrite import with_graphs
-from lucid.ops.higher_order.control.scan import Scan
-from lucid.ops.higher_order.control.switch import Switch
-from lucid.ops.higher_order.control.while_loop import While
 
-CONTROL_FLOW = (Scan, Switch, While)
 Pass = Callable[[Graph], Graph]
 
 
@@ -20,11 +16,11 @@ def recursive(run: Pass) -> Pass:
 
     def run_recursively(graph: Graph) -> Graph:
         out = run(graph)
-        if not any(isinstance(eqn.op, CONTROL_FLOW) for eqn in out.equations):
+        if not any(eqn.op.control_flow for eqn in out.equations):
             return out
         equations = []
         for eqn in out.equations:
-            if isinstance(eqn.op, CONTROL_FLOW):
+            if eqn.op.control_flow:
                 eqn = eqn._replace(op=with_graphs(eqn.op, run_recursively))
             equations.append(eqn)
         return Graph(out.name, out.inputs, tuple(equations), out.outputs)

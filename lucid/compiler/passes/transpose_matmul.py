@@ -6,7 +6,6 @@ reader needs and no copy is made; BLAS reads its operands either way.
 
 from __future__ import annotations
 
-from lucid.compiler.fusion.groups import VIEWS
 from lucid.compiler.passes.simplify_matmul import swap_last_axes
 from lucid.ir.graph import Atom, Equation, Graph, Var
 from lucid.ir.rewrite import Rewriter, rewrite
@@ -54,4 +53,6 @@ def transpose(w: Rewriter, x: Var) -> Atom:
 
 def reads_elementwise(readers: list[Equation | None]) -> bool:
     """True if a reader traverses elements in order; products and views accept any layout."""
-    return any(eqn is None or not isinstance(eqn.op, (Matmul, *VIEWS)) for eqn in readers)
+    return any(
+        eqn is None or not (eqn.op.aliases or eqn.op.operand_layout == "matrix") for eqn in readers
+    )

@@ -1,6 +1,6 @@
 """Array: the memory of a value while a plan is laid out: address, shape and strides.
 
-View ops apply to it without touching an element.
+The `view` of an operation applies to it without touching an element.
 """
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ import numpy as np
 
 from lucid.compiler.plan.instructions import Ref
 from lucid.ir.types import SHORT_NAMES, Type
-from lucid.ops.elementwise.complexes import Imag, Real
-from lucid.ops.higher_order.checkpoint_op import OptimizationBarrier
-from lucid.ops.shape.movement import Broadcast, Flip, Reshape, Slice, Transpose
 
 
 def dense(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -55,46 +52,23 @@ class Array:
         return all(n == 1 or a == b for n, a, b in zip(self.shape, self.strides, dense(self.shape)))
 
     def view(self, op: Any) -> Array | None:
-        """Apply a view op, or return None if strides cannot express its result."""
-        dtype = self.type.dtype
-        match op:
-            case Transpose(permutation):
-                shape = tuple(self.shape[i] for i in permutation)
-                return Array(
-                    self.ref,
-                    Type(dtype, shape),
-                    tuple(self.strides[i] for i in permutation),
-                    self.offset,
-                )
-            case Broadcast(shape, axes):
-                apart = [0] * len(shape)
-                for n, stride, axis in zip(self.shape, self.strides, axes):
-                    apart[axis] = stride if n == shape[axis] else 0
-                return Array(self.ref, Type(dtype, shape), tuple(apart), self.offset)
-            case Real() | Imag():
-                part = Type(np.empty(0, dtype).real.dtype, self.shape)
-                first = 2 * self.offset + isinstance(op, Imag)
-                return Array(self.ref, part, tuple(2 * s for s in self.strides), first)
-            case OptimizationBarrier():
-                return self
-            case Flip(axes):
-                strides = tuple(-s if i in axes else s for i, s in enumerate(self.strides))
-                offset = sum((self.shape[i] - 1) * self.strides[i] for i in axes)
-                return Array(self.ref, self.type, strides, self.offset + offset)
-            case Slice():
-                kept = [i for i in range(len(self.shape)) if i not in op.drop]
-                offset = sum(a * s for a, s in zip(op.starts, self.strides))
-                shape = tuple(op.sizes[i] for i in kept)
-                strides = tuple(self.strides[i] * op.strides[i] for i in kept)
-                return Array(self.ref, Type(dtype, shape), strides, self.offset + offset)
-            case Reshape(shape):
-                found = reshaped(self.shape, self.strides, shape)
-                return (
-                    None
-                    if found is None
-                    else Array(self.ref, Type(dtype, shape), found, self.offset)
-                )
-        raise TypeError(f"{op!r} is not a view")
+        """Return a view of this memory, None if no strides describe it."""
+        return op.view(self)
+
+    def over(self, shape: tuple[int, ...], strides: tuple[int, ...], first: int = 0) -> Array:
+        """Return other strides over the same memory, from element `first` on."""
+        return Array(self.ref, Type(self.type.dtype, shape), strides, self.offset + first)
+
+    def reshaped(self, shape: tuple[int, ...]) -> Array | None:
+        """Return the elements in another shape, None if no strides describe it."""
+        strides = reshaped(self.shape, self.strides, shape)
+        return None if strides is None else self.over(shape, strides)
+
+    def parts(self) -> tuple[Array, Array]:
+        """Return the real and the imaginary parts of complex numbers."""
+        part = Type(np.empty(0, self.type.dtype).real.dtype, self.shape)
+        strides, first = tuple(2 * s for s in self.strides), 2 * self.offset
+        return Array(self.ref, part, strides, first), Array(self.ref, part, strides, first + 1)
 
 
 def reshaped(

@@ -12,10 +12,7 @@ import numpy as np
 
 from lucid.compiler.fusion.groups import Step
 from lucid.compiler.plan.plan import Plan
-from lucid.errors import IndexingError, LinAlgError
 from lucid.ir.graph import Equation, Graph, Literal, Var
-from lucid.ops.core.runtime_check import Refuse
-from lucid.ops.linalg.matrices import Matrixwise
 from lucid.tape.modes import local
 
 
@@ -120,9 +117,8 @@ class Executable:
         finally:
             local.source = before
         where = f"   [{failed.source}]" if failed.source else ""
-        if isinstance(failed.op, (Matrixwise, Refuse)):
-            raise LinAlgError(f"{failed.op.name}: no result for this matrix{where}")
-        raise IndexingError(f"{failed.op.name}: an index is out of range{where}")
+        error, reason = failed.op.check_error
+        raise error(f"{failed.op.name}: {reason}{where}")
 
     def read(self, x: Any, env: dict[Any, Any]) -> Any:
         if isinstance(x, Literal):

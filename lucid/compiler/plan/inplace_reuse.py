@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lucid.compiler.fusion.groups import REDUCTIONS, Group, Reading, Step, aligned
+from lucid.compiler.fusion.groups import Group, Reading, Step, aligned
 from lucid.ir.graph import Equation, Var
-from lucid.ops.index.writing import ScatterSet, SliceSet
 
 Axes = tuple[int | None, ...]
 
@@ -86,7 +85,7 @@ def donated_outputs(
 def updated_operand(eqn: Equation, readings: Mapping[Var, Reading]) -> tuple[Var | None, Var]:
     """The operand that an equation updates in part, if it reads nothing else from its memory."""
     y = eqn.outputs[0]
-    if not isinstance(eqn.op, (SliceSet, ScatterSet)) or not isinstance(eqn.inputs[0], Var):
+    if not eqn.op.updates or not isinstance(eqn.inputs[0], Var):
         return None, y
     x = eqn.inputs[0]
     bases = [readings[i].base if i in readings else i for i in eqn.inputs if isinstance(i, Var)]
@@ -129,7 +128,7 @@ class GroupReads:
             self.axes_read.setdefault(base, set()).add(axes_read)
 
     def reduces(self, eqn: Equation) -> bool:
-        if type(eqn.op) not in REDUCTIONS:
+        if not eqn.op.monoid:
             return False
         points = self.group.points[eqn.outputs[0]]
         return any(points[i] is not None for i in eqn.op.axes)  # type: ignore[attr-defined]

@@ -34,10 +34,11 @@ def quiet(function: Callable[..., Any], into: bool = False) -> Callable[..., Any
         return _quiet_into(function)
     if _IGNORE is None:
         return np.errstate(all="ignore")(function)
-    if getattr(function, "nin", 0) == 1:
-        return _quiet_unary(function)
-    if getattr(function, "nin", 0) == 2:
-        return _quiet_binary(function)
+    arity = getattr(function, "nin", 0)
+    if arity in (1, 2):
+        found = _quiet_unary(function) if arity == 1 else _quiet_binary(function)
+        found.__wrapped__ = function  # type: ignore[attr-defined]
+        return found
 
     @wraps(function)
     def run(*xs: Any) -> Any:

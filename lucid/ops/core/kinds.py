@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
+from lucid.ir.facts import Box
 from lucid.ir.graph import Literal
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import SHORT_NAMES, Type, broadcast_shapes
@@ -34,13 +35,18 @@ class Elementwise(Primitive, abstract=True):
     """A scalar function applied to every element of operands that broadcast.
 
     numpy        the NumPy function
-    scalar       the name of the compiler's scalar function
+    scalar       the scalar function of kernels, which lets the operation fuse with others
     accepts      accepted dtypes: letters of np.dtype.kind
     result       "same" as the operands, "bool", or "real" (the real counterpart of complex)
+    ufunc        the ufunc that computes it, whose inner loop compiled programs call where there is
+                 no scalar code; by default `numpy`
+    output       the index of the ufunc's result, for ufuncs with several
     """
 
     numpy: ClassVar[Callable[..., Any]]
-    scalar: ClassVar[str] = ""
+    ufunc: ClassVar[Any] = None
+    output: ClassVar[int] = 0
+    lowering = "lucid.compiler.lowering.external.ufunc_calls:UfuncLowering"
     accepts: ClassVar[str] = "fc"
     result: ClassVar[str] = "same"
     native_from: ClassVar[int] = QUICK
@@ -77,8 +83,22 @@ class Elementwise(Primitive, abstract=True):
         cls.always_differentiable = cls.differentiable and cls.result != "bool"
         if "eval" not in cls.__dict__ and "numpy" in cls.__dict__:
             cls.eval = staticmethod(cls.numpy)  # type: ignore[method-assign]
+            function = getattr(cls.numpy, "__wrapped__", cls.numpy)
+            if "ufunc" not in cls.__dict__ and isinstance(function, np.ufunc):
+                cls.ufunc = function
         elif "eval" in cls.__dict__ and "native_from" not in cls.__dict__:
             cls.native_from = min(cls.native_from, SLOW)
+
+    def arguments(self, *xs: Any) -> tuple[Any, ...]:
+        """Return the arguments of the ufunc: the operands and constant parameters."""
+        return xs
+
+    def has_window(self, eqn: Any) -> bool:
+        return bool(self.scalar)
+
+    def make_window(self, sinker: Any, eqn: Any, box: Box) -> Any:
+        window = sinker.make(self, *[sinker.operand_window(x, box) for x in eqn.inputs])
+        return sinker.broadcast(window, tuple([n for _, n in box]))
 
     def partials(self, y: Any, *xs: Any) -> tuple[Any, ...]:
         """Return the partial derivative for each operand: a tensor, a number, or None for zero.
@@ -130,9 +150,10 @@ _multiply = quiet(np.multiply)
 class Scale(Elementwise):
     """`t * p`, except that where t is zero the result is zero even if p is inf or nan."""
 
-    numpy = np.multiply
+    scalar = "scale"
     accepts = "fc"
     saves = "x"
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:scaled"
 
     def eval(self, t: np.ndarray, p: np.ndarray) -> Any:
         y = _multiply(t, p)

@@ -24,6 +24,8 @@ class Refuse(Linear):
 
     why: str
     saves = "x"
+    lowering = "lucid.compiler.lowering.lapack.factorize:RefuseLowering"
+    check_error = (LinAlgError, "no result for this matrix")
 
     def infer(self, x: Type, bad: Type) -> Type:
         if bad.dtype != np.bool_:

@@ -24,6 +24,7 @@ ANY = "biufc"
 class Add(Elementwise):
     numpy = quiet(np.add)
     scalar, accepts, saves = "add", ANY, ""
+    partwise = True
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
         return 1, 1
@@ -32,6 +33,7 @@ class Add(Elementwise):
 class Sub(Elementwise):
     numpy = quiet(np.subtract)
     scalar, accepts, saves = "sub", NUMERIC, ""
+    partwise = True
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
         return 1, -1
@@ -40,6 +42,7 @@ class Sub(Elementwise):
 class Mul(Elementwise):
     numpy = quiet(np.multiply)
     scalar, accepts, saves = "mul", ANY, "x"
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:product"
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
         return b, a
@@ -50,6 +53,7 @@ class Div(Elementwise):
 
     numpy = quiet(np.divide)
     scalar, saves = "div", "xy"
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:quotient"
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
         return inverse(b), -y / b
@@ -64,6 +68,7 @@ def inverse(b: Any) -> Any:
 class Neg(Elementwise):
     numpy = np.negative
     scalar, accepts, saves = "neg", NUMERIC, ""
+    partwise = True
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (-1,)
@@ -74,6 +79,7 @@ class Abs(Elementwise):
 
     numpy = quiet(np.absolute)
     scalar, accepts, result, saves = "abs", NUMERIC, "real", "x"
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:absolute"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (sgn(x),)
@@ -109,6 +115,9 @@ class Cast(Linear):
     """Conversion to another dtype; complex to real drops the imaginary part."""
 
     dtype: str
+    scalar = "cast"
+    keeps_float16 = True
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:cast"
 
     def infer(self, x: Type) -> Type:
         return Type(DTYPES[self.dtype], x.shape)

@@ -25,10 +25,14 @@ from lucid.tape.node import wrap
 class Real(Elementwise):
     """The real part of complex numbers: a copy, so that writing to it does not write to them."""
 
-    scalar, accepts, result, saves = "real", "c", "real", ""
+    accepts, result, saves = "c", "real", ""
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:real_part"
 
     def eval(self, x: np.ndarray) -> Any:
         return x.real.copy()
+
+    def view(self, x: Any) -> Any:
+        return x.parts()[0]
 
     def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
         return None if ts[0] is None else bind(self, ts[0])
@@ -40,10 +44,14 @@ class Real(Elementwise):
 class Imag(Elementwise):
     """The imaginary part of complex numbers, also a copy."""
 
-    scalar, accepts, result, saves = "imag", "c", "real", ""
+    accepts, result, saves = "c", "real", ""
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:imaginary_part"
 
     def eval(self, x: np.ndarray) -> Any:
         return x.imag.copy()
+
+    def view(self, x: Any) -> Any:
+        return x.parts()[1]
 
     def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
         return None if ts[0] is None else bind(self, ts[0])
@@ -56,7 +64,8 @@ class Conj(Elementwise):
     """The complex conjugate."""
 
     numpy = np.conjugate
-    scalar, accepts, saves = "conj", "c", ""
+    accepts, saves = "c", ""
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:conjugate"
 
     def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
         return None if ts[0] is None else bind(self, ts[0])
@@ -68,7 +77,9 @@ class Conj(Elementwise):
 class Complex(Elementwise):
     """a + ib from real a and b; float16 parts give complex64, the smallest complex dtype."""
 
-    scalar, accepts, saves = "complex", "f", ""
+    accepts, saves = "f", ""
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:make_complex"
+    lowering = "lucid.compiler.lowering.index.concatenate_pad:ComplexLowering"
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
         return complex_dtype(dtype)

@@ -58,6 +58,7 @@ class Where(Elementwise):
 
     numpy = select
     scalar, accepts, saves = "where", "biufc", "x"
+    moves = True
 
     def infer(self, c: Type, x: Type, y: Type) -> Type:
         if c.dtype.kind != "b":

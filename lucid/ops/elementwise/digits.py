@@ -36,6 +36,7 @@ class Frexp(Primitive):
     """The mantissa, in [0.5, 1) or 0, and the int32 exponent of a number."""
 
     saves = "y"
+    lowering = "lucid.compiler.lowering.external.ufunc_calls:FrexpLowering"
 
     def infer(self, x: Type) -> tuple[Type, Type]:
         if x.dtype.kind != "f":
@@ -66,6 +67,7 @@ class Nextafter(Elementwise):
 
     numpy = quiet(np.nextafter)
     accepts, saves = "f", ""
+    keeps_float16 = True
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
         return 1, None

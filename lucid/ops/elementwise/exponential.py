@@ -26,6 +26,7 @@ LN2, LN10 = math.log(2), math.log(10)
 class Exp(Elementwise):
     numpy = quiet(np.exp)
     scalar, saves = "exp", "y"
+    complex_rule = "lucid.compiler.passes.expand.complex_functions:exponential"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (y,)
@@ -52,6 +53,7 @@ class Expm1(Elementwise):
 class Log(Elementwise):
     numpy = quiet(np.log)
     scalar, saves = "log", "x"
+    complex_rule = "lucid.compiler.passes.expand.complex_functions:logarithm"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (1 / x,)
@@ -98,6 +100,7 @@ class Sqrt(Elementwise):
 
     numpy = quiet(np.sqrt)
     scalar, saves = "sqrt", "y"
+    complex_rule = "lucid.compiler.passes.expand.complex_functions:square_root"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (0.5 / y,)
@@ -108,6 +111,7 @@ class Rsqrt(Elementwise):
 
     numpy = quiet(lambda x: np.reciprocal(np.sqrt(x)))
     scalar, saves = "rsqrt", "y"
+    complex_rule = "lucid.compiler.passes.expand.complex_functions:reciprocal_root"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (-0.5 * y * y * y,)

@@ -27,11 +27,13 @@ class Predicate(Elementwise, abstract=True):
 class Eq(Predicate):
     numpy = np.equal
     scalar, accepts = "eq", ANY
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:both_parts"
 
 
 class Ne(Predicate):
     numpy = np.not_equal
     scalar, accepts = "ne", ANY
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:either_part"
 
 
 class Lt(Predicate):
@@ -57,16 +59,22 @@ class Ge(Predicate):
 class Isnan(Predicate):
     numpy = np.isnan
     scalar, accepts = "isnan", ANY
+    decomposition = "lucid.compiler.passes.expand.decompose:never_true"
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:either_part"
 
 
 class Isinf(Predicate):
     numpy = np.isinf
     scalar, accepts = "isinf", ANY
+    decomposition = "lucid.compiler.passes.expand.decompose:never_true"
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:either_part"
 
 
 class Isfinite(Predicate):
     numpy = np.isfinite
     scalar, accepts = "isfinite", ANY
+    decomposition = "lucid.compiler.passes.expand.decompose:always_true"
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:both_parts"
 
 
 class Bitwise(Elementwise, abstract=True):

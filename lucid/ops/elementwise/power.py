@@ -57,6 +57,7 @@ class Pow(Elementwise):
     numpy = eval_power
     scalar, accepts, saves = "pow", "iufc", "xy"
     literals_are_static = True
+    ufunc = np.power
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
         if isinstance(b, NUMBER):

@@ -25,6 +25,7 @@ REAL = "biuf"
 class Floor(Elementwise):
     numpy = quiet(np.floor)
     scalar, accepts, saves = "floor", REAL, ""
+    decomposition = "lucid.compiler.passes.expand.decompose:round_integers"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (None,)
@@ -33,6 +34,7 @@ class Floor(Elementwise):
 class Ceil(Elementwise):
     numpy = quiet(np.ceil)
     scalar, accepts, saves = "ceil", REAL, ""
+    decomposition = "lucid.compiler.passes.expand.decompose:round_integers"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (None,)
@@ -43,6 +45,7 @@ class Trunc(Elementwise):
 
     numpy = quiet(np.trunc)
     scalar, accepts, saves = "trunc", REAL, ""
+    decomposition = "lucid.compiler.passes.expand.decompose:round_integers"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (None,)
@@ -52,7 +55,12 @@ class Round(Elementwise):
     """Round to `decimals` decimal places (powers of ten if negative), halves to even."""
 
     decimals: int = 0
-    scalar, accepts, saves = "round", "iuf", ""
+    accepts, saves = "iuf", ""
+    decomposition = "lucid.compiler.passes.expand.decompose:round_decimals"
+
+    @property
+    def scalar(self) -> str:  # type: ignore[override]
+        return "" if self.decimals else "round"
 
     def eval(self, x: np.ndarray) -> Any:
         return _round(x, self.decimals)

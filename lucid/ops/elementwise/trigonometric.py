@@ -19,6 +19,7 @@ from lucid.public.declare import public
 class Sin(Elementwise):
     numpy = quiet(np.sin)
     scalar, saves = "sin", "x"
+    complex_rule = "lucid.compiler.passes.expand.complex_functions:sine"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (cos(x),)
@@ -27,6 +28,7 @@ class Sin(Elementwise):
 class Cos(Elementwise):
     numpy = quiet(np.cos)
     scalar, saves = "cos", "x"
+    complex_rule = "lucid.compiler.passes.expand.complex_functions:cosine"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (-sin(x),)
@@ -97,6 +99,7 @@ def divide_no_nan(x: Any, r: Any) -> Any:
 class Sinh(Elementwise):
     numpy = quiet(np.sinh)
     scalar, saves = "sinh", "x"
+    complex_rule = "lucid.compiler.passes.expand.complex_functions:hyperbolic_sine"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (cosh(x),)
@@ -105,6 +108,7 @@ class Sinh(Elementwise):
 class Cosh(Elementwise):
     numpy = quiet(np.cosh)
     scalar, saves = "cosh", "x"
+    complex_rule = "lucid.compiler.passes.expand.complex_functions:hyperbolic_cosine"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (sinh(x),)

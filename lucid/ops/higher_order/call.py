@@ -62,6 +62,7 @@ class Call(Primitive):
     """The outputs of `graph`, run as one native program where possible."""
 
     graph: Graph
+    value_graph = "graph"
 
     def infer(self, *xs: Type) -> tuple[Type, ...]:
         return self.graph.out_types

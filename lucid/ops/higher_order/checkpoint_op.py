@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from lucid.ir.facts import Points
 from lucid.ir.graph import Graph
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
@@ -23,9 +24,17 @@ class OptimizationBarrier(Linear):
     """
 
     saves = "x"
+    moves = orders = True
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:optimization_barrier"
 
     def infer(self, x: Type, *after: Type) -> Type:
         return x
+
+    def view(self, x: Any) -> Any:
+        return x
+
+    def axes_read(self, x: Type) -> Points:
+        return tuple(range(x.ndim))
 
     def eval(self, x: np.ndarray, *after: np.ndarray) -> np.ndarray:
         return np.array(x, order="K")
@@ -41,6 +50,7 @@ class Named(Linear):
     """The identity, with a label by which a `checkpoint` policy can save the value."""
 
     label: str
+    moves, forwards = True, "last"
 
     def infer(self, x: Type) -> Type:
         return x
@@ -60,6 +70,7 @@ class Checkpoint(Primitive):
 
     graph: Graph
     n_out: int
+    value_graph = "graph"
 
     def infer(self, *xs: Type) -> tuple[Type, ...]:
         return self.graph.out_types

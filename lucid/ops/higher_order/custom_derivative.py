@@ -43,6 +43,7 @@ class CustomVjp(Primitive):
     n_in: int
     n_out: int
     returns: tuple[int, ...]
+    value_graph = "forward"
 
     def _split(self, xs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Split the operands into those of the forward Graph and those the backward captured."""
@@ -142,6 +143,7 @@ class CustomJvp(Primitive):
     n_in: int
 
     saves = "x"
+    value_graph = "forward"
 
     def infer(self, *xs: Type) -> tuple[Type, ...]:
         return self.forward.out_types

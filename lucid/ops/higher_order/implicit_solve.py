@@ -65,6 +65,7 @@ class LinearSolve(Primitive):
     solve: Graph
     solve_adjoint: Graph
     n_consts: int
+    value_graph = "solve"
 
     def infer(self, *xs: Type) -> tuple[Type, ...]:
         return self.solve.out_types
@@ -114,6 +115,7 @@ class Root(Primitive):
     solve: Graph
     n_consts: int
     linear: str
+    value_graph = "solve"
 
     def infer(self, *xs: Type) -> tuple[Type, ...]:
         return self.solve.out_types

@@ -54,6 +54,7 @@ class FromNumba(Elementwise):
 
     accepts = "biufc"
     saves = "x"
+    lowering = "lucid.compiler.lowering.external.numba_calls:NumbaScalarLowering"
 
     def infer(self, *xs: Type) -> Type:
         dtype = self.function.result(tuple([x.dtype for x in xs]))
@@ -118,6 +119,7 @@ class NumbaArrays(Primitive):
     flags: tuple[bool, ...] = ()
 
     saves = "x"
+    lowering = "lucid.compiler.lowering.external.numba_calls:NumbaArrayLowering"
 
     def inner(self, xs: Sequence[Type]) -> list[Type]:
         """Return the types of one example."""

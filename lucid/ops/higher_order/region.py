@@ -41,6 +41,7 @@ class Region(Primitive):
     saves = "x"
 
     is_region: ClassVar[bool] = True
+    value_graph = "graph"
 
     @functools.cached_property
     def program(self) -> Program:

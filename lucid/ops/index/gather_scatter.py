@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import AxisError, DTypeError, IndexingError, ShapeError
+from lucid.ir.facts import Points
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.errstate import quiet
@@ -29,6 +30,8 @@ class TakeAlong(Linear):
 
     axis: int
     saves = "x"
+    moves = True
+    reads_memory = True
 
     def infer(self, x: Type, indices: Type) -> Type:
         check_indices(self.name, indices)
@@ -44,6 +47,13 @@ class TakeAlong(Linear):
         except IndexError:
             raise out_of_range_error(self.name, indices, x.shape[self.axis], self.axis) from None
 
+    def can_loop(self, eqn: Any) -> bool:
+        return eqn.inputs[0].type.size > 0
+
+    def loop(self, kernel: Any, eqn: Any, points: Points) -> int:
+        coords = [None if i == self.axis else point for i, point in enumerate(points)]
+        return kernel.read_at(eqn, points, (self.axis,), coords)
+
     def adjoint(self, ct: Any, x: Any, indices: Any) -> Any:
         return bind(PutAlong(self.axis, x.shape[self.axis]), ct, indices)
 
@@ -57,6 +67,8 @@ class PutAlong(Linear):
     axis: int
     size: int
     saves = "x"
+    lowering = "lucid.compiler.lowering.index.scatter_kernel:PutAlongLowering"
+    partwise = True
 
     def infer(self, values: Type, indices: Type) -> Type:
         check_indices(self.name, indices)
@@ -79,6 +91,13 @@ class PutAlong(Linear):
         np.add.at(out.reshape(-1), indices.reshape(-1), values.reshape(-1))
         return out.swapaxes(axis, -1)
 
+    def can_loop(self, eqn: Any) -> bool:
+        """True for one value per row, which is selected where its index equals the point."""
+        return eqn.inputs[0].type.shape[self.axis] == 1 and eqn.outputs[0].type.size > 0
+
+    def loop(self, kernel: Any, eqn: Any, points: Points) -> int:
+        return kernel.write_at(eqn, points, self.axis, self.size)
+
     def adjoint(self, ct: Any, values: Any, indices: Any) -> Any:
         return bind(TakeAlong(self.axis), ct, indices)
 
@@ -98,6 +117,8 @@ class Gather(Linear):
     axes: tuple[int, ...]
     batch_dims: int = 0
     saves = "x"
+    moves = True
+    reads_memory = True
 
     def infer(self, x: Type, *indices: Type) -> Type:
         check_gather(self, x.shape, indices)
@@ -114,6 +135,17 @@ class Gather(Linear):
             for axis, i in zip(self.axes, indices):
                 normalize_indices(self.name, i, x.shape[axis], axis - self.batch_dims)
             raise
+
+    def can_loop(self, eqn: Any) -> bool:
+        return eqn.inputs[0].type.size > 0
+
+    def loop(self, kernel: Any, eqn: Any, points: Points) -> int:
+        after = iter(points[eqn.inputs[1].type.ndim :])
+        coords = [
+            points[i] if i < self.batch_dims else None if i in self.axes else next(after)
+            for i in range(eqn.inputs[0].type.ndim)
+        ]
+        return kernel.read_at(eqn, points, self.axes, coords)
 
     def adjoint(self, ct: Any, x: Any, *indices: Any) -> Any:
         return bind(ScatterAdd(x.shape, self.axes, self.batch_dims), ct, *indices)
@@ -136,6 +168,8 @@ class ScatterAdd(Linear):
     axes: tuple[int, ...]
     batch_dims: int = 0
     saves = "x"
+    lowering = "lucid.compiler.lowering.index.scatter_kernel:ScatterAddLowering"
+    partwise = True
 
     def infer(self, updates: Type, *indices: Type) -> Type:
         check_gather(self, self.shape, indices)

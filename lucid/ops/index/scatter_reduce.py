@@ -72,6 +72,7 @@ class CombineAlong(Primitive):
     axis: int
     how: str
     saves = "xy"
+    lowering = "lucid.compiler.lowering.index.scatter_kernel:CombineAlongLowering"
 
     def infer(self, x: Type, values: Type, indices: Type) -> Type:
         check_indices(self.name, indices)

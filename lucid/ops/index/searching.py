@@ -44,6 +44,7 @@ class Searchsorted(Constant):
     """
 
     right: bool = False
+    decomposition = "lucid.compiler.passes.expand.expand_searchsorted:expand_searchsorted"
 
     def infer(self, row: Type, values: Type) -> Type:
         check_ordered(self.name, row)

@@ -36,6 +36,9 @@ class SliceSet(Primitive):
     limits: tuple[int, ...]
     strides: tuple[int, ...]
     saves = ""
+    lowering = "lucid.compiler.lowering.index.concatenate_pad:SliceSetLowering"
+    moves = True
+    updates = True
 
     @property
     def region(self) -> Slice:
@@ -77,6 +80,9 @@ class ScatterSet(Primitive):
     axes: tuple[int, ...]
     batch_dims: int = 0
     saves = "x"
+    lowering = "lucid.compiler.lowering.index.scatter_kernel:ScatterSetLowering"
+    moves = True
+    updates = True
 
     def infer(self, x: Type, updates: Type, *indices: Type) -> Type:
         check_gather(self, x.shape, indices)
@@ -129,6 +135,7 @@ class LastWrite(Constant):
 
     sizes: tuple[int, ...]
     batch_dims: int = 0
+    lowering = "lucid.compiler.lowering.index.scatter_kernel:LastWriteLowering"
 
     @property
     def axes(self) -> tuple[int, ...]:

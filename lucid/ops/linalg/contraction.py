@@ -33,6 +33,11 @@ class Matmul(Bilinear):
     """
 
     native_from = HEAVY
+    lowering = "lucid.compiler.lowering.matmul:MatmulLowering"
+    empty = 0
+    decomposition = "lucid.compiler.passes.expand.decompose:integer_matmul"
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:product"
+    operand_layout = "matrix"
 
     def infer(self, x: Type, y: Type) -> Type:
         if x.dtype != y.dtype:
@@ -126,6 +131,8 @@ class Einsum(Primitive):
     equation: str
     saves = "x"
     native_from = HEAVY
+    empty = 0
+    decomposition = "lucid.compiler.passes.expand.decompose:einsum"
 
     @cached_property
     def terms(self) -> tuple[list[str], str]:

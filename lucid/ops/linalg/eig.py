@@ -46,6 +46,8 @@ def promote_half(a: np.ndarray) -> np.ndarray:
 class Eig(Matrixwise):
     """a V = V diag(w): the eigenvalues w and the vectors in the columns of V."""
 
+    lowering = "lucid.compiler.lowering.lapack.eigen:EigLowering"
+
     def infer(self, a: Type) -> tuple[Type, Type]:
         check_matrix("eig", a)
         return complex_type(a, a.shape[:-1]), complex_type(a, a.shape)
@@ -112,6 +114,7 @@ class Eigvals(Matrixwise):
     """The eigenvalues, in LAPACK's order."""
 
     saves = "x"
+    lowering = "lucid.compiler.lowering.lapack.eigen:EigLowering"
 
     def infer(self, a: Type) -> Type:
         check_matrix("eigvals", a)

@@ -72,6 +72,8 @@ class Eigh(Matrixwise):
     a were moved to another Hermitian matrix.
     """
 
+    lowering = "lucid.compiler.lowering.lapack.eigen:EighLowering"
+
     def infer(self, a: Type) -> tuple[Type, Type]:
         check_matrix("eigh", a)
         return Type(real_dtype(a.dtype), a.shape[:-1]), a
@@ -133,6 +135,7 @@ class Eigvalsh(Matrixwise):
     """The eigenvalues, ascending, of the Hermitian matrix with the lower triangle of a."""
 
     saves = "x"
+    lowering = "lucid.compiler.lowering.lapack.eigen:EighLowering"
 
     def infer(self, a: Type) -> Type:
         check_matrix("eigvalsh", a)
@@ -161,6 +164,7 @@ class Svd(Matrixwise):
     """
 
     full: bool = False
+    lowering = "lucid.compiler.lowering.lapack.eigen:SvdLowering"
 
     def infer(self, a: Type) -> tuple[Type, Type, Type]:
         check_matrix("svd", a, square=False)
@@ -277,6 +281,7 @@ class Svdvals(Matrixwise):
     """The singular values in descending order."""
 
     saves = "x"
+    lowering = "lucid.compiler.lowering.lapack.eigen:SvdLowering"
 
     def infer(self, a: Type) -> Type:
         check_matrix("svdvals", a, square=False)

@@ -44,6 +44,7 @@ class Cholesky(Matrixwise):
     """
 
     checked: bool = True  # raise if a minor is not positive definite
+    lowering = "lucid.compiler.lowering.lapack.factorize:CholeskyLowering"
 
     def infer(self, a: Type) -> tuple[Type, Type]:
         check_matrix("cholesky", a)
@@ -96,6 +97,8 @@ class LuFactor(Matrixwise):
     The matrix is transposed: its rows are the columns of L and U, the order that LAPACK reads.
     The derivative exists where the leading square of U has no zero on its diagonal.
     """
+
+    lowering = "lucid.compiler.lowering.lapack.factorize:LuFactorLowering"
 
     def infer(self, a: Type) -> tuple[Type, Type, Type]:
         check_matrix("lu_factor", a, square=False)
@@ -197,6 +200,7 @@ class Permutation(MatrixwiseConstant):
     """The permutation of `size` rows that LAPACK's sequence of row swaps (pivots) gives."""
 
     size: int
+    lowering = "lucid.compiler.lowering.lapack.factorize:PermutationLowering"
 
     def infer(self, pivots: Type) -> Type:
         if pivots.dtype != INT32:
@@ -221,6 +225,7 @@ class Qr(Matrixwise):
     """
 
     complete: bool = False
+    lowering = "lucid.compiler.lowering.lapack.factorize:QrLowering"
 
     def infer(self, a: Type) -> tuple[Type, Type]:
         check_matrix("qr", a, square=False)

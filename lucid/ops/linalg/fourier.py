@@ -34,6 +34,7 @@ class Fft(Linear):
     axes: tuple[int, ...]
     inverse: bool = False
     norm: str = "backward"
+    lowering = "lucid.compiler.lowering.fft.fft_lowering:FftLowering"
 
     def infer(self, x: Type) -> Type:
         if x.dtype.kind != "c":
@@ -60,6 +61,7 @@ class Rfft(Linear):
 
     axis: int
     norm: str = "backward"
+    lowering = "lucid.compiler.lowering.fft.fft_lowering:RfftLowering"
 
     def infer(self, x: Type) -> Type:
         if x.dtype.kind != "f":
@@ -92,6 +94,7 @@ class Irfft(Linear):
     axis: int
     n: int
     norm: str = "backward"
+    lowering = "lucid.compiler.lowering.fft.fft_lowering:IrfftLowering"
 
     def infer(self, x: Type) -> Type:
         if x.dtype.kind != "c":

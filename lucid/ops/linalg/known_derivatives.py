@@ -33,6 +33,8 @@ class PrecomputedDet(Matrixwise):
     derivatives go through the factorization and need a nonsingular matrix.
     """
 
+    forwards = "last"
+
     def infer(self, a: Type, packed: Type, pivots: Type, value: Type) -> Type:
         check_matrix("det", a)
         return value
@@ -83,6 +85,8 @@ def permutation_sign(pivots: Any, dtype: Any) -> Any:
 class PrecomputedSlogdet(Matrixwise):
     """The sign of det a and log |det a|, with the LU factorization of `a` given."""
 
+    forwards = "last"
+
     def infer(
         self, a: Type, packed: Type, pivots: Type, sign: Type, log: Type
     ) -> tuple[Type, Type]:
@@ -122,6 +126,7 @@ class PrecomputedPinv(Matrixwise):
     """The pseudo-inverse `value` of `a`, with the derivative at constant rank."""
 
     saves = "xy"
+    forwards = "last"
 
     def infer(self, a: Type, value: Type) -> Type:
         check_matrix("pinv", a, square=False)

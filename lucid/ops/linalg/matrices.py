@@ -27,12 +27,16 @@ HALF, INT32 = np.dtype("float16"), np.dtype("int32")
 class Matrixwise(Primitive, abstract=True):
     """A primitive whose operands share their batch axes; vmap adds one more."""
 
+    check_error = (LinAlgError, "no result for this matrix")
+
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:
         return bind(self, *broadcast_batch(n, batched, xs))
 
 
 class MatrixwiseConstant(Constant, abstract=True):
     """A Matrixwise primitive through which no derivative flows."""
+
+    check_error = (LinAlgError, "no result for this matrix")
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:
         return bind(self, *broadcast_batch(n, batched, xs))

@@ -22,6 +22,7 @@ class MatrixExp(Matrixwise):
     """
 
     saves = "x"
+    decomposition = "lucid.compiler.passes.expand.expand_matrix_exp:expand_matrix_exp"
 
     def infer(self, a: Type) -> Type:
         check_matrix("matrix_exp", a)
@@ -50,6 +51,8 @@ class MatrixExp(Matrixwise):
 
 class RepeatedSquare(MatrixwiseConstant):
     """Each matrix squared `times` times; compiled programs use it for matrix_exp."""
+
+    lowering = "lucid.compiler.lowering.lapack.repeated_square:RepeatedSquareLowering"
 
     def infer(self, a: Type, times: Type) -> Type:
         check_matrix("repeated_square", a)

@@ -49,6 +49,7 @@ class TriangularSolve(LinearSystem):
     upper: bool
     unit: bool = False
     adjoint: bool = False
+    lowering = "lucid.compiler.lowering.lapack.factorize:TriangularSolveLowering"
 
     def infer(self, a: Type, b: Type) -> Type:
         check_system("solve_triangular", a, b)
@@ -98,6 +99,7 @@ class LuSolve(LinearSystem):
 
     adjoint: bool = False
     checked: bool = True  # raise if the matrix is singular
+    lowering = "lucid.compiler.lowering.lapack.factorize:LuSolveLowering"
 
     def infer(self, a: Type, packed: Type, pivots: Type, b: Type) -> Type:
         check_system("solve", a, b)

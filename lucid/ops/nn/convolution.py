@@ -67,6 +67,9 @@ class ConvolutionForm(Bilinear, abstract=True):
 class Convolution(ConvolutionForm):
     """y[n, g o, q] = sum of x[n, g c, stride q + dilation k - padding] w[g o, c, k]."""
 
+    lowering = "lucid.compiler.lowering.conv.conv_lowering:ConvolutionLowering"
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:product"
+
     def infer(self, x: Type, w: Type) -> Type:
         self.check(x, w)
         if x.shape[1] != w.shape[1] * self.groups or w.shape[0] % self.groups:
@@ -100,6 +103,9 @@ class Convolution(ConvolutionForm):
 
 class ConvolutionTranspose(ConvolutionForm):
     """x[n, g c, stride q + dilation k - padding] += y[n, g o, q] w[g o, c, k], from zeros."""
+
+    lowering = "lucid.compiler.lowering.conv.conv_lowering:ConvolutionTransposeLowering"
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:product"
 
     def infer(self, y: Type, w: Type) -> Type:
         self.check(y, w)
@@ -148,6 +154,9 @@ class ConvolutionTranspose(ConvolutionForm):
 
 class ConvolutionWeight(ConvolutionForm):
     """w[g o, c, k] = sum of x[n, g c, stride q + dilation k - padding] y[n, g o, q]."""
+
+    lowering = "lucid.compiler.lowering.conv.weight_gradient_panels:ConvolutionWeightLowering"
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:product"
 
     def infer(self, x: Type, y: Type) -> Type:
         self.check(x, y)

@@ -33,6 +33,7 @@ class MaxPool(Primitive):
     dilation: Sizes
     saves = "y"
     native_from = HEAVY
+    lowering = "lucid.compiler.lowering.conv.pool_kernel:MaxPoolLowering"
 
     def infer(self, x: Type) -> tuple[Type, Type]:
         check_ordered(self.name, x)

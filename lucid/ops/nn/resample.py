@@ -55,6 +55,8 @@ class Resample(Linear):
     antialias: bool = False
     transpose: bool = False
     native_from = HEAVY
+    lowering = "lucid.compiler.lowering.conv.resample_kernel:ResampleLowering"
+    partwise = True
 
     @property
     def sizes(self) -> tuple[int, int]:

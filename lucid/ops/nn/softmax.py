@@ -61,6 +61,8 @@ def _subtract_max(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 class Softmax(SoftmaxBase):
     """`y = exp(x) / sum(exp(x))`. Its Jacobian, diag(y) - y yᵀ, is its own adjoint."""
 
+    decomposition = "lucid.compiler.passes.expand.decompose:softmax"
+
     @quiet
     def eval(self, x: np.ndarray) -> np.ndarray:
         if x.size == 0:
@@ -79,6 +81,8 @@ class Softmax(SoftmaxBase):
 
 class LogSoftmax(SoftmaxBase):
     """`y = x - log(sum(exp(x)))`, accurate even if x is far from 0."""
+
+    decomposition = "lucid.compiler.passes.expand.decompose:log_softmax"
 
     @quiet
     def eval(self, x: np.ndarray) -> np.ndarray:
@@ -104,6 +108,7 @@ class LogSoftmaxAt(Primitive):
     axis: int
     saves = "x"
     native_from = HEAVY
+    decomposition = "lucid.compiler.passes.expand.decompose:log_softmax_at"
 
     def infer(self, x: Type, indices: Type) -> Type:
         if x.dtype.kind != "f":

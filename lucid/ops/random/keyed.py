@@ -49,6 +49,7 @@ class RandomBits(Constant):
     """
 
     shape: tuple[int, ...]
+    lowering = "lucid.compiler.lowering.random.threefry:RandomBitsLowering"
 
     def infer(self, key: Type, counter: Type) -> Type:
         for what, x in (("key", key), ("counter", counter)):

@@ -39,6 +39,8 @@ class Recurrence(Primitive):
 
     axis: int
     reverse: bool = False
+    lowering = "lucid.compiler.lowering.index.cumulative_kernel:CumulativeLowering"
+    scan = "recurrence"
 
     def infer(self, a: Type, b: Type) -> Type:
         if a != b:
@@ -114,6 +116,9 @@ class Cumsum(Linear):
 
     axis: int
     reverse: bool = False
+    lowering = "lucid.compiler.lowering.index.cumulative_kernel:CumulativeLowering"
+    scan = "sum"
+    partwise = True
 
     def infer(self, x: Type) -> Type:
         return x
@@ -138,6 +143,9 @@ class Cumprod(Primitive):
     reverse: bool = False
     exclusive: bool = False
     saves = "x"
+    lowering = "lucid.compiler.lowering.index.cumulative_kernel:CumulativeLowering"
+    scan = "prod"
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:cumprod"
 
     def infer(self, x: Type) -> Type:
         return x
@@ -188,6 +196,8 @@ class LogCumSumExp(Primitive):
 
     name = "logcumsumexp"
     axis: int
+    lowering = "lucid.compiler.lowering.index.cumulative_kernel:CumulativeLowering"
+    scan = "logsumexp"
 
     def infer(self, x: Type) -> Type:
         if x.dtype.kind not in "fc":
@@ -245,10 +255,14 @@ class RunningExtremum(Selection, abstract=True):
 
 class Cummax(RunningExtremum):
     ufunc = np.maximum
+    lowering = "lucid.compiler.lowering.index.cumulative_kernel:CumulativeExtremumLowering"
+    scan = "max"
 
 
 class Cummin(RunningExtremum):
     ufunc = np.minimum
+    lowering = "lucid.compiler.lowering.index.cumulative_kernel:CumulativeExtremumLowering"
+    scan = "min"
 
 
 def one_axis(name: str, x: Any, dim: Any, axis: Any) -> tuple[Any, int]:

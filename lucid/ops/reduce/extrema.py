@@ -61,10 +61,12 @@ class Extremum(Primitive, abstract=True):
 
 class Max(Extremum):
     reduce = np.maximum.reduce
+    monoid = "max"
 
 
 class Min(Extremum):
     reduce = np.minimum.reduce
+    monoid = "min"
 
 
 class ArgExtremum(Constant, abstract=True):
@@ -87,10 +89,12 @@ class ArgExtremum(Constant, abstract=True):
 
 class Argmax(ArgExtremum):
     find = np.argmax
+    decomposition = "lucid.compiler.passes.expand.decompose:argmax"
 
 
 class Argmin(ArgExtremum):
     find = np.argmin
+    decomposition = "lucid.compiler.passes.expand.decompose:argmin"
 
 
 def check_nonempty(name: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:

@@ -31,6 +31,8 @@ class Sum(Linear):
     """The sum over `axes`, which are removed. An empty sum is 0."""
 
     axes: tuple[int, ...]
+    monoid, empty = "sum", 0
+    partwise = True
 
     def infer(self, x: Type) -> Type:
         return Type(x.dtype, drop_axes(x.shape, self.axes))
@@ -53,6 +55,8 @@ class Prod(Primitive):
 
     axes: tuple[int, ...]
     saves = "x"
+    monoid, empty = "prod", 1
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:prod"
 
     def infer(self, x: Type) -> Type:
         return Type(x.dtype, drop_axes(x.shape, self.axes))
@@ -106,11 +110,15 @@ class Truth(Constant, abstract=True):
 class AnyTrue(Truth):
     name = "any"
     reduce = np.logical_or.reduce
+    monoid, empty = "any", False
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:any_all"
 
 
 class AllTrue(Truth):
     name = "all"
     reduce = np.logical_and.reduce
+    monoid, empty = "all", True
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:any_all"
 
 
 class LogSumExp(Primitive):
@@ -122,6 +130,8 @@ class LogSumExp(Primitive):
 
     name = "logsumexp"
     axes: tuple[int, ...]
+    empty = -np.inf
+    decomposition = "lucid.compiler.passes.expand.decompose:logsumexp"
 
     def infer(self, x: Type) -> Type:
         if x.dtype.kind != "f":

@@ -32,6 +32,7 @@ class Sort(Selection):
 
     descending: bool = False
     stable: bool = False
+    lowering = "lucid.compiler.lowering.index.sort_kernel:SortLowering"
 
     def infer(self, x: Type) -> tuple[Type, Type]:
         check_ordered("sort", x)
@@ -51,6 +52,7 @@ class Argsort(Constant):
     axis: int
     descending: bool = False
     stable: bool = False
+    lowering = "lucid.compiler.lowering.index.sort_kernel:SortLowering"
 
     def infer(self, x: Type) -> Type:
         check_ordered("argsort", x)
@@ -74,6 +76,7 @@ class TopK(Selection):
     k: int
     largest: bool = True
     sorted: bool = True
+    lowering = "lucid.compiler.lowering.index.sort_kernel:TopKLowering"
 
     def infer(self, x: Type) -> tuple[Type, Type]:
         check_ordered("topk", x)

@@ -16,6 +16,10 @@ from lucid.tape.bind import bind
 class Copy(Linear):
     """The identity in new memory: writes to the copy do not change the original."""
 
+    scalar = "copy"
+    moves, forwards = True, "last"
+    lowering = "lucid.compiler.lowering.index.concatenate_pad:CopyLowering"
+
     def infer(self, x: Type) -> Type:
         return x
 

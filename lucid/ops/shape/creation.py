@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import AxisError, DTypeError, ShapeError
+from lucid.ir.facts import Box, Points
+from lucid.ir.graph import Literal
 from lucid.ir.source import at_line
 from lucid.ir.types import DTYPES, SHORT_NAMES, Type, dtype_of
 from lucid.ops.core.arguments import accepts_device, clear_errors
@@ -32,6 +34,9 @@ class Full(Linear):
 
     shape: tuple[int, ...]
     dtype: str
+    moves = fills = True
+    complex_rule = "lucid.compiler.passes.expand.lower_complex:full"
+    lowering = "lucid.compiler.lowering.index.concatenate_pad:FullLowering"
 
     def infer(self, value: Type) -> Type:
         if value.shape:
@@ -42,6 +47,15 @@ class Full(Linear):
 
     def eval(self, value: Any) -> np.ndarray:
         return np.full(self.shape, value, DTYPES[self.dtype])
+
+    def loop(self, kernel: Any, eqn: Any, points: Points) -> int:
+        return kernel.operand(eqn.inputs[0], points)
+
+    def has_window(self, eqn: Any) -> bool:
+        return eqn.inputs[0].__class__ is Literal
+
+    def make_window(self, sinker: Any, eqn: Any, box: Box) -> Any:
+        return sinker.make(Full(tuple([n for _, n in box]), self.dtype), eqn.inputs[0])
 
     def adjoint(self, ct: Any, value: Any) -> Any:
         return ct.sum()
@@ -56,6 +70,7 @@ class Iota(Constant):
     shape: tuple[int, ...]
     axis: int
     dtype: str
+    decomposition = "lucid.compiler.passes.expand.promote_float16:float16_indices"
 
     def infer(self) -> Type:
         if not 0 <= self.axis < len(self.shape):
@@ -66,6 +81,16 @@ class Iota(Constant):
         numbers = np.arange(self.shape[self.axis], dtype=DTYPES[self.dtype])
         sizes = [n if i == self.axis else 1 for i, n in enumerate(self.shape)]
         return np.broadcast_to(numbers.reshape(sizes), self.shape).copy()
+
+    def loop(self, kernel: Any, eqn: Any, points: Points) -> int:
+        return kernel.index(points[self.axis], self.dtype)
+
+    def has_window(self, eqn: Any) -> bool:
+        return self.dtype in ("i32", "i64")
+
+    def make_window(self, sinker: Any, eqn: Any, box: Box) -> Any:
+        indices = sinker.make(Iota(tuple([n for _, n in box]), self.axis, self.dtype))
+        return sinker.shift(indices, box[self.axis][0])
 
     def batch(self, n: int, batched: tuple[bool, ...]) -> Any:
         return broadcast_leading(n, bind(self))

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import AxisError, DTypeError, ShapeError
+from lucid.ir.facts import Box, Points
+from lucid.ir.graph import Literal
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
@@ -30,6 +32,7 @@ class Reshape(Linear):
 
     shape: tuple[int, ...]
     is_view = True
+    moves = True
 
     def infer(self, x: Type) -> Type:
         if math.prod(self.shape) != x.size:
@@ -38,6 +41,30 @@ class Reshape(Linear):
 
     def eval(self, x: np.ndarray) -> np.ndarray:
         return x.reshape(self.shape)
+
+    def view(self, x: Any) -> Any:
+        return x.reshaped(self.shape)
+
+    def axes_read(self, x: Type) -> Points | None:
+        if not self.only_ones_change(x.shape):
+            return None
+        long = iter([i for i, n in enumerate(x.shape) if n != 1])
+        return tuple(None if n == 1 else next(long) for n in self.shape)
+
+    def only_ones_change(self, shape: tuple[int, ...]) -> bool:
+        """True if a reshape of `shape` adds and removes axes of size 1 alone."""
+        return [n for n in self.shape if n != 1] == [n for n in shape if n != 1]
+
+    def has_window(self, eqn: Any) -> bool:
+        return self.only_ones_change(eqn.inputs[0].type.shape)
+
+    def make_window(self, sinker: Any, eqn: Any, box: Box) -> Any:
+        (x,) = eqn.inputs
+        long = iter([b for b, n in zip(box, self.shape) if n != 1])
+        inner = tuple([(0, 1) if n == 1 else next(long) for n in x.type.shape])
+        short = tuple([1 if n == 1 else b[1] for b, n in zip(box, self.shape)])
+        window = sinker.make(Reshape(short), sinker.window(x, inner))
+        return sinker.broadcast(window, tuple([n for _, n in box]))
 
     def adjoint(self, ct: Any, x: Any) -> Any:
         return ct.reshape(x.shape)
@@ -51,6 +78,7 @@ class Transpose(Linear):
 
     permutation: tuple[int, ...]
     is_view = True
+    moves = True
 
     def infer(self, x: Type) -> Type:
         if sorted(self.permutation) != list(range(x.ndim)):
@@ -59,6 +87,20 @@ class Transpose(Linear):
 
     def eval(self, x: np.ndarray) -> np.ndarray:
         return x.transpose(self.permutation)
+
+    def view(self, x: Any) -> Any:
+        order = self.permutation
+        return x.over(tuple(x.shape[i] for i in order), tuple(x.strides[i] for i in order))
+
+    def axes_read(self, x: Type) -> Points:
+        return self.permutation
+
+    def has_window(self, eqn: Any) -> bool:
+        return True
+
+    def make_window(self, sinker: Any, eqn: Any, box: Box) -> Any:
+        inner = [box[self.permutation.index(i)] for i in range(len(box))]
+        return sinker.make(self, sinker.window(eqn.inputs[0], tuple(inner)))
 
     def adjoint(self, ct: Any, x: Any) -> Any:
         inverse = sorted(range(len(self.permutation)), key=self.permutation.__getitem__)
@@ -74,6 +116,7 @@ class Broadcast(Linear):
     shape: tuple[int, ...]
     axes: tuple[int, ...]
     is_view = True
+    moves = True
 
     def infer(self, x: Type) -> Type:
         fits = len(self.axes) == x.ndim and all(
@@ -101,6 +144,25 @@ class Broadcast(Linear):
             sizes[axis] = n
         return np.broadcast_to(x.reshape(sizes), self.shape)
 
+    def view(self, x: Any) -> Any:
+        strides = [0] * len(self.shape)
+        for n, stride, axis in zip(x.shape, x.strides, self.axes):
+            strides[axis] = stride if n == self.shape[axis] else 0
+        return x.over(self.shape, tuple(strides))
+
+    def axes_read(self, x: Type) -> Points:
+        source = {axis: i for i, axis in enumerate(self.axes) if x.shape[i] == self.shape[axis]}
+        return tuple(source.get(i) for i in range(len(self.shape)))
+
+    def has_window(self, eqn: Any) -> bool:
+        return True
+
+    def make_window(self, sinker: Any, eqn: Any, box: Box) -> Any:
+        (x,) = eqn.inputs
+        inner = [(0, 1) if n == 1 else box[axis] for n, axis in zip(x.type.shape, self.axes)]
+        window = sinker.window(x, tuple(inner))
+        return sinker.make(Broadcast(tuple([n for _, n in box]), self.axes), window)
+
     def adjoint(self, ct: Any, x: Any) -> Any:
         repeated = {axis for n, axis in zip(x.shape, self.axes) if n == 1}
         axes = tuple(i for i in range(len(self.shape)) if i not in self.axes or i in repeated)
@@ -118,6 +180,7 @@ class Slice(Linear):
     strides: tuple[int, ...]
     drop: tuple[int, ...] = ()
     is_view = True
+    moves = True
 
     def infer(self, x: Type) -> Type:
         if not len(self.starts) == len(self.limits) == len(self.strides) == x.ndim:
@@ -147,6 +210,22 @@ class Slice(Linear):
     def eval(self, x: np.ndarray) -> np.ndarray:
         return x[self.subscript]
 
+    def view(self, x: Any) -> Any:
+        strides = [a * b for a, b in zip(x.strides, self.strides)]
+        first = sum(a * s for a, s in zip(self.starts, x.strides))
+        shape, apart = drop_axes(self.sizes, self.drop), drop_axes(tuple(strides), self.drop)
+        return x.over(shape, apart, first)
+
+    def has_window(self, eqn: Any) -> bool:
+        return set(self.strides) <= {1}
+
+    def make_window(self, sinker: Any, eqn: Any, box: Box) -> Any:
+        rest = iter(box)
+        inner = [(0, 1) if i in self.drop else next(rest) for i in range(len(self.starts))]
+        moved = tuple([(s + a, n) for s, (a, n) in zip(self.starts, inner)])
+        window = sinker.window(eqn.inputs[0], moved)
+        return sinker.make(Reshape(tuple([n for _, n in box])), window) if self.drop else window
+
     def adjoint(self, ct: Any, x: Any) -> Any:
         if self.drop:
             ct = ct.reshape(self.sizes)
@@ -171,6 +250,9 @@ class Pad(Linear):
     low: tuple[int, ...]
     high: tuple[int, ...]
     interior: tuple[int, ...]
+    moves = reads_memory = True
+    operand_layout = "rows"
+    lowering = "lucid.compiler.lowering.index.concatenate_pad:PadLowering"
 
     def infer(self, x: Type) -> Type:
         if not len(self.low) == len(self.high) == len(self.interior) == x.ndim:
@@ -185,6 +267,25 @@ class Pad(Linear):
         out = np.zeros(shape, x.dtype)
         out[target] = x if source is None else x[source]
         return out
+
+    def can_loop(self, eqn: Any) -> bool:
+        x, out = eqn.inputs[0], eqn.outputs[0].type
+        left = [n + min(a, 0) + min(b, 0) for n, a, b in zip(x.type.shape, self.low, self.high)]
+        countable = max(out.shape, default=0) < 2**31
+        plain = x.__class__ is not Literal and not any(self.interior)
+        return plain and countable and min(left, default=0) > 0
+
+    def loop(self, kernel: Any, eqn: Any, points: Points) -> int:
+        return kernel.read_inside(eqn.inputs[0], points, self.low, self.high)
+
+    def has_window(self, eqn: Any) -> bool:
+        return True
+
+    def make_window(self, sinker: Any, eqn: Any, box: Box) -> Any:
+        moved = tuple([(a - s, n) for s, (a, n) in zip(self.low, box)])
+        is_masked = eqn.outputs[0] not in sinker.unmasked
+        window = sinker.masked_window if is_masked else sinker.window
+        return window(eqn.inputs[0], moved)
 
     def adjoint(self, ct: Any, x: Any) -> Any:
         if min(self.low, default=0) < 0 or min(self.high, default=0) < 0:
@@ -228,6 +329,7 @@ class Flip(Linear):
 
     axes: tuple[int, ...]
     is_view = True
+    moves = True
 
     def infer(self, x: Type) -> Type:
         if not all(0 <= axis < x.ndim for axis in self.axes):
@@ -242,6 +344,10 @@ class Flip(Linear):
     def eval(self, x: np.ndarray) -> np.ndarray:
         return x[self.subscript]
 
+    def view(self, x: Any) -> Any:
+        strides = tuple(-s if i in self.axes else s for i, s in enumerate(x.strides))
+        return x.over(x.shape, strides, sum((x.shape[i] - 1) * x.strides[i] for i in self.axes))
+
     def adjoint(self, ct: Any, x: Any) -> Any:
         return bind(self, ct)
 
@@ -254,6 +360,8 @@ class Concatenate(Primitive):
 
     axis: int
     saves = ""
+    moves = True
+    lowering = "lucid.compiler.lowering.index.concatenate_pad:ConcatenateLowering"
 
     def infer(self, *xs: Type) -> Type:
         first, axis = xs[0], self.axis

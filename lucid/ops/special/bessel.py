@@ -23,6 +23,7 @@ class I0(FromScipy):
     """The modified Bessel function of the first kind, of order 0."""
 
     function, saves = "i0", "x"
+    scalar = "i0"
 
     def eval(self, *xs: np.ndarray) -> Any:
         return np.where(np.isinf(xs[0]), np.abs(xs[0]), super().eval(*xs))  # SciPy gives nan there
@@ -35,6 +36,7 @@ class I1(FromScipy):
     """The modified Bessel function of the first kind, of order 1."""
 
     function, saves = "i1", "x"
+    scalar = "i1"
 
     def eval(self, *xs: np.ndarray) -> Any:
         return np.where(np.isinf(xs[0]), xs[0], super().eval(*xs))
@@ -61,6 +63,7 @@ class I0e(FromScipy):
     """e**(-|x|) i0(x)."""
 
     function, saves = "i0e", "xy"
+    scalar = "i0e"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (i1e(x) - sign(x) * y,)
@@ -70,6 +73,7 @@ class I1e(FromScipy):
     """e**(-|x|) i1(x)."""
 
     function, saves = "i1e", "xy"
+    scalar = "i1e"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return ((i0e(x) + bind(ScaledBesselI(2), x)) * 0.5 - sign(x) * y,)

@@ -18,6 +18,7 @@ class Entr(FromScipy):
     """-x log(x): 0 at 0, -inf below 0."""
 
     function, saves = "entr", "x"
+    scalar = "entr"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (-log(x) - 1.0,)
@@ -27,6 +28,7 @@ class Xlog1py(FromScipy):
     """x log(1 + y): 0 where x is 0, unless y is nan."""
 
     function, saves = "xlog1py", "x"
+    scalar = "xlog1py"
 
     def partials(self, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
         in_x = None if isinstance(x, float) else _log1p_or_zero(x, y)

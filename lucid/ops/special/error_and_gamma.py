@@ -100,7 +100,8 @@ class Polygamma(Elementwise):
     """The n-th derivative of digamma, n >= 1: (-1)**(n + 1) n! zeta(n + 1, x)."""
 
     n: int
-    scalar, accepts, saves = "polygamma", "f", "x"
+    accepts, saves = "f", "x"
+    decomposition = "lucid.compiler.passes.expand.decompose:polygamma"
 
     def eval(self, x: np.ndarray) -> Any:
         return _polygamma(self.n, x)

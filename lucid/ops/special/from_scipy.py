@@ -61,16 +61,14 @@ class FromScipy(Elementwise, abstract=True):
     """A function of real numbers computed by a SciPy ufunc.
 
     function     the name of the ufunc
-    output       the index of the result, for ufuncs with several
-    arguments    the arguments of the ufunc: the operands and constant parameters
     """
 
     function: ClassVar[str]
-    output: ClassVar[int] = 0
     accepts = "f"
 
-    def arguments(self, *xs: Any) -> tuple[Any, ...]:
-        return xs
+    @property
+    def ufunc(self) -> Any:  # type: ignore[override]
+        return ufunc(self.function)
 
     def eval(self, *xs: np.ndarray) -> Any:
         dtype = np.result_type(*xs)

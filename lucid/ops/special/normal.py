@@ -22,6 +22,7 @@ class Erfcx(FromScipy):
     """e**(x*x) erfc(x)."""
 
     function, saves = "erfcx", "xy"
+    scalar = "erfcx"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         near = 2.0 * x * y - TWO_OVER_SQRT_PI
@@ -42,6 +43,7 @@ class Ndtr(FromScipy):
     """The cumulative distribution function of the standard normal distribution."""
 
     function, saves = "ndtr", "x"
+    scalar = "ndtr"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (DENSITY * exp(-0.5 * x * x),)
@@ -51,6 +53,7 @@ class LogNdtr(FromScipy):
     """log(ndtr(x))."""
 
     function, saves = "log_ndtr", "x"
+    scalar = "log_ndtr"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (2 * DENSITY / erfcx(-SQRT_HALF * x),)

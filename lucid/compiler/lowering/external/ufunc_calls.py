@@ -15,32 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lucid.compiler.lowering.index.concatenate_pad import PARTS
 from lucid.compiler.lowering.nest_builder import copy, label_of
 from lucid.compiler.plan.arrays import Array, reshaped
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.graph import Equation, Literal
 from lucid.ir.types import Type
-from lucid.ops.core.kinds import Elementwise
 from lucid.ops.shape.movement import Broadcast
-from lucid.ops.special.from_scipy import FromScipy, ufunc
 
 NS = 40.0  # estimated, for an element
-
-# NumPy's ufuncs for dtypes without native code, mostly complex numbers and float16.
-NUMPY = {
-    name: getattr(np, numpy_name)
-    for name, numpy_name in {
-        "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2",
-        "log10": "log10", "log1p": "log1p", "sqrt": "sqrt", "sin": "sin", "cos": "cos",
-        "tan": "tan", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "sinh": "sinh",
-        "cosh": "cosh", "tanh": "tanh", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
-        "atan2": "arctan2", "hypot": "hypot", "pow": "power", "reciprocal": "reciprocal",
-        "square": "square", "cbrt": "cbrt", "logaddexp": "logaddexp", "logaddexp2": "logaddexp2",
-        "gcd": "gcd", "nextafter": "nextafter",
-    }.items()
-}  # fmt: skip
 
 
 class _Ufunc(ctypes.Structure):
@@ -73,16 +56,9 @@ def inner_loop(function: np.ufunc, types: str) -> InnerLoop | None:
     return InnerLoop(address, fields.data[number] or 0) if address else None
 
 
-def ufunc_of(op: Any) -> np.ufunc | None:
-    """The ufunc that computes an op, or None."""
-    if isinstance(op, FromScipy):
-        return ufunc(op.function)
-    return NUMPY.get(op.name) if isinstance(op, Elementwise) and not op.params() else None
-
-
 def loop_of(eqn: Equation) -> InnerLoop | None:
     """The loop for the dtypes of an equation, or None."""
-    function = ufunc_of(eqn.op)
+    function = eqn.op.ufunc  # type: ignore[attr-defined]
     if function is None:
         return None
     out = eqn.outputs[0].type.dtype.char
@@ -92,8 +68,7 @@ def loop_of(eqn: Equation) -> InnerLoop | None:
 
 def arguments_of(eqn: Equation) -> Sequence[Any]:
     """The operands of an equation in the order of its ufunc, including constant numbers."""
-    op = eqn.op
-    return op.arguments(*eqn.inputs) if isinstance(op, FromScipy) else eqn.inputs
+    return eqn.op.arguments(*eqn.inputs)  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=64)
@@ -171,11 +146,11 @@ class UfuncLowering:
 
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> list[Any]:
-        loop, out, op = loop_of(eqn), layout.array(eqn.outputs[0]), eqn.op
+        op: Any = eqn.op
+        loop, out, function = loop_of(eqn), layout.array(eqn.outputs[0]), op.ufunc
         assert loop is not None
         if out.type.size == 0:
             return []
-        function: Any = ufunc_of(op)
         work: list[Any] = []
         operands: list[Array | np.generic] = []
         for x in arguments_of(eqn):
@@ -188,8 +163,7 @@ class UfuncLowering:
                     broadcast_operand(layout, layout.array(x), out, work, label_of(eqn))
                 )
         unwanted = layout.scratch(out.type) if function.nout > 1 else out
-        wanted = op.output if isinstance(op, FromScipy) else 0
-        results = [out if i == wanted else unwanted for i in range(function.nout)]
+        results = [out if i == op.output else unwanted for i in range(function.nout)]
         work.append(UfuncWork(loop, [*operands, *results], out.type.size, label_of(eqn)))
         return work
 
@@ -232,7 +206,7 @@ def copy_dense(layout: Any, full: Array, work: list[Any], label: str) -> Array:
     dense = layout.scratch(full.type)
     pairs = [(full, dense)]
     if full.type.dtype.kind == "c":
-        pairs = [(full.view(part), dense.view(part)) for part in PARTS]  # type: ignore[misc]
+        pairs = list(zip(full.parts(), dense.parts()))
     elif full.type.dtype == np.float16:
         pairs = [(bits(full), bits(dense))]
     for source, target in pairs:

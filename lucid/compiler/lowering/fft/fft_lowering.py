@@ -40,7 +40,6 @@ from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.graph import Equation, Var
 from lucid.ir.types import Type
-from lucid.ops.linalg.fourier import Fft, Rfft
 
 NS = {"f32": 0.4, "f64": 0.8}  # estimated, per number and log2 of the length
 CHUNKS = 16
@@ -348,26 +347,43 @@ def by_columns(x: Array, out: Array, width: int) -> list[tuple[Array, Array, int
 
 
 class FftLowering:
-    """Lowers fft, rfft and irfft; the axes of an fft are transformed one after another."""
+    """Lowers fft; its axes are transformed one after another."""
 
     @staticmethod
     def accepts(eqn: Equation) -> bool:
         x = eqn.inputs[0]
         return isinstance(x, Var) and x.type.dtype in REAL
 
-    @staticmethod
-    def lower(layout: Any, eqn: Equation) -> list[FftWork]:
+    @classmethod
+    def lower(cls, layout: Any, eqn: Equation) -> list[FftWork]:
         op: Any = eqn.op
         x, out, label = layout.array(eqn.inputs[0]), layout.array(eqn.outputs[0]), label_of(eqn)
         if 0 in (*x.shape, *out.shape):
             return []
-        if isinstance(op, Fft):
-            axes = op.axes[::-1]
-            sources = [x, *[out] * (len(axes) - 1)]
-            return [
-                work
-                for source, axis in zip(sources, axes)
-                for work in lower_axis(layout, "complex", op, source, out, axis, label)
-            ]
-        kind = "to_half" if isinstance(op, Rfft) else "from_half"
-        return lower_axis(layout, kind, op, x, out, op.axis, label)
+        return cls.transform(layout, op, x, out, label)
+
+    @staticmethod
+    def transform(layout: Any, op: Any, x: Array, out: Array, label: str) -> list[FftWork]:
+        axes = op.axes[::-1]
+        sources = [x, *[out] * (len(axes) - 1)]
+        return [
+            work
+            for source, axis in zip(sources, axes)
+            for work in lower_axis(layout, "complex", op, source, out, axis, label)
+        ]
+
+
+class RfftLowering(FftLowering):
+    """Lowers rfft: real numbers to half of a spectrum."""
+
+    @staticmethod
+    def transform(layout: Any, op: Any, x: Array, out: Array, label: str) -> list[FftWork]:
+        return lower_axis(layout, "to_half", op, x, out, op.axis, label)
+
+
+class IrfftLowering(FftLowering):
+    """Lowers irfft: half of a spectrum to real numbers."""
+
+    @staticmethod
+    def transform(layout: Any, op: Any, x: Array, out: Array, label: str) -> list[FftWork]:
+        return lower_axis(layout, "from_half", op, x, out, op.axis, label)

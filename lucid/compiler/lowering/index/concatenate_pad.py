@@ -11,7 +11,6 @@ from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.work import NestWork
 from lucid.ir.graph import Equation, Literal, Var
 from lucid.ir.types import SHORT_NAMES
-from lucid.ops.elementwise.complexes import Imag, Real
 from lucid.ops.shape.movement import Slice, pad_plan
 
 
@@ -92,9 +91,6 @@ class SliceSetLowering:
         return [*copy(layout, x, out, label), *copy(layout, updates, region, label)]
 
 
-PARTS = (Real(), Imag())
-
-
 class ComplexLowering:
     """Writes real and imaginary parts side by side."""
 
@@ -106,10 +102,10 @@ class ComplexLowering:
     def lower(layout: Any, eqn: Equation) -> list[NestWork]:
         out, label = layout.array(eqn.outputs[0]), label_of(eqn)
         work: list[NestWork] = []
-        for x, part in zip(eqn.inputs, PARTS):
+        for x, part in zip(eqn.inputs, out.parts()):
             writer = NestWriter(out.shape)
             axes = range(len(out.shape) - x.type.ndim, len(out.shape))
-            writer.store(writer.operand(layout, x, axes), out.view(part))
+            writer.store(writer.operand(layout, x, axes), part)
             work += writer.work(label)
         return work
 
@@ -124,7 +120,7 @@ class CopyLowering:
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> list[NestWork]:
         x, out = layout.array(eqn.inputs[0]), layout.array(eqn.outputs[0])
-        both = [(x.view(part), out.view(part)) for part in PARTS]
+        both = zip(x.parts(), out.parts())
         return [work for a, b in both for work in copy(layout, a, b, label_of(eqn))]
 
 
@@ -138,5 +134,5 @@ class FullLowering:
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> list[NestWork]:
         out, value = layout.array(eqn.outputs[0]), complex(eqn.inputs[0].value)  # type: ignore[union-attr]
-        both = zip((value.real, value.imag), PARTS)
-        return [work for x, part in both for work in fill(x, out.view(part), label_of(eqn))]
+        both = zip((value.real, value.imag), out.parts())
+        return [work for x, part in both for work in fill(x, part, label_of(eqn))]

@@ -18,17 +18,12 @@ from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.work import NestWork
 from lucid.ir.graph import Equation
 from lucid.ir.types import SHORT_NAMES, Type
-from lucid.ops.reduce.cumulative import Cummax
 from lucid.ops.shape.movement import Flip
-
-KINDS = {
-    "cumsum": "sum", "cumprod": "prod", "logcumsumexp": "logsumexp", "recurrence": "recurrence",
-}  # fmt: skip
 
 
 def is_supported(eqn: Equation) -> bool:
     dtype = SHORT_NAMES[eqn.inputs[0].type.dtype]
-    return dtype in LLVM and (eqn.op.name != "recurrence" or dtype in ("f32", "f64"))
+    return dtype in LLVM and (eqn.op.scan != "recurrence" or dtype in ("f32", "f64"))
 
 
 class CumulativeWriter:
@@ -74,7 +69,7 @@ class CumulativeLowering:
         dtype = SHORT_NAMES[eqn.outputs[0].type.dtype]
         args = [writer.load(x) for x in eqn.inputs]
         exclusive = getattr(eqn.op, "exclusive", False)
-        writer.store(writer.scan(KINDS[eqn.op.name], dtype, *args, exclusive=exclusive))
+        writer.store(writer.scan(eqn.op.scan, dtype, *args, exclusive=exclusive))
         return writer.work()
 
 
@@ -88,7 +83,7 @@ class CumulativeExtremumLowering:
         writer = CumulativeWriter(layout, eqn)
         value, dtype = writer.writer.value, SHORT_NAMES[eqn.inputs[0].type.dtype]
         x = writer.load(eqn.inputs[0])
-        extreme = writer.scan("max" if isinstance(eqn.op, Cummax) else "min", dtype, x)
+        extreme = writer.scan(eqn.op.scan, dtype, x)
         chosen = value("eq", "bool", x, extreme)
         if dtype in ("f32", "f64"):
             chosen = value("bitwise_or", "bool", chosen, value("ne", "bool", x, x))

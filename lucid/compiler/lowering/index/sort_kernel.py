@@ -20,7 +20,6 @@ from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.graph import Equation
 from lucid.ir.types import SHORT_NAMES, Type
-from lucid.ops.reduce.sorting import Argsort, TopK
 
 SHORT = 24  # rows up to this length are sorted by insertion
 LONG_ROW = 1 << 16  # row length from which digits of 11 bits pay
@@ -150,15 +149,20 @@ def workspace(dtype: str, n: int) -> int:
 
 
 class SortLowering:
-    """Lowers sort, argsort and topk."""
+    """Lowers sort: the sorted values, and their indices."""
+
+    @staticmethod
+    def order(op: Any, n: int) -> dict[str, Any]:
+        """What is kept of the sorted elements, and in which order."""
+        return {"wanted": n, "descending": op.descending, "by_index": False}
 
     @staticmethod
     def accepts(eqn: Equation) -> bool:
         x = eqn.inputs[0].type
         return SHORT_NAMES[x.dtype] in LLVM and x.shape[eqn.op.axis] < 2**31  # type: ignore[attr-defined]
 
-    @staticmethod
-    def lower(layout: Any, eqn: Equation) -> list[SortWork]:
+    @classmethod
+    def lower(cls, layout: Any, eqn: Equation) -> list[SortWork]:
         op: Any = eqn.op
         x = layout.array(eqn.inputs[0])
         if not eqn.outputs[0].type.size:
@@ -169,17 +173,22 @@ class SortLowering:
         rows = x.type.size // n
         chunks = 1 if NS * x.type.size < INLINE_NS else min(rows, CHUNKS, max(2, WORKSPACE // size))
         space = layout.scratch(Type(np.dtype("uint8"), (chunks, size)))
-        is_topk = isinstance(op, TopK)
         work = SortWork(
             x,
             indices=outs[-1],
-            values=None if isinstance(op, Argsort) else outs[0],
+            values=outs[0] if len(outs) == 2 else None,
             axis=op.axis,
-            wanted=op.k if is_topk else n,
-            descending=op.largest if is_topk else op.descending,
-            by_index=is_topk and not op.sorted,
+            **cls.order(op, n),
             space=space,
             chunks=chunks,
             label=label_of(eqn),
         )
         return [work]
+
+
+class TopKLowering(SortLowering):
+    """Lowers topk: the first k of the sorted elements."""
+
+    @staticmethod
+    def order(op: Any, n: int) -> dict[str, Any]:
+        return {"wanted": op.k, "descending": op.largest, "by_index": not op.sorted}

@@ -13,7 +13,6 @@ from lucid.compiler.plan.work import NestWork
 from lucid.compiler.runtime.lapack import Operand, broadcast, is_supported, per_matrix
 from lucid.ir.graph import Equation
 from lucid.ir.types import Type
-from lucid.ops.elementwise.complexes import Imag, Real
 from lucid.ops.shape.movement import Slice, Transpose
 
 INT32 = np.dtype("int32")
@@ -47,7 +46,7 @@ def real_parts(x: Array) -> list[Array]:
     """The array itself if it is real, else its real and imaginary parts."""
     if x.type.dtype.kind != "c":
         return [x]
-    return [x.view(Real()), x.view(Imag())]  # type: ignore[list-item]
+    return list(x.parts())
 
 
 def copy_matrices(

@@ -24,10 +24,7 @@ from lucid.compiler.plan.instructions import Block, Cell, Loop, Ref
 from lucid.compiler.plan.plan import Builder
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.types import Type
-from lucid.ops.elementwise.complexes import Imag, Real
 from lucid.ops.higher_order.control.while_chain import Loop as ChainLoop
-
-PARTS = (Real(), Imag())
 
 
 @lru_cache(maxsize=256)
@@ -366,7 +363,7 @@ def sum_into(layout: Any, sources: Sequence[Array], target: Array, label: str) -
         return copy_array(layout, sources[0], target, label)
     parts: list[list[Any]] = [[*sources, target]]
     if target.type.dtype.kind == "c":
-        parts = [[array.view(part) for array in parts[0]] for part in PARTS]
+        parts = [list(arrays) for arrays in zip(*[array.parts() for array in parts[0]])]
     work = []
     for *given, out in parts:
         writer = NestWriter(out.shape)

@@ -15,7 +15,7 @@ from lucid.ir.graph import Atom, Equation, Literal
 from lucid.ops.core.kinds import Scale
 from lucid.ops.elementwise.arithmetic import Abs, Add, Copysign, Div, Mul, Neg, Sub
 from lucid.ops.elementwise.conditional import Maximum, Minimum, Where
-from lucid.ops.elementwise.exponential import Exp, Log, Log1p, Rsqrt, Sqrt
+from lucid.ops.elementwise.exponential import Exp, Log, Log1p, Sqrt
 from lucid.ops.elementwise.logic import BitwiseAnd, Eq, Ge, Gt, Isinf, Lt
 from lucid.ops.elementwise.trigonometric import Atan2, Cos, Cosh, Hypot, Sin, Sinh
 
@@ -98,13 +98,7 @@ def reciprocal_root(w: Any, eqn: Equation) -> Pair:
     return w.make(Div(), re, size), w.make(Neg(), w.make(Div(), im, size))
 
 
-FUNCTIONS: dict[type, Callable[..., Any]] = {
-    Exp: exponential,
-    Log: logarithm,
-    Sin: trigonometric((Sin(), Cosh()), (Cos(), Sinh()), hyperbolic=False),
-    Cos: trigonometric((Cos(), Cosh()), (Sin(), Sinh()), hyperbolic=False, negative=True),
-    Sinh: trigonometric((Cos(), Sinh()), (Sin(), Cosh()), hyperbolic=True),
-    Cosh: trigonometric((Cos(), Cosh()), (Sin(), Sinh()), hyperbolic=True),
-    Sqrt: square_root,
-    Rsqrt: reciprocal_root,
-}
+sine = trigonometric((Sin(), Cosh()), (Cos(), Sinh()), hyperbolic=False)
+cosine = trigonometric((Cos(), Cosh()), (Sin(), Sinh()), hyperbolic=False, negative=True)
+hyperbolic_sine = trigonometric((Cos(), Sinh()), (Sin(), Cosh()), hyperbolic=True)
+hyperbolic_cosine = trigonometric((Cos(), Cosh()), (Sin(), Sinh()), hyperbolic=True)

@@ -12,15 +12,13 @@ precomputed_det the value it is given, like other operations that only add a der
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from lucid.compiler.kernels.scalar_code import LLVM
 from lucid.compiler.passes.expand.expand_einsum import expand_einsum
-from lucid.compiler.passes.expand.expand_matrix_exp import expand_matrix_exp
-from lucid.compiler.passes.expand.expand_searchsorted import expand_searchsorted
 from lucid.compiler.passes.expand.promote_float16 import promote_float16
+from lucid.compiler.resolve import resolve
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
@@ -29,29 +27,17 @@ from lucid.ir.types import DTYPES, SHORT_NAMES, Type
 from lucid.ops.elementwise.arithmetic import Add, Cast, Div, Mul, Sub
 from lucid.ops.elementwise.conditional import Where
 from lucid.ops.elementwise.exponential import Exp, Log
-from lucid.ops.elementwise.logic import BitwiseOr, Eq, Isfinite, Isinf, Isnan, Ne
-from lucid.ops.elementwise.rounding import Ceil, Floor, Round, Trunc
-from lucid.ops.higher_order.call import Call
-from lucid.ops.higher_order.checkpoint_op import Checkpoint
-from lucid.ops.higher_order.custom_derivative import CustomFunction, CustomJvp, CustomVjp
-from lucid.ops.higher_order.implicit_solve import LinearSolve, Root
-from lucid.ops.higher_order.region import Region
-from lucid.ops.index.gather_scatter import Gather, TakeAlong
-from lucid.ops.index.searching import Searchsorted
-from lucid.ops.linalg.contraction import Einsum, Matmul
-from lucid.ops.linalg.known_derivatives import PrecomputedDet, PrecomputedPinv, PrecomputedSlogdet
-from lucid.ops.linalg.matrix_exp import MatrixExp
-from lucid.ops.nn.softmax import LogSoftmax, LogSoftmaxAt, Softmax
-from lucid.ops.reduce.extrema import Argmax, Argmin, Max, Min
-from lucid.ops.reduce.reduction import AllTrue, AnyTrue, LogSumExp, Prod, Sum
+from lucid.ops.elementwise.logic import BitwiseOr, Eq, Isfinite, Ne
+from lucid.ops.elementwise.rounding import Round
+from lucid.ops.index.gather_scatter import TakeAlong
+from lucid.ops.reduce.extrema import Max, Min
+from lucid.ops.reduce.reduction import AnyTrue, Sum
 from lucid.ops.shape.creation import Full, Iota
 from lucid.ops.shape.movement import Broadcast, Reshape, Transpose
-from lucid.ops.special.error_and_gamma import Polygamma, polygamma_factor
+from lucid.ops.special.error_and_gamma import polygamma_factor
 from lucid.ops.special.zeta import Zeta
 
-EMPTY: dict[type, Any] = {
-    Sum: 0, Prod: 1, AnyTrue: False, AllTrue: True, Matmul: 0, Einsum: 0, LogSumExp: -math.inf,
-}  # fmt: skip
+Rule = Callable[["Decomposer", Equation], Sequence[Atom] | None]
 
 
 def decompose(graph: Graph) -> Graph:
@@ -107,42 +93,49 @@ def literal(value: Any, type: Type) -> Literal:
     return Literal(type.dtype.type(value).item(), type.dtype)
 
 
-# Operations that hold the Graph of their value, and the field that holds it.
-INLINED = {
-    Call: "graph", Region: "graph", Checkpoint: "graph", CustomVjp: "forward", CustomJvp: "forward",
-    CustomFunction: "forward",
-    LinearSolve: "solve", Root: "solve",
-}  # fmt: skip
-
-
 def decompose_equation(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
     """The values that replace the results of an equation, or None if it stays."""
-    op = type(eqn.op)
-    if op in INLINED:
-        inner = getattr(eqn.op, INLINED[op])
+    op = eqn.op
+    if op.value_graph:
+        inner = getattr(op, op.value_graph)
         source, outs = w.source, w.inline(inner, eqn.inputs[: len(inner.inputs)])
         w.source = source
         return outs
-    if op in (PrecomputedDet, PrecomputedPinv, PrecomputedSlogdet):
-        return eqn.inputs[-len(eqn.outputs) :]
-    if op is MatrixExp:
-        return expand_matrix_exp(w, eqn)
+    if op.forwards:
+        return op.forwarded(eqn.inputs, len(eqn.outputs))
     promoted = promote_float16(w, eqn)
     if promoted is not None:
         return promoted
-    has_code = all(SHORT_NAMES[x.type.dtype] in LLVM for x in eqn.inputs)
-    if not has_code and (op is not Einsum or eqn.inputs[0].type.dtype.kind != "c"):
-        return None
-    if op in EMPTY and any(x.type.size == 0 for x in eqn.inputs):
-        return [w.full(eqn.outputs[0].type, EMPTY[op])]
-    if op in (Max, Min) and eqn.outputs[0].type.size == 0:
-        return [w.full(eqn.outputs[0].type, 0)]
-    if op in (Gather, TakeAlong) and eqn.inputs[1].type.size == 0:
-        return [w.full(eqn.outputs[0].type, 0)]
-    rule = RULES.get(op)
+    value = empty_value(eqn)
+    if value is not None:
+        return [w.full(eqn.outputs[0].type, value)]
+    rule = resolve(op.decomposition)
     return None if rule is None else rule(w, eqn)
 
 
+def empty_value(eqn: Equation) -> Any:
+    """The number that fills a result made of no elements, or None if the result has some."""
+    op, (first, *indices) = eqn.op, eqn.inputs or (None,)
+    if first is None or any(x.type.dtype.kind == "c" for x in eqn.inputs):
+        return None
+    if op.empty is not None and any(x.type.size == 0 for x in eqn.inputs):
+        return op.empty
+    nothing = indices[0] if op.reads_memory and indices else eqn.outputs[0]
+    return 0 if (op.monoid or (op.reads_memory and indices)) and nothing.type.size == 0 else None
+
+
+def real_only(rule: Rule) -> Rule:
+    """A rule that leaves equations of complex numbers as they are."""
+
+    @functools.wraps(rule)
+    def checked(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
+        is_complex = any(x.type.dtype.kind == "c" for x in eqn.inputs)
+        return None if is_complex else rule(w, eqn)
+
+    return checked
+
+
+@real_only
 def logsumexp(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
     """m + log(sum(exp(x - m))), where m is the maximum, or 0 if that is infinite or nan."""
     (x,), axes = eqn.inputs, eqn.op.axes  # type: ignore[attr-defined]
@@ -152,19 +145,34 @@ def logsumexp(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
     return [w.make(Add(), w.make(Log(), w.make(Sum(axes), powers)), top)]
 
 
+@real_only
 def softmax(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
-    """s = x - max(x); softmax is exp(s) / sum(exp(s)), log_softmax is s - log(sum(exp(s)))."""
+    """exp(s) / sum(exp(s)), where s = x - max(x)."""
     (x,), axes = eqn.inputs, eqn.op.axes  # type: ignore[attr-defined]
     if x.type.size == 0:
         return [x]
-    below = w.make(Sub(), x, w.broadcast_back(w.make(Max(axes), x), x, axes))
-    powers = w.make(Exp(), below)
-    total = w.make(Sum(axes), powers)
-    if isinstance(eqn.op, Softmax):
-        return [w.make(Div(), powers, w.broadcast_back(total, x, axes))]
+    _, powers, total = shifted_powers(w, x, axes)
+    return [w.make(Div(), powers, w.broadcast_back(total, x, axes))]
+
+
+@real_only
+def log_softmax(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
+    """s - log(sum(exp(s))), where s = x - max(x)."""
+    (x,), axes = eqn.inputs, eqn.op.axes  # type: ignore[attr-defined]
+    if x.type.size == 0:
+        return [x]
+    below, _, total = shifted_powers(w, x, axes)
     return [w.make(Sub(), below, w.broadcast_back(w.make(Log(), total), x, axes))]
 
 
+def shifted_powers(w: Decomposer, x: Atom, axes: tuple[int, ...]) -> tuple[Atom, Atom, Atom]:
+    """s = x - max(x), exp(s), and its sum."""
+    below = w.make(Sub(), x, w.broadcast_back(w.make(Max(axes), x), x, axes))
+    powers = w.make(Exp(), below)
+    return below, powers, w.make(Sum(axes), powers)
+
+
+@real_only
 def log_softmax_at(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
     """x[i] - max(x) - log(sum(exp(x - max(x)))), without storing the whole row."""
     x, indices = eqn.inputs
@@ -177,11 +185,21 @@ def log_softmax_at(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
     return [w.make(Sub(), chosen, w.broadcast_back(w.make(Log(), total), out, axes))]
 
 
-def arg_extremum(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
+@real_only
+def argmax(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
+    return arg_extremum(w, eqn, Max)
+
+
+@real_only
+def argmin(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
+    return arg_extremum(w, eqn, Min)
+
+
+def arg_extremum(w: Decomposer, eqn: Equation, extremum: type[Primitive]) -> Sequence[Atom]:
     """The least index of an element that equals the extremum, or is nan."""
     (x,), axis = eqn.inputs, eqn.op.axis  # type: ignore[attr-defined]
     out = eqn.outputs[0].type
-    extreme = w.make((Max if isinstance(eqn.op, Argmax) else Min)((axis,)), x)
+    extreme = w.make(extremum((axis,)), x)
     chosen = w.make(Eq(), x, w.broadcast_back(extreme, x, (axis,)))
     if x.type.dtype.kind == "f":
         chosen = w.make(BitwiseOr(), chosen, w.make(Ne(), x, x))
@@ -216,11 +234,13 @@ def integer_matmul(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
     return [w.make(Reshape(eqn.outputs[0].type.shape), total)]
 
 
+@real_only
 def round_integers(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
     """floor, ceil and trunc of integers return them unchanged."""
     return list(eqn.inputs) if eqn.inputs[0].type.dtype.kind != "f" else None
 
 
+@real_only
 def round_decimals(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
     """round to decimals: scale, round, scale back; integers in float64, as NumPy does."""
     (x,), decimals = eqn.inputs, eqn.op.decimals  # type: ignore[attr-defined]
@@ -236,13 +256,19 @@ def round_decimals(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
     return [y if dtype.kind == "f" else w.make(Cast(SHORT_NAMES[dtype]), y)]
 
 
-def test_integers(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
-    """isnan, isinf and isfinite of integers, which are all finite."""
-    if eqn.inputs[0].type.dtype.kind == "f":
-        return None
-    return [w.full(eqn.outputs[0].type, isinstance(eqn.op, Isfinite))]
+@real_only
+def never_true(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
+    """isnan and isinf of integers, which are all finite."""
+    return None if eqn.inputs[0].type.dtype.kind == "f" else [w.full(eqn.outputs[0].type, False)]
 
 
+@real_only
+def always_true(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
+    """isfinite of integers."""
+    return None if eqn.inputs[0].type.dtype.kind == "f" else [w.full(eqn.outputs[0].type, True)]
+
+
+@real_only
 def polygamma(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
     """polygamma(n, x) = (-1)**(n + 1) n! zeta(n + 1, x), in float64."""
     (x,), n = eqn.inputs, eqn.op.n  # type: ignore[attr-defined]
@@ -251,14 +277,3 @@ def polygamma(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
     number, factor = (literal(v, Type(DTYPES["f64"], ())) for v in (n + 1, polygamma_factor(n)))
     y = w.make(Mul(), w.make(Zeta(), number, wide), factor)
     return [y if y.type.dtype == x.type.dtype else w.make(Cast(SHORT_NAMES[x.type.dtype]), y)]
-
-
-RULES: dict[type, Any] = {
-    Polygamma: polygamma,
-    Floor: round_integers, Ceil: round_integers, Trunc: round_integers, Round: round_decimals,
-    Isnan: test_integers, Isinf: test_integers, Isfinite: test_integers,
-    LogSumExp: logsumexp, Softmax: softmax, LogSoftmax: softmax,
-    LogSoftmaxAt: log_softmax_at,
-    Argmax: arg_extremum, Argmin: arg_extremum, Einsum: einsum, Searchsorted: expand_searchsorted,
-    Matmul: integer_matmul,
-}  # fmt: skip

@@ -8,17 +8,16 @@ are those of real numbers and fuse with them. `real` and `imag` of a value in me
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
-from lucid.compiler.passes.expand.complex_functions import FUNCTIONS
 from lucid.compiler.passes.expand.decompose import Decomposer
+from lucid.compiler.resolve import resolve
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
+from lucid.ir.primitive import Primitive
 from lucid.ir.rewrite import dce
 from lucid.ir.types import DTYPES, SHORT_NAMES
-from lucid.ops.core.kinds import Scale
 from lucid.ops.elementwise.arithmetic import Abs, Add, Cast, Div, Mul, Neg, Sub
-from lucid.ops.elementwise.complexes import Complex, Conj, Imag, Real
+from lucid.ops.elementwise.complexes import Complex, Imag, Real
 from lucid.ops.elementwise.conditional import Maximum, Minimum, Where
 from lucid.ops.elementwise.exponential import Sqrt
 from lucid.ops.elementwise.logic import (
@@ -26,31 +25,15 @@ from lucid.ops.elementwise.logic import (
     BitwiseOr,
     Eq,
     Ge,
-    Isfinite,
     Isinf,
-    Isnan,
     Lt,
     Ne,
 )
-from lucid.ops.higher_order.checkpoint_op import Named, OptimizationBarrier
-from lucid.ops.index.gather_scatter import Gather, PutAlong, ScatterAdd, TakeAlong
-from lucid.ops.index.writing import ScatterSet, SliceSet
-from lucid.ops.linalg.contraction import Matmul
-from lucid.ops.nn.convolution import Convolution, ConvolutionTranspose, ConvolutionWeight
-from lucid.ops.nn.resample import Resample
-from lucid.ops.reduce.cumulative import Cumprod, Cumsum
-from lucid.ops.reduce.reduction import AllTrue, AnyTrue, Prod, Sum
-from lucid.ops.shape.copying import Copy
 from lucid.ops.shape.creation import Full, Iota
-from lucid.ops.shape.movement import Broadcast, Concatenate, Flip, Pad, Reshape, Slice, Transpose
+from lucid.ops.shape.movement import Broadcast, Flip, Pad, Reshape, Slice, Transpose
 
 Pair = tuple[Atom, Atom]
 
-PARTWISE = (
-    Add, Sub, Neg, Copy, Named, Where, Sum, Reshape, Transpose, Broadcast, Slice, Flip, Pad,
-    Concatenate, Gather, TakeAlong, PutAlong, ScatterAdd, ScatterSet, SliceSet, Cumsum,
-    Resample,
-)  # fmt: skip
 REAL_OF = {"c64": "f32", "c128": "f64"}
 
 
@@ -81,7 +64,7 @@ class ComplexLowering(Decomposer):
         self.source = eqn.source
         rule = None
         if any(is_complex(x) for x in (*eqn.inputs, *eqn.outputs)):
-            rule = RULES.get(type(eqn.op))
+            rule = complex_rule(eqn.op)
         if rule is None:
             inputs = tuple([self.value(x) if isinstance(x, Var) else x for x in eqn.inputs])
             self.add(Equation(eqn.op, inputs, eqn.outputs, eqn.source))
@@ -113,6 +96,12 @@ class ComplexLowering(Decomposer):
         if is_complex(x):
             return self.parts(x)[i]
         return self.value(x) if isinstance(x, Var) else x
+
+
+def complex_rule(op: Primitive) -> Any:
+    """The rule of an operation on complex numbers, None if it takes them as they are."""
+    is_partwise = op.complex_rule is None and (op.partwise or op.moves)
+    return partwise if is_partwise else resolve(op.complex_rule)
 
 
 def zero(x: Atom) -> Literal:
@@ -224,14 +213,14 @@ def absolute(w: ComplexLowering, eqn: Equation) -> Atom:
     return w.make(Where(), infinite, Literal(float("inf"), a.type.dtype), size)
 
 
-def both_parts(combine: Any) -> Callable[[ComplexLowering, Equation], Atom]:
-    """A rule that tests both parts and combines the results."""
+def both_parts(w: ComplexLowering, eqn: Equation) -> Atom:
+    """A test that is true if it is true of both parts."""
+    return w.make(BitwiseAnd(), *partwise(w, eqn))
 
-    def rule(w: ComplexLowering, eqn: Equation) -> Atom:
-        first, second = (w.make(eqn.op, *[w.part(x, i) for x in eqn.inputs]) for i in (0, 1))
-        return w.make(combine, first, second)
 
-    return rule
+def either_part(w: ComplexLowering, eqn: Equation) -> Atom:
+    """A test that is true if it is true of one part."""
+    return w.make(BitwiseOr(), *partwise(w, eqn))
 
 
 def any_all(w: ComplexLowering, eqn: Equation) -> Atom:
@@ -241,7 +230,11 @@ def any_all(w: ComplexLowering, eqn: Equation) -> Atom:
 
 
 def real_part(w: ComplexLowering, eqn: Equation) -> Atom:
-    return w.parts(eqn.inputs[0])[isinstance(eqn.op, Imag)]
+    return w.parts(eqn.inputs[0])[0]
+
+
+def imaginary_part(w: ComplexLowering, eqn: Equation) -> Atom:
+    return w.parts(eqn.inputs[0])[1]
 
 
 def cumprod(w: ComplexLowering, eqn: Equation) -> Pair:
@@ -291,18 +284,3 @@ def prod(w: ComplexLowering, eqn: Equation) -> Pair:
     starts, limits = (0,) * len(kept) + (n - 1,), (*out.shape, n)
     last = Slice(starts, limits, (1,) * len(limits), (len(kept),))
     return each_part(w, last, cumulative_product(w, x, len(kept)))
-
-
-RULES: dict[type, Callable[[ComplexLowering, Equation], Any]] = {
-    **dict.fromkeys(PARTWISE, partwise),
-    OptimizationBarrier: optimization_barrier,
-    **FUNCTIONS,
-    Conj: conjugate, Full: full, Complex: make_complex, Cast: cast, Mul: product, Matmul: product,
-    Scale: scaled, Div: quotient, Abs: absolute,
-    Eq: both_parts(BitwiseAnd()), Ne: both_parts(BitwiseOr()),
-    Isnan: both_parts(BitwiseOr()), Isinf: both_parts(BitwiseOr()),
-    Isfinite: both_parts(BitwiseAnd()),
-    Cumprod: cumprod, Prod: prod,
-    AnyTrue: any_all, AllTrue: any_all, Real: real_part, Imag: real_part,
-    **dict.fromkeys((Convolution, ConvolutionTranspose, ConvolutionWeight), product),
-}  # fmt: skip

@@ -13,41 +13,24 @@ from typing import Any
 
 import numpy as np
 
-from lucid.compiler.fusion.groups import VIEWS
-from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
+from lucid.compiler.passes.subgraph_passes import subgraphs
+from lucid.ir.graph import Atom, Equation, Literal, Var
 from lucid.ir.infer import infer
 from lucid.ir.types import Type
 from lucid.ops.elementwise.arithmetic import Cast
-from lucid.ops.elementwise.conditional import Where
-from lucid.ops.elementwise.digits import Nextafter
-from lucid.ops.index.gather_scatter import Gather, TakeAlong
-from lucid.ops.index.writing import ScatterSet, SliceSet
-from lucid.ops.shape.copying import Copy
-from lucid.ops.shape.creation import Full, Iota
-from lucid.ops.shape.movement import Concatenate, Pad
-from lucid.tape.markers import Alias, OnceDifferentiable, Overwritten, StopGradient
+from lucid.ops.shape.creation import Iota
 
 FLOAT16, FLOAT32 = np.dtype("float16"), np.dtype("float32")
-MOVES = (
-    *VIEWS, Alias, Cast, Concatenate, Copy, Full, Gather, OnceDifferentiable, Overwritten, Pad,
-    ScatterSet, SliceSet, StopGradient, TakeAlong, Where,
-)  # fmt: skip
-NATIVE_FLOAT16 = (Nextafter,)  # ops defined by the bits of a float16
 
 
 def promote_float16(w: Any, eqn: Equation) -> Sequence[Atom] | None:
     """The results computed in float32; None if the equation has no float16 or only moves it."""
     types = [x.type for x in (*eqn.inputs, *eqn.outputs)]
-    if not any([is_float16(t) for t in types]) or isinstance(eqn.op, (*MOVES, *NATIVE_FLOAT16)):
+    if not any([is_float16(t) for t in types]) or eqn.op.moves or eqn.op.keeps_float16:
         return None
-    if isinstance(eqn.op, Iota):
-        wide = w.make(Iota(eqn.op.shape, eqn.op.axis, "f32"))
-        return [w.make(Cast("f16"), wide)]
     if not any([is_float16(x.type) for x in eqn.inputs]):
         return None
-    if any(
-        [isinstance(value, (Graph, tuple)) and has_graph(value) for value in vars(eqn.op).values()]
-    ):
+    if subgraphs(eqn):
         return None
     given = tuple([to_float32(w, x) for x in eqn.inputs])
     found = infer(eqn.op, tuple([x.type for x in given]))
@@ -59,8 +42,12 @@ def promote_float16(w: Any, eqn: Equation) -> Sequence[Atom] | None:
     return [w.make(Cast("f16"), y) if is_float16(out.type) else y for y, out in both]
 
 
-def has_graph(value: Any) -> bool:
-    return isinstance(value, Graph) or any([isinstance(part, Graph) for part in value])
+def float16_indices(w: Any, eqn: Equation) -> Sequence[Atom] | None:
+    """iota of float16 is counted in float32."""
+    op: Any = eqn.op
+    if op.dtype != "f16":
+        return None
+    return [w.make(Cast("f16"), w.make(Iota(op.shape, op.axis, "f32")))]
 
 
 def is_float16(type: Type) -> bool:

@@ -50,6 +50,9 @@ class Scan(Primitive):
     n_carry: int
     length: int
     reverse: bool
+    lowering = "lucid.compiler.lowering.loops.control_flow:ScanLowering"
+    control_flow = True
+    operand_layout = "dense"
 
     def parts(self, xs: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         """Split values that belong to the operands into constants, carries and stepped values."""

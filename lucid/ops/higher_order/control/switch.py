@@ -33,6 +33,9 @@ class Switch(Primitive):
     """
 
     branches: tuple[Graph, ...]
+    lowering = "lucid.compiler.lowering.loops.control_flow:SwitchLowering"
+    control_flow = True
+    operand_layout = "dense"
 
     def infer(self, chosen: Type, *xs: Type) -> tuple[Type, ...]:
         if chosen.shape or chosen.dtype.kind not in "biu":

@@ -53,6 +53,9 @@ class While(Primitive):
     tests: tuple[int, ...]
     loops: tuple[tuple[Any, ...], ...]
     results: tuple[int, ...]
+    lowering = "lucid.compiler.lowering.loops.control_flow:WhileLowering"
+    control_flow = True
+    operand_layout = "dense"
 
     def infer(self, *xs: Type) -> tuple[Type, ...]:
         values, stacks = list(xs), list[Type]()
