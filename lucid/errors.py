@@ -46,6 +46,10 @@ class LinAlgError(LucidError, numpy.linalg.LinAlgError, RuntimeError):
     """A matrix is singular, not positive definite, or has no derivative."""
 
 
+class OutOfMemoryError(LucidError, MemoryError):
+    """An array does not fit into memory."""
+
+
 class TracedValueError(LucidError, TypeError):
     """Python code needs the value of a traced tensor (inside vmap or an abstract trace)."""
 

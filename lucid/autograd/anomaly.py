@@ -51,7 +51,9 @@ def first_nan(graph: Graph, inputs: Sequence[np.ndarray]) -> Equation | None:
             out = eqn.op.eval(*xs)
         outs = [np.asarray(y) for y in (out if isinstance(out, tuple) else (out,))]
         if not found and any(map(has_nan, outs)) and not any(map(has_nan, xs)):
-            found.append(eqn)
+            inner = getattr(eqn.op, "graph", None)  # a jitted function: name the line inside
+            is_call = isinstance(inner, Graph) and len(inner.inputs) == len(xs)
+            found.append((first_nan(inner, xs) if is_call else None) or eqn)  # type: ignore[arg-type]
         return outs
 
     replay(graph, inputs, apply)

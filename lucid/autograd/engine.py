@@ -12,12 +12,14 @@ import numpy as np
 from lucid.autograd.anomaly import explain_nan
 from lucid.autograd.modes import Grad
 from lucid.autograd.watch import has_watchers, prepare_watched, run_hooks
-from lucid.errors import GraphError, ShapeError
+from lucid.errors import DTypeError, GraphError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.public.declare import public
 from lucid.tape.cut import Cut, cut_nodes
+from lucid.tape.grad_cell import GradCell
+from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
 from lucid.tape.node import FREED, GRAD, TRACE, Node, is_recording, node_type, wrap
 from lucid.tape.template import find_cut
@@ -68,9 +70,8 @@ def backward(
                 f"backward: inputs is empty; leave it out to reach every leaf{at_line()}"
             )
         cut = cut_nodes([node for x in targets for node in nodes_of_leaf(target_node(x))], nodes)
-    if keep_grad:
-        for row in cut.rows:
-            cell_of(cut.slots[row[2]]).retain = True
+    if keep_grad or GradCell.any_keep:
+        retain_results(cut, keep_grad)
     starts = leaf_nodes(cut)
     grads = run(cut, seeds, create_graph, bool(retain_graph) or create_graph, keep=True)
     given: set[int] = {id(seed.value) for seed in seeds}
@@ -83,6 +84,18 @@ def backward(
             g = wrap(np.zeros(node_type(node).shape, node_type(node).dtype))
         if g is not None:
             accumulate(node, g, create_graph, given)
+
+
+def retain_results(cut: Cut, all_results: bool) -> None:
+    """Make results retain their gradients: all, or those computed from a leaf with `keep`."""
+    cells = [(slot, cut.slots[slot].cell) for slot in cut.inputs]
+    keeping: set[Any] = {slot for slot, cell in cells if cell is not None and cell.keep}
+    if not (keeping or all_results):
+        return
+    for _, refs, slot, _, _ in cut.rows:
+        if all_results or not keeping.isdisjoint(refs):
+            keeping.add(slot)
+            cell_of(cut.slots[slot]).retain = True
 
 
 @public("autograd")
@@ -122,8 +135,14 @@ def grad(
         ends = [node_of(root) for root, _ in live]
         cut = cut_nodes([node for group in groups for node in group], ends)
         seeds = [seed_for(root, g) for root, g in live]
+        reaching = reaching_slots(cut)
+        reached = iter([slot in reaching for slot in cut.inputs])
         grads = iter(run(cut, seeds, create_graph, retain, keep=False))
         results = [total([next(grads) for _ in group]) for group in groups]
+        for i, (x, group) in enumerate(zip(targets, groups)):
+            is_reached = any([next(reached) for _ in group])
+            if results[i] is None and is_reached:  # through floor, round and the like
+                results[i] = zeros_like(x, x.node.flags & TRACE)
     results = [apply_leaf_hooks(node, g, create_graph) for node, g in zip(starts, results)]
     for i, (x, g) in enumerate(zip(targets, results)):
         if g is None and materialize_grads:
@@ -139,6 +158,15 @@ def grad(
         if not isinstance(inputs, (list, tuple)) and len(targets) == 1
         else tuple(results)
     )
+
+
+def reaching_slots(cut: Cut) -> set[Any]:
+    """Return the slots that the outputs of a Cut were computed from, with a derivative."""
+    reaching: set[Any] = set(cut.outputs)
+    for op, refs, slot, _, _ in reversed(cut.rows):
+        if slot in reaching and op.differentiable and op is not STOP_GRADIENT:
+            reaching.update(refs)
+    return reaching
 
 
 def nodes_of_leaf(node: Node) -> list[Node]:
@@ -271,8 +299,6 @@ def apply_leaf_hooks(node: Node, g: Any, create_graph: bool) -> Any:
 
 def cell_of(node: Node) -> Any:
     if node.cell is None:
-        from lucid.tensors.tensor import GradCell
-
         node.cell = GradCell()
     return node.cell
 
@@ -299,7 +325,11 @@ def seed_for(root: Any, given: Any) -> Any:
         if root.shape == () and not root.node.flags & TRACE:
             return wrap(unit_seed(root.dtype))
         return full_constant(1.0, root.shape, root.dtype, root.node.flags & TRACE)
-    seed = cast(as_tensor(given), root.dtype)
+    seed = as_tensor(given)
+    if seed.dtype.kind == "c" and root.dtype.kind != "c":
+        facts = f"a gradient of dtype {seed.dtype} for an output of dtype {root.dtype}"
+        raise DTypeError(f"backward: {facts}; take its .real{at_line()}")
+    seed = cast(seed, root.dtype)
     if seed.shape == root.shape:
         return seed
     if seed.ndim == 0 or seed.shape == (1,):

@@ -16,12 +16,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lucid.autograd.function_calls import (
+    ForwardResult,
+    apply_by_jvp,
+    checked_gradient,
+    gradients_of,
+    tangents_of,
+    with_defaults,
+)
 from lucid.autograd.modes import Grad
-from lucid.errors import DTypeError, GraphError, ShapeError, TracedValueError
+from lucid.errors import ArgumentError, DTypeError, GraphError, TracedValueError
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line, caller
 from lucid.ir.types import Type, is_differentiable
-from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.custom_derivative import CustomFunction, CustomVjp
 from lucid.public.declare import public
 from lucid.tape.bind import bind, fresh, without_gradient
@@ -97,29 +105,28 @@ class Function:
     generate_vmap_rule = False  # for PyTorch compatibility: there always is a batch rule
 
     def __init__(self, *_: Any, **__: Any) -> None:
-        raise TypeError(
-            f"{type(self).__name__} cannot be instantiated; call {type(self).__name__}.apply(...)"
-        )
+        name = type(self).__name__
+        raise ArgumentError(f"{name} cannot be instantiated; call {name}.apply(...){at_line()}")
 
     @staticmethod
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute the result; store on `ctx` what `backward` needs."""
-        raise TypeError("a Function must define forward(ctx, ...) as a staticmethod")
+        raise missing_method("define forward(ctx, ...) as a staticmethod")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Return a gradient for each positional argument of `forward`, None if it has none."""
-        raise TypeError("a Function must define backward(ctx, ...) as a staticmethod")
+        raise missing_method("define backward(ctx, ...) as a staticmethod")
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         """Optional: return the tangents of the outputs; by default derived from `backward`."""
-        raise TypeError("this Function has no jvp")
+        raise missing_method("it has no jvp")
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, Any]:
         """Optional: return (outputs of a batch, their out_dims); by default traced."""
-        raise TypeError("this Function has no vmap")
+        raise missing_method("it has no vmap")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -129,57 +136,36 @@ class Function:
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run the operation and record it."""
         if cls is Function:
-            raise TypeError(
-                "Function.apply: define a subclass with forward and backward, and apply that"
-            )
+            raise missing_method("define a subclass with forward and backward, and apply that")
+        n_given = len(args)
+        if has_setup_context(cls):
+            args, kwargs = with_defaults(cls, args, kwargs)
+        if cls.backward is Function.backward and cls.jvp is not Function.jvp:
+            return apply_by_jvp(cls, args, kwargs)
         flags = 0
         for x in args:
             if isinstance(x, Traced) and x.node is not None:
                 flags |= x.node.flags
-        return (
-            traced_call(cls, args, kwargs, flags)
-            if flags & TRACE or is_recording()
-            else eager_call(cls, args, kwargs, flags)
-        )
+        call = traced_call if flags & TRACE or is_recording() else eager_call
+        return call(cls, args, kwargs, flags, n_given)
 
 
-def run_forward(
-    cls: Any, ctx: FunctionCtx, args: Sequence[Any], kwargs: Any
-) -> tuple[list[Any], bool]:
-    """Return the outputs as a list of tensors, and whether `forward` returned a tuple."""
-    if "setup_context" in vars(cls) or cls.setup_context is not Function.setup_context:
+def missing_method(remedy: str) -> ArgumentError:
+    return ArgumentError(f"autograd.Function: {remedy}{at_line()}")
+
+
+def has_setup_context(cls: Any) -> bool:
+    return cls.setup_context is not Function.setup_context
+
+
+def run_forward(cls: Any, ctx: FunctionCtx, args: Sequence[Any], kwargs: Any) -> ForwardResult:
+    """Run `forward`, and `setup_context` if there is one."""
+    if has_setup_context(cls):
         result = cls.forward(*args, **kwargs)
         cls.setup_context(ctx, tuple(args), result)
     else:
         result = cls.forward(ctx, *args, **kwargs)
-    several = isinstance(result, (tuple, list))
-    outputs = [as_tensor(y) for y in (result if several else (result,))]
-    return outputs, several
-
-
-def gradients_of(cls: Any, result: Any, n_args: int) -> list[Any]:
-    """Return what `backward` returned as one entry for each positional argument."""
-    grads = list(result) if isinstance(result, (tuple, list)) else [result]
-    while len(grads) > n_args and grads[-1] is None:
-        grads.pop()
-    if len(grads) != n_args:
-        raise GraphError(
-            f"{cls.__name__}.backward returned {len(grads)} gradients for {n_args} arguments "
-            f"of forward; return one for each, or None{at_line()}"
-        )
-    return grads
-
-
-def checked_gradient(cls: Any, g: Any, type: Type) -> Any:
-    g = cast(as_tensor(g), type.dtype)
-    if g.shape != type.shape:
-        if g.ndim:
-            raise ShapeError(
-                f"{cls.__name__}.backward returned a gradient of shape {g.shape} "
-                f"for an argument of shape {type.shape}{at_line()}"
-            )
-        g = g.expand(type.shape)
-    return g
+    return ForwardResult(result)
 
 
 # In an eager graph
@@ -188,14 +174,17 @@ def checked_gradient(cls: Any, g: Any, type: Type) -> Any:
 class Call:
     """One eager call of a Function: its context, argument positions and types."""
 
-    def __init__(self, cls: Any, ctx: FunctionCtx, args: Sequence[Any]) -> None:
+    def __init__(
+        self, cls: Any, ctx: FunctionCtx, args: Sequence[Any], n_given: int, result: ForwardResult
+    ) -> None:
         self.cls = cls
         self.ctx = ctx
-        self.n_args = len(args)
+        self.n_args, self.n_given = len(args), n_given
         self.positions = [i for i, x in enumerate(args) if isinstance(x, Traced)]
         self.in_types = [args[i].type for i in self.positions]
-        self.out_types: list[Type] = []
-        self.several = False
+        self.out_types: list[Type] = [y.type for y in result.tensors]
+        self.several = result.several
+        self.cotangents = result.cotangents
 
     def backward(self, mask: Sequence[bool], cts: Sequence[Any]) -> tuple[Any, ...]:
         """Return cotangents of the tensor arguments from those of the outputs in `mask`."""
@@ -211,7 +200,8 @@ class Call:
                     else None
                 )
                 full.append(zeros if self.ctx._materialize else None)
-        grads = gradients_of(self.cls, self.cls.backward(self.ctx, *full), self.n_args)
+        found = self.cls.backward(self.ctx, *self.cotangents(full))
+        grads = gradients_of(self.cls, found, self.n_args, self.n_given)
         out = []
         for position, type in zip(self.positions, self.in_types):
             g = grads[position]
@@ -287,7 +277,7 @@ class FunctionBackward(Primitive):
         )
 
 
-def eager_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int) -> Any:
+def eager_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int, n_given: int) -> Any:
     """Run `forward` on detached tensors and record the call as one equation."""
     ctx = FunctionCtx()
     record = bool(flags) and (local.grad or bool(flags & TRACE))
@@ -296,14 +286,14 @@ def eager_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int) -> Any:
     before = local.grad
     local.grad = False
     try:
-        outputs, several = run_forward(cls, ctx, inside, kwargs)
+        result = run_forward(cls, ctx, inside, kwargs)
     finally:
         local.grad = before
+    outputs = result.tensors
     results = [wrap(y.value) for y in outputs]
     if not record:
-        return tuple(results) if several else results[0]
-    call = Call(cls, ctx, args)
-    call.out_types, call.several = [y.type for y in outputs], several
+        return result.rebuild(results)
+    call = Call(cls, ctx, args, n_given, result)
     inputs = []
     for position in call.positions:
         node = node_of(args[position])
@@ -320,7 +310,7 @@ def eager_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int) -> Any:
             )
     ctx._unpack = unpacker(ctx._saved, inside, args, outputs, results)
     ctx._saved = ()
-    return tuple(results) if several else results[0]
+    return result.rebuild(results)
 
 
 def unpacker(
@@ -366,7 +356,7 @@ def unpacker(
 _depth = count(1000)
 
 
-def traced_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int) -> Any:
+def traced_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int, n_given: int) -> Any:
     """Trace `forward` and `backward` and bind them as one `custom_vjp` equation."""
     ctx = FunctionCtx()
     positions = [i for i, x in enumerate(args) if isinstance(x, Traced)]
@@ -376,16 +366,17 @@ def traced_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int) -> Any:
     for i in positions:
         inside[i] = fresh(args[i], TRACE | (GRAD if is_differentiable(args[i].dtype) else 0))
         inputs.append(inside[i])
-    outputs, several = run_forward(cls, ctx, inside, kwargs)
+    result = run_forward(cls, ctx, inside, kwargs)
+    outputs = result.tensors
     saved = [x for x in ctx._saved if x is not None]
     kept = [x for x in ctx._saved_forward if x is not None]
     forward = cut(inputs, [*outputs, *saved, *kept])
     try:
-        backward, returns = trace_backward(cls, ctx, [*saved, *kept], outputs, len(args), positions)
+        backward, returns = trace_backward(cls, ctx, [*saved, *kept], result, args, n_given)
     except TracedValueError:
         if any(args[i].value is None for i in positions):
             raise
-        return eager_call(cls, args, kwargs, flags)
+        return eager_call(cls, args, kwargs, flags, n_given)
     captured = [tensor_of(c.slots[s]) for c in (forward, backward) for s in c.captured]
     graphs = forward.graph("forward"), backward.graph("backward")
     rules = Rules(cls, ctx, args, positions)
@@ -397,7 +388,7 @@ def traced_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int) -> Any:
     results = bind(op, *[args[i] for i in positions], *captured)[: len(outputs)]
     constant = {id(y) for y in ctx._not_differentiable}
     results = [r.detach() if id(y) in constant else r for r, y in zip(results, outputs)]
-    return tuple(results) if several else results[0]
+    return result.rebuild(results)
 
 
 class BatchInfo(NamedTuple):
@@ -419,7 +410,9 @@ class Rules:
         self.has_jvp = cls.jvp is not Function.jvp
         self.has_vmap = cls.vmap is not Function.vmap
 
-    def tangents(self, ts: Sequence[Any], saved: Sequence[Any]) -> tuple[Any, ...]:
+    def tangents(
+        self, ts: Sequence[Any], saved: Sequence[Any], outputs: Sequence[Any]
+    ) -> tuple[Any, ...]:
         """Return the tangents of the outputs; `saved` holds tensors for backward, then for jvp."""
         ctx = copy(self.ctx)
         for_jvp = self.ctx._saved_forward or self.ctx._saved
@@ -430,8 +423,9 @@ class Rules:
         full: list[Any] = [None] * len(self.args)
         for i, t in zip(self.positions, ts):
             full[i] = t
-        result = self.cls.jvp(ctx, *full)
-        return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        found = self.cls.jvp(ctx, *full)
+        found = found if isinstance(found, (tuple, list)) else (found,)
+        return tuple(tangents_of(self.cls, found, outputs))
 
     def batch(self, n: int, flags: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
         """Return the outputs of a batch, with the batch axis in front."""
@@ -453,22 +447,24 @@ def trace_backward(
     cls: Any,
     ctx: FunctionCtx,
     saved: Sequence[Any],
-    outputs: Sequence[Any],
-    n_args: int,
-    positions: Sequence[int],
+    result: ForwardResult,
+    args: Sequence[Any],
+    n_given: int,
 ) -> tuple[Any, tuple[int, ...]]:
     """Return the Cut of `backward` from (saved, cotangents), and the arguments with gradients."""
     trace = Trace(f"{cls.__name__}.backward", next(_depth))
     stand_ins = [leaf(x.type, trace) for x in saved]
     remaining = iter(stand_ins)
     ctx._saved = tuple(None if x is None else next(remaining) for x in ctx._saved)
-    cts = [leaf(y.type, trace) for y in outputs]
+    cts = [leaf(y.type, trace) for y in result.tensors]
     try:
-        grads = gradients_of(cls, cls.backward(ctx, *cts), n_args)
+        found = cls.backward(ctx, *result.cotangents(cts))
+        grads = gradients_of(cls, found, len(args), n_given)
         kept, returns = [], []
-        for number, position in enumerate(positions):
-            if grads[position] is not None:
-                kept.append(as_tensor(grads[position]))
+        tensors = [(g, x.type) for g, x in zip(grads, args) if isinstance(x, Traced)]
+        for number, (g, type) in enumerate(tensors):
+            if g is not None and is_differentiable(type.dtype):
+                kept.append(checked_gradient(cls, g, type))
                 returns.append(number)
         return cut([*stand_ins, *cts], kept), tuple(returns)
     finally:

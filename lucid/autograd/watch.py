@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.errors import ShapeError
+from lucid.errors import DTypeError, ShapeError
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
@@ -91,7 +91,11 @@ def run_hooks(cell: Any, g: Any, node: Any) -> Any:
         result = hook(g, node)
         if result is None:
             continue
-        result = cast(as_tensor(result), g.dtype)
+        result = as_tensor(result)
+        if result.dtype.kind == "c" and g.dtype.kind != "c":
+            facts = f"returned a gradient of dtype {result.dtype} for a tensor of {g.dtype}"
+            raise DTypeError(f"hook: {facts}; take its .real{at_line()}")
+        result = cast(result, g.dtype)
         if result.shape != g.shape:
             raise ShapeError(
                 f"hook: returned a gradient of shape {result.shape} for a tensor of shape "

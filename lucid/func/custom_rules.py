@@ -16,12 +16,13 @@ from threading import get_ident
 from typing import Any
 
 from lucid.autograd.function import Function
+from lucid.autograd.function_calls import derivative_like
 from lucid.errors import ArgumentError, GraphError
 from lucid.func.batching import vmap
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
-from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.custom_derivative import CustomJvp
 from lucid.public.declare import public
 from lucid.tape.bind import bind, fresh
@@ -32,6 +33,7 @@ from lucid.tape.views import tensor_of
 
 _depth = count(2000)
 _running: dict[int, list[Any]] = {}  # custom_vjp functions whose fwd is running, by thread
+_running_bwd: dict[int, list[Any]] = {}  # those whose bwd is running
 
 
 class CustomRuleFunction:
@@ -182,10 +184,29 @@ class VjpCall:
         leaves = [next(rest) if isinstance(x, Traced) else x for x in self.residuals]
         residuals = unflatten(self.residual_tree, leaves)
         ct = unflatten(self.out_tree, cts)
-        given = self.custom_function.bwd(*self.arguments.static, residuals, ct)  # type: ignore[misc]
+        given = self.run_bwd(residuals, ct)
         if len(self.arguments.positions) == 1 and not isinstance(given, (tuple, list)):
             given = (given,)
-        return flatten_derivatives(self.name, given, self.arguments.tree)
+        found = flatten_derivatives(self.name, given, self.arguments.tree)
+        said = f"{self.name}: the rule returned a cotangent"
+        return [
+            None if g is None else derivative_like(said, "an argument", g, x.type)
+            for g, x in zip(found, self.arguments.leaves)
+        ]
+
+    def run_bwd(self, residuals: Any, ct: Any) -> Any:
+        """Run the user's rule, which may not be traced inside itself: it would have no end."""
+        running = _running_bwd.setdefault(get_ident(), [])
+        if self.custom_function in running:
+            raise GraphError(
+                f"{self.name}: its bwd calls {self.name} itself, which is traced without end; call "
+                f"a plain function there, or give the rule by custom_jvp{at_line()}"
+            )
+        running.append(self.custom_function)
+        try:
+            return self.custom_function.bwd(*self.arguments.static, residuals, ct)  # type: ignore[misc]
+        finally:
+            running.remove(self.custom_function)
 
 
 class CustomVjpCall(Function):
@@ -363,12 +384,5 @@ def static_argument(x: Any) -> StaticArgument:
 def tangent_like(name: str, tangent: Any, output: Any) -> Any:
     if tangent is None:
         return None
-    t = cast(as_tensor(tangent), output.dtype)
-    if t.shape != output.shape:
-        if t.ndim:
-            raise GraphError(
-                f"{name}: the rule returned a tangent of shape {t.shape} for an output of shape "
-                f"{output.shape}{at_line()}"
-            )
-        t = t.expand(output.shape)
-    return t
+    said = f"{name}: the rule returned a tangent"
+    return derivative_like(said, "an output", tangent, output.type)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.errors import LucidError
+from lucid.errors import LucidError, OutOfMemoryError
 from lucid.ir.graph import Literal
 from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
@@ -395,4 +395,5 @@ def _explain(op: Primitive, xs: tuple[Any, ...], error: Exception) -> LucidError
     """Return an error for a failed `eval`; the type rules usually explain it better."""
     infer(op, tuple([x.type for x in xs]))
     types = ", ".join(str(x.type) for x in xs)
-    return LucidError(f"{op!r} of {types}: {error}{at_line()}")
+    kind = OutOfMemoryError if isinstance(error, MemoryError) else LucidError
+    return kind(f"{op!r} of {types}: {error}{at_line()}")

@@ -272,6 +272,8 @@ def freed_error() -> GraphError:
 def residual(node: Node) -> np.ndarray:
     """Return the saved value of a Node; raise MutationError if it was overwritten since."""
     value = node.saved
+    if value is None and node.op is FREED:
+        raise freed_error()
     if node.stamp is not None and node.stamp[0].version != node.stamp[1]:
         raise _mutated(node, node.stamp[0].source)
     if value.__class__ is Mutated:

@@ -9,7 +9,7 @@ import numpy as np
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import caller
 from lucid.tape.markers import OVERWRITTEN, STOP_GRADIENT
-from lucid.tape.node import GRAD, Node, Storage, Traced, residual, wrap
+from lucid.tape.node import FREED, GRAD, Node, Storage, Traced, residual, wrap
 
 
 def node_of(x: Traced) -> Node:
@@ -23,7 +23,8 @@ def node_of(x: Traced) -> Node:
 
 def tensor_of(node: Node) -> Any:
     """Return a tensor with the saved value of a Node, if any, sharing its storage."""
-    out = wrap(None if node.saved is None else residual(node), node)
+    freed = node.op is FREED
+    out = wrap(None if node.saved is None and not freed else residual(node), node)
     if node.stamp is not None and out.value is not None:
         out.storage = node.stamp[0]
     return out

@@ -20,6 +20,7 @@ from lucid.ops.core.promote import as_ndarray, as_tensor, cast, get_default_dtyp
 from lucid.public.declare import public
 from lucid.tape.bind import bind, set_class
 from lucid.tape.cut import ancestors, cut_nodes
+from lucid.tape.grad_cell import GradCell
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, Node, is_recording, requires_grad_changes, wrap
@@ -28,29 +29,6 @@ from lucid.tape.views import link, node_after_write, node_of
 from lucid.tensors import numpy_protocols
 from lucid.tensors.methods import Methods
 from lucid.tensors.operators import Operators
-
-
-class GradCell:
-    """The gradient that `backward` accumulates for one value, and its hooks."""
-
-    __slots__ = ("grad", "hooks", "post_accumulate_hooks", "previous_nodes", "retain")
-
-    def __init__(self) -> None:
-        self.grad: Any = None
-        self.hooks: dict[int, Any] = {}
-        self.post_accumulate_hooks: dict[int, Any] = {}
-        self.retain = False
-        self.previous_nodes: list[Any] = []
-
-    def add_previous_node(self, node: Node) -> None:
-        """Add the Node this leaf had before it was modified in place: old graphs end there."""
-        self.previous_nodes = [old for old in self.previous_nodes if old() is not None]
-        self.previous_nodes.append(weakref.ref(node))
-
-    def live_previous_nodes(self) -> list[Node]:
-        """Return the previous Nodes of this leaf that a graph still holds."""
-        return [node for old in self.previous_nodes if (node := old()) is not None]
-
 
 _handles = count()
 
@@ -122,8 +100,8 @@ class Tensor(Methods, Operators):
         self.node = wrap(array).node  # None unless recording
         if requires_grad:
             self.requires_grad_(True)
-        if keep_grad:
-            self.retain_grad()
+        if keep_grad and requires_grad:
+            self.cell().keep = GradCell.any_keep = True
 
     # Attributes
 
@@ -270,10 +248,12 @@ class Tensor(Methods, Operators):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise ShapeError(f"len: a 0-d tensor has no length{at_line()}")
+            raise ArgumentError(f"len: a 0-d tensor has no length{at_line()}")
         return self.shape[0]
 
     def __iter__(self) -> Any:
+        if not self.shape:
+            raise ArgumentError(f"iter: a 0-d tensor has no elements to iterate over{at_line()}")
         return (self[i] for i in range(len(self)))
 
     def __contains__(self, x: Any) -> bool:
@@ -366,8 +346,12 @@ class Tensor(Methods, Operators):
 
     @property
     def keep_grad(self) -> bool:
-        """The same as `retains_grad`."""
-        return self.retains_grad
+        """True if the gradient is kept: a leaf made with keep_grad=True, and what it leads to."""
+        if self.retains_grad or not GradCell.any_keep or not self.requires_grad:
+            return self.retains_grad
+        leaves = [x for node in ancestors([node_of(self)]) for x in node.inputs]
+        return any(x.cell is not None and x.cell.keep for x in [node_of(self), *leaves]
+                   if isinstance(x, Node))  # fmt: skip
 
     def register_hook(self, hook: Any) -> HookHandle:
         """Call `hook(grad)` or `hook(tensor, grad)` when backward reaches this tensor.

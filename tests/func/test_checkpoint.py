@@ -185,7 +185,7 @@ def test_modules_are_checkpointed_as_in_pytorch(segments):
 def test_segments_that_there_are_not():
     from lucid.utils.checkpoint import checkpoint_sequential
 
-    with pytest.raises(ArgumentError, match="3 segments of 2 functions"):
+    with pytest.raises(ArgumentError, match="2 functions into 3 segments"):
         checkpoint_sequential([lucid.sin, lucid.cos], 3, X)
 
 

@@ -13,6 +13,7 @@ import lucid
 import lucid.func as F
 from lucid import autograd
 from lucid.errors import (
+    ArgumentError,
     AxisError,
     DTypeError,
     GraphError,
@@ -67,7 +68,7 @@ def test_tensors_that_are_no_single_number():
     refused(lambda: X.item(), ShapeError, "item", "(2, 3)")
     refused(lambda: float(X), ShapeError, "(2, 3)")
     refused(lambda: bool(X), ShapeError, "bool", "any() or all()")
-    refused(lambda: len(lucid.tensor(1.0)), ShapeError, "len", "0-d")
+    refused(lambda: len(lucid.tensor(1.0)), ArgumentError, "len", "0-d")
 
 
 # Data

@@ -170,7 +170,7 @@ def test_iteration_membership_and_length():
     t = tensor()
     assert [row.tolist() for row in t] == A.tolist()
     assert 4.0 in t and 9.0 not in t
-    with pytest.raises(ShapeError, match="len"):
+    with pytest.raises(TypeError, match="len"):
         len(lucid.tensor(1.0))
 
 

@@ -34,7 +34,7 @@ from lucid.ops.core.promote import Default, as_tensor
 from lucid.ops.higher_order.call import Call, with_residuals
 from lucid.public.declare import public
 from lucid.tape.bind import bind, bind_precomputed
-from lucid.tape.modes import local
+from lucid.tape.modes import current, local
 from lucid.tape.node import GRAD, TRACE, Node, Traced, note_read, wrap
 from lucid.tape.recorder import Recorder
 from lucid.tape.tiering import Tiering
@@ -107,11 +107,12 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         last = self.last
+        modes = current()
         if (
             last is not None
             and not kwargs
-            and local.grad is last.grad
-            and local.recorder is None
+            and modes.grad is last.grad
+            and modes.no_observers
             and Default.floating is last.default
         ):
             found = last.fast_call(last, args)  # type: ignore[misc]
@@ -123,7 +124,8 @@ class Jitted:
             return self.call_function(args, tree, tensors)
         if (
             self.is_uncompiled
-            or local.recorder is not None
+            or modes.recorder is not None
+            or modes.anomaly  # every operation is to be checked
             or any(x.value is None for x in tensors)
         ):
             return self.function(*args, **kwargs)

@@ -4,7 +4,8 @@ One file per key: magic, format version, key, SHA-256 and the raw object code; n
 file is created by rename, so a reader sees all of it or nothing, however many processes write and
 whenever one of them is killed. The directory (`LUCID_CACHE_DIR`, by default `lucid` in the XDG
 cache directory) is used only if it is private: mode 0700, a real directory, owned by this user.
-Every problem (read-only, full, damaged, owned by another user) is a miss, never an exception.
+Every problem (a relative path, read-only, full, damaged, owned by another user, a FIFO) is a miss,
+never an exception.
 `LUCID_CACHE_BYTES` limits the size (256 MB by default): least recently used files go first.
 
     code = cache.get(key := cache.key(b"structure of the kernel"))
@@ -31,6 +32,7 @@ from lucid.settings import setting
 MAGIC = b"LUCIDOBJ"
 FORMAT = 1
 SUFFIX = ".obj"
+MAX_ENTRY = 1 << 28  # bytes of code that one kernel or program may have
 DAY = 86_400.0
 
 _HEADER = struct.Struct("<8sI32sQ32s")  # magic, format, key, length, SHA-256 of the code
@@ -126,6 +128,8 @@ def limit() -> int:
 def problem() -> str | None:
     """Return why the directory cannot be used, or None. A missing directory is created."""
     path = directory()
+    if not os.path.isabs(path):
+        return f"{path} is a relative path, which changes with the working directory"
     try:
         status = os.lstat(path)
     except FileNotFoundError:
@@ -195,14 +199,19 @@ def _create(path: str) -> str | None:
 
 def _read(path: str, key: bytes) -> bytes | None:
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        # O_NONBLOCK: opening a FIFO would wait for somebody to write to it
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return None
     try:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
             return None
-        data = _read_all(file, status.st_size)
+        if not _HEADER.size <= status.st_size <= MAX_ENTRY:
+            return None
+        data = _read_all(file, _HEADER.size)
+        if _is_header(data, key, status.st_size):  # else nothing more of it is read
+            data += _read_all(file, status.st_size - _HEADER.size)
         if status.st_mtime < time.time() - DAY:
             os.utime(file)  # mark it used, once a day
     except OSError:
@@ -219,14 +228,19 @@ def _read_all(file: int, size: int) -> bytes:
     return data
 
 
+def _is_header(data: bytes, key: bytes, size: int) -> bool:
+    """True if a file of this size that begins with these bytes may hold the code of the key."""
+    if len(data) < _HEADER.size:
+        return False
+    wanted = (MAGIC, FORMAT, key, size - _HEADER.size)
+    return _HEADER.unpack_from(data)[:4] == wanted
+
+
 def _code(data: bytes, key: bytes) -> bytes | None:
     """The code in a file's contents, if every byte is intact."""
-    if len(data) < _HEADER.size:
+    if not _is_header(data, key, len(data)):
         return None
-    magic, version, stored, length, digest = _HEADER.unpack_from(data)
-    code = data[_HEADER.size :]
-    if (magic, version, stored, length) != (MAGIC, FORMAT, key, len(code)):
-        return None
+    code, digest = data[_HEADER.size :], _HEADER.unpack_from(data)[4]
     return code if hashlib.sha256(code).digest() == digest else None
 
 

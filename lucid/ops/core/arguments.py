@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from lucid.errors import ArgumentError, LucidError
+from lucid.errors import ArgumentError, LucidError, OutOfMemoryError
 from lucid.ir.source import at_line
 from lucid.tape.node import TRACE, is_recording
 
@@ -25,7 +25,6 @@ ARGUMENT_EXCEPTIONS = (
     KeyError,
     AttributeError,
     OverflowError,
-    MemoryError,
 )
 
 
@@ -38,12 +37,13 @@ def clear_errors(function: F) -> F:
             return function(*args, **kwargs)
         except LucidError:
             raise
+        except MemoryError as error:
+            shown = format_call(function, args, kwargs)
+            raise OutOfMemoryError(f"{shown}: {error}{at_line()}") from error
         except ARGUMENT_EXCEPTIONS as error:
-            given = [format_argument(x) for x in args]
-            given += [f"{name}={format_argument(x)}" for name, x in kwargs.items()]
+            shown = format_call(function, args, kwargs)
             raise ArgumentError(
-                f"{function.__name__}({', '.join(given)}): {error}; "
-                f"see help({public_name(function)}){at_line()}"
+                f"{shown}: {error}; see help({public_name(function)}){at_line()}"
             ) from error
 
     return call  # type: ignore[return-value]
@@ -118,6 +118,13 @@ def public_name(function: Callable[..., Any]) -> str:
             return f"lucid.{space}.{function.__name__}"
     space = "fft." if function.__module__ == "lucid.fft" else ""
     return f"lucid.{space}{function.__name__}"
+
+
+def format_call(function: Callable[..., Any], args: Any, kwargs: Any) -> str:
+    """Return a call as text, with a short description of each argument."""
+    given = [format_argument(x) for x in args]
+    given += [f"{name}={format_argument(x)}" for name, x in kwargs.items()]
+    return f"{function.__name__}({', '.join(given)})"
 
 
 def format_argument(x: Any) -> str:

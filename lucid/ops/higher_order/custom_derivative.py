@@ -106,7 +106,7 @@ class CustomVjp(Primitive):
 class CustomFunction(CustomVjp):
     """A CustomVjp with its own rules for tangents or batches.
 
-    rules    where it has_jvp, .tangents(ts, saved) gives tangents of the outputs; where it
+    rules    where it has_jvp, .tangents(ts, saved, outputs) gives tangents of them; where it
              has_vmap, .batch(n, flags, arguments) gives the outputs of a batch
     """
 
@@ -120,7 +120,7 @@ class CustomFunction(CustomVjp):
             zeros(x) if t is None and is_differentiable(x.dtype) else t
             for x, t in zip(xs, ts[: self.n_in])
         ]
-        return (*self.rules.tangents(full, ys[self.n_out :]), *saved)
+        return (*self.rules.tangents(full, ys[self.n_out :], ys[: self.n_out]), *saved)
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
         results = super().batch(n, batched, *xs)

@@ -294,3 +294,48 @@ def test_forks_killed_while_writing_leave_only_whole_entries():
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         assert_all_right()
+
+
+def test_a_fifo_in_the_place_of_an_entry_is_a_miss(directory):
+    cache.put(KEY, CODE)
+    path = entry(directory)
+    path.unlink()
+    os.mkfifo(path, 0o600)
+    signal.alarm(20)  # a reader of the FIFO would wait for ever
+    try:
+        assert cache.get(KEY) is None
+        assert cache.info().entries == 1
+        assert cache.put(KEY, CODE) and cache.get(KEY) == CODE
+    finally:
+        signal.alarm(0)
+
+
+@pytest.mark.parametrize("size", [1 << 20, 1 << 40])
+def test_a_huge_sparse_file_in_the_place_of_an_entry_is_a_miss(directory, size):
+    cache.put(KEY, CODE)
+    path = entry(directory)
+    os.truncate(path, 0)
+    os.truncate(path, size)
+    started = time.monotonic()
+    assert cache.get(KEY) is None
+    assert time.monotonic() - started < 5
+    assert cache.put(KEY, CODE) and cache.get(KEY) == CODE
+
+
+def test_an_entry_that_goes_on_is_a_miss(directory):
+    cache.put(KEY, CODE)
+    os.truncate(entry(directory), entry(directory).stat().st_size + (1 << 30))
+    assert cache.get(KEY) is None
+
+
+def test_a_relative_path_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LUCID_CACHE_DIR", "somewhere/cache")
+    assert "relative path" in cache.info().problem
+    assert not cache.put(KEY, CODE) and cache.get(KEY) is None
+    assert not (tmp_path / "somewhere").exists()
+    monkeypatch.delenv("LUCID_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", "elsewhere")
+    assert "relative path" in cache.info().problem
+    run_kernel()
+    assert not list(tmp_path.glob("elsewhere*"))
