@@ -457,6 +457,7 @@ def trace_backward(
     remaining = iter(stand_ins)
     ctx._saved = tuple(None if x is None else next(remaining) for x in ctx._saved)
     cts = [leaf(y.type, trace) for y in result.tensors]
+    before, local.staging = local.staging, trace
     try:
         found = cls.backward(ctx, *result.cotangents(cts))
         grads = gradients_of(cls, found, len(args), n_given)
@@ -468,7 +469,7 @@ def trace_backward(
                 returns.append(number)
         return cut([*stand_ins, *cts], kept), tuple(returns)
     finally:
-        trace.active = False
+        local.staging, trace.active = before, False
 
 
 def is_tracked(x: Any) -> bool:

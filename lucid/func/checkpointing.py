@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -26,13 +25,11 @@ from lucid.ops.linalg.contraction import Einsum
 from lucid.public.declare import public
 from lucid.tape.bind import bind, bind_precomputed, fresh
 from lucid.tape.cut import Cut, cut
-from lucid.tape.node import GRAD, TRACE, Trace, leaf
+from lucid.tape.node import GRAD, TRACE
 from lucid.tape.views import tensor_of
 from lucid.transforms.vjp import vjp
 
 Policy = str | Collection[str] | Callable[[Equation], bool]
-
-_depth = count(3000)
 
 
 @public("func")
@@ -81,18 +78,11 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = "nothing
 def trace_function(call: Callable[..., Any], tensors: Sequence[Any]) -> tuple[list[Any], Cut, Any]:
     """Run a function of tensors once; return its results, its Cut and the output structure.
 
-    It runs as it would without a checkpoint, including in-place writes and random draws.
+    It runs as it would without a checkpoint, including in-place writes and random draws, so those
+    happen once: a recomputation reads the same keys and the same values from before the writes.
     """
-    trace = Trace("checkpoint", next(_depth))
-    known = all(x.value is not None for x in tensors)
-    flags = [TRACE | (GRAD if is_differentiable(x.dtype) else 0) for x in tensors]
-    inputs = [
-        fresh(x, flag) if known else leaf(x.type, trace, flag) for x, flag in zip(tensors, flags)
-    ]
-    try:
-        leaves, tree = flatten(call(inputs))
-    finally:
-        trace.active = False
+    inputs = [fresh(x, TRACE | (GRAD if is_differentiable(x.dtype) else 0)) for x in tensors]
+    leaves, tree = flatten(call(inputs))
     results = [as_tensor(y) for y in leaves]
     return results, cut(inputs, results), tree
 

@@ -7,88 +7,162 @@ Graphs. Tensors that the functions close over become operands, so gradients flow
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 import optree
 
+from lucid.autograd.modes import no_grad
 from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
-from lucid.ir.graph import Graph
+from lucid.ir.graph import Graph, Var
 from lucid.ir.pytree import NAMESPACE, flatten, unflatten
 from lucid.ir.source import at_line
-from lucid.ir.types import Type, is_differentiable
+from lucid.ir.types import Type
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.higher_order.control.scan import Scan, run_scan
 from lucid.ops.higher_order.control.switch import Switch
 from lucid.ops.higher_order.control.while_loop import While
+from lucid.ops.shape.copying import COPY
 from lucid.public.declare import public
 from lucid.tape.bind import bind
-from lucid.tape.cut import cut
+from lucid.tape.body import BodyRecorder, State, trace_state
+from lucid.tape.cut import cut_since
 from lucid.tape.modes import local
-from lucid.tape.node import GRAD, TRACE, Node, Trace, leaf, next_serial
-from lucid.tape.trace import function_name, input_names
-from lucid.tape.views import tensor_of
+from lucid.tape.recorder import Locks
+from lucid.tape.trace import function_name, input_names, replay
+from lucid.tape.views import node_of
+from lucid.tensors.mutation import assign
 
 __all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
 
 
 class Body(NamedTuple):
-    """A traced function: its Graph, captured tensors, output types and output structure."""
+    """A traced function: its Graph, captured tensors, output types, output structure and state.
+
+    The Graph takes the arguments, the state and the captured tensors, and returns the results and
+    the state after it. `written` if it writes any of the state.
+    """
 
     graph: Graph
     captured: list[Any]
     outputs: list[Type]
     tree: Any
+    state: list[State]
+    written: bool
 
-    def with_consts(self, n_inputs: int, consts: Sequence[Any], first: int) -> Graph:
-        """Return the Graph with `consts` before its inputs; its own constants start at `first`."""
-        from lucid.ir.graph import Var
+    def with_inputs(
+        self, n_args: int, captured: Sequence[Any], first: int, state: Sequence[State]
+    ) -> Graph:
+        """Return the Graph with inputs (captured, state, arguments) and outputs (state, results).
 
-        mine = self.graph.inputs[n_inputs:]
+        captured    tensors captured by several bodies; those of this one start at `first`
+        state       the state of several bodies; what this one does not write it returns unchanged
+        """
+        n_state = n_args + len(self.state)
+        mine = self.graph.inputs[n_state:]
         own = range(first, first + len(mine))
-        inputs = [mine[i - first] if i in own else Var(x.type) for i, x in enumerate(consts)]
-        inside = (*inputs, *self.graph.inputs[:n_inputs])
-        return Graph(self.graph.name, inside, self.graph.equations, self.graph.outputs)
+        inputs = [mine[i - first] if i in own else Var(x.type) for i, x in enumerate(captured)]
+        args = self.graph.inputs[:n_args]
+        n_out = len(self.outputs)
+        ids = [id(s.tensor) for s in self.state]
+        before = dict(zip(ids, self.graph.inputs[n_args:]))
+        after = dict(zip(ids, self.graph.outputs[n_out:]))
+        given = [before.get(id(s.tensor)) or Var(s.tensor.type) for s in state]
+        left = [after.get(id(s.tensor), x) for s, x in zip(state, given)]
+        results = (*left, *self.graph.outputs[:n_out])
+        return Graph(self.graph.name, (*inputs, *given, *args), self.graph.equations, results)
 
 
 def trace_body(
-    what: str, f: Callable[..., Any], tree: Any, types: Sequence[Type], is_branch: bool = False
+    what: str,
+    f: Callable[..., Any],
+    tree: Any,
+    types: Sequence[Type],
+    is_branch: bool = False,
+    refused: str = "",
+    state: Sequence[State] = (),
 ) -> Body:
     """Trace `f` on abstract arguments of these types.
 
     A branch contains all that it computes; computations in a loop body that do not depend on its
     arguments stay outside, where they run once.
+
+    refused    why it must not write to outside tensors; "" if it may
+    state      outside tensors that are state in any case
     """
     if not callable(f):
         raise ArgumentError(f"{what}: {f!r} is not callable{at_line()}")
-    trace = Trace(f"{what} of {function_name(f)}", depth=len(local.maps) + 1)
-    inputs = [leaf(t, trace, TRACE | (GRAD if is_differentiable(t.dtype) else 0)) for t in types]
-    before = local.grad
-    local.grad = True
-    since = next_serial() if is_branch or not types else None
-    try:
+    name = function_name(f)
+
+    def run(recorder: BodyRecorder) -> tuple[Any, ...]:
+        inputs = [recorder.input(t) for t in types]
         args = unflatten(tree, inputs)
         leaves, out_tree = flatten(f(*args))
         outs = [as_tensor(y) for y in leaves]
-        section = cut(inputs, outs, since)
-        if since is not None and any(
-            is_value_dropped(section.slots[slot]) for slot in section.captured
-        ):
-            for y in outs:
-                if y.node is not None and y.value is not None:
-                    y.node.saved = y.value
-            section = cut(inputs, outs)
+        ends = [node_of(y) for y in (*outs, *recorder.final_state())]
+        starts = [x.node for x in (*inputs, *recorder.inside)]
+        section = cut_since(starts, ends, recorder.start)
+        nodes = [section.slots[slot] for slot in section.captured]
+        captured = [recorder.tensor_of(node) for node in nodes]
+        return section.graph(name, input_names(f, args, {})), captured, len(outs), out_tree
+
+    before, local.grad = local.grad, True
+    try:
+        (graph, captured, n_out, out_tree), recorder = trace_state(
+            f"{what} of {name}", run, refused, state
+        )
     finally:
         local.grad = before
-        trace.active = False
-    graph = section.graph(function_name(f), input_names(f, args, {}))
-    captured = [tensor_of(section.slots[slot]) for slot in section.captured]
-    return Body(graph, captured, list(graph.out_types), out_tree)
+    found = recorder.found_state()
+    if not is_branch:
+        graph, captured = hoist_invariant(graph, len(types) + len(found), captured)
+    written = bool(recorder.writes)
+    return Body(graph, captured, list(graph.out_types[:n_out]), out_tree, found, written)
 
 
-def is_value_dropped(node: Node) -> bool:
-    """True if the value of a Node was not saved, because no derivative reads it."""
-    return node.saved is None and node.trace is None
+def hoist_invariant(
+    graph: Graph, n_inputs: int, captured: Sequence[Any]
+) -> tuple[Graph, list[Any]]:
+    """Compute outside what a body computes from captured tensors alone.
+
+    Return the rest of the body, and the tensors that it takes after its `n_inputs` inputs.
+    """
+    consts = graph.inputs[n_inputs:]
+    known: set[Any] = set(consts)
+    moved, rest = [], []
+    for eqn in graph.equations:
+        read = [x for x in eqn.inputs if isinstance(x, Var)]
+        if read and known.issuperset(read) and not eqn.op.single_use:
+            moved.append(eqn)
+            known.update(eqn.outputs)
+        else:
+            rest.append(eqn)
+    if not moved:
+        return graph, list(captured)
+    used = {x for eqn in rest for x in eqn.inputs if isinstance(x, Var)}.union(
+        x for x in graph.outputs if isinstance(x, Var)
+    )
+    made = [y for eqn in moved for y in eqn.outputs if y in used]
+    values = replay(Graph(graph.name, consts, tuple(moved), tuple(made)), captured)
+    kept = [(var, x) for var, x in zip(consts, captured) if var in used]
+    inputs = (*graph.inputs[:n_inputs], *[var for var, _ in kept], *made)
+    body = Graph(graph.name, inputs, tuple(rest), graph.outputs)
+    return body, [*[x for _, x in kept], *values]
+
+
+def run_with_state(
+    what: str, state: Sequence[State], run: Callable[[list[Any]], Sequence[Any]]
+) -> Sequence[Any]:
+    """Run a program on its state, write back what it leaves there, and return its other results."""
+    if not state:
+        return run([])
+    with Locks({id(lock): lock for s in state for lock in s.locks}.values()):
+        outs = run([bind(COPY, s.tensor) for s in state])  # a derivative may need the value before
+        for s, value in zip(state, outs):
+            with no_grad() if s.detached else nullcontext():
+                assign(s.tensor, value, what)
+    return outs[len(state) :]
 
 
 def leaf_names(tree: Any, name: str) -> list[str]:
@@ -177,13 +251,25 @@ def bind_switch(what: str, chosen: Any, functions: Sequence[Any], operands: Any)
                     f"{what}: {names} return {a} and {b} for {name}; the types must "
                     f"match{at_line()}"
                 )
+    state = merge_state([body.state for body in bodies])
     captured = [x for body in bodies for x in body.captured]
     graphs, start = [], 0
     for body in bodies:
-        graphs.append(body.with_consts(len(inputs), captured, start))
+        graphs.append(body.with_inputs(len(inputs), captured, start, state))
         start += len(body.captured)
-    outs = bind(Switch(tuple(graphs)), chosen, *captured, *inputs)
+    op = Switch(tuple(graphs))
+    outs = run_with_state(what, state, lambda xs: bind(op, chosen, *captured, *xs, *inputs))
     return unflatten(first.tree, outs)
+
+
+def merge_state(states: Sequence[Sequence[State]]) -> list[State]:
+    """Return what any of several bodies writes, detached where all of them are."""
+    found: dict[int, State] = {}
+    for s in [s for state in states for s in state]:
+        before = found.get(id(s.tensor), s)
+        locks = (*before.locks, *s.locks)
+        found[id(s.tensor)] = State(s.tensor, s.detached and before.detached, locks)
+    return list(found.values())
 
 
 def promote_weak_carry(
@@ -240,10 +326,12 @@ def scan(
             f"None{at_line()}"
         )
     check_carry("scan", tree, [x.type for x in inputs], body, parts[0])
-    graph = body.with_consts(len(inputs) + len(rows), body.captured, 0)
-    op = Scan(graph, len(body.captured), len(inputs), steps, bool(reverse))
-    outs = run_scan(op, *body.captured, *inputs, *rows)
-    n = len(inputs)
+    graph = body.with_inputs(len(inputs) + len(rows), body.captured, 0, body.state)
+    n, consts = len(inputs), body.captured
+    op = Scan(graph, len(consts), len(body.state) + n, steps, bool(reverse))
+    outs = run_with_state(
+        "scan", body.state, lambda state: run_scan(op, *consts, *state, *inputs, *rows)
+    )
     return unflatten(tree, outs[:n]), unflatten(parts[1], outs[n:])
 
 
@@ -283,25 +371,45 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     inputs, body = promote_weak_carry("while_loop", [as_tensor(x) for x in leaves], leaves, trace)
     types = [x.type for x in inputs]
     check_carry("while_loop", tree, types, body, body.tree)
-    test = trace_body("while_loop", cond_fun, whole, types)
+    test = trace_body("while_loop", cond_fun, whole, types, state=body.state)
     if test.outputs != [Type.parse("bool[]")]:
         raise DTypeError(
             f"while_loop: {function_name(cond_fun)} must return one bool, not "
             f"{', '.join([str(t) for t in test.outputs]) or 'nothing'}{at_line()}"
         )
-    n, n_tests, n_consts = len(inputs), len(test.captured), len(body.captured)
+    if test.written:
+        return while_loop_with_tested_carry(cond_fun, body_fun, unflatten(tree, inputs))
+    n, n_tests, n_consts = len(inputs) + len(body.state), len(test.captured), len(body.captured)
     first = n_tests + n_consts
     loop = (
-        body.with_consts(n, body.captured, 0),
+        body.with_inputs(len(inputs), body.captured, 0, body.state),
         False,
         tuple(range(n_tests, first)),
         tuple([(first + i,) for i in range(n)]),
         (),
     )
     results = tuple(range(first + n, first + 2 * n))
-    cond_graph = test.with_consts(n, test.captured, 0)
-    op = While(cond_graph, tuple(range(n_tests)), (loop,), results)
-    return unflatten(tree, bind(op, *test.captured, *body.captured, *inputs))
+    condition = test.with_inputs(len(inputs), test.captured, 0, body.state)
+    condition = Graph(condition.name, condition.inputs, condition.equations, condition.outputs[-1:])
+    op = While(condition, tuple(range(n_tests)), (loop,), results)
+    consts = [*test.captured, *body.captured]
+    outs = run_with_state(
+        "while_loop", body.state, lambda state: bind(op, *consts, *state, *inputs)
+    )
+    return unflatten(tree, outs)
+
+
+def while_loop_with_tested_carry(
+    cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any
+) -> Any:
+    """`while_loop` whose condition draws or writes: the body evaluates it for the next step."""
+
+    def step(carry: Any) -> Any:
+        val = body_fun(carry[1])
+        return cond_fun(val), val
+
+    first = as_scalar("while_loop", cond_fun(init_val), "b", "the condition")
+    return while_loop(lambda carry: carry[0], step, (first, init_val))[1]
 
 
 @public("func")

@@ -27,6 +27,7 @@ from lucid.ops.higher_order.custom_derivative import CustomJvp
 from lucid.public.declare import public
 from lucid.tape.bind import bind, fresh
 from lucid.tape.cut import cut
+from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, Trace, Traced, is_recording, leaf
 from lucid.tape.trace import function_name
 from lucid.tape.views import tensor_of
@@ -357,12 +358,13 @@ def trace_rule(
 ) -> tuple[Any, list[int]]:
     trace = Trace(f"the rule of {name}", next(_depth))
     seeds = {i: leaf(primals[i].type, trace) for i in nonzero}
+    before, local.staging = local.staging, trace
     try:
         found = rule.tangents(primals, [seeds.get(i) for i in range(len(primals))])
         nonzero_outputs = [i for i, t in enumerate(found) if t is not None]
         return cut(list(seeds.values()), [found[i] for i in nonzero_outputs]), nonzero_outputs
     finally:
-        trace.active = False
+        local.staging, trace.active = before, False
 
 
 @dataclass(frozen=True)

@@ -141,10 +141,13 @@ def select_solver(name: str, symmetric: bool, size: int) -> Any:
     return SOLVERS[name]
 
 
+UNKNOWN_STEPS = "the solver calls this function as often as it needs; return values instead"
+
+
 def trace_leaves(what: str, f: Callable[..., Any], vector: Vector) -> Body:
     """Trace a function from the leaves of a pytree to leaves of the same types."""
     tree = flatten(tuple(vector.leaves))[1]
-    body = trace_body(what, f, tree, vector.types)
+    body = trace_body(what, f, tree, vector.types, refused=UNKNOWN_STEPS)
     found = [(t.dtype, t.shape) for t in body.outputs]
     if found != [(t.dtype, t.shape) for t in vector.types]:
         raise ShapeError(
@@ -163,7 +166,7 @@ def with_shared_consts(bodies: Sequence[Body], n: int) -> tuple[list[Any], list[
     consts = [x for body in bodies for x in body.captured]
     graphs, first = [], 0
     for body in bodies:
-        graphs.append(body.with_consts(n, consts, first))
+        graphs.append(body.with_inputs(n, consts, first, ()))
         first += len(body.captured)
     return graphs, consts
 

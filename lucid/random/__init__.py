@@ -49,6 +49,7 @@ from lucid.public.lazy import attach
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
 from lucid.tape.node import is_recording, wrap
+from lucid.tape.recorder import Unrecorded
 from lucid.tensors.mutation import assign
 from lucid.tensors.tensor import Tensor
 
@@ -96,9 +97,9 @@ class Generator:
         self._assign_state(bind(COPY, state))
 
     def _assign_state(self, state: Any) -> Generator:
+        if is_recording():
+            local.recorder.add_lock(self._lock)
         with self._lock:
-            if is_recording():
-                local.recorder.add_lock(self._lock)
             assign(self._state, state, "set_state")
         return self
 
@@ -116,12 +117,9 @@ class Generator:
 
     def _draw(self) -> Any:
         state = self._state
+        if is_recording() or state.value is None:
+            return self._draw_recorded()
         with self._lock:
-            if is_recording():
-                local.recorder.add_lock(self._lock)
-                drawn = bind(KEY, state[:2], state[2:])
-                assign(state, next_state(state), "draw")
-                return drawn
             words = state.value
             drawn = KEY.eval(words[:2], words[2:])
             count = words.item(2) + 1
@@ -129,6 +127,16 @@ class Generator:
             if count >> 32:
                 words[3] = (words.item(3) + 256) & 0xFFFFFFFF
         return wrap(drawn)
+
+    def _draw_recorded(self) -> Any:
+        """`_draw` as operations on the tape, which write the state as they would any tensor."""
+        if is_recording():
+            local.recorder.add_lock(self._lock)
+        with self._lock:
+            state = self._state
+            drawn = bind(KEY, state[:2], state[2:])
+            assign(state, next_state(state), "draw")
+        return drawn
 
 
 KEY = RandomBits((2,))
@@ -157,7 +165,8 @@ def next_state(state: Any) -> Any:
     return state + where(full, wrap(COUNT_INCREMENT_WITH_CARRY), wrap(COUNT_INCREMENT))
 
 
-default_generator = public("random")(Generator())
+with Unrecorded():  # this module may be imported while a function is recorded
+    default_generator = public("random")(Generator())
 
 
 @public("lucid", "random")

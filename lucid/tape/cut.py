@@ -132,9 +132,7 @@ def cut(inputs: Iterable[Any], outputs: Iterable[Any], since: int | None = None)
     """
     starts = [node_of(x) for x in inputs]
     ends = [y if isinstance(y, Literal) else node_of(y) for y in outputs]
-    if since is None:
-        return cut_nodes(starts, ends)
-    return Cut(starts, ends, [node for node in ancestors(ends, since) if node.op is not FREED])
+    return cut_nodes(starts, ends) if since is None else cut_since(starts, ends, since)
 
 
 def between(inputs: Any, outputs: Any, name: str = "graph") -> Graph:
@@ -159,6 +157,18 @@ def cut_nodes(starts: list[Node], ends: list[Any]) -> Cut:
             if is_constant(node):
                 active.add(node)
                 equations.append(node)
+    return Cut(starts, ends, equations)
+
+
+def cut_since(starts: list[Node], ends: list[Any], since: int) -> Cut:
+    """`cut_nodes` with everything recorded since a serial number; older values are inputs.
+
+    Each start stays an input of its own, even if it was computed from another one.
+    """
+    given = set(starts)
+    equations = [
+        node for node in ancestors(ends, since) if node not in given and node.op is not FREED
+    ]
     return Cut(starts, ends, equations)
 
 

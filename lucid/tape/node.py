@@ -110,6 +110,7 @@ class _NodeDefaults:
     outs: Any = None
     cell: Any = None
     trace: Trace | None = None
+    is_state: bool = False
 
 
 class Node(_NodeDefaults):
@@ -125,6 +126,7 @@ class Node(_NodeDefaults):
     outs          value and storage of all outputs, if the equation has several
     cell          gradient and hooks, for leaves and watched values
     trace         the running transform, for abstract values
+    is_state      True if it stands for an outside tensor that a traced body writes
     source        (code, offset) of the user's line, or a Source
     """
 

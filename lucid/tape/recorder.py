@@ -7,19 +7,38 @@ gradients changed, and which values Python read (they become guards).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from threading import Lock
+import os
+from collections.abc import Callable, Iterable
+from threading import Lock, RLock
 from typing import Any
 
 import numpy as np
 
-from lucid.tape.markers import STOP_GRADIENT
+from lucid.tape.markers import OVERWRITTEN, STOP_GRADIENT
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, Node, active_recorders, next_serial
 
 _getters: dict[type, Any] = {}  # watched classes -> __getattribute__ while a Recorder is active
 attribute_changes = [0]  # how often an attribute of an object of these classes was set
 _active, _lock = [0], Lock()
+_state_locks = [RLock()]
+
+
+def state_lock() -> Any:
+    """Return the lock to hold while a recording or a trace uses state that threads share.
+
+    It is acquired before any other lock of shared state, so that threads never wait for each other.
+    """
+    return _state_locks[0]
+
+
+def _replace_locks() -> None:
+    """Replace the locks in a forked child, where the threads that held them do not exist."""
+    global _lock
+    _lock, _state_locks[0] = Lock(), RLock()
+
+
+os.register_at_fork(after_in_child=_replace_locks)
 
 
 def watch_attributes(cls: type, getter: Any) -> None:
@@ -39,6 +58,25 @@ def count_recorders(change: int) -> None:
                 cls.__getattribute__ = getter  # type: ignore[method-assign]
             elif not _active[0]:
                 del cls.__getattribute__
+
+
+class Locks:
+    """Locks that are acquired together; usually there are none."""
+
+    __slots__ = ("locks",)
+
+    def __init__(self, locks: Iterable[Any]) -> None:
+        self.locks = list(locks)
+        if len(self.locks) > 1:
+            self.locks.insert(0, state_lock())
+
+    def __enter__(self) -> None:
+        for lock in self.locks:
+            lock.acquire()
+
+    def __exit__(self, *_: Any) -> None:
+        for lock in reversed(self.locks):
+            lock.release()
 
 
 class Guard:
@@ -85,6 +123,7 @@ class Recorder:
         self.counters: list[tuple[dict[str, Any], str, Any]] = []
         self.attributes: dict[tuple[int, str], tuple[Any, str, Any, Callable[[Any], Any]]] = {}
         self.locks: dict[int, Any] = {}
+        self._held: list[Any] = []
 
     def __enter__(self) -> Recorder:
         self.outer = local.recorder
@@ -97,6 +136,7 @@ class Recorder:
         count_recorders(-1)
         active_recorders[0] -= 1
         local.recorder = self.outer
+        self.release_locks()
 
     def is_external(self, node: Node | None) -> bool:
         """True if the tensor with this Node existed before the run."""
@@ -104,7 +144,14 @@ class Recorder:
             return True
         if node in self.inputs or node in self.constants:
             return False
-        return node.serial < self.start or node.op is None
+        if node.serial < self.start or node.op is None:
+            return True
+        # an unrecorded write before the run, which the tape learns of only now
+        return node.op is OVERWRITTEN and node.inputs[1].op is None and not self.has(node.inputs[1])
+
+    def has(self, node: Node) -> bool:
+        """True if the run has read or made the value of this Node."""
+        return node in self.captured or node in self.inputs or node in self.constants
 
     def on_read(self, node: Node, x: Any) -> None:
         """Record that an operation reads the tensor `x`."""
@@ -122,9 +169,14 @@ class Recorder:
 
         If the array is the value of a recorded tensor, the new tensor is that one, detached.
         """
-        recorded = self.values.get(id(value))
-        if recorded is not None:
-            return Node(STOP_GRADIENT, (recorded[0],), recorded[0].flags & ~GRAD, value)
+        known = self.values.get(id(value))
+        if known is not None:
+            node = known[0]
+            if node in self.constants:
+                return node
+            if node.saved is None:
+                node.saved = value  # a body may capture it
+            return Node(STOP_GRADIENT, (node,), node.flags & ~GRAD, value)
         node = Node(None, (), 0, value)
         self.constants[node] = value.copy()
         self.on_result(node, value)
@@ -160,8 +212,19 @@ class Recorder:
             cell.grad = grad
 
     def add_lock(self, lock: Any) -> None:
-        """Require `lock` to be held while the run is repeated."""
-        self.locks[id(lock)] = lock
+        """Hold `lock`, which the caller must not hold yet, until the end and in repeated runs."""
+        if id(lock) not in self.locks:
+            self.hold_lock(state_lock())
+            self.hold_lock(lock)
+            self.locks[id(lock)] = lock
+
+    def hold_lock(self, lock: Any) -> None:
+        lock.acquire()
+        self._held.append(lock)
+
+    def release_locks(self) -> None:
+        while self._held:
+            self._held.pop().release()
 
     def guard_entry(self, state: dict[str, Any], name: str, can_recur: bool = True) -> None:
         """Guard on an entry of a dictionary, such as an attribute of a Python object.

@@ -14,7 +14,7 @@ from lucid.tape.node import FREED, GRAD, Node, Storage, Traced, residual, wrap
 
 def node_of(x: Traced) -> Node:
     """Return the Node of a tensor, making one if it has none: a captured constant."""
-    if x.storage is not None:
+    if x.storage is not None and x.value is not None:
         return synchronize_node(x)
     if x.node is None:
         x.node = Node(None, (), 0, x.value)

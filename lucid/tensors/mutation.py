@@ -107,7 +107,9 @@ def cast_and_expand(x: Any, new: Any, what: str) -> Any:
 def is_argument(x: Any) -> bool:
     """True if this tensor is an input of a transform, so its memory belongs to the caller."""
     node = x.node
-    return node is not None and (node.op is ALIAS or (node.op is None and bool(node.flags & TRACE)))
+    if node is None or node.is_state:
+        return False
+    return node.op is ALIAS or (node.op is None and bool(node.flags & TRACE))
 
 
 def check_writable(x: Any, what: str) -> None:
@@ -122,7 +124,8 @@ def check_writable(x: Any, what: str) -> None:
                 f"{what}: {kind}an argument of {inside} cannot be modified in place: the memory "
                 f"belongs to the caller; clone() it first{at_line()}"
             )
-        if not detached and node is not None and node.op is None and node.flags & GRAD:
+        is_leaf = node is not None and node.op is None and not node.is_state
+        if is_leaf and not detached and node.flags & GRAD:
             raise GraphError(
                 f"{what}: {kind}a leaf that requires a gradient cannot be modified in place; "
                 f"use no_grad(), or clone() it{at_line()}"

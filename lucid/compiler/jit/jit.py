@@ -124,7 +124,9 @@ class Jitted:
             return self.call_function(args, tree, tensors)
         if (
             self.is_uncompiled
-            or modes.recorder is not None
+            or modes.recorder is not None  # something outside traces this, and what it captures
+            or modes.staging is not None
+            or modes.maps
             or modes.anomaly  # every operation is to be checked
             or any(x.value is None for x in tensors)
         ):
@@ -273,18 +275,16 @@ class Jitted:
             variables = closure_guards(self.function)
             try:
                 result = self.call_function(args, tree, inputs)
-            except BaseException:
+                for scope, name, value in variables:
+                    now = scope.get(name)
+                    if now is value or equal_constants(now, value):
+                        recorder.guard_entry(scope, name)
+                for y in flatten(result)[0]:
+                    if isinstance(y, Traced):
+                        note_read(node_of(y), y)
+                path = Path(self, recorder, inputs, result, tree)
+            finally:
                 detach_state(recorder)
-                raise
-            for scope, name, value in variables:
-                now = scope.get(name)
-                if now is value or equal_constants(now, value):
-                    recorder.guard_entry(scope, name)
-            for y in flatten(result)[0]:
-                if isinstance(y, Traced):
-                    note_read(node_of(y), y)
-            path = Path(self, recorder, inputs, result, tree)
-        detach_state(recorder)
         if reversible:
             recorder.roll_back()
         leaves = [y.value for y in flatten(result)[0] if isinstance(y, Traced)]

@@ -12,36 +12,21 @@ from lucid.compiler.jit.donation import copy_if_aliased
 from lucid.compiler.jit.fast_call import FastCall, is_tracked
 from lucid.compiler.jit.hot_programs import compile_hot
 from lucid.compiler.passes.fold_constants import fold_constants
+from lucid.errors import TracedValueError
 from lucid.ir.graph import Graph, Var
 from lucid.ir.interpret import Program
 from lucid.ir.pytree import flatten, unflatten
+from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.promote import Default
 from lucid.tape.bind import bind
-from lucid.tape.cut import cut_nodes
+from lucid.tape.cut import cut_since
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, Node, Traced, requires_grad_changes, wrap
-from lucid.tape.recorder import Guard, Recorder, attribute_changes, is_unchanged
+from lucid.tape.recorder import Guard, Locks, Recorder, attribute_changes, is_unchanged
 from lucid.tape.tiering import Tiering
 from lucid.tape.views import node_of
-
-
-class Locks:
-    """Locks that are acquired together, always in the same order; usually there are none."""
-
-    __slots__ = ("locks",)
-
-    def __init__(self, locks: Iterable[Any]) -> None:
-        self.locks = sorted(locks, key=id)
-
-    def __enter__(self) -> None:
-        for lock in self.locks:
-            lock.acquire()
-
-    def __exit__(self, *_: Any) -> None:
-        for lock in reversed(self.locks):
-            lock.release()
 
 
 def differentiable_inputs(graph: Graph, n_outputs: int) -> list[frozenset[int]]:
@@ -54,6 +39,16 @@ def differentiable_inputs(graph: Graph, n_outputs: int) -> list[frozenset[int]]:
             for y in eqn.outputs:
                 reads[y] = joined if is_differentiable(y.type.dtype) else none
     return [reads.get(y, none) for y in graph.outputs[:n_outputs]]
+
+
+def refuse_traced(name: str, captured: Iterable[Node]) -> None:
+    """Raise an error if a recorded run reads a value that an outer trace does not know."""
+    for node in captured:
+        if node.trace is not None and node.saved is None:
+            raise TracedValueError(
+                f"jit of {name}: it closes over a value of {node.trace.what}, which has none while "
+                f"it is traced; pass it as an argument{at_line()}"
+            )
 
 
 def requires_grad(x: Any) -> bool:
@@ -99,7 +94,8 @@ class Path:
         ends += [node_of(cell.grad) for cell in self.cells if cell.grad is not None]
         ends += [guard.node for guard in self.guards]
         made = list(recorder.constants)
-        section = cut_nodes([x.node for x in inputs] + captured + made, ends)
+        section = cut_since([x.node for x in inputs] + captured + made, ends, recorder.start)
+        refuse_traced(jitted.name, [section.slots[slot] for slot in section.captured])
         names = [*jitted.names, *[f"c{i}" for i in range(len(captured))]]
         graph = section.graph(jitted.name, names)
         last = [*made, *[section.slots[slot] for slot in section.captured]]

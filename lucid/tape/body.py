@@ -1,0 +1,240 @@
+"""BodyRecorder: records the trace of a body on abstract values, with the state that it writes.
+
+A body (of a loop, a branch, vmap, a custom rule) runs once on abstract values, while the program it
+becomes runs any number of times, or never. A write to a tensor from outside is therefore an effect
+of that program: the tensor is *state*, an input of the body that stands for its value before, and
+an output for its value after. A random draw writes the state of its Generator, so it is the same.
+
+Which tensors are written is known only after a trace. `trace_state` traces again with those found,
+until there are no more. Meanwhile outside tensors that are state hold abstract values; they are
+restored at the end of each trace, whatever happens in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from lucid.errors import GraphError
+from lucid.ir.source import at_line, caller
+from lucid.ir.types import is_differentiable
+from lucid.tape.bind import bind
+from lucid.tape.markers import STOP_GRADIENT
+from lucid.tape.modes import local
+from lucid.tape.node import GRAD, TRACE, Node, Trace, active_recorders, as_source, leaf, wrap
+from lucid.tape.recorder import Recorder, state_lock
+from lucid.tape.views import node_of, tensor_of
+
+T = TypeVar("T")
+
+
+class State(NamedTuple):
+    """An outside tensor that a body writes.
+
+    detached    whether no derivative flows through the writes
+    locks       locks to hold from reading the state to writing it back
+    """
+
+    tensor: Any
+    detached: bool
+    locks: tuple[Any, ...] = ()
+
+
+class BodyRecorder(Recorder):
+    """Records a trace of a body on abstract values.
+
+    what        the body, for errors
+    trace       the Trace of its abstract values
+    state       tensors from outside that it writes
+    inside      the inputs that stand for them
+    writes      id of a state -> whether no derivative flows through the writes to it
+    refused     why this body must not write to outside tensors; "" if it may
+    """
+
+    def __init__(self, what: str, state: Sequence[State] = (), refused: str = "") -> None:
+        super().__init__()
+        self.what = what
+        self.refused = refused
+        self.given = state
+        self.state: list[Any] = []
+        self.inside: list[Any] = []
+        self.writes: dict[int, bool] = {}
+        self.trace = Trace(what, depth=trace_depth() + 1)
+        self._before: list[tuple[Any, Any, Any]] = []
+        self._grad_sources: list[Any] = []
+
+    def __enter__(self) -> BodyRecorder:
+        self.outer = local.recorder
+        local.recorder = self
+        active_recorders[0] += 1
+        try:
+            for lock in [lock for s in self.given for lock in s.locks]:
+                self.add_lock(lock)
+            for s in self.given:
+                self.make_abstract(s.tensor)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, error: Any = None, *_: Any) -> None:
+        self.trace.active = False
+        active_recorders[0] -= 1
+        local.recorder = self.outer
+        self.restore()
+        if self.cells:
+            self.restore_gradients(error is None)
+
+    @property
+    def depth(self) -> int:
+        return self.trace.depth
+
+    def input(self, type: Any) -> Any:
+        """Return an abstract input of the body."""
+        flags = TRACE | (GRAD if is_differentiable(type.dtype) else 0)
+        x = leaf(type, self.trace, flags)
+        self.inputs.add(x.node)
+        return x
+
+    # Reads of what is outside
+
+    def tensor_of(self, node: Node) -> Any:
+        """Return the tensor that the body has captured with this Node."""
+        return self.captured[node] if node in self.captured else tensor_of(node)
+
+    def on_read(self, node: Node, x: Any) -> None:
+        super().on_read(node, x)
+        if self.outer is not None and node in self.captured:
+            self.outer.on_read(node, x)
+
+    def on_create(self, value: np.ndarray) -> Node:
+        if self.outer is None:
+            return super().on_create(value)
+        node = self.outer.on_create(value)
+        if node.op is None:
+            self.constants[node] = value
+        self.on_result(node, value)
+        return node
+
+    def on_value_read(self, x: Any, what: str, source: Any) -> None:
+        if self.outer is not None:
+            self.outer.on_value_read(x, what, source)
+
+    def guard_entry(self, state: dict[str, Any], name: str, can_recur: bool = True) -> None:
+        if self.outer is not None:
+            self.outer.guard_entry(state, name, can_recur)
+
+    def guard_attribute(self, x: Any, name: str, key: Callable[[Any], Any]) -> None:
+        if self.outer is not None:
+            self.outer.guard_attribute(x, name, key)
+
+    def add_lock(self, lock: Any) -> None:
+        super().add_lock(lock)
+        if self.outer is not None:
+            self.outer.add_lock(lock)
+
+    # Writes to what is outside
+
+    def on_write(self, x: Any) -> None:
+        """Make the outside tensor that `x` is or views a state of the body."""
+        root, detached = x, not local.grad
+        while root.origin is not None:
+            root, _, severed = root.origin
+            detached = detached or severed
+        if all(root is not s for s in self.state):
+            if not self.is_external(root.node):
+                return
+            if self.refused:
+                raise GraphError(
+                    f"{self.what}: a tensor from outside, {root.type}, is written; "
+                    f"{self.refused}{at_line()}"
+                )
+            self.make_abstract(root)
+        self.writes[id(root)] = detached and self.writes.get(id(root), True)
+
+    def make_abstract(self, root: Any) -> None:
+        """Let an outside tensor and its views hold abstract values until the trace ends."""
+        self.hold_lock(state_lock())
+        views = [] if root.storage is None else root.storage.live()
+        for x in (root, *views):
+            self._before.append((x, x.value, x.node))
+        inside = self.input(root.type)
+        inside.node.is_state = True
+        self.state.append(root)
+        self.inside.append(inside)
+        root.value, root.node = None, inside.node
+        done = {id(root)}
+        for x in views:
+            derive_view(x, root.storage, done)
+
+    def found_state(self) -> list[State]:
+        locks = tuple(self.locks.values())
+        return [State(x, self.writes.get(id(x), True), locks) for x in self.state]
+
+    def final_state(self) -> list[Any]:
+        """Return the values of the state at the end of the body."""
+        return [wrap(None, node_of(x)) for x in self.state]
+
+    def restore(self) -> None:
+        """Give outside tensors the values they had before the trace."""
+        while self._before:
+            x, value, node = self._before.pop()
+            x.value, x.node = value, node
+            if x.storage is not None and x.node is not None and x.node.stamp is None:
+                x.node.stamp = (x.storage, x.storage.version)  # a view was made during the trace
+        self.release_locks()
+
+    def on_grad_access(self, cell: Any) -> None:
+        if id(cell) not in self.cells:
+            super().on_grad_access(cell)
+            self._grad_sources.append(caller())
+        if self.outer is not None:
+            self.outer.on_grad_access(cell)
+
+    def restore_gradients(self, complain: bool) -> None:
+        """Restore `.grad` of outside tensors; raise an error if the body has changed one."""
+        changed = None
+        for (cell, before), source in zip(self.cells.values(), self._grad_sources):
+            if cell.grad is not before:
+                cell.grad, changed = before, source
+        if complain and changed is not None:
+            raise GraphError(
+                f"{self.what}: .grad of a tensor from outside is changed inside it; use func.grad "
+                f"there and return the gradient   [{as_source(changed)}]"
+            )
+
+
+def trace_depth() -> int:
+    """Return how many vmaps and bodies are being traced."""
+    inner = local.recorder
+    while inner is not None and not isinstance(inner, BodyRecorder):
+        inner = inner.outer
+    depth = 0 if inner is None else inner.depth
+    return max([depth, *[mapped.trace.depth for mapped in local.maps]])
+
+
+def trace_state(
+    what: str, run: Callable[[BodyRecorder], T], refused: str = "", state: Sequence[State] = ()
+) -> tuple[T, BodyRecorder]:
+    """Return what `run` returns with a BodyRecorder that knows all the state the body writes."""
+    while True:
+        with BodyRecorder(what, state, refused) as recorder:
+            result = run(recorder)
+        if len(recorder.state) == len(state):
+            return result, recorder
+        state = recorder.found_state()
+
+
+def derive_view(x: Any, storage: Any, done: set[int]) -> None:
+    """Derive a view of an abstract tensor, and first the view it is made from."""
+    if id(x) in done or x.origin is None or x.storage is not storage:
+        return
+    done.add(id(x))
+    base, op, severed = x.origin
+    derive_view(base, storage, done)
+    part = bind(op, base)
+    if severed and part.node.flags & GRAD:
+        part = bind(STOP_GRADIENT, part)
+    x.value, x.node = None, part.node
