@@ -17,6 +17,7 @@ import numpy as np
 from lucid.tape.markers import OVERWRITTEN, STOP_GRADIENT
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, Node, active_recorders, next_serial
+from lucid.tape.views import node_of
 
 _getters: dict[type, Any] = {}  # watched classes -> __getattribute__ while a Recorder is active
 attribute_changes = [0]  # how often an attribute of an object of these classes was set
@@ -249,9 +250,10 @@ class Recorder:
 
     def on_value_read(self, x: Any, what: str, source: Any) -> None:
         """Guard on the value of `x`, which Python reads."""
-        node = x.node
-        if node is None or node in self.constants:
+        node = node_of(x)
+        if node in self.constants:
             return
+        self.on_read(node, x)
         self.guards.append(Guard(node, np.array(x.value), what, source))
 
 

@@ -17,8 +17,8 @@ from lucid.ir.pytree import flatten
 from lucid.tape.bind import fresh
 from lucid.tape.cut import cut
 from lucid.tape.node import GRAD, TRACE
+from tests.campaign.programs import make, shrink
 from tests.compiler.agreement import Job, compile_jobs, difference
-from tests.transforms.programs import make, shrink
 
 MORE = 10 if os.environ.get("LUCID_TEST_ALL", "") not in ("", "0") else 1
 TOGETHER = 10

@@ -1,0 +1,38 @@
+"""Values of captured tensors that Python looks at: compared at every call, whoever changed them."""
+
+from __future__ import annotations
+
+import lucid
+
+
+def test_a_captured_number_that_only_python_reads_is_compared():
+    n = lucid.tensor(1)
+    f = lucid.jit(lambda x: x * 2.0 ** int(n))
+    assert [f(lucid.ones(1)).item() for _ in range(3)] == [2.0, 2.0, 2.0]
+    n.fill_(3)
+    assert [f(lucid.ones(1)).item() for _ in range(3)] == [8.0, 8.0, 8.0]
+
+
+def test_a_count_that_is_read_and_then_written_goes_on():
+    n = lucid.tensor(1)
+
+    @lucid.jit
+    def step(x):
+        k = int(n)
+        n.add_(1)
+        return x * k
+
+    assert [step(lucid.ones(1)).item() for _ in range(4)] == [1.0, 2.0, 3.0, 4.0]
+    assert n.item() == 5
+
+
+def test_a_branch_on_captured_state_follows_it():
+    total = lucid.zeros(())
+
+    @lucid.jit
+    def step(x):
+        y = x * 10.0 if bool(total > 1.5) else x
+        total.add_(x.sum())
+        return y
+
+    assert [step(lucid.ones(1)).item() for _ in range(4)] == [1.0, 1.0, 10.0, 10.0]
