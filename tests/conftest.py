@@ -9,6 +9,9 @@ from lucid.tape.modes import local
 
 def pytest_addoption(parser):
     parser.addoption("--programs", type=int, default=300, help="how many random programs to run")
+    parser.addoption("--compositions", type=int, default=12, help="programs for all compositions")
+    parser.addoption("--stateful", type=int, default=40, help="how many programs with state to run")
+    parser.addoption("--first-seed", type=int, default=0, help="the campaign's first seed")
     parser.addoption("--long", action="store_true", help="10,000 steps where 600 are the rule")
     parser.addoption("--kills", type=int, default=20, help="how often to kill a process that saves")
 

@@ -15,8 +15,8 @@ from lucid.errors import ArgumentError, DTypeError, LucidError, SettingError, Sh
 from lucid.func.sparsity import color_columns
 from lucid.ops.linalg.contraction import Einsum
 from lucid.tape.bind import bind
-from tests.transforms import ruled
-from tests.transforms.programs import make
+from tests.campaign import ruled
+from tests.campaign.programs import make
 
 W = lucid.tensor(np.random.default_rng(3).normal(size=(6, 3)))
 X = lucid.tensor(np.random.default_rng(0).normal(size=12))

@@ -10,7 +10,7 @@ import pytest
 
 import lucid
 from lucid.func import grad, jvp, vmap
-from tests.transforms.programs import Program, make, runs, shrink
+from tests.campaign.programs import Program, make, runs, shrink
 
 STEP = 1e-6
 # Their equations hold functions of Python or of Numba, which no text can say.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import lucid
-from tests.transforms import ruled
+from tests.campaign import ruled
 
 INDENT = "    "
 

@@ -1,0 +1,120 @@
+"""The same mathematics by many paths: jit at every place of a composition of transforms.
+
+A word such as ("vmap", "grad") names transforms from the outside in. `paths(word)` gives all ways
+to put jit around its parts; each must agree with the word itself, run eagerly and cold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+import lucid
+from lucid.func import grad, hessian, jvp, vmap
+from lucid.ir.pytree import flatten
+from tests.campaign.programs import Program
+from tests.campaign.tiers import cold, hot
+
+Function = Callable[..., Any]
+WORDS: tuple[tuple[str, ...], ...] = (
+    (), ("grad",), ("jvp",), ("vmap",), ("vmap", "grad"), ("jvp", "grad"),
+)  # fmt: skip
+BATCH = 3
+
+
+def as_scalar(f: Function) -> Function:
+    def scalar(*xs: Any) -> Any:
+        return sum(
+            (lucid.sin(y).sum() for y in flatten(f(*xs))[0]), lucid.zeros((), dtype="float64")
+        )
+
+    return scalar
+
+
+def transformed(kind: str, f: Function, n: int) -> Function:
+    """One transform of a function of `n` tensors."""
+    if kind == "grad":
+        return grad(as_scalar(f), argnums=tuple(range(n)))
+    if kind == "vmap":
+        return vmap(f)
+    if kind == "hessian":
+        return hessian(as_scalar(f))
+
+    def pushed(*xs: Any) -> Any:
+        along = [lucid.cos(lucid.arange(x.numel()).to("float64")).reshape(x.shape) for x in xs]
+        return jvp(f, tuple(xs), tuple(along))[1]
+
+    return pushed
+
+
+def composed(word: tuple[str, ...], jits: tuple[bool, ...], f: Function, n: int) -> Function:
+    """The composition, with jit around part i (0 is the outermost) where `jits[i]`."""
+    for kind, jitted in zip(reversed(word), reversed(jits[1:])):
+        f = transformed(kind, lucid.jit(f) if jitted else f, n)
+    return lucid.jit(f) if jits[0] else f
+
+
+def paths(word: tuple[str, ...]) -> Iterator[tuple[bool, ...]]:
+    for jits in product((False, True), repeat=len(word) + 1):
+        if any(jits):
+            yield jits
+
+
+def label(word: tuple[str, ...], jits: tuple[bool, ...]) -> str:
+    parts = [("jit " if jits[0] else "") + (word[0] if word else "f")]
+    for kind, jitted in zip((*word[1:], "f") if word else (), jits[1:]):
+        parts.append(("jit " if jitted else "") + kind)
+    return " of ".join(parts)
+
+
+def arguments(program: Program, word: tuple[str, ...], call: int) -> list[Any]:
+    """The program's inputs for one call: other values every time, stacked where vmap wants it."""
+    scale = (1.0, -0.7, 0.4)[call % 3]
+    arrays = [scale * x + 0.05 * call for x in program.arrays()]
+    if "vmap" in word:
+        arrays = [np.stack([x * (0.5 + k) for k in range(BATCH)]) for x in arrays]
+    return [lucid.as_tensor(x) for x in arrays]
+
+
+def values(result: Any) -> list[np.ndarray]:
+    return [np.array(y.detach().numpy()) for y in flatten(result)[0]]
+
+
+def disagreement(actual: list[np.ndarray], expected: list[np.ndarray]) -> str:
+    if len(actual) != len(expected):
+        return f"{len(actual)} results for {len(expected)}"
+    for i, (a, e) in enumerate(zip(actual, expected)):
+        if a.shape != e.shape or a.dtype != e.dtype:
+            return f"result {i}: {a.dtype}{a.shape} for {e.dtype}{e.shape}"
+        scale = 1.0 + np.abs(np.where(np.isfinite(e), e, 0)).max(initial=0.0)
+        if not np.allclose(a, e, rtol=1e-8, atol=1e-9 * scale, equal_nan=True):
+            return f"result {i}:\n{a}\nfor\n{e}"
+    return ""
+
+
+def failures(program: Program, words: tuple[tuple[str, ...], ...] = WORDS) -> Iterator[str]:
+    """The paths on which a program disagrees with its eager, cold run; nothing is the aim."""
+    f, n = program.function(), len(program.inputs)
+    for word in words:
+        if "vmap" in word and program.reads:
+            continue
+        calls = [arguments(program, word, k) for k in range(3)]
+        plain = composed(word, (False,) * (len(word) + 1), f, n)
+        with cold():
+            expected = [values(plain(*xs)) for xs in calls]
+        with hot():
+            for xs, e in zip(calls, expected):
+                text = disagreement(values(plain(*xs)), e)
+                if text:
+                    yield f"{'of '.join(word) or 'f'}, hot: {text}"
+                    break
+        for jits in paths(word):
+            g = composed(word, jits, f, n)
+            for k, (xs, e) in enumerate([*zip(calls, expected), (calls[0], expected[0])]):
+                text = disagreement(values(g(*xs)), e)
+                if text:
+                    yield f"{label(word, jits)}, call {k + 1}: {text}"
+                    break

@@ -1,0 +1,48 @@
+"""Random programs through jit at every place of every composition: all paths agree.
+
+`pytest tests/campaign --compositions 500` runs more. A failure prints the smallest program.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from tests.campaign.compositions import WORDS, failures, label, paths
+from tests.campaign.programs import Program, make, shrink
+
+
+def first_failure(program: Program) -> str:
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return next(failures(program), "")
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+
+
+def pytest_generate_tests(metafunc):
+    if "composed_seed" in metafunc.fixturenames:
+        first = metafunc.config.getoption("--first-seed")
+        count = metafunc.config.getoption("--compositions")
+        metafunc.parametrize("composed_seed", range(first, first + count))
+
+
+def test_every_path_of_a_program_agrees(composed_seed):
+    program = make(composed_seed)
+    text = first_failure(program)
+    if text:
+        small = shrink(program, lambda p: bool(first_failure(p)))
+        pytest.fail(
+            f"program {composed_seed}, at its smallest:\n\n{small.text()}\n\n"
+            f"inputs {dict(small.inputs)}\n{first_failure(small)}",
+            pytrace=False,
+        )
+
+
+def test_the_paths_are_those_that_are_meant():
+    named = [label(word, jits) for word in WORDS for jits in paths(word)]
+    assert len(named) == len(set(named)) == 24
+    assert {"jit f", "jit grad of f", "grad of jit f", "vmap of jit grad of f"} <= set(named)

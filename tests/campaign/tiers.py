@@ -1,0 +1,30 @@
+"""Which tier eager code runs in: `cold` interprets everything, `hot` compiles at first sight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from lucid.tape.tiering import Tiering, table
+
+
+@contextmanager
+def settings(enabled: bool, threshold: int) -> Iterator[None]:
+    before = Tiering.enabled, Tiering.threshold
+    Tiering.enabled, Tiering.threshold = enabled, threshold
+    table.clear()  # entries keep the limit that they were made with
+    try:
+        yield
+    finally:
+        Tiering.enabled, Tiering.threshold = before
+        table.clear()
+
+
+def cold() -> AbstractContextManager[None]:
+    """Eager code that is never compiled."""
+    return settings(enabled=False, threshold=16)
+
+
+def hot() -> AbstractContextManager[None]:
+    """Eager code that is compiled as soon as it runs."""
+    return settings(enabled=True, threshold=0)
