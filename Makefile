@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint bench parity clean
+.PHONY: demo test lint bench campaign parity clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python examples/tour.py
@@ -20,6 +20,13 @@ lint: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed
 	@$(BIN)/python benchmarks/run.py
+
+# All paths of random programs against each other; SEED and COUNT choose which and how many.
+SEED ?= 1000
+COUNT ?= 200
+campaign: $(VENV)/.installed-test
+	@$(BIN)/python -m pytest -q -n 2 tests/campaign --first-seed $(SEED) --programs $(COUNT) \
+		--compositions $(COUNT) --stateful $(COUNT)
 
 # Names, optimizers, schedules and distributions beside PyTorch's own, in an environment of its own.
 parity: $(VENV)-parity/.installed
