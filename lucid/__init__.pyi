@@ -25,6 +25,7 @@ from lucid.autograd.modes import is_grad_enabled as is_grad_enabled
 from lucid.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from lucid.autograd.modes import no_grad as no_grad
 from lucid.autograd.modes import set_grad_enabled as set_grad_enabled
+from lucid.caches import clear_caches as clear_caches
 from lucid.compiler.api import get_num_threads as get_num_threads
 from lucid.compiler.api import profile as profile
 from lucid.compiler.api import set_num_threads as set_num_threads

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from sys import getrefcount
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from lucid.autograd.anomaly import explain_nan
 from lucid.autograd.modes import Grad
 from lucid.autograd.watch import has_watchers, prepare_watched, run_hooks
+from lucid.caches import memoize
 from lucid.errors import DTypeError, GraphError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
@@ -339,7 +339,7 @@ def seed_for(root: Any, given: Any) -> Any:
     )
 
 
-@lru_cache
+@memoize(maxsize=128)
 def unit_seed(dtype: np.dtype) -> np.ndarray:
     array = np.ones((), dtype)
     array.flags.writeable = False

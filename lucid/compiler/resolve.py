@@ -6,12 +6,13 @@ kernels in the cache starts in half the time.
 
 from __future__ import annotations
 
-from functools import cache
 from importlib import import_module
 from typing import Any
 
+from lucid.caches import memoize
 
-@cache
+
+@memoize()
 def resolve(rule: Any) -> Any:
     """Return a rule: the rule itself, or what "module:name" names; None stays None.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from lucid.caches import new_cache
 from lucid.errors import LucidError
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
 
-_inferred: dict[Any, Any] = {}
+_inferred: dict[Any, Any] = new_cache(f"{__name__}._inferred", {})
 
 
 def infer(op: Primitive, types: tuple[Type, ...]) -> Any:

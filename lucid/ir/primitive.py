@@ -18,6 +18,7 @@ from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
 
+from lucid.caches import new_cache
 from lucid.errors import ArgumentError
 from lucid.ir.facts import Facts
 from lucid.ir.source import at_line
@@ -31,7 +32,7 @@ HEAVY = 1 << 10  # `native_from` of operations that do much work per element
 NEVER = 1 << 62  # `native_from` of operations that are never compiled alone
 
 REGISTRY: dict[str, type[Primitive]] = {}
-_interned: dict[Any, Primitive] = {}
+_interned: dict[Any, Primitive] = new_cache(f"{__name__}._interned", {})
 _INTERN_LIMIT = 100_000
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from bisect import bisect_right
-from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
+
+from lucid.caches import memoize
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -45,7 +46,7 @@ class ParsedSource:
         return self.text
 
 
-@lru_cache(maxsize=4096)
+@memoize(maxsize=4096)
 def _starts(code: CodeType) -> tuple[list[int], list[int]]:
     rows = [(start, line) for start, _, line in code.co_lines() if line is not None]
     return [start for start, _ in rows], [line for _, line in rows]
@@ -56,7 +57,7 @@ def _line(code: CodeType, offset: int) -> int:
     return lines[max(bisect_right(starts, offset) - 1, 0)]
 
 
-@lru_cache(maxsize=4096)
+@memoize(maxsize=4096)
 def is_internal(filename: str) -> bool:
     """True for files of the lucid package."""
     return filename.startswith((PACKAGE, "<frozen"))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
+from lucid.caches import memoize, new_cache
 from lucid.errors import DTypeError, ParseError, ShapeError
 from lucid.ir.source import at_line
 
@@ -26,7 +26,7 @@ SHORT_NAMES: dict[np.dtype, str] = {
 DTYPES: dict[str, np.dtype] = {short: dtype for dtype, short in SHORT_NAMES.items()}
 
 
-_interned: dict[tuple[np.dtype, Shape], Type] = {}
+_interned: dict[tuple[np.dtype, Shape], Type] = new_cache(f"{__name__}._interned", {})
 
 
 class _Interning(type):
@@ -106,7 +106,7 @@ def is_differentiable(dtype: np.dtype) -> bool:
     return dtype.kind in "fc"
 
 
-@lru_cache(maxsize=1024)
+@memoize(maxsize=1024)
 def dtype_of(spec: Any) -> np.dtype:
     """Return the supported dtype for `spec`: a name, a NumPy type or a Python type."""
     if isinstance(spec, str) and spec in DTYPES:
@@ -125,7 +125,7 @@ def dtype_of(spec: Any) -> np.dtype:
     return dtype
 
 
-@lru_cache(maxsize=4096)
+@memoize(maxsize=4096)
 def broadcast_shapes(*shapes: Shape) -> Shape:
     """Broadcast shapes by NumPy's rules; raise ShapeError if they do not broadcast."""
     ndim = max(map(len, shapes), default=0)

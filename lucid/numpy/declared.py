@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.public import index
 from lucid.public.lazy import Home, homes, load
 
 
-@cache
+@memoize()
 def declared_counterparts() -> dict[Any, Home]:
     """Return where the counterpart of each NumPy function is defined."""
     found = homes(index.NUMPY).items()

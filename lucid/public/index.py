@@ -180,6 +180,7 @@ NAMES: dict[str, dict[str, str]] = {
             "enable_grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad "
             "set_grad_enabled"
         ),
+        "caches": "clear_caches",
         "compiler.api": "get_num_threads profile set_num_threads",
         "compiler.jit.jit": "compile:jit jit",
         "fft.spectrograms": "istft stft",

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lucid.caches import new_cache
 from lucid.errors import LucidError, OutOfMemoryError
 from lucid.ir.graph import Literal
 from lucid.ir.infer import infer
@@ -38,7 +39,8 @@ from lucid.tape.views import link_view, node_of, storage_of, synchronize_node
 
 _ndarray = np.ndarray
 _new = object.__new__
-_is_internal = InternalFiles().__getitem__
+_files = new_cache(f"{__name__}._files", InternalFiles())
+_is_internal = _files.__getitem__
 _class: type[Traced] = Traced
 
 

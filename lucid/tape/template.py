@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
+from lucid.caches import new_cache
 from lucid.ir.graph import Literal
 from lucid.tape.cut import Cut, cut_nodes, cut_to_leaves
 from lucid.tape.markers import ALIAS
@@ -19,7 +20,7 @@ MAX_ENTRIES = 512
 ALTERNATIVES = 4
 MAX_EQUATIONS = 5000
 
-_templates: OrderedDict[Any, list[Template]] = OrderedDict()
+_templates: OrderedDict[Any, list[Template]] = new_cache(f"{__name__}._templates", OrderedDict())
 
 
 class Template:

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from lucid.caches import new_cache
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.interpret import Program
 from lucid.ir.primitive import HEAVY, Primitive
@@ -164,7 +165,7 @@ class Table:
         return {key: entry for key, entry in self.entries.items() if key[0] is policy}
 
 
-table = Table()
+table = new_cache(f"{__name__}.table", Table())
 
 
 def compile_native(graph: Graph) -> Any:

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
+from lucid.caches import once
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors
@@ -16,7 +16,7 @@ from lucid.tape.node import Traced
 from lucid.tensors.tensor import Tensor
 
 
-@cache
+@once
 def __getattr__(name: str) -> Callable[..., Any]:
     """Return the in-place method `name` of Tensor as a function."""
     if not name.endswith("_") or name.startswith("_") or not hasattr(Tensor, name):

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
+from lucid.caches import new_cache
 from lucid.ir.graph import Graph, Literal, Var
 from lucid.ir.types import Type
 from lucid.ir.verify import verify
@@ -107,6 +108,14 @@ def gc_paused() -> Iterator[None]:
 
 _prepared: OrderedDict[Any, Prepared] = OrderedDict()
 _lock = Lock()
+
+
+def _clear() -> None:
+    with _lock:
+        _prepared.clear()
+
+
+new_cache(f"{__name__}._prepared", _prepared, _clear)
 
 
 def prepare(mode: str, cut: Cut, seeded: Sequence[bool]) -> Prepared:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lucid.caches import new_cache
 from lucid.ir.graph import Equation, Literal, Var
 from lucid.ir.infer import infer
 from lucid.tape.cut import cut
@@ -55,7 +56,7 @@ class Rule:
         self.results = [None if d is None else position[next(ends)] for d in derivatives]
 
 
-_rules: dict[Any, Rule] = {}
+_rules: dict[Any, Rule] = new_cache(f"{__name__}._rules", {})
 
 
 def rule_for(

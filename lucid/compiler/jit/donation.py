@@ -8,12 +8,12 @@ used afterward, and reading it raises an error.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.tape.node import TRACE, Node, Trace, Traced
 
 OWNED = 4  # references to an array from its tensor, a list of values and two functions
@@ -72,7 +72,7 @@ def invalidate(leaves: Sequence[Any], donated: Iterable[int], name: str) -> None
             x.value, x.node, x.storage, x.origin = None, node, None, None
 
 
-@lru_cache
+@memoize(maxsize=128)
 def donation_to(name: str) -> Trace:
     """Return an ended Trace for tensors that were donated to a function."""
     trace = Trace(name)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from lucid.caches import new_cache
 from lucid.compiler.jit.closure_guards import closure_guards, equal_constants
 from lucid.compiler.jit.donation import copy_if_shared, invalidate, overlap
 from lucid.compiler.jit.fast_call import GUARD_FAILED, is_tracked
@@ -45,6 +46,17 @@ MAX_PATHS = 16
 RUN_PYTHON = object()
 
 
+_jitted: weakref.WeakSet[Jitted] = weakref.WeakSet()
+
+
+def _forget_paths() -> None:
+    for jitted in list(_jitted):
+        jitted.forget()
+
+
+new_cache(f"{__name__}._jitted", _jitted, _forget_paths)
+
+
 class RecompileWarning(UserWarning):
     """A jitted function was recompiled so often that it runs uncompiled from now on."""
 
@@ -67,6 +79,13 @@ class Jitted:
         self.last: Path | None = None
         self._lock = RLock()
         self._bound: dict[int, tuple[Any, Jitted]] = {}
+        _jitted.add(self)
+
+    def forget(self) -> None:
+        """Drop every recorded path: the next call records and compiles again."""
+        self.last = None
+        self.paths.clear()
+        self.is_uncompiled = False
 
     def __getattr__(self, name: str) -> Any:
         if name == "function":
@@ -254,7 +273,7 @@ class Jitted:
         if known and known[0].mismatch:
             self.reasons.append(f"{self.name}: {known[0].mismatch}")
         path, first = self.trace(args, kwargs, tensors, tree, tracked)
-        known.insert(0, path)
+        self.paths.setdefault(key, known).insert(0, path)
         if tracked:  # the recorded run was rolled back; this run goes on the tape
             found = self.run(path, args, kwargs, tensors, tracked)
             return self.function(*args, **kwargs) if found is None else found[0]

@@ -6,9 +6,9 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, NamedTuple
 
+from lucid.caches import memoize
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime import blas
@@ -65,7 +65,7 @@ class ProductWork:
         add_product(builder, self.x, self.y, self.out, self.label)
 
 
-@lru_cache(maxsize=2)
+@memoize(maxsize=2)
 def transpose_kernel(dtype: str) -> TextKernel:
     """Transposes a matrix; a unit is a block of its rows."""
     from lucid.compiler.lowering.conv.pack_operands import transpose

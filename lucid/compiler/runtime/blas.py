@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import glob
 import importlib.util
 import math
@@ -28,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from lucid.caches import once
 from lucid.compiler.plan.instructions import Ref
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime import native_kernel as kernel
@@ -221,7 +221,7 @@ def character(builder: Builder, value: str) -> int:
     return builder.constant(np.frombuffer(value.encode(), np.uint8))
 
 
-@functools.cache
+@once
 def address(name: str) -> int:
     """Return the address of a Fortran routine of BLAS or LAPACK (32-bit integers)."""
     library = _library()
@@ -233,7 +233,7 @@ def address(name: str) -> int:
     return _capsule_address(name)
 
 
-@functools.cache
+@once
 def has_unpacked_gemm() -> bool:
     """True if this BLAS multiplies small matrices without packing them first."""
     library = _library()
@@ -244,7 +244,7 @@ def has_unpacked_gemm() -> bool:
     return get_name().decode() in UNPACKED_CORES
 
 
-@functools.cache
+@once
 def _library() -> ctypes.CDLL | None:
     """The OpenBLAS in SciPy's wheels, set to one thread; None if SciPy uses another BLAS."""
     spec = importlib.util.find_spec("scipy")
@@ -295,14 +295,14 @@ def gemm_epilogue() -> Kernel:
     return _kernels()["gemm_epilogue"]
 
 
-@functools.cache
+@once
 def _kernels() -> dict[str, Kernel]:
     text = (Path(__file__).parent / "native" / "blas.ll").read_text()
     names = ["gemm_f4", "gemm_f8", "gemv_f4", "gemv_f8", "gemm_epilogue"]
     return kernel.load(names, text, key=text.encode())
 
 
-@functools.cache
+@once
 def _caller(count: int) -> Kernel:
     """A kernel that calls a Fortran routine with `count` addresses, each with its stride."""
     text = _caller_text(count)

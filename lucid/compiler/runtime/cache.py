@@ -15,7 +15,6 @@ never an exception.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import itertools
 import math
@@ -26,6 +25,7 @@ import sys
 import time
 from typing import NamedTuple
 
+from lucid.caches import once
 from lucid.compiler.runtime import codegen
 from lucid.settings import setting
 
@@ -157,7 +157,7 @@ def sweep() -> None:
             total -= status.st_size
 
 
-@functools.cache
+@once
 def fingerprint() -> bytes:
     """Everything but its structure that determines a kernel's code: versions, flags and CPU."""
     import llvmlite

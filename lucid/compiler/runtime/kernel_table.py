@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
+from lucid.caches import new_cache
 from lucid.compiler.kernels import emit as emitter
 from lucid.compiler.kernels import scalars
 from lucid.compiler.kernels.nest import Structure
@@ -21,6 +22,14 @@ KERNEL_OVERHEAD = 10  # fixed cost of compiling a kernel, in values
 
 _loaded: OrderedDict[Any, Kernel] = OrderedDict()
 _lock = RLock()
+
+
+def _clear() -> None:
+    with _lock:
+        _loaded.clear()
+
+
+new_cache(f"{__name__}._loaded", _loaded, _clear)
 
 
 @dataclass(frozen=True)

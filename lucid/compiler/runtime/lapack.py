@@ -7,7 +7,6 @@ transposes, which avoids almost all copies: the factors of aᵀ, read by rows, a
 from __future__ import annotations
 
 import ctypes
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.instructions import Ref, chunk_length
 from lucid.compiler.plan.plan import Builder
@@ -124,7 +124,7 @@ def call(
     return work
 
 
-@functools.lru_cache(maxsize=64)
+@memoize(maxsize=64)
 def caller_kernel(count: int) -> TextKernel:
     """A kernel that calls a Fortran routine with `count` addresses for each unit of its extent."""
     name = f"lapack_{count}"
@@ -167,7 +167,7 @@ def caller_kernel(count: int) -> TextKernel:
     return TextKernel(name, "\n".join(lines))
 
 
-@functools.lru_cache(maxsize=1024)
+@memoize(maxsize=1024)
 def query_workspace(routine: str, dtype: str, args: tuple[str | int, ...], after: int = 1) -> int:
     """Return the number of elements of workspace that a routine asks for.
 

@@ -8,7 +8,6 @@ and it frees every page. Elsewhere LLVM's ORC LLJIT does the same work.
 from __future__ import annotations
 
 import ctypes
-import functools
 import itertools
 import mmap
 import os
@@ -16,6 +15,8 @@ import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
+
+from lucid.caches import once
 
 _PROT_READ_WRITE, _PROT_READ_EXEC = 3, 5
 _PRIVATE_ANON = mmap.MAP_PRIVATE | mmap.MAP_ANON
@@ -50,7 +51,7 @@ def _is_native_elf() -> bool:
     return sys.platform == "linux" and os.uname().machine == "x86_64"
 
 
-@functools.cache
+@once
 def symbol_address(name: str) -> int:
     """The address of a C function of this process (libc, libm, CPython)."""
     try:
@@ -91,7 +92,7 @@ class _Pages:
             _libc().munmap(self.address, self.size)
 
 
-@functools.cache
+@once
 def _libc() -> ctypes.CDLL:
     libc = ctypes.PyDLL(None)  # microsecond system calls: not worth releasing the GIL
     libc.mmap.restype = ctypes.c_void_p
@@ -221,7 +222,7 @@ def _round_up(n: int, step: int) -> int:
 _count = itertools.count()
 
 
-@functools.cache
+@once
 def _lljit() -> Any:
     import llvmlite.binding as llvm
 

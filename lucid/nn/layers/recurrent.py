@@ -9,10 +9,10 @@ the final state of each, and a backward direction starts from there.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Any
 
 import lucid.nn.functional as F
+from lucid.caches import memoize
 from lucid.errors import ArgumentError, ShapeError
 from lucid.func.control_flow import trace_body
 from lucid.ir.graph import Graph
@@ -44,7 +44,7 @@ from lucid.public.declare import public
 from lucid.tape.node import wrap
 
 
-@lru_cache(maxsize=256)
+@memoize(maxsize=256)
 def step_graph(rule: Rule, given: tuple[str, ...], types: tuple[Type, ...], masked: bool) -> Graph:
     """Return one step as the Graph of a Scan: (weights, states, row) -> (states, output)."""
 

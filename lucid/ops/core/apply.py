@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lucid.caches import new_cache
 from lucid.errors import DTypeError
 from lucid.ir.graph import Literal
 from lucid.ir.infer import infer
@@ -20,7 +21,7 @@ from lucid.tape.node import Traced
 
 Scalar = tuple[Literal, np.ndarray]
 
-_scalars: dict[np.dtype, dict[Any, Scalar]] = {}
+_scalars: dict[np.dtype, dict[Any, Scalar]] = new_cache(f"{__name__}._scalars", {})
 _LIMIT = 1024
 
 

@@ -7,11 +7,11 @@ outranks a 0-d tensor, which outranks a Python scalar, unless the lower-ranked i
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.graph import Literal
 from lucid.ir.source import at_line
@@ -179,14 +179,14 @@ def cast(x: Any, dtype: Any) -> Any:
     return x if before == dtype else bind(_cast_to(dtype), x)
 
 
-@lru_cache
+@memoize(maxsize=128)
 def _cast_to(dtype: np.dtype) -> Any:
     from lucid.ops.elementwise.arithmetic import Cast
 
     return Cast(SHORT_NAMES[dtype])
 
 
-@lru_cache(maxsize=4096)
+@memoize(maxsize=4096)
 def _promote_dtypes(a: np.dtype, b: np.dtype) -> np.dtype:
     if a == b:
         return a

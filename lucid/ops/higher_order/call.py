@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.ir.graph import Graph, Var
 from lucid.ir.interpret import Program
 from lucid.ir.primitive import Primitive
@@ -32,7 +32,7 @@ def program_of_call(graph: Graph, eager: bool = True) -> Any:
     return entry.program or entry.count(1, build) or build()
 
 
-@lru_cache(maxsize=256)
+@memoize(maxsize=256)
 def with_residuals(graph: Graph) -> Graph:
     """Return the Graph with the residuals that are expensive to recompute as further outputs.
 

@@ -9,11 +9,11 @@ user gives the rule for tangents, and reverse mode is its transpose.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.ir.graph import Graph, Literal
 from lucid.ir.interpret import Program
 from lucid.ir.primitive import Primitive
@@ -26,7 +26,7 @@ from lucid.tape.trace import replay
 from lucid.tape.views import tensor_of as node_tensor
 
 
-@lru_cache(maxsize=256)
+@memoize(maxsize=256)
 def program_of(graph: Graph) -> Program:
     return Program(graph)
 

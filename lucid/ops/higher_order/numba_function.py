@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from lucid.caches import once
 from lucid.errors import (
     ArgumentError,
     DTypeError,
@@ -223,7 +224,7 @@ def cast_and_expand(y: Any, t: Type) -> Any:
     return cast(as_tensor(0.0 if y is None else y), t.dtype).expand(t.shape)
 
 
-@cache
+@once
 def error_class(kind: type) -> type:
     """Return the class of LucidErrors that are also errors of another class."""
     return type(kind.__name__, (LucidError, kind), {})

@@ -10,11 +10,11 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import numpy as np
 
+from lucid.caches import once
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
@@ -43,7 +43,7 @@ class NumbaKernel:
         return not status[0]
 
 
-@cache
+@once
 def kernel_intrinsics() -> dict[str, Any]:
     """Return the intrinsics that kernel sources call: elements and arrays at addresses."""
     import numba

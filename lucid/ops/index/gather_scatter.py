@@ -7,11 +7,11 @@ range raises IndexingError when the primitive is evaluated, so traced indices ar
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.errors import AxisError, DTypeError, IndexingError, ShapeError
 from lucid.ir.facts import Points
 from lucid.ir.source import at_line
@@ -237,7 +237,7 @@ def unindexed_shape(op: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(n for i, n in enumerate(shape) if i >= op.batch_dims and i not in op.axes)
 
 
-@lru_cache(maxsize=4096)
+@memoize(maxsize=4096)
 def indexed_axes_first(op: Any, ndim: int) -> tuple[int, ...]:
     """Return the permutation that puts the indexed axes right after the batch axes."""
     rest = [i for i in range(op.batch_dims, ndim) if i not in op.axes]

@@ -8,12 +8,12 @@ place; writing does the same in reverse.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from operator import index as to_index
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.errors import IndexingError, LucidError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
@@ -124,7 +124,7 @@ def basic_key(items: tuple[Any, ...]) -> tuple[Any, ...] | None:
     return tuple(key)
 
 
-@lru_cache(maxsize=4096)
+@memoize(maxsize=4096)
 def view_operations(key: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
     """Return the primitives of a basic index: at least one, so the result is a new tensor."""
     items = [slice(*item) if isinstance(item, tuple) else item for item in key]
@@ -133,7 +133,7 @@ def view_operations(key: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, 
     )
 
 
-@lru_cache(maxsize=4096)
+@memoize(maxsize=4096)
 def select_operation(i: int, shape: tuple[int, ...]) -> Slice:
     """Return the primitive of `x[i]`, which slices and drops the axis."""
     if not shape:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from functools import cached_property, lru_cache
+from functools import cached_property
 from string import ascii_letters
 from typing import Any
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.primitive import HEAVY, Primitive
 from lucid.ir.source import at_line
@@ -209,7 +210,7 @@ def bind_einsum(inputs: Any, out: str, *xs: Any) -> Any:
     return xs[0] if op is None else bind(op, *xs)
 
 
-@lru_cache(maxsize=4096)
+@memoize(maxsize=4096)
 def canonical_einsum(inputs: tuple[str, ...], out: str) -> Einsum | Transpose | None:
     if len(inputs) == 1 and len(set(out)) == len(out) and sorted(inputs[0]) == sorted(out):
         return None if inputs[0] == out else Transpose(tuple(map(inputs[0].index, out)))
@@ -255,7 +256,7 @@ def einsum(equation: str, *operands: Any) -> Any:
     return bind_einsum(terms, out, *xs)
 
 
-@lru_cache(maxsize=4096)
+@memoize(maxsize=4096)
 def parse_for_shapes(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[Any, str, Any]:
     """Return the names of operands and result, and the shapes without axes that broadcast."""
     terms, out = parse_equation(equation, [len(shape) for shape in shapes])

@@ -7,11 +7,11 @@ of every pair is cached by its equation.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.ops.core.errstate import quiet
 
 EXHAUSTIVE_LIMIT = 8  # up to this many operands the optimal order is searched for
@@ -36,7 +36,7 @@ def contract(terms: list[str], xs: list[np.ndarray], out: str) -> np.ndarray:
     return embed_diagonals(multiply_all(terms, xs, unique), unique, out)
 
 
-@lru_cache(maxsize=1024)
+@memoize(maxsize=1024)
 def contraction_order(
     terms: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], out: str
 ) -> list[Any]:
@@ -143,7 +143,7 @@ class MatmulPlan(NamedTuple):
     direct: bool  # no transpose or reshape is needed
 
 
-@lru_cache(maxsize=4096)
+@memoize(maxsize=4096)
 def matmul_plan(left: str, right: str, out: str) -> MatmulPlan:
     shared = [name for name in out if name in left and name in right]
     own_left = [name for name in out if name not in right]
@@ -163,7 +163,7 @@ def matmul_plan(left: str, right: str, out: str) -> MatmulPlan:
     )
 
 
-@lru_cache(maxsize=4096)
+@memoize(maxsize=4096)
 def remaining_names(left: str, right: str, out: str) -> tuple[str, str, bool]:
     """Return the names left in each operand after its own sums, and whether any is summed."""
     a = "".join(name for name in dict.fromkeys(left) if name in out or name in right)

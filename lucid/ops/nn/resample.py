@@ -8,11 +8,11 @@ The adjoint uses the transposed matrix.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.primitive import HEAVY
 from lucid.ir.types import Type
@@ -105,7 +105,7 @@ class Resample(Linear):
         return bind(replace(self, axis=self.axis + 1), x)
 
 
-@lru_cache(maxsize=256)
+@memoize(maxsize=256)
 def interpolation_table(
     n: int, m: int, mode: str, scale: float, align_corners: bool, antialias: bool, transpose: bool
 ) -> InterpolationTable:

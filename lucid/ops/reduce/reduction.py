@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.errors import ArgumentError, AxisError, DTypeError
 from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
@@ -191,7 +191,7 @@ def reduced_axes(name: str, ndim: int, dim: Any, axis: Any) -> tuple[int, ...]:
         raise AxisError(f"{name}: axis {wrong!r} is not an integer{at_line()}") from None
 
 
-@lru_cache(maxsize=1024, typed=True)
+@memoize(maxsize=1024, typed=True)
 def _reduced_axes(name: str, ndim: int, dim: Any, axis: Any) -> tuple[int, ...]:
     if axis is not None:
         if dim is not None:

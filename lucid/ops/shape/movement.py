@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.errors import AxisError, DTypeError, ShapeError
 from lucid.ir.facts import Box, Points
 from lucid.ir.graph import Literal
@@ -307,7 +308,7 @@ def padded_shape(
     return tuple(a + n + max(n - 1, 0) * between + b for a, b, between, n in rows)
 
 
-@lru_cache(maxsize=4096)
+@memoize(maxsize=4096)
 def pad_plan(
     low: tuple[int, ...], high: tuple[int, ...], interior: tuple[int, ...], shape: tuple[int, ...]
 ) -> tuple[tuple[int, ...], Any, Any]:
@@ -460,7 +461,7 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     return bind(op, x)
 
 
-@lru_cache(maxsize=4096, typed=True)
+@memoize(maxsize=4096, typed=True)
 def reshape_op(old: tuple[int, ...], *shape: Any) -> Reshape:
     return Reshape(resolve_shape("reshape", canonicalize_shape("reshape", shape), math.prod(old)))
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import builtins
 import math
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.errors import ArgumentError, AxisError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
@@ -41,7 +41,7 @@ def swap_axes(name: str, x: Any, a: Any, b: Any) -> Any:
     return bind(_swap_axes_op(name, x.ndim, a, b), x)
 
 
-@lru_cache(maxsize=1024)
+@memoize(maxsize=1024)
 def _swap_axes_op(name: str, ndim: int, a: Any, b: Any) -> Transpose:
     order = list(range(ndim))
     a, b = canonicalize_axis(name, a, ndim), canonicalize_axis(name, b, ndim)
@@ -179,7 +179,7 @@ def _expand_dims(name: str, x: Any, axis: Any) -> Any:
     return bind(op, x)
 
 
-@lru_cache(maxsize=4096)
+@memoize(maxsize=4096)
 def expand_dims_op(name: str, shape: tuple[int, ...], axes: tuple[Any, ...]) -> Reshape:
     ndim = len(shape) + len(axes)
     new_axes = {canonicalize_axis(name, a, ndim) for a in axes}

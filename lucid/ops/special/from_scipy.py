@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from typing import Any, ClassVar
 
 import numpy as np
 
+from lucid.caches import once
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Elementwise
 
 MODULE = "_special_ufuncs"
 
 
-@cache
+@once
 def ufunc(name: str) -> Any:
     """Return a SciPy ufunc by name, importing it on first use."""
     found = getattr(ufunc_module(), name, None)
@@ -33,7 +33,7 @@ def ufunc(name: str) -> Any:
     return found if isinstance(found, np.ufunc) else getattr(scipy.special._ufuncs, name)
 
 
-@cache
+@once
 def ufunc_module() -> Any:
     """Return the extension module with most ufuncs: 2 ms, where `import scipy.special` takes 270.
 

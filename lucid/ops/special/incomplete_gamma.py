@@ -9,11 +9,11 @@ a log(a) roundings in float64; smaller dtypes are computed in float64.
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import Any
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.core.apply import floating_binary
 from lucid.ops.core.promote import cast
@@ -125,7 +125,7 @@ def _upper_end(a: Any, x: Any) -> Any:
     return log1p((half + sqrt(half * half + 2.0 * NEGLIGIBLE * square)) / square)
 
 
-@cache
+@memoize()
 def _legendre_nodes() -> tuple[np.ndarray, np.ndarray]:
     points, weights = np.polynomial.legendre.leggauss(POINTS)
     return (points + 1) / 2, weights / 2

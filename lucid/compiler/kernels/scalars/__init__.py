@@ -21,9 +21,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
+
+from lucid.caches import memoize
 
 from . import bessel, exponential, hyperbolic, logarithm, normal, power, special, trigonometric
 from .language import FORMATS, Value, assemble
@@ -88,7 +89,7 @@ def symbol(name: str, dtype: str) -> str:
     return f"lucid_{name}_{dtype}"
 
 
-@cache
+@memoize()
 def bitcode(name: str, dtype: str) -> str:
     """The LLVM module that defines one scalar at 'f4' or 'f8', as text."""
     if name not in table or dtype not in FORMATS:

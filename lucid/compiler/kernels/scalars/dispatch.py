@@ -6,7 +6,6 @@ The only module here that imports Numba.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -15,12 +14,14 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from lucid.caches import once
+
 from . import bitcode, symbol, table
 
 _TYPES: dict[str, Any] = {"f4": types.float32, "f8": types.float64}
 
 
-@cache
+@once
 def dispatcher(name: str, dtype: str) -> Callable[..., Any]:
     """The `@njit` function of one scalar at one precision; arguments are cast to it."""
     type = _TYPES[dtype]

@@ -12,10 +12,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 
 import mpmath as mp  # type: ignore[import-untyped]
 import numpy as np
+
+from lucid.caches import memoize
 
 Function = Callable[[mp.mpf], mp.mpf]
 
@@ -113,7 +114,7 @@ def relative(function: Function) -> Function:
     return lambda z: z * mp.sqrt(z) / function(mp.sqrt(z)) if z > 0 else mp.mpf(0)
 
 
-@cache
+@memoize()
 def erfinv_ratio(w: mp.mpf) -> mp.mpf:
     """erfinv(x) / x at w = -log(1 - x**2)."""
     x = mp.sqrt(-mp.expm1(-w))

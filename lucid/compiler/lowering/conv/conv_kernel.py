@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.compiler.lowering.conv.pack_operands import PackWork
 from lucid.compiler.lowering.conv.register_blocks import (
     Block,
@@ -64,7 +64,7 @@ def three_axes(values: Sequence[int], missing: int) -> Three:
     return a, b, c
 
 
-@lru_cache(maxsize=256)
+@memoize(maxsize=256)
 def convolve_kernel(dtype: str, block: Block, dense: bool) -> TextKernel:
     """A unit is a part of the results for one tile of a group of some images."""
     name = f"convolve_{dtype}_{block}_{'dense' if dense else 'strided'}"

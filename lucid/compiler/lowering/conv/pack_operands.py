@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
+from lucid.caches import memoize
 from lucid.compiler.lowering.conv.window_tiles import LANES, llvm_types, load_words
 from lucid.compiler.lowering.llvm_builder import Int, LLVMBuilder, Pointer
 from lucid.compiler.plan.arrays import Array
@@ -27,7 +27,7 @@ PACK_NS = 0.2  # estimated, for an element
 COLUMNS = 64  # the most elements of a dense row to pack at a time
 
 
-@lru_cache(maxsize=32)
+@memoize(maxsize=32)
 def pack_kernel(dtype: str, rows: int) -> TextKernel:
     """Packs (G, M, four axes) as (G, blocks, four axes, rows); units are (g, block, first axis).
 

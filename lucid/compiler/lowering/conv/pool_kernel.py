@@ -6,11 +6,11 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.compiler.lowering.conv.conv_kernel import scratch, three_axes
 from lucid.compiler.lowering.conv.window_tiles import (
     LANES,
@@ -41,7 +41,7 @@ TAP_NS = 0.3  # estimated, for a vector
 LOWEST = {"f32": "0xFFF0000000000000", "f64": "0xFFF0000000000000"}
 
 
-@lru_cache(maxsize=16)
+@memoize(maxsize=16)
 def pool_kernel(dtype: str, whole: bool) -> TextKernel:
     """A unit is a tile of a plane; `whole` if every vector of positions is full."""
     name = f"max_pool_{dtype}_{'whole' if whole else 'part'}"

@@ -9,9 +9,9 @@ may lie anywhere, so that no row is too short, but results are stored one by one
 from __future__ import annotations
 
 import itertools
-from functools import lru_cache
 from typing import NamedTuple
 
+from lucid.caches import once
 from lucid.compiler.lowering.conv.window_tiles import LANES, llvm_types, word_pointer
 from lucid.compiler.lowering.llvm_builder import Int, LLVMBuilder, Pointer, Variable
 
@@ -31,14 +31,14 @@ class Block(NamedTuple):
         return f"{'panels' if self.panels else 'rows'}_{self.rows}_{self.columns}"
 
 
-@lru_cache(maxsize=1)
+@once
 def features() -> dict[str, bool]:
     from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
     return _multiarray_umath.__cpu_features__
 
 
-@lru_cache(maxsize=1)
+@once
 def registers() -> int:
     """The number of sums that a kernel may hold, for 32 or 16 vector registers."""
     wide = ("AVX512VL", "AVX512_SKX", "ASIMD", "NEON")

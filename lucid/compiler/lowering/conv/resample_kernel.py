@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, cast
 
+from lucid.caches import memoize
 from lucid.compiler.lowering.conv.window_tiles import LANES, llvm_types
 from lucid.compiler.lowering.llvm_builder import Int, LLVMBuilder, Pointer, Variable
 from lucid.compiler.lowering.nest_builder import copy, label_of
@@ -62,7 +62,7 @@ class Terms:
         return [code.write(f"fmul {kind} {x}, {weight}") for x in values]
 
 
-@lru_cache(maxsize=16)
+@memoize(maxsize=16)
 def columns_kernel(dtype: str, vectors: bool) -> TextKernel:
     """A unit is a row of the result; the last vector of a row may overlap the one before."""
     name = f"resample_columns_{dtype}_{'vectors' if vectors else 'elements'}"
@@ -84,7 +84,7 @@ def columns_kernel(dtype: str, vectors: bool) -> TextKernel:
     return TextKernel(name, code.text())
 
 
-@lru_cache(maxsize=16)
+@memoize(maxsize=16)
 def last_axis_kernel(dtype: str) -> TextKernel:
     """A unit is one index of the axes before the last; ROWS of them are processed together."""
     name = f"resample_last_{dtype}"

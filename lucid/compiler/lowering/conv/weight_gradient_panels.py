@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.compiler.lowering.conv.conv_kernel import scratch, three_axes
 from lucid.compiler.lowering.conv.conv_lowering import (
     estimated_ns,
@@ -72,7 +72,7 @@ PANEL_WORDS = (
 )  # fmt: skip
 
 
-@lru_cache(maxsize=64)
+@memoize(maxsize=64)
 def panel_kernel(dtype: str, block: Block) -> TextKernel:
     """A unit is a chunk of images and tiles, for some channels of a group."""
     name = f"weight_gradient_panels_{dtype}_{block}"

@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.compiler.lowering.conv.conv_kernel import scratch
 from lucid.compiler.lowering.conv.register_blocks import Block, multiply_add, registers, store_sums
 from lucid.compiler.lowering.conv.window_tiles import (
@@ -53,7 +53,7 @@ ROW_WORDS = (
 )  # fmt: skip
 
 
-@lru_cache(maxsize=256)
+@memoize(maxsize=256)
 def row_kernel(dtype: str, rows: int, columns: int) -> TextKernel:
     """A unit is a chunk of images and tiles, for some results and channels of a group."""
     name = f"weight_gradient_rows_{dtype}_{rows}_{columns}"
@@ -254,7 +254,7 @@ def y_row_bytes(w: Windows, images: int) -> int:
     return images * len(w.vectors((0, 0, 0))) * w.lanes * w.item
 
 
-@lru_cache(maxsize=2)
+@memoize(maxsize=2)
 def sum_kernel(dtype: str) -> TextKernel:
     """Sums blocks of the partial results of chunks, in order."""
     name = f"sum_parts_{dtype}"

@@ -17,11 +17,12 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.compiler.lowering.llvm_builder import Int, LLVMBuilder, Pointer, Variable
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.runtime.kernel_table import TextKernel
@@ -333,7 +334,7 @@ def load_words(code: LLVMBuilder, names: tuple[str, ...]) -> dict[str, Int]:
     return {name: code.word(i) for i, name in enumerate(names)}
 
 
-@lru_cache(maxsize=2)
+@memoize(maxsize=2)
 def gather_kernel(dtype: str) -> TextKernel:
     """Copies tiles of groups of images, one per unit, each to its own memory."""
     name = f"gather_tiles_{dtype}"

@@ -10,11 +10,11 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.compiler.lowering.nest_builder import copy, label_of
 from lucid.compiler.plan.arrays import Array, reshaped
 from lucid.compiler.plan.plan import Builder
@@ -71,7 +71,7 @@ def arguments_of(eqn: Equation) -> Sequence[Any]:
     return eqn.op.arguments(*eqn.inputs)  # type: ignore[attr-defined]
 
 
-@lru_cache(maxsize=64)
+@memoize(maxsize=64)
 def kernel_text(count: int) -> TextKernel:
     """The kernel that calls a loop over `count` arrays.
 

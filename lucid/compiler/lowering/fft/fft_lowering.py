@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.compiler.lowering.fft.stockham import (
     ITEM,
     LANES,
@@ -236,14 +236,14 @@ class ImaginaryPart(RealNumbers):
         super().store((x[1], x[0]), index, width)
 
 
-@lru_cache(maxsize=256)
+@memoize(maxsize=256)
 def row_kernel(kind: Kind) -> tuple[TextKernel, ConstantTable]:
     writer = RowKernelWriter(kind, 1.0)
     text = writer.run()
     return TextKernel(writer.name, text), writer.table
 
 
-@lru_cache(maxsize=64)
+@memoize(maxsize=64)
 def constants(kind: Kind, scale: float) -> np.ndarray:
     """The constant table of a kernel whose results are multiplied by `scale`."""
     _, table = row_kernel(kind)

@@ -6,12 +6,12 @@ import math
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.compiler.kernels.scalar_code import BYTES, LLVM, STORED
 from lucid.compiler.lowering.nest_builder import label_of
 from lucid.compiler.plan.arrays import Array
@@ -61,7 +61,7 @@ def resized(how: str, source: str, target: str) -> str:
     return f"  %y = {how} {source} %x to {target}\n  ret {target} %y"
 
 
-@lru_cache(maxsize=256)
+@memoize(maxsize=256)
 def sort_kernel(dtype: str, axes: int) -> TextKernel:
     """The kernel that sorts rows of a dtype, over `axes` other axes."""
     text = (Path(__file__).parents[2] / "runtime" / "native" / "sort.ll").read_text()

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy as shallow_copy
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.compiler.lowering.loops.growing_stacks import Stack
 from lucid.compiler.lowering.nest_builder import NestWriter, copy, fill, label_of
 from lucid.compiler.plan.arrays import Array
@@ -27,7 +27,7 @@ from lucid.ir.types import Type
 from lucid.ops.higher_order.control.while_chain import Loop as ChainLoop
 
 
-@lru_cache(maxsize=256)
+@memoize(maxsize=256)
 def lower_body(graph: Graph) -> Any:
     """The lowering of a body's Graph."""
     from lucid.compiler.lowering.lower import GraphLowering

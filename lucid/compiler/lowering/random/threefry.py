@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
+from lucid.caches import memoize
 from lucid.compiler.lowering.nest_builder import copy, label_of
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.plan import Builder
@@ -101,7 +101,7 @@ declare i32 @llvm.fshl.i32(i32, i32, i32)
 """
 
 
-@cache
+@memoize()
 def threefry() -> TextKernel:
     """The kernel, with the rounds of the cipher unrolled."""
     lines = [

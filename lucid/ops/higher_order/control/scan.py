@@ -10,11 +10,11 @@ are computed once, outside the loop.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.errors import ShapeError
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.primitive import Primitive
@@ -256,7 +256,7 @@ def needs_grad(x: Any) -> bool:
     return x.value is not None and x.node is not None and x.node.flags == GRAD
 
 
-@lru_cache(maxsize=256)
+@memoize(maxsize=256)
 def with_residuals(op: Scan) -> Scan:
     """Return the Scan with all residuals of its derivative among its results."""
     body, n = op.body, op.n_carry

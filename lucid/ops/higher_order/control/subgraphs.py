@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.interpret import Program
 from lucid.ir.types import SHORT_NAMES, Type, is_differentiable
@@ -25,12 +25,12 @@ from lucid.tape.node import Trace, leaf
 from lucid.tape.tiering import ELEMENTS, LOOP, Tiering, compile_native, single_op_graph, table
 
 
-@lru_cache(maxsize=256)
+@memoize(maxsize=256)
 def program_of(graph: Graph) -> Program:
     return Program(graph)
 
 
-@lru_cache(maxsize=256)
+@memoize(maxsize=256)
 def estimated_work(graph: Graph) -> int:
     """Estimate the work of interpreting a Graph, in small equations."""
     sizes = [math.prod(y.type.shape) for eqn in graph.equations for y in eqn.outputs]

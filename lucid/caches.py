@@ -1,0 +1,73 @@
+"""Caches: every table that the package keeps at module level is registered here.
+
+`memoize` is `functools.lru_cache` for a function whose results can be computed again, `new_cache`
+registers a table of another kind, and `clear_caches` empties them all. `once` is for what a process
+has one of (a loaded library, a fact about the CPU): running programs refer to it, so it stays.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TypeVar
+
+from lucid.public.declare import public
+
+T = TypeVar("T")
+_CLEAR: dict[str, Callable[[], object]] = {}
+_ONCE: list[str] = []
+
+
+def memoize(
+    maxsize: int | None = None, typed: bool = False
+) -> Callable[[Callable[..., T]], functools._lru_cache_wrapper[T]]:
+    """Return a decorator that caches the results of a function, without a bound if None."""
+
+    def decorate(function: Callable[..., T]) -> functools._lru_cache_wrapper[T]:
+        cached = functools.lru_cache(maxsize, typed)(function)
+        _CLEAR[f"{function.__module__}.{function.__qualname__}"] = cached.cache_clear
+        return cached
+
+    return decorate
+
+
+def once(function: Callable[..., T]) -> functools._lru_cache_wrapper[T]:
+    """Cache the results of a function for the life of the process."""
+    _ONCE.append(f"{function.__module__}.{function.__qualname__}")
+    return functools.cache(function)
+
+
+def new_cache(name: str, table: T, clear: Callable[[], object] | None = None) -> T:
+    """Register a table under `module.variable` and return it.
+
+    clear    what empties it, if its `clear` method alone does not
+    """
+    _CLEAR[name] = clear or table.clear  # type: ignore[attr-defined]
+    return table
+
+
+def registered() -> tuple[list[str], list[str]]:
+    """Return the names of the caches that `clear_caches` empties, and of what stays."""
+    return sorted(_CLEAR), sorted(_ONCE)
+
+
+@public()
+def clear_caches() -> None:
+    """Empty every cache: recorded and compiled programs, derivatives, rules, types, plans.
+
+    Nothing changes but the time that the next calls take. Memory of programs that are in use is
+    freed with them; the disk cache of kernels stays.
+
+    >>> import lucid
+    >>> double = lucid.jit(lambda x: x * 2.0)
+    >>> double(lucid.ones(2))
+    Tensor([2., 2.])
+    >>> lucid.clear_caches()
+    >>> double(lucid.ones(2))
+    Tensor([2., 2.])
+    """
+    for clear in list(_CLEAR.values()):
+        clear()
+
+
+__all__ = ["clear_caches", "memoize", "new_cache", "once", "registered"]
