@@ -29,12 +29,13 @@ from lucid.ops.reduce.extrema import Max, Min
 from lucid.ops.reduce.reduction import LogSumExp, Prod, Sum
 from lucid.ops.shape.copying import Copy
 from lucid.ops.shape.movement import Broadcast, Concatenate, Flip, Pad, Reshape, Slice, Transpose
-from lucid.tape.markers import Alias, Overwritten, StopGradient
+from lucid.ops.shape.strided import Strided
+from lucid.tape.markers import Alias, Overwritten, Replaced, StopGradient
 from lucid.tape.node import wrap
 
 MOVES = (
-    Reshape, Transpose, Broadcast, Slice, Pad, Flip, TakeAlong, Gather, Copy, OptimizationBarrier,
-    Named, Alias, Concatenate, SliceSet, ScatterSet,
+    Reshape, Transpose, Broadcast, Slice, Pad, Flip, Strided, TakeAlong, Gather, Copy,
+    OptimizationBarrier, Named, Alias, Concatenate, SliceSet, ScatterSet,
 )  # fmt: skip
 REDUCTIONS = (Sum, Prod, Max, Min, LogSumExp)
 ALONG_AXIS = (Softmax, LogSoftmax, Cumsum, Cumprod)
@@ -104,8 +105,8 @@ def propagate(eqn: Equation, patterns: dict[Any, Any], values: dict[Any, Any]) -
         found = union(
             [broadcast_pattern(p, x.type.shape, y.type.shape) for p, x in zip(given, eqn.inputs)]
         )
-    elif isinstance(op, Overwritten):
-        found = given[0]
+    elif isinstance(op, (Overwritten, Replaced)):
+        found = given[isinstance(op, Replaced)]
     elif isinstance(op, MOVES):
         found = movement_pattern(eqn, given, values)
     elif isinstance(op, (ScatterAdd, PutAlong)):

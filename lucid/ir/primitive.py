@@ -144,7 +144,8 @@ class Primitive(Facts, _Parameters):
     name: ClassVar[str]
     differentiable: ClassVar[bool] = True
     abstract: ClassVar[bool] = True  # a kind, not an operation
-    is_view: ClassVar[bool] = False  # eval may return a view of its first operand
+    is_view: ClassVar[bool] = False  # the result shares the memory of the first operand
+    may_overlap: ClassVar[bool] = False  # a view whose elements can share memory, yet be written
     always_differentiable: ClassVar[bool] = False  # every result has a derivative
     saves: ClassVar[str] = "xy"  # what the derivative reads: inputs "x", outputs "y"
     inline: ClassVar[Any] = None  # a method that `replay` calls instead of binding the op
@@ -187,6 +188,10 @@ class Primitive(Facts, _Parameters):
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Tensors) -> Tensors:
         """Return the result for `n` examples, in axis 0 of batched inputs and of all results."""
         raise NotImplementedError(f"{self.name} has no batch rule")
+
+    def insert(self, base: Tensors, part: Tensors) -> Tensors:
+        """Return `base` with what this view of it selects replaced by `part`."""
+        raise NotImplementedError(f"{self.name} is not a view that can be written to")
 
     def prune_outputs(self, n: int, used: Any) -> tuple[Primitive, list[int], list[int]] | None:
         """Drop unused outputs: return (op, kept operands of `n`, kept outputs).

@@ -301,7 +301,7 @@ NAMES: dict[str, dict[str, str]] = {
             "broadcast_tensors expand_dims flatten flip fliplr flipud mT moveaxis:movedim movedim "
             "ravel rot90 squeeze swapaxes swapdims t tile transpose unbind unflatten unsqueeze"
         ),
-        "ops.shape.striding": "as_strided as_strided_copy:as_strided as_strided_scatter",
+        "ops.shape.striding": "as_strided as_strided_copy as_strided_scatter",
         "ops.special.bessel": "i0",
         "ops.special.error_and_gamma": (
             "digamma erf erfc erfinv gammaln:lgamma lgamma mvlgamma polygamma psi:digamma"
@@ -482,9 +482,9 @@ NAMES: dict[str, dict[str, str]] = {
             "split uniform"
         ),
         "random": (
-            "Generator bernoulli default_generator fork_rng get_rng_state initial_seed "
-            "manual_seed multinomial normal rand rand_like randint randint_like randn randn_like "
-            "randperm seed set_rng_state"
+            "Generator bernoulli fork_rng get_rng_state initial_seed manual_seed multinomial "
+            "normal rand rand_like randint randint_like randn randn_like randperm seed "
+            "set_rng_state"
         ),
         "random.distributions": (
             "beta binomial categorical cauchy dirichlet exponential gamma geometric gumbel "
@@ -695,6 +695,7 @@ PRIMITIVES: dict[str, str] = {
     "ops.shape.copying": "copy",
     "ops.shape.creation": "full iota",
     "ops.shape.movement": "broadcast concatenate flip pad reshape slice transpose",
+    "ops.shape.strided": "strided",
     "ops.special.bessel": (
         "airy_ai airy_slope bessel_i bessel_j i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e scaled_bessel_i "
         "y0 y1"
@@ -705,5 +706,5 @@ PRIMITIVES: dict[str, str] = {
     "ops.special.normal": "erfcx log_ndtr ndtr ndtri",
     "ops.special.polynomials": "orthogonal_polynomial",
     "ops.special.zeta": "zeta",
-    "tape.markers": "alias once_differentiable overwritten stop_gradient",
+    "tape.markers": "alias once_differentiable overwritten replaced stop_gradient",
 }

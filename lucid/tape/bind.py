@@ -52,6 +52,7 @@ def set_class(cls: type[Traced]) -> None:
 
 def fresh(x: Traced, flags: int = GRAD | TRACE) -> Any:
     """Return a new input of a transform with the value of `x`, linked to `x` if that is tracked."""
+    storage = None if x.value is None else storage_of(x)
     if is_recording() or (x.node is not None and x.node.flags):
         origin = note_read(node_of(x), x)
         if x.value is not None:
@@ -62,8 +63,8 @@ def fresh(x: Traced, flags: int = GRAD | TRACE) -> Any:
         node = Node(None, (), flags, x.value)
     out = wrap(x.value, node)
     if x.value is not None:
-        out.storage = storage_of(x)
-        node.stamp = (out.storage, out.storage.version)
+        out.storage = storage
+        node.stamp = (storage, storage.version)  # type: ignore[union-attr]
     return out
 
 
@@ -303,7 +304,8 @@ def _bind_several(
             node.saved = x.value
             note_read(node, x)
     source = caller()
-    results = tuple((out.value, storage_of(out)) for out in outs)
+    storages = [storage_of(out) for out in outs]
+    results = tuple((out.value, storage) for out, storage in zip(outs, storages))
     for i, out in enumerate(outs):
         differentiable = op.differentiable and is_differentiable(out.value.dtype)
         out_flags = flags if differentiable and grad else flags & ~GRAD

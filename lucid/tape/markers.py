@@ -38,6 +38,7 @@ class StopGradient(Primitive):
     """The identity whose derivative is zero: `detach`, and everything computed under `no_grad`."""
 
     differentiable = False
+    is_view = True
     saves = ""
     moves, forwards = True, "last"
 
@@ -51,6 +52,9 @@ class StopGradient(Primitive):
         from lucid.tape.bind import bind
 
         return bind(self, x)
+
+    def insert(self, base: Any, part: Any) -> Any:
+        return part
 
 
 class Overwritten(Primitive):
@@ -111,6 +115,31 @@ class OnceDifferentiable(Primitive):
         return bind(self, x if batched[0] else x.expand((n, *x.shape)), *origins)
 
 
+class Replaced(Primitive):
+    """The value and the derivative of `new`, tracked because `x`, which it replaces, was."""
+
+    saves = ""
+    moves, forwards = True, "last"
+
+    def infer(self, x: Type, new: Type) -> Type:
+        return new
+
+    def eval(self, x: np.ndarray, new: np.ndarray) -> np.ndarray:
+        return np.array(new)
+
+    def jvp(self, ts: Any, y: Any, x: Any, new: Any) -> Any:
+        return ts[1]
+
+    def vjp(self, ct: Any, y: Any, x: Any, new: Any) -> Any:
+        return None, ct
+
+    def batch(self, n: int, batched: Any, *xs: Any) -> Any:
+        from lucid.tape.bind import bind
+
+        return bind(self, *[x if b else x.expand((n, *x.shape)) for b, x in zip(batched, xs)])
+
+
 ALIAS = Alias()
 STOP_GRADIENT = StopGradient()
 OVERWRITTEN = Overwritten()
+REPLACED = Replaced()

@@ -1,4 +1,8 @@
-"""views: tensors that share memory, and how the tape sees a write to one of them."""
+"""views: tensors that share memory.
+
+Whether an operation is a view is a fact of its class (`is_view`), and a tensor's layout follows
+from its base by its views: a tensor that is not a view is row-major, or is the user's own array.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,17 @@ import numpy as np
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import caller
 from lucid.tape.markers import OVERWRITTEN, STOP_GRADIENT
-from lucid.tape.node import FREED, GRAD, Node, Storage, Traced, residual, wrap
+from lucid.tape.modes import local
+from lucid.tape.node import (
+    FREED,
+    GRAD,
+    Node,
+    Storage,
+    Traced,
+    active_recorders,
+    residual,
+    wrap,
+)
 
 
 def node_of(x: Traced) -> Node:
@@ -19,6 +33,12 @@ def node_of(x: Traced) -> Node:
     if x.node is None:
         x.node = Node(None, (), 0, x.value)
     return x.node
+
+
+def note_result(node: Node, value: Any) -> None:
+    """Tell the active Recorder, if any, that `value` is the array of a Node."""
+    if active_recorders[0] and local.recorder is not None:
+        local.recorder.on_result(node, value)
 
 
 def tensor_of(node: Node) -> Any:
@@ -66,29 +86,61 @@ def storage_of(x: Traced) -> Storage:
     """Return the Storage of a tensor, making one if it has none."""
     storage = x.storage
     if storage is None:
+        make_row_major(x)
         storage = x.storage = Storage(getattr(x, "writes", 0))
         if x.node is not None:
             x.node.stamp = (storage, storage.version)
     return storage
 
 
-def link_view(out: Traced, op: Primitive, x: Traced) -> None:
-    """Let `out` share the storage of `x` if they share memory."""
-    if out.value is None:
-        if op.name == "reshape" and not _would_share(x, op):
-            return
-    elif out.value.base is None:
+def make_row_major(x: Traced) -> None:
+    """Give a tensor that shares no memory the layout it counts as having, which is row-major.
+
+    NumPy returns results in the order of its operands. What a program means does not depend on
+    that: the result of an operation that is not a view is row-major before a view of it exists.
+    """
+    value, node = x.value, x.node
+    if value is None or value.flags.c_contiguous:
         return
-    elif op.name == "reshape" and not x.value.flags.c_contiguous:
-        if not np.may_share_memory(out.value, x.value):
+    x.value = np.ascontiguousarray(value)
+    if node is not None:
+        if node.saved is value:
+            node.saved = x.value
+        note_result(node, x.value)
+
+
+def share_array(array: np.ndarray) -> Any:
+    """Return a tensor in the memory of an array of the user, which decides its layout."""
+    out = wrap(array)
+    if not array.flags.c_contiguous:
+        out.storage = Storage()
+        if out.node is not None:
+            out.node.stamp = (out.storage, 0)
+    return out
+
+
+def link_view(out: Traced, op: Primitive, x: Traced) -> None:
+    """Let `out`, the result of the view operation `op`, share the storage of `x`.
+
+    A reshape that the layout of `x` does not allow is a copy.
+    """
+    if op.name == "reshape" and x.storage is not None:
+        if not can_view(layout(x), op.shape):  # type: ignore[attr-defined]
             return
     link(out, op, x)
 
 
 def link(out: Traced, op: Primitive, x: Traced) -> None:
     """Make `out` the view `op` of `x`; severed if no gradient flows between them."""
+    before = x.value
     storage = storage_of(x)
     node = out.node
+    if x.value is not before:  # it has moved to row-major memory
+        value, out.value = out.value, op.eval(x.value)
+        if node is not None:
+            if node.saved is value:
+                node.saved = out.value
+            note_result(node, out.value)
     severed = op is STOP_GRADIENT
     if not severed and x.node is not None and x.node.flags & GRAD:
         severed = node is None or not node.flags & GRAD
@@ -99,14 +151,63 @@ def link(out: Traced, op: Primitive, x: Traced) -> None:
         node.stamp = (storage, storage.version)
 
 
-def _would_share(x: Traced, op: Primitive) -> bool:
-    """True if the reshape `op` of an abstract tensor would be a view if it had a value."""
-    array = layout(x)
-    return np.may_share_memory(op.eval(array), array)
-
-
 def layout(x: Traced) -> np.ndarray:
-    """Return an array with the layout `x` would have: row-major, through its views."""
+    """Return an array with the memory layout of `x`, which follows from its base by its views."""
+    if x.value is not None:
+        if x.storage is None:
+            make_row_major(x)
+        return x.value
     if x.origin is None:
         return np.empty(x.shape, x.dtype)
     return x.origin[1].eval(layout(x.origin[0]))
+
+
+def can_view(array: np.ndarray, shape: tuple[int, ...]) -> bool:
+    """True if an array with this layout can be reshaped without a copy."""
+    if array.flags.c_contiguous or not array.size:
+        return True
+    runs: list[int] = []  # numbers of elements of neighboring axes that act as one axis
+    step = 0
+    for n, stride in zip(array.shape, array.strides):
+        if n == 1:
+            continue
+        if runs and step == n * stride:
+            runs[-1] *= n
+        else:
+            runs.append(n)
+        step = stride
+    left = 1
+    for n in shape:
+        left *= n
+        if runs and left == runs[0]:
+            del runs[0]
+            left = 1
+        elif runs and left > runs[0]:
+            return False
+    return not runs
+
+
+def overlaps_itself(x: Traced) -> bool:
+    """True if two elements of `x` are in the same memory."""
+    array = layout(x)
+    steps = sorted((abs(s), n) for s, n in zip(array.strides, array.shape) if n > 1)
+    if not array.size:
+        return False
+    reach = array.itemsize
+    for stride, n in steps:
+        if stride < reach:
+            break
+        reach += stride * (n - 1)
+    else:
+        return False
+    places: Any = np.zeros((), "int64")
+    for stride, n in steps:
+        places = places[..., None] + np.arange(n) * stride
+    return bool(np.diff(np.sort(places, None)).min() < array.itemsize)
+
+
+def root_of(x: Any) -> Any:
+    """Return the tensor that `x` is, through all views between them, a view of."""
+    while x.origin is not None:
+        x = x.origin[0]
+    return x

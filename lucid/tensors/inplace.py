@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from lucid.errors import ShapeError
+from lucid.errors import GraphError, ShapeError
 from lucid.ir.source import at_line, caller
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.promote import as_tensor, literal
 from lucid.ops.elementwise import arithmetic, logic, power, rounding
 from lucid.ops.elementwise.conditional import where
-from lucid.ops.index.subscript import setitem
+from lucid.ops.index.subscript import getitem, setitem
 from lucid.ops.linalg import contraction
 from lucid.ops.shape.copying import COPY
 from lucid.public.declare import public
@@ -24,7 +24,15 @@ from lucid.tape.bind import bind
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, Node, Traced, active_recorders, is_recording, note_read, wrap
 from lucid.tape.views import node_of
-from lucid.tensors.mutation import RANK, assign, check_writable, flags_of, is_recorded, mark_written
+from lucid.tape.writes import (
+    check_writable,
+    flags_of,
+    has_shared_elements,
+    is_recorded,
+    mark_written,
+    shared_elements_error,
+)
+from lucid.tensors.mutation import RANK, assign
 
 
 def in_place(
@@ -129,7 +137,15 @@ def set_item(x: Any, index: Any, value: Any) -> None:
     """Do `x[index] = value`, recorded if either is tracked."""
     if isinstance(value, Traced) and is_same_view(x, index, value):
         return
-    if not _set_item_with_numpy(x, index, value):
+    if x.origin is not None and has_shared_elements(x):
+        part = getitem(x, index)
+        if part.origin is None:
+            facts = "several elements of this view are in the same memory, and an index tensor"
+            raise GraphError(f"setitem: {facts} may select some of them; clone() it{at_line()}")
+        if has_shared_elements(part):
+            raise shared_elements_error("setitem")
+        set_item(part, ..., value)
+    elif not _set_item_with_numpy(x, index, value):
         check_integer_range(x, value)
         new = setitem(x, index, value)
         assign(x, bind(COPY, new) if new is x or new is value else new, "setitem")

@@ -14,7 +14,9 @@ from lucid.errors import DTypeError, GraphError, LucidError
 from lucid.ir.source import at_line
 from lucid.ir.types import SHORT_NAMES
 from lucid.public.declare import public
-from lucid.tape.node import Traced, wrap
+from lucid.tape import writes
+from lucid.tape.node import Traced
+from lucid.tape.views import share_array
 from lucid.tensors import inplace as in_place
 from lucid.tensors import mutation
 
@@ -59,7 +61,7 @@ def _call_with_out(
 
 
 def is_tracked(x: Any) -> bool:
-    return isinstance(x, Traced) and (x.value is None or mutation.flags_of(x) != 0)
+    return isinstance(x, Traced) and (x.value is None or writes.flags_of(x) != 0)
 
 
 def apply_function(function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -143,17 +145,17 @@ def from_numpy(ndarray: np.ndarray) -> Any:
         raise unsupported(
             "from_numpy", f"an array of dtype {ndarray.dtype} cannot be shared; use as_tensor"
         )
-    return wrap(ndarray.view(np.ndarray) if type(ndarray) is not np.ndarray else ndarray)
+    return share_array(ndarray.view(np.ndarray) if type(ndarray) is not np.ndarray else ndarray)
 
 
 def to_dlpack(x: Any, **options: Any) -> Any:
     """`__dlpack__`: share the memory of an untracked tensor with another library."""
-    value = x.array("__dlpack__")
-    if mutation.flags_of(x):
+    if writes.flags_of(x):
         raise GraphError(
             "__dlpack__: a tensor that requires a gradient cannot be shared, because writes to it "
             f"would not be recorded; use detach(){at_line()}"
         )
+    value = x.numpy()
     options = {key: value for key, value in options.items() if value is not None}
     if not value.flags.writeable and "copy" not in options and "max_version" not in options:
         value = value.copy()
@@ -179,4 +181,4 @@ def from_dlpack(ext_tensor: Any) -> Any:
     array = np.from_dlpack(ext_tensor)
     if array.dtype not in SHORT_NAMES:
         raise unsupported("from_dlpack", f"an array of dtype {array.dtype} cannot be a tensor")
-    return wrap(array)
+    return share_array(array)

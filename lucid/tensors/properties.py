@@ -12,6 +12,7 @@ from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_ndarray, cast
 from lucid.ops.shape import copying, creation
 from lucid.tape.node import Traced, wrap
+from lucid.tape.views import layout
 
 
 class Attributes(Traced):
@@ -52,7 +53,8 @@ class Attributes(Traced):
     @property
     def strides(self) -> tuple[int, ...]:
         """The number of bytes between neighboring elements, for each axis."""
-        return self.array("strides").strides  # type: ignore[attr-defined]
+        self.array("strides")  # type: ignore[attr-defined]  # there must be a value
+        return layout(self).strides
 
     def stride(self, dim: Any = None) -> Any:
         """Return the number of elements between neighbors, for each axis or for `dim`."""
@@ -79,11 +81,11 @@ class Attributes(Traced):
 
     def is_contiguous(self) -> bool:
         """True if the elements are in row-major order in memory."""
-        return self.value is None or self.value.flags.c_contiguous
+        return layout(self).flags.c_contiguous
 
     def data_ptr(self) -> int:
         """Return the address of the first element."""
-        return self.array("data_ptr()").ctypes.data  # type: ignore[attr-defined]
+        return self.numpy().ctypes.data  # type: ignore[attr-defined]
 
     @accepts_device
     def new_tensor(self, data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:

@@ -15,7 +15,7 @@ from lucid.public.declare import public
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, is_recording
-from lucid.tensors.mutation import check_writable
+from lucid.tape.writes import check_writable
 
 
 def move_to_new_tensor(x: Any) -> Any:

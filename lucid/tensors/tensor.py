@@ -23,9 +23,9 @@ from lucid.tape.cut import ancestors, cut_nodes
 from lucid.tape.grad_cell import GradCell
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
-from lucid.tape.node import GRAD, TRACE, Node, is_recording, requires_grad_changes, wrap
+from lucid.tape.node import GRAD, Node, is_recording, requires_grad_changes, wrap
 from lucid.tape.recorder import attribute_changes
-from lucid.tape.views import link, node_after_write, node_of
+from lucid.tape.views import make_row_major, node_after_write, node_of
 from lucid.tensors import numpy_protocols
 from lucid.tensors.methods import Methods
 from lucid.tensors.operators import Operators
@@ -205,6 +205,9 @@ class Tensor(Methods, Operators):
         `force` is accepted as in PyTorch and changes nothing.
         """
         value = self.array("numpy()")
+        if self.storage is None:
+            make_row_major(self)
+            value = self.value
         if self.node is not None and self.node.flags:
             value = value.view()
             value.flags.writeable = False
@@ -387,10 +390,7 @@ class Tensor(Methods, Operators):
 
     def detach(self) -> Tensor:
         """Return a tensor with the same memory and no history: a constant for `backward`."""
-        traced = is_recording() or (self.node is not None and self.node.flags & TRACE)
-        out = bind(STOP_GRADIENT, self) if traced else wrap(self.value)
-        link(out, STOP_GRADIENT, self)
-        return out
+        return bind(STOP_GRADIENT, self)
 
     @property
     def data(self) -> Tensor:

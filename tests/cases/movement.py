@@ -4,6 +4,7 @@ import numpy as np
 
 from lucid.ops.shape.bitcast import Bitcast
 from lucid.ops.shape.movement import Broadcast, Concatenate, Flip, Pad, Reshape, Slice, Transpose
+from lucid.ops.shape.strided import Strided
 from tests.cases.case import Case, boolean, complex_, integer, real
 
 
@@ -54,6 +55,21 @@ CASES = [
     Case(Broadcast((2, 3), ()), (integer(),), lambda x: np.broadcast_to(x, (2, 3))),
     Case(Broadcast((2, 0), (0, 1)), (real(2, 1),), lambda x: np.broadcast_to(x, (2, 0))),
     Case(Broadcast((3, 0), (1,)), (real(0),), lambda x: np.broadcast_to(x, (3, 0))),
+    Case(Strided((3,), (0, 1), ((1, 1),)), (real(3, 4),), lambda x: np.diagonal(x, 1)),
+    Case(
+        Strided((3, 2), (0, 1, 0), ((0, 0, 1), (1, 1, 0))),
+        (complex_(2, 4, 3),),
+        lambda x: np.diagonal(x, 1),
+        label="diagonals",
+    ),
+    Case(
+        Strided((2, 3, 2), (0, 0), ((1, 0), (0, 1), (0, 1))),
+        (real(2, 4),),
+        lambda x: np.stack([x[:, :3], x[:, 1:]], -1),
+        label="windows",
+    ),
+    Case(Strided((2, 2), (5,), ((-2,), (1,))), (integer(8),), lambda x: x[[[5, 6], [3, 4]]]),
+    Case(Strided((0, 2), (0, 0), ((1, 0), (0, 1))), (real(2, 3),), lambda x: x[:0, :2]),
     Case(Slice((1,), (5,), (1,)), (real(6),), lambda x: x[1:5]),
     Case(Slice((1, 0), (6, 3), (2, 1)), (real(7, 3),), lambda x: x[1:6:2]),
     Case(Slice((0, 1), (4, 7), (3, 2)), (complex_(4, 7),), lambda x: x[0:4:3, 1:7:2]),

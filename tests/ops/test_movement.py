@@ -167,7 +167,7 @@ def test_broadcast_tensors_share_one_shape():
 
 def test_views_share_memory():
     x = lucid.Tensor(X)
-    for y in (x.reshape(6, 4), shaping.mT(x), shaping.flip(x, 0), shaping.unsqueeze(x, 0)):
+    for y in (x.reshape(6, 4), shaping.mT(x), x[::-1], shaping.unsqueeze(x, 0)):
         assert np.shares_memory(y.value, x.value)
 
 

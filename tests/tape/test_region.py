@@ -225,7 +225,7 @@ def test_light_operations_leave_memory_in_another_order_to_numpy(hot):
     x = lucid.tensor(rows(300, 600)).T
     for _ in range(3):
         y = x * 2.0
-    assert y.numpy().flags.f_contiguous
+    assert y.value.flags.f_contiguous
     np.testing.assert_array_equal(y.numpy(), x.numpy() * 2.0)
 
 

@@ -27,6 +27,7 @@ from lucid.tape.node import GRAD, Node, Traced, requires_grad_changes, wrap
 from lucid.tape.recorder import Guard, Locks, Recorder, attribute_changes, is_unchanged
 from lucid.tape.tiering import Tiering
 from lucid.tape.views import node_of
+from lucid.tape.writes import mark_written
 
 
 def differentiable_inputs(graph: Graph, n_outputs: int) -> list[frozenset[int]]:
@@ -227,8 +228,6 @@ class Path:
 
     def commit(self, values: Sequence[np.ndarray]) -> None:
         """Write back the state that a run has changed."""
-        from lucid.tensors.mutation import mark_written
-
         rest = iter(values)
         for x in self.written:
             value = next(rest)

@@ -51,7 +51,8 @@ def algebra(w: Rewriter, eqn: Equation) -> Found:
 
 
 def identities(w: Rewriter, eqn: Equation) -> Found:
-    """alias x = stop_gradient x = copy x = overwritten y x = once_differentiable x y = x;
+    """alias x = stop_gradient x = copy x = x;
+    overwritten y x = replaced y x = once_differentiable x y = x;
     cast x = x to its own dtype;
     cast (cast x) = cast x where the inner cast is lossless.
     """

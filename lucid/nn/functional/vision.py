@@ -14,6 +14,7 @@ from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.axes import canonicalize_shape
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.index.gather_scatter import ScatterAdd
+from lucid.ops.shape.copying import unshared
 from lucid.ops.shape.joining import pad as pad_ends
 from lucid.ops.shape.joining import take_axis
 from lucid.ops.shape.movement import Pad, Transpose
@@ -171,7 +172,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     x = x.reshape(*outer, c // (r * r), r, r, h, w)
     n = len(outer)
     y = bind(Transpose((*range(n + 1), n + 3, n + 1, n + 4, n + 2)), x)
-    return y.reshape(*outer, c // (r * r), h * r, w * r)
+    return unshared(y.reshape(*outer, c // (r * r), h * r, w * r))
 
 
 @public("lucid", "nn.functional")
@@ -186,7 +187,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     x = x.reshape(*outer, c, h // r, r, w // r, r)
     n = len(outer)
     y = bind(Transpose((*range(n + 1), n + 2, n + 4, n + 1, n + 3)), x)
-    return y.reshape(*outer, c * r * r, h // r, w // r)
+    return unshared(y.reshape(*outer, c * r * r, h // r, w // r))
 
 
 @public("lucid", "nn.functional")
@@ -206,7 +207,7 @@ def channel_shuffle(input: Any, groups: int) -> Any:
         raise ShapeError(f"channel_shuffle: {facts}{at_line()}")
     apart = x.reshape(x.shape[0], g, x.shape[1] // g, *x.shape[2:])
     y = bind(Transpose((0, 2, 1, *range(3, apart.ndim))), apart)
-    return y.reshape(x.shape)
+    return unshared(y.reshape(x.shape))
 
 
 def check_image(name: str, x: Any) -> Any:

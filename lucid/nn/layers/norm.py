@@ -17,7 +17,7 @@ from lucid.ops.core.arguments import accepts_device
 from lucid.ops.shape.creation import ones, zeros
 from lucid.public.declare import public
 from lucid.tape.node import wrap
-from lucid.tensors.mutation import is_argument
+from lucid.tape.writes import is_argument
 
 
 def add_affine(module: Module, shape: Any, weight: bool, bias: bool, dtype: Any) -> None:

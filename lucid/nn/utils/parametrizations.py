@@ -19,7 +19,7 @@ from lucid.ops.shape.joining import pad
 from lucid.ops.shape.shaping import movedim
 from lucid.public.declare import public
 from lucid.random import randn
-from lucid.tensors.mutation import is_argument
+from lucid.tape.writes import is_argument
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 

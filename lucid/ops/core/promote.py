@@ -20,7 +20,8 @@ from lucid.ops.core.arguments import check_device
 from lucid.ops.core.errstate import quiet
 from lucid.public.declare import public
 from lucid.tape.bind import bind
-from lucid.tape.node import Traced, wrap
+from lucid.tape.node import Traced
+from lucid.tape.views import share_array
 
 _BOOL, _INT = np.dtype("bool"), np.dtype("int64")
 _KIND = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
@@ -157,7 +158,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
         return data if dtype is None else cast(data, dtype)
     if isinstance(data, (list, tuple)) and any(isinstance(x, Traced) for x in data):
         return _stack(data, dtype)
-    return wrap(as_ndarray(data, dtype))
+    return share_array(as_ndarray(data, dtype))
 
 
 def _stack(rows: Any, dtype: Any) -> Any:

@@ -325,4 +325,4 @@ def diff(
         size = x.shape[at]
         last, first = slice_axis(x, at, min(1, size), size), slice_axis(x, at, 0, max(size - 1, 0))
         x = last ^ first if x.dtype.kind == "b" else last - first
-    return x
+    return x if n else x.clone()

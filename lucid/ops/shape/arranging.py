@@ -19,10 +19,11 @@ from lucid.ops.elementwise.complexes import complex, conj, imag, real
 from lucid.ops.index.gather_scatter import Gather
 from lucid.ops.index.lookup import narrow
 from lucid.ops.shape.diagonals import diag_embed
-from lucid.ops.shape.joining import cat, meshgrid, split, stack, take_axis, tensor_split
+from lucid.ops.shape.joining import cat, meshgrid, split, stack, tensor_split
 from lucid.ops.shape.joining import pad as pad_with_mode
 from lucid.ops.shape.movement import Pad
-from lucid.ops.shape.shaping import atleast_2d, movedim, mT, ravel
+from lucid.ops.shape.shaping import atleast_2d, mT, ravel
+from lucid.ops.shape.strided import windows
 from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
@@ -173,7 +174,7 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
 @public("Tensor")
 @clear_errors
 def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
-    """Windows of `size` elements along an axis, `step` apart, as a new last axis.
+    """A view of windows of `size` elements along an axis, `step` apart, as a new last axis.
 
     >>> import lucid
     >>> lucid.arange(5).unfold(0, 2, 3)
@@ -189,11 +190,7 @@ def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
     if not 0 <= size <= n or step < 1:
         facts = f"size {size} and step {step} for an axis of size {n}"
         raise ShapeError(f"unfold: {facts}{at_line()}")
-    starts = np.arange(0, n - size + 1, step)
-    indices = starts[:, None] + np.arange(size)
-    flat = take_axis(x, axis, indices.reshape(-1))
-    windows = flat.reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
-    return movedim(windows, axis + 1, -1)
+    return windows(x, axis, size, step)
 
 
 @public("lucid", "Tensor")

@@ -41,9 +41,8 @@ class Bitcast(Constant):
         dtype = DTYPES[self.dtype]
         return (x if is_bitcastable(x, dtype) else np.ascontiguousarray(x)).view(dtype)
 
-    def adjoint(self, part: Any, x: Any) -> Any:
-        """Return values written to the view in the dtype of its base."""
-        return bind(Bitcast(SHORT_NAMES[x.dtype]), part)
+    def insert(self, base: Any, part: Any) -> Any:
+        return bind(Bitcast(SHORT_NAMES[base.dtype]), part)
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
         return bind(self, x)
@@ -61,6 +60,6 @@ def bitcast(x: Any, dtype: Any) -> Any:
         raise DTypeError(f"view: dtype {dtype} is not supported")
     if dtype == x.dtype:
         return x.view(x.shape)
-    if x.ndim and not is_bitcastable(layout(x) if x.value is None else x.value, dtype):
+    if x.ndim and not is_bitcastable(layout(x), dtype):
         x = x.contiguous()
     return bind(Bitcast(SHORT_NAMES[dtype]), x)

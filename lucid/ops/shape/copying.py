@@ -11,6 +11,7 @@ from lucid.ops.core.kinds import Linear
 from lucid.ops.core.promote import as_tensor
 from lucid.public.declare import public
 from lucid.tape.bind import bind
+from lucid.tape.views import layout
 
 
 class Copy(Linear):
@@ -42,11 +43,12 @@ def clone(input: Any) -> Any:
     return bind(COPY, as_tensor(input))
 
 
+def unshared(x: Any) -> Any:
+    """Return a copy of `x` if it is a view; the result of a function that is not one."""
+    return x if x.origin is None else bind(COPY, x)
+
+
 @public("Tensor")
 def contiguous(x: Any) -> Any:
     """Return `x` in row-major memory order; `x` itself if it already is."""
-    if x.value is None or x.value.flags.c_contiguous:
-        return x
-    out = bind(COPY, x)
-    out.value = np.ascontiguousarray(out.value)
-    return out
+    return x if layout(x).flags.c_contiguous else bind(COPY, x)

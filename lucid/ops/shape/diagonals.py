@@ -1,7 +1,7 @@
 """Diagonals and triangles of matrices.
 
-A diagonal is a strided slice of the flattened matrix, and a matrix with a given diagonal is that
-diagonal padded with zeros between its elements, so neither needs a primitive.
+A diagonal is a view. A matrix with a given diagonal is that diagonal padded with zeros between its
+elements.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from lucid.ops.core.arguments import accepts_device, clear_errors
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, parse_dtype
 from lucid.ops.elementwise.conditional import where
-from lucid.ops.shape.movement import Pad, Reshape, Transpose, slice_axis
+from lucid.ops.shape.copying import COPY
+from lucid.ops.shape.movement import Pad, Reshape
 from lucid.ops.shape.shaping import movedim
+from lucid.ops.shape.strided import strided_diagonal
 from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
@@ -34,7 +36,7 @@ def diagonal(
     axis1: Any = None,
     axis2: Any = None,
 ) -> Any:
-    """The diagonals of the matrices in two axes, as the last axis of the result.
+    """The diagonals of the matrices in two axes, as the last axis of the result: a view.
 
     >>> import lucid
     >>> lucid.diagonal(lucid.arange(9).reshape(3, 3), 1)
@@ -44,19 +46,6 @@ def diagonal(
     a = dim1 if axis1 is None else axis1
     b = dim2 if axis2 is None else axis2
     return strided_diagonal(x, offset, *matrix_axes("diagonal", x, a, b))
-
-
-def strided_diagonal(x: Any, offset: int, a: int, b: int) -> Any:
-    """Return the diagonals of the matrices in axes a and b, as a strided slice."""
-    rest = [i for i in range(x.ndim) if i not in (a, b)]
-    if (*rest, a, b) != tuple(range(x.ndim)):
-        x = bind(Transpose((*rest, a, b)), x)
-    rows, columns = x.shape[-2:]
-    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
-    start = (offset if offset >= 0 else -offset * columns) if count else 0
-    flat = bind(Reshape((*x.shape[:-2], rows * columns)), x)
-    limit = start + (count - 1) * (columns + 1) + 1 if count else start
-    return slice_axis(flat, flat.ndim - 1, start, limit, columns + 1)
 
 
 def matrix_axes(name: str, x: Any, dim1: Any, dim2: Any) -> tuple[int, int]:
@@ -99,7 +88,7 @@ def diag(input: Any, diagonal: int = 0) -> Any:
         return diag_embed(x, diagonal)
     if x.ndim != 2:
         raise ShapeError(f"diag: {x.shape} is neither a vector nor a matrix{at_line()}")
-    return strided_diagonal(x, diagonal, 0, 1)
+    return bind(COPY, strided_diagonal(x, diagonal, 0, 1))
 
 
 @public("lucid", "Tensor")

@@ -15,6 +15,7 @@ from lucid.ops.core.arguments import aliases, clear_errors
 from lucid.ops.core.axes import canonicalize_axis, canonicalize_shape, resolve_alias
 from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.index.gather_scatter import Gather
+from lucid.ops.shape.copying import COPY, unshared
 from lucid.ops.shape.creation import full
 from lucid.ops.shape.movement import (
     Concatenate,
@@ -221,7 +222,7 @@ def roll(input: Any, shifts: Any, dims: Any = None, *, axis: Any = None) -> Any:
         cut = -step % n if n else 0
         if cut:
             x = bind(Concatenate(at), slice_axis(x, at, cut, n), slice_axis(x, at, 0, cut))
-    return x
+    return bind(COPY, x) if x is input or x.origin is not None else x
 
 
 @public("lucid", "Tensor")
@@ -256,7 +257,7 @@ def repeat_interleave(
         repeated = broadcast_to(
             expand_dims(x, at + 1), (*x.shape[: at + 1], repeats, *x.shape[at + 1 :])
         )
-        return bind(Reshape(with_size(x.shape, at, n * repeats)), repeated)
+        return unshared(bind(Reshape(with_size(x.shape, at, n * repeats)), repeated))
     counts = as_tensor(repeats).array("repeat_interleave")
     if counts.shape not in ((), (1,), (n,)):
         facts = f"counts of shape {counts.shape} for {n} elements"

@@ -70,6 +70,9 @@ class Reshape(Linear):
     def adjoint(self, ct: Any, x: Any) -> Any:
         return ct.reshape(x.shape)
 
+    def insert(self, base: Any, part: Any) -> Any:
+        return self.adjoint(part, base)
+
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
         return bind(Reshape((n, *self.shape)), x)
 
@@ -106,6 +109,9 @@ class Transpose(Linear):
     def adjoint(self, ct: Any, x: Any) -> Any:
         inverse = sorted(range(len(self.permutation)), key=self.permutation.__getitem__)
         return bind(Transpose(tuple(inverse)), ct)
+
+    def insert(self, base: Any, part: Any) -> Any:
+        return self.adjoint(part, base)
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
         return bind(Transpose((0, *[i + 1 for i in self.permutation])), x)
@@ -237,6 +243,12 @@ class Slice(Linear):
         high = tuple(n - end for n, end in zip(x.shape, ends))
         return bind(Pad(self.starts, high, tuple(stride - 1 for stride in self.strides)), ct)
 
+    def insert(self, base: Any, part: Any) -> Any:
+        from lucid.ops.index.writing import SliceSet
+
+        part = part.reshape(self.sizes) if self.drop else part
+        return bind(SliceSet(self.starts, self.limits, self.strides), base, part)
+
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
         drop = tuple(i + 1 for i in self.drop)
         return bind(Slice((0, *self.starts), (n, *self.limits), (1, *self.strides), drop), x)
@@ -351,6 +363,9 @@ class Flip(Linear):
 
     def adjoint(self, ct: Any, x: Any) -> Any:
         return bind(self, ct)
+
+    def insert(self, base: Any, part: Any) -> Any:
+        return bind(self, part)
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
         return bind(Flip(tuple(i + 1 for i in self.axes)), x)

@@ -23,6 +23,7 @@ from lucid.ops.core.axes import (
 )
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.bitcast import bitcast
+from lucid.ops.shape.copying import COPY, unshared
 from lucid.ops.shape.movement import (
     Broadcast,
     Flip,
@@ -318,7 +319,7 @@ def map_tensors(tensors: tuple[Any, ...], function: Any) -> Any:
 
 @public("lucid", "Tensor")
 def flip(input: Any, *axes: Any, dims: Any = None, axis: Any = None) -> Any:
-    """Reverse the order of elements along one axis, several, or all.
+    """A copy with the order of elements reversed along one axis, several, or all.
 
     >>> import lucid
     >>> lucid.flip(lucid.arange(3), 0)
@@ -328,7 +329,7 @@ def flip(input: Any, *axes: Any, dims: Any = None, axis: Any = None) -> Any:
     dims = resolve_alias("flip", ("dims", dims), ("axis", axis))
     if axes:
         dims = resolve_alias("flip", ("dims", axes[0] if len(axes) == 1 else axes), ("dims", dims))
-    return bind(Flip(canonicalize_axes("flip", dims, x.ndim)), x)
+    return bind(COPY, bind(Flip(canonicalize_axes("flip", dims, x.ndim)), x))
 
 
 @public("lucid", "Tensor", numpy="fliplr")
@@ -400,7 +401,7 @@ def repeat(x: Any, *sizes: Any, repeats: Any = None) -> Any:
     shape = (1,) * extra + x.shape
     interleaved = tuple(n for pair in zip(counts, shape) for n in pair)
     spread = bind(Broadcast(interleaved, tuple(2 * (extra + i) + 1 for i in range(x.ndim))), x)
-    return bind(Reshape(tuple(c * n for c, n in zip(counts, shape))), spread)
+    return unshared(bind(Reshape(tuple(c * n for c, n in zip(counts, shape))), spread))
 
 
 @public("lucid", "Tensor")

@@ -1,12 +1,13 @@
 """as_strided: elements selected by a size and a stride for every axis.
 
 Strides count elements of the underlying storage, as in PyTorch: a view is traced to its base, so
-the elements around it can be selected too. The result is a copy; derivatives add up where elements
-are selected more than once.
+the elements around it can be selected too. The result is a view of that base; derivatives add up
+where elements are selected more than once.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any, NamedTuple
 
@@ -16,12 +17,15 @@ from lucid.errors import ArgumentError, IndexingError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast
-from lucid.ops.elementwise.conditional import where
 from lucid.ops.index.lookup import index_copy
-from lucid.ops.shape.joining import take_axis
+from lucid.ops.shape.copying import COPY
+from lucid.ops.shape.movement import Reshape, Transpose
+from lucid.ops.shape.strided import Strided
 from lucid.public.declare import public
-from lucid.tape.node import is_recording, wrap
-from lucid.tape.views import layout
+from lucid.tape.bind import bind
+from lucid.tape.markers import STOP_GRADIENT
+from lucid.tape.node import GRAD, wrap
+from lucid.tape.views import can_view, layout, root_of
 
 
 class StorageMap(NamedTuple):
@@ -38,17 +42,9 @@ class StorageMap(NamedTuple):
 
 
 def storage_map(name: str, x: Any) -> StorageMap:
-    root = x
-    while root.origin is not None:
-        root = root.origin[0]
-    if x.value is None or is_recording():
-        rows = layout(root)
-        view = rows if root is x else replay_views(x, root, rows)
-        if x.value is not None and strides_of(x.value) != strides_of(view):
-            facts = "the result depends on memory layout, and this tensor is not row-major"
-            raise ArgumentError(f"{name}: {facts}; call contiguous() before jit{at_line()}")
-    else:
-        rows, view = root.value, x.value
+    root = root_of(x)
+    rows = layout(root)
+    view = replay_views(x, root, rows)
     if view.itemsize != rows.itemsize:
         facts = f"a view of {rows.dtype} as {view.dtype} does not have the elements of its storage"
         raise ArgumentError(f"{name}: {facts}; clone() it first{at_line()}")
@@ -62,11 +58,6 @@ def replay_views(x: Any, root: Any, rows: np.ndarray) -> np.ndarray:
         return rows
     base, op, _ = x.origin
     return op.eval(replay_views(base, root, rows))
-
-
-def strides_of(x: np.ndarray) -> list[int]:
-    """Return the strides of axes with more than one element, in elements."""
-    return [s // x.itemsize for s, n in zip(x.strides, x.shape) if n > 1] if x.size else []
 
 
 def address(x: np.ndarray) -> int:
@@ -87,13 +78,21 @@ def offsets(x: np.ndarray, start: int) -> np.ndarray:
     return places.reshape(-1)
 
 
-def strided_offsets(name: str, first: int, size: Any, stride: Any, offset: Any) -> np.ndarray:
-    """Return the storage offset of every element of the result."""
-    sizes, strides = ([operator.index(n) for n in part] for part in (size, stride))
+def strided_range(
+    name: str, first: int, size: Any, stride: Any, offset: Any
+) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Return sizes, strides and the first offset, checked."""
+    sizes, strides = (tuple([operator.index(n) for n in part]) for part in (size, stride))
     first = first if offset is None else operator.index(offset)
     if len(sizes) != len(strides) or min([*sizes, *strides, first], default=0) < 0:
-        facts = f"size {tuple(sizes)}, stride {tuple(strides)}, storage_offset {first}"
+        facts = f"size {sizes}, stride {strides}, storage_offset {first}"
         raise ArgumentError(f"{name}: {facts}; give one stride for each size, all >= 0{at_line()}")
+    return sizes, strides, first
+
+
+def strided_offsets(name: str, first: int, size: Any, stride: Any, offset: Any) -> np.ndarray:
+    """Return the storage offset of every element of the result."""
+    sizes, strides, first = strided_range(name, first, size, stride, offset)
     places: Any = np.asarray(first)
     for n, step in zip(sizes, strides):
         places = places[..., None] + np.arange(n) * step
@@ -115,7 +114,6 @@ def check_found(name: str, places: np.ndarray, there: np.ndarray, count: int) ->
         raise IndexingError(f"{name}: {facts}{at_line()}")
 
 
-@public(name="as_strided_copy")
 @public("lucid", "Tensor")
 @clear_errors
 def as_strided(input: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
@@ -128,18 +126,66 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: Any = None) -
             [2, 4]])
     """
     x = as_tensor(input)
-    storage = storage_map("as_strided", x)
-    places = strided_offsets("as_strided", storage.first, size, stride, storage_offset)
-    flat = places.reshape(-1)
-    at, own = find_elements(flat, storage.own)
-    if own.all():
-        return take_axis(x.reshape(-1), 0, at).reshape(places.shape)
-    around, there = find_elements(flat, storage.whole)
-    check_found("as_strided", flat, there, storage.whole.size)
-    y = take_axis(storage.root.reshape(-1), 0, around)
-    if own.any():
-        y = where(wrap(own), take_axis(x.reshape(-1), 0, np.where(own, at, 0)), y)
-    return y.reshape(places.shape)
+    base, detached = tracked_base(x)
+    order = sorted(range(base.ndim), key=lambda axis: -layout(base).strides[axis])
+    memory = base if order == list(range(base.ndim)) else bind(Transpose(tuple(order)), base)
+    if not can_view(layout(memory), (math.prod(base.shape),)):
+        facts = f"the memory of a tensor of shape {base.shape} and strides {base.stride()} has gaps"
+        raise ArgumentError(f"as_strided: {facts}; clone() it first{at_line()}")
+    flat = bind(Reshape((math.prod(base.shape),)), memory)
+    first = offset_in(x, base)
+    sizes, strides, first = strided_range("as_strided", first, size, stride, storage_offset)
+    first, strides = elements_of(flat, sizes, strides, first)
+    y = bind(Strided(sizes, (first,), tuple([(step,) for step in strides])), flat)
+    return bind(STOP_GRADIENT, y) if detached else y
+
+
+def elements_of(
+    flat: Any, sizes: tuple[int, ...], strides: tuple[int, ...], first: int
+) -> tuple[int, tuple[int, ...]]:
+    """Return an offset and strides in memory as a position and steps in the vector `flat`."""
+    n = flat.shape[0]
+    gap = layout(flat).strides[0] // flat.dtype.itemsize if n > 1 else 1
+    steps = [step if size > 1 else 0 for size, step in zip(sizes, strides)]
+    last = first + sum([(size - 1) * step for size, step in zip(sizes, steps)])
+    outside = [first + step for step in (0, *steps) if (first + step) % gap] + (
+        [last] if last >= n * gap else []
+    )
+    if outside and 0 not in sizes:
+        facts = f"offset {outside[0]} is not among the {n} elements in memory"
+        raise IndexingError(f"as_strided: {facts}{at_line()}")
+    return first // gap, tuple([step // gap for step in steps])
+
+
+def tracked_base(x: Any) -> tuple[Any, bool]:
+    """Return the tensor that `x` is a view of, and whether no gradient flows between them.
+
+    A view that was detached and then made a leaf is a base of its own.
+    """
+    detached = False
+    while x.origin is not None:
+        base, _, severed = x.origin
+        if severed and x.node is not None and x.node.flags & GRAD:
+            break
+        x, detached = base, detached or severed
+    return x, detached
+
+
+def offset_in(x: Any, base: Any) -> int:
+    """Return the offset of the first element of a view from that of its base, in elements."""
+    whole = layout(base)
+    view = replay_views(x, base, whole)
+    if view.itemsize != whole.itemsize:
+        facts = f"a view of {whole.dtype} as {view.dtype} does not have the elements of its storage"
+        raise ArgumentError(f"as_strided: {facts}; clone() it first{at_line()}")
+    return (address(view) - address(whole)) // view.itemsize
+
+
+@public()
+@clear_errors
+def as_strided_copy(input: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+    """A copy of `as_strided`."""
+    return bind(COPY, as_strided(input, size, stride, storage_offset))
 
 
 @public("lucid", "Tensor")

@@ -1,0 +1,309 @@
+"""writes: in-place writes, which replace the value in a tensor's memory and keep the tape correct.
+
+A Node never changes its value. A tensor that is written to gets a new Node; the old one keeps the
+equations that used it, and `backward` raises an error if one of them needs the overwritten value.
+Writing to a view writes to its base: the base gets the Node of "the old base with this region
+replaced", and every other view of the same memory is derived again from its own base.
+
+A write that is not recorded (under `no_grad`, or through `detach()`) changes a tensor's value and
+keeps its history, as in PyTorch: the op `overwritten` represents it on the tape.
+"""
+
+from __future__ import annotations
+
+import math
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from lucid.errors import GraphError
+from lucid.ir.source import at_line, caller
+from lucid.tape.bind import bind
+from lucid.tape.markers import ALIAS, OVERWRITTEN, REPLACED, STOP_GRADIENT
+from lucid.tape.modes import local
+from lucid.tape.node import GRAD, TRACE, Mutated, Node, is_recording
+from lucid.tape.views import node_after_write, overlaps_itself, synchronize_node
+
+UNSHARED_REFCOUNT = 3  # references to a Node held by its tensor alone, counted inside a function
+
+
+def write(x: Any, new: Any, what: str) -> Any:
+    """Give `x` the value and the history of `new`, of the same type and in memory of its own."""
+    check_writable(x, what)
+    if not is_recorded(x, new):
+        mark_written(x)
+        x.value[...] = new.value
+        return x
+    if is_recording():
+        notify_recorder(x)
+    steps = list(updated_nodes(x, new, what))
+    if x.value is not None and new.value is not None:
+        bump_version(x)
+        x.value[...] = new.value
+    for tensor, node in steps:
+        set_node(tensor, node, new.value is None)
+    if x.storage is not None:
+        rederive_views(x.storage, {id(tensor) for tensor, _ in steps})
+    return x
+
+
+def is_recorded(x: Any, *others: Any) -> bool:
+    """True if a write to `x` that reads `others` must be recorded on the tape."""
+    if is_recording():
+        return True
+    flags = 0
+    for other in others:
+        if other.value is None:
+            return True
+        flags |= flags_of(other)
+    tensor = x
+    while tensor is not None:
+        if tensor.value is None:
+            return True
+        flags |= flags_of(tensor)
+        tensor = None if tensor.origin is None else tensor.origin[0]
+    return bool(flags & TRACE or (flags and local.grad))
+
+
+def notify_recorder(x: Any) -> None:
+    """Tell the Recorder that `x` and the tensors it is a view of are about to be written."""
+    while x is not None:
+        local.recorder.on_write(x)
+        x = None if x.origin is None else x.origin[0]
+
+
+def flags_of(x: Any) -> int:
+    node = getattr(x, "node", None)
+    return 0 if node is None else node.flags
+
+
+# Errors
+
+
+def is_argument(x: Any) -> bool:
+    """True if this tensor is an input of a transform, so its memory belongs to the caller."""
+    node = x.node
+    if node is None or node.is_state:
+        return False
+    return node.op is ALIAS or (node.op is None and bool(node.flags & TRACE))
+
+
+def check_writable(x: Any, what: str) -> None:
+    """Raise an error for inputs of transforms, leaves that require grad, and read-only memory."""
+    tensor, detached = x, not local.grad
+    while True:
+        node = tensor.node
+        kind = "" if tensor is x else "a view of "
+        if node is not None and is_argument(tensor):
+            inside = "a transform" if node.trace is None else node.trace.what
+            raise GraphError(
+                f"{what}: {kind}an argument of {inside} cannot be modified in place: the memory "
+                f"belongs to the caller; clone() it first{at_line()}"
+            )
+        is_leaf = node is not None and node.op is None and not node.is_state
+        if is_leaf and not detached and node.flags & GRAD:
+            raise GraphError(
+                f"{what}: {kind}a leaf that requires a gradient cannot be modified in place; "
+                f"use no_grad(), or clone() it{at_line()}"
+            )
+        if tensor.origin is None:
+            break
+        base, op, is_detached = tensor.origin
+        if op.name == "broadcast":
+            raise read_only_error(what)
+        if op.may_overlap and overlaps_itself(x):
+            raise shared_elements_error(what)
+        if is_detached and local.grad and op is not STOP_GRADIENT:
+            raise GraphError(
+                f"{what}: a view that was made under no_grad() is modified while gradients are "
+                f"recorded, and its base requires one; recreate or detach() the view{at_line()}"
+            )
+        detached = detached or is_detached
+        tensor = base
+    if x.value is not None and not x.value.flags.writeable:
+        raise read_only_error(what)
+
+
+def has_shared_elements(x: Any) -> bool:
+    """True if several elements of a view are in the same memory."""
+    view = x
+    while view.origin is not None:
+        view, op, _ = view.origin
+        if op.may_overlap:
+            return overlaps_itself(x)
+    return False
+
+
+def shared_elements_error(what: str) -> GraphError:
+    return GraphError(
+        f"{what}: several elements of this view are in the same memory; write to a part of it "
+        f"where they are not, or clone() it first{at_line()}"
+    )
+
+
+def read_only_error(what: str) -> GraphError:
+    return GraphError(
+        f"{what}: this tensor's memory is read-only: an expanded tensor, or one made from a "
+        f"read-only array; clone() it first{at_line()}"
+    )
+
+
+# Unrecorded writes
+
+
+def mark_written(x: Any) -> None:
+    """Note that the memory of `x` was written; its history on the tape stays."""
+    node = x.node
+    if x.storage is None and node is not None and node.op is None and node.cell is not None:
+        if (
+            getrefcount(node) == UNSHARED_REFCOUNT
+        ):  # no graph holds it, so none can need the old value
+            x.writes = getattr(x, "writes", 0) + 1
+            return
+    saved = node is not None and node.saved is not None
+    bump_version(x)
+    if x.node is None:
+        return
+    if not (node.flags or node.cell):
+        x.node = None
+    elif x.storage is not None:
+        synchronize_node(x)
+    elif saved:
+        x.node = node_after_write(node, x.value)
+
+
+def bump_version(x: Any) -> None:
+    """Count a write that is about to happen, so graphs that need the old value can detect it.
+
+    Inside vmap, where equations run later, a copy of a constant that they read is kept.
+    """
+    node = x.node
+    if local.maps and node is not None and not node.flags and isinstance(node.saved, np.ndarray):
+        node.saved, node.stamp = node.saved.copy(), None
+        x.node = node = None
+    if x.storage is not None:
+        x.storage.version += 1
+        x.storage.source = caller()
+        return
+    x.writes = getattr(x, "writes", 0) + 1
+    if node is not None and node.saved is not None and node.saved.__class__ is not Mutated:
+        node.saved = Mutated(node.saved, caller())
+
+
+# Recorded writes
+
+
+def updated_nodes(x: Any, new: Any, what: str) -> Any:
+    """Yield `x` and tensors it is a view of, with their Nodes after `x` has become `new`.
+
+    If one of them has several elements in the same memory, replacing those of `x` in it would
+    leave the others: the next base is written directly, and those between are derived again.
+    """
+    tensor, after, detached = x, new, not local.grad
+    before, local.grad = local.grad, True
+    try:
+        while True:
+            yield tensor, updated_node(tensor, after, detached, what)
+            if tensor.origin is None:
+                return
+            views = [tensor, *views_up_to_overlap(tensor)]
+            base, op, _ = views[-1].origin
+            detached = detached or any(view.origin[2] for view in views)
+            if len(views) == 1:
+                after = op.insert(base, after)
+            else:
+                after = op.insert_at(base, after, positions(views, base))
+            tensor = base
+    finally:
+        local.grad = before
+
+
+def views_up_to_overlap(x: Any) -> list[Any]:
+    """Return the views between `x` and the base above the last one that overlaps itself."""
+    found: list[Any] = []
+    above: list[Any] = []
+    while x.origin[0].origin is not None:
+        x = x.origin[0]
+        above.append(x)
+        if x.origin[1].may_overlap and overlaps_itself(x):
+            found = list(above)
+    return found
+
+
+def positions(views: list[Any], base: Any) -> np.ndarray:
+    """Return the row-major position in `base` of every element of the first of these views."""
+    places = np.arange(math.prod(base.shape)).reshape(base.shape)
+    for view in reversed(views):
+        places = view.origin[1].eval(places)
+    return places
+
+
+def updated_node(x: Any, after: Any, detached: bool, what: str) -> Node | None:
+    """Return the Node of `x` with the value of `after`; `detached`: it keeps its own history."""
+    flags = flags_of(x)
+    if x.value is None and after.value is not None:
+        after = bind(REPLACED, x, after)
+    if not detached:
+        if flags & GRAD and not flags_of(after) & GRAD:
+            after = bind(REPLACED, x, after)
+        return after.node if flags_of(after) else None
+    after = stop_gradient(after)
+    if not flags & GRAD:
+        return after.node if flags_of(after) else None
+    if x.node.op is not None or is_recording():
+        return bind(OVERWRITTEN, x, after).node
+    if after.value is None:
+        facts = "a leaf cannot be assigned a traced value"
+        raise GraphError(f"{what}: {facts}; return it instead{at_line()}")
+    return node_after_write(x.node, x.value)
+
+
+def stop_gradient(x: Any) -> Any:
+    """Return `x` as a constant for derivatives."""
+    return bind(STOP_GRADIENT, x) if flags_of(x) & GRAD else x
+
+
+def set_node(x: Any, node: Node | None, abstract: bool) -> None:
+    """Give `x` its Node after a write and keep its `retain_grad` setting."""
+    old = x.node
+    if abstract:
+        if x.value is not None and local.maps and node is not None:
+            for mapped in local.maps:
+                if mapped.trace is node.trace:
+                    mapped.on_write(x)
+        x.value = None
+    x.node = node
+    if node is None:
+        return
+    if x.storage is not None:
+        node.stamp = (x.storage, x.storage.version)
+    if old is None or old.cell is None or node.cell is not None:
+        return
+    if node.op is OVERWRITTEN and is_recording():
+        node.cell = old.cell  # a parameter keeps its gradient after its update
+    elif old.cell.retain:
+        x.cell().retain = True
+
+
+def rederive_views(storage: Any, done: set[int]) -> None:
+    """Derive every other view of a written memory again from its base."""
+    before, local.grad = local.grad, True
+    try:
+        for x in storage.live():
+            rederive_view(x, storage, done)
+    finally:
+        local.grad = before
+
+
+def rederive_view(x: Any, storage: Any, done: set[int]) -> None:
+    if id(x) in done or x.origin is None or x.storage is not storage:
+        return
+    done.add(id(x))
+    base, op, detached = x.origin
+    rederive_view(base, storage, done)
+    part = bind(op, base)
+    if detached:
+        part = stop_gradient(part)
+        part = bind(OVERWRITTEN, x, part) if flags_of(x) & GRAD else part
+    set_node(x, part.node if flags_of(part) else None, part.value is None)
