@@ -8,6 +8,7 @@
     lucid.linalg, fft, special      further functions; lucid.random, lucid.distributions
     lucid.save, lucid.load          safetensors files
     lucid.ir                        the IR of all of this: trace, print, verify and run programs
+    lucid.extend                    what primitives outside the package are written with
 
 >>> import lucid
 >>> x = lucid.tensor([1.0, 2.0], requires_grad=True)
@@ -28,6 +29,7 @@ _find, __dir__, __all__ = _attach(
     __name__,
     "autograd",
     "distributions",
+    "extend",
     "errors",
     "fft",
     "func",

@@ -11,7 +11,7 @@ from lucid.func.custom_rules import bind_positional
 from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_operand, as_tensor, cast, parse_dtype, result_type
-from lucid.ops.higher_order.numba_function import NumbaFunction
+from lucid.ops.higher_order.numba_function import NumbaFunction, dispatcher_of
 from lucid.ops.higher_order.numba_ops import FromNumba, NumbaArrays
 from lucid.public.declare import public
 from lucid.tape.bind import bind
@@ -66,18 +66,6 @@ def from_numba(
         )
     rules = {name: rule for name, rule in (("vjp", vjp), ("jvp", jvp)) if rule is not None}
     return array_function(NumbaFunction(dispatcher, shape=shape, dtype=out_dtype, rules=rules))
-
-
-def dispatcher_of(f: Any) -> Any:
-    """Return the Numba dispatcher of a function, compiling a Python function."""
-    if hasattr(f, "py_func") and hasattr(f, "overloads"):
-        return f
-    f = getattr(f, "py_func", f)
-    if not hasattr(f, "__code__"):
-        raise ArgumentError(f"from_numba: {f!r} is not a Python or Numba function{at_line()}")
-    import numba
-
-    return numba.njit(f, error_model="numpy")
 
 
 def partial_functions(dispatcher: Any, derivative: Any) -> tuple[Any, ...] | None:

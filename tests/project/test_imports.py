@@ -22,8 +22,8 @@ LAYERS = [
     ["ops.higher_order"],
     ["compiler"],
     ["tensors", "autograd", "func", "random"],
-    ["numpy", "linalg", "fft", "special", "nn", "optim", "distributions", "utils", "saving",
-     "testing"],
+    ["numpy", "linalg", "fft", "special", "extend", "nn", "optim", "distributions", "utils",
+     "saving", "testing"],
     ["compat", "viewer", "exporters", "distributed", "public.build",
      "public.stubs"],
 ]  # fmt: skip

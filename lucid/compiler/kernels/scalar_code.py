@@ -62,7 +62,9 @@ def supported(op: str, dtype: str, operand: str) -> bool:
     if op in TESTS:
         return floating
     if floating:
-        has_code = op in FLOAT_BINARY or op in INTRINSICS or op in SELECTIONS or op in scalars.table
+        if op in scalars.table:
+            return dtype == operand
+        has_code = op in FLOAT_BINARY or op in INTRINSICS or op in SELECTIONS
         return has_code or op in ("neg", "remainder", "floor_divide", "fmod")
     if operand == "bool":
         return op in BOOL_BINARY or op in ("bitwise_not", "maximum", "minimum")

@@ -34,6 +34,18 @@ from lucid.tape.views import tensor_of
 HALF, SINGLE = np.dtype("float16"), np.dtype("float32")
 
 
+def dispatcher_of(f: Any) -> Any:
+    """Return the Numba dispatcher of a function, compiling a Python function."""
+    if hasattr(f, "py_func") and hasattr(f, "overloads"):
+        return f
+    f = getattr(f, "py_func", f)
+    if not hasattr(f, "__code__"):
+        raise ArgumentError(f"from_numba: {f!r} is not a Python or Numba function{at_line()}")
+    import numba
+
+    return numba.njit(f, error_model="numpy")
+
+
 class NumbaFunction:
     """A function that Numba compiles, with its types, kernels and rules; compared by identity."""
 

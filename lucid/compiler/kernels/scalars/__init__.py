@@ -19,17 +19,21 @@ function to code under `@njit`; `reference` is the same function from NumPy or S
 from __future__ import annotations
 
 import hashlib
+import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lucid.caches import memoize
+from lucid.errors import ArgumentError
+from lucid.ir.source import at_line
 
 from . import bessel, exponential, hyperbolic, logarithm, normal, power, special, trigonometric
 from .language import FORMATS, Value, assemble
 
-__all__ = ["VERSION", "ScalarFunction", "bitcode", "lookup", "symbol", "table"]
+__all__ = ["VERSION", "ScalarFunction", "bitcode", "lookup", "register", "symbol", "table"]
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,26 @@ def bitcode(name: str, dtype: str) -> str:
     if name not in table or dtype not in FORMATS:
         raise KeyError(f"no scalar {name!r} for {dtype}; known for f4 and f8: {', '.join(table)}")
     return assemble(symbol(name, dtype), table[name].body, dtype, table[name].arity)
+
+
+def register(body: Callable[..., Value]) -> str:
+    """Add a scalar function written in `language`; return its name, the `scalar` of a primitive.
+
+    The name contains a hash of the code, so that kernels on disk belong to this very function.
+    """
+    given = getattr(body, "__name__", "scalar")
+    arity = len(inspect.signature(body).parameters)
+    try:
+        texts = [assemble("code", body, dtype, arity) for dtype in FORMATS]
+    except (TypeError, AttributeError, ValueError, AssertionError) as error:
+        raise ArgumentError(
+            f"scalar: {given}: {error}; write it in arithmetic, comparisons and the functions of "
+            f"lucid.extend.code{at_line()}"
+        ) from error
+    digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:12]
+    name = f"{re.sub(r'[^a-z0-9_]', '', given.lower())}_{digest}"
+    table.setdefault(name, ScalarFunction(body, arity, 0))
+    return name
 
 
 def lookup(name: str, dtype: str) -> Callable[..., Any]:

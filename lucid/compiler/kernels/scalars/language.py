@@ -356,6 +356,9 @@ def define(
     code = Code()
     code.declarations, code.attachments = module.declarations, module.attachments
     result = body(*(Value(code, type, f"%x{i}") for i in range(arity)))
+    if not isinstance(result, Value) or result.type != type:
+        found = f"a value of type {result.type}" if isinstance(result, Value) else repr(result)
+        raise TypeError(f"it returns {found}, not an {type} computed from its arguments")
     llvm = _LLVM[type]
     parameters = ", ".join(f"{llvm} %x{i}" for i in range(arity))
     return "\n".join(

@@ -23,6 +23,7 @@ from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime.native_kernel import Kernel
 from lucid.ir.graph import Equation, Literal
 from lucid.ir.types import Type
+from lucid.ops.higher_order.numba_function import NumbaFunction, dispatcher_of
 
 NUMBER_NS = 20.0  # estimated, for a call of a function of scalars
 ARRAY_NS = 1000.0  # estimated, for a call of a function of arrays, plus 2 ns per element
@@ -70,20 +71,41 @@ class NumbaScalarLowering:
 
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> list[Any]:
-        out, label = layout.array(eqn.outputs[0]), label_of(eqn)
-        if out.type.size == 0:
-            return []
-        dtypes = tuple([x.type.dtype for x in eqn.inputs])
-        kernel = eqn.op.function.scalar_kernel(dtypes, out.type.dtype)  # type: ignore[attr-defined]
-        work: list[Any] = []
-        words = [*error_words(layout, eqn, kernel), out, out.type.dtype.itemsize]
-        for x in eqn.inputs:
-            if isinstance(x, Literal):
-                words += [x.dtype.type(x.value), 0]
-            else:
-                array = broadcast_operand(layout, layout.array(x), out, work, label)
-                words += [array, uniform_stride(array)]
-        return [*work, NumbaWork(kernel, words, out.type.size, NUMBER_NS, label)]
+        return lower_scalar_calls(layout, eqn, eqn.op.function)  # type: ignore[attr-defined]
+
+
+class NumbaCall:
+    """The lowering of an Elementwise primitive by a function of numbers that Numba compiles.
+
+    It is called for every element, without Python; scalar code fuses with its neighbors instead.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.function = NumbaFunction(dispatcher_of(function))
+
+    def accepts(self, eqn: Equation) -> bool:
+        return True
+
+    def lower(self, layout: Any, eqn: Equation) -> list[Any]:
+        return lower_scalar_calls(layout, eqn, self.function)
+
+
+def lower_scalar_calls(layout: Any, eqn: Equation, function: NumbaFunction) -> list[Any]:
+    """Call a function of numbers for every element."""
+    out, label = layout.array(eqn.outputs[0]), label_of(eqn)
+    if out.type.size == 0:
+        return []
+    dtypes = tuple([x.type.dtype for x in eqn.inputs])
+    kernel = function.scalar_kernel(dtypes, out.type.dtype)
+    work: list[Any] = []
+    words = [*error_words(layout, eqn, kernel), out, out.type.dtype.itemsize]
+    for x in eqn.inputs:
+        if isinstance(x, Literal):
+            words += [x.dtype.type(x.value), 0]
+        else:
+            array = broadcast_operand(layout, layout.array(x), out, work, label)
+            words += [array, uniform_stride(array)]
+    return [*work, NumbaWork(kernel, words, out.type.size, NUMBER_NS, label)]
 
 
 class NumbaArrayLowering:
