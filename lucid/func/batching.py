@@ -6,7 +6,7 @@ import functools
 import gc
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from lucid.errors import AxisError, GraphError, LucidError, ShapeError
 from lucid.ir.pytree import broadcast_prefix, flatten, unflatten
@@ -25,6 +25,8 @@ from lucid.transforms.vmap import Batched
 from lucid.transforms.vmap import vmap as vmap_graph
 
 RANDOMNESS = ("error", "same", "different")
+
+P, R = ParamSpec("P"), TypeVar("R")
 
 
 class BatchedWrite(NamedTuple):
@@ -149,7 +151,7 @@ def _draw(draw: Callable[[], Any], maps: tuple[VmapLevel, ...]) -> Any:
 
 @public("lucid", "func")
 def vmap(
-    f: Callable[..., Any],
+    f: Callable[P, R],
     in_dims: Any = 0,
     out_dims: Any = 0,
     randomness: str = "error",
@@ -158,7 +160,7 @@ def vmap(
     branching: str = "error",
     in_axes: Any = None,
     out_axes: Any = None,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Return `f` vectorized over axis `in_dims` of its arguments and `out_dims` of its results.
 
     in_dims, out_dims   an int, None (not batched), or a pytree of them; also in_axes, out_axes

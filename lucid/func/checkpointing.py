@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -31,7 +31,15 @@ from lucid.transforms.vjp import vjp
 
 Policy = str | Collection[str] | Callable[[Equation], bool]
 
+P, R = ParamSpec("P"), TypeVar("R")
 
+
+@overload
+def checkpoint(f: Callable[P, R], *, policy: Policy = "nothing") -> Callable[P, R]: ...
+@overload
+def checkpoint(
+    f: None = None, *, policy: Policy = "nothing"
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 @public("func")
 def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = "nothing") -> Any:
     """Return `f` with derivatives that recompute intermediate values instead of saving them.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from threading import get_ident
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from lucid.autograd.function import Function
 from lucid.autograd.function_calls import derivative_like
@@ -37,10 +37,13 @@ _running: dict[int, list[Any]] = {}  # custom_vjp functions whose fwd is running
 _running_bwd: dict[int, list[Any]] = {}  # those whose bwd is running
 
 
-class CustomRuleFunction:
+P, R = ParamSpec("P"), TypeVar("R")
+
+
+class CustomRuleFunction(Generic[P, R]):
     """A function with a custom rule; its arguments are static or pytrees of tensors."""
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = ()) -> None:
         functools.update_wrapper(self, fun)  # type: ignore[arg-type]
         self.function = fun
         numbers = nondiff_argnums
@@ -119,7 +122,7 @@ def flatten_derivatives(what: str, given: Any, trees: Any) -> list[Any]:
 
 
 @public("func")
-class custom_vjp(CustomRuleFunction):
+class custom_vjp(CustomRuleFunction[P, R]):
     """A function whose reverse-mode rule is given by `defvjp(fwd, bwd)`.
 
     fwd(*args)            (output, residuals)
@@ -145,7 +148,7 @@ class custom_vjp(CustomRuleFunction):
         """Set the reverse-mode rule."""
         self.fwd, self.bwd = fwd, bwd
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.fwd is None or self.bwd is None:
             raise self.missing_rule_error("defvjp")
         arguments = self.arguments(args, kwargs)
@@ -226,7 +229,7 @@ class CustomVjpCall(Function):
 
 
 @public("func")
-class custom_jvp(CustomRuleFunction):
+class custom_jvp(CustomRuleFunction[P, R]):
     """A function whose forward-mode rule is given by `defjvp(rule)`; reverse mode follows.
 
     rule(primals, tangents)    (output, tangent of the output), linear in the tangents
@@ -267,7 +270,7 @@ class custom_jvp(CustomRuleFunction):
 
         self.rule = rule
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.rule is None:
             raise self.missing_rule_error("defjvp")
         arguments = self.arguments(args, kwargs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 from lucid.errors import DTypeError, ShapeError
 from lucid.func.run import ArgNums, Run, argnums_partial
@@ -43,10 +43,13 @@ def scalar_seed(run: Run) -> list[Any]:
     return [full_constant(1.0, (), dtype, run.tracing)]
 
 
+P = ParamSpec("P")
+
+
 @public("func")
 def grad_and_value(
-    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
-) -> Callable[..., Any]:
+    f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False
+) -> Callable[P, tuple[Any, Any]]:
     """Return a function that computes (gradient, value), or (gradient, (value, aux))."""
 
     @functools.wraps(f)
@@ -62,7 +65,7 @@ def grad_and_value(
 
 
 @public("func")
-def grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[..., Any]:
+def grad(f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[P, Any]:
     """Return a function that computes the gradient of the scalar function `f`.
 
     >>> import lucid
@@ -82,8 +85,8 @@ def grad(f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> 
 
 @public("func")
 def value_and_grad(
-    f: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
-) -> Callable[..., Any]:
+    f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False
+) -> Callable[P, tuple[Any, Any]]:
     """Return a function that computes (value, gradient), or ((value, aux), gradient)."""
     both = grad_and_value(f, argnums, has_aux)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 from lucid.errors import ArgumentError, DTypeError
 from lucid.func.run import ArgNums, Run, argnums_partial
@@ -30,6 +30,8 @@ from lucid.transforms.vmap import Batched, batch_graph
 from lucid.transforms.vmap import vmap as vmap_graph
 
 MAX_BATCHED_PROGRAMS = 4  # cached for one derivative, one for each number of seeds
+
+P = ParamSpec("P")
 
 
 def batched_derivative(mode: str, run: Run, seeds: Sequence[Any], n: int) -> list[Any]:
@@ -142,11 +144,11 @@ def concatenated(rows: Sequence[Any], target: Any) -> Any:
 
 @public("func")
 def jacrev(
-    f: Callable[..., Any],
+    f: Callable[P, Any],
     argnums: ArgNums = 0,
     has_aux: bool = False,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Return a function that computes the Jacobian of `f` by reverse mode.
 
     A complex function of complex arguments must be holomorphic; the result is its complex
@@ -167,11 +169,11 @@ def jacrev(
 
 @public("func")
 def jacfwd(
-    f: Callable[..., Any],
+    f: Callable[P, Any],
     argnums: ArgNums = 0,
     has_aux: bool = False,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Return a function that computes the Jacobian of `f` by forward mode."""
 
     @functools.wraps(f)
@@ -183,13 +185,13 @@ def jacfwd(
 
 @public("func")
 def jacobian(
-    f: Callable[..., Any],
+    f: Callable[P, Any],
     argnums: ArgNums = 0,
     has_aux: bool = False,
     chunk_size: int | None = None,
     *,
     sparsity: Any = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Return a function that computes the Jacobian by forward or reverse mode.
 
     Forward mode is used if there are fewer inputs than outputs.
@@ -299,12 +301,12 @@ def move_axes_to_end(block: Any, n: int) -> Any:
 
 @public("func")
 def hessian(
-    f: Callable[..., Any],
+    f: Callable[P, Any],
     argnums: ArgNums = 0,
     chunk_size: int | None = None,
     *,
     sparsity: Any = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Return a function that computes the Hessian of a scalar function, forward over reverse.
 
     `chunk_size` and `sparsity` are as in `jacobian`.

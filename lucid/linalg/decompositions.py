@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,32 +19,35 @@ from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
+if TYPE_CHECKING:
+    from lucid.tensors.tensor import Tensor
+
 
 class CholeskyEx(NamedTuple):
-    L: Any
-    info: Any
+    L: Tensor
+    info: Tensor
 
 
 class LU(NamedTuple):
-    P: Any
-    L: Any
-    U: Any
+    P: Tensor
+    L: Tensor
+    U: Tensor
 
 
 class LUFactor(NamedTuple):
-    LU: Any
-    pivots: Any
+    LU: Tensor
+    pivots: Tensor
 
 
 class LUFactorEx(NamedTuple):
-    LU: Any
-    pivots: Any
-    info: Any
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
 
 
 class QR(NamedTuple):
-    Q: Any
-    R: Any
+    Q: Tensor
+    R: Tensor
 
 
 @public("linalg")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lucid.linalg.arguments import as_matrix
 from lucid.ops.core.arguments import clear_errors
@@ -14,10 +14,13 @@ from lucid.ops.linalg.known_derivatives import PrecomputedDet, PrecomputedSlogde
 from lucid.public.declare import public
 from lucid.tape.bind import bind
 
+if TYPE_CHECKING:
+    from lucid.tensors.tensor import Tensor
+
 
 class Slogdet(NamedTuple):
-    sign: Any
-    logabsdet: Any
+    sign: Tensor
+    logabsdet: Tensor
 
 
 @public("linalg")

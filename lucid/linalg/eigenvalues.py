@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
@@ -20,16 +20,19 @@ from lucid.ops.shape.diagonals import tril, triu
 from lucid.public.declare import public
 from lucid.tape.bind import bind
 
+if TYPE_CHECKING:
+    from lucid.tensors.tensor import Tensor
+
 
 class Eigenpairs(NamedTuple):
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Tensor
+    eigenvectors: Tensor
 
 
 class SVD(NamedTuple):
-    U: Any
-    S: Any
-    Vh: Any
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
 
 
 def with_lower_triangle(name: str, A: Any, UPLO: Any) -> Any:

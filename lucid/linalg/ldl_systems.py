@@ -5,7 +5,7 @@ The factors have no derivative, as in PyTorch; the right-hand side of `ldl_solve
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lucid.errors import LinAlgError, ShapeError
 from lucid.ir.source import at_line
@@ -24,16 +24,19 @@ from lucid.ops.linalg.ldl import LdlFactor, LdlSolve
 from lucid.public.declare import public
 from lucid.tape.bind import bind
 
+if TYPE_CHECKING:
+    from lucid.tensors.tensor import Tensor
+
 
 class LDLFactor(NamedTuple):
-    LD: Any
-    pivots: Any
+    LD: Tensor
+    pivots: Tensor
 
 
 class LDLFactorEx(NamedTuple):
-    LD: Any
-    pivots: Any
-    info: Any
+    LD: Tensor
+    pivots: Tensor
+    info: Tensor
 
 
 def ldl_factors(name: str, A: Any, hermitian: Any, checked: Any) -> Any:

@@ -7,7 +7,7 @@ products and one triangular solve.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from lucid.ops.linalg.matrices import constant_like
 from lucid.ops.shape.diagonals import tril, triu
 from lucid.public.declare import public
 from lucid.tape.bind import bind
+
+if TYPE_CHECKING:
+    from lucid.tensors.tensor import Tensor
 
 
 def householder_vectors(name: str, A: Any, tau: Any, wide: bool = False) -> tuple[Any, Any]:
@@ -86,8 +89,8 @@ def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bo
 
 
 class GeqrfResult(NamedTuple):
-    a: Any
-    tau: Any
+    a: Tensor
+    tau: Tensor
 
 
 @public("lucid", "Tensor")

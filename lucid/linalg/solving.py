@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,22 +34,25 @@ from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
+if TYPE_CHECKING:
+    from lucid.tensors.tensor import Tensor
+
 
 class SolveEx(NamedTuple):
-    result: Any
-    info: Any
+    result: Tensor
+    info: Tensor
 
 
 class InvEx(NamedTuple):
-    inverse: Any
-    info: Any
+    inverse: Tensor
+    info: Tensor
 
 
 class Lstsq(NamedTuple):
-    solution: Any
-    residuals: Any
-    rank: Any
-    singular_values: Any
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
 
 
 def solve_system(name: str, A: Any, B: Any, left: bool, check: bool) -> tuple[Any, Any]:

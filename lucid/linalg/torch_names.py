@@ -5,7 +5,7 @@ They differ from those in `lucid.linalg` in arguments and results, as in PyTorch
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -33,22 +33,25 @@ from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
+if TYPE_CHECKING:
+    from lucid.tensors.tensor import Tensor
+
 
 class SVD(NamedTuple):
-    U: Any
-    S: Any
-    V: Any
+    U: Tensor
+    S: Tensor
+    V: Tensor
 
 
 class LUParts(NamedTuple):
-    P: Any
-    L: Any
-    U: Any
+    P: Tensor
+    L: Tensor
+    U: Tensor
 
 
 class TriangularSolution(NamedTuple):
-    solution: Any
-    cloned_coefficient: Any
+    solution: Tensor
+    cloned_coefficient: Tensor
 
 
 @public("lucid", "Tensor")
@@ -58,7 +61,7 @@ def det(input: Any) -> Any:
 
 
 @public("lucid", "Tensor")
-def slogdet(input: Any) -> Any:
+def slogdet(input: Any) -> determinants.Slogdet:
     """`linalg.slogdet`: the sign of the determinant and the logarithm of its absolute value."""
     return determinants.slogdet(input)
 

@@ -8,9 +8,10 @@ stubs; at run time the decorator returns what it is given.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
+Dynamic: TypeAlias = Any  # a result whose kind depends on the values of the arguments
 
 
 def public(

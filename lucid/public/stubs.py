@@ -48,7 +48,6 @@ OPERANDS = frozenset(
 BY_NAME = {
     "dim": "Axis",
     "axis": "Axis",
-    "dims": "Axis",
     "dtype": "DTypeLike | None",
     "keepdim": "_b.bool",
     "keepdims": "_b.bool",
@@ -133,6 +132,12 @@ class _Qualify(ast.NodeTransformer):
             return self.visit(ast.parse(node.value, mode="eval").body)
         return node
 
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        module = self.space.get(getattr(node.value, "id", ""))
+        if isinstance(module, ModuleType) and module is not np:
+            return ast.parse(self.imported(getattr(module, node.attr)), mode="eval").body
+        return self.generic_visit(node)
+
     def visit_Name(self, node: ast.Name) -> ast.AST:
         return ast.parse(self.qualified(node.id), mode="eval").body
 
@@ -142,8 +147,8 @@ class _Qualify(ast.NodeTransformer):
         if name in ("Dynamic", "Callable"):
             return "_t.Any" if name == "Dynamic" else "_abc.Callable"
         value = self.space.get(name, getattr(builtins, name, None))
-        if isinstance(value, ModuleType):
-            return "_np" if value is np else "_t.Any"
+        if value is np:
+            return "_np"
         if getattr(builtins, name, None) is value and value is not None:
             return f"_b.{name}"
         module = getattr(value, "__module__", "")
@@ -151,10 +156,12 @@ class _Qualify(ast.NodeTransformer):
             return f"_{'t' if module == 'typing' else 'abc'}.{name}"
         if name == "Tensor":
             return "_Tensor"
-        if module.startswith("lucid.") and inspect.isclass(value):
-            self.stub.imports.add(f"from {module} import {value.__name__} as _{value.__name__}")
-            return f"_{value.__name__}"
-        return "_t.Any"
+        return self.imported(value) if module.startswith("lucid.") else "_t.Any"
+
+    def imported(self, cls: Any) -> str:
+        """Return the name of a class of the package, which the stub imports."""
+        self.stub.imports.add(f"from {cls.__module__} import {cls.__name__} as _{cls.__name__}")
+        return f"_{cls.__name__}"
 
 
 def _prefixed(text: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
-import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
@@ -14,5 +13,3 @@ if TYPE_CHECKING:
 TensorLike: TypeAlias = Union["Tensor", npt.ArrayLike, Sequence["TensorLike"]]
 DTypeLike: TypeAlias = npt.DTypeLike | type[Any]
 Axis: TypeAlias = int | Sequence[int] | None
-Number: TypeAlias = Union["Tensor", bool, int, float, complex, np.generic]
-Dynamic: TypeAlias = Any  # the kind of result depends on the values of the arguments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,6 +52,7 @@ def ufunc_of(home: Home) -> np.ufunc:
 
 if TYPE_CHECKING:
     from lucid import _DeclaredMethods as DeclaredMethods
+    from lucid.tensors.tensor import Tensor
 else:
 
     class DeclaredMethods(Traced):
@@ -68,53 +70,57 @@ class Methods(DeclaredMethods, InPlaceOperators, Attributes, Casts):
 
     __slots__ = ()
 
-    __getitem__ = subscript.getitem
+    if TYPE_CHECKING:
 
-    def where(self, condition: Any, other: Any) -> Any:
+        def __getitem__(self, index: Any) -> Tensor: ...
+    else:
+        __getitem__ = subscript.getitem
+
+    def where(self, condition: Any, other: Any) -> Tensor:
         """Return this tensor where `condition` is True, and `other` elsewhere."""
         return conditional.where(condition, self, other)
 
-    def polygamma(self, n: int) -> Any:
+    def polygamma(self, n: int) -> Tensor:
         """Return the `n`-th derivative of digamma, elementwise."""
         from lucid.ops.special.error_and_gamma import polygamma
 
         return polygamma(n, self)
 
     @property
-    def T(self) -> Any:
+    def T(self) -> Tensor:
         """The tensor with its axes in reverse order."""
         return shaping.transpose(self)
 
     @property
-    def mT(self) -> Any:
+    def mT(self) -> Tensor:
         """The tensor with its last two axes swapped."""
         return shaping.mT(self)
 
     @property
-    def H(self) -> Any:
+    def H(self) -> Tensor:
         """The conjugate transpose of a matrix."""
         return complexes.conj(shaping.t(self))
 
     @property
-    def mH(self) -> Any:
+    def mH(self) -> Tensor:
         """The conjugate, with the last two axes swapped."""
         return complexes.conj(shaping.mT(self))
 
     @property
-    def real(self) -> Any:
+    def real(self) -> Tensor:
         """The real part."""
         return complexes.real(self)
 
     @property
-    def imag(self) -> Any:
+    def imag(self) -> Tensor:
         """The imaginary part."""
         return complexes.imag(self)
 
     @property
-    def flat(self) -> Any:
+    def flat(self) -> Iterator[Tensor]:
         """An iterator over the elements in row-major order."""
         return iter(shaping.ravel(self))
 
-    def copy(self) -> Any:
+    def copy(self) -> Tensor:
         """Return a copy through which gradients flow, like `clone`."""
         return copying.clone(self)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lucid.ops.core.apply import cached_scalar
 from lucid.ops.core.kinds import Elementwise
@@ -12,7 +12,10 @@ from lucid.ops.linalg import contraction
 from lucid.tape.bind import bind_one, bind_pair, bind_scalar
 from lucid.tape.node import Traced
 
-Method = Callable[[Any, Any], Any]
+if TYPE_CHECKING:
+    from lucid.tensors.tensor import Tensor
+
+Method = Callable[[Any, Any], "Tensor"]
 
 
 def _binary(op: Elementwise, general: Method, integers: str = "iu") -> Method:
@@ -107,36 +110,36 @@ class Operators(Traced):
     __ge__ = _binary(logic.GE, logic.ge)
     __hash__ = object.__hash__
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: Any) -> Tensor:
         if other.__class__ is self.__class__:
             a, b = self.value, other.value
             if a is not None and b is not None and a.dtype is b.dtype:
                 return bind_pair(contraction.MATMUL, self, other)
         return contraction.matmul(self, other) if _operand(other) else NotImplemented
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: Any) -> Tensor:
         return contraction.matmul(other, self) if _operand(other) else NotImplemented
 
-    def __divmod__(self, other: Any) -> Any:
+    def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
         return (self // other, self % other) if _operand(other) else NotImplemented
 
-    def __rdivmod__(self, other: Any) -> Any:
+    def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
         return (other // self, other % self) if _operand(other) else NotImplemented
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Tensor:
         value = self.value
         if value is not None and value.dtype.kind in "fc":
             return bind_one(arithmetic.NEG, self)
         return arithmetic.negative(self)
 
-    def __pos__(self) -> Any:
-        return self
+    def __pos__(self) -> Tensor:
+        return self  # type: ignore[return-value]
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Tensor:
         return arithmetic.abs(self)
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> Tensor:
         return logic.bitwise_not(self)
 
-    def __round__(self, ndigits: int = 0) -> Any:
+    def __round__(self, ndigits: int = 0) -> Tensor:
         return rounding.round(self, ndigits or 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from lucid.ops.core.promote import as_ndarray, cast
 from lucid.ops.shape import copying, creation
 from lucid.tape.node import Traced, wrap
 from lucid.tape.views import layout
+
+if TYPE_CHECKING:
+    from lucid.tensors.tensor import Tensor
 
 
 class Attributes(Traced):
@@ -88,7 +91,7 @@ class Attributes(Traced):
         return self.numpy().ctypes.data  # type: ignore[attr-defined]
 
     @accepts_device
-    def new_tensor(self, data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+    def new_tensor(self, data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
         """Return a tensor with a copy of `data` and, by default, this tensor's dtype."""
         made = wrap(np.array(as_ndarray(data, dtype or self.dtype)))
         return made.requires_grad_(True) if requires_grad else made
@@ -96,7 +99,7 @@ class Attributes(Traced):
     @accepts_device
     def new_zeros(
         self, *sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False
-    ) -> Any:
+    ) -> Tensor:
         """Return a tensor of zeros with this tensor's dtype."""
         return creation.zeros(
             *sizes, size=size, dtype=dtype or self.dtype, requires_grad=requires_grad
@@ -105,7 +108,7 @@ class Attributes(Traced):
     @accepts_device
     def new_ones(
         self, *sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False
-    ) -> Any:
+    ) -> Tensor:
         """Return a tensor of ones with this tensor's dtype."""
         return creation.ones(
             *sizes, size=size, dtype=dtype or self.dtype, requires_grad=requires_grad
@@ -114,7 +117,7 @@ class Attributes(Traced):
     @accepts_device
     def new_empty(
         self, *sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False
-    ) -> Any:
+    ) -> Tensor:
         """Return an uninitialized tensor with this tensor's dtype."""
         return creation.empty(
             *sizes, size=size, dtype=dtype or self.dtype, requires_grad=requires_grad
@@ -123,12 +126,12 @@ class Attributes(Traced):
     @accepts_device
     def new_full(
         self, size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False
-    ) -> Any:
+    ) -> Tensor:
         """Return a tensor filled with one number, with this tensor's dtype."""
         dtype = dtype or self.dtype
         return creation.full(size, fill_value, dtype=dtype, requires_grad=requires_grad)
 
-    def astype(self, dtype: Any, copy: Any = True) -> Any:
+    def astype(self, dtype: Any, copy: Any = True) -> Tensor:
         """Return this tensor with another dtype; always a copy unless `copy` is False."""
         out = cast(self, dtype)
         return copying.clone(self) if copy and out is self else out
@@ -139,50 +142,50 @@ class Casts(Traced):
 
     __slots__ = ()
 
-    def cpu(self) -> Any:
+    def cpu(self) -> Tensor:
         """Return this tensor, which is already on the CPU."""
-        return self
+        return self  # type: ignore[return-value]
 
-    def half(self) -> Any:
+    def half(self) -> Tensor:
         """Return this tensor as float16."""
         return cast(self, "float16")
 
-    def double(self) -> Any:
+    def double(self) -> Tensor:
         """Return this tensor as float64."""
         return cast(self, "float64")
 
-    def cfloat(self) -> Any:
+    def cfloat(self) -> Tensor:
         """Return this tensor as complex64."""
         return cast(self, "complex64")
 
-    def cdouble(self) -> Any:
+    def cdouble(self) -> Tensor:
         """Return this tensor as complex128."""
         return cast(self, "complex128")
 
-    def char(self) -> Any:
+    def char(self) -> Tensor:
         """Return this tensor as int8."""
         return cast(self, "int8")
 
-    def short(self) -> Any:
+    def short(self) -> Tensor:
         """Return this tensor as int16."""
         return cast(self, "int16")
 
-    def long(self) -> Any:
+    def long(self) -> Tensor:
         """Return this tensor as int64."""
         return cast(self, "int64")
 
-    def byte(self) -> Any:
+    def byte(self) -> Tensor:
         """Return this tensor as uint8."""
         return cast(self, "uint8")
 
-    def float(self) -> Any:
+    def float(self) -> Tensor:
         """Return this tensor as float32."""
         return cast(self, "float32")
 
-    def int(self) -> Any:
+    def int(self) -> Tensor:
         """Return this tensor as int32."""
         return cast(self, "int32")
 
-    def bool(self) -> Any:
+    def bool(self) -> Tensor:
         """Return this tensor as bool: True where an element is not zero."""
         return cast(self, "bool")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from copy import deepcopy
 from itertools import count
 from typing import Any
@@ -156,7 +157,7 @@ class Tensor(Methods, Operators):
         return self
 
     @property
-    def grad(self) -> Any:
+    def grad(self) -> Tensor | None:
         """The gradient that `backward` has accumulated, or None."""
         cell = None if self.node is None else self.node.cell
         if cell is not None and is_recording():
@@ -254,7 +255,7 @@ class Tensor(Methods, Operators):
             raise ArgumentError(f"len: a 0-d tensor has no length{at_line()}")
         return self.shape[0]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Tensor]:
         if not self.shape:
             raise ArgumentError(f"iter: a 0-d tensor has no elements to iterate over{at_line()}")
         return (self[i] for i in range(len(self)))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from operator import index
 from threading import RLock
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -46,6 +46,8 @@ MAX_PATHS = 16
 RUN_PYTHON = object()
 
 
+P, R = ParamSpec("P"), TypeVar("R")
+
 _jitted: weakref.WeakSet[Jitted] = weakref.WeakSet()
 
 
@@ -61,11 +63,11 @@ class RecompileWarning(UserWarning):
     """A jitted function was recompiled so often that it runs uncompiled from now on."""
 
 
-class Jitted:
+class Jitted(Generic[P, R]):
     """A function made by `jit`."""
 
     def __init__(
-        self, f: Callable[..., Any], static_argnums: Any = (), donate_argnums: Any = ()
+        self, f: Callable[P, R], static_argnums: Any = (), donate_argnums: Any = ()
     ) -> None:
         functools.update_wrapper(self, f, updated=())
         self.function = f
@@ -124,7 +126,7 @@ class Jitted:
             facts = f"jit of {self.name}: argument {x!r:.40} is not an array"
             raise ArgumentError(f"{facts}; add its index to static_argnums{at_line()}") from None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         last = self.last
         modes = current()
         if (
@@ -401,6 +403,14 @@ def summary(value: np.ndarray) -> str:
     return str(value.item()) if value.size == 1 else f"an array of {Type(value.dtype, value.shape)}"
 
 
+@overload
+def jit(
+    f: Callable[P, R], *, static_argnums: Any = (), donate_argnums: Any = ()
+) -> Jitted[P, R]: ...
+@overload
+def jit(
+    f: None = None, *, static_argnums: Any = (), donate_argnums: Any = ()
+) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @public(aliases=("compile",))
 def jit(f: Any = None, *, static_argnums: Any = (), donate_argnums: Any = ()) -> Any:
     """Compile a function: it is recorded on its first call and is one native call afterward.

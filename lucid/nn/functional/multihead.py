@@ -203,7 +203,7 @@ def multi_head_attention_forward(
     static_v: Any = None,
     average_attn_weights: bool = True,
     is_causal: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[Any, Any | None]:
     """Compute `nn.MultiheadAttention` for inputs (positions, batch, features)."""
     name = "multi_head_attention_forward"
     separate = (q_proj_weight, k_proj_weight, v_proj_weight)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,14 +22,17 @@ from lucid.ops.elementwise.rounding import floor_divide
 from lucid.public.declare import public
 from lucid.tape.bind import bind
 
+if TYPE_CHECKING:
+    from lucid.tensors.tensor import Tensor
+
 INT32 = np.dtype("int32")
 
 
 class Parts(NamedTuple):
     """A number as mantissa * 2**exponent."""
 
-    mantissa: Any
-    exponent: Any
+    mantissa: Tensor
+    exponent: Tensor
 
 
 class Frexp(Primitive):

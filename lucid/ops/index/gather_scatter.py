@@ -20,7 +20,7 @@ from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Linear
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.movement import Transpose, broadcast_leading, broadcast_unbatched, with_size
-from lucid.public.declare import public
+from lucid.public.declare import Dynamic, public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -322,7 +322,7 @@ def out_of_range_error(name: str, indices: np.ndarray, size: int, axis: int) -> 
 
 
 @public("lucid", "Tensor")
-def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+def nonzero(input: Any, *, as_tuple: bool = False) -> Dynamic:
     """The indices of nonzero elements: one row for each, or one vector per axis if `as_tuple`.
 
     >>> import lucid

@@ -28,7 +28,7 @@ from lucid.ops.reduce.sorting import Argsort, Sort
 from lucid.ops.shape.joining import stack, take_axis
 from lucid.ops.shape.movement import broadcast_unbatched, slice_axis
 from lucid.ops.shape.shaping import ravel
-from lucid.public.declare import public
+from lucid.public.declare import Dynamic, public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -164,7 +164,7 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: Any = None,
-) -> Any:
+) -> Dynamic:
     """The distinct elements (or slices along `dim`), sorted; the shape depends on the values.
 
     `return_inverse` adds the index in them of each element, `return_counts` the number of each.
@@ -190,7 +190,7 @@ def unique(
 @aliases(dim="axis")
 def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
-) -> Any:
+) -> Dynamic:
     """`input` without elements (or slices along `dim`) that equal their predecessor.
 
     >>> import lucid

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,14 +14,17 @@ from lucid.ops.index.gather_scatter import PutAlong, TakeAlong
 from lucid.ops.shape.movement import Reshape
 from lucid.tape.bind import bind
 
+if TYPE_CHECKING:
+    from lucid.tensors.tensor import Tensor
+
 INT64 = np.dtype("int64")
 
 
 class Selected(NamedTuple):
     """Elements of a tensor, and their int64 indices along the axis they were chosen from."""
 
-    values: Any
-    indices: Any
+    values: Tensor
+    indices: Tensor
 
 
 class Selection(Primitive, abstract=True):

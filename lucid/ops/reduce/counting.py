@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,12 +24,15 @@ from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced, wrap
 
+if TYPE_CHECKING:
+    from lucid.tensors.tensor import Tensor
+
 
 class Histogram(NamedTuple):
     """The counts of every bin, and the edges between bins."""
 
-    hist: Any
-    bin_edges: Any
+    hist: Tensor
+    bin_edges: Tensor
 
 
 @public("lucid", "Tensor")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -23,9 +23,12 @@ from lucid.ops.reduce.reduction import (
     restore_axes,
     shift_axes,
 )
-from lucid.public.declare import public
+from lucid.public.declare import Dynamic, public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced
+
+if TYPE_CHECKING:
+    from lucid.tensors.tensor import Tensor
 
 
 class Extremum(Primitive, abstract=True):
@@ -106,20 +109,20 @@ def check_nonempty(name: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> 
 class MinMax(NamedTuple):
     """The smallest and the largest elements."""
 
-    min: Any
-    max: Any
+    min: Tensor
+    max: Tensor
 
 
 @public("lucid", "Tensor")
 def max(
     input: Any,
-    dim: Any = None,
+    dim: Dynamic = None,
     keepdim: bool = False,
     *,
     other: Any = None,
     axis: Any = None,
     keepdims: Any = None,
-) -> Any:
+) -> Dynamic:
     """The largest elements, with the signature of PyTorch or NumPy.
 
     - `max(input)` is the largest of all elements.
@@ -147,13 +150,13 @@ def max(
 @public("lucid", "Tensor")
 def min(
     input: Any,
-    dim: Any = None,
+    dim: Dynamic = None,
     keepdim: bool = False,
     *,
     other: Any = None,
     axis: Any = None,
     keepdims: Any = None,
-) -> Any:
+) -> Dynamic:
     """The smallest elements, with the signature of PyTorch or NumPy.
 
     - `min(input)` is the smallest of all elements.

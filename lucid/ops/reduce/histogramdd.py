@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.source import at_line
@@ -19,12 +19,15 @@ from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced
 
+if TYPE_CHECKING:
+    from lucid.tensors.tensor import Tensor
+
 
 class Grid(NamedTuple):
     """The counts of every box, and the edges along every axis."""
 
-    hist: Any
-    bin_edges: tuple[Any, ...]
+    hist: Tensor
+    bin_edges: tuple[Tensor, ...]
 
 
 def per_axis(bins: Any, axes: int) -> list[Any]:

@@ -29,7 +29,7 @@ from lucid.ops.reduce.reduction import sum
 from lucid.ops.reduce.sorting import Sort, TopK, sort
 from lucid.ops.shape.movement import broadcast_to, slice_axis
 from lucid.ops.shape.shaping import movedim, ravel
-from lucid.public.declare import public
+from lucid.public.declare import Dynamic, public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -125,7 +125,7 @@ def mode(
 @clear_errors
 def nanmedian(
     input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
-) -> Any:
+) -> Dynamic:
     """The median of the elements that are not nan; the lower one of an even number; see `median`.
 
     >>> import lucid

@@ -16,7 +16,7 @@ from lucid.ops.index.selection import Selected, take_one
 from lucid.ops.reduce.extrema import amax, amin
 from lucid.ops.reduce.reduction import Sum, bind_reduction, reduced_axes, restore_axes, sum
 from lucid.ops.reduce.sorting import Sort
-from lucid.public.declare import public
+from lucid.public.declare import Dynamic, public
 from lucid.tape.bind import bind
 
 
@@ -295,7 +295,7 @@ def nan_to_zero(x: Any) -> Any:
 @clear_errors
 def median(
     input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
-) -> Any:
+) -> Dynamic:
     """The median; of an even number of elements the lower of the middle two, as in PyTorch.
 
     - `median(input)` is the median of all elements.

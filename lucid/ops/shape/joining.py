@@ -142,7 +142,7 @@ def split(
     *,
     split_size: Any = None,
     axis: Any = None,
-) -> Any:
+) -> tuple[Any, ...]:
     """Split into pieces of one size (the last may be smaller), or of the given sizes.
 
     >>> import lucid
@@ -168,7 +168,7 @@ def split(
 
 @public("lucid", "Tensor", aliases=("unsafe_chunk",))
 @clear_errors
-def chunk(input: Any, chunks: int, dim: Any = None, *, axis: Any = None) -> Any:
+def chunk(input: Any, chunks: int, dim: Any = None, *, axis: Any = None) -> tuple[Any, ...]:
     """Split into at most `chunks` pieces of equal size; the last may be smaller."""
     x = as_tensor(input)
     at = canonicalize_axis("chunk", resolve_alias("chunk", ("dim", dim), ("axis", axis), 0), x.ndim)
@@ -181,7 +181,9 @@ def chunk(input: Any, chunks: int, dim: Any = None, *, axis: Any = None) -> Any:
 @public("lucid", "Tensor")
 @clear_errors
 @aliases(indices_or_sections=("sections", "indices", "tensor_indices_or_sections"))
-def tensor_split(input: Any, indices_or_sections: Any, dim: Any = None, *, axis: Any = None) -> Any:
+def tensor_split(
+    input: Any, indices_or_sections: Any, dim: Any = None, *, axis: Any = None
+) -> tuple[Any, ...]:
     """Split into sections of nearly equal size, or at indices; NumPy's array_split."""
     x = as_tensor(input)
     at = canonicalize_axis(

@@ -33,7 +33,7 @@ from lucid.ops.shape.movement import (
     broadcast_to,
     reshape,
 )
-from lucid.public.declare import public
+from lucid.public.declare import Dynamic, public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced
 
@@ -286,13 +286,13 @@ def view_as(x: Any, other: Any) -> Any:
 
 
 @public()
-def atleast_1d(*tensors: Any) -> Any:
+def atleast_1d(*tensors: Any) -> Dynamic:
     """Give 0-d tensors one axis; several tensors give a tuple."""
     return map_tensors(tensors, lambda x: x if x.ndim else bind(Reshape((1,)), x))
 
 
 @public()
-def atleast_2d(*tensors: Any) -> Any:
+def atleast_2d(*tensors: Any) -> Dynamic:
     """Make tensors with fewer than two axes a row; several tensors give a tuple."""
     return map_tensors(
         tensors, lambda x: x if x.ndim > 1 else bind(Reshape((1, math.prod(x.shape))), x)
@@ -300,7 +300,7 @@ def atleast_2d(*tensors: Any) -> Any:
 
 
 @public()
-def atleast_3d(*tensors: Any) -> Any:
+def atleast_3d(*tensors: Any) -> Dynamic:
     """Give tensors three axes: (m, n) becomes (m, n, 1) and (n,) becomes (1, n, 1)."""
     return map_tensors(tensors, lambda x: x if x.ndim > 2 else expand_dims(atleast_2d(x), 2))
 

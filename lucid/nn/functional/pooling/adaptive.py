@@ -24,7 +24,7 @@ from lucid.ops.reduce.extrema import max as largest
 from lucid.ops.shape.joining import take_axis
 from lucid.ops.shape.movement import Broadcast, Transpose
 from lucid.ops.shape.shaping import movedim
-from lucid.public.declare import public
+from lucid.public.declare import Dynamic, public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -136,20 +136,20 @@ def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
 
 @public("nn.functional")
 @clear_errors
-def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Dynamic:
     """Take the maximum of `output_size` windows along the last axis."""
     return adaptive_max_pool("adaptive_max_pool1d", 1, input, output_size, return_indices)
 
 
 @public("nn.functional")
 @clear_errors
-def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Dynamic:
     """Take the maximum of `output_size` windows of an image."""
     return adaptive_max_pool("adaptive_max_pool2d", 2, input, output_size, return_indices)
 
 
 @public("nn.functional")
 @clear_errors
-def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Dynamic:
     """Take the maximum of `output_size` windows of a volume."""
     return adaptive_max_pool("adaptive_max_pool3d", 3, input, output_size, return_indices)

@@ -26,7 +26,7 @@ from lucid.ops.index.lookup import gather
 from lucid.ops.reduce.extrema import max as largest
 from lucid.ops.shape.creation import arange, full
 from lucid.ops.shape.joining import cat
-from lucid.public.declare import public
+from lucid.public.declare import Dynamic, public
 
 
 def resolve_output_size(name: str, sizes: Sizes, window: Sizes, size: Any, ratio: Any) -> Sizes:
@@ -107,7 +107,7 @@ def fractional_max_pool2d_with_indices(
     output_ratio: Any = None,
     return_indices: bool = False,
     _random_samples: Any = None,
-) -> Any:
+) -> tuple[Any, Any]:
     """Take the maximum of `output_size` randomly placed windows of an image, with indices."""
     more = (kernel_size, output_size, output_ratio, _random_samples)
     return fractional_max_pool("fractional_max_pool2d", 2, input, *more)
@@ -122,7 +122,7 @@ def fractional_max_pool3d_with_indices(
     output_ratio: Any = None,
     return_indices: bool = False,
     _random_samples: Any = None,
-) -> Any:
+) -> tuple[Any, Any]:
     """Take the maximum of `output_size` randomly placed windows of a volume, with indices."""
     more = (kernel_size, output_size, output_ratio, _random_samples)
     return fractional_max_pool("fractional_max_pool3d", 3, input, *more)
@@ -137,7 +137,7 @@ def fractional_max_pool2d(
     output_ratio: Any = None,
     return_indices: bool = False,
     _random_samples: Any = None,
-) -> Any:
+) -> Dynamic:
     """Take the maximum of randomly placed windows of an image.
 
     >>> import lucid
@@ -158,7 +158,7 @@ def fractional_max_pool3d(
     output_ratio: Any = None,
     return_indices: bool = False,
     _random_samples: Any = None,
-) -> Any:
+) -> Dynamic:
     """Take the maximum of randomly placed windows of a volume."""
     more = (kernel_size, output_size, output_ratio, _random_samples)
     values, indices = fractional_max_pool("fractional_max_pool3d", 3, input, *more)

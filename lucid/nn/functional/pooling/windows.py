@@ -23,7 +23,7 @@ from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.index.writing import ScatterSet
 from lucid.ops.nn.max_pool import MaxPool
 from lucid.ops.shape.creation import zeros
-from lucid.public.declare import public
+from lucid.public.declare import Dynamic, public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -96,7 +96,7 @@ def max_pool1d(
     dilation: Any = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
+) -> Dynamic:
     """Take the maximum of every window along the last axis.
 
     >>> import lucid
@@ -117,7 +117,7 @@ def max_pool2d(
     dilation: Any = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
+) -> Dynamic:
     """Take the maximum of every window of an image; indices are row-major."""
     more = (dilation, ceil_mode, return_indices)
     return max_pool("max_pool2d", 2, input, kernel_size, stride, padding, *more)
@@ -133,7 +133,7 @@ def max_pool3d(
     dilation: Any = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
+) -> Dynamic:
     """Take the maximum of every window of a volume."""
     more = (dilation, ceil_mode, return_indices)
     return max_pool("max_pool3d", 3, input, kernel_size, stride, padding, *more)

@@ -24,7 +24,7 @@ def max_pool1d_with_indices(
     dilation: Any = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
+) -> tuple[Any, Any]:
     """`max_pool1d` with `return_indices=True`."""
     return max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
@@ -39,7 +39,7 @@ def max_pool2d_with_indices(
     dilation: Any = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
+) -> tuple[Any, Any]:
     """`max_pool2d` with `return_indices=True`."""
     return max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
@@ -54,7 +54,7 @@ def max_pool3d_with_indices(
     dilation: Any = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
+) -> tuple[Any, Any]:
     """`max_pool3d` with `return_indices=True`."""
     return max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
@@ -63,7 +63,7 @@ def max_pool3d_with_indices(
 @clear_errors
 def adaptive_max_pool1d_with_indices(
     input: Any, output_size: Any, return_indices: bool = False
-) -> Any:
+) -> tuple[Any, Any]:
     """`adaptive_max_pool1d` with `return_indices=True`."""
     return adaptive_max_pool1d(input, output_size, True)
 
@@ -72,7 +72,7 @@ def adaptive_max_pool1d_with_indices(
 @clear_errors
 def adaptive_max_pool2d_with_indices(
     input: Any, output_size: Any, return_indices: bool = False
-) -> Any:
+) -> tuple[Any, Any]:
     """`adaptive_max_pool2d` with `return_indices=True`."""
     return adaptive_max_pool2d(input, output_size, True)
 
@@ -81,6 +81,6 @@ def adaptive_max_pool2d_with_indices(
 @clear_errors
 def adaptive_max_pool3d_with_indices(
     input: Any, output_size: Any, return_indices: bool = False
-) -> Any:
+) -> tuple[Any, Any]:
     """`adaptive_max_pool3d` with `return_indices=True`."""
     return adaptive_max_pool3d(input, output_size, True)
