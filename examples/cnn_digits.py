@@ -77,7 +77,7 @@ def train(epochs: int, compiled: bool = True, seed: int = 0) -> tuple[nn.Module,
 def accuracy(model: nn.Module, x: Any, y: Any) -> float:
     model.eval()
     with lucid.no_grad():
-        return (model(x).argmax(1) == y).float().mean().item()
+        return float((model(x).argmax(1) == y).float().mean())
 
 
 def draw(figure: Any, model: Network, losses: list[float]) -> None:

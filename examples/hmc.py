@@ -59,7 +59,7 @@ def spread_between(states: np.ndarray) -> np.ndarray:
     """Gelman and Rubin's R̂: 1 where the chains agree."""
     n = states.shape[1]
     within, between = states.var(1, ddof=1).mean(0), n * states.mean(1).var(0, ddof=1)
-    return np.sqrt((n - 1) / n + between / within / n)
+    return np.asarray(np.sqrt((n - 1) / n + between / within / n))
 
 
 def main(arguments: list[str] | None = None) -> float:

@@ -104,7 +104,7 @@ def main(arguments: list[str] | None = None) -> float:
         figure.axes[0].legend(loc="lower left")
 
     support.picture(options.out / "lstm.png", draw)
-    return one
+    return float(one)
 
 
 if __name__ == "__main__":

@@ -105,7 +105,7 @@ def main(arguments: list[str] | None = None) -> float:
     print(f"mean squared error of 500 new sines: {losses[0]:.2f} at first, ", end="")
     print(f"{losses[1]:.2f} after one step, {losses[2]:.2f} after ten, {seconds:.1f} s")
     support.picture(options.out / "maml.png", lambda figure: draw(figure, model), (12, 4))
-    return losses[1] / losses[0]
+    return float(losses[1] / losses[0])
 
 
 if __name__ == "__main__":

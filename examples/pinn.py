@@ -76,7 +76,7 @@ def exact(x: np.ndarray, t: np.ndarray) -> np.ndarray:
     nodes, weights = np.polynomial.hermite.hermgauss(100)
     y = x[..., None] - 2 * np.sqrt(VISCOSITY * t[..., None]) * nodes
     density = weights * np.exp(-np.cos(np.pi * y) / (2 * np.pi * VISCOSITY))
-    return -(np.sin(np.pi * y) * density).sum(-1) / density.sum(-1)
+    return np.asarray(-(np.sin(np.pi * y) * density).sum(-1) / density.sum(-1))
 
 
 def main(arguments: list[str] | None = None) -> float:

@@ -13,6 +13,7 @@ Reads 97.5 % of held-out digits right without noise, 95 % with ε = 4.8, 92 % wi
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import support
@@ -76,7 +77,7 @@ def train(steps: int, noise: float, compiled: bool = True) -> nn.Module:
 
 def accuracy(model: nn.Module) -> float:
     with lucid.no_grad():
-        return (vmap(model)(TEST_X).argmax(1) == TEST_Y).float().mean().item()
+        return float((vmap(model)(TEST_X).argmax(1) == TEST_Y).float().mean())
 
 
 def main(arguments: list[str] | None = None) -> float:
@@ -84,7 +85,7 @@ def main(arguments: list[str] | None = None) -> float:
     steps, noises = (30, [8.0]) if options.quick else (100, [0.0, 5.0, 10.0, 20.0, 40.0, 80.0])
     reached = []
     for noise in noises:
-        model, seconds = support.seconds(lambda n=noise: train(steps, n, not options.eager))
+        model, seconds = support.seconds(partial(train, steps, noise, not options.eager))
         reached.append(accuracy(model))
         bound = f"{epsilon(steps, noise):.1f}" if noise else "∞"
         print(f"ε = {bound:>4}: {100 * reached[-1]:.1f} % of held-out digits, {seconds:.1f} s")

@@ -29,7 +29,7 @@ def rosenbrock(x: Any) -> Any:
 
 def for_scipy(f: Callable[[Any], Any], compiled: bool) -> tuple[Any, Any]:
     """(x -> value and gradient, (x, v) -> Hessian times v), from arrays to arrays."""
-    wrap = lucid.jit if compiled else (lambda f: f)
+    wrap: Any = lucid.jit if compiled else (lambda f: f)
     both = wrap(value_and_grad(f))
     product = wrap(lambda x, v: hvp(f, x, v))
 
@@ -37,7 +37,7 @@ def for_scipy(f: Callable[[Any], Any], compiled: bool) -> tuple[Any, Any]:
         value, slope = both(lucid.tensor(x))
         return value.item(), slope.numpy()
 
-    def times(x: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def times(x: np.ndarray, v: np.ndarray) -> Any:
         return product(lucid.tensor(x), lucid.tensor(v)).numpy()
 
     return value_and_slope, times

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 
@@ -51,11 +52,11 @@ class StraightThrough(lucid.autograd.Function):
     """Rounding that pretends to be the identity on the way back."""
 
     @staticmethod
-    def forward(ctx, x):
+    def forward(ctx: Any, x: lucid.Tensor) -> lucid.Tensor:
         return lucid.round(x)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: lucid.Tensor) -> lucid.Tensor:
         return grad
 
 

@@ -26,7 +26,8 @@ from lucid.transforms.vmap import vmap as vmap_graph
 
 RANDOMNESS = ("error", "same", "different")
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class BatchedWrite(NamedTuple):

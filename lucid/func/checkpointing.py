@@ -31,7 +31,8 @@ from lucid.transforms.vjp import vjp
 
 Policy = str | Collection[str] | Callable[[Equation], bool]
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @overload

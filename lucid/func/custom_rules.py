@@ -37,7 +37,8 @@ _running: dict[int, list[Any]] = {}  # custom_vjp functions whose fwd is running
 _running_bwd: dict[int, list[Any]] = {}  # those whose bwd is running
 
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class CustomRuleFunction(Generic[P, R]):
@@ -45,7 +46,7 @@ class CustomRuleFunction(Generic[P, R]):
 
     def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = ()) -> None:
         functools.update_wrapper(self, fun)  # type: ignore[arg-type]
-        self.function = fun
+        self.function: Callable[..., R] = fun
         numbers = nondiff_argnums
         self.static = (numbers,) if isinstance(numbers, int) else tuple(numbers)
 
@@ -261,7 +262,7 @@ class custom_jvp(CustomRuleFunction[P, R]):
             raise ArgumentError(f"defjvps: use defjvp with nondiff_argnums{at_line()}")
 
         def rule(primals: Any, tangents: Any) -> Any:
-            output = self(*primals)
+            output = self(*primals)  # type: ignore[call-arg]
             parts = [f(t, output, *primals) for f, t in zip(rules, tangents) if f is not None]
             total = parts[0]
             for part in parts[1:]:

@@ -1,23 +1,7 @@
 """The IR: types, Graphs, primitives, the text form, and an interpreter."""
 
-from lucid.ir.graph import Equation, Graph, Literal, Var
-from lucid.ir.interpret import Program, evaluate
-from lucid.ir.primitive import REGISTRY, Primitive
-from lucid.ir.text import parse, to_text
-from lucid.ir.types import Type
-from lucid.ir.verify import verify
+from lucid.public.lazy import attach
 
-__all__ = [
-    "REGISTRY",
-    "Equation",
-    "Graph",
-    "Literal",
-    "Primitive",
-    "Program",
-    "Type",
-    "Var",
-    "evaluate",
-    "parse",
-    "to_text",
-    "verify",
-]
+__getattr__, __dir__, __all__ = attach(__name__)
+
+from lucid.ir.verify import verify as verify  # noqa: E402  the function, not its module

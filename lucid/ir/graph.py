@@ -15,6 +15,7 @@ import numpy as np
 
 from lucid.ir.source import Source
 from lucid.ir.types import Type
+from lucid.public.declare import public
 
 if TYPE_CHECKING:
     from lucid.ir.primitive import Primitive
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 Scalar = bool | int | float | complex
 
 
+@public("ir")
 class Var:
     """A name for a value in a Graph. Two Vars are the same only if they are the same object."""
 
@@ -35,6 +37,7 @@ class Var:
         return f"Var({self.name or '_'}: {self.type})"
 
 
+@public("ir")
 class Literal:
     """A Python scalar written inline in an equation, with the dtype it is used at.
 
@@ -71,6 +74,7 @@ class Literal:
 Atom = Var | Literal
 
 
+@public("ir")
 class Equation(NamedTuple):
     """`outputs = op inputs`, and the line of the user's program it comes from.
 
@@ -92,6 +96,7 @@ class Equation(NamedTuple):
         return object.__hash__(self)
 
 
+@public("ir")
 @dataclass(frozen=True, eq=False)
 class Graph:
     """A function of arrays: named inputs, equations in order, outputs. Prints and parses back.

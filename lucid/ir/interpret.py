@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from lucid.ir.graph import Graph, Literal
+from lucid.public.declare import public
 
 _ndarray = np.ndarray
 
 
+@public("ir")
 class Program:
     """A Graph ready to run on arrays: `program(inputs) -> outputs`."""
 
@@ -62,6 +64,7 @@ class Program:
         ]
 
 
+@public("ir")
 def evaluate(graph: Graph, *inputs: Any) -> list[np.ndarray]:
     """Return the outputs of a Graph for these arrays, computed with NumPy.
 

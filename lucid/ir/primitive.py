@@ -24,6 +24,7 @@ from lucid.ir.facts import Facts
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.public import index
+from lucid.public.declare import public
 from lucid.public.lazy import homes
 
 Tensors = Any  # tensors, whose class is defined above the IR
@@ -31,7 +32,7 @@ Tensors = Any  # tensors, whose class is defined above the IR
 HEAVY = 1 << 10  # `native_from` of operations that do much work per element
 NEVER = 1 << 62  # `native_from` of operations that are never compiled alone
 
-REGISTRY: dict[str, type[Primitive]] = {}
+REGISTRY: dict[str, type[Primitive]] = public("ir")({})
 _interned: dict[Any, Primitive] = new_cache(f"{__name__}._interned", {})
 _INTERN_LIMIT = 100_000
 
@@ -133,6 +134,7 @@ class _Parameters(metaclass=_Interning):
 dataclasses.dataclass(init=False, repr=False, eq=False)(_Parameters)
 
 
+@public("ir")
 @dataclass_transform(frozen_default=True)
 class Primitive(Facts, _Parameters):
     """An operation on arrays.

@@ -21,10 +21,12 @@ from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.primitive import find_primitive
 from lucid.ir.source import ParsedSource
 from lucid.ir.types import DTYPES, SHORT_NAMES, Type
+from lucid.public.declare import public
 
 _NUMBERS = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 
+@public("ir")
 def to_text(graph: Graph) -> str:
     """Return the text of a Graph, `str(graph)`."""
     labels: dict[Graph, str] = {}
@@ -107,6 +109,7 @@ _NAMED_TYPE = re.compile(r"\s*([%\w]+)\s*:\s*(\w+\[[\d,]*\])\s*(?:,|$)")
 _TOKEN = re.compile(r"\S+")
 
 
+@public("ir")
 def parse(text: str) -> Graph:
     """Parse the text of a Graph.
 

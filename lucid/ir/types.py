@@ -10,6 +10,7 @@ import numpy as np
 from lucid.caches import memoize, new_cache
 from lucid.errors import DTypeError, ParseError, ShapeError
 from lucid.ir.source import at_line
+from lucid.public.declare import public
 
 Shape = tuple[int, ...]
 
@@ -42,6 +43,7 @@ class _Interning(type):
         return found
 
 
+@public("ir")
 class Type(metaclass=_Interning):
     """The type of an array: `Type(np.dtype("float32"), (32, 10))` prints as `f32[32,10]`."""
 

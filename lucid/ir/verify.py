@@ -5,8 +5,10 @@ from __future__ import annotations
 from lucid.errors import LucidError, VerifyError
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.infer import infer
+from lucid.public.declare import public
 
 
+@public("ir")
 def verify(graph: Graph) -> Graph:
     """Return the Graph, or raise a VerifyError that names the equation."""
     defined: set[Var] = set()

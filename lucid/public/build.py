@@ -9,6 +9,7 @@ import textwrap
 from collections import defaultdict
 from pathlib import Path
 
+from lucid.public import index
 from lucid.public.scan import PACKAGE, Declaration, declarations
 
 Table = dict[str, list[str]]  # module -> "name" or "alias:attribute"
@@ -113,7 +114,7 @@ def check(found: list[Declaration]) -> None:
                 raise ValueError(f"{space}.{d.name} is declared twice: {places}")
 
 
-def index() -> str:
+def index_source() -> str:
     """Return the source of `lucid/public/index.py`."""
     found = declarations()
     check(found)
@@ -130,7 +131,9 @@ def files() -> dict[Path, str]:
     """Return the text of every generated file."""
     from lucid.public.stubs import stubs
 
-    return {PACKAGE / "public" / "index.py": index(), **stubs()}
+    source = index_source()
+    exec(source, vars(index))  # the stubs are those of the new index
+    return {PACKAGE / "public" / "index.py": source, **stubs()}
 
 
 def main() -> None:

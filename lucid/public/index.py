@@ -158,6 +158,17 @@ NAMES: dict[str, dict[str, str]] = {
         "func.numba_functions": "from_numba",
         "nn.stateless": "functional_call replace_all_batch_norm_modules_ stack_module_state",
     },
+    "ir": {
+        "ir.graph": "Equation Graph Literal Var",
+        "ir.interpret": "Program evaluate",
+        "ir.primitive": "Primitive REGISTRY",
+        "ir.text": "parse to_text",
+        "ir.types": "Type",
+        "ir.verify": "verify",
+        "tape.bind": "bind",
+        "tape.node": "Node",
+        "tape.trace": "replay trace",
+    },
     "linalg": {
         "errors": "LinAlgError",
         "linalg.decompositions": "cholesky cholesky_ex lu lu_factor lu_factor_ex qr",

@@ -44,6 +44,8 @@ def in_source(module: str, source: str) -> Iterator[Declaration]:
                 calls = node.decorator_list
             case ast.Assign(targets=[ast.Name(id=attribute)], value=ast.Call(func=call)):
                 calls = [call]
+            case ast.AnnAssign(target=ast.Name(id=attribute), value=ast.Call(func=call)):
+                calls = [call]
             case _:
                 continue
         for call in calls:

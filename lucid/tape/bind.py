@@ -19,6 +19,7 @@ from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import InternalFiles, at_line, caller
 from lucid.ir.types import is_differentiable
+from lucid.public.declare import public
 from lucid.tape import node as tape
 from lucid.tape.markers import ALIAS, STOP_GRADIENT
 from lucid.tape.modes import current
@@ -68,6 +69,7 @@ def fresh(x: Traced, flags: int = GRAD | TRACE) -> Any:
     return out
 
 
+@public("ir")
 def bind(op: Primitive, *xs: Any) -> Any:
     """Apply `op` to tensors and Literals: compute where values are known, record where tracked."""
     flags = size = 0

@@ -17,6 +17,7 @@ from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import Source, at_line
 from lucid.ir.types import Type
+from lucid.public.declare import public
 from lucid.tape.modes import current
 
 GRAD = 1  # a derivative is wanted (requires_grad)
@@ -113,6 +114,7 @@ class _NodeDefaults:
     is_state: bool = False
 
 
+@public("ir")
 class Node(_NodeDefaults):
     """One value on the tape.
 

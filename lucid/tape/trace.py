@@ -10,6 +10,7 @@ from typing import Any
 from lucid.ir.graph import Equation, Graph, Literal
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import Type, is_differentiable
+from lucid.public.declare import public
 from lucid.tape.bind import bind, fresh, record_constant
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
@@ -22,6 +23,7 @@ def bind_equation(eqn: Equation, xs: Sequence[Any]) -> Sequence[Any]:
     return out if isinstance(out, tuple) else (out,)
 
 
+@public("ir")
 def replay(
     graph: Graph,
     inputs: Sequence[Any],
@@ -49,6 +51,7 @@ def replay(
     return [x if x.__class__ is Literal else env[x] for x in graph.outputs]
 
 
+@public("ir")
 def trace(f: Callable[..., Any]) -> Callable[..., Graph]:
     """Return a function that traces `f` to a Graph, given tensors, arrays, numbers or Types.
 

@@ -19,8 +19,6 @@ MAX_ENTRIES = 16
 CROWDED = {"lucid": "its entries are the layers and the public namespaces, one each"}
 SAME_NAME = {  # the attribute is the function; the module is found by its import alone
     "lucid.ir.verify": "the file holds that one function, and importers name the function",
-    "lucid.tape.bind": "the file holds bind and its fast forms; lucid.tape is not public",
-    "lucid.tape.trace": "the file holds trace and its helpers; lucid.tape is not public",
 }
 
 

@@ -46,7 +46,8 @@ MAX_PATHS = 16
 RUN_PYTHON = object()
 
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _jitted: weakref.WeakSet[Jitted] = weakref.WeakSet()
 
