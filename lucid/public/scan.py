@@ -38,7 +38,7 @@ def declarations() -> list[Declaration]:
 
 def in_source(module: str, source: str) -> Iterator[Declaration]:
     """Return the declarations in the source of one module."""
-    for node in ast.parse(source).body:
+    for node in _statements(ast.parse(source).body):
         match node:
             case ast.FunctionDef(name=attribute) | ast.ClassDef(name=attribute):
                 calls = node.decorator_list
@@ -51,6 +51,12 @@ def in_source(module: str, source: str) -> Iterator[Declaration]:
         for call in calls:
             if isinstance(call, ast.Call) and ast.unparse(call.func) == "public":
                 yield from _declared(module, attribute, call)
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Return the statements of a module, those inside `with` included."""
+    for node in body:
+        yield from _statements(node.body) if isinstance(node, ast.With) else [node]
 
 
 def _declared(module: str, attribute: str, call: ast.Call) -> Iterator[Declaration]:

@@ -58,7 +58,7 @@ def test_every_name_in_the_list_is_there():
     assert [name for name in lucid.__all__ if not hasattr(lucid, name)] == []
 
 
-@pytest.mark.parametrize("name", [*index.NAMES.keys() - {"Tensor"}])
+@pytest.mark.parametrize("name", sorted(index.NAMES.keys() - {"Tensor"}))
 def test_a_namespace_shows_its_public_names_and_modules_alone(name):
     module = lucid if name == "lucid" else importlib.import_module(f"lucid.{name}")
     shown = {n for n in dir(module) if not n.startswith("__")}
