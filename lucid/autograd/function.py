@@ -33,11 +33,12 @@ from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.custom_derivative import CustomFunction, CustomVjp
 from lucid.public.declare import public
 from lucid.tape.bind import bind, fresh, without_gradient
-from lucid.tape.cut import cut
+from lucid.tape.cut import cut, cut_nodes
 from lucid.tape.markers import OnceDifferentiable
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, Node, Trace, Traced, is_recording, leaf, next_serial, wrap
-from lucid.tape.views import node_of, tensor_of
+from lucid.tape.views import node_of, storage_of, tensor_of
+from lucid.tape.writes import write
 
 
 @public("autograd")
@@ -51,6 +52,7 @@ class FunctionCtx:
         self._saved_forward: tuple[Any, ...] = ()
         self._unpack: Any = None
         self._not_differentiable: tuple[Any, ...] = ()
+        self._dirty: tuple[Any, ...] = ()
         self._materialize = True
 
     def save_for_backward(self, *tensors: Any) -> None:
@@ -77,7 +79,8 @@ class FunctionCtx:
         self._not_differentiable = outputs
 
     def mark_dirty(self, *inputs: Any) -> None:
-        """Accepted for PyTorch compatibility; in-place changes are detected without it."""
+        """Say that `forward` changes these inputs in place; it must return all of them."""
+        self._dirty = inputs
 
     def set_materialize_grads(self, value: bool) -> None:
         """If False, `backward` receives None, not zeros, for an output without a gradient."""
@@ -283,6 +286,13 @@ def eager_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int, n_given: 
     record = bool(flags) and (local.grad or bool(flags & TRACE))
     ctx.needs_input_grad = tuple(isinstance(x, Traced) and record and x.requires_grad for x in args)  # type: ignore[attr-defined]
     inside = [x.detach() if isinstance(x, Traced) else x for x in args]  # type: ignore[attr-defined]
+    inputs, versions = [], []
+    for x in args:
+        if isinstance(x, Traced):
+            node = node_of(x)
+            node.saved = x.value
+            inputs.append(node)
+        versions.append(x.storage.version if isinstance(x, Traced) else 0)
     before = local.grad
     local.grad = False
     try:
@@ -290,15 +300,18 @@ def eager_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int, n_given: 
     finally:
         local.grad = before
     outputs = result.tensors
-    results = [wrap(y.value) for y in outputs]
+    changed = [
+        isinstance(x, Traced) and x.storage.version != version for x, version in zip(args, versions)
+    ]
+    dirty = dirty_arguments(cls, ctx, inside, outputs, changed)
+    shared = {x.storage for x in inside if isinstance(x, Traced)}
+    results = [
+        wrap(y.value.copy() if y.storage in shared and i not in dirty else y.value)
+        for i, y in enumerate(outputs)
+    ]
     if not record:
-        return result.rebuild(results)
+        return result.rebuild(return_arguments(cls, args, results, dirty))
     call = Call(cls, ctx, args, n_given, result)
-    inputs = []
-    for position in call.positions:
-        node = node_of(args[position])
-        node.saved = args[position].value
-        inputs.append(node)
     serial, source = next_serial(), caller()
     constant = {id(y) for y in ctx._not_differentiable}
     for i, (inner, y) in enumerate(zip(outputs, results)):
@@ -308,22 +321,67 @@ def eager_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int, n_given: 
             y.node = Node(
                 FunctionCall(call), tuple(inputs), out_flags, None, y.type, source, serial, i
             )
-    ctx._unpack = unpacker(ctx._saved, inside, args, outputs, results)
+    nodes = [y.node for y in results]
+    results = return_arguments(cls, args, results, dirty)
+    for node, y in zip(nodes, results):
+        if node is not None:
+            node.saved, node.stamp = y.value, (storage_of(y), storage_of(y).version)
+    arguments = dict(zip(call.positions, inputs))
+    argument_of = {id(inside[i]): node for i, node in arguments.items() if i not in dirty.values()}
+    ctx._unpack = unpacker(ctx._saved, argument_of, outputs, nodes, results)
     ctx._saved = ()
     return result.rebuild(results)
 
 
+def dirty_arguments(
+    cls: Any,
+    ctx: FunctionCtx,
+    inside: Sequence[Any],
+    outputs: Sequence[Any],
+    changed: Sequence[bool],
+) -> dict[int, int]:
+    """Return {output: argument} of the arguments that `forward` has changed and returns."""
+    marked = {id(x) for x in ctx._dirty}
+    dirty = {}
+    for i, x in enumerate(inside):
+        if not isinstance(x, Traced) or not (changed[i] or id(x) in marked):
+            continue
+        found = [k for k, y in enumerate(outputs) if y is x]
+        dirty.update(dict.fromkeys(found, i))
+        if not found and id(x) in marked:
+            facts = f"{cls.__name__}: argument {i} is marked dirty and is not returned"
+            raise GraphError(f"{facts}; return every tensor that forward changes{at_line()}")
+    written = {inside[i].storage for i in dirty.values()}
+    for i, x in enumerate(inside):
+        if changed[i] and ctx.needs_input_grad[i] and x.storage not in written:
+            facts = f"{cls.__name__}: forward changes argument {i}, which requires a gradient"
+            raise GraphError(f"{facts}; return it, or clone() it first{at_line()}")
+    return dirty
+
+
+def return_arguments(
+    cls: Any, args: Sequence[Any], results: Sequence[Any], dirty: dict[int, int]
+) -> list[Any]:
+    """Return the results, where an argument that was changed is itself, with its new history."""
+    out = list(results)
+    for k, i in dirty.items():
+        if is_tracked(out[k]):
+            new = wrap(out[k].value.copy(), out[k].node)
+            write(args[i], new, cls.__name__)
+        out[k] = args[i]
+    return out
+
+
 def unpacker(
     saved: Sequence[Any],
-    inside: Sequence[Any],
-    args: Sequence[Any],
+    argument_of: dict[int, Node],
     outputs: Sequence[Any],
+    output_nodes: Sequence[Any],
     results: Sequence[Any],
 ) -> Any:
     """Return a function that returns the saved tensors with the caller's history."""
-    argument_of = {id(x): node_of(args[i]) for i, x in enumerate(inside) if isinstance(x, Traced)}
     output_of = {id(y): i for i, y in enumerate(outputs)}
-    nodes = [weakref.ref(y.node) if y.node is not None else (lambda: None) for y in results]
+    nodes = [weakref.ref(node) if node is not None else (lambda: None) for node in output_nodes]
     values = [y.value for y in results]
     plan: list[Any] = []
     for x in saved:
@@ -342,7 +400,8 @@ def unpacker(
             if kind == "argument":
                 out.append(tensor_of(what))
             elif kind == "output":
-                out.append(wrap(values[what], nodes[what]()))
+                node = nodes[what]()
+                out.append(wrap(values[what]) if node is None else tensor_of(node))
             else:
                 out.append(what)
         return tuple(out)
@@ -364,13 +423,16 @@ def traced_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int, n_given:
     inside = list(args)
     inputs = []
     for i in positions:
-        inside[i] = fresh(args[i], TRACE | (GRAD if is_differentiable(args[i].dtype) else 0))
-        inputs.append(inside[i])
+        inside[i] = own_input(args[i])
+        inputs.append(inside[i].node)
     result = run_forward(cls, ctx, inside, kwargs)
     outputs = result.tensors
+    starts = dict(zip(positions, inputs))
+    changed = [i in starts and x.node is not starts[i] for i, x in enumerate(inside)]
+    dirty = dirty_arguments(cls, ctx, inside, outputs, changed)
     saved = [x for x in ctx._saved if x is not None]
     kept = [x for x in ctx._saved_forward if x is not None]
-    forward = cut(inputs, [*outputs, *saved, *kept])
+    forward = cut_nodes(inputs, [node_of(y) for y in (*outputs, *saved, *kept)])
     try:
         backward, returns = trace_backward(cls, ctx, [*saved, *kept], result, args, n_given)
     except TracedValueError:
@@ -388,7 +450,20 @@ def traced_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int, n_given:
     results = bind(op, *[args[i] for i in positions], *captured)[: len(outputs)]
     constant = {id(y) for y in ctx._not_differentiable}
     results = [r.detach() if id(y) in constant else r for r, y in zip(results, outputs)]
+    for k, i in dirty.items():
+        write(args[i], results[k], cls.__name__)
+        results[k] = args[i]
     return result.rebuild(results)
+
+
+def own_input(x: Any) -> Any:
+    """Return a new input of a transform that `forward` may write: in memory of its own."""
+    inside = fresh(x, TRACE | (GRAD if is_differentiable(x.dtype) else 0))
+    if x.value is not None:
+        inside.value = inside.node.saved = x.value.copy()
+        inside.storage = inside.node.stamp = None
+    inside.node.is_state = True
+    return inside
 
 
 class BatchInfo(NamedTuple):

@@ -21,6 +21,7 @@ from lucid.ops.linalg import contraction
 from lucid.ops.shape.copying import COPY
 from lucid.public.declare import public
 from lucid.tape.bind import bind
+from lucid.tape.cut import ancestors
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, Node, Traced, active_recorders, is_recording, note_read, wrap
 from lucid.tape.views import node_of
@@ -123,9 +124,14 @@ def before_write(x: Any) -> Any:
 
 
 def save_overwritten(x: Any, old: Any, new: Any) -> None:
-    """Copy the old value if the derivative of the op that overwrites it needs it."""
+    """Copy the old value if the derivative of what overwrites it needs it, or views of it."""
     if old is x or old.node is None:
         return
+    if old.storage is not None and new.node is not None:
+        for node in ancestors([new.node], old.node.serial):
+            for i in (node, *node.inputs):
+                if i.__class__ is Node and i.stamp is not None and i.stamp[0] is old.storage:
+                    i.saved, i.stamp = np.array(i.saved), None
     if old.node.saved is not None:
         old.node.saved = x.value.copy()
     elif new.node is not None and old.node in new.node.inputs:
