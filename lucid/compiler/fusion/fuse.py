@@ -24,6 +24,7 @@ from lucid.compiler.fusion.groups import (
     MAX_WEIGHT,
     Coords,
     Group,
+    Guest,
     Reading,
     Standalone,
     Step,
@@ -35,6 +36,7 @@ from lucid.compiler.fusion.groups import (
     weight_of,
 )
 from lucid.compiler.fusion.siblings import join_columns, join_siblings
+from lucid.compiler.fusion.verify_steps import verify_steps
 from lucid.ir.graph import Equation, Graph, Literal, Var
 
 LONG_ROW = 1 << 16  # elements of the longest row that is read twice rather than stored
@@ -171,7 +173,11 @@ class Fuser:
         return self.try_add(group, eqn)
 
     def try_add(self, group: Group, eqn: Equation) -> bool:
-        """Add an equation to a group and return True if it fits the group's domain."""
+        """Add an equation to a group and return True if it fits the group's domain.
+
+        The groups of the same level that it reads merge with it: the largest takes in the others,
+        and everything is decided in the axes of that one.
+        """
         others = {id(s): s for s in map(self.find, eqn.inputs) if s is not None and s is not group}
         peers = [s for s in others.values() if s.level >= group.level]
         stored = {self.find(x) for x in self.read_from_memory(eqn)}
@@ -181,40 +187,39 @@ class Fuser:
             return False
         if any(s.level >= group.level and s is not group for s in self.dependencies_of(eqn.inputs)):
             return False
-        coords = self.align(group, eqn)
+        together: list[Group] = [group, *peers]  # type: ignore[list-item]
+        host = max(together, key=lambda g: len(g.equations))
+        coords = self.align(host, eqn)
         if coords is None:
             return False
-        mapped = []
-        for peer in peers:
-            names = self.map_axes(group, peer, eqn, coords)  # type: ignore[arg-type]
-            if names is None:
-                return False
-            mapped.append((peer, names))
-        if not self.can_reduce(group, eqn, coords, peers):
+        guests: list[Guest] = []
+        for peer in together:
+            if peer is not host:
+                names = self.map_axes(host, peer, eqn, coords)
+                if names is None:
+                    return False
+                guests.append((peer, names))
+        if not self.can_reduce(host, eqn, coords, guests):
             return False
-        weights = [weight_of(eqn), group.weight, *[peer.weight for peer, _ in mapped]]  # type: ignore[union-attr]
-        if sum(weights) > MAX_WEIGHT:
-            return not group.equations and self.add(group, eqn, coords)
-        for peer, names in mapped:
-            group, coords = self.merge(group, peer, names, coords)  # type: ignore[arg-type]
+        if weight_of(eqn) + sum(g.weight for g in together) > MAX_WEIGHT:
+            return not host.equations and self.add(host, eqn, coords)
+        for peer, names in guests:
+            self.merge(host, peer, names)
         for other in others.values():
             if other not in peers and other not in stored:
-                group, coords = self.merge_lower_level(group, other, eqn, coords)
-        return self.add(group, eqn, coords)
+                self.merge_lower_level(host, other, eqn, coords)
+        return self.add(host, eqn, coords)
 
-    def merge_lower_level(
-        self, group: Group, other: Step, eqn: Equation, coords: Coords
-    ) -> tuple[Group, Coords]:
+    def merge_lower_level(self, group: Group, other: Step, eqn: Equation, coords: Coords) -> None:
         """Merge a group of lower level that `eqn` reads, if no step in between reads that group."""
         if not isinstance(other, Group) or not self.can_raise(other, group.level):
-            return group, coords
+            return
         names = self.map_axes(group, other, eqn, coords)
         if names is None or (other.reduced and any(a != b for a, b in names.items())):
-            return group, coords
+            return
         fits = weight_of(eqn) + group.weight + other.weight <= MAX_WEIGHT
-        if not fits or not self.can_reduce(group, eqn, coords, [other]):
-            return group, coords
-        return self.merge(group, other, names, coords)
+        if fits and self.can_reduce(group, eqn, coords, [(other, names)]):
+            self.merge(group, other, names)
 
     def can_raise(self, group: Group, level: int) -> bool:
         """True if only steps above `level` read what a group computes."""
@@ -318,44 +323,39 @@ class Fuser:
             return None
         if len(set(names.values())) != len(names):
             return None
-        if peer.reduced is not None and group.reduced is not None:
-            if frozenset(names[a] for a in peer.reduced) != group.reduced:
-                return None
         return names
 
-    def merge(
-        self, group: Group, peer: Group, names: dict[int, int], coords: Coords
-    ) -> tuple[Group, Coords]:
-        """Merge the smaller group into the larger; return it, and `coords` in its axes."""
-        if len(peer.equations) > len(group.equations):
-            names = {b: a for a, b in names.items()}
-            group, peer, coords = peer, group, rename_axes(coords, names)
-        if peer.reduced is not None:
-            group.reduced = frozenset(names[a] for a in peer.reduced)
-        group.coords.update({var: rename_axes(c, names) for var, c in peer.coords.items()})
-        group.points.update({var: rename_axes(c, names) for var, c in peer.points.items()})
-        group.equations += peer.equations
-        group.loops.update(peer.loops)
-        group.readers |= peer.readers
-        group.weight += peer.weight
-        group.level = max(group.level, peer.level)
-        self.merged[peer] = group
-        return group, coords
+    def merge(self, group: Group, other: Group, names: dict[int, int]) -> None:
+        """Move the equations of `other` into a group; `names` maps its axes to the group's."""
+        if other.reduced is not None:
+            group.reduced = frozenset(names[a] for a in other.reduced)
+        group.coords.update({var: rename_axes(c, names) for var, c in other.coords.items()})
+        group.points.update({var: rename_axes(c, names) for var, c in other.points.items()})
+        group.equations += other.equations
+        group.loops.update(other.loops)
+        group.readers |= other.readers
+        group.weight += other.weight
+        group.level = max(group.level, other.level)
+        self.merged[other] = group
 
-    def can_reduce(self, group: Group, eqn: Equation, coords: Coords, peers: Sequence[Any]) -> bool:
+    def can_reduce(
+        self, group: Group, eqn: Equation, coords: Coords, guests: Sequence[Guest]
+    ) -> bool:
         """True if the group keeps one set of reduced axes and re-reads no large row."""
-        reduced = next((g.reduced for g in (group, *peers) if g.reduced), None)
         reduced_here = self.reduced_axes(eqn, coords)
-        if reduced_here and reduced is not None and reduced_here != reduced:
+        sets = [frozenset(names[a] for a in g.reduced) for g, names in guests if g.reduced]
+        sets += [axes for axes in (group.reduced, reduced_here) if axes]
+        if len(set(sets)) > 1:
             return False
         if reduced_here:
             last = max((a for a, n in enumerate(group.sizes) if n != 1), default=None)
             if last not in reduced_here and last not in coords:
                 return False
-        reduced = reduced or reduced_here
+        reduced = sets[0] if sets else frozenset[int]()
         if not any(a in reduced for a in coords):
             return True
-        before = [g.loops.get(self.base(x), 0) for x in eqn.inputs for g in (group, *peers)]
+        together = [group, *[g for g, _ in guests]]
+        before = [g.loops.get(self.base(x), 0) for x in eqn.inputs for g in together]
         loop = max(before, default=0)
         if loop == 0:
             return True
@@ -367,4 +367,6 @@ class Fuser:
 def fuse(graph: Graph) -> tuple[list[Step], dict[Var, Reading]]:
     """The steps of a Graph in a valid execution order, and how its views are read."""
     fuser = Fuser(graph)
-    return fuser.run(), fuser.readings
+    steps = fuser.run()
+    verify_steps(graph, steps, fuser.readings)
+    return steps, fuser.readings

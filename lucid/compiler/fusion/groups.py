@@ -50,6 +50,7 @@ class Standalone:
 
 
 Step = Group | Standalone
+Guest = tuple[Group, dict[int, int]]  # a group to be merged, and the axes its axes become
 
 
 @dataclass(frozen=True)

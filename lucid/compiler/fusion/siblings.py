@@ -26,7 +26,8 @@ def join_siblings(fuser: Any) -> None:
                 other = fuser.merged[other]  # type: ignore[index]
             if other is not None and other is not group and compatible(group, other):
                 names = {axis: axis for axis in range(len(step.sizes))}
-                group, _ = fuser.merge(other, group, names, ())
+                fuser.merge(other, group, names)
+                group = other
         for read in large_reads(fuser, step):
             readers[step.level, step.sizes, read] = group
 
@@ -47,7 +48,7 @@ def join_columns(fuser: Any) -> None:
         near = other is not None and group.level - other.level <= 1
         if near and fuser.can_raise(other, group.level) and compatible(group, other):  # type: ignore[arg-type]
             names = {axis: axis for axis in range(len(group.sizes))}
-            fuser.merge(group, other, names, ())  # type: ignore[arg-type]
+            fuser.merge(group, other, names)  # type: ignore[arg-type]
         else:
             latest[key] = group
 
