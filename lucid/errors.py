@@ -80,3 +80,7 @@ class ParseError(LucidError, ValueError):
 
 class VerifyError(LucidError, ValueError):
     """A Graph violates a rule of the IR."""
+
+
+class MiscompiledError(LucidError, RuntimeError):
+    """A compiled program and the interpreter gave different results (found by LUCID_VERIFY=1)."""

@@ -62,6 +62,10 @@ SETTINGS = {
     "LUCID_CACHE_BYTES": Setting(
         256 << 20, _at_least(0), "a number of bytes", "the size of that cache; 256 MB"
     ),
+    "LUCID_VERIFY": Setting(
+        False, _switch, "0 or 1",
+        "1: the first result of every compiled program is compared with the interpreter's",
+    ),
     "LUCID_DUMP": Setting(
         None, str, "a folder", "where the stages and kernels of every compiled Graph are written"
     ),

@@ -1,5 +1,7 @@
 """What every test starts from: the library imported, and its modes as they are in a new process."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,16 @@ def modes_as_in_a_new_process():
     set_default_dtype(dtype)
     np.set_printoptions(**printing)
     assert local.grad and not local.inference and local.source is None, "a mode was left switched"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def programs_are_verified():
+    """The first result of every program that a test compiles is compared with the interpreter's."""
+    patch = pytest.MonkeyPatch()
+    if "LUCID_VERIFY" not in os.environ:
+        patch.setenv("LUCID_VERIFY", "1")
+    yield
+    patch.undo()
 
 
 @pytest.fixture

@@ -28,6 +28,8 @@ class Facts:
     complex_rule    (writer, eqn) -> the real and the imaginary part of a complex result
     partwise        applies to real and imaginary parts separately
     moves           results hold elements of operands, or zeros: nothing is computed from them
+    exact           compiled code and NumPy give the same bits for real numbers
+    jumps           the last bit of a floating operand may change all of the result
     keeps_float16   is compiled for float16 itself; others that compute use float32
     fills           the result repeats the 0-d operand
     forwards        the operands, "first" or "last", that the results are: only their history or
@@ -51,6 +53,8 @@ class Facts:
     complex_rule: ClassVar[Any] = None
     partwise: ClassVar[bool] = False
     moves: ClassVar[bool] = False
+    exact: ClassVar[bool] = False
+    jumps: ClassVar[bool] = False
     keeps_float16: ClassVar[bool] = False
     fills: ClassVar[bool] = False
     forwards: ClassVar[str] = ""

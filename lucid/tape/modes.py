@@ -26,6 +26,7 @@ class Modes:
     staging         the Trace of a transform whose rules run: constants are equations too
     recorder        the active Recorder, while a jitted function is recorded
     maps            the active vmaps, innermost last
+    interpret       evals run no compiled program: the result of one is being verified
     dual_level      the open level of forward_ad
     fast_record     grad without recorder or replay: operations record on the fast path
     no_observers    no transform, recorder, replay or anomaly check needs every equation
@@ -38,6 +39,7 @@ class Modes:
         "fast_record",
         "grad",
         "inference",
+        "interpret",
         "maps",
         "no_observers",
         "other_grad",
@@ -50,6 +52,7 @@ class Modes:
         self.grad = True
         self.inference = False
         self.anomaly = False
+        self.interpret = False
         self.source: Any = None
         self.staging: Any = None
         self.recorder: Any = None
@@ -65,6 +68,7 @@ class Modes:
         new.grad = self.grad
         new.inference = self.inference
         new.anomaly = self.anomaly
+        new.interpret = self.interpret
         new.source = self.source
         new.staging = self.staging
         new.recorder = self.recorder
@@ -104,6 +108,7 @@ class _Local:
     grad: bool
     inference: bool
     anomaly: bool
+    interpret: bool
     source: Any
     staging: Any
     recorder: Any

@@ -16,30 +16,19 @@ import numpy as np
 import tests.cases
 from lucid.compiler.lowering.lower import Executable, GraphLowering
 from lucid.compiler.passes.pipeline import stages
+from lucid.compiler.plan import verified
 from lucid.compiler.runtime.kernel_table import kernels_of
 from lucid.ir.graph import Graph
-from lucid.ir.primitive import Primitive
 from lucid.ir.types import is_differentiable, type_of
-from lucid.ops.core.kinds import Elementwise, Scale
-from lucid.ops.elementwise.arithmetic import Add, Cast, Div, Mul, Neg, Sub
-from lucid.ops.elementwise.conditional import Where
+from lucid.ops.core.kinds import Elementwise
+from lucid.ops.higher_order import exactness
 from lucid.ops.linalg.contraction import Matmul
-from lucid.ops.reduce.extrema import Max, Min
-from lucid.ops.shape.copying import Copy
-from lucid.ops.shape.creation import Full, Iota
 from lucid.transforms.jvp import jvp
 from lucid.transforms.vjp import vjp
 from tests import laws
 from tests.cases.case import Case
 
 TOGETHER = 40  # kernels in one module
-EXACT = (Add, Sub, Mul, Div, Neg, Scale, Where, Cast, Copy, Full, Iota, Max, Min)
-RTOL = {"float16": 4e-3, "float32": 2e-5, "float64": 1e-11}
-
-
-def is_exact_op(op: Primitive) -> bool:
-    """True if compiled code gives the interpreter's bits."""
-    return isinstance(op, EXACT) or op.aliases
 
 
 @dataclass(frozen=True)
@@ -109,20 +98,8 @@ def compile_jobs(some: Sequence[Job]) -> list[Executable]:
 
 
 def is_exact(graph: Graph) -> bool:
-    """Is the result determined to the bit: data movement, integers, comparisons, + - * /?
-
-    Products of complex numbers are not: NumPy rounds once or twice, as its loop for them has it.
-    """
-
-    def exact(eqn) -> bool:
-        if type(eqn.op) in (Mul, Div, Scale) and eqn.outputs[0].type.dtype.kind == "c":
-            return False
-        floating = any(x.type.dtype.kind in "fc" for x in (*eqn.inputs, *eqn.outputs))
-        if not floating or is_exact_op(eqn.op):
-            return True
-        return isinstance(eqn.op, Elementwise) and eqn.op.result == "bool"
-
-    return all(exact(eqn) for eqn in graph.equations)
+    """True if the result is determined to the bit."""
+    return all(exactness.is_exact(eqn) for eqn in graph.equations)
 
 
 def largest_sum(graph: Graph) -> int:
@@ -133,7 +110,7 @@ def largest_sum(graph: Graph) -> int:
         outside = max(1, min((y.type.size for y in eqn.outputs), default=1))
         if isinstance(eqn.op, Matmul):
             inside, outside = eqn.inputs[0].type.shape[-1], 1
-        if not isinstance(eqn.op, Elementwise) and not is_exact_op(eqn.op):
+        if not isinstance(eqn.op, Elementwise) and not exactness.is_exact(eqn):
             sizes.append(max(inside // outside, 1))
     return int(np.prod([float(n) for n in sizes]))
 
@@ -152,7 +129,7 @@ def difference(job: Job, got: Sequence[np.ndarray], want: Sequence[np.ndarray]) 
         finite = np.abs(b)[np.isfinite(b)]
         size = float(finite.max()) if finite.size else 0.0
         eps = float(np.finfo(real).eps)
-        rtol = RTOL[real.name]
+        rtol = verified.RTOL[real.name]
         close = np.isclose(a, b, rtol, rtol * 0.1 + eps * terms**0.5 * size, equal_nan=True)
         if not close.all():
             return f"output {i}, {np.count_nonzero(~close)} elements:\n{a[~close]}\n{b[~close]}"

@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lucid.compiler.fusion.groups import (
-    MEMORY_READS,
-    REDUCTIONS,
     Coords,
     Group,
     Reading,
     Step,
     aligned,
+    domain,
 )
 from lucid.errors import VerifyError
 from lucid.ir.graph import Equation, Graph, Var
@@ -47,13 +46,12 @@ def verify_points(graph: Graph, group: Group, eqn: Equation) -> None:
     """Check that an equation covers its own shape and reduces the axes that its group reduces."""
     out, sizes = eqn.outputs[0], group.sizes
     points = group.points[out]
-    reduces = type(eqn.op) in REDUCTIONS
-    shape = eqn.inputs[0].type.shape if reduces else out.type.shape
+    shape = domain(eqn)
     along = [1 if axis is None else sizes[axis] for axis in points]
     named = [axis for axis in points if axis is not None]
     if tuple(along) != shape or len(set(named)) != len(named):
         raise broken(graph, eqn, f"of shape {shape} runs along axes {points} of {sizes}")
-    gone: Sequence[int] = eqn.op.axes if reduces else ()  # type: ignore[attr-defined]
+    gone: Sequence[int] = eqn.op.axes if eqn.op.monoid else ()  # type: ignore[attr-defined]
     if tuple(axis for i, axis in enumerate(points) if i not in gone) != group.coords[out]:
         raise broken(graph, eqn, f"has axes {group.coords[out]} where it runs along {points}")
     taken = {points[i] for i in gone} - {None}
@@ -73,7 +71,7 @@ def verify_operands(
             reading.plain and agrees(x, reading, inside, points[first:], group.sizes)
         ):
             raise broken(graph, eqn, f"reads along {points} what is computed along {inside}")
-    if isinstance(eqn.op, MEMORY_READS):
+    if eqn.op.reads_memory:
         read: Any = eqn.inputs[0]
         if (readings[read].base if read in readings else read) in group.coords:
             raise broken(graph, eqn, "reads at other points what its own kernel computes")

@@ -24,7 +24,7 @@ from lucid.compiler.jit.closure_guards import closure_guards, equal_constants
 from lucid.compiler.jit.donation import copy_if_shared, invalidate, overlap
 from lucid.compiler.jit.fast_call import GUARD_FAILED, is_tracked
 from lucid.compiler.jit.path import Path
-from lucid.errors import ArgumentError, DTypeError, LucidError
+from lucid.errors import ArgumentError, DTypeError, LucidError, MiscompiledError
 from lucid.ir.constant_key import constant_key, value_key
 from lucid.ir.graph import Graph
 from lucid.ir.interpret import Program
@@ -159,7 +159,8 @@ class Jitted(Generic[P, R]):
         for path in paths:
             found = self.run(path, args, kwargs, tensors, tracked)
             if found is not None:
-                self.last = path if path.fast_call is not None else None
+                fast = path.fast_call is not None and path.program.is_verified
+                self.last = path if fast else None
                 return found[0]
         with self._lock:
             if len(self.paths.get(key, ())) == len(paths):
@@ -213,8 +214,8 @@ class Jitted(Generic[P, R]):
         with path.locks:
             try:
                 found = self.run_locked(path, tensors, tracked)
-            except LucidError:
-                if not path.guards:
+            except LucidError as error:
+                if not path.guards or isinstance(error, MiscompiledError):
                     raise
                 return None  # these values may take another path, without the failing operation
         return (self.function(*args, **kwargs),) if found is RUN_PYTHON else found

@@ -55,6 +55,7 @@ def write_dump(graph: Graph, folder: str, into: Mapping[int, int] | None) -> Non
 def compile_graph(graph: Graph, into: Mapping[int, int] | None = None) -> Executable:
     """Compile a Graph to an Executable. LUCID_DUMP=folder writes its stages and kernels there.
 
+    LUCID_VERIFY=1 compares its first result with the interpreter's.
     `into` maps outputs to inputs whose memory they may overwrite.
     """
     folder = setting("LUCID_DUMP")
@@ -62,4 +63,9 @@ def compile_graph(graph: Graph, into: Mapping[int, int] | None = None) -> Execut
         write_dump(graph, folder, into)
     lowering = GraphLowering(stages(graph)["copies_inserted"], into)
     lowering.lay_out()
-    return lowering.finish()
+    executable = lowering.finish()
+    if not setting("LUCID_VERIFY"):
+        return executable
+    from lucid.compiler.plan.verified import verify_first_result
+
+    return verify_first_result(executable, graph, into)

@@ -35,6 +35,8 @@ CREATION_HOOKS: list[Callable[[Executable], None]] = []  # called with every new
 class Executable:
     """A compiled Graph: arrays in, arrays out."""
 
+    is_verified = True  # no result is still to be compared with the interpreter's
+
     def __init__(
         self, graph: Graph, parts: Sequence[Segment | Equation], producer: dict[Var, Equation]
     ) -> None:

@@ -151,6 +151,7 @@ class Scale(Elementwise):
     """`t * p`, except that where t is zero the result is zero even if p is inf or nan."""
 
     scalar = "scale"
+    exact = True
     accepts = "fc"
     saves = "x"
     complex_rule = "lucid.compiler.passes.expand.lower_complex:scaled"

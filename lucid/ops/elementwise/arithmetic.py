@@ -24,6 +24,7 @@ ANY = "biufc"
 class Add(Elementwise):
     numpy = quiet(np.add)
     scalar, accepts, saves = "add", ANY, ""
+    exact = True
     partwise = True
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
@@ -33,6 +34,7 @@ class Add(Elementwise):
 class Sub(Elementwise):
     numpy = quiet(np.subtract)
     scalar, accepts, saves = "sub", NUMERIC, ""
+    exact = True
     partwise = True
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
@@ -42,6 +44,7 @@ class Sub(Elementwise):
 class Mul(Elementwise):
     numpy = quiet(np.multiply)
     scalar, accepts, saves = "mul", ANY, "x"
+    exact = True
     complex_rule = "lucid.compiler.passes.expand.lower_complex:product"
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
@@ -53,6 +56,7 @@ class Div(Elementwise):
 
     numpy = quiet(np.divide)
     scalar, saves = "div", "xy"
+    exact = True
     complex_rule = "lucid.compiler.passes.expand.lower_complex:quotient"
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
@@ -68,6 +72,7 @@ def inverse(b: Any) -> Any:
 class Neg(Elementwise):
     numpy = np.negative
     scalar, accepts, saves = "neg", NUMERIC, ""
+    exact = True
     partwise = True
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
@@ -79,6 +84,7 @@ class Abs(Elementwise):
 
     numpy = quiet(np.absolute)
     scalar, accepts, result, saves = "abs", NUMERIC, "real", "x"
+    exact = True
     complex_rule = "lucid.compiler.passes.expand.lower_complex:absolute"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
@@ -102,6 +108,7 @@ class Copysign(Elementwise):
 
     numpy = np.copysign
     scalar, accepts, saves = "copysign", "f", "x"
+    jumps = True
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
         from lucid.ops.elementwise.rounding import sign
@@ -116,6 +123,7 @@ class Cast(Linear):
 
     dtype: str
     scalar = "cast"
+    exact = True
     keeps_float16 = True
     complex_rule = "lucid.compiler.passes.expand.lower_complex:cast"
 

@@ -110,6 +110,7 @@ class Relu(Selection):
     """max(x, 0). The derivative at 0 is 0, as in PyTorch; nan stays nan."""
 
     scalar, accepts, saves = "relu", "iuf", "y"
+    exact = True
 
     def eval(self, x: np.ndarray) -> Any:
         return _clip(x, 0, math.inf) if x.dtype.kind == "f" else np.maximum(x, 0)
@@ -123,6 +124,7 @@ class Clamp(Selection):
 
     numpy = _clip
     scalar, accepts, saves = "clamp", "iuf", "x"
+    exact = True
 
     def selected(self, y: Any, x: Any, low: Any, high: Any) -> tuple[Any, ...]:
         if isinstance(low, float) and low == -math.inf:
@@ -138,6 +140,7 @@ class Maximum(Elementwise):
 
     numpy = np.maximum
     scalar, accepts, saves = "maximum", REAL, "x"
+    exact = True
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
         weight = where(a == b, 0.5, cast(a > b, y.dtype))
@@ -149,6 +152,7 @@ class Minimum(Elementwise):
 
     numpy = np.minimum
     scalar, accepts, saves = "minimum", REAL, "x"
+    exact = True
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
         weight = where(a == b, 0.5, cast(a < b, y.dtype))

@@ -25,6 +25,7 @@ REAL = "biuf"
 class Floor(Elementwise):
     numpy = quiet(np.floor)
     scalar, accepts, saves = "floor", REAL, ""
+    jumps = True
     decomposition = "lucid.compiler.passes.expand.decompose:round_integers"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
@@ -34,6 +35,7 @@ class Floor(Elementwise):
 class Ceil(Elementwise):
     numpy = quiet(np.ceil)
     scalar, accepts, saves = "ceil", REAL, ""
+    jumps = True
     decomposition = "lucid.compiler.passes.expand.decompose:round_integers"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
@@ -45,6 +47,7 @@ class Trunc(Elementwise):
 
     numpy = quiet(np.trunc)
     scalar, accepts, saves = "trunc", REAL, ""
+    jumps = True
     decomposition = "lucid.compiler.passes.expand.decompose:round_integers"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
@@ -56,6 +59,7 @@ class Round(Elementwise):
 
     decimals: int = 0
     accepts, saves = "iuf", ""
+    jumps = True
     decomposition = "lucid.compiler.passes.expand.decompose:round_decimals"
 
     @property
@@ -81,6 +85,7 @@ class Sign(Elementwise):
 
     numpy = quiet(np.sign)
     scalar, accepts, saves = "sign", "iuf", ""
+    jumps = True
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (None,)
@@ -91,6 +96,7 @@ class FloorDivide(Elementwise):
 
     numpy = quiet(np.floor_divide)
     scalar, accepts, saves = "floor_divide", "iuf", ""
+    jumps = True
     native_from = SLOW
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
@@ -102,6 +108,7 @@ class Remainder(Elementwise):
 
     numpy = quiet(np.remainder)
     scalar, accepts, saves = "remainder", "iuf", "x"
+    jumps = True
     native_from = SLOW
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
@@ -112,11 +119,12 @@ class Fmod(Elementwise):
     """a - b * trunc(a / b), with the sign of a: C's fmod. An integer's remainder by 0 is 0."""
 
     numpy = quiet(np.fmod)
-    scalar, accepts, saves = "fmod", "iuf", "xy"
+    scalar, accepts, saves = "fmod", "iuf", "x"
+    jumps = True
     native_from = SLOW
 
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
-        return 1, -round((a - y) / b)
+        return 1, -round((a - fmod(a, b)) / b)
 
 
 FLOOR, CEIL, TRUNC, ROUND, SIGN = Floor(), Ceil(), Trunc(), Round(0), Sign()

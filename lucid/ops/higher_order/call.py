@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 
 from lucid.caches import memoize
-from lucid.ir.graph import Graph, Var
+from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.interpret import Program
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.elementwise.arithmetic import Cast
 from lucid.ops.higher_order.custom_derivative import apply_derivative
+from lucid.ops.higher_order.exactness import decided_by, decides, inexact
 from lucid.tape.bind import bind
+from lucid.tape.modes import local
 from lucid.tape.tiering import CALL, Tiering, table
 
 
@@ -23,6 +25,9 @@ def program_of_call(graph: Graph, eager: bool = True) -> Any:
 
     eager    whether the Graph belongs to eager code, not to a jitted function
     """
+
+    if local.interpret:
+        return Program(graph)
 
     def build() -> Any:
         off = Tiering.compile is None or (eager and not Tiering.enabled)
@@ -34,28 +39,38 @@ def program_of_call(graph: Graph, eager: bool = True) -> Any:
 
 @memoize(maxsize=256)
 def with_residuals(graph: Graph) -> Graph:
-    """Return the Graph with the residuals that are expensive to recompute as further outputs.
+    """Return the Graph with the residuals that must not be recomputed as further outputs.
 
-    Elementwise ops and views are recomputed: their operands are kept instead.
+    Elementwise ops and views are recomputed: their operands are kept instead. But a value that is
+    compared, or the result of a comparison, is kept itself unless recomputing it gives the same
+    bits: otherwise the derivative could be that of a branch which was not taken.
     """
     from lucid.transforms.vjp import vjp
 
     seeded = [isinstance(y, Var) and is_differentiable(y.type.dtype) for y in graph.outputs]
     producer = {y: eqn for eqn in graph.equations for y in eqn.outputs}
+    derivative = vjp(graph, graph.inputs, seeded)
+    expensive = {y for y, eqn in producer.items() if not is_cheap(eqn)}
+    differing, compared = inexact(graph, expensive), decided_by(derivative.graph)
     seen: set[Any] = {*graph.inputs, *graph.outputs}
     kept: list[Any] = []
-    waiting: list[Any] = list(vjp(graph, graph.inputs, seeded).residuals)
+    waiting: list[Any] = list(derivative.residuals)
     while waiting:
         x = waiting.pop()
         if x in seen or x not in producer:
             continue
         seen.add(x)
-        eqn = producer[x]
-        if eqn.op.is_view or isinstance(eqn.op, (Elementwise, Cast)) or not eqn.inputs:
-            waiting += eqn.inputs
-        else:
+        decisive = x in differing and (x in compared or decides(producer[x]))
+        if x in expensive or decisive:
             kept.append(x)
+        else:
+            waiting += producer[x].inputs
     return Graph(graph.name, graph.inputs, graph.equations, (*graph.outputs, *kept))
+
+
+def is_cheap(eqn: Equation) -> bool:
+    """True for views, elementwise ops and constants."""
+    return eqn.op.is_view or isinstance(eqn.op, (Elementwise, Cast)) or not eqn.inputs
 
 
 class Call(Primitive):

@@ -38,6 +38,7 @@ class Extremum(Primitive, abstract=True):
     """
 
     axes: tuple[int, ...]
+    exact = True
     reduce: ClassVar[Callable[..., Any]]
 
     def infer(self, x: Type) -> Type:

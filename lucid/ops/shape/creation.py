@@ -70,6 +70,7 @@ class Iota(Constant):
     shape: tuple[int, ...]
     axis: int
     dtype: str
+    exact = True
     decomposition = "lucid.compiler.passes.expand.promote_float16:float16_indices"
 
     def infer(self) -> Type:

@@ -39,7 +39,9 @@ def estimated_work(graph: Graph) -> int:
 
 def loop_program(op: Any) -> Any:
     """Return the native program of a loop if it is hot, None otherwise."""
-    return table.entry(LOOP, op).program if Tiering.enabled else None
+    if not Tiering.enabled or local.interpret:
+        return None
+    return table.entry(LOOP, op).program
 
 
 def count_loop_work(op: Any, work: int, operands: Sequence[np.ndarray]) -> None:
