@@ -8,8 +8,8 @@ numbers.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Container, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -17,10 +17,12 @@ import numpy as np
 from lucid.errors import ArgumentError
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.pytree import flatten, unflatten
+from lucid.ir.rewrite import dce
 from lucid.ir.source import at_line
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.checkpoint_op import Checkpoint, Named
+from lucid.ops.higher_order.exactness import decided_by, decides, inexact
 from lucid.ops.linalg.contraction import Einsum
 from lucid.public.declare import public
 from lucid.tape.bind import bind, bind_precomputed, fresh
@@ -130,11 +132,18 @@ def save_everything(eqn: Equation) -> bool:
 
 
 def with_saved_outputs(graph: Graph, keep: Callable[[Equation], bool]) -> tuple[Graph, int]:
-    """Return the Graph with the residuals that the policy saves as additional outputs."""
+    """Return the Graph with the residuals that the policy saves as additional outputs.
+
+    What is compared with something saved is saved too, or the result of that comparison, unless
+    recomputing it gives the same bits.
+    """
     n = len(graph.outputs)
     wrt = [x for x in graph.inputs if is_differentiable(x.type.dtype)]
     seeded = [is_differentiable(y.type.dtype) for y in graph.outputs]
-    read = set(vjp(graph, wrt, seeded).residuals) - set(graph.inputs) if wrt and any(seeded) else ()
+    if not wrt or not any(seeded):
+        return graph, n
+    derivative = vjp(graph, wrt, seeded)
+    read = set(derivative.residuals) - set(graph.inputs)
     saved = [
         var
         for eqn in graph.equations
@@ -142,7 +151,23 @@ def with_saved_outputs(graph: Graph, keep: Callable[[Equation], bool]) -> tuple[
         for var in eqn.outputs
         if var in read or keep is not save_everything
     ]
+    if saved:
+        needed = dce(replace(graph, outputs=tuple(read)))
+        saved += decisive(needed, saved, decided_by(derivative.graph))
     return Graph(graph.name, graph.inputs, graph.equations, (*graph.outputs, *saved)), n
+
+
+def decisive(graph: Graph, saved: Sequence[Var], compared: Container[Var]) -> list[Var]:
+    """Return what is compared, and the results of comparisons, that depend on saved values."""
+    dependent, differing = set(saved), inexact(graph, set(saved))
+    found: list[Var] = []
+    for eqn in graph.equations:
+        if dependent.isdisjoint(eqn.inputs):
+            continue
+        dependent.update(eqn.outputs)
+        is_decision = decides(eqn)
+        found += [y for y in eqn.outputs if y in differing and (is_decision or y in compared)]
+    return found
 
 
 @public("func")

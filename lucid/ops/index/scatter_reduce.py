@@ -66,12 +66,12 @@ class CombineAlong(Primitive):
     "max", "min" or "prod".
 
     Elements that tie for an extremum share the derivative. That of a product is the product of the
-    others, in which zeros are counted separately.
+    others, in which zeros are counted separately. As that of `max`, it reads operands alone.
     """
 
     axis: int
     how: str
-    saves = "xy"
+    saves = "x"
     lowering = "lucid.compiler.lowering.index.scatter_kernel:CombineAlongLowering"
 
     def infer(self, x: Type, values: Type, indices: Type) -> Type:
@@ -94,7 +94,7 @@ class CombineAlong(Primitive):
         return out
 
     def jvp(self, ts: tuple[Any, ...], y: Any, x: Any, values: Any, indices: Any) -> Any:
-        own, sent = self.partial_derivatives(y, x, values, indices)
+        own, sent = self.partial_derivatives(x, values, indices)
         total = None if ts[0] is None else times(ts[0], own)
         if ts[1] is not None:
             added = self.put(times(ts[1], sent), x, indices)
@@ -102,14 +102,15 @@ class CombineAlong(Primitive):
         return total
 
     def vjp(self, ct: Any, y: Any, x: Any, values: Any, indices: Any) -> tuple[Any, ...]:
-        own, sent = self.partial_derivatives(y, x, values, indices)
+        own, sent = self.partial_derivatives(x, values, indices)
         taken = self.take(ct, indices)
         return times(ct, conjugate(own)), times(taken, conjugate(sent)), None
 
-    def partial_derivatives(self, y: Any, x: Any, values: Any, indices: Any) -> tuple[Any, Any]:
+    def partial_derivatives(self, x: Any, values: Any, indices: Any) -> tuple[Any, Any]:
         """Return the partial derivatives in the elements of `x`, and in the values."""
         if self.how == "prod":
             return self.products_of_others(x, values, indices)
+        y = bind(self, x, values, indices)
         at_index = self.take(y, indices)
         own = cast((x == y) | (x != x), x.dtype)
         sent = cast((values == at_index) | (values != values), x.dtype)

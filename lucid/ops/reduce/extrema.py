@@ -34,11 +34,13 @@ if TYPE_CHECKING:
 class Extremum(Primitive, abstract=True):
     """The largest or smallest element over `axes`. Elements that tie share the derivative equally.
 
-    A nan beats all numbers, and then the nans share the derivative.
+    A nan beats all numbers, and then the nans share the derivative. The derivative reads `x` alone:
+    the result may differ in its last bit from that of an `x` which other code has recomputed.
     """
 
     axes: tuple[int, ...]
     exact = True
+    saves = "x"
     reduce: ClassVar[Callable[..., Any]]
 
     def infer(self, x: Type) -> Type:
@@ -49,15 +51,16 @@ class Extremum(Primitive, abstract=True):
     def eval(self, x: np.ndarray) -> Any:
         return type(self).reduce(x, self.axes)
 
-    def tie_weights(self, y: Any, x: Any) -> Any:
-        chosen = cast((x == expand_reduced(y, x, self.axes)) | (x != x), x.dtype)
+    def tie_weights(self, x: Any) -> Any:
+        y = expand_reduced(bind(self, x), x, self.axes)
+        chosen = cast((x == y) | (x != x), x.dtype)
         return chosen / expand_reduced(bind(Sum(self.axes), chosen), x, self.axes)
 
     def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
-        return bind(Sum(self.axes), bind(SCALE, self.tie_weights(y, x), ts[0]))
+        return bind(Sum(self.axes), bind(SCALE, self.tie_weights(x), ts[0]))
 
     def vjp(self, ct: Any, y: Any, x: Any) -> tuple[Any, ...]:
-        return (bind(SCALE, self.tie_weights(y, x), expand_reduced(ct, x, self.axes)),)
+        return (bind(SCALE, self.tie_weights(x), expand_reduced(ct, x, self.axes)),)
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
         return bind(type(self)(shift_axes(self.axes)), x)
