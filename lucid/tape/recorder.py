@@ -8,12 +8,13 @@ gradients changed, and which values Python read (they become guards).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from threading import Lock, RLock
 from typing import Any
 
 import numpy as np
 
+from lucid.tape.guards import Guard
 from lucid.tape.markers import OVERWRITTEN, STOP_GRADIENT
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, Node, active_recorders, next_serial
@@ -80,18 +81,6 @@ class Locks:
             lock.release()
 
 
-class Guard:
-    """A value that Python read: the recorded run is valid only while the value is the same."""
-
-    __slots__ = ("expected", "node", "source", "what")
-
-    def __init__(self, node: Node, expected: np.ndarray, what: str, source: Any) -> None:
-        self.node = node
-        self.expected = expected
-        self.what = what
-        self.source = source
-
-
 class Recorder:
     """What one recorded run reads and writes.
 
@@ -101,6 +90,7 @@ class Recorder:
     before       id -> its value before: of ordinary state, or of all if the run is reversible
     cells        id -> (cell, its gradient before)
     guards       values that Python read
+    computed     (guard, value) of what compiled code has computed on the way to a failed guard
     values       id -> (Node, array) of every value seen
     entries      (id, name) -> (dictionary, name, value) of Python state the run depends on
     counters     the entries that never take an earlier value again
@@ -108,7 +98,9 @@ class Recorder:
     locks        locks to hold while the run is repeated, of state shared between threads
     """
 
-    def __init__(self, reversible: bool = False) -> None:
+    def __init__(
+        self, reversible: bool = False, computed: Sequence[tuple[Guard, np.ndarray]] = ()
+    ) -> None:
         self.start = next_serial()
         self.reversible = reversible
         self.before: dict[int, np.ndarray] = {}
@@ -119,6 +111,7 @@ class Recorder:
         self.cells: dict[int, tuple[Any, Any]] = {}
         self.grads: dict[int, Any] = {}
         self.guards: list[Guard] = []
+        self.computed = computed
         self.values: dict[int, tuple[Node, np.ndarray]] = {}
         self.entries: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
         self.counters: list[tuple[dict[str, Any], str, Any]] = []
@@ -248,13 +241,30 @@ class Recorder:
         """Return the attributes that the run has read and not itself changed."""
         return [read for read in self.attributes.values() if is_unchanged(*read)]
 
-    def on_value_read(self, x: Any, what: str, source: Any) -> None:
-        """Guard on the value of `x`, which Python reads."""
+    def on_value_read(self, x: Any, what: str, source: Any) -> np.ndarray:
+        """Guard on the value of `x`, which Python reads, and return what Python is to see."""
         node = node_of(x)
         if node in self.constants:
-            return
+            return x.value
         self.on_read(node, x)
-        self.guards.append(Guard(node, np.array(x.value), what, source))
+        value = self.as_computed(x.value, what, source)
+        self.guards.append(Guard(node, np.array(value), what, source))
+        return value
+
+    def as_computed(self, value: np.ndarray, what: str, source: Any) -> np.ndarray:
+        """Return a value to decide by as compiled code has computed it, where that is known.
+
+        Where rounding decides, the run must take the path that compiled code will look for.
+        """
+        number = len(self.guards)
+        if number >= len(self.computed):
+            return value
+        guard, found = self.computed[number]
+        if not guard.is_same_read(what, source, value):
+            self.computed = ()  # Python has taken another path
+            return value
+        same = not guard.is_discrete or np.array_equal(guard.read(found), guard.read(value))
+        return value if same else found.copy()
 
 
 def is_unchanged(x: Any, name: str, expected: Any, key: Callable[[Any], Any]) -> bool:

@@ -71,6 +71,15 @@ def adapt_hook(x: Tensor, hook: Any) -> Any:
     return call
 
 
+def read_number(x: Tensor, what: str) -> Any:
+    """Return the only element of a tensor as a Python number; `what` says how Python reads it."""
+    value = x.array(what)
+    if value.size != 1:
+        facts = f"item: a tensor of shape {value.shape} does not have one element"
+        raise ShapeError(f"{facts}; index it, or use tolist(){at_line()}")
+    return value.item()
+
+
 @public()
 class Tensor(Methods, Operators):
     """An n-dimensional array that can be differentiated.
@@ -197,7 +206,7 @@ class Tensor(Methods, Operators):
         if self.value is None:
             return read_value(self, what)
         if is_recording():
-            local.recorder.on_value_read(self, what, caller())
+            return local.recorder.on_value_read(self, what, caller())
         return self.value
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
@@ -216,11 +225,7 @@ class Tensor(Methods, Operators):
 
     def item(self) -> Any:
         """Return the value of a tensor with one element as a Python number."""
-        value = self.array("item()")
-        if value.size != 1:
-            facts = f"item: a tensor of shape {value.shape} does not have one element"
-            raise ShapeError(f"{facts}; index it, or use tolist(){at_line()}")
-        return value.item()
+        return read_number(self, "item()")
 
     def tolist(self) -> Any:
         """Return the value as nested lists of Python numbers."""
@@ -239,7 +244,7 @@ class Tensor(Methods, Operators):
         return float(self.item())
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(read_number(self, "int()"))
 
     def __complex__(self) -> complex:
         return complex(self.item())

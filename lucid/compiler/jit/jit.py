@@ -11,11 +11,12 @@ from __future__ import annotations
 import functools
 import warnings
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from operator import index
 from threading import RLock
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from lucid.ops.core.promote import Default, as_tensor
 from lucid.ops.higher_order.call import Call, with_residuals
 from lucid.public.declare import public
 from lucid.tape.bind import bind, bind_precomputed
+from lucid.tape.guards import Guard
 from lucid.tape.modes import current, local
 from lucid.tape.node import GRAD, TRACE, Node, Traced, note_read, wrap
 from lucid.tape.recorder import Recorder
@@ -42,7 +44,9 @@ from lucid.tape.tiering import Tiering
 from lucid.tape.trace import function_name, input_names
 from lucid.tape.views import node_of
 
-MAX_PATHS = 16
+MAX_PATHS = 16  # paths of one signature
+MAX_SIGNATURES = 1024  # the least recently recorded are forgotten
+MAX_REASONS = 64
 RUN_PYTHON = object()
 
 
@@ -64,6 +68,18 @@ class RecompileWarning(UserWarning):
     """A jitted function was recompiled so often that it runs uncompiled from now on."""
 
 
+class GuardFailure(NamedTuple):
+    """A path that does not hold: the number of the guard, and all values of guards it computed."""
+
+    path: Path
+    number: int
+    values: Sequence[np.ndarray]
+
+    def computed(self) -> list[tuple[Guard, np.ndarray]]:
+        """Return the guards up to the failed one, with the values of compiled code."""
+        return list(zip(self.path.guards[: self.number + 1], self.values))
+
+
 class Jitted(Generic[P, R]):
     """A function made by `jit`."""
 
@@ -77,7 +93,7 @@ class Jitted(Generic[P, R]):
         self.donated = argument_indices("donate_argnums", donate_argnums)
         self.paths: dict[Any, list[Path]] = {}
         self.names: list[str] = []
-        self.reasons: list[str] = []
+        self.reasons: deque[str] = deque(maxlen=MAX_REASONS)
         self.is_uncompiled = False
         self.last: Path | None = None
         self._lock = RLock()
@@ -156,15 +172,18 @@ class Jitted(Generic[P, R]):
         key = self.key(args, tree, tensors)
         tracked = any(x.node is not None and x.node.flags for x in tensors)
         paths = tuple(self.paths.get(key, ()))
+        failures: list[GuardFailure] = []
         for path in paths:
             found = self.run(path, args, kwargs, tensors, tracked)
-            if found is not None:
+            if isinstance(found, GuardFailure):
+                failures.append(found)
+            elif found is not None:
                 fast = path.fast_call is not None and path.program.is_verified
                 self.last = path if fast else None
                 return found[0]
         with self._lock:
             if len(self.paths.get(key, ())) == len(paths):
-                return self.record(key, args, kwargs, tensors, tree, tracked)
+                return self.record(key, args, kwargs, tensors, tree, tracked, failures)
         return self(*args, **kwargs)  # another thread has recorded a path meanwhile
 
     def call_function(self, args: tuple[Any, ...], tree: Any, tensors: Sequence[Any]) -> Any:
@@ -205,8 +224,9 @@ class Jitted(Generic[P, R]):
 
     def run(
         self, path: Path, args: Any, kwargs: Any, tensors: Sequence[Any], tracked: bool
-    ) -> tuple[Any] | None:
-        """Run a recorded path and return (result,), None if its guards fail for these values.
+    ) -> tuple[Any] | GuardFailure | None:
+        """Run a recorded path and return (result,), or the failure of a guard, or None if the
+        path is for another state than there is now.
 
         If a derivative is wanted, a path that leaves no gradients and writes no floats is one
         operation on the tape; any other path is not used, and Python runs the function.
@@ -245,21 +265,33 @@ class Jitted(Generic[P, R]):
         n, m = path.n_outputs, path.n_outputs + path.n_state
         failed = path.failed_guard(outputs[m:])
         if failed is not None:
+            guard, value = path.guards[failed], outputs[m + failed]
+            before, now = (summary(guard.read(x)) for x in (guard.recorded, value))
             self.reasons.append(
-                f"{self.name}: {failed.what} at {failed.source} was {summary(failed.expected)} "
-                f"and is now {summary(outputs[m + path.guards.index(failed)])}"
+                f"{self.name}: {guard.what} at {guard.source} was {before} and is now {now}"
             )
-            return None
+            return GuardFailure(path, failed, outputs[m:])
         path.commit(outputs[n:m])
         if not on_tape:
             invalidate(tensors, path.donated, self.name)
         return (path.result(outs or [wrap(y) for y in outputs[:n]]),)
 
     def record(
-        self, key: Any, args: Any, kwargs: Any, tensors: Sequence[Any], tree: Any, tracked: bool
+        self,
+        key: Any,
+        args: Any,
+        kwargs: Any,
+        tensors: Sequence[Any],
+        tree: Any,
+        tracked: bool,
+        failures: Sequence[GuardFailure] = (),
     ) -> Any:
-        """Run the function under a Recorder and keep the path it took."""
-        known = self.paths.setdefault(key, [])
+        """Run the function under a Recorder and keep the path it took.
+
+        A path that repeats a known one is not kept: rounding alone made a guard of that one fail,
+        which from now on accepts what compiled code has computed.
+        """
+        known = self.signature(key)
         known[:] = [path for path in known if not path.expired()]
         if len(known) >= MAX_PATHS:
             self.is_uncompiled = True
@@ -276,20 +308,42 @@ class Jitted(Generic[P, R]):
             )
         if known and known[0].mismatch:
             self.reasons.append(f"{self.name}: {known[0].mismatch}")
-        path, first = self.trace(args, kwargs, tensors, tree, tracked)
-        self.paths.setdefault(key, known).insert(0, path)
+        farthest = max(failures, key=lambda failure: failure.number, default=None)
+        computed = farthest.computed() if farthest is not None else ()
+        path, first = self.trace(args, kwargs, tensors, tree, tracked, computed)
+        repeated = next((f for f in failures if f.path.is_repeated_by(path)), None)
+        if repeated is None:
+            self.paths.setdefault(key, known).insert(0, path)
+        else:
+            path = repeated.path
+            for guard, value in zip(path.guards, repeated.values):
+                guard.accept(value)
         if tracked:  # the recorded run was rolled back; this run goes on the tape
             found = self.run(path, args, kwargs, tensors, tracked)
-            return self.function(*args, **kwargs) if found is None else found[0]
+            return found[0] if type(found) is tuple else self.function(*args, **kwargs)
         invalidate(tensors, path.donated, self.name)
         return first
 
+    def signature(self, key: Any) -> list[Path]:
+        """Return the paths of a signature, of which the latest MAX_SIGNATURES are kept."""
+        found = self.paths.pop(key, None)
+        while len(self.paths) >= MAX_SIGNATURES:
+            self.paths.pop(next(iter(self.paths)))
+        self.paths[key] = found = [] if found is None else found
+        return found
+
     def trace(
-        self, args: Any, kwargs: Any, tensors: Sequence[Any], tree: Any, reversible: bool
+        self,
+        args: Any,
+        kwargs: Any,
+        tensors: Sequence[Any],
+        tree: Any,
+        reversible: bool,
+        computed: Sequence[tuple[Guard, np.ndarray]] = (),
     ) -> tuple[Path, Any]:
         """Record the path that the function takes on these arguments; return it and the result."""
         self.names = input_names(self.function, args, kwargs) if not self.static else []
-        with Recorder(reversible) as recorder:
+        with Recorder(reversible, computed) as recorder:
             inputs = []
             for x in tensors:
                 node = Node(None, (), TRACE | (GRAD if is_tracked(x) else 0), x.value)
@@ -371,7 +425,7 @@ def tracked_outputs(
     before = recorder.before
     captured = [wrap(before[id(x)]) if id(x) in before else x for x in path.sources]
     operands = (*tensors, *captured, *[wrap(c) for c in path.constants])
-    values = [*outputs, *[x.value.copy() for x in path.written], *[g.expected for g in path.guards]]
+    values = [*outputs, *[x.value.copy() for x in path.written], *[g.recorded for g in path.guards]]
     outs = bind_precomputed(Call(path.graph), operands, tuple(values))
     return path.detach_constants(operands, outs[: path.n_outputs])
 

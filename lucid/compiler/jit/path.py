@@ -21,10 +21,11 @@ from lucid.ir.types import is_differentiable
 from lucid.ops.core.promote import Default
 from lucid.tape.bind import bind
 from lucid.tape.cut import cut_since
+from lucid.tape.guards import Guard
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, Node, Traced, requires_grad_changes, wrap
-from lucid.tape.recorder import Guard, Locks, Recorder, attribute_changes, is_unchanged
+from lucid.tape.recorder import Locks, Recorder, attribute_changes, is_unchanged
 from lucid.tape.tiering import Tiering
 from lucid.tape.views import node_of
 from lucid.tape.writes import mark_written
@@ -54,6 +55,18 @@ def refuse_traced(name: str, captured: Iterable[Node]) -> None:
 
 def requires_grad(x: Any) -> bool:
     return isinstance(x, Traced) and x.node is not None and bool(x.node.flags & GRAD)
+
+
+def same_objects(xs: Sequence[Any], ys: Sequence[Any]) -> bool:
+    return len(xs) == len(ys) and all(x is y for x, y in zip(xs, ys))
+
+
+def same_bits(x: np.ndarray, y: np.ndarray) -> bool:
+    return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
+
+
+def equal_outputs(x: Any, y: Any) -> bool:
+    return x is y or equal_constants(x, y)
 
 
 def hooks_of(cell: Any) -> tuple[int, ...]:
@@ -93,7 +106,9 @@ class Path:
         ends = [node_of(y) for y in outputs]
         ends += [node_of(x) for x in self.written]
         ends += [node_of(cell.grad) for cell in self.cells if cell.grad is not None]
-        ends += [guard.node for guard in self.guards]
+        ends += [guard.node for guard in self.guards]  # type: ignore[misc]
+        for guard in self.guards:
+            guard.node = None  # it holds the tape of the recorded run
         made = list(recorder.constants)
         section = cut_since([x.node for x in inputs] + captured + made, ends, recorder.start)
         refuse_traced(jitted.name, [section.slots[slot] for slot in section.captured])
@@ -216,15 +231,27 @@ class Path:
                 return False
         return True
 
-    def failed_guard(self, values: Sequence[np.ndarray]) -> Guard | None:
-        """Return the first guard that does not hold, or None."""
-        for guard, value in zip(self.guards, values):
-            expected = guard.expected
-            if value.tobytes() == expected.tobytes():
-                continue
-            if not np.array_equal(value, expected, equal_nan=value.dtype.kind in "fc"):
-                return guard
+    def failed_guard(self, values: Sequence[np.ndarray]) -> int | None:
+        """Return the number of the first guard that does not hold, or None."""
+        for number, (guard, value) in enumerate(zip(self.guards, values)):
+            if not guard.holds(value):
+                return number
         return None
+
+    def is_repeated_by(self, other: Path) -> bool:
+        """True if another run did the same, and Python read the same values in it."""
+        reads = zip(self.guards, other.guards)
+        return (
+            len(self.guards) == len(other.guards)
+            and all(same_bits(a.recorded, b.recorded) for a, b in reads)
+            and same_objects(self.sources, other.sources)
+            and same_objects(self.written, other.written)
+            and same_objects(self.cells, other.cells)
+            and self.out_tree == other.out_tree
+            and all(map(equal_outputs, self.static_outputs, other.static_outputs))
+            and self.graph == other.graph
+            and all(map(same_bits, self.constants, other.constants))
+        )
 
     def commit(self, values: Sequence[np.ndarray]) -> None:
         """Write back the state that a run has changed."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from lucid.caches import new_cache
 from lucid.compiler.plan.executable import Executable
 from lucid.errors import MiscompiledError
 from lucid.ir.graph import Equation, Graph, Literal
@@ -26,7 +27,7 @@ NOISE = 4  # units in the last place
 NOISY_RUNS = 12
 MAX_MOVED = 16  # a result may differ by this many times what noise moves it
 
-_verified: set[int] = set()  # hashes of programs that were verified
+_verified: set[int] = new_cache(f"{__name__}._verified", set())  # hashes of verified programs
 
 
 class UnverifiedExecutable(Executable):
