@@ -59,9 +59,9 @@ def test_integers_are_compared_exactly(wrong):
 
 
 def test_wrong_results_of_hot_derivatives_are_reported(wrong, monkeypatch):
-    from lucid.ir.interpret import Hot
+    from lucid.tape.tiering import Tiering
 
-    monkeypatch.setattr(Hot, "threshold", 2)
+    monkeypatch.setattr(Tiering, "threshold", 2)
     gradient = lucid.func.grad(lambda x: (lucid.sin(x) * lucid.cos(x * 1.25)).sum())
     x = lucid.tensor([0.5, 2.0])
     gradient(x)
