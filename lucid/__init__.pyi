@@ -9,6 +9,7 @@ import numpy as _np
 from lucid import autograd as autograd
 from lucid import distributions as distributions
 from lucid import errors as errors
+from lucid import extend as extend
 from lucid import fft as fft
 from lucid import func as func
 from lucid import ir as ir

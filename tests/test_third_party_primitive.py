@@ -118,6 +118,28 @@ class CircularConvolution(Bilinear):
         return bind(self, *[v if b else v.expand((n, *v.shape)) for b, v in zip(batched, (x, y))])
 
 
+class Reversed(Linear):
+    """The last axis backward; in compiled code a view, which takes no step of its own."""
+
+    moves = True
+
+    def infer(self, x: Type) -> Type:
+        return x
+
+    def eval(self, x: np.ndarray) -> np.ndarray:
+        return x[..., ::-1].copy()
+
+    def view(self, x: Any) -> Any:
+        *outer, last = x.strides
+        return x.over(x.shape, (*outer, -last), (x.shape[-1] - 1) * last)
+
+    def adjoint(self, ct: Any, x: Any) -> Any:
+        return bind(self, ct)
+
+    def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
+        return bind(self, x)
+
+
 # Opaque, with native code that needs no Python
 
 
@@ -214,6 +236,7 @@ FUNCTIONS = {
     "elementwise by numba": weighted(Bump()),
     "linear": weighted(Rotate(2), lucid.exp),
     "bilinear": convolved,
+    "view": weighted(Reversed(), lucid.exp),
     "opaque with a lowering": weighted(Compound(), lambda x: 0.3 * x),
     "opaque": weighted(Median(), lambda x: x * x * x),
 }
@@ -224,6 +247,7 @@ EXPECTED = {
     ),
     "elementwise by numba": lambda x: (np.sin(np.sin(x) + x**2) * WEIGHTS).sum(),
     "linear": lambda x: (np.sin(np.roll(np.exp(x), 2, -1)) * WEIGHTS).sum(),
+    "view": lambda x: (np.sin(np.exp(x)[:, ::-1]) * WEIGHTS).sum(),
     "bilinear": lambda x: sum(
         WEIGHTS[i, k] * x[i, j] * np.sin(x[i, (k - j) % 5])
         for i in range(3)
@@ -359,7 +383,7 @@ def test_the_parameter_of_scalar_code_is_part_of_its_kernel():
 
 def test_lowerings_run_without_python():
     x = lucid.tensor(POINTS[0])
-    for op in (Witch(), Bump(), Compound()):
+    for op in (Witch(), Bump(), Reversed(), Compound()):
         assert "numpy" not in planned(lambda x, op=op: bind(op, x) * 2.0, x)
     assert "numpy   median" in planned(lambda x: bind(Median(), x) * 2.0, x)
     assert "numpy   rotate[shift=1]" in planned(lambda x: bind(Rotate(1), x) * 2.0, x)

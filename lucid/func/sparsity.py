@@ -27,8 +27,9 @@ from lucid.ops.nn.softmax import LogSoftmax, Softmax
 from lucid.ops.reduce.cumulative import Cumprod, Cumsum
 from lucid.ops.reduce.extrema import Max, Min
 from lucid.ops.reduce.reduction import LogSumExp, Prod, Sum
+from lucid.ops.shape.concatenate import Concatenate
 from lucid.ops.shape.copying import Copy
-from lucid.ops.shape.movement import Broadcast, Concatenate, Flip, Pad, Reshape, Slice, Transpose
+from lucid.ops.shape.movement import Broadcast, Flip, Pad, Reshape, Slice, Transpose
 from lucid.ops.shape.strided import Strided
 from lucid.tape.markers import Alias, Overwritten, Replaced, StopGradient
 from lucid.tape.node import wrap

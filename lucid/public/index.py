@@ -703,9 +703,10 @@ PRIMITIVES: dict[str, str] = {
     "ops.reduce.reduction": "all any logsumexp prod sum",
     "ops.reduce.sorting": "argsort sort topk",
     "ops.shape.bitcast": "bitcast",
+    "ops.shape.concatenate": "concatenate",
     "ops.shape.copying": "copy",
     "ops.shape.creation": "full iota",
-    "ops.shape.movement": "broadcast concatenate flip pad reshape slice transpose",
+    "ops.shape.movement": "broadcast flip pad reshape slice transpose",
     "ops.shape.strided": "strided",
     "ops.special.bessel": (
         "airy_ai airy_slope bessel_i bessel_j i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e scaled_bessel_i "

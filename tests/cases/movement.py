@@ -3,7 +3,8 @@
 import numpy as np
 
 from lucid.ops.shape.bitcast import Bitcast
-from lucid.ops.shape.movement import Broadcast, Concatenate, Flip, Pad, Reshape, Slice, Transpose
+from lucid.ops.shape.concatenate import Concatenate
+from lucid.ops.shape.movement import Broadcast, Flip, Pad, Reshape, Slice, Transpose
 from lucid.ops.shape.strided import Strided
 from tests.cases.case import Case, boolean, complex_, integer, real
 

@@ -23,7 +23,7 @@ from lucid.ops.elementwise.conditional import Where
 from lucid.ops.elementwise.logic import BitwiseNot
 from lucid.ops.elementwise.power import Pow
 from lucid.ops.shape.creation import Full
-from lucid.ops.shape.movement import Broadcast, Flip, Reshape, Transpose
+from lucid.ops.shape.movement import Broadcast, Flip, Reshape, Slice, Transpose
 
 Found = Atom | None
 
@@ -290,7 +290,9 @@ def is_identity_movement(op: Primitive, x: Type, out: Type) -> bool:
             return axes == tuple(range(len(axes)))
         case Flip(axes):
             return all(x.shape[i] == 1 for i in axes)
-    return True
+        case Reshape() | Slice():
+            return True
+    return False
 
 
 def reductions(w: Rewriter, eqn: Equation) -> Found:

@@ -28,8 +28,9 @@ from lucid.ir.types import DTYPES, SHORT_NAMES
 from lucid.ops.elementwise.arithmetic import Add
 from lucid.ops.elementwise.conditional import Where
 from lucid.ops.elementwise.logic import BitwiseAnd, Ge, Lt
+from lucid.ops.shape.concatenate import Concatenate
 from lucid.ops.shape.creation import Iota
-from lucid.ops.shape.movement import Broadcast, Concatenate, Pad, Reshape, Slice
+from lucid.ops.shape.movement import Broadcast, Pad, Reshape, Slice
 
 MAX_EQUATIONS = 24  # recomputed in a window
 MAX_READS = 4  # arrays that a window reads instead of one stored array

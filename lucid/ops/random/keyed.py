@@ -21,7 +21,8 @@ from lucid.ops.core.kinds import Constant
 from lucid.ops.core.promote import as_tensor, cast, get_default_dtype
 from lucid.ops.index.subscript import getitem
 from lucid.ops.reduce.sorting import argsort
-from lucid.ops.shape.movement import Concatenate, broadcast_unbatched
+from lucid.ops.shape.concatenate import Concatenate
+from lucid.ops.shape.movement import broadcast_unbatched
 from lucid.public.declare import public
 from lucid.tape import node as tape
 from lucid.tape.bind import bind

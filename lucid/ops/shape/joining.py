@@ -15,10 +15,10 @@ from lucid.ops.core.arguments import aliases, clear_errors
 from lucid.ops.core.axes import canonicalize_axis, canonicalize_shape, resolve_alias
 from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.index.gather_scatter import Gather
+from lucid.ops.shape.concatenate import Concatenate
 from lucid.ops.shape.copying import COPY, unshared
 from lucid.ops.shape.creation import full
 from lucid.ops.shape.movement import (
-    Concatenate,
     Pad,
     Reshape,
     Transpose,

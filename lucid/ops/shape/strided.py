@@ -29,7 +29,6 @@ class Strided(Linear):
     is_view = True
     may_overlap = True
     moves = True
-    decomposition = "lucid.compiler.passes.expand.decompose:strided"
 
     def infer(self, x: Type) -> Type:
         lengths = {len(self.starts), *[len(step) for step in self.steps]}
@@ -53,6 +52,11 @@ class Strided(Linear):
             return np.ndarray(self.sizes, x.dtype, x, self.along(self.starts, x.strides), strides)
         first = x[tuple([slice(start, None) for start in self.starts])]
         return np.lib.stride_tricks.as_strided(first, self.sizes, strides)
+
+    def view(self, x: Any) -> Any:
+        strides = tuple([self.along(step, x.strides) for step in self.steps])
+        first = self.along(self.starts, x.strides) if math.prod(self.sizes) else 0
+        return x.over(self.sizes, strides, first)
 
     @staticmethod
     def along(step: tuple[int, ...], strides: tuple[int, ...]) -> int:

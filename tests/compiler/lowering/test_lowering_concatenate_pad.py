@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from lucid.ops.index.writing import SliceSet
-from lucid.ops.shape.movement import Concatenate, Pad
+from lucid.ops.shape.concatenate import Concatenate
+from lucid.ops.shape.movement import Pad
 from tests.compiler.lowering.lowering_checks import DTYPES, check, numbers
 
 

@@ -7,7 +7,6 @@ matmul          of integers: products and sums; of empty arrays: zeros
 any of float16  the same in float32, rounded (`promote_float16`)
 call            its Graph, as for checkpoint; for custom_vjp and custom_jvp the forward Graph
 matrix_exp      a Padé approximation and squarings
-strided         a transpose, a reshape and a slice for a diagonal, otherwise a gather
 precomputed_det the value it is given, like other operations that only add a derivative
 """
 
@@ -30,12 +29,11 @@ from lucid.ops.elementwise.conditional import Where
 from lucid.ops.elementwise.exponential import Exp, Log
 from lucid.ops.elementwise.logic import BitwiseOr, Eq, Isfinite, Ne
 from lucid.ops.elementwise.rounding import Round
-from lucid.ops.index.gather_scatter import Gather, TakeAlong
+from lucid.ops.index.gather_scatter import TakeAlong
 from lucid.ops.reduce.extrema import Max, Min
 from lucid.ops.reduce.reduction import AnyTrue, Sum
 from lucid.ops.shape.creation import Full, Iota
 from lucid.ops.shape.movement import Broadcast, Reshape, Transpose
-from lucid.ops.shape.strided import Strided
 from lucid.ops.special.error_and_gamma import polygamma_factor
 from lucid.ops.special.zeta import Zeta
 
@@ -135,24 +133,6 @@ def real_only(rule: Rule) -> Rule:
         return None if is_complex else rule(w, eqn)
 
     return checked
-
-
-def strided(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
-    """A diagonal moves its matrix; other views gather from row-major positions."""
-    (x,), op = eqn.inputs, eqn.op
-    assert isinstance(op, Strided)
-    moves = op.diagonal_moves(x.type.shape)
-    if moves is not None:
-        for move in moves:
-            x = w.make(move, x)
-        return [x]
-    int64 = Type(DTYPES["i64"], ())
-    start, steps = op.flat(x.type.shape)
-    places: Atom = w.make(Full(op.sizes, "i64"), literal(start, int64))
-    for axis, step in enumerate(steps):
-        along = w.make(Iota(op.sizes, axis, "i64"))
-        places = w.make(Add(), places, w.make(Mul(), along, literal(step, int64)))
-    return [w.make(Gather((0,)), w.make(Reshape((x.type.size,)), x), places)]
 
 
 @real_only
