@@ -15,6 +15,7 @@ from lucid.caches import memoize
 from lucid.errors import DTypeError, GraphError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.public.declare import public
 from lucid.tape.cut import Cut, cut_nodes
@@ -99,6 +100,7 @@ def retain_results(cut: Cut, all_results: bool) -> None:
 
 
 @public("autograd")
+@clear_errors
 def grad(
     outputs: Any,
     inputs: Any,

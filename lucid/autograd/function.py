@@ -29,6 +29,7 @@ from lucid.errors import ArgumentError, DTypeError, GraphError, TracedValueError
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line, caller
 from lucid.ir.types import Type, is_differentiable
+from lucid.ops.core.arguments import check_callable
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.custom_derivative import CustomFunction, CustomVjp
 from lucid.public.declare import public
@@ -557,6 +558,7 @@ def once_differentiable(backward: Any) -> Any:
 
     Its results can be used, but differentiating them again raises an error.
     """
+    check_callable("once_differentiable", backward)
     name = getattr(backward, "__qualname__", "backward").rpartition("<locals>.")[2]
 
     def wrapped(ctx: Any, *grads: Any) -> Any:

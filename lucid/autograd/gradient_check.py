@@ -12,6 +12,7 @@ from lucid.errors import GraphError
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
 from lucid.public.declare import public
 from lucid.tape.modes import local
@@ -24,6 +25,7 @@ class GradcheckError(GraphError):
 
 
 @public("autograd")
+@clear_errors
 def gradcheck(
     func: Callable[..., Any],
     inputs: Any,
@@ -57,6 +59,7 @@ def gradcheck(
 
 
 @public("autograd")
+@clear_errors
 def gradgradcheck(
     func: Callable[..., Any],
     inputs: Any,

@@ -6,11 +6,12 @@ import math
 from typing import Any
 
 from lucid import linalg
+from lucid.ops.core.constructors import ClearConstructor
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.shape.diagonals import diagonal, tril
 
 
-class Constraint:
+class Constraint(ClearConstructor):
     """A set of numbers, or of vectors or matrices where `event_dim` is 1 or 2."""
 
     is_discrete = False

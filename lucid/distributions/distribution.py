@@ -16,6 +16,7 @@ from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, LucidError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
+from lucid.ops.core.constructors import ClearConstructor
 from lucid.ops.core.promote import as_tensor, cast, get_default_dtype
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.exponential import exp, logaddexp, sqrt
@@ -34,7 +35,7 @@ not_nan: Check = ("a number", lambda x: x == x)
 
 
 @public("distributions")
-class Distribution:
+class Distribution(ClearConstructor):
     """Base class of all distributions.
 
     has_rsample              True if draws are reparameterized (differentiable in the parameters)

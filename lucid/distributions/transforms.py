@@ -9,6 +9,7 @@ from typing import Any
 from lucid.distributions.continuous import Normal
 from lucid.distributions.distribution import Distribution, softplus, tensor_like, where_supported
 from lucid.distributions.joint import Independent
+from lucid.ops.core.constructors import ClearConstructor
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.elementwise.arithmetic import abs
 from lucid.ops.elementwise.conditional import where
@@ -34,7 +35,7 @@ def replace_unreachable(fits: Any, y: Any) -> Any:
 
 
 @public("distributions")
-class Transform:
+class Transform(ClearConstructor):
     """An invertible function; `sign` is 1 if it is increasing and -1 if it is decreasing.
 
     event_dim, codomain_dim    the number of event axes of its arguments and results

@@ -9,6 +9,7 @@ from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
 from lucid.func.control_flow import leaf_names
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.joining import cat, stack
@@ -16,6 +17,7 @@ from lucid.public.declare import public
 
 
 @public("func")
+@clear_errors
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:

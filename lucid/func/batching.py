@@ -12,6 +12,7 @@ from lucid.errors import AxisError, GraphError, LucidError, ShapeError
 from lucid.ir.pytree import broadcast_prefix, flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.random.keyed import split
@@ -151,6 +152,7 @@ def _draw(draw: Callable[[], Any], maps: tuple[VmapLevel, ...]) -> Any:
 
 
 @public("lucid", "func")
+@clear_errors
 def vmap(
     f: Callable[P, R],
     in_dims: Any = 0,

@@ -20,6 +20,7 @@ from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.rewrite import dce
 from lucid.ir.source import at_line
 from lucid.ir.types import Type, is_differentiable
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.checkpoint_op import Checkpoint, Named
 from lucid.ops.higher_order.exactness import decided_by, decides, inexact
@@ -44,6 +45,7 @@ def checkpoint(
     f: None = None, *, policy: Policy = "nothing"
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 @public("func")
+@clear_errors
 def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = "nothing") -> Any:
     """Return `f` with derivatives that recompute intermediate values instead of saving them.
 
@@ -171,6 +173,7 @@ def decisive(graph: Graph, saved: Sequence[Var], compared: Container[Var]) -> li
 
 
 @public("func")
+@clear_errors
 def checkpoint_name(x: Any, name: str) -> Any:
     """Return `x` with a name by which a policy of `checkpoint` can save it."""
     return bind(Named(name), as_tensor(x))
@@ -206,6 +209,7 @@ class Residuals(list[Residual]):
 
 
 @public("func")
+@clear_errors
 def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Residuals:
     """Return the values that reverse mode saves in a run of `f`.
 

@@ -19,6 +19,7 @@ from lucid.ir.graph import Graph, Var
 from lucid.ir.pytree import NAMESPACE, flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.higher_order.control.scan import Scan, run_scan
 from lucid.ops.higher_order.control.switch import Switch
@@ -203,6 +204,7 @@ def as_scalar(what: str, x: Any, kinds: str, role: str) -> Any:
 
 
 @public("func")
+@clear_errors
 def cond(
     pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any
 ) -> Any:
@@ -219,6 +221,7 @@ def cond(
 
 
 @public("func")
+@clear_errors
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """Return `branches[index](*operands)`; an index out of range is clamped.
 
@@ -288,6 +291,7 @@ def promote_weak_carry(
 
 
 @public("func")
+@clear_errors
 def scan(
     f: Callable[..., Any],
     init: Any,
@@ -352,6 +356,7 @@ def number_of_steps(rows: Sequence[Any], length: int | None) -> int:
 
 
 @public("func")
+@clear_errors
 def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any) -> Any:
     """Repeat `val = body_fun(val)` while `cond_fun(val)` is True, starting with `init_val`.
 
@@ -413,6 +418,7 @@ def while_loop_with_tested_carry(
 
 
 @public("func")
+@clear_errors
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: Any) -> Any:
     """Repeat `val = body_fun(i, val)` for i from `lower` to `upper - 1`, starting with `init_val`.
 
@@ -436,6 +442,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: An
 
 
 @public("func")
+@clear_errors
 def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Return the stacked results of `f` for every row of `xs`, `batch_size` rows at once.
 

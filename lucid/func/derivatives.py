@@ -15,6 +15,7 @@ from lucid.func.run import ArgNums, Run, argnums_partial
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.public.declare import public
 from lucid.tape.trace import function_name
@@ -47,6 +48,7 @@ P = ParamSpec("P")
 
 
 @public("func")
+@clear_errors
 def grad_and_value(
     f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False
 ) -> Callable[P, tuple[Any, Any]]:
@@ -65,6 +67,7 @@ def grad_and_value(
 
 
 @public("func")
+@clear_errors
 def grad(f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[P, Any]:
     """Return a function that computes the gradient of the scalar function `f`.
 
@@ -84,6 +87,7 @@ def grad(f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> Ca
 
 
 @public("func")
+@clear_errors
 def value_and_grad(
     f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False
 ) -> Callable[P, tuple[Any, Any]]:
@@ -160,6 +164,7 @@ class Star:
 
 
 @public("func")
+@clear_errors
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Return (output, vjp_fn); `vjp_fn` maps cotangents of the output to those of `primals`.
 
@@ -190,6 +195,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 
 @public("func")
+@clear_errors
 def jvp(
     f: Callable[..., Any], primals: Any = None, tangents: Any = None, *, has_aux: bool = False
 ) -> Any:
@@ -221,6 +227,7 @@ def jvp(
 
 
 @public("func")
+@clear_errors
 def linearize(f: Callable[..., Any], *primals: Any) -> Any:
     """Return (output, jvp_fn); `jvp_fn` is the derivative of `f` at `primals`.
 
@@ -244,6 +251,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> Any:
 
 
 @public("func")
+@clear_errors
 def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     """Return the Hessian-vector product of a scalar function without forming the Hessian.
 
@@ -259,6 +267,7 @@ def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
 
 
 @public("func")
+@clear_errors
 def stop_gradient(x: Any) -> Any:
     """Return `x` (a pytree) as a constant for all derivatives."""
     leaves, structure = flatten(x)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import index
 from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, LucidError
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
+from lucid.ops.core.arguments import check_callable
 from lucid.ops.core.promote import as_tensor
 from lucid.tape.bind import fresh, without_gradient
 from lucid.tape.cut import Cut
@@ -38,6 +40,7 @@ class Run:
         self, f: Callable[..., Any], primals: Sequence[Any], what: str, has_aux: bool = False
     ) -> None:
         self.what = what
+        check_callable(what, f)
         given, self.in_tree = flatten(tuple(primals))
         self.primals = [as_tensor(x) for x in given]
         check_differentiable(primals, what)
@@ -125,11 +128,21 @@ def check_differentiable(primals: Sequence[Any], what: str) -> None:
             )
 
 
+def argument_numbers(argnums: Any) -> tuple[int, ...]:
+    """Return the positions of arguments that a user gives as an integer or a sequence of them."""
+    try:
+        return tuple(map(index, argnums)) if isinstance(argnums, Iterable) else (index(argnums),)
+    except TypeError:
+        facts = f"argnums={argnums!r:.60} is not an integer or a sequence of integers"
+        raise ArgumentError(f"{facts}{at_line()}") from None
+
+
 def argnums_partial(
     f: Callable[..., Any], argnums: ArgNums, args: Sequence[Any], kwargs: Any
 ) -> tuple[Any, list[Any]]:
     """Return `f` as a function of the arguments `argnums`, and those arguments."""
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    check_callable("func", f)
+    numbers = argument_numbers(argnums)
     for number in numbers:
         if not -len(args) <= number < len(args):
             raise LucidError(

@@ -12,6 +12,7 @@ from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.source import at_line
 from lucid.linalg import qr
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.shape.creation import zeros
 from lucid.ops.special.error_and_gamma import erfinv
 
@@ -22,6 +23,7 @@ GAINS = {
 }  # fmt: skip
 
 
+@clear_errors
 def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     """Return the recommended scale of the weights before a nonlinearity.
 
@@ -40,6 +42,7 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     return GAINS[nonlinearity]
 
 
+@clear_errors
 def fans(tensor: Any) -> tuple[int, int]:
     """Return the fan-in and fan-out of a weight."""
     if tensor.ndim < 2:
@@ -51,6 +54,7 @@ def fans(tensor: Any) -> tuple[int, int]:
     return tensor.shape[1] * window, tensor.shape[0] * window
 
 
+@clear_errors
 def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
     """Fill with samples from the uniform distribution on [a, b)."""
     with no_grad():
@@ -58,6 +62,7 @@ def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None)
         return tensor.copy_(drawn * (b - a) + a)
 
 
+@clear_errors
 def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
     """Fill with samples from a normal distribution."""
     with no_grad():
@@ -65,6 +70,7 @@ def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = N
         return tensor.copy_(drawn * std + mean)
 
 
+@clear_errors
 def trunc_normal_(
     tensor: Any,
     mean: float = 0.0,
@@ -85,22 +91,26 @@ def trunc_normal_(
         return tensor.copy_(drawn.clamp(a, b))
 
 
+@clear_errors
 def constant_(tensor: Any, val: float) -> Any:
     """Fill with one number."""
     with no_grad():
         return tensor.fill_(val)
 
 
+@clear_errors
 def ones_(tensor: Any) -> Any:
     """Fill with ones."""
     return constant_(tensor, 1.0)
 
 
+@clear_errors
 def zeros_(tensor: Any) -> Any:
     """Fill with zeros."""
     return constant_(tensor, 0.0)
 
 
+@clear_errors
 def eye_(tensor: Any) -> Any:
     """Set a matrix to the identity."""
     if tensor.ndim != 2:
@@ -109,6 +119,7 @@ def eye_(tensor: Any) -> Any:
         return tensor.copy_(np.eye(*tensor.shape, dtype=tensor.dtype))
 
 
+@clear_errors
 def dirac_(tensor: Any, groups: int = 1) -> Any:
     """Set the weight of a convolution to preserve as many channels as possible."""
     if tensor.ndim not in (3, 4, 5) or tensor.shape[0] % groups:
@@ -126,17 +137,20 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
         return tensor.copy_(value)
 
 
+@clear_errors
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Fill uniformly, with variances preserved forward and backward (Glorot)."""
     bound = gain * math.sqrt(6.0 / sum(fans(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
+@clear_errors
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Fill normally, with variances preserved forward and backward (Glorot)."""
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fans(tensor))), generator)
 
 
+@clear_errors
 def kaiming_scale(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
     """Return the standard deviation that preserves variances through rectifiers."""
     if mode not in ("fan_in", "fan_out"):
@@ -145,6 +159,7 @@ def kaiming_scale(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
     return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))
 
 
+@clear_errors
 def kaiming_uniform_(
     tensor: Any,
     a: float = 0,
@@ -157,6 +172,7 @@ def kaiming_uniform_(
     return uniform_(tensor, -bound, bound, generator)
 
 
+@clear_errors
 def kaiming_normal_(
     tensor: Any,
     a: float = 0,
@@ -168,6 +184,7 @@ def kaiming_normal_(
     return normal_(tensor, 0.0, kaiming_scale(tensor, a, mode, nonlinearity), generator)
 
 
+@clear_errors
 def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     """Fill with a random orthogonal matrix; trailing axes count as columns."""
     fans(tensor)
@@ -180,6 +197,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
         return tensor.copy_(gain * q.reshape(tensor.shape))
 
 
+@clear_errors
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
     """Fill normally, with a fraction of zeros in every column."""
     if tensor.ndim != 2:

@@ -17,6 +17,7 @@ from lucid.nn.parameter import Buffer, Parameter, recast
 from lucid.nn.state import State
 from lucid.nn.uninitialized import Uninitialized
 from lucid.ops.core.arguments import accepts_device, check_device, is_device
+from lucid.ops.core.constructors import ClearConstructor
 from lucid.public.declare import public
 from lucid.tape.modes import local
 from lucid.tape.node import is_recording
@@ -28,7 +29,7 @@ REGISTERED = ("_parameters", "_buffers", "_modules")
 
 
 @public("nn")
-class Module(State):
+class Module(State, ClearConstructor):
     """The base of all layers and networks: subclasses define `__init__` and `forward`.
 
     Parameters, buffers and modules assigned to attributes are found by `parameters()`,

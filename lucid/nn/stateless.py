@@ -10,12 +10,14 @@ from lucid.ir.source import at_line
 from lucid.nn.layers.norm import BatchNorm
 from lucid.nn.module import Module
 from lucid.nn.structure import flatten
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.joining import stack
 from lucid.public.declare import public
 
 
 @public("func")
+@clear_errors
 def functional_call(
     module: Module,
     parameter_and_buffer_dicts: Any,
@@ -76,6 +78,7 @@ def merge_dicts(dicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 @public("func")
+@clear_errors
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Stack the parameters and the buffers of modules of one kind, for `vmap`."""
     if not models:
@@ -102,6 +105,7 @@ def all_require_grad(models: Sequence[Module], name: str) -> bool:
 
 
 @public("func")
+@clear_errors
 def replace_all_batch_norm_modules_(root: Module) -> Module:
     """Disable the running statistics of all batch norms, so that `vmap` works through them.
 

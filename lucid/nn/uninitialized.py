@@ -10,6 +10,7 @@ from lucid.errors import ModuleError
 from lucid.ir.source import at_line
 from lucid.ir.types import dtype_of
 from lucid.nn.parameter import Buffer, Parameter
+from lucid.ops.core.constructors import checked_constructor
 from lucid.ops.core.promote import get_default_dtype
 from lucid.public.declare import public
 from lucid.tape.node import GRAD, Node, Traced
@@ -95,6 +96,7 @@ class UninitializedParameter(Uninitialized, Parameter):
     __slots__ = ()
     cls_to_become = Parameter
 
+    @checked_constructor
     def __init__(self, requires_grad: bool = True, dtype: Any = None) -> None:
         self.prepare(dtype, requires_grad)
 
@@ -106,6 +108,7 @@ class UninitializedBuffer(Uninitialized, Buffer):
     __slots__ = ()
     cls_to_become = Buffer
 
+    @checked_constructor
     def __init__(
         self, requires_grad: bool = False, dtype: Any = None, persistent: bool = True
     ) -> None:

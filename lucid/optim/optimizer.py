@@ -21,6 +21,7 @@ from lucid.compiler.jit.jit import jit
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.constructors import ClearConstructor
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.arranging import view_as_complex, view_as_real
 from lucid.optim.group import Group
@@ -60,7 +61,7 @@ def counter() -> Any:
 
 
 @public("optim")
-class Optimizer:
+class Optimizer(ClearConstructor):
     """The base of all optimizers; a subclass is an update rule.
 
     optional    settings that `update` receives as None if they are 0

@@ -19,7 +19,7 @@ from lucid.errors import ArgumentError, ShapeError
 from lucid.func.batching import draw_key
 from lucid.ir.source import at_line
 from lucid.ir.types import dtype_of
-from lucid.ops.core.arguments import accepts_device, clear_errors
+from lucid.ops.core.arguments import accepts_device, clear_errors, concrete_array
 from lucid.ops.core.axes import canonicalize_shape
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import minimum, where
@@ -48,7 +48,7 @@ from lucid.public.declare import public
 from lucid.public.lazy import attach
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
-from lucid.tape.node import is_recording, wrap
+from lucid.tape.node import Traced, is_recording, wrap
 from lucid.tape.recorder import Unrecorded
 from lucid.tensors.mutation import assign
 from lucid.tensors.tensor import Tensor
@@ -271,6 +271,14 @@ def randn(
     return _set_requires_grad(x, requires_grad)
 
 
+def check_values(name: str, what: str, x: Any, low: float, high: float) -> None:
+    """Raise ArgumentError if a value, where it is known, is out of range."""
+    known = concrete_array(x) if isinstance(x, Traced) else np.asarray(x)
+    if known is not None and known.size and not ((known >= low) & (known <= high)).all():
+        facts = f"{what} is not between {low:g} and {high:g}"
+        raise ArgumentError(f"{name}: {facts}{at_line()}")
+
+
 @public("lucid", "random")
 @accepts_device
 @clear_errors
@@ -286,6 +294,7 @@ def normal(
     """Return normally distributed numbers, with shape `size` or that of `mean` and `std`."""
     if size is None:
         size = np.broadcast_shapes(getattr(mean, "shape", ()), getattr(std, "shape", ()))
+    check_values("normal", "std", std, 0.0, np.inf)
     return _set_requires_grad(
         randn(*size, generator=generator, dtype=dtype) * std + mean, requires_grad
     )
@@ -330,6 +339,7 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
     """Return 1 with probability `input` (or `p`), else 0, in the shape and dtype of `input`."""
     x = as_tensor(input)
     chance = x.detach() if p is None else p
+    check_values("bernoulli", "a probability", chance, 0.0, 1.0)
     drawn = keyed_bernoulli(next_key(generator), chance, x.shape)
     return cast(drawn, x.dtype)
 

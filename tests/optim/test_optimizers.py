@@ -311,7 +311,7 @@ W = lucid.ones(2, requires_grad=True)
         (lambda: SGD([lucid.ones(2, dtype="int64")]), "int64"),
         (lambda: SGD([W], lr=-1.0), "lr cannot be -1"),
         (lambda: SGD([W], lr=float("nan")), "lr cannot be nan"),
-        (lambda: SGD([W], lr="fast"), "lr cannot be 'fast'"),
+        (lambda: SGD([W], lr="fast"), "lr='fast' is not a real number"),
         (lambda: SGD([W], nesterov=True), "nesterov needs"),
         (lambda: SGD([{"lr": 1.0}]), "with 'params'"),
         (lambda: SGD([{"params": [W], "weigth_decay": 1.0}]), "did you mean weight_decay?"),

@@ -52,6 +52,8 @@ def as_integers(name: str, x: Any, what: str = "target") -> Any:
 def check_number(name: str, value: Any, what: str) -> float:
     """Return a Python or NumPy number as a float; raise ArgumentError for anything else."""
     if isinstance(value, (bool, int, float, np.integer, np.floating)):
+        if what == "eps" and not value >= 0:
+            raise ArgumentError(f"{name}: eps={value!r}; it must be at least 0{at_line()}")
         return float(value)
     raise ArgumentError(f"{name}: {what}={value!r} is not a number{at_line()}")
 

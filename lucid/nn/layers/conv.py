@@ -9,6 +9,7 @@ import lucid.nn.functional as F
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.nn import init
+from lucid.nn.functional.spatial import int_tuple
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
 from lucid.ops.core.arguments import accepts_device
@@ -16,11 +17,6 @@ from lucid.ops.shape.creation import empty
 from lucid.public.declare import public
 
 MODES = ("zeros", "reflect", "replicate", "circular")
-
-
-def tuple_of(value: Any, n: int) -> tuple[int, ...]:
-    """Return one number per axis."""
-    return (value,) * n if isinstance(value, int) else tuple(value)
 
 
 class ConvolutionBase(Module):
@@ -55,9 +51,14 @@ class ConvolutionBase(Module):
                 f"{padding_mode!r}{at_line()}"
             )
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel_size = tuple_of(kernel_size, self.axes)
-        self.stride, self.dilation = tuple_of(stride, self.axes), tuple_of(dilation, self.axes)
-        self.padding: Any = padding if isinstance(padding, str) else tuple_of(padding, self.axes)
+        self.kernel_size = int_tuple(name, "kernel_size", kernel_size, self.axes, 1)
+        self.stride = int_tuple(name, "stride", stride, self.axes, 1)
+        self.dilation = int_tuple(name, "dilation", dilation, self.axes, 1)
+        self.padding: Any = (
+            padding
+            if isinstance(padding, str)
+            else int_tuple(name, "padding", padding, self.axes, 0)
+        )
         self.padding_mode = padding_mode
         channels = (out_channels, in_channels // groups)
         if self.transposed:
@@ -164,7 +165,9 @@ class TransposedConvolution(ConvolutionBase):
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
             padding_mode, dtype,
         )  # fmt: skip
-        self.output_padding = tuple_of(output_padding, self.axes)
+        self.output_padding = int_tuple(
+            type(self).__name__, "output_padding", output_padding, self.axes
+        )
 
     def forward(self, input: Any, output_size: Any = None) -> Any:
         extra = (

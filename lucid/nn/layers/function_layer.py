@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.nn.module import Module
+from lucid.ops.core.constructors import check_range
 
 
 class FunctionLayer(Module):
@@ -37,6 +38,8 @@ class FunctionLayer(Module):
             if missing:
                 facts = f"needs {', '.join(missing)}"
             raise ArgumentError(f"{type(self).__name__}: {facts}{at_line()}")
+        for name, x in given.items():
+            check_range(type(self).__name__, name, x)
         return {**self.settings, **given}
 
     def forward(self, *inputs: Any, **named: Any) -> Any:

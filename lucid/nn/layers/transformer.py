@@ -139,6 +139,13 @@ class TransformerDecoderLayer(TransformerBlock):
         return self.residual(x, self.norm3, lambda x: self.dropout3(self.feed_forward(x)))
 
 
+def copies_of(name: str, layer: Any, n: int) -> ModuleList:
+    """Return a list of `n` copies of a layer."""
+    if not isinstance(layer, Module):
+        raise ArgumentError(f"{name}: a {type(layer).__name__} is not a Module{at_line()}")
+    return ModuleList([copy.deepcopy(layer) for _ in range(n)])
+
+
 @public("nn")
 class TransformerEncoder(Module):
     """A stack of copies of an encoder layer, with an optional final norm."""
@@ -152,7 +159,7 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
+        self.layers = copies_of("TransformerEncoder", encoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
 
     def forward(
@@ -173,7 +180,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: Any, num_layers: int, norm: Any = None) -> None:
         super().__init__()
-        self.layers = ModuleList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
+        self.layers = copies_of("TransformerDecoder", decoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
 
     def forward(

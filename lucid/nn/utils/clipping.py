@@ -13,6 +13,7 @@ from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.linalg import vector_norm
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.elementwise.conditional import clamp
 from lucid.ops.shape.joining import cat, stack
 from lucid.public.declare import public
@@ -26,6 +27,7 @@ def with_gradients(parameters: Any) -> list[Any]:
 
 
 @public("nn.utils")
+@clear_errors
 def get_total_norm(
     tensors: Any,
     norm_type: float = 2.0,
@@ -46,6 +48,7 @@ def get_total_norm(
 
 
 @public("nn.utils")
+@clear_errors
 def clip_grads_with_norm_(
     parameters: Any, max_norm: float, total_norm: Any, foreach: bool | None = None
 ) -> None:
@@ -57,6 +60,7 @@ def clip_grads_with_norm_(
 
 
 @public("nn.utils")
+@clear_errors
 def clip_grad_norm_(
     parameters: Any,
     max_norm: float,
@@ -84,6 +88,7 @@ def clip_grad_norm_(
 
 
 @public("nn.utils")
+@clear_errors
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
     """Clamp every element of every gradient to [-clip_value, clip_value]."""
     bound = float(clip_value)
@@ -93,12 +98,14 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
 
 
 @public("nn.utils")
+@clear_errors
 def parameters_to_vector(parameters: Iterable[Any]) -> Any:
     """Concatenate all parameters into one vector."""
     return cat([p.reshape(-1) for p in parameters])
 
 
 @public("nn.utils")
+@clear_errors
 def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
     """Copy the slices of a vector into the parameters."""
     given = list(parameters)

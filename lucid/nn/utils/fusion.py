@@ -10,6 +10,7 @@ from lucid.errors import ModuleError
 from lucid.ir.source import at_line
 from lucid.nn.layers.conv import TransposedConvolution
 from lucid.nn.parameter import Parameter
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.elementwise.exponential import rsqrt
 from lucid.ops.shape.creation import ones_like, zeros_like
 from lucid.public.declare import public
@@ -46,6 +47,7 @@ def fused_weights(
 
 
 @public("nn.utils")
+@clear_errors
 def fuse_conv_bn_weights(
     conv_w: Any,
     conv_b: Any,
@@ -61,6 +63,7 @@ def fuse_conv_bn_weights(
 
 
 @public("nn.utils")
+@clear_errors
 def fuse_linear_bn_weights(
     linear_w: Any, linear_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any
 ) -> tuple[Parameter, Parameter]:
@@ -69,6 +72,7 @@ def fuse_linear_bn_weights(
 
 
 @public("nn.utils")
+@clear_errors
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     """Return a convolution that computes `bn(conv(x))` in evaluation."""
     if (transpose or isinstance(conv, TransposedConvolution)) and conv.groups > 1:
@@ -80,6 +84,7 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
 
 
 @public("nn.utils")
+@clear_errors
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     """Return a linear layer that computes `bn(linear(x))` in evaluation."""
     return fuse_batch_norm(linear, bn, 0)

@@ -12,6 +12,7 @@ from lucid.linalg import matrix_exp, qr, solve
 from lucid.nn.layers.conv import TransposedConvolution
 from lucid.nn.module import Module
 from lucid.nn.utils.parametrize import register_parametrization, remove_parametrizations
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.reduce.statistics import norm
 from lucid.ops.shape.creation import eye, zeros_like
@@ -127,6 +128,7 @@ class Orthogonal(Module):
 
 
 @public("nn.utils")
+@clear_errors
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """Train the norm and the direction of a weight separately: `original0` and `original1`.
 
@@ -139,12 +141,14 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 
 @public("nn.utils")
+@clear_errors
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     """Turn the weight back into an ordinary parameter, with its current value."""
     return remove_parametrizations(module, name)
 
 
 @public("nn.utils")
+@clear_errors
 def spectral_norm(
     module: Module,
     name: str = "weight",
@@ -160,6 +164,7 @@ def spectral_norm(
 
 
 @public("nn.utils")
+@clear_errors
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     """Turn the weight back into an ordinary parameter, with its current value."""
     return remove_parametrizations(module, name)

@@ -15,6 +15,7 @@ from lucid.ir.source import at_line
 from lucid.nn.containers import ModuleDict, ModuleList
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
+from lucid.ops.core.arguments import clear_errors
 from lucid.tensors.tensor import Tensor
 
 __all__ = ["is_parametrized", "register_parametrization", "remove_parametrizations"]
@@ -52,6 +53,7 @@ class ParametrizationList(ModuleList):
                 getattr(self, name).copy_(x)
 
 
+@clear_errors
 def invert(parametrization: Any, value: Any) -> Any:
     """Return what a parametrization computes `value` from; `value` without a right_inverse."""
     if not hasattr(parametrization, "right_inverse"):
@@ -60,6 +62,7 @@ def invert(parametrization: Any, value: Any) -> Any:
         return parametrization.right_inverse(value)
 
 
+@clear_errors
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """True if the module has a parametrization (of this tensor)."""
     found = module._modules.get("parametrizations")
@@ -68,6 +71,7 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     return len(found) > 0 if tensor_name is None else tensor_name in found
 
 
+@clear_errors
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
@@ -117,6 +121,7 @@ def register_parametrization(
     return module
 
 
+@clear_errors
 def remove_parametrizations(
     module: Module, tensor_name: str, leave_parametrized: bool = True
 ) -> Module:

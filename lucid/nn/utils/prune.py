@@ -19,6 +19,7 @@ from lucid.ir.source import at_line
 from lucid.linalg import vector_norm
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.shape.creation import ones_like
@@ -28,6 +29,7 @@ from lucid.tape.recorder import attribute_changes
 PRUNING_TYPES = ("unstructured", "structured", "global")
 
 
+@clear_errors
 def pruning_methods(module: Module) -> dict[str, Any]:
     """Return the pruning methods of a module, by parameter name."""
     return module.__dict__.get("_pruned", {})
@@ -88,6 +90,7 @@ class BasePruningMethod:
         module.register_parameter(name, original)
 
 
+@clear_errors
 def register_mask(module: Module, name: str, mask: Any) -> None:
     """Keep a parameter as the product of its original and a mask."""
     attribute_changes[0] += 1
@@ -96,6 +99,7 @@ def register_mask(module: Module, name: str, mask: Any) -> None:
     module._buffers[f"{name}_mask"] = mask
 
 
+@clear_errors
 def check_scores(t: Any, scores: Any) -> Any:
     """Return the scores to compare elements by: those given, or the elements themselves."""
     if scores is None:
@@ -155,6 +159,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[i]
 
 
+@clear_errors
 def extend_methods(old: BasePruningMethod, method: BasePruningMethod) -> PruningContainer:
     """Return a container of the old methods and a new one."""
     before = tuple(old) if isinstance(old, PruningContainer) else (old,)
@@ -270,18 +275,21 @@ class CustomFromMask(BasePruningMethod):
         return default_mask * cast(self.mask, default_mask.dtype)
 
 
+@clear_errors
 def identity(module: Module, name: str) -> Module:
     """Add a mask of ones to a parameter."""
     Identity.apply(module, name)
     return module
 
 
+@clear_errors
 def random_unstructured(module: Module, name: str, amount: Any) -> Module:
     """Remove a number, or a fraction, of random elements of a parameter."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
+@clear_errors
 def l1_unstructured(
     module: Module, name: str, amount: Any, importance_scores: Any = None
 ) -> Module:
@@ -297,12 +305,14 @@ def l1_unstructured(
     return module
 
 
+@clear_errors
 def random_structured(module: Module, name: str, amount: Any, dim: int) -> Module:
     """Remove random channels of a parameter."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
+@clear_errors
 def ln_structured(
     module: Module, name: str, amount: Any, n: Any, dim: int, importance_scores: Any = None
 ) -> Module:
@@ -311,12 +321,14 @@ def ln_structured(
     return module
 
 
+@clear_errors
 def custom_from_mask(module: Module, name: str, mask: Any) -> Module:
     """Remove the elements of a parameter that a mask excludes."""
     CustomFromMask.apply(module, name, mask)
     return module
 
 
+@clear_errors
 def global_unstructured(
     parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any
 ) -> None:
@@ -343,6 +355,7 @@ def global_unstructured(
         custom_from_mask(module, name, part.reshape(t.shape))
 
 
+@clear_errors
 def remove(module: Module, name: str) -> Module:
     """Make a pruned parameter an ordinary one, with its zeros."""
     if name not in pruning_methods(module):
@@ -353,6 +366,7 @@ def remove(module: Module, name: str) -> Module:
     return module
 
 
+@clear_errors
 def is_pruned(module: Module) -> bool:
     """True if a parameter of this module or a submodule is pruned."""
     return any([bool(pruning_methods(inside)) for inside in module.modules()])

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lucid.errors import ArgumentError, LucidError, OutOfMemoryError
-from lucid.ir.source import at_line
+from lucid.ir.source import at_line, is_internal
 from lucid.tape.node import TRACE, is_recording
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,6 +31,8 @@ ARGUMENT_EXCEPTIONS = (
 def clear_errors(function: F) -> F:
     """Raise an ArgumentError with the name and the arguments where `function` is misused."""
 
+    help_name = public_name(function)
+
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -38,15 +40,36 @@ def clear_errors(function: F) -> F:
         except LucidError:
             raise
         except MemoryError as error:
+            if is_users_error(error):
+                raise
             shown = format_call(function, args, kwargs)
             raise OutOfMemoryError(f"{shown}: {error}{at_line()}") from error
         except ARGUMENT_EXCEPTIONS as error:
+            if is_users_error(error):
+                raise
             shown = format_call(function, args, kwargs)
-            raise ArgumentError(
-                f"{shown}: {error}; see help({public_name(function)}){at_line()}"
-            ) from error
+            raise ArgumentError(f"{shown}: {error}; see help({help_name}){at_line()}") from error
 
     return call  # type: ignore[return-value]
+
+
+def is_users_error(error: BaseException) -> bool:
+    """True if a function of the user raised the error, which Lucid has called."""
+    frames = error.__traceback__
+    while frames is not None:
+        filename = frames.tb_frame.f_code.co_filename
+        if not is_internal(filename) and not filename.startswith(library_paths()):
+            return True
+        frames = frames.tb_next
+    return False
+
+
+@functools.cache
+def library_paths() -> tuple[str, ...]:
+    """Return the folders of Python's own and of installed modules."""
+    import sysconfig
+
+    return tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
 
 
 def accepts_device(function: F) -> F:
@@ -112,19 +135,31 @@ def check_device(name: str, device: Any) -> None:
 
 
 def public_name(function: Callable[..., Any]) -> str:
-    """Return the name users call a function by: lucid.linalg.inv, lucid.sum."""
-    for space in ("nn.functional", "linalg", "special"):
+    """Return the name users call a function by: lucid.linalg.inv, lucid.sum, lucid.nn.Linear."""
+    if function.__name__ == "__init__":
+        space = function.__module__.split(".")[1]
+        return f"lucid.{space}.{function.__qualname__.removesuffix('.__init__')}"
+    spaces = ("nn.functional", "nn.init", "nn.utils", "utils.data", "linalg", "special", "random")
+    for space in spaces:
         if function.__module__.startswith(f"lucid.{space}"):
             return f"lucid.{space}.{function.__name__}"
     space = "fft." if function.__module__ == "lucid.fft" else ""
     return f"lucid.{space}{function.__name__}"
 
 
+def check_callable(name: str, f: Any) -> None:
+    if not callable(f):
+        raise ArgumentError(f"{name}: a {type(f).__name__} is not a function{at_line()}")
+
+
 def format_call(function: Callable[..., Any], args: Any, kwargs: Any) -> str:
     """Return a call as text, with a short description of each argument."""
+    name = function.__name__
+    if name == "__init__":
+        name, args = type(args[0]).__name__, args[1:]
     given = [format_argument(x) for x in args]
-    given += [f"{name}={format_argument(x)}" for name, x in kwargs.items()]
-    return f"{function.__name__}({', '.join(given)})"
+    given += [f"{key}={format_argument(x)}" for key, x in kwargs.items()]
+    return f"{name}({', '.join(given)})"
 
 
 def format_argument(x: Any) -> str:

@@ -270,21 +270,28 @@ def promote_tensors(*xs: Any, floating: bool = False) -> list[Any]:
 
 
 def cast_like(x: Any, name: str, values: Any) -> Any:
-    """Cast the values to be written into `x` to its dtype; complex to real is an error.
+    """Cast the values to be written into `x` to its dtype; an error if that loses a part of them.
 
+    Complex numbers have no place in a real tensor, and floats none among integers, unless a single
+    Python number is whole. An assignment (`x[0] = 1.5`) truncates, as in NumPy and PyTorch.
     Python numbers are rounded once, so they reach a float64 tensor without passing through float32.
     """
-    if x.dtype.kind != "c" and has_complex_dtype(values):
+    kind = values_kind(values)
+    if x.dtype.kind != "c" and kind == "c":
         facts = f"complex values for a tensor of dtype {x.dtype}"
         raise DTypeError(f"{name}: {facts}; take .real first{at_line()}")
+    if kind == "f" and x.dtype.kind in "biu" and name != "setitem":
+        if not (isinstance(values, float) and values.is_integer()):
+            facts = f"floating values for a tensor of dtype {x.dtype}"
+            raise DTypeError(f"{name}: {facts}; cast one of them first{at_line()}")
     return as_tensor(values, x.dtype)
 
 
-def has_complex_dtype(values: Any) -> bool:
-    """True if `values` are complex numbers."""
+def values_kind(values: Any) -> str:
+    """Return the kind of the dtype that values have: "b", "i", "u", "f" or "c"."""
     if isinstance(values, (int, float)):
-        return False
-    return (values if isinstance(values, Traced) else as_ndarray(values)).dtype.kind == "c"
+        return "f" if isinstance(values, float) else "i"
+    return (values if isinstance(values, Traced) else as_ndarray(values)).dtype.kind
 
 
 def literal(value: Any, dtype: np.dtype) -> Literal:

@@ -231,7 +231,8 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
     axis = canonicalize_axis("index_copy", dim, x.ndim)
     if not x.ndim:
         return index_copy(scalar_to_vector(x), dim, index, source).reshape(())
-    return setitem(x, (*[slice(None)] * axis, index_tensor("index_copy", index)), source)
+    place = (*[slice(None)] * axis, index_tensor("index_copy", index))
+    return setitem(x, place, cast_like(x, "index_copy", source))
 
 
 @public("lucid", "Tensor", inplace=True)

@@ -41,7 +41,7 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
         raise ShapeError(f"index_put: indices must be a tuple of tensors, one per axis{at_line()}")
     index = tuple(slice(None) if i is None else i for i in indices)
     if not accumulate:
-        return setitem(x, index, values)
+        return setitem(x, index, cast_like(x, "index_put", values))
     number = wrap(np.arange(math.prod(x.shape)).reshape(x.shape))
     positions = getitem(number, index)
     values = broadcast_to(cast_like(x, "index_put", values), positions.shape)

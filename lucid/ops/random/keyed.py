@@ -16,6 +16,7 @@ import numpy as np
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.types import Type, dtype_of
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.axes import canonicalize_shape
 from lucid.ops.core.kinds import Constant
 from lucid.ops.core.promote import as_tensor, cast, get_default_dtype
@@ -137,6 +138,7 @@ def encrypt_block(key0: int, key1: int, x0: int, x1: int) -> tuple[int, int]:
 
 
 @public("random")
+@clear_errors
 def key(seed: int) -> Any:
     """The key of a seed: two uint32 words, low word first.
 
@@ -149,12 +151,14 @@ def key(seed: int) -> Any:
 
 
 @public("random")
+@clear_errors
 def split(key: Any, n: int = 2) -> Any:
     """Split a key into `n` new keys; the old key should not be used again."""
     return _bits(key, (n, 2), SPLIT)
 
 
 @public("random")
+@clear_errors
 def fold_in(key: Any, data: Any) -> Any:
     """Derive a new key from a key and an integer: a different one for every 32-bit integer."""
     if isinstance(data, Traced):
@@ -180,6 +184,7 @@ def _bits(key: Any, shape: tuple[int, ...], purpose: int) -> Any:
 
 
 @public("random")
+@clear_errors
 def random_bits(key: Any, shape: Any = (), bits: int = 32) -> Any:
     """Uniform random words: uint8, uint16, uint32 or uint64 by the number of `bits`."""
     shape = canonicalize_shape("random_bits", (shape,))
@@ -236,6 +241,7 @@ def _floating(name: str, dtype: Any) -> np.dtype:
 
 
 @public("random")
+@clear_errors
 def uniform(key: Any, shape: Any = (), low: Any = 0.0, high: Any = 1.0, dtype: Any = None) -> Any:
     """Uniform random numbers in [low, high); complex ones have both parts uniform before scaling.
 
@@ -254,6 +260,7 @@ def uniform(key: Any, shape: Any = (), low: Any = 0.0, high: Any = 1.0, dtype: A
 
 
 @public("random", name="keyed_normal")
+@clear_errors
 def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Standard normal random numbers: √2 erfinv(u) for u uniform in (-1, 1).
 
@@ -270,6 +277,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 
 
 @public("random", name="keyed_bernoulli")
+@clear_errors
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
     """Random booleans that are True with probability `p`."""
     if shape is None:
@@ -288,6 +296,7 @@ def randint(key: Any, shape: Any = (), low: int = 0, high: int = 2, dtype: Any =
 
 
 @public("random")
+@clear_errors
 def permutation(key: Any, n: int) -> Any:
     """The numbers 0 to n-1 in random order."""
     return argsort(uniform(key, (n,), dtype="float64"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lucid.errors import DTypeError, ShapeError
+from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.source import at_line
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import clear_errors, concrete_array
 from lucid.ops.core.promote import as_tensor, cast, promote, to_floating
 from lucid.ops.elementwise.complexes import conj
 from lucid.ops.elementwise.conditional import clamp
@@ -56,6 +56,10 @@ def observation_weights(
         if w is not None and w.shape != (n,):
             raise ShapeError(f"cov: weights of shape {w.shape} for {n} observations{at_line()}")
     counts, importance = given
+    for what, w in (("fweights", counts), ("aweights", importance)):
+        known = None if w is None else concrete_array(w)
+        if known is not None and (known < 0).any():
+            raise ArgumentError(f"cov: {what} must not be negative{at_line()}")
     if counts is not None and counts.dtype.kind not in "iu":
         raise DTypeError(f"cov: fweights must be integers, not {counts.dtype}{at_line()}")
     if counts is None and importance is None:

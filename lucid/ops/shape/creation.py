@@ -175,8 +175,18 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool =
         return _full_of_tensor("full", shape, fill_value, dtype or fill_value.dtype)
     if dtype is None and isinstance(fill_value, (bool, int, float, complex)):
         dtype = default_dtype(fill_value)
+    check_fits("full", fill_value, dtype)
     value = as_ndarray(fill_value, dtype)
     return make_tensor(np.full(shape, _as_scalar("full", value), value.dtype), requires_grad)
+
+
+def check_fits(name: str, value: Any, dtype: Any) -> None:
+    """Raise DTypeError if a Python number is out of the range of an integer dtype."""
+    if dtype is None or not isinstance(value, (int, float)) or dtype_of(dtype).kind not in "iu":
+        return
+    bounds = np.iinfo(dtype_of(dtype))
+    if not bounds.min <= value <= bounds.max:
+        raise DTypeError(f"{name}: {value} does not fit into {bounds.dtype}{at_line()}")
 
 
 def _full_of_tensor(name: str, shape: tuple[int, ...], value: Any, dtype: Any) -> Any:
@@ -229,6 +239,7 @@ def full_like(
     dtype = dtype_of(dtype or x.dtype)
     if isinstance(fill_value, Traced):
         return _full_of_tensor("full_like", x.shape, fill_value, dtype)
+    check_fits("full_like", fill_value, dtype)
     return make_tensor(np.full(x.shape, fill_value, dtype), requires_grad)
 
 

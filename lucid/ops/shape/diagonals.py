@@ -94,7 +94,11 @@ def diag(input: Any, diagonal: int = 0) -> Any:
 @public("lucid", "Tensor")
 def trace(input: Any) -> Any:
     """The sum of the diagonal of a matrix."""
-    return diagonal(input).sum(dim=-1)
+    x = as_tensor(input)
+    if x.ndim != 2:
+        remedy = "x.diagonal(dim1=-2, dim2=-1).sum(-1) takes those of many"
+        raise ShapeError(f"trace: {x.shape} is not a matrix; {remedy}{at_line()}")
+    return diagonal(x).sum(dim=-1)
 
 
 @public("lucid", "Tensor", inplace=True)

@@ -14,6 +14,7 @@ import numpy as np
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
+from lucid.ops.core.constructors import ClearConstructor
 from lucid.ops.elementwise.conditional import where
 from lucid.optim.optimizer import Optimizer
 from lucid.public.declare import public
@@ -23,7 +24,7 @@ from lucid.tensors.tensor import Tensor
 
 
 @public("optim.lr_scheduler")
-class LRScheduler:
+class LRScheduler(ClearConstructor):
     """The base of all schedulers; a subclass defines `rate`, the next rate of one group.
 
     A subclass that defines `get_lr` instead, the next rates of all groups as numbers, runs in
@@ -79,7 +80,8 @@ class LRScheduler:
 
     def rate(self, t: Any, rate: Any, i: int) -> Any:
         """Return the rate of group `i` at step `t`, given the previous `rate`."""
-        raise NotImplementedError
+        name = type(self).__name__
+        raise ArgumentError(f"{name}: a scheduler defines rate or get_lr{at_line()}")
 
     def rate_at(self, t: Any, rate: Any, i: int) -> Any:
         """Return the rate of group `i` at step `t` in closed form, if there is one."""

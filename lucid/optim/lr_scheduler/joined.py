@@ -8,6 +8,7 @@ from typing import Any
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
+from lucid.ops.core.constructors import ClearConstructor
 from lucid.optim.lr_scheduler.base import LRScheduler, choose, scalar_state
 from lucid.optim.optimizer import Optimizer
 from lucid.public.declare import public
@@ -15,7 +16,7 @@ from lucid.tensors.mutation import assign
 from lucid.tensors.tensor import Tensor
 
 
-class SchedulerGroup:
+class SchedulerGroup(ClearConstructor):
     """The base of schedulers that hold several schedulers of one optimizer."""
 
     optimizer: Optimizer

@@ -8,6 +8,7 @@ from typing import Any
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
+from lucid.ops.core.constructors import ClearConstructor
 from lucid.ops.elementwise.conditional import clamp, maximum
 from lucid.optim.lr_scheduler.base import as_scalar, choose, is_saved, per_group, scalar_state
 from lucid.optim.optimizer import Optimizer
@@ -24,7 +25,7 @@ COUNTERS = {
 
 
 @public("optim.lr_scheduler")
-class ReduceLROnPlateau:
+class ReduceLROnPlateau(ClearConstructor):
     """Multiply the rate by `factor` after more than `patience` steps without improvement."""
 
     def __init__(

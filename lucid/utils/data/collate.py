@@ -9,6 +9,7 @@ import numpy as np
 
 from lucid.errors import ShapeError
 from lucid.ir.source import at_line
+from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.joining import stack
 from lucid.public.declare import public
@@ -17,6 +18,7 @@ from lucid.tensors.tensor import Tensor, tensor
 
 
 @public("utils.data")
+@clear_errors
 def default_collate(batch: Sequence[Any]) -> Any:
     """Stack tensors, arrays and numbers; recurse into tuples, lists and dictionaries.
 
@@ -65,6 +67,7 @@ def stack_arrays(arrays: Sequence[np.ndarray]) -> np.ndarray:
 
 
 @public("utils.data")
+@clear_errors
 def default_convert(example: Any) -> Any:
     """Return an example with arrays converted to tensors, for a loader without batches."""
     if isinstance(example, np.ndarray):

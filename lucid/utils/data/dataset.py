@@ -11,12 +11,14 @@ from typing import Any
 from lucid import random
 from lucid.errors import ArgumentError, IndexingError
 from lucid.ir.source import at_line
+from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.constructors import ClearConstructor
 from lucid.ops.core.promote import as_tensor
 from lucid.public.declare import public
 
 
 @public("utils.data")
-class Dataset:
+class Dataset(ClearConstructor):
     """Examples by index: subclasses define `__getitem__` and `__len__`."""
 
     def __getitem__(self, index: Any) -> Any:
@@ -170,6 +172,7 @@ class ChainDataset(IterableDataset):
 
 
 @public("utils.data")
+@clear_errors
 def random_split(
     dataset: Any, lengths: Sequence[float], generator: random.Generator | None = None
 ) -> list[Subset]:

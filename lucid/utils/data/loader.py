@@ -8,6 +8,7 @@ from typing import Any
 from lucid import random
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
+from lucid.ops.core.constructors import ClearConstructor
 from lucid.public.declare import public
 from lucid.utils.data.collate import default_collate, default_convert
 from lucid.utils.data.dataset import CollatedBatch, IterableDataset
@@ -16,7 +17,7 @@ from lucid.utils.data.workers import Workers
 
 
 @public("utils.data")
-class DataLoader:
+class DataLoader(ClearConstructor):
     """An iterable over batches; every `for` loop passes over the dataset once.
 
     >>> import lucid
@@ -84,14 +85,10 @@ class DataLoader:
             refuse(
                 f"{type(self.dataset).__name__} has no __len__; give a sampler or define __len__"
             )
-        if self.num_workers < 0 or self.prefetch_factor < 1 or self.timeout < 0:
-            refuse("num_workers and timeout must not be negative, and prefetch_factor at least 1")
         if self.multiprocessing_context not in (None, "fork") and (
             getattr(self.multiprocessing_context, "_name", None) != "fork"
         ):
             refuse("worker processes are forked; multiprocessing_context must be 'fork' or None")
-        if self.batch_size is not None and not is_positive(self.batch_size):
-            refuse(f"batch_size must be a positive integer or None, not {self.batch_size!r}")
         if self.is_iterable and (shuffle or sampler is not None or batch_sampler is not None):
             refuse("an IterableDataset determines its own order; shuffle inside it")
         if sampler is not None and shuffle:
@@ -139,10 +136,6 @@ class DataLoader:
             except EndOfData:
                 return
             yield batch
-
-
-def is_positive(n: Any) -> bool:
-    return isinstance(n, int) and not isinstance(n, bool) and n > 0
 
 
 class EndOfData(Exception):

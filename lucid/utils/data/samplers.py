@@ -8,12 +8,13 @@ from typing import Any
 from lucid import random
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
+from lucid.ops.core.constructors import ClearConstructor
 from lucid.ops.core.promote import as_tensor
 from lucid.public.declare import public
 
 
 @public("utils.data")
-class Sampler:
+class Sampler(ClearConstructor):
     """An iterable of indices."""
 
     def __iter__(self) -> Iterator[Any]:
@@ -126,11 +127,6 @@ class BatchSampler(Sampler):
     """The indices of another sampler, grouped into lists of `batch_size`."""
 
     def __init__(self, sampler: Any, batch_size: int, drop_last: bool) -> None:
-        if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
-            raise ArgumentError(
-                f"BatchSampler: batch_size must be a positive integer, not "
-                f"{batch_size!r}{at_line()}"
-            )
         self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
 
     def __iter__(self) -> Iterator[list[int]]:

@@ -28,6 +28,8 @@ from lucid.public.declare import Dynamic, public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
+LARGEST = 1 << 31  # windows along an axis
+
 
 def resolve_output_size(name: str, output_size: Any, sizes: Sizes) -> Sizes:
     """Return the output size; None keeps the size of an axis."""
@@ -37,7 +39,10 @@ def resolve_output_size(name: str, output_size: Any, sizes: Sizes) -> Sizes:
         given = [n if size is None else size for size, n in zip(given, sizes)]
     if 0 in sizes:
         raise ShapeError(f"{name}: an input of size {sizes} has no elements to pool{at_line()}")
-    return int_tuple(name, "output_size", given, len(sizes), 0)
+    found = int_tuple(name, "output_size", given, len(sizes), 0)
+    if max(found, default=0) > LARGEST:
+        raise ShapeError(f"{name}: output_size={output_size!r} is too large{at_line()}")
+    return found
 
 
 def window_bounds(n: int, m: int) -> list[tuple[int, int]]:
