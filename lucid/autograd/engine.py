@@ -22,13 +22,20 @@ from lucid.tape.cut import Cut, cut_nodes
 from lucid.tape.grad_cell import GradCell
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
-from lucid.tape.node import FREED, GRAD, TRACE, Node, is_recording, node_type, wrap
+from lucid.tape.node import (
+    FREED,
+    GRAD,
+    LOCAL_REFERENCES,
+    TRACE,
+    Node,
+    is_recording,
+    node_type,
+    wrap,
+)
 from lucid.tape.template import find_cut
 from lucid.tape.views import node_of
 from lucid.transforms.constants import full_constant, zeros_like
 from lucid.transforms.prepare import prepare
-
-UNREFERENCED = 2  # the reference count of a Node that only `free` still references
 
 
 @public("autograd")
@@ -222,7 +229,7 @@ def free(cut: Cut, types: Sequence[Type]) -> None:
         slot = row[2]
         node: Any = slots[slot]
         slots[slot] = None  # type: ignore[call-overload]
-        if getrefcount(node) == UNREFERENCED:
+        if getrefcount(node) == LOCAL_REFERENCES:
             continue
         node.type = types[slot]
         node.op = FREED

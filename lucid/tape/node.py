@@ -7,6 +7,7 @@ no owner: it lives as long as something references its end, and `cut` recovers a
 from __future__ import annotations
 
 from itertools import count
+from sys import getrefcount
 from typing import Any
 from weakref import ref
 
@@ -29,6 +30,16 @@ _new = object.__new__
 
 
 next_serial = _serials.__next__
+
+
+def _count_local() -> int:
+    x = object()
+    return getrefcount(x)
+
+
+# What getrefcount says of an object that a local variable alone holds: 2, or another number in
+# other versions of Python. Every reference from an object, a list or a slot adds one.
+LOCAL_REFERENCES = _count_local()
 
 
 def is_recording() -> bool:

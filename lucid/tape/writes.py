@@ -22,10 +22,10 @@ from lucid.ir.source import at_line, caller
 from lucid.tape.bind import bind
 from lucid.tape.markers import ALIAS, OVERWRITTEN, REPLACED, STOP_GRADIENT
 from lucid.tape.modes import local
-from lucid.tape.node import GRAD, TRACE, Mutated, Node, is_recording
+from lucid.tape.node import GRAD, LOCAL_REFERENCES, TRACE, Mutated, Node, is_recording
 from lucid.tape.views import node_after_write, overlaps_itself, synchronize_node
 
-UNSHARED_REFCOUNT = 3  # references to a Node held by its tensor alone, counted inside a function
+UNSHARED_REFCOUNT = LOCAL_REFERENCES + 1  # of a Node that its tensor alone holds
 
 
 def write(x: Any, new: Any, what: str) -> Any:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from lucid.caches import memoize
-from lucid.tape.node import TRACE, Node, Trace, Traced
+from lucid.tape.node import LOCAL_REFERENCES, TRACE, Node, Trace, Traced
 
-OWNED = 4  # references to an array from its tensor, a list of values and two functions
+OWNED = LOCAL_REFERENCES + 2  # of an array that its tensor and a list of values hold
 
 
 def copy_if_aliased(
