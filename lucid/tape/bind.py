@@ -90,9 +90,7 @@ def bind(op: Primitive, *xs: Any) -> Any:
         if size >= op.native_from:
             value = run(op, *[x if x.__class__ is Literal else x.value for x in xs])
         else:
-            value = op.eval(*[x.value for x in xs])
-    except LucidError:
-        raise
+            value = op.eval(*[x.array if x.__class__ is Literal else x.value for x in xs])
     except Exception as error:
         raise _explain(op, xs, error) from error
     if value.__class__ is tuple:
@@ -399,6 +397,8 @@ def _bind_abstract(op: Primitive, xs: tuple[Any, ...]) -> Any:
 
 def _explain(op: Primitive, xs: tuple[Any, ...], error: Exception) -> LucidError:
     """Return an error for a failed `eval`; the type rules usually explain it better."""
+    if isinstance(error, LucidError):
+        raise error
     infer(op, tuple([x.type for x in xs]))
     types = ", ".join(str(x.type) for x in xs)
     kind = OutOfMemoryError if isinstance(error, MemoryError) else LucidError

@@ -247,16 +247,17 @@ def operation_limit(op: Primitive, arrays: Sequence[np.ndarray]) -> float:
 def compile_operation(op: Primitive, xs: Sequence[Any]) -> Any:
     """Return the program of `op` on operands with these layouts, None if it is not native.
 
+    It returns what `op.eval` returns: an array, or a tuple of them.
+
     Operands whose last two axes are swapped in memory are given as they lie; the program swaps
     them back.
     """
     from lucid.ops.shape.movement import Transpose
 
     inner = single_op_graph(op, xs)
+    several = isinstance(op.infer(*[x.type for x in inner.equations[0].inputs]), tuple)
     arrays = [x for x in xs if x.__class__ is not Literal]
     swapped = [not x.flags.c_contiguous and is_transposed(x) for x in arrays]
-    if not any(swapped):
-        return compile_native(inner)
     inputs, equations = list(inner.inputs), list(inner.equations)
     for i, var in enumerate(inner.inputs):
         if swapped[i]:
@@ -267,7 +268,14 @@ def compile_operation(op: Primitive, xs: Sequence[Any]) -> Any:
     program = compile_native(Graph(inner.name, tuple(inputs), tuple(equations), inner.outputs))
     if program is None:
         return None
-    return lambda given: program([x.swapaxes(-1, -2) if s else x for x, s in zip(given, swapped)])
+
+    def run_native(given: Sequence[np.ndarray]) -> Any:
+        if any(swapped):
+            given = [x.swapaxes(-1, -2) if s else x for x, s in zip(given, swapped)]
+        outs = program(given)
+        return tuple(outs) if several else outs[0]
+
+    return run_native
 
 
 def is_transposed(x: np.ndarray) -> bool:
@@ -279,9 +287,9 @@ def run(op: Primitive, *xs: Any) -> Any:
 
     The program takes a Literal as one more array, unless literals of the operation are static.
     """
+    values = [x.array if x.__class__ is Literal else x for x in xs]
     if not op.literals_are_static:
-        xs = tuple([x.array if x.__class__ is Literal else x for x in xs])
-    values: list[Any] = [x.value if x.__class__ is Literal else x for x in xs]
+        xs = tuple(values)
     if not Tiering.enabled:
         return op.eval(*values)
     arrays = [x for x in xs if x.__class__ is not Literal]
@@ -295,5 +303,4 @@ def run(op: Primitive, *xs: Any) -> Any:
     if entry.program is None:
         entry.count(work_on(arrays), lambda: compile_operation(op, xs))
         return op.eval(*values)
-    outs = entry.program(arrays)
-    return outs[0] if len(outs) == 1 else tuple(outs)
+    return entry.program(arrays)

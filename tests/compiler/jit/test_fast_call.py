@@ -178,3 +178,62 @@ def test_inside_a_recording_or_a_transform_the_function_is_traced():
         assert jit(lambda x: f(x) + 1)(x).item() == 6.0
         assert grad(f)(x).tolist() == [2.0, 4.0]
         assert vmap(f)(lucid.ones(3, 2)).tolist() == [2.0] * 3
+
+
+def programs():
+    """name -> (a function that makes a jitted function with its own state, its arguments)."""
+
+    def captured():
+        w = lucid.tensor([3.0, 4.0])
+        return lucid.jit(lambda x: x * w)
+
+    def writing():
+        total = lucid.zeros(2)
+
+        def f(x):
+            total.add_(x)
+            return total * 2.0
+
+        return lucid.jit(f)
+
+    def guarded():
+        return lucid.jit(lambda x: x * 2.0 if x.sum().item() > 0.0 else x - 1.0)
+
+    def drawing():
+        generator = lucid.Generator()
+        generator.manual_seed(5)
+        return lucid.jit(lambda x: x + lucid.rand(2, generator=generator))
+
+    return {
+        "pure": (lambda: lucid.jit(lambda x: x * 2.0 + 1.0), lambda x: (x,)),
+        "two": (lambda: lucid.jit(lambda x, y: (x * y, x - y)), lambda x: (x, x + 1.0)),
+        "tree": (
+            lambda: lucid.jit(lambda d: {"s": d["a"] + d["b"]}),
+            lambda x: ({"a": x, "b": x},),
+        ),
+        "shape": (lambda: lucid.jit(lambda x, y: x * y.shape[0]), lambda x: (x, x)),
+        "donated": (lambda: lucid.jit(lambda x: x * 3.0, donate_argnums=0), lambda x: (x,)),
+        "captured": (captured, lambda x: (x,)),
+        "writing": (writing, lambda x: (x,)),
+        "guarded": (guarded, lambda x: (x,)),
+        "drawing": (drawing, lambda x: (x,)),
+    }
+
+
+@pytest.mark.parametrize("name", programs())
+def test_a_fast_call_gives_what_the_general_path_gives(name):
+    make, arguments = programs()[name]
+    results = []
+    for general in (False, True):
+        f = make()
+        rows = []
+        for values in ([1.0, 2.0], [2.0, 1.0], [4.0, -1.0], [0.5, 2.5]):
+            if general:
+                f.last = None
+            out = f(*arguments(lucid.tensor(values)))
+            for y in lucid.ir.pytree.flatten(out)[0]:
+                slots = (y.node, y.storage, y.origin, hasattr(y, "writes"), type(y))
+                rows.append((y.tolist(), str(y.type), slots))
+        results.append(rows)
+        assert general or f.last is not None
+    assert results[0] == results[1]
