@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-import gc
-import weakref
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
 
 from lucid.errors import AxisError, GraphError, LucidError, ShapeError
+from lucid.func.state import write_back
 from lucid.ir.pytree import broadcast_prefix, flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
@@ -16,12 +17,14 @@ from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.random.keyed import split
+from lucid.ops.shape.copying import COPY
 from lucid.public.declare import public
-from lucid.tape.cut import cut
+from lucid.tape.bind import bind
+from lucid.tape.body import BodyRecorder, State, trace_state
 from lucid.tape.modes import local
-from lucid.tape.node import GRAD, TRACE, Trace, Traced, leaf, missing_value_error
+from lucid.tape.node import GRAD, TRACE, Traced, as_source, leaf, missing_value_error
 from lucid.tape.trace import function_name
-from lucid.tape.views import tensor_of
+from lucid.tape.views import node_of
 from lucid.transforms.vmap import Batched
 from lucid.transforms.vmap import vmap as vmap_graph
 
@@ -31,39 +34,76 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class BatchedWrite(NamedTuple):
-    """A write of a per-example value to a tensor that had one value for all examples."""
+class VmapCall:
+    """One call of a vmapped function, which may run in chunks and on several paths.
 
-    tensor: weakref.ref[Any]
-    value: Any
-    node: Any
-    line: str
+    what          the function, for errors
+    n             the number of examples
+    randomness    what random draws inside it mean
+    seeds         id -> (Generator, the key that the streams of the examples start from)
+    state         outside tensors that the function writes, and their values after it
+    """
+
+    def __init__(self, what: str, n: int, randomness: str) -> None:
+        self.what = what
+        self.n = n
+        self.randomness = randomness
+        self.seeds: dict[int, tuple[Any, Any]] = {}
+        self.state: list[State] = []
+        self.after: dict[int, Any] = {}
+        self.parts = 0
+
+    def on_part(self, recorder: BodyRecorder, values: Sequence[Batched]) -> None:
+        """Note the state after a part of the batch, which must be the same after every part."""
+        self.state = recorder.found_state()
+        for s, y in zip(self.state, values):
+            value = broadcast_rows(y, 1)
+            if y.batched or (self.parts and not same_value(self.after.get(id(s.tensor)), value)):
+                remedy = "return it instead"
+                if s.locks and self.randomness == "same":
+                    remedy = "draws that only some examples make need randomness='different'"
+                raise GraphError(
+                    f"{self.what}: a per-example value is written to a tensor from outside, "
+                    f"{s.tensor.type}, which has no batch axis; {remedy}"
+                    f"   [{as_source(recorder.write_sources.get(id(s.tensor)))}]"
+                )
+            self.after[id(s.tensor)] = y.tensor
+        self.parts += 1
+
+    def write_back(self) -> None:
+        write_back(self.state, [self.after[id(s.tensor)] for s in self.state], "vmap")
+
+
+def same_value(x: Any, y: Any) -> bool:
+    """True if two values that a state has after different parts of a batch are known to agree."""
+    if x is None or x.value is None or y.value is None:
+        return False
+    return np.array_equal(x.value, y.value[0], equal_nan=x.dtype.kind in "fc")
 
 
 class VmapLevel:
     """An active vmap, or one chunk of it, and the inputs of its function.
 
+    call      the call that it is part of
     rows      the examples it maps over
-    keys      keys drawn in the first chunk and reused by the others; None: drawing is an error
     branch    values that Python has read so far; None: reading a value is an error
-    writes    writes of per-example values to tensors that had concrete values
+    streams   id -> the stream that a Generator is for each example
     """
 
     def __init__(
-        self,
-        what: str,
-        rows: Sequence[int],
-        keys: VmapKeys | None,
-        branch: BranchRecord | None = None,
+        self, call: VmapCall, rows: Sequence[int], branch: BranchRecord | None = None
     ) -> None:
-        self.trace = Trace(what, depth=len(local.maps) + 1)
+        self.call = call
         self.rows = rows
-        self.keys = keys
         self.branch = branch
-        self.drawn = 0
+
+    def begin(self, recorder: BodyRecorder) -> None:
+        """Start a trace of the function."""
+        self.recorder = recorder
+        self.trace = recorder.trace
+        self.streams: dict[int, Any] = {}
         self.inputs: list[Any] = []
         self.values: list[Batched] = []
-        self.writes: list[BatchedWrite] = []
 
     @property
     def n(self) -> int:
@@ -73,82 +113,59 @@ class VmapLevel:
         """Return the traced value of one example of `tensor`, whose examples are in axis 0."""
         flags = TRACE | (tensor.node.flags & GRAD if tensor.node is not None else 0)
         inside = leaf(Type(tensor.dtype, tensor.shape[1:]), self.trace, flags)
+        self.recorder.inputs.add(inside.node)
         self.inputs.append(inside)
         self.values.append(Batched(tensor, True))
         return inside
 
-    def on_write(self, x: Any) -> None:
-        """Note that `x` is about to be overwritten with a per-example value."""
-        self.writes.append(BatchedWrite(weakref.ref(x), x.value, x.node, at_line()))
 
-    def check_escaped_writes(self, outputs: Sequence[Any]) -> None:
-        """Raise an error if a per-example value was written to a tensor from outside."""
-        kept = {id(x) for y in outputs for x in tensor_and_bases(y)}
-        if self.escaped_writes(kept):
-            gc.collect()
-        written = self.escaped_writes(kept)
-        if written:
-            self.undo_writes()
-            raise GraphError(
-                f"{self.trace.what}: a per-example value is written to a tensor from outside, "
-                f"which has no batch axis; return it instead{written[0].line}"
-            )
-
-    def escaped_writes(self, kept: set[int]) -> list[BatchedWrite]:
-        alive = [(write, write.tensor()) for write in self.writes]
-        return [
-            write for write, x in alive if x is not None and x.value is None and id(x) not in kept
-        ]
-
-    def undo_writes(self) -> None:
-        for write in reversed(self.writes):
-            x = write.tensor()
-            if x is not None:
-                x.value, x.node = write.value, write.node
+# Random draws
 
 
-def tensor_and_bases(x: Any) -> Iterator[Any]:
-    """Yield a tensor and the tensors it is a view of."""
-    while x is not None:
-        yield x
-        x = None if x.origin is None else x.origin[0]
+def stream_of(generator: Any) -> Any:
+    """Return the stream that a Generator stands for inside the active vmaps.
 
-
-class VmapKeys:
-    """Keys drawn inside a vmap of `n` examples, `shared` by all or split between them."""
-
-    def __init__(self, n: int, shared: bool) -> None:
-        self.n = n
-        self.shared = shared
-        self.drawn: list[Any] = []
-
-
-def draw_key(draw: Callable[[], Any]) -> Any:
-    """Return the next key from `draw` according to the `randomness` of the active vmaps."""
+    With randomness="same" it is the stream around the vmap, whose state is that of any outside
+    tensor; with "different" each example has a stream of its own, from one key of that stream.
+    """
     for mapped in local.maps:
-        if mapped.keys is None:
+        if mapped.call.randomness == "error":
             raise LucidError(
-                f"{mapped.trace.what}: random numbers are drawn inside it; pass randomness='same' "
+                f"{mapped.call.what}: random numbers are drawn inside it; pass randomness='same' "
                 f"to share them between examples, or 'different' to draw for each one{at_line()}"
             )
-    return _draw(draw, local.maps)
+    return _stream(generator, local.maps)
 
 
-def _draw(draw: Callable[[], Any], maps: tuple[VmapLevel, ...]) -> Any:
+def _stream(generator: Any, maps: tuple[VmapLevel, ...]) -> Any:
     if not maps:
-        return draw()
-    mapped: VmapLevel = maps[-1]
-    keys = mapped.keys
-    assert keys is not None  # checked by draw_key
-    if mapped.drawn == len(keys.drawn):
-        keys.drawn.append(_draw(draw, maps[:-1]))
-    key = keys.drawn[mapped.drawn]
-    mapped.drawn += 1
-    if keys.shared:
-        return key
-    each = split(key, keys.n)
-    whole = len(mapped.rows) == keys.n
-    return mapped.input(each if whole else select_rows(each, mapped.rows))
+        return generator
+    mapped = maps[-1]
+    if mapped.call.randomness == "same":
+        return _stream(generator, maps[:-1])
+    if id(generator) not in mapped.streams:
+        mapped.streams[id(generator)] = start_stream(generator, mapped, maps)
+    return mapped.streams[id(generator)]
+
+
+def start_stream(generator: Any, mapped: VmapLevel, maps: tuple[VmapLevel, ...]) -> Any:
+    """Start the streams of a vmap's examples, outside the bodies in it that are being traced."""
+    call, innermost = mapped.call, local.recorder
+    before = local.recorder, local.maps
+    try:
+        local.recorder, local.maps = mapped.recorder.outer, maps[:-1]
+        if id(generator) not in call.seeds:
+            call.seeds[id(generator)] = (generator, _stream(generator, maps[:-1]).draw())
+        keys = split(call.seeds[id(generator)][1], call.n)
+        keys = keys if len(mapped.rows) == call.n else select_rows(keys, mapped.rows)
+        local.recorder, local.maps = mapped.recorder, maps
+        stream = generator.substream(mapped.input(keys))
+    finally:
+        local.recorder, local.maps = before
+    while innermost is not mapped.recorder:
+        innermost.captured[node_of(stream._state)] = stream._state
+        innermost = innermost.outer
+    return stream
 
 
 @public("lucid", "func")
@@ -195,7 +212,7 @@ def vmap(
         dims = broadcast_dims(what, "in_dims", dims_in, args, len(leaves))
         leaves = [to_front(what, x, d) for x, d in zip(leaves, dims)]
         n = batch_size(what, leaves, dims)
-        keys = None if randomness == "error" else VmapKeys(n, randomness == "same")
+        call = VmapCall(what, n, randomness)
         size = n if chunk_size is None else max(min(chunk_size, n), 1)
 
         def run_on(mapped: VmapLevel) -> tuple[list[Batched], Any]:
@@ -207,9 +224,10 @@ def vmap(
         parts, order = [], []
         chunks = [range(start, min(start + size, n)) for start in range(0, max(n, 1), max(size, 1))]
         for chunk in chunks:
-            for rows, part, out_tree in run_paths(run_on, what, chunk, keys, branching == "split"):
+            for rows, part, out_tree in run_paths(run_on, call, chunk, branching == "split"):
                 parts.append((part, out_tree, len(rows)))
                 order += rows
+        call.write_back()
         outs, out_tree = concatenate_parts(what, parts)
         if order != [*range(n)]:
             outs = [restore_order(y, order) for y in outs]
@@ -231,25 +249,27 @@ def run(
     kwargs: Any,
 ) -> tuple[list[Batched], Any]:
     """Trace `f` for one example and run the batched Graph on the examples of `mapped`."""
-    inside = [x if d is None else mapped.input(x) for x, d in zip(leaves, dims)]
-    before = local.maps
-    local.maps = (*before, mapped)
-    try:
-        result, out_tree = flatten(f(*unflatten(tree, inside), **kwargs))
-    except BaseException:
-        mapped.undo_writes()
-        raise
-    finally:
-        local.maps = before
-    outputs = [as_tensor(y) for y in result]
-    mapped.check_escaped_writes(outputs)
-    traced = [y for y in outputs if y.value is None]
-    section = cut(mapped.inputs, traced)
-    mapped.trace.active = False
-    captured = [section.slots[slot] for slot in section.captured]
-    values = [*mapped.values, *[Batched(tensor_of(node), False) for node in captured]]
-    results = iter(vmap_graph(section.graph(function_name(f)), mapped.n, values))
-    return [next(results) if y.value is None else Batched(y, False) for y in outputs], out_tree
+    call = mapped.call
+
+    def trace(recorder: BodyRecorder) -> tuple[Any, ...]:
+        mapped.begin(recorder)
+        inside = [x if d is None else mapped.input(x) for x, d in zip(leaves, dims)]
+        before = local.maps
+        local.maps = (*before, mapped)
+        try:
+            result, out_tree = flatten(f(*unflatten(tree, inside), **kwargs))
+        finally:
+            local.maps = before
+        outputs = [as_tensor(y) for y in result]
+        graph, captured = recorder.cut(mapped.inputs, outputs, function_name(f))
+        return graph, captured, out_tree
+
+    (graph, captured, out_tree), recorder = trace_state(call.what, trace, state=call.state)
+    values = [*mapped.values, *[Batched(bind(COPY, x), False) for x in recorder.state]]
+    results = vmap_graph(graph, mapped.n, [*values, *[Batched(x, False) for x in captured]])
+    n_out = len(results) - len(recorder.state)
+    call.on_part(recorder, results[n_out:])
+    return results[:n_out], out_tree
 
 
 def broadcast_dims(what: str, name: str, dims: Any, tree: Any, n: int) -> list[Any]:
@@ -361,17 +381,13 @@ class BranchSplit(BaseException):
 
 
 def run_paths(
-    run_on: Callable[[VmapLevel], Any],
-    what: str,
-    rows: Sequence[int],
-    keys: VmapKeys | None,
-    splits: bool,
+    run_on: Callable[[VmapLevel], Any], call: VmapCall, rows: Sequence[int], splits: bool
 ) -> Any:
     """Yield (rows, results, their structure) of every path that some of the rows take."""
     waiting: list[tuple[Sequence[int], list[Any]]] = [(rows, [])]
     while waiting:
         rows, values_read = waiting.pop()
-        mapped = VmapLevel(what, rows, keys, BranchRecord(values_read) if splits else None)
+        mapped = VmapLevel(call, rows, BranchRecord(values_read) if splits else None)
         try:
             part, tree = run_on(mapped)
         except BranchSplit as split:
@@ -396,14 +412,15 @@ def read_value(x: Any, what: str) -> Any:
 
 def common_value(mapped: VmapLevel, x: Any, what: str) -> Any:
     """Return the value of `x` in all examples; raise BranchSplit if they differ."""
-    section = cut(mapped.inputs, [x])
-    captured = [Batched(tensor_of(section.slots[slot]), False) for slot in section.captured]
-    (y,) = vmap_graph(section.graph("read"), mapped.n, [*mapped.values, *captured])
-    before, local.maps = local.maps, local.maps[: local.maps.index(mapped)]
+    graph, captured = mapped.recorder.cut(mapped.inputs, [x], "read", with_state=False)
+    given = [Batched(y, False) for y in (*mapped.recorder.values_before(), *captured)]
+    before = local.recorder, local.maps
+    local.recorder, local.maps = mapped.recorder.outer, local.maps[: local.maps.index(mapped)]
     try:
+        (y,) = vmap_graph(graph, mapped.n, [*mapped.values, *given])
         values = broadcast_rows(y, mapped.n).array(what)
     finally:
-        local.maps = before
+        local.recorder, local.maps = before
     groups: dict[bytes, list[int]] = {}
     for i, value in enumerate(values):
         groups.setdefault(value.tobytes(), []).append(i)

@@ -7,14 +7,13 @@ Graphs. Tensors that the functions close over become operands, so gradients flow
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 import optree
 
-from lucid.autograd.modes import no_grad
 from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
+from lucid.func.state import run_with_state
 from lucid.ir.graph import Graph, Var
 from lucid.ir.pytree import NAMESPACE, flatten, unflatten
 from lucid.ir.source import at_line
@@ -24,16 +23,11 @@ from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.higher_order.control.scan import Scan, run_scan
 from lucid.ops.higher_order.control.switch import Switch
 from lucid.ops.higher_order.control.while_loop import While
-from lucid.ops.shape.copying import COPY
 from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.body import BodyRecorder, State, trace_state
-from lucid.tape.cut import cut_since
 from lucid.tape.modes import local
-from lucid.tape.recorder import Locks
 from lucid.tape.trace import function_name, input_names, replay
-from lucid.tape.views import node_of
-from lucid.tensors.mutation import assign
 
 __all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
 
@@ -101,12 +95,8 @@ def trace_body(
         args = unflatten(tree, inputs)
         leaves, out_tree = flatten(f(*args))
         outs = [as_tensor(y) for y in leaves]
-        ends = [node_of(y) for y in (*outs, *recorder.final_state())]
-        starts = [x.node for x in (*inputs, *recorder.inside)]
-        section = cut_since(starts, ends, recorder.start)
-        nodes = [section.slots[slot] for slot in section.captured]
-        captured = [recorder.tensor_of(node) for node in nodes]
-        return section.graph(name, input_names(f, args, {})), captured, len(outs), out_tree
+        graph, captured = recorder.cut(inputs, outs, name, input_names(f, args, {}))
+        return graph, captured, len(outs), out_tree
 
     before, local.grad = local.grad, True
     try:
@@ -150,20 +140,6 @@ def hoist_invariant(
     inputs = (*graph.inputs[:n_inputs], *[var for var, _ in kept], *made)
     body = Graph(graph.name, inputs, tuple(rest), graph.outputs)
     return body, [*[x for _, x in kept], *values]
-
-
-def run_with_state(
-    what: str, state: Sequence[State], run: Callable[[list[Any]], Sequence[Any]]
-) -> Sequence[Any]:
-    """Run a program on its state, write back what it leaves there, and return its other results."""
-    if not state:
-        return run([])
-    with Locks({id(lock): lock for s in state for lock in s.locks}.values()):
-        outs = run([bind(COPY, s.tensor) for s in state])  # a derivative may need the value before
-        for s, value in zip(state, outs):
-            with no_grad() if s.detached else nullcontext():
-                assign(s.tensor, value, what)
-    return outs[len(state) :]
 
 
 def leaf_names(tree: Any, name: str) -> list[str]:
@@ -460,15 +436,16 @@ def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any
     rows = [as_tensor(x) for x in leaves]
     n = number_of_steps(rows, None)
     whole = n // batch_size
+    mapped = vmap(f, randomness="different")
     parts = []
     if whole:
         full = [x[: whole * batch_size].reshape((whole, batch_size, *x.shape[1:])) for x in rows]
-        ys = scan(lambda _, x: (None, vmap(f)(x)), None, unflatten(tree, full))[1]
+        ys = scan(lambda _, x: (None, mapped(x)), None, unflatten(tree, full))[1]
         flat, out_tree = flatten(ys)
         parts.append([y.reshape((whole * batch_size, *y.shape[2:])) for y in flat])
     if n % batch_size or not whole:
         rest = unflatten(tree, [x[whole * batch_size :] for x in rows])
-        flat, out_tree = flatten(vmap(f)(rest))
+        flat, out_tree = flatten(mapped(rest))
         parts.append(flat)
     return unflatten(out_tree, [concatenate(pieces) for pieces in zip(*parts)])
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, ShapeError
-from lucid.func.batching import draw_key
+from lucid.func.batching import stream_of
 from lucid.ir.source import at_line
 from lucid.ir.types import dtype_of
 from lucid.ops.core.arguments import accepts_device, clear_errors, concrete_array
@@ -44,6 +44,7 @@ from lucid.ops.reduce.cumulative import cumsum
 from lucid.ops.reduce.sorting import argsort
 from lucid.ops.shape.copying import COPY
 from lucid.ops.shape.creation import merge_sizes
+from lucid.ops.shape.joining import cat
 from lucid.public.declare import public
 from lucid.public.lazy import attach
 from lucid.tape.bind import bind
@@ -113,9 +114,16 @@ class Generator:
 
     def next_key(self) -> Any:
         """Return the next key of the stream; inside vmap according to `randomness`."""
-        return draw_key(self._draw) if local.maps else self._draw()
+        return stream_of(self).draw() if local.maps else self.draw()
 
-    def _draw(self) -> Any:
+    def substream(self, key: Any) -> Generator:
+        """Return a stream of keys that starts from a key."""
+        stream = Generator.__new__(Generator)
+        stream._lock = threading.RLock()
+        stream._state = cat([key, wrap(FIRST_COUNT.copy())])
+        return stream
+
+    def draw(self) -> Any:
         state = self._state
         if is_recording() or state.value is None:
             return self._draw_recorded()
@@ -129,7 +137,7 @@ class Generator:
         return wrap(drawn)
 
     def _draw_recorded(self) -> Any:
-        """`_draw` as operations on the tape, which write the state as they would any tensor."""
+        """`draw` as operations on the tape, which write the state as they would any tensor."""
         if is_recording():
             local.recorder.add_lock(self._lock)
         with self._lock:
@@ -140,6 +148,7 @@ class Generator:
 
 
 KEY = RandomBits((2,))
+FIRST_COUNT = np.array([0, FOLD], UINT32)
 COUNT_INCREMENT = np.array([0, 0, 1, 0], UINT32)
 COUNT_INCREMENT_WITH_CARRY = np.array([0, 0, 1, 256], UINT32)
 

@@ -18,14 +18,15 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from lucid.errors import GraphError
+from lucid.ir.graph import Graph
 from lucid.ir.source import at_line, caller
 from lucid.ir.types import is_differentiable
-from lucid.tape.bind import bind
-from lucid.tape.markers import STOP_GRADIENT
+from lucid.tape.cut import cut_since
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, Node, Trace, active_recorders, as_source, leaf, wrap
 from lucid.tape.recorder import Recorder, state_lock
 from lucid.tape.views import node_of, tensor_of
+from lucid.tape.writes import rederive_views
 
 T = TypeVar("T")
 
@@ -61,6 +62,7 @@ class BodyRecorder(Recorder):
         self.state: list[Any] = []
         self.inside: list[Any] = []
         self.writes: dict[int, bool] = {}
+        self.write_sources: dict[int, Any] = {}
         self.trace = Trace(what, depth=trace_depth() + 1)
         self._before: list[tuple[Any, Any, Any]] = []
         self._grad_sources: list[Any] = []
@@ -87,10 +89,6 @@ class BodyRecorder(Recorder):
         if self.cells:
             self.restore_gradients(error is None)
 
-    @property
-    def depth(self) -> int:
-        return self.trace.depth
-
     def input(self, type: Any) -> Any:
         """Return an abstract input of the body."""
         flags = TRACE | (GRAD if is_differentiable(type.dtype) else 0)
@@ -100,9 +98,26 @@ class BodyRecorder(Recorder):
 
     # Reads of what is outside
 
+    def cut(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], name: str, names: Sequence[str] = (),
+        with_state: bool = True,
+    ) -> tuple[Graph, list[Any]]:  # fmt: skip
+        """Return the Graph of what was traced so far, and the tensors that it captures.
+
+        The Graph takes the inputs, the state and the captured tensors, and returns the outputs and,
+        unless `with_state` is False, the state after it.
+        """
+        ends = [*outputs, *self.final_state()] if with_state else outputs
+        starts = [x.node for x in (*inputs, *self.inside)]
+        section = cut_since(starts, [node_of(y) for y in ends], self.start)
+        captured = [self.tensor_of(section.slots[slot]) for slot in section.captured]
+        return section.graph(name, names), captured
+
     def tensor_of(self, node: Node) -> Any:
         """Return the tensor that the body has captured with this Node."""
-        return self.captured[node] if node in self.captured else tensor_of(node)
+        if node in self.captured:
+            return self.captured[node]
+        return wrap(self.constants[node], node) if node in self.constants else tensor_of(node)
 
     def on_read(self, node: Node, x: Any) -> None:
         super().on_read(node, x)
@@ -114,13 +129,12 @@ class BodyRecorder(Recorder):
             return super().on_create(value)
         node = self.outer.on_create(value)
         if node.op is None:
-            self.constants[node] = value
+            self.constants[node] = value.copy()
         self.on_result(node, value)
         return node
 
-    def on_value_read(self, x: Any, what: str, source: Any) -> None:
-        if self.outer is not None:
-            self.outer.on_value_read(x, what, source)
+    def on_value_read(self, x: Any, what: str, source: Any) -> np.ndarray:
+        return x.value if self.outer is None else self.outer.on_value_read(x, what, source)
 
     def guard_entry(self, state: dict[str, Any], name: str, can_recur: bool = True) -> None:
         if self.outer is not None:
@@ -153,6 +167,7 @@ class BodyRecorder(Recorder):
                 )
             self.make_abstract(root)
         self.writes[id(root)] = detached and self.writes.get(id(root), True)
+        self.write_sources.setdefault(id(root), caller())
 
     def make_abstract(self, root: Any) -> None:
         """Let an outside tensor and its views hold abstract values until the trace ends."""
@@ -165,9 +180,13 @@ class BodyRecorder(Recorder):
         self.state.append(root)
         self.inside.append(inside)
         root.value, root.node = None, inside.node
-        done = {id(root)}
-        for x in views:
-            derive_view(x, root.storage, done)
+        if views:
+            rederive_views(root.storage, {id(root)})
+
+    def values_before(self) -> list[Any]:
+        """Return the state as it was before the body, while the body is being traced."""
+        roots = {id(x): (value, node) for x, value, node in reversed(self._before)}
+        return [wrap(*roots[id(x)]) for x in self.state]
 
     def found_state(self) -> list[State]:
         locks = tuple(self.locks.values())
@@ -207,12 +226,11 @@ class BodyRecorder(Recorder):
 
 
 def trace_depth() -> int:
-    """Return how many vmaps and bodies are being traced."""
+    """Return how many bodies are being traced, one inside another."""
     inner = local.recorder
     while inner is not None and not isinstance(inner, BodyRecorder):
         inner = inner.outer
-    depth = 0 if inner is None else inner.depth
-    return max([depth, *[mapped.trace.depth for mapped in local.maps]])
+    return 0 if inner is None else inner.trace.depth
 
 
 def trace_state(
@@ -225,16 +243,3 @@ def trace_state(
         if len(recorder.state) == len(state):
             return result, recorder
         state = recorder.found_state()
-
-
-def derive_view(x: Any, storage: Any, done: set[int]) -> None:
-    """Derive a view of an abstract tensor, and first the view it is made from."""
-    if id(x) in done or x.origin is None or x.storage is not storage:
-        return
-    done.add(id(x))
-    base, op, severed = x.origin
-    derive_view(base, storage, done)
-    part = bind(op, base)
-    if severed and part.node.flags & GRAD:
-        part = bind(STOP_GRADIENT, part)
-    x.value, x.node = None, part.node

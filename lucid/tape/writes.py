@@ -174,14 +174,8 @@ def mark_written(x: Any) -> None:
 
 
 def bump_version(x: Any) -> None:
-    """Count a write that is about to happen, so graphs that need the old value can detect it.
-
-    Inside vmap, where equations run later, a copy of a constant that they read is kept.
-    """
+    """Count a write that is about to happen, so graphs that need the old value can detect it."""
     node = x.node
-    if local.maps and node is not None and not node.flags and isinstance(node.saved, np.ndarray):
-        node.saved, node.stamp = node.saved.copy(), None
-        x.node = node = None
     if x.storage is not None:
         x.storage.version += 1
         x.storage.source = caller()
@@ -268,10 +262,6 @@ def set_node(x: Any, node: Node | None, abstract: bool) -> None:
     """Give `x` its Node after a write and keep its `retain_grad` setting."""
     old = x.node
     if abstract:
-        if x.value is not None and local.maps and node is not None:
-            for mapped in local.maps:
-                if mapped.trace is node.trace:
-                    mapped.on_write(x)
         x.value = None
     x.node = node
     if node is None:

@@ -22,7 +22,10 @@ class Batched(NamedTuple):
 
 
 def vmap(graph: Graph, n: int, inputs: Sequence[Batched]) -> list[Batched]:
-    """Return the outputs of a Graph for `n` examples at once, without a loop over examples."""
+    """Return the outputs of a Graph for `n` examples at once, without a loop over examples.
+
+    An op's `batch` returns tensors with the batch in axis 0, or Batched where some have none.
+    """
     tracing = any([is_traced(x.tensor) for x in inputs])
 
     def apply(eqn: Equation, xs: Sequence[Any]) -> list[Batched]:
@@ -33,7 +36,8 @@ def vmap(graph: Graph, n: int, inputs: Sequence[Batched]) -> list[Batched]:
         tensors = [x.tensor for x in xs]
         any_batched = any(batched)
         out = eqn.op.batch(n, batched, *tensors) if any_batched else bind(eqn.op, *tensors)
-        return [Batched(y, any_batched) for y in (out if isinstance(out, tuple) else (out,))]
+        outs = out if isinstance(out, tuple) else (out,)
+        return [y if isinstance(y, Batched) else Batched(y, any_batched) for y in outs]
 
     outs = replay(graph, inputs, apply)
     return [Batched(y, False) if isinstance(y, Literal) else y for y in outs]

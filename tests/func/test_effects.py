@@ -353,3 +353,99 @@ def test_what_does_not_depend_on_the_step_is_computed_outside():
     graph = lucid.ir.trace(lambda c: F.scan(lambda c, _: (c + (w @ w)[0], None), c, length=3)[0])
     text = str(graph(lucid.ones(4)))
     assert "matmul" not in text.split("scan", 1)[1]
+
+
+# Under vmap
+
+PER_EXAMPLE = T([[1.0, 2.0], [0.5, 3.0], [2.0, 0.1]])
+
+
+def noise_in_loops(x, positive=None):
+    """Draws in every kind of loop, on one example."""
+    _, ys = F.scan(lambda c, row: (c, lucid.rand(()) + row * 0), x[0], x)
+    total = F.fori_loop(0, 2, lambda i, v: v + lucid.rand(()), x[0] * 0)
+    positive = x[0] > 0 if positive is None else positive
+    drawn = F.cond(positive, lambda v: lucid.rand(()) + v * 0, lambda v: v, x[0])
+    return lucid.cat([ys, lucid.stack([total, drawn])])
+
+
+@pytest.mark.parametrize("chunk_size", [None, 1, 2])
+def test_each_example_and_each_step_has_its_own_draw(chunk_size):
+    def draw():
+        lucid.manual_seed(4)
+        mapped = F.vmap(noise_in_loops, randomness="different", chunk_size=chunk_size)
+        return mapped(PER_EXAMPLE).numpy(), lucid.rand(2).tolist()
+
+    (values, after), (again, _) = draw(), draw()
+    assert len(np.unique(values)) == 12
+    np.testing.assert_array_equal(values, again)
+    lucid.manual_seed(4)
+    whole = F.vmap(noise_in_loops, randomness="different")(PER_EXAMPLE).numpy()
+    np.testing.assert_array_equal(values, whole)
+    assert lucid.rand(2).tolist() == after
+
+
+def test_examples_share_the_draws_of_every_step_where_randomness_is_same():
+    lucid.manual_seed(4)
+    mapped = F.vmap(noise_in_loops, (0, None), randomness="same", chunk_size=2)
+    shared = mapped(PER_EXAMPLE, T(True)).numpy()
+    after = lucid.rand(2).tolist()
+    lucid.manual_seed(4)
+    alone = noise_in_loops(PER_EXAMPLE[0]).numpy()
+    np.testing.assert_array_equal(shared, np.tile(alone, (3, 1)))
+    assert lucid.rand(2).tolist() == after
+    with pytest.raises(GraphError, match=r"only some examples.*'different'.*\[test_effects"):
+        F.vmap(noise_in_loops, randomness="same")(PER_EXAMPLE)
+
+
+def test_draws_under_vmap_are_the_same_in_jit():
+    f = lambda x: F.vmap(noise_in_loops, randomness="different")(x)  # noqa: E731
+    lucid.manual_seed(4)
+    eager = [f(PER_EXAMPLE * k).numpy() for k in (1, 2, 3)]
+    lucid.manual_seed(4)
+    jitted = lucid.jit(f)
+    np.testing.assert_array_equal([jitted(PER_EXAMPLE * k).numpy() for k in (1, 2, 3)], eager)
+
+
+def test_nested_vmaps_in_a_loop_draw_for_every_step_and_example():
+    def step(c, row):
+        inner = F.vmap(lambda x: lucid.rand(()) + x * 0, randomness="different")
+        return c, F.vmap(inner, randomness="different")(PER_EXAMPLE)
+
+    assert len(np.unique(F.scan(step, None, length=2)[1].numpy())) == 12
+    assert len(np.unique(F.map(lambda x: lucid.rand(()) + x * 0, T(XS), batch_size=2).numpy())) == 3
+
+
+@pytest.mark.parametrize("chunk_size", [None, 1])
+def test_a_write_that_is_the_same_for_all_examples_happens_once(chunk_size):
+    n = lucid.zeros(())
+
+    def f(x):
+        n.add_(1.0)
+        return F.scan(lambda c, row: (c * n.add_(2.0).clone(), None), x, T(XS))[0]
+
+    out = F.vmap(f, chunk_size=chunk_size)(T([1.0, 2.0]))
+    assert n.item() == 7.0 and out.tolist() == [105.0, 210.0]
+
+
+def test_a_write_that_differs_between_examples_is_refused_and_undone():
+    n = lucid.zeros(())
+    for write in (lambda x: n.add_(x), lambda x: F.cond(x > 1.5, lambda: n.add_(1.0), lambda: n)):
+        with pytest.raises(GraphError, match=r"per-example.*\[test_effects"):
+            F.vmap(lambda x: write(x) * 1.0)(T(XS))  # noqa: B023
+        assert n.item() == 0.0
+    with pytest.raises(GraphError, match="per-example"):
+        F.vmap(lambda x: n.add_(1.0) if x > 2 else x * 1.0, branching="split")(T(XS))
+    assert n.item() == 0.0
+
+
+def test_a_constant_made_in_a_body_may_be_read_before_it_is_written():
+    def f(x):
+        buffer = lucid.zeros(())
+        before = buffer * x
+        buffer.add_(5.0)
+        return before + buffer * x
+
+    assert F.vmap(f)(T(XS)).tolist() == [5.0, 10.0, 15.0]
+    assert F.map(f, T(XS)).tolist() == [5.0, 10.0, 15.0]
+    assert lucid.jit(lambda: F.map(f, T(XS)))().tolist() == [5.0, 10.0, 15.0]

@@ -575,7 +575,7 @@ def test_traced_value_cannot_be_stored_in_a_leaf():
             w.copy_(x)
         return x.sum()
 
-    with pytest.raises(GraphError, match="traced value"):
+    with pytest.raises(GraphError, match="per-example value"):
         F.vmap(f)(lucid.ones(2, 4, dtype=lucid.float64))
     equal(w.detach(), X)
 

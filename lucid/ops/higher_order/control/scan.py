@@ -191,6 +191,8 @@ class Scan(Primitive):
     # Batching
 
     def batch(self, n: int, batched: tuple[bool, ...], *operands: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vmap import Batched
+
         b_consts, b_carries, b_xs = self.parts(batched)
         not_forced = [False] * (len(self.body.outputs) - self.n_carry)
         while True:
@@ -208,12 +210,9 @@ class Scan(Primitive):
         xs = [swap_leading_axes(x) if b else x for x, b in zip(xs, b_xs)]
         op = Scan(found.graph, self.n_consts, self.n_carry, self.length, self.reverse)
         outs = bind(op, *consts, *carries, *xs)
-        finals = [expand_unbatched(n, b, y) for y, b in zip(outs, b_carries)]
+        finals = [Batched(y, b) for y, b in zip(outs, b_carries)]
         rest = zip(outs[self.n_carry :], found.batched[self.n_carry :])
-        return (
-            *finals,
-            *[swap_leading_axes(y) if b else expand_unbatched(n, False, y) for y, b in rest],
-        )
+        return (*finals, *[Batched(swap_leading_axes(y) if b else y, b) for y, b in rest])
 
     def prune_outputs(
         self, n_operands: int, used: Sequence[bool]

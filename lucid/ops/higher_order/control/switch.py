@@ -112,9 +112,14 @@ class Switch(Primitive):
     def batch(self, n: int, batched: tuple[bool, ...], chosen: Any, *xs: Any) -> tuple[Any, ...]:
         if batched[0]:
             return self.select_per_example(n, batched[1:], chosen, xs)
-        every = [True] * len(self.branches[0].outputs)
-        branches = [batched_graph(b, n, batched[1:], every).graph for b in self.branches]
-        return bind(Switch(tuple(branches)), chosen, *xs)
+        from lucid.transforms.vmap import Batched
+
+        free = [False] * len(self.branches[0].outputs)
+        found = [batched_graph(b, n, batched[1:], free).batched for b in self.branches]
+        differs = [any(marks) for marks in zip(*found)]
+        branches = [batched_graph(b, n, batched[1:], differs).graph for b in self.branches]
+        outs = bind(Switch(tuple(branches)), chosen, *xs)
+        return tuple([Batched(y, b) for y, b in zip(outs, differs)])
 
     def select_per_example(self, n: int, batched: Any, chosen: Any, xs: Any) -> tuple[Any, ...]:
         """Run every branch for all examples and select the branch of each example."""

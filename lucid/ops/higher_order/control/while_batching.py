@@ -13,7 +13,7 @@ from lucid.tape.bind import bind
 
 
 def batch_while(op: Any, n: int, batched: Sequence[bool], operands: Sequence[Any]) -> Any:
-    """Return the results for `n` examples, all with the batch in axis 0."""
+    """Return the results for `n` examples, as Batched."""
     forced: set[Value] = set()
     while True:
         batching = WhileBatching(op, n, batched, operands, forced)
@@ -56,13 +56,13 @@ class WhileBatching:
             self.add_loop(number, loop, per_example)
 
     def outputs(self) -> tuple[Any, ...]:
+        from lucid.transforms.vmap import Batched
+
         loops, asked, chosen = self.chain.to_numbers(
             [self.moved[v] for v in self.tests], [self.moved[r] for r in self.results]
         )
         outs = bind(type(self.op)(self.cond, asked, loops, chosen), *self.chain.operands)
-        return tuple(
-            [expand_unbatched(self.n, self.is_batched[r], y) for r, y in zip(self.results, outs)]
-        )
+        return tuple([Batched(y, self.is_batched[r]) for r, y in zip(self.results, outs)])
 
     def condition(self) -> tuple[Graph, bool]:
         """Return the condition that any example continues, and whether it differs by example."""

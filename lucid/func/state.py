@@ -1,0 +1,33 @@
+"""The state of traced bodies outside them: read before a program runs, written back after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from lucid.autograd.modes import no_grad
+from lucid.ops.shape.copying import COPY
+from lucid.tape.bind import bind
+from lucid.tape.body import State
+from lucid.tape.recorder import Locks
+from lucid.tensors.mutation import assign
+
+
+def write_back(state: Sequence[State], values: Sequence[Any], what: str) -> None:
+    """Write the values that a program leaves to its state, once."""
+    for s, value in zip(state, values):
+        with no_grad() if s.detached else nullcontext():
+            assign(s.tensor, value, what)
+
+
+def run_with_state(
+    what: str, state: Sequence[State], run: Callable[[list[Any]], Sequence[Any]]
+) -> Sequence[Any]:
+    """Run a program on its state, write back what it leaves there, and return its other results."""
+    if not state:
+        return run([])
+    with Locks({id(lock): lock for s in state for lock in s.locks}.values()):
+        outs = run([bind(COPY, s.tensor) for s in state])  # a derivative may need the value before
+        write_back(state, outs, what)
+    return outs[len(state) :]
