@@ -84,3 +84,7 @@ class VerifyError(LucidError, ValueError):
 
 class MiscompiledError(LucidError, RuntimeError):
     """A compiled program and the interpreter gave different results (found by LUCID_VERIFY=1)."""
+
+
+class DetachWarning(UserWarning):
+    """A Python number was taken from a tensor that requires a gradient, which drops it."""

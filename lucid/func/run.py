@@ -48,10 +48,12 @@ class Run:
         before = local.grad
         self.constant = not before
         local.grad = True
+        local.transforms += 1
         try:
             result = f(*unflatten(self.in_tree, self.inputs))
         finally:
             local.grad = before
+            local.transforms -= 1
         self.aux: Any = None
         if has_aux:
             if not isinstance(result, tuple) or len(result) != 2:

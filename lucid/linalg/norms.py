@@ -10,7 +10,7 @@ from lucid.ir.source import at_line
 from lucid.linalg.arguments import as_matrix
 from lucid.linalg.eigenvalues import svdvals
 from lucid.linalg.solving import inv
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import clear_errors, number
 from lucid.ops.core.axes import canonicalize_axis, resolve_alias
 from lucid.ops.core.promote import cast, to_floating
 from lucid.ops.reduce.extrema import amax, amin
@@ -72,6 +72,7 @@ def matrix_norm(
     A = to_dtype(input, dtype)
     rows, columns = two_axes(A, dim if axis is None else axis)
     keep = keepdim if keepdims is None else keepdims
+    ord = number("matrix_norm", "ord", ord)
     if isinstance(ord, bool) or ord not in ORDERS:
         raise ArgumentError(f"matrix_norm: ord={ord!r} is not one of {ORDERS}{at_line()}")
     y = matrix_norm_along(A, ord, rows, columns)
@@ -132,6 +133,7 @@ def norm(
 @clear_errors
 def cond(input: Any, p: Any = None) -> Any:
     """The condition number: the largest over the smallest singular value, or ‖A‖ ‖A⁻¹‖ for p."""
+    p = number("cond", "p", p)
     if p is None or p in (2, -2):
         values = svdvals(as_matrix("cond", input, square=False))
         high, low = amax(values, dim=-1), amin(values, dim=-1)

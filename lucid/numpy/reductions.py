@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from lucid.errors import ShapeError
 from lucid.ir.source import at_line
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast, to_floating
-from lucid.ops.elementwise import complexes, conditional
+from lucid.ops.elementwise import complexes, conditional, rounding
 from lucid.ops.index import lookup
 from lucid.ops.reduce import extrema, integrals, sorting, statistics
 from lucid.ops.reduce.reduction import reduced_axes
 from lucid.ops.shape import creation, diagonals, joining, shaping
-from lucid.tape.node import Traced, wrap
+from lucid.tape.node import Traced
 
 
 def ndarray_of(x: Any) -> Any:
@@ -145,14 +143,13 @@ def quantile(
     rows = a.permute((*rest, *axes)).reshape([a.shape[i] for i in rest] + [-1])
     ordered = sorting.sort(rows, -1).values
     n = ordered.shape[-1]
-    positions = np.asarray(ndarray_of(q), "float64") * (n - 1)
-    low = np.floor(positions).astype(int)
-    part = wrap(np.asarray(positions - low, a.dtype))
+    positions = as_tensor(q, "float64") * float(n - 1)
+    low = cast(rounding.floor(positions), "int64")
     below, above = (
         lookup.take(ordered, low, axis=-1),
-        lookup.take(ordered, np.minimum(low + 1, n - 1), axis=-1),
+        lookup.take(ordered, conditional.clamp(low + 1, None, n - 1), axis=-1),
     )
-    y = below + (above - below) * part
+    y = below + (above - below) * cast(positions - low, a.dtype)
     y = conditional.where(
         rows.isnan().any(-1).reshape(*rows.shape[:-1], *[1] * positions.ndim), math.nan, y
     )
@@ -163,7 +160,7 @@ def quantile(
 
 
 def percentile(a: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
-    return quantile(a, np.asarray(ndarray_of(q)) / 100, *args, **kwargs)
+    return quantile(a, as_tensor(q, "float64") / 100.0, *args, **kwargs)
 
 
 def median(

@@ -78,7 +78,7 @@ def nanquantile(
 
 
 def nanpercentile(a: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
-    return nanquantile(a, np.asarray(q) / 100, *args, **kwargs)
+    return nanquantile(a, as_tensor(q, "float64") / 100.0, *args, **kwargs)
 
 
 def partition(a: Any, kth: Any, axis: Any = -1) -> Any:

@@ -10,7 +10,7 @@ from lucid.errors import ShapeError
 from lucid.ir.source import at_line
 from lucid.numpy.reductions import ndarray_of
 from lucid.ops.core.axes import canonicalize_axes, canonicalize_axis
-from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.core.promote import as_tensor, cast, result_type
 from lucid.ops.index import gather_scatter as indexing
 from lucid.ops.index import lookup, searching
 from lucid.ops.reduce import reduction, sorting
@@ -76,7 +76,6 @@ def atleast_3d(x: Any) -> Any:
 def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Any:
     array = as_tensor(array)
     widths = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2)).tolist()
-    values = np.broadcast_to(np.asarray(ndarray_of(constant_values)), (array.ndim, 2)).tolist()
     names = {"edge": "replicate", "reflect": "reflect", "wrap": "circular"}
     if mode in names:
         return joining.pad(array, [n for pair in reversed(widths) for n in pair], names[mode])
@@ -85,12 +84,75 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: 
             f"np.pad: mode {mode!r} is not supported for tensors; use 'constant', 'edge', "
             f"'reflect' or 'wrap'{at_line()}"
         )
+    values = movement.broadcast_to(as_tensor(constant_values, array.dtype), (array.ndim, 2))
     for axis, (low, high) in enumerate(widths):
-        for width, value, end in ((low, values[axis][0], 0), (high, values[axis][1], 1)):
-            ends = [0] * (2 * array.ndim)
-            ends[2 * (array.ndim - 1 - axis) + end] = width
-            array = joining.pad(array, ends, value=value)
+        rows = [_filled_end(array, axis, low, values[axis, 0]), array]
+        array = joining.concatenate([*rows, _filled_end(array, axis, high, values[axis, 1])], axis)
     return array
+
+
+def _filled_end(array: Any, axis: int, width: int, value: Any) -> Any:
+    """Return `width` slices of one value that fit to `array` along an axis."""
+    shape = [width if i == axis else n for i, n in enumerate(array.shape)]
+    return movement.broadcast_to(value, shape)
+
+
+def block(arrays: Any) -> Any:
+    """Join nested lists of arrays: the innermost along the last axis, and so on."""
+    depth = _depth(arrays)
+    parts = _map_nested(as_tensor, arrays)
+    ndim = max([depth, *[x.ndim for x in _leaves(parts)]])
+    parts = _map_nested(lambda x: x.reshape((1,) * (ndim - x.ndim) + x.shape), parts)
+    return _block(parts, ndim - depth)
+
+
+def _block(parts: Any, axis: int) -> Any:
+    if not isinstance(parts, list):
+        return parts
+    return joining.concatenate([_block(part, axis + 1) for part in parts], axis)
+
+
+def _depth(arrays: Any) -> int:
+    return 1 + max([_depth(part) for part in arrays], default=0) if isinstance(arrays, list) else 0
+
+
+def _map_nested(function: Any, arrays: Any) -> Any:
+    if isinstance(arrays, list):
+        return [_map_nested(function, part) for part in arrays]
+    return function(arrays)
+
+
+def _leaves(arrays: Any) -> list[Any]:
+    return [x for a in arrays for x in _leaves(a)] if isinstance(arrays, list) else [arrays]
+
+
+def linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, *, dtype: Any = None
+) -> Any:
+    """np.linspace of two numbers, in float64 unless the ends have a narrower dtype."""
+    dtype = _floating_type(start, stop) if dtype is None else dtype
+    return creation.linspace(start, stop, num, endpoint=endpoint, dtype=dtype)
+
+
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None
+) -> Any:
+    exponents = linspace(start, stop, num, endpoint, dtype=_floating_type(start, stop, base))
+    powers = as_tensor(base, exponents.dtype) ** exponents
+    return powers if dtype is None else cast(powers, dtype)
+
+
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None
+) -> Any:
+    start, stop = (as_tensor(x, _floating_type(start, stop)) for x in (start, stop))
+    steps = (stop / start) ** linspace(0.0, 1.0, num, endpoint, dtype=start.dtype)
+    return start * steps if dtype is None else cast(start * steps, dtype)
+
+
+def _floating_type(*numbers: Any) -> Any:
+    dtype = result_type(*numbers)
+    return dtype if dtype.kind == "f" else np.dtype("float64")
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.optim.observed import ObservedList
+from lucid.tape.conversion import TensorForNumberError, needs_grad
 from lucid.tape.modes import local
 from lucid.tape.node import is_recording, wrap
 from lucid.tensors.tensor import Tensor
@@ -120,6 +121,8 @@ def updated_setting(old: Any, value: Any) -> Any:
     if isinstance(value, tuple):
         olds = old if isinstance(old, tuple) and len(old) == len(value) else [None] * len(value)
         return tuple(updated_setting(o, v) for o, v in zip(olds, value))
+    if needs_grad(value):
+        raise TensorForNumberError(value, "param_groups", "a setting")
     if isinstance(old, Tensor) and isinstance(value, (int, float, np.number, Tensor)):
         write_setting(old, value)
         return old

@@ -11,6 +11,7 @@ import numpy as np
 from lucid.autograd import enable_grad, no_grad
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
+from lucid.ops.core.promote import as_tensor
 from lucid.optim.line_search import strong_wolfe
 from lucid.optim.optimizer import Optimizer
 from lucid.public.declare import public
@@ -163,11 +164,11 @@ class LBFGSStep:
         self.first_loss = getattr(self, "first_loss", loss)
         self.evaluations += 1
         self.memory.evaluations += 1
-        return float(loss), self.flat_gradient()
+        return as_tensor(loss).item(), self.flat_gradient()
 
     def flat_gradient(self) -> np.ndarray:
         parts = [np.zeros(p.shape, p.dtype) if p.grad is None else p.grad for p in self.params]
-        return np.concatenate([as_reals(np.asarray(part)) for part in parts])
+        return np.concatenate([as_reals(as_tensor(part).detach().numpy()) for part in parts])
 
     def move(self, length: float, direction: np.ndarray) -> None:
         start = 0

@@ -28,6 +28,7 @@ class Modes:
     maps            the active vmaps, innermost last
     interpret       evals run no compiled program: the result of one is being verified
     dual_level      the open level of forward_ad
+    transforms      how many derivatives of functions (grad, jvp, vjp, ...) are being computed
     fast_record     grad without recorder or replay: operations record on the fast path
     no_observers    no transform, recorder, replay or anomaly check needs every equation
     other_grad      the same modes with `grad` the other way, kept while they hold no tape
@@ -46,6 +47,7 @@ class Modes:
         "recorder",
         "source",
         "staging",
+        "transforms",
     )
 
     def __init__(self) -> None:
@@ -58,6 +60,7 @@ class Modes:
         self.recorder: Any = None
         self.maps: tuple[Any, ...] = ()
         self.dual_level: Any = None
+        self.transforms = 0
         self.fast_record = True
         self.no_observers = True
         self.other_grad: Modes | None = None
@@ -74,6 +77,7 @@ class Modes:
         new.recorder = self.recorder
         new.maps = self.maps
         new.dual_level = self.dual_level
+        new.transforms = self.transforms
         setattr(new, name, value)
         new.other_grad = None
         direct = new.source is None and new.recorder is None
@@ -114,6 +118,7 @@ class _Local:
     recorder: Any
     maps: tuple[Any, ...]
     dual_level: Any
+    transforms: int
 
     def __getattr__(self, name: str) -> Any:
         return getattr(current(), name)

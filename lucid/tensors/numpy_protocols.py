@@ -15,6 +15,7 @@ from lucid.ir.source import at_line
 from lucid.ir.types import SHORT_NAMES
 from lucid.public.declare import public
 from lucid.tape import writes
+from lucid.tape.conversion import check_array_conversion
 from lucid.tape.node import Traced
 from lucid.tape.views import share_array
 from lucid.tensors import inplace as in_place
@@ -106,7 +107,7 @@ def no_counterpart(name: str) -> DTypeError:
     return unsupported(
         name,
         "not supported for tensors, and a conversion would lose the gradient; pass "
-        "np.asarray(t) or t.detach().numpy() to use a constant",
+        "t.detach().numpy() to use a constant",
     )
 
 
@@ -114,7 +115,11 @@ def no_counterpart(name: str) -> DTypeError:
 
 
 def to_array(x: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    """`__array__`: return the value, read-only while a graph may still need it, or a copy."""
+    """`__array__`: return the value, read-only while a graph may still need it, or a copy.
+
+    A value that requires a gradient raises an error, because the ndarray would be a constant.
+    """
+    check_array_conversion(x)
     value = x.numpy()
     if dtype is None or np.dtype(dtype) == value.dtype:
         return value.copy() if copy else value

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from lucid.ops.core.arguments import accepts_device
 from lucid.ops.core.axes import canonicalize_axis
-from lucid.ops.core.promote import as_ndarray, cast
+from lucid.ops.core.promote import cast
 from lucid.ops.shape import copying, creation
-from lucid.tape.node import Traced, wrap
+from lucid.tape import node as tape
+from lucid.tape.node import Traced
 from lucid.tape.views import layout
 
 if TYPE_CHECKING:
@@ -93,8 +92,7 @@ class Attributes(Traced):
     @accepts_device
     def new_tensor(self, data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
         """Return a tensor with a copy of `data` and, by default, this tensor's dtype."""
-        made = wrap(np.array(as_ndarray(data, dtype or self.dtype)))
-        return made.requires_grad_(True) if requires_grad else made
+        return tape.tensor_class(data, requires_grad, dtype=dtype or self.dtype)  # type: ignore[call-arg]
 
     @accepts_device
     def new_zeros(

@@ -17,14 +17,22 @@ from lucid.ir.rewrite import inline_regions
 from lucid.ir.source import at_line, caller
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.arguments import accepts_device, check_device, is_device
-from lucid.ops.core.promote import as_ndarray, as_tensor, cast, get_default_dtype
+from lucid.ops.core.promote import (
+    as_ndarray,
+    as_tensor,
+    cast,
+    contains_tensors,
+    get_default_dtype,
+)
+from lucid.ops.shape.copying import clone
 from lucid.public.declare import public
 from lucid.tape.bind import bind, set_class
+from lucid.tape.conversion import check_number_conversion, check_numpy_call, needs_grad
 from lucid.tape.cut import ancestors, cut_nodes
 from lucid.tape.grad_cell import GradCell
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
-from lucid.tape.node import GRAD, Node, is_recording, requires_grad_changes, wrap
+from lucid.tape.node import GRAD, Node, Traced, is_recording, requires_grad_changes, wrap
 from lucid.tape.recorder import attribute_changes
 from lucid.tape.views import make_row_major, node_after_write, node_of
 from lucid.tensors import numpy_protocols
@@ -102,12 +110,18 @@ class Tensor(Methods, Operators):
             raise ArgumentError(
                 f"{facts}; to create a tensor of a shape use lucid.empty(3, 4){at_line()}"
             )
-        array = np.array(as_ndarray(data, dtype))
-        if requires_grad and dtype is None and not is_differentiable(array.dtype):
-            array = array.astype(get_default_dtype())
-        self.value = array
-        self.storage = self.origin = None
-        self.node = wrap(array).node  # None unless recording
+        if isinstance(data, Traced) or contains_tensors(data):
+            made = clone(as_tensor(data, dtype))  # recorded, so that gradients flow
+            if requires_grad and needs_grad(made):
+                raise GraphError(
+                    "Tensor: the data require a gradient, so the result is not a leaf; detach() "
+                    f"them for a new leaf, or omit requires_grad{at_line()}"
+                )
+        else:
+            made = wrap(np.array(as_ndarray(data, dtype)))
+        if requires_grad and dtype is None and not is_differentiable(made.dtype):
+            made = cast(made, get_default_dtype())
+        self.value, self.node, self.storage, self.origin = made.value, made.node, None, None
         if requires_grad:
             self.requires_grad_(True)
         if keep_grad and requires_grad:
@@ -212,8 +226,15 @@ class Tensor(Methods, Operators):
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """Return the value as an ndarray without a copy; read-only while a graph may still need it.
 
-        `force` is accepted as in PyTorch and changes nothing.
+        Inside a transform it raises an error for a value that is differentiated; `force` skips
+        that check, as in PyTorch.
+
+        >>> import lucid
+        >>> lucid.tensor([1.0, 2.0], requires_grad=True).numpy()
+        array([1., 2.], dtype=float32)
         """
+        if not force:
+            check_numpy_call(self)
         value = self.array("numpy()")
         if self.storage is None:
             make_row_major(self)
@@ -241,12 +262,15 @@ class Tensor(Methods, Operators):
         return bool(value.item())
 
     def __float__(self) -> float:
+        check_number_conversion(self, "float")
         return float(self.item())
 
     def __int__(self) -> int:
+        check_number_conversion(self, "int")
         return int(read_number(self, "int()"))
 
     def __complex__(self) -> complex:
+        check_number_conversion(self, "complex")
         return complex(self.item())
 
     def __index__(self) -> int:
@@ -475,9 +499,13 @@ set_class(Tensor)
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """Return a new tensor with a copy of `data`; Python floats get the default dtype.
 
+    Gradients flow to tensors in `data`.
+
     >>> import lucid
     >>> lucid.tensor([[1, 2], [3, 4]])
     Tensor([[1, 2],
             [3, 4]])
+    >>> lucid.func.grad(lambda x: (lucid.tensor([x, 2 * x]) ** 2).sum())(lucid.tensor(3.0))
+    Tensor(30.)
     """
     return Tensor(data, requires_grad, dtype=dtype)

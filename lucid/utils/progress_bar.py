@@ -201,6 +201,7 @@ def time_text(seconds: float) -> str:
 
 def value_text(value: Any) -> str:
     try:
-        return f"{float(value):.4g}"
+        value = value.item() if hasattr(value, "item") else float(value)
+        return f"{value:.4g}"
     except (TypeError, ValueError):
         return str(value)

@@ -186,10 +186,10 @@ RULED = (
     "ruled.sums()({x}.reshape(-1))",
 )  # fmt: skip
 CONTROL = (
-    "{t} = {x} * 2.0 if float({x}.sum()) > 0 else {x} + 1.0",
+    "{t} = {x} * 2.0 if {x}.sum() > 0 else {x} + 1.0",
     "{t} = {x}\nfor _ in range(1 + int(abs({x}.sum().item())) % 3):\n    {t} = lucid.sin({t}) + "
     "{x}",
-    "{t} = {x}\nwhile float(abs({t}).sum()) > 1.0:\n    {t} = {t} * 0.5",
+    "{t} = {x}\nwhile abs({t}).sum().item() > 1.0:\n    {t} = {t} * 0.5",
 )
 
 

@@ -20,7 +20,8 @@ SOLVERS = ["dense", "gmres", "bicgstab"]
 
 def close(actual, expected, rtol=1e-7) -> None:
     for a, e in zip(flatten(actual)[0], flatten(expected)[0], strict=True):
-        np.testing.assert_allclose(np.asarray(a), np.asarray(e), rtol=rtol, atol=rtol)
+        a, e = (lucid.as_tensor(x).numpy() for x in (a, e))
+        np.testing.assert_allclose(a, e, rtol=rtol, atol=rtol)
 
 
 def free(solver, **options):

@@ -397,7 +397,7 @@ def test_python_branches_loops_and_prints_on_values(capsys):
         while total < 10.0:
             total = total + x * x if x > 0 else total + 2.0 * x * -1.0
             n += 1
-        print("steps", n, float(x))
+        print("steps", n, x.item())
         return total
 
     assert grad(f)(double(2.0)).item() == 12.0

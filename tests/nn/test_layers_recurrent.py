@@ -153,7 +153,7 @@ def test_the_module_is_differentiated_whole_and_stacked(kind):
     for i, model in enumerate(models):
         grads = lucid.func.grad(lambda m: m(x)[0].sum())(model)
         for name, g in grads.named_parameters():
-            np.testing.assert_allclose(stacked[name][i], g, rtol=2e-4, atol=1e-5)
+            np.testing.assert_allclose(stacked[name][i].detach(), g.detach(), rtol=2e-4, atol=1e-5)
 
 
 def test_dropout_stands_between_layers_while_training():

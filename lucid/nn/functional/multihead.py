@@ -15,7 +15,7 @@ from lucid.ir.source import at_line
 from lucid.nn.functional.attention import scaled_dot_product_attention
 from lucid.nn.functional.dropouts import dropout
 from lucid.nn.functional.linear_maps import linear
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import clear_errors, number
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.nn.softmax import softmax
@@ -215,6 +215,7 @@ def multi_head_attention_forward(
         raise ArgumentError(f"{name}: {wanted} must be given{at_line()}")
     parts = [as_tensor(w) for w in chosen]
     features = parts[0].shape[-1] if parts[0].ndim else 0
+    embed_dim_to_check = number(name, "embed_dim_to_check", embed_dim_to_check)
     if features != embed_dim_to_check or num_heads < 1 or features % num_heads:
         facts = f"weights for {features} features, expected {embed_dim_to_check}"
         raise ShapeError(f"{name}: {facts}, divisible by {num_heads} heads{at_line()}")

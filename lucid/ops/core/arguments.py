@@ -15,7 +15,8 @@ import numpy as np
 
 from lucid.errors import ArgumentError, LucidError, OutOfMemoryError
 from lucid.ir.source import at_line, is_internal
-from lucid.tape.node import TRACE, is_recording
+from lucid.tape.conversion import TensorForNumberError, needs_grad
+from lucid.tape.node import TRACE, Traced, is_recording
 
 F = TypeVar("F", bound=Callable[..., Any])
 ARGUMENT_EXCEPTIONS = (
@@ -37,6 +38,8 @@ def clear_errors(function: F) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
+        except TensorForNumberError as error:
+            raise name_parameter(function, args, kwargs, error) from None
         except LucidError:
             raise
         except MemoryError as error:
@@ -170,6 +173,32 @@ def format_argument(x: Any) -> str:
         return f"array of {x.dtype} {x.shape}"
     text = repr(x)
     return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def number(function: str, parameter: str, x: Any) -> Any:
+    """Return a parameter without a derivative as a Python number; other objects are unchanged.
+
+    A tensor that requires a gradient raises an error, because the number would be a constant.
+    """
+    if needs_grad(x):
+        raise TensorForNumberError(x, function, parameter)
+    return x.item() if isinstance(x, (Traced, np.generic, np.ndarray)) else x  # type: ignore[union-attr]
+
+
+def name_parameter(
+    function: Callable[..., Any], args: Any, kwargs: Any, error: TensorForNumberError
+) -> TensorForNumberError:
+    """Return the error with the names of `function` and of its parameter that got the tensor."""
+    given = inspect.signature(function).bind(*args, **kwargs).arguments
+    for name, value in given.items():
+        if value is error.tensor:
+            return TensorForNumberError(error.tensor, function.__name__, name)
+    return error
+
+
+def is_one(x: Any) -> bool:
+    """True if `x` is the Python number 1, by which there is nothing to multiply."""
+    return isinstance(x, (int, float)) and x == 1
 
 
 def concrete_array(x: Any) -> np.ndarray | None:

@@ -74,9 +74,12 @@ def parse_dtype(spec: Any) -> np.dtype:
 
 
 def as_ndarray(data: Any, dtype: Any = None) -> np.ndarray:
-    """Convert nested lists, scalars, arrays or tensors to a native ndarray of a supported dtype."""
+    """Convert nested lists, scalars, arrays or tensors to a native ndarray of a supported dtype.
+
+    A tensor that requires a gradient raises an error, because the ndarray would be a constant.
+    """
     if isinstance(data, Traced):
-        data = data.numpy()  # type: ignore[attr-defined]
+        data = np.asarray(data)
     wanted = None if dtype is None else parse_dtype(dtype)
     if isinstance(data, (np.ndarray, np.generic)):
         array = np.asarray(data)
@@ -104,7 +107,7 @@ def _from_python(data: Any, wanted: np.dtype | None) -> np.ndarray:
     if hasattr(data, "__array__"):
         return np.asarray(data)
     try:
-        array = np.array(_tensors_to_arrays(data))
+        array = np.array(data)
     except OverflowError:
         raise DTypeError(f"tensor: an integer does not fit into 64 bits{at_line()}") from None
     except ValueError:
@@ -123,13 +126,6 @@ def _from_python(data: Any, wanted: np.dtype | None) -> np.ndarray:
     if wanted is None and array.size == 0 and not _contains_arrays(data):
         array = array.astype(Default.floating)
     return array
-
-
-def _tensors_to_arrays(data: Any) -> Any:
-    """Replace the tensors in nested lists by arrays."""
-    if isinstance(data, (list, tuple)):
-        return [_tensors_to_arrays(item) for item in data]
-    return data.numpy() if isinstance(data, Traced) else data  # type: ignore[attr-defined]
 
 
 def _element_type(data: Any) -> str:
@@ -156,19 +152,35 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
         check_device("as_tensor", device)
     if isinstance(data, Traced):
         return data if dtype is None else cast(data, dtype)
-    if isinstance(data, (list, tuple)) and any(isinstance(x, Traced) for x in data):
-        return _stack(data, dtype)
+    if contains_tensors(data):
+        return _stack(data, result_type(*_leaves(data)) if dtype is None else parse_dtype(dtype))
     return share_array(as_ndarray(data, dtype))
 
 
-def _stack(rows: Any, dtype: Any) -> Any:
+def contains_tensors(data: Any) -> bool:
+    """True for nested lists and tuples with a tensor in them."""
+    if not isinstance(data, (list, tuple)):
+        return False
+    return any([isinstance(x, Traced) or contains_tensors(x) for x in data])
+
+
+def _leaves(data: Any) -> list[Any]:
+    """Return what nested lists and tuples contain."""
+    return (
+        [x for part in data for x in _leaves(part)] if isinstance(data, (list, tuple)) else [data]
+    )
+
+
+def _stack(rows: Any, dtype: np.dtype) -> Any:
+    """Stack nested lists with tensors, recorded; Python numbers are rounded once, to `dtype`."""
     from lucid.ops.shape.joining import stack
 
-    return (
-        cast(stack([as_tensor(row) for row in rows]), dtype)
-        if dtype
-        else stack([as_tensor(r) for r in rows])
-    )
+    parts = [_stack(x, dtype) if contains_tensors(x) else as_tensor(x, dtype) for x in rows]
+    shapes = sorted({part.shape for part in parts})
+    if len(shapes) > 1:
+        facts = " and ".join(map(str, shapes))
+        raise ShapeError(f"tensor: rows of shapes {facts} do not make an array{at_line()}")
+    return stack(parts)
 
 
 def cast(x: Any, dtype: Any) -> Any:
@@ -291,7 +303,7 @@ def values_kind(values: Any) -> str:
     """Return the kind of the dtype that values have: "b", "i", "u", "f" or "c"."""
     if isinstance(values, (int, float)):
         return "f" if isinstance(values, float) else "i"
-    return (values if isinstance(values, Traced) else as_ndarray(values)).dtype.kind
+    return as_tensor(values).dtype.kind
 
 
 def literal(value: Any, dtype: np.dtype) -> Literal:

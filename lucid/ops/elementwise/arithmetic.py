@@ -11,6 +11,7 @@ from lucid.errors import DTypeError
 from lucid.ir.source import at_line
 from lucid.ir.types import DTYPES, Type, is_differentiable
 from lucid.ops.core.apply import binary, floating_binary, unary
+from lucid.ops.core.arguments import is_one
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import SCALE, Elementwise, Linear
 from lucid.ops.core.promote import as_tensor, cast, promote
@@ -164,13 +165,13 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     >>> lucid.add(lucid.tensor([1.0, 2.0]), 10, alpha=2)
     Tensor([21., 22.])
     """
-    return binary(ADD, input, other if alpha == 1 else multiply(other, alpha))
+    return binary(ADD, input, other if is_one(alpha) else multiply(other, alpha))
 
 
 @public("lucid", "Tensor", aliases=("sub",), inplace="ufunc", numpy="subtract")
 def subtract(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`input - alpha * other`, elementwise with broadcasting."""
-    x, other = promote(input, other if alpha == 1 else multiply(other, alpha))
+    x, other = promote(input, other if is_one(alpha) else multiply(other, alpha))
     if x.dtype.kind == "b":
         raise DTypeError(
             "sub: subtracting booleans is not defined; "

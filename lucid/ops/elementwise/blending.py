@@ -10,7 +10,7 @@ from typing import Any
 from lucid.errors import DTypeError
 from lucid.ir.source import at_line
 from lucid.ops.core.apply import dtype_error
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import clear_errors, is_one
 from lucid.ops.core.promote import as_operand, as_tensor, cast, promote_tensors, result_type
 from lucid.ops.elementwise.arithmetic import add, divide, multiply, subtract
 from lucid.ops.elementwise.conditional import clamp, maximum, minimum, where
@@ -36,11 +36,6 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """`input + value * tensor1 / tensor2`, elementwise, by true division."""
     quotient = divide(tensor1, tensor2)
     return add(input, quotient if is_one(value) else multiply(quotient, value))
-
-
-def is_one(value: Any) -> bool:
-    """True if `value` is the Python number 1."""
-    return isinstance(value, (int, float)) and value == 1
 
 
 @public("lucid", "Tensor")

@@ -7,7 +7,7 @@ from typing import Any
 from lucid.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
-from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.arguments import aliases, clear_errors, is_one
 from lucid.ops.core.axes import canonicalize_axis, resolve_alias
 from lucid.ops.core.promote import as_tensor, cast, cast_like
 from lucid.ops.elementwise.conditional import where
@@ -219,7 +219,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
         raise ShapeError(f"index_add: {facts}{at_line()}")
     rows = source if axis == 0 else movedim(source, axis, 0)
     added = bind(ScatterAdd(x.shape, (axis,)), rows, index.reshape(-1))
-    return x + (added if alpha == 1 else added * alpha)
+    return x + (added if is_one(alpha) else added * alpha)
 
 
 @public("lucid", "Tensor", inplace=True)

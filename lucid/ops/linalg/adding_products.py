@@ -8,7 +8,7 @@ from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.core.apply import dtype_error
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import clear_errors, is_one
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.linalg.contraction import MATMUL, bind_einsum
@@ -21,7 +21,7 @@ from lucid.tape.node import Traced
 
 
 def scale(x: Any, factor: Any) -> Any:
-    return x if isinstance(factor, (int, float)) and factor == 1 else x * factor
+    return x if is_one(factor) else x * factor
 
 
 def add_scaled(name: str, x: Any, product: Any, beta: Any, alpha: Any) -> Any:

@@ -18,7 +18,7 @@ from lucid.ops.core.apply import dtype_error
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast
-from lucid.ops.elementwise.conditional import maximum, where
+from lucid.ops.elementwise.conditional import maximum, minimum, where
 from lucid.ops.elementwise.logic import isinf
 from lucid.ops.elementwise.rounding import ceil, floor, round
 from lucid.ops.index.gather_scatter import TakeAlong
@@ -202,11 +202,13 @@ def quantiles(name: str, x: Any, q: Any, dim: Any, keep: Any, method: str, skips
     levels_last = q.reshape(-1)
     if skips_nan:
         numbers = cast(sum(rows == rows, axis=-1, keepdims=True), x.dtype)
-        positions = levels_last * maximum(numbers - 1, 0.0)
+        last = maximum(numbers - 1, 0.0)
+        positions = levels_last * last
     else:
-        positions = levels_last * float(n - 1)
+        last = float(n - 1)
+        positions = levels_last * last
         positions = broadcast_to(positions, (*rows.shape[:-1], levels_last.shape[0]))
-    found = interpolate(ordered, positions, method)
+    found = interpolate(ordered, positions, method, last)
     if not skips_nan:
         found = where((rows != rows).any(-1, True), math.nan, found)
     return movedim(found, -1, 0).reshape((*q.shape, *shape))
@@ -240,8 +242,8 @@ def reduced_rows(name: str, x: Any, dim: Any, keep: Any) -> tuple[Any, tuple[int
     return rows, shape
 
 
-def interpolate(ordered: Any, positions: Any, method: str) -> Any:
-    """Return the sorted elements at fractional positions."""
+def interpolate(ordered: Any, positions: Any, method: str, last: Any) -> Any:
+    """Return the sorted elements at fractional positions, of which `last` is the largest."""
     if method == "nearest":
         return take_sorted(ordered, round(positions))
     low = floor(positions)
@@ -250,9 +252,12 @@ def interpolate(ordered: Any, positions: Any, method: str) -> Any:
     high = ceil(positions)
     if method == "higher":
         return take_sorted(ordered, high)
+    if method == "linear":  # at an element too, the derivative in q is the slope to the next one
+        high = minimum(low + 1, last)
     below, above = take_sorted(ordered, low), take_sorted(ordered, high)
     found = below + (above - below) * (0.5 if method == "midpoint" else positions - low)
-    return where(isinf(below) | isinf(above), below + above, found)
+    ends = where(positions == low, below, below + above)
+    return where(isinf(below) | isinf(above), ends, found)
 
 
 def take_sorted(ordered: Any, positions: Any) -> Any:

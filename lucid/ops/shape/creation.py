@@ -12,7 +12,7 @@ from lucid.ir.facts import Box, Points
 from lucid.ir.graph import Literal
 from lucid.ir.source import at_line
 from lucid.ir.types import DTYPES, SHORT_NAMES, Type, dtype_of
-from lucid.ops.core.arguments import accepts_device, clear_errors
+from lucid.ops.core.arguments import accepts_device, clear_errors, number
 from lucid.ops.core.axes import canonicalize_shape
 from lucid.ops.core.kinds import Constant, Linear
 from lucid.ops.core.promote import (
@@ -270,8 +270,9 @@ def arange(
     >>> lucid.arange(1, 8, 2)
     Tensor([1, 3, 5, 7])
     """
+    start, end = (0, start) if end is None else (start, end)
     start, end, step = (
-        _to_python_number(x) for x in ((0, start, step) if end is None else (start, end, step))
+        number("arange", name, x) for name, x in {"start": start, "end": end, "step": step}.items()
     )
     whole = all(isinstance(x, int) for x in (start, end, step))
     wanted = (
@@ -298,16 +299,31 @@ def linspace(
     dtype: Any = None,
     requires_grad: bool = False,
 ) -> Any:
-    """`steps` evenly spaced numbers from `start` to `end`.
+    """`steps` evenly spaced numbers from `start` to `end`; gradients flow to both.
 
     >>> import lucid
     >>> lucid.linspace(0, 1, 5)
     Tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     (n,) = checked_size("linspace", (steps,))
-    start, end = truncate_for_integers((_to_python_number(start), _to_python_number(end)), dtype)
-    values = np.linspace(start, end, n, endpoint=endpoint)
-    return make_tensor(values.astype(dtype_or_default(dtype)), requires_grad)
+    wanted = dtype_or_default(dtype)
+    if wanted.kind != "f" or not (isinstance(start, Traced) or isinstance(end, Traced)):
+        start, end = _constant_ends("linspace", start, end, dtype)
+        values = np.linspace(start, end, n, endpoint=endpoint)
+        return make_tensor(values.astype(wanted), requires_grad)
+    return cast(_spaced("linspace", start, end, n, endpoint), wanted)
+
+
+def _constant_ends(name: str, start: Any, end: Any, dtype: Any) -> tuple[Any, ...]:
+    numbers = number(name, "start", start), number(name, "end", end)
+    return truncate_for_integers(numbers, dtype)
+
+
+def _spaced(name: str, start: Any, end: Any, n: int, endpoint: bool = True) -> Any:
+    """Return `linspace` as a recorded function of its ends, in float64."""
+    start, end = (_as_scalar(name, as_tensor(x, "float64")) for x in (start, end))
+    weights = wrap(np.linspace(0.0, 1.0, n, endpoint=endpoint))
+    return start * (1.0 - weights) + end * weights
 
 
 @public()
@@ -322,11 +338,15 @@ def logspace(
     dtype: Any = None,
     requires_grad: bool = False,
 ) -> Any:
-    """`base ** linspace(start, end, steps)`."""
+    """`base ** linspace(start, end, steps)`; gradients flow to `start`, `end` and `base`."""
     (n,) = checked_size("logspace", (steps,))
-    start, end = truncate_for_integers((_to_python_number(start), _to_python_number(end)), dtype)
-    values = np.logspace(start, end, n, base=base)
-    return make_tensor(values.astype(dtype_or_default(dtype)), requires_grad)
+    wanted = dtype_or_default(dtype)
+    if wanted.kind != "f" or not any(isinstance(x, Traced) for x in (start, end, base)):
+        start, end = _constant_ends("logspace", start, end, dtype)
+        values = np.logspace(start, end, n, base=number("logspace", "base", base))
+        return make_tensor(values.astype(wanted), requires_grad)
+    base = _as_scalar("logspace", as_tensor(base, "float64"))
+    return cast(base ** _spaced("logspace", start, end, n), wanted)
 
 
 def truncate_for_integers(numbers: Any, dtype: Any) -> tuple[Any, ...]:
@@ -334,10 +354,6 @@ def truncate_for_integers(numbers: Any, dtype: Any) -> tuple[Any, ...]:
     if dtype is None or parse_dtype(dtype).kind not in "iu":
         return tuple(numbers)
     return tuple(int(x) for x in numbers)
-
-
-def _to_python_number(x: Any) -> Any:
-    return x.item() if hasattr(x, "item") else x
 
 
 @public()
@@ -363,6 +379,8 @@ def asarray(obj: Any, *, dtype: Any = None, copy: Any = None, requires_grad: boo
 @clear_errors
 def scalar_tensor(s: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     """A number as a 0-d tensor of `dtype`, by default the default floating dtype."""
+    if isinstance(s, Traced):
+        return cast(_as_scalar("scalar_tensor", s), dtype_or_default(dtype))
     value = as_ndarray(s, dtype_or_default(dtype))
     return make_tensor(np.array(_as_scalar("scalar_tensor", value)), requires_grad)
 

@@ -74,9 +74,10 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
     none = (0,) * (x.ndim - 1)
     flat = bind(Pad((*none, start), (*none, end), (*none, size)), x)
     matrices = bind(Reshape((*x.shape[:-1], size, size)), flat)
-    if (dim1, dim2) == (-2, -1):
+    axes = matrix_axes("diag_embed", matrices, dim1, dim2)
+    if axes == (matrices.ndim - 2, matrices.ndim - 1):
         return matrices
-    return movedim(matrices, (-2, -1), matrix_axes("diag_embed", matrices, dim1, dim2))
+    return movedim(matrices, (-2, -1), axes)
 
 
 @public("lucid", "Tensor")

@@ -20,7 +20,7 @@ from lucid.nn.functional.arguments import (
 from lucid.nn.functional.distances import pairwise_distance
 from lucid.nn.functional.losses.classes import check_classes
 from lucid.nn.functional.losses.probabilities import bce_with_logits
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import clear_errors, number
 from lucid.ops.core.promote import as_tensor, cast, promote_tensors
 from lucid.ops.elementwise.conditional import clamp, minimum, where
 from lucid.ops.elementwise.exponential import logaddexp, rsqrt
@@ -98,6 +98,7 @@ def multi_margin_loss(
     """The mean over all other classes i of max(0, margin - x[t] + x[i])**p."""
     name = "multi_margin_loss"
     reduction = resolve_reduction(name, reduction, size_average, reduce)
+    p = number(name, "p", p)
     if p not in (1, 2):
         raise ArgumentError(f"{name}: p={p}; it must be 1 or 2{at_line()}")
     x, t = as_real(name, input), as_integers(name, target)
