@@ -163,6 +163,15 @@ class Star:
         return "*"
 
 
+def flags_of_seeds(seeds: Sequence[Any]) -> int:
+    """Return which transforms track any of the cotangents or tangents."""
+    flags = 0
+    for seed in seeds:
+        if seed is not None and seed.node is not None:
+            flags |= seed.node.flags
+    return flags
+
+
 @public("func")
 @clear_errors
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -183,12 +192,11 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     def vjp_fn(*cotangents: Any) -> Any:
         tree = cotangents[0] if len(cotangents) == 1 else cotangents
         seeds = seeds_like(tree, run.out_tree, run.outputs, run.what)
-        record = run.record or any(
-            s is not None and s.node is not None and s.node.flags for s in seeds
-        )
+        outer = flags_of_seeds(seeds)
+        record = run.record or bool(outer)
         grads = pullback(run.cut, seeds, record, run.constant)
         grads = [run.zeros(x) if g is None else g for x, g in zip(run.primals, grads)]
-        return unflatten(run.in_tree, [run.unwrap(g) if not record else g for g in grads])
+        return unflatten(run.in_tree, [run.unwrap(g, outer) for g in grads])
 
     out = run.result()
     return (out, vjp_fn, run.unwrap_tree(run.aux)) if has_aux else (out, vjp_fn)
@@ -240,12 +248,11 @@ def linearize(f: Callable[..., Any], *primals: Any) -> Any:
 
     def jvp_fn(*tangents: Any) -> Any:
         seeds = seeds_like(tangents, run.in_tree, run.inputs, run.what)
-        record = run.record or any(
-            s is not None and s.node is not None and s.node.flags for s in seeds
-        )
+        outer = flags_of_seeds(seeds)
+        record = run.record or bool(outer)
         ts = pushforward(run.cut, seeds, record, run.constant)
         ts = [run.zeros(y) if t is None else t for y, t in zip(run.outputs, ts)]
-        return unflatten(run.out_tree, [run.unwrap(t) if not record else t for t in ts])
+        return unflatten(run.out_tree, [run.unwrap(t, outer) for t in ts])
 
     return run.result(), jvp_fn
 

@@ -13,9 +13,9 @@ from lucid.ir.types import is_differentiable
 from lucid.ops.core.arguments import check_callable
 from lucid.ops.core.promote import as_tensor
 from lucid.tape.bind import fresh, without_gradient
-from lucid.tape.cut import Cut
+from lucid.tape.cut import Cut, ancestors
 from lucid.tape.modes import local
-from lucid.tape.node import TRACE, Traced, is_recording, wrap
+from lucid.tape.node import TRACE, Node, Traced, is_recording, next_serial, wrap
 from lucid.tape.template import find_cut
 from lucid.tape.trace import function_name
 from lucid.tape.views import node_of, storage_of
@@ -44,7 +44,9 @@ class Run:
         given, self.in_tree = flatten(tuple(primals))
         self.primals = [as_tensor(x) for x in given]
         check_differentiable(primals, what)
+        start = next_serial()
         self.inputs = [fresh(x) for x in self.primals]
+        nodes = [x.node for x in self.inputs]
         before = local.grad
         self.constant = not before
         local.grad = True
@@ -68,9 +70,11 @@ class Run:
         ends = [node_of(y) for y in self.outputs]
         self.cut: Cut = find_cut(ends, [node_of(x) for x in self.inputs])
         self.outer = 0
-        for node in [x.node for x in self.primals] + [self.cut.slots[s] for s in self.cut.captured]:
-            if node is not None:
-                self.outer |= node.flags
+        for x, node in zip(self.primals, nodes):
+            node.flags = 0 if x.node is None else x.node.flags  # this run no longer tracks it
+            self.outer |= node.flags
+        for slot in self.cut.captured:
+            self.outer |= outer_flags(self.cut.slots[slot], start)
 
     @property
     def record(self) -> bool:
@@ -89,19 +93,20 @@ class Run:
         leaves, structure = flatten(tree)
         return unflatten(structure, [self.unwrap(x) for x in leaves])
 
-    def unwrap(self, x: Any) -> Any:
+    def unwrap(self, x: Any, outer: int = 0) -> Any:
+        """Return a result without this run's flags; `outer` are those of its seeds."""
         if not isinstance(x, Traced) or x.node is None:
             return x
-        if not self.record:
+        if not (self.record or outer):
             if x.value is None:
                 return x
             out = wrap(x.value)
             # a pullback may have saved this memory, so writes to it must be counted
             out.storage = storage_of(x)
             return out
-        if self.constant:
+        if self.constant and not outer:
             return without_gradient(x)
-        if not self.outer & TRACE:
+        if not (self.outer | outer) & TRACE:
             x.node.flags &= ~TRACE
         return x
 
@@ -117,6 +122,21 @@ class Run:
         """Return the tangents of the outputs, zeros for outputs independent of the inputs."""
         ts = pushforward(self.cut, tangents, self.record, self.constant)
         return [self.zeros(y) if t is None else self.unwrap(t) for y, t in zip(self.outputs, ts)]
+
+
+def outer_flags(node: Node, start: int) -> int:
+    """Return which transforms track a value, without those that began since `start` and ended.
+
+    An ended run leaves its flags on what it computed, though not on its inputs.
+    """
+    if not node.flags or node.serial < start or node.op is None:
+        return node.flags
+    flags = 0
+    for equation in ancestors([node], start):
+        for x in equation.inputs:
+            if x.__class__ is Node and (x.op is None or x.serial < start):
+                flags |= x.flags
+    return flags & node.flags
 
 
 def check_differentiable(primals: Sequence[Any], what: str) -> None:

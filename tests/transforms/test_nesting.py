@@ -341,3 +341,22 @@ def test_a_mixed_second_derivative_reaches_an_operand_whose_transpose_was_read()
     ones = np.ones(3)
     expected = 2 * (np.outer(x @ w, ones) + np.outer(x @ ones, w))
     np.testing.assert_allclose(np.asarray(mixed), expected)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        lambda x, w: ((x @ w) ** 2).sum(),
+        lambda x, w: ((w * w) * x).sum(),
+        lambda x, w: (lucid.sin(w * w) @ x.T).sum() + (x**3).sum(),
+    ],
+)
+def test_an_ended_transform_leaves_no_requires_grad_on_an_outer_result(inner):
+    x, w = lucid.ones(2, 3), lucid.ones(3)
+    mixed = grad(lambda x: grad(inner, argnums=1)(x, w).sum())(x)
+    assert not mixed.requires_grad and mixed.is_leaf
+    z = lucid.ones(3, requires_grad=True)  # an outer value is still tracked
+    y = grad(lambda x: grad(inner, argnums=1)(x, z * 2.0).sum())(x)
+    assert y.requires_grad
+    y.sum().backward()
+    assert z.grad is not None

@@ -142,7 +142,7 @@ def test_a_training_step_with_state_equals_the_eager_one():
         for _ in range(8):
             x = lucid.tensor(data.standard_normal((8, 4)).astype("float32"))
             y = lucid.tensor(data.standard_normal((8, 3)).astype("float32"))
-            losses.append(float(step(x, y)))
+            losses.append(step(x, y).item())
         runs.append((losses, w, b, m))
     (eager, we, be, me), (jitted, wj, bj, mj) = runs
     close(jitted, eager, 1e-5)
