@@ -92,7 +92,8 @@ class Attributes(Traced):
     @accepts_device
     def new_tensor(self, data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
         """Return a tensor with a copy of `data` and, by default, this tensor's dtype."""
-        return tape.tensor_class(data, requires_grad, dtype=dtype or self.dtype)  # type: ignore[call-arg]
+        make: Any = tape.tensor_class
+        return make(data, requires_grad, dtype=dtype or self.dtype)
 
     @accepts_device
     def new_zeros(
