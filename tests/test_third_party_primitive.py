@@ -397,6 +397,43 @@ def test_a_native_call_reads_views_and_runs_in_parallel():
         np.testing.assert_allclose(value(f(lucid.tensor(values))), expected, rtol=1e-12)
 
 
+@numba.cfunc(numba.void(numba.types.CPointer(numba.types.voidptr), numba.int64, numba.int64))
+def extremes(args, lo, hi):
+    n = numba.carray(args[4], (4,), np.int64)
+    low, high = numba.carray(args[0], n[0], np.float64), numba.carray(args[1], n[1], np.float64)
+    x = numba.carray(args[2], (n[2], n[3]), np.float64)
+    scale = numba.carray(args[3], 1, np.float64)[0]
+    for i in range(lo, hi):
+        low[i] = scale * x[i].min()
+        high[i] = scale * x[i].max()
+
+
+class Extremes(Primitive):
+    """The least and the largest element of each row, times a number."""
+
+    differentiable = False
+    lowering = NativeCall(
+        lambda op, given, results: extremes, lambda op, given, _: given[0].shape[0]
+    )
+
+    def infer(self, x: Type, scale: Type) -> tuple[Type, Type]:
+        return Type(x.dtype, x.shape[:1]), Type(x.dtype, x.shape[:1])
+
+    def eval(self, x: np.ndarray, scale: np.ndarray) -> tuple[Any, Any]:
+        return scale * x.min(-1), scale * x.max(-1)
+
+
+def test_a_native_call_with_several_results_and_a_literal():
+    def f(x):
+        low, high = bind(Extremes(), 2.0 * x, lucid.ir.Literal(0.5, x.dtype))
+        return high - low
+
+    assert "numpy" not in planned(f, lucid.tensor(POINTS[0]))
+    jitted = lucid.jit(f)
+    for x in (*POINTS, np.ones((0, 5))):
+        np.testing.assert_allclose(value(jitted(lucid.tensor(x))), np.ptp(x, -1), rtol=1e-12)
+
+
 def test_a_native_call_that_has_no_function_for_a_dtype_leaves_it_to_eval():
     x = lucid.tensor(POINTS[0].astype("float32"))
     assert "numpy   compound" in planned(lambda x: bind(Compound(), x), x)

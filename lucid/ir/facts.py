@@ -66,7 +66,9 @@ class Facts:
     operand_layout: ClassVar[str] = "any"
     check_error: ClassVar[tuple[Any, str]] = (IndexingError, "an index is out of range")
 
-    aliases: ClassVar[bool] = False  # defines `view`: in compiled code it takes no step
+    # Defines `view`, so that compiled code takes no step for it. `is_view` says another thing:
+    # that eager tensors share memory, and a write to one is seen by the other.
+    aliases: ClassVar[bool] = False
     has_loop: ClassVar[bool] = False  # defines `loop`
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
