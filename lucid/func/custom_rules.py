@@ -19,9 +19,11 @@ from lucid.autograd.function import Function
 from lucid.autograd.function_calls import derivative_like
 from lucid.errors import ArgumentError, GraphError
 from lucid.func.batching import vmap
+from lucid.func.run import argument_numbers
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
+from lucid.ops.core.arguments import check_callable
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.custom_derivative import CustomJvp
 from lucid.public.declare import public
@@ -45,10 +47,10 @@ class CustomRuleFunction(Generic[P, R]):
     """A function with a custom rule; its arguments are static or pytrees of tensors."""
 
     def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = ()) -> None:
+        check_callable(type(self).__name__, fun)
         functools.update_wrapper(self, fun)  # type: ignore[arg-type]
         self.function: Callable[..., R] = fun
-        numbers = nondiff_argnums
-        self.static = (numbers,) if isinstance(numbers, int) else tuple(numbers)
+        self.static = argument_numbers(nondiff_argnums)
 
     def arguments(self, args: Any, kwargs: Any) -> Arguments:
         return Arguments(self, bind_positional(self.function, args, kwargs))

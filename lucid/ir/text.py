@@ -120,6 +120,8 @@ def parse(text: str) -> Graph:
     >>> lucid.ir.parse(str(graph)).key == graph.key
     True
     """
+    if not isinstance(text, str):
+        raise ParseError(f"a {type(text).__name__} is not the text of a Graph")
     sections: list[list[str]] = []
     for line in text.strip().splitlines():
         if line.strip():
@@ -212,7 +214,7 @@ def _split_op(text: str, graphs: dict[str, Graph], number: int) -> tuple[str, di
         code = re.sub(r"@(\d+)", r"'@\1'", rest[1:end])
         call = ast.parse(f"f({code})", mode="eval").body
         params = {k.arg: _resolve(ast.literal_eval(k.value), graphs) for k in call.keywords}  # type: ignore[attr-defined]
-    except (SyntaxError, ValueError, KeyError):
+    except (SyntaxError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ParseError(f"line {number}: parameters {rest[: end + 1]} do not parse") from None
     return name.group(), params, rest[end + 1 :]
 
@@ -252,7 +254,9 @@ def _atom(word: str, scope: dict[str, Var], context: Any, number: int) -> Atom:
         raise ParseError(f"line {number}: {word!r} is neither a name defined above nor a literal")
     try:
         value = _NUMBERS[text] if text in _NUMBERS else _number(text)
-    except (SyntaxError, ValueError, NameError):
+        if not isinstance(value, (bool, int, float, complex)):
+            raise ValueError
+    except (SyntaxError, ValueError, NameError, TypeError, RecursionError, MemoryError):
         raise ParseError(
             f"line {number}: {word!r} is neither a name defined above nor a literal"
         ) from None

@@ -25,6 +25,8 @@ def verify(graph: Graph) -> Graph:
             result = infer(op, tuple([x.type for x in inputs]))
         except LucidError as error:
             raise verify_error(graph, number, eqn, f": {error}") from None
+        except (TypeError, ValueError, LookupError, AttributeError) as error:  # parsed from text
+            raise verify_error(graph, number, eqn, f": {error}") from error
         types = result if result.__class__ is tuple else (result,)
         declared = tuple([var.type for var in outputs])
         if types != declared:

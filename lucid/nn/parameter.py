@@ -5,6 +5,7 @@ from __future__ import annotations
 from sys import getrefcount
 from typing import Any
 
+from lucid.ops.core.constructors import check_argument
 from lucid.ops.core.promote import as_tensor
 from lucid.public.declare import public
 from lucid.tape.markers import STOP_GRADIENT
@@ -35,6 +36,7 @@ class Parameter(Tensor):
     __slots__ = ()
 
     def __init__(self, data: Any = (), requires_grad: bool = True) -> None:
+        check_argument("Parameter", "requires_grad", "bool", requires_grad)
         share_memory(self, data, getrefcount(data) > UNSHARED_REFCOUNT)
         if requires_grad:
             self.requires_grad_(True)
