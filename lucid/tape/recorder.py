@@ -86,7 +86,9 @@ class Recorder:
 
     captured     Node -> external tensor that was read
     constants    Node -> array that was made during the run
+    arguments    id -> index of a tensor that stands for an argument
     written      id -> (external tensor that was written, its Node before)
+    overwritten  index -> tensor that stands for an argument, which was written
     before       id -> its value before: of ordinary state, or of all if the run is reversible
     cells        id -> (cell, its gradient before)
     guards       values that Python read
@@ -105,6 +107,8 @@ class Recorder:
         self.reversible = reversible
         self.before: dict[int, np.ndarray] = {}
         self.inputs: set[Node] = set()
+        self.arguments: dict[int, int] = {}
+        self.overwritten: dict[int, Any] = {}
         self.captured: dict[Node, Any] = {}
         self.constants: dict[Node, np.ndarray] = {}
         self.written: dict[int, tuple[Any, Node | None]] = {}
@@ -178,7 +182,12 @@ class Recorder:
 
     def on_write(self, x: Any) -> None:
         """Record that the tensor `x` is about to be written."""
-        if id(x) not in self.written and self.is_external(x.node):
+        index = self.arguments.get(id(x))
+        if index is not None:
+            if index not in self.overwritten:
+                self.overwritten[index] = x
+                self.before[id(x)] = x.value.copy()
+        elif id(x) not in self.written and self.is_external(x.node):
             self.written[id(x)] = (x, x.node)
             if x.value is not None and (self.reversible or self.is_state(x)):
                 self.before[id(x)] = x.value.copy()
@@ -199,7 +208,7 @@ class Recorder:
     def roll_back(self) -> None:
         """Restore the values of everything the run has written."""
         assert self.reversible
-        for x, _ in self.written.values():
+        for x in (*[x for x, _ in self.written.values()], *self.overwritten.values()):
             if id(x) in self.before:
                 x.value[...] = self.before[id(x)]
         for cell, grad in self.cells.values():

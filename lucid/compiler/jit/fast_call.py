@@ -95,13 +95,16 @@ class FastCall:
             if path.guards and path.failed_guard(outputs[m:]) is not None:
                 return GUARD_FAILED
             path.commit(outputs[n:m])
-        return (path.result(untracked_tensors(outputs[:n])),)
+        return (path.result(untracked_tensors(outputs[:n]), self.leaves(args)),)
 
     def is_pure(self, path: Any) -> bool:
         """True if the program takes only the arguments, each a tensor, and returns one tensor."""
         selects = self.unused_inputs or self.input_indices is not None
         extra = self.reads or self.writes or self.checks or selects
         return path.is_tensor and self.tree is None and not (extra or path.overwritten)
+
+    def leaves(self, args: Sequence[Any]) -> Sequence[Any]:
+        return args if self.tree is None else self.tree.flatten_up_to(args)
 
     def arguments(self, args: Sequence[Any]) -> list[Any] | None:
         """Return the arrays of the arguments, None if one is tracked or not an array."""
@@ -176,11 +179,9 @@ class DonatingFastCall(LockedFastCall):
     def __call__(self, path: Any, args: Sequence[Any]) -> Any:
         found = super().__call__(path, args)
         if found is not None and found is not GUARD_FAILED:
-            invalidate(self.leaves(args), self.donated, path.name)
+            leaves = self.leaves(args)
+            invalidate(leaves, path.spent(leaves), path.name)
         return found
-
-    def leaves(self, args: Sequence[Any]) -> Sequence[Any]:
-        return args if self.tree is None else self.tree.flatten_up_to(args)
 
     def arguments(self, args: Sequence[Any]) -> list[Any] | None:
         values = super().arguments(args)

@@ -34,15 +34,17 @@ from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.promote import Default, as_tensor
 from lucid.ops.higher_order.call import Call, with_residuals
+from lucid.ops.shape.copying import COPY
 from lucid.public.declare import public
 from lucid.tape.bind import bind, bind_precomputed
 from lucid.tape.guards import Guard
 from lucid.tape.modes import current, local
-from lucid.tape.node import GRAD, TRACE, Node, Traced, note_read, wrap
+from lucid.tape.node import GRAD, TRACE, Node, Storage, Traced, note_read, wrap
 from lucid.tape.recorder import Recorder
 from lucid.tape.tiering import Tiering
 from lucid.tape.trace import function_name, input_names
-from lucid.tape.views import node_of
+from lucid.tape.views import layout, node_of
+from lucid.tape.writes import mark_written
 
 MAX_PATHS = 16  # paths of one signature
 MAX_SIGNATURES = 1024  # the least recently recorded are forgotten
@@ -159,7 +161,7 @@ class Jitted(Generic[P, R]):
         leaves, tree = flatten((self.dynamic(args), kwargs))
         tensors = [x if isinstance(x, Traced) else self.operand(x) for x in leaves]
         if Tiering.compile is None:  # LUCID_DISABLE_JIT
-            return self.call_function(args, tree, tensors)
+            return self.run_python(args, kwargs, tensors)
         if (
             self.is_uncompiled
             or modes.recorder is not None  # something outside traces this, and what it captures
@@ -168,7 +170,7 @@ class Jitted(Generic[P, R]):
             or modes.anomaly  # every operation is to be checked
             or any(x.value is None for x in tensors)
         ):
-            return self.function(*args, **kwargs)
+            return self.run_python(args, kwargs, tensors)
         key = self.key(args, tree, tensors)
         tracked = any(x.node is not None and x.node.flags for x in tensors)
         paths = tuple(self.paths.get(key, ()))
@@ -185,6 +187,11 @@ class Jitted(Generic[P, R]):
             if len(self.paths.get(key, ())) == len(paths):
                 return self.record(key, args, kwargs, tensors, tree, tracked, failures)
         return self(*args, **kwargs)  # another thread has recorded a path meanwhile
+
+    def run_python(self, args: Any, kwargs: Any, tensors: Sequence[Any]) -> Any:
+        """Call the function itself; like compiled code it returns no views of other tensors."""
+        tree = flatten((self.dynamic(args), kwargs))[1]
+        return unshare(self.call_function(args, tree, tensors), tensors)
 
     def call_function(self, args: tuple[Any, ...], tree: Any, tensors: Sequence[Any]) -> Any:
         """Call the function itself, on tensors for all arguments that are not static."""
@@ -238,7 +245,7 @@ class Jitted(Generic[P, R]):
                 if not path.guards or isinstance(error, MiscompiledError):
                     raise
                 return None  # these values may take another path, without the failing operation
-        return (self.function(*args, **kwargs),) if found is RUN_PYTHON else found
+        return (self.run_python(args, kwargs, tensors),) if found is RUN_PYTHON else found
 
     def run_locked(self, path: Path, tensors: Sequence[Any], tracked: bool) -> Any:
         """`run` while the locks are held; RUN_PYTHON if Python must run the function."""
@@ -248,6 +255,11 @@ class Jitted(Generic[P, R]):
             return None
         if path.written and overlap(values, [x.value for x in path.written]):
             return RUN_PYTHON  # a write changes an argument too
+        if path.written_arguments:
+            if not path.layouts_match(values):
+                return None
+            if not path.is_written_alone(values, extra):
+                return RUN_PYTHON  # a write changes another operand too, or is refused
         on_tape = tracked or path.needs_grad()
         outs: Sequence[Any] = ()
         if on_tape and path.is_pure:
@@ -271,10 +283,10 @@ class Jitted(Generic[P, R]):
                 f"{self.name}: {guard.what} at {guard.source} was {before} and is now {now}"
             )
             return GuardFailure(path, failed, outputs[m:])
-        path.commit(outputs[n:m])
+        path.commit(outputs[n:m], tensors)
         if not on_tape:
-            invalidate(tensors, path.donated, self.name)
-        return (path.result(outs or [wrap(y) for y in outputs[:n]]),)
+            invalidate(tensors, path.spent(tensors), self.name)
+        return (path.result(outs or [wrap(y) for y in outputs[:n]], tensors),)
 
     def record(
         self,
@@ -301,7 +313,7 @@ class Jitted(Generic[P, R]):
                 RecompileWarning,
                 stacklevel=3,
             )
-            return self.function(*args, **kwargs)
+            return self.run_python(args, kwargs, tensors)
         if self.paths and not known and len(self.paths) > 1:
             self.reasons.append(
                 f"{self.name}: called with {', '.join(str(x.type) for x in tensors)}"
@@ -320,8 +332,8 @@ class Jitted(Generic[P, R]):
                 guard.accept(value)
         if tracked:  # the recorded run was rolled back; this run goes on the tape
             found = self.run(path, args, kwargs, tensors, tracked)
-            return found[0] if type(found) is tuple else self.function(*args, **kwargs)
-        invalidate(tensors, path.donated, self.name)
+            return found[0] if type(found) is tuple else self.run_python(args, kwargs, tensors)
+        invalidate(tensors, path.spent(tensors), self.name)
         return first
 
     def signature(self, key: Any) -> list[Path]:
@@ -344,11 +356,8 @@ class Jitted(Generic[P, R]):
         """Record the path that the function takes on these arguments; return it and the result."""
         self.names = input_names(self.function, args, kwargs) if not self.static else []
         with Recorder(reversible, computed) as recorder:
-            inputs = []
-            for x in tensors:
-                node = Node(None, (), TRACE | (GRAD if is_tracked(x) else 0), x.value)
-                recorder.inputs.add(node)
-                inputs.append(wrap(x.value, node))
+            inputs = [recorded_argument(recorder, i, x) for i, x in enumerate(tensors)]
+            starts = [x.node for x in inputs]
             variables = closure_guards(self.function)
             try:
                 result = self.call_function(args, tree, inputs)
@@ -359,15 +368,19 @@ class Jitted(Generic[P, R]):
                 for y in flatten(result)[0]:
                     if isinstance(y, Traced):
                         note_read(node_of(y), y)
-                path = Path(self, recorder, inputs, result, tree)
+                path = Path(self, recorder, starts, result, tree)
             finally:
                 detach_state(recorder)
         if reversible:
             recorder.roll_back()
-        leaves = [y.value for y in flatten(result)[0] if isinstance(y, Traced)]
-        if not reversible and path.needs_grad():
-            return path, path.result(tracked_outputs(path, recorder, tensors, leaves))
-        return path, path.result([wrap(y) for y in leaves])
+            return path, None
+        for i in path.written_arguments:
+            mark_written(tensors[i])
+        leaves = path.recorded_outputs(result, recorder)
+        if path.needs_grad():
+            outs = tracked_outputs(path, recorder, tensors, leaves)
+            return path, path.result(outs, tensors)
+        return path, path.result([wrap(y) for y in leaves], tensors)
 
     def why_recompiled(self) -> str:
         """Return, in one line, why the function was last recompiled."""
@@ -416,6 +429,30 @@ def fails_a_guard(path: Path, values: list[Any]) -> bool:
     except LucidError:
         return True
     return path.failed_guard(outputs[path.n_outputs + path.n_state :]) is not None
+
+
+def unshare(result: Any, given: Sequence[Any]) -> Any:
+    """Return a result with copies of its views; tensors that were given stay themselves."""
+    leaves, tree = flatten(result)
+    kept = {id(x) for x in given}
+    shared = [isinstance(y, Traced) and y.origin is not None and id(y) not in kept for y in leaves]
+    if not any(shared):
+        return result
+    return unflatten(tree, [bind(COPY, y) if s else y for y, s in zip(leaves, shared)])
+
+
+def recorded_argument(recorder: Recorder, index: int, x: Any) -> Any:
+    """Return the tensor that stands for an argument in a recorded run, in the same memory."""
+    array = layout(x)
+    node = Node(None, (), TRACE | (GRAD if is_tracked(x) else 0), array)
+    node.is_state = True  # a write to it is a write to the argument
+    recorder.inputs.add(node)
+    inside = wrap(array, node)
+    if not array.flags.c_contiguous:
+        inside.storage = Storage()
+        node.stamp = (inside.storage, 0)
+    recorder.arguments[id(inside)] = index
+    return inside
 
 
 def tracked_outputs(

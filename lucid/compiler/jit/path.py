@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from lucid.compiler.jit.closure_guards import equal_constants
-from lucid.compiler.jit.donation import copy_if_aliased
+from lucid.compiler.jit.donation import copy_if_aliased, overlap
 from lucid.compiler.jit.fast_call import FastCall, is_tracked
 from lucid.compiler.jit.hot_programs import compile_hot
 from lucid.compiler.passes.fold_constants import fold_constants
@@ -18,7 +18,7 @@ from lucid.ir.interpret import Program
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
-from lucid.ops.core.promote import Default
+from lucid.ops.core.promote import Default, as_tensor
 from lucid.tape.bind import bind
 from lucid.tape.cut import cut_since
 from lucid.tape.guards import Guard
@@ -65,23 +65,32 @@ def same_bits(x: np.ndarray, y: np.ndarray) -> bool:
     return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
 
 
-def equal_outputs(x: Any, y: Any) -> bool:
-    return x is y or equal_constants(x, y)
-
-
 def hooks_of(cell: Any) -> tuple[int, ...]:
     return (*cell.hooks, *cell.post_accumulate_hooks)
+
+
+class Argument(NamedTuple):
+    """A leaf of the result that is an argument itself."""
+
+    number: int
+
+
+def equal_outputs(x: Any, y: Any) -> bool:
+    if x.__class__ is Argument is y.__class__:
+        return x == y
+    return x is y or equal_constants(x, y)
 
 
 class Path:
     """One recorded run, compiled: what it reads, returns and writes, and its guards."""
 
     def __init__(
-        self, jitted: Any, recorder: Recorder, inputs: Sequence[Any], result: Any, in_tree: Any
+        self, jitted: Any, recorder: Recorder, inputs: Sequence[Node], result: Any, in_tree: Any
     ) -> None:
         leaves, self.out_tree = flatten(result)
-        self.static_outputs = [None if isinstance(y, Traced) else y for y in leaves]
-        outputs = [y for y in leaves if isinstance(y, Traced)]
+        self.donated = jitted.donated_leaves(in_tree)
+        self.static_outputs = [self.static_output(y, recorder) for y in leaves]
+        outputs = [y for y, known in zip(leaves, self.static_outputs) if known is None]
         self.all_tensors = len(outputs) == len(leaves)
         self.is_tensor = self.all_tensors and self.out_tree.is_leaf()
         self.sources: list[Any] = []
@@ -91,6 +100,9 @@ class Path:
                 captured.append(node)
                 self.sources.append(recorder.grads.get(id(x), x))
         self.written = [x for x, _ in recorder.written.values()]
+        overwritten = {i: x for i, x in recorder.overwritten.items() if i not in self.donated}
+        self.written_arguments = list(overwritten)
+        self.layouts = [x.value.strides for x in overwritten.values()]
         self.cells = [cell for cell, _ in recorder.cells.values()]
         self.had_grad = [before is not None for _, before in recorder.cells.values()]
         self.sets_grad = [cell.grad is not None for cell in self.cells]
@@ -104,13 +116,13 @@ class Path:
         self.checked_at = (attribute_changes[0], requires_grad_changes[0])
         self.mismatch = ""
         ends = [node_of(y) for y in outputs]
-        ends += [node_of(x) for x in self.written]
+        ends += [node_of(x) for x in (*self.written, *overwritten.values())]
         ends += [node_of(cell.grad) for cell in self.cells if cell.grad is not None]
         ends += [guard.node for guard in self.guards]  # type: ignore[misc]
         for guard in self.guards:
             guard.node = None  # it holds the tape of the recorded run
         made = list(recorder.constants)
-        section = cut_since([x.node for x in inputs] + captured + made, ends, recorder.start)
+        section = cut_since(list(inputs) + captured + made, ends, recorder.start)
         refuse_traced(jitted.name, [section.slots[slot] for slot in section.captured])
         names = [*jitted.names, *[f"c{i}" for i in range(len(captured))]]
         graph = section.graph(jitted.name, names)
@@ -120,10 +132,9 @@ class Path:
             graph, {var: recorder.constants.get(node, node.saved) for var, node in constants}
         )
         self.n_outputs = len(outputs)
-        self.n_state = len(self.written) + sum(self.sets_grad)
+        self.n_state = len(self.written) + len(overwritten) + sum(self.sets_grad)
         self.grad, self.default = local.grad, Default.floating
         self.name = jitted.name
-        self.donated = jitted.donated_leaves(in_tree)
         self.into = {} if self.guards else self.output_aliases(len(inputs))
         self.program: Any = (
             Program(self.graph) if Tiering.compile is None else compile_hot(self.graph, self.into)
@@ -131,7 +142,7 @@ class Path:
         self.overwritten: list[int] = getattr(self.program, "overwritten", [])
         args_tree, kwargs_tree = in_tree.children()
         positional = not (jitted.static or kwargs_tree.num_children)
-        self.is_pure = not self.cells and all(
+        self.is_pure = not (self.cells or overwritten) and all(
             id(x) in recorder.before and not node_of(x).flags & GRAD for x in self.written
         )
         self.reads = differentiable_inputs(self.graph, self.n_outputs) if self.is_pure else []
@@ -139,7 +150,52 @@ class Path:
         self.differentiable_sources = [
             x for i, x in enumerate(self.sources, len(inputs)) if i in reached
         ]
-        self.fast_call = FastCall.of(self, args_tree) if positional else None
+        has_fast_call = positional and not overwritten
+        self.fast_call = FastCall.of(self, args_tree) if has_fast_call else None
+
+    def static_output(self, y: Any, recorder: Recorder) -> Any:
+        """Return what every call returns for a leaf of the result; None if it is computed.
+
+        A tensor that the function was given, or closes over, is returned itself.
+        """
+        if not isinstance(y, Traced):
+            return y
+        index = recorder.arguments.get(id(y))
+        if index is not None:
+            return None if index in self.donated else Argument(index)
+        is_external = id(y) in recorder.written or recorder.captured.get(node_of(y)) is y
+        return y if is_external else None
+
+    def recorded_outputs(self, result: Any, recorder: Recorder) -> list[np.ndarray]:
+        """Return the outputs of the recorded run, in memory of their own, as later calls do."""
+        values, seen = [], set()
+        for y, known in zip(flatten(result)[0], self.static_outputs):
+            if known is not None:
+                continue
+            is_shared = y.origin is not None or node_of(y) in recorder.constants
+            is_shared = is_shared or id(y) in recorder.arguments or id(y) in seen
+            seen.add(id(y))
+            values.append(y.value.copy() if is_shared else y.value)
+        return values
+
+    def spent(self, args: Sequence[Any]) -> list[int]:
+        """Return the donated arguments, but for a tensor that is returned as another argument."""
+        kept = {id(args[y.number]) for y in self.static_outputs if y.__class__ is Argument}
+        return [i for i in self.donated if id(args[i]) not in kept]
+
+    def layouts_match(self, values: Sequence[np.ndarray]) -> bool:
+        """True if the arguments that the path writes have the layouts they were recorded with."""
+        return [values[i].strides for i in self.written_arguments] == self.layouts
+
+    def is_written_alone(self, values: Sequence[np.ndarray], extra: Sequence[np.ndarray]) -> bool:
+        """True if the arguments that the path writes share no memory with what else it reads."""
+        chosen = set(self.written_arguments)
+        if not all(values[i].flags.writeable for i in chosen):
+            return False
+        rest = [x for i, x in enumerate(values) if i not in chosen]
+        written = [values[i] for i in chosen]
+        one_another = any(overlap([x], written[:i]) for i, x in enumerate(written))
+        return not (one_another or overlap(written, [*rest, *extra]))
 
     def output_aliases(self, n_args: int) -> dict[int, int]:
         """Map outputs to the inputs whose memory they reuse: written state, donated arguments."""
@@ -247,16 +303,17 @@ class Path:
             and same_objects(self.sources, other.sources)
             and same_objects(self.written, other.written)
             and same_objects(self.cells, other.cells)
+            and (self.written_arguments, self.layouts) == (other.written_arguments, other.layouts)
             and self.out_tree == other.out_tree
             and all(map(equal_outputs, self.static_outputs, other.static_outputs))
             and self.graph == other.graph
             and all(map(same_bits, self.constants, other.constants))
         )
 
-    def commit(self, values: Sequence[np.ndarray]) -> None:
+    def commit(self, values: Sequence[np.ndarray], args: Sequence[Any] = ()) -> None:
         """Write back the state that a run has changed."""
         rest = iter(values)
-        for x in self.written:
+        for x in (*self.written, *[args[i] for i in self.written_arguments]):
             value = next(rest)
             if value is not x.value:
                 x.value[...] = value
@@ -264,11 +321,18 @@ class Path:
         for cell, sets in zip(self.cells, self.sets_grad):
             cell.grad = wrap(next(rest)) if sets else None
 
-    def result(self, outputs: Sequence[Any]) -> Any:
+    def result(self, outputs: Sequence[Any], args: Sequence[Any] = ()) -> Any:
+        """Return the result that has these tensors as its computed outputs."""
         if self.is_tensor:
             return outputs[0]
         if self.all_tensors:
             return self.out_tree.unflatten(outputs)
         rest = iter(outputs)
-        leaves = [next(rest) if y is None else y for y in self.static_outputs]
+        leaves = []
+        for y in self.static_outputs:
+            if y is None:
+                y = next(rest)
+            elif y.__class__ is Argument:
+                y = as_tensor(args[y.number])
+            leaves.append(y)
         return unflatten(self.out_tree, leaves)
