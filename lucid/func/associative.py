@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
-from lucid.func.control_flow import leaf_names
+from lucid.func.control_flow import leaf_names, trace_body
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
+from lucid.ir.types import Type
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor
@@ -47,9 +48,17 @@ def associative_scan(
             f"{at_line()}"
         )
     scan = AssociativeScan(fn, tree, [position for _, position in rows])
+    refuse_effects(fn, tree, [x.type for x, _ in rows])
     inputs = [x.flip(position) if reverse else x for x, position in rows]
     outs = scan.run(inputs)
     return unflatten(tree, [y.flip(p) if reverse else y for y, (_, p) in zip(outs, rows)])
+
+
+def refuse_effects(fn: Callable[[Any, Any], Any], tree: Any, types: Sequence[Type]) -> None:
+    """Raise an error if `fn` draws random numbers or writes to a tensor from outside."""
+    pair = unflatten(tree, range(len(types)))
+    refused = "the order of the combinations is not defined; fn must not write or draw"
+    trace_body("associative_scan", fn, flatten((pair, pair))[1], [*types, *types], refused=refused)
 
 
 class AssociativeScan:

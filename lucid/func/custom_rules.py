@@ -365,6 +365,7 @@ def trace_rule(
     trace = Trace(f"the rule of {name}", next(_depth))
     seeds = {i: leaf(primals[i].type, trace) for i in nonzero}
     before, local.staging = local.staging, trace
+    trace.is_cached = before is not None and before.is_cached
     try:
         found = rule.tangents(primals, [seeds.get(i) for i in range(len(primals))])
         nonzero_outputs = [i for i, t in enumerate(found) if t is not None]

@@ -7,9 +7,11 @@ from contextlib import nullcontext
 from typing import Any
 
 from lucid.autograd.modes import no_grad
+from lucid.ir.types import is_differentiable
 from lucid.ops.shape.copying import COPY
 from lucid.tape.bind import bind
 from lucid.tape.body import State
+from lucid.tape.node import is_recording, wrap
 from lucid.tape.recorder import Locks
 from lucid.tensors.mutation import assign
 
@@ -17,6 +19,9 @@ from lucid.tensors.mutation import assign
 def write_back(state: Sequence[State], values: Sequence[Any], what: str) -> None:
     """Write the values that a program leaves to its state, once."""
     for s, value in zip(state, values):
+        if value.value is not None and not is_recording():
+            if s.detached or not is_differentiable(value.dtype):
+                value = wrap(value.value)  # no derivative needs how it was computed
         with no_grad() if s.detached else nullcontext():
             assign(s.tensor, value, what)
 

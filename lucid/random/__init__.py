@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.errors import ArgumentError, ShapeError
+from lucid.errors import ArgumentError, GraphError, ShapeError
 from lucid.func.batching import stream_of
 from lucid.ir.source import at_line
 from lucid.ir.types import dtype_of
@@ -48,7 +48,7 @@ from lucid.ops.shape.joining import cat
 from lucid.public.declare import public
 from lucid.public.lazy import attach
 from lucid.tape.bind import bind
-from lucid.tape.modes import local
+from lucid.tape.modes import current, local
 from lucid.tape.node import Traced, is_recording, wrap
 from lucid.tape.recorder import Unrecorded
 from lucid.tensors.mutation import assign
@@ -114,7 +114,13 @@ class Generator:
 
     def next_key(self) -> Any:
         """Return the next key of the stream; inside vmap according to `randomness`."""
-        return stream_of(self).draw() if local.maps else self.draw()
+        modes = current()
+        if modes.staging is not None and modes.staging.is_cached:
+            raise GraphError(
+                "random numbers are drawn in a custom rule, which is traced once for many calls; "
+                f"draw them in the function, or pass them to it{at_line()}"
+            )
+        return stream_of(self).draw() if modes.maps else self.draw()
 
     def substream(self, key: Any) -> Generator:
         """Return a stream of keys that starts from a key."""

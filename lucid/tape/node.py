@@ -55,15 +55,19 @@ def note_read(node: Node, x: Any) -> Node:
 
 
 class Trace:
-    """A running transform without values; `active` until it ends, `end_reason` may say why."""
+    """A running transform without values; `active` until it ends, `end_reason` may say why.
 
-    __slots__ = ("active", "depth", "end_reason", "what")
+    is_cached    True if what is traced runs again in other calls, so it must have no effects
+    """
+
+    __slots__ = ("active", "depth", "end_reason", "is_cached", "what")
 
     def __init__(self, what: str, depth: int = 0) -> None:
         self.what = what
         self.depth = depth
         self.active = True
         self.end_reason = ""
+        self.is_cached = False
 
 
 class Freed:

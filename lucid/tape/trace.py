@@ -12,9 +12,10 @@ from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import Type, is_differentiable
 from lucid.public.declare import public
 from lucid.tape.bind import bind, fresh, record_constant
+from lucid.tape.body import BodyRecorder, trace_state
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
-from lucid.tape.node import GRAD, TRACE, Trace, Traced, is_traced, leaf
+from lucid.tape.node import GRAD, TRACE, is_traced
 
 
 def bind_equation(eqn: Equation, xs: Sequence[Any]) -> Sequence[Any]:
@@ -60,27 +61,31 @@ def trace(f: Callable[..., Any]) -> Callable[..., Graph]:
     graph lambda(x: f32[2,3], y: f32[3]):
         %0: f32[2] = matmul x y
         return %0
+
+    Tensors that `f` closes over are the last inputs. It has no effects: what it would write is not
+    written, and random draws leave their Generator as it was.
     """
 
     def traced(*args: Any, **kwargs: Any) -> Graph:
         from lucid.ops.core.promote import as_tensor
 
         leaves, structure = flatten((args, kwargs))
-        running = Trace(f"trace of {function_name(f)}")
-        inputs: list[Traced] = []
-        for x in leaves:
-            if isinstance(x, Type):
-                flags = TRACE | (GRAD if is_differentiable(x.dtype) else 0)
-                inputs.append(leaf(x, running, flags))
-            else:
-                x = as_tensor(x)
-                inputs.append(fresh(x, TRACE | (GRAD if is_differentiable(x.dtype) else 0)))
-        new_args, new_kwargs = unflatten(structure, inputs)
-        try:
+
+        def run(recorder: BodyRecorder) -> Graph:
+            inputs = [as_input(x, recorder) for x in leaves]
+            new_args, new_kwargs = unflatten(structure, inputs)
             outputs = [as_tensor(y) for y in flatten(f(*new_args, **new_kwargs))[0]]
             return cut(inputs, outputs).graph(function_name(f), input_names(f, args, kwargs))
-        finally:
-            running.active = False
+
+        return trace_state(f"trace of {function_name(f)}", run)[0]
+
+    def as_input(x: Any, recorder: BodyRecorder) -> Any:
+        from lucid.ops.core.promote import as_tensor
+
+        if isinstance(x, Type):
+            return recorder.input(x)
+        x = as_tensor(x)
+        return fresh(x, TRACE | (GRAD if is_differentiable(x.dtype) else 0))
 
     return traced
 

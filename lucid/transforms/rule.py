@@ -83,6 +83,7 @@ def rule_for(
 def make_rule(mode: str, eqn: Equation, seeded: tuple[bool, ...], wanted: tuple[bool, ...]) -> Rule:
     """Run a primitive's rule on abstract tensors."""
     trace = Trace(mode)
+    trace.is_cached = True
     before, local.staging, source, local.source = local.staging, trace, local.source, local.source
     local.source = eqn.source or source
     try:

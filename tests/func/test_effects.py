@@ -332,9 +332,58 @@ def test_what_cannot_be_right_is_refused_with_the_line():
         F.scan(lambda c, x: (p.add_(x), None), T(0.0), T(XS))
     with pytest.raises(GraphError, match=r"linear_solve.*from outside.*\[test_effects"):
         F.linear_solve(lambda x: x * n.add_(1.0), T([1.0, 2.0]))
+    for combine in (lambda a, b: a + b * n.add_(1.0), lambda a, b: a + b * lucid.rand(())):
+        with pytest.raises(GraphError, match=r"associative_scan.*order.*\[test_effects"):
+            F.associative_scan(combine, T(XS))
     with pytest.raises(LucidError, match=r"per-example.*\[test_effects"):
         F.vmap(lambda x: F.scan(lambda c, y: (c, n.add_(x)), x, T(XS))[0])(T(XS))
     assert n.item() == 0.0 and p.item() == 1.0
+
+
+def test_draws_in_a_rule_that_is_traced_once_are_refused():
+    @F.custom_jvp
+    def f(x):
+        return x * 1.0
+
+    f.defjvp(lambda p, t: (f(p[0]), t[0] * lucid.rand(())))
+    for derivative in (F.grad(f), lambda x: F.jvp(f, (x,), (x,)), lucid.jit(F.grad(f))):
+        with pytest.raises(GraphError, match=r"drawn in a custom rule.*\[test_effects"):
+            derivative(T(1.0))
+
+
+def test_draws_and_writes_in_custom_vjp_rules_happen_at_every_call():
+    n = lucid.zeros(())
+
+    @F.custom_vjp
+    def f(x):
+        return x * 1.0
+
+    def forward(x):
+        u = lucid.rand(())
+        return x * u, u
+
+    f.defvjp(forward, lambda u, ct: (ct * u + 0 * n.add_(1.0),))
+    for derivative in (F.value_and_grad(f), lucid.jit(F.value_and_grad(f))):
+        lucid.manual_seed(0)
+        n.zero_()
+        found = [[v.item() for v in derivative(T(1.0))] for _ in range(3)]
+        lucid.manual_seed(0)
+        assert found == [[u, u] for u in lucid.stack([lucid.rand(()) for _ in range(3)]).tolist()]
+        assert n.item() == 3.0
+    gradients = F.grad(lambda x: F.map(f, x).sum())(lucid.ones(3)).tolist()
+    assert len(set(gradients)) == 3
+
+
+def test_a_trace_has_no_effects():
+    n, state = T(1.0), lucid.random.get_rng_state().tolist()
+    graph = lucid.ir.trace(lambda x: x * n.add_(x) + lucid.rand(()))(lucid.ir.Type.parse("f32[]"))
+    assert [str(t) for t in graph.in_types] == ["f32[]"] * 3 and n.item() == 1.0
+    assert lucid.random.get_rng_state().tolist() == state
+
+
+def test_the_state_of_a_generator_is_never_on_a_tape():
+    F.grad(lambda x: F.map(lambda v: v * lucid.rand(()), x).sum())(lucid.ones(3))
+    assert lucid.random.default_generator._state.node is None
 
 
 def test_a_tensor_made_in_the_body_is_not_state():
