@@ -493,9 +493,9 @@ NAMES: dict[str, dict[str, str]] = {
             "split uniform"
         ),
         "random": (
-            "Generator bernoulli fork_rng get_rng_state initial_seed manual_seed multinomial "
-            "normal rand rand_like randint randint_like randn randn_like randperm seed "
-            "set_rng_state"
+            "Generator bernoulli default_generator fork_rng get_rng_state initial_seed "
+            "manual_seed multinomial normal rand rand_like randint randint_like randn randn_like "
+            "randperm seed set_rng_state"
         ),
         "random.distributions": (
             "beta binomial categorical cauchy dirichlet exponential gamma geometric gumbel "

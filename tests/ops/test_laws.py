@@ -10,11 +10,11 @@ import pytest
 
 import lucid.autograd
 import lucid.ops
-import tests.cases
 from lucid.ir.primitive import Primitive, all_primitives
 from lucid.ops.core.kinds import Bilinear, Elementwise, Linear
 from tests import laws
 from tests.cases.case import Case
+from tests.collect import collected
 
 
 def modules_of(package) -> list:
@@ -23,7 +23,7 @@ def modules_of(package) -> list:
 
 
 def collect() -> list[Case]:
-    return [case for module in modules_of(tests.cases) for case in getattr(module, "CASES", [])]
+    return [case for found in collected("CASES") for case in found]
 
 
 modules_of(lucid.ops)

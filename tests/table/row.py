@@ -16,16 +16,14 @@ wherever the operation takes a tensor, also in lists and keywords; anything else
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-import tests.table
 from tests.cases.case import Arg
+from tests.collect import collected
 
 
 @dataclass(frozen=True)
@@ -158,11 +156,8 @@ def filled(c: Call, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, A
 
 
 def rows() -> list[Row]:
-    """The whole table: the ROWS of every module in this folder."""
-    found = pkgutil.iter_modules(tests.table.__path__, "tests.table.")
-    names = [m.name for m in found if not m.name.endswith((".test_table", ".parity"))]
-    modules = [importlib.import_module(name) for name in names]
-    return [row for module in modules for row in getattr(module, "ROWS", [])]
+    """The whole table: the ROWS of every module."""
+    return [row for found in collected("ROWS") for row in found]
 
 
 def describe(value: Any) -> str:

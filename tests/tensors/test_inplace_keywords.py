@@ -14,7 +14,10 @@ import scipy.special as sp
 
 import lucid
 from lucid.nn import Parameter
+from lucid.public import index
+from lucid.public.lazy import homes
 from lucid.tensors.tensor import Tensor
+from tests.table import row as table
 
 A = np.array([[0.25, -0.5, 0.75], [1.5, -1.25, 2.0]])
 B = np.array([[2.0, 4.0, -0.5], [0.5, 3.0, -1.0]])
@@ -229,6 +232,13 @@ CASES = [
     ("fill_diagonal_", TALL, (7.0,), {}, put(TALL, ([0, 1], [0, 1]), 7.0)),
     ("fill_diagonal_", TALL, (7.0,), {"wrap": True}, put(TALL, ([0, 1, 3, 4], [0, 1, 0, 1]), 7.0)),
 ]  # fmt: skip
+MORE = {*homes(index.INPLACE["assign"]), *homes(index.INPLACE["ufunc"])}
+MORE -= {case[0] for case in CASES}
+for row in table.rows():  # a function of one element is called as in its row of the table
+    name = f"{row.name}_"
+    if name in MORE and len(inspect.signature(getattr(Tensor, name)).parameters) == 1:
+        (values,) = table.arrays_for(row.calls[0])
+        CASES.append((name, values, (), {}, row.expected(values)))
 SHAPE_CASES = [
     ("squeeze_", A[None, :, None], (), {}, A),
     ("squeeze_", A[None, :, None], (0, 2), {}, A),

@@ -18,6 +18,7 @@ from lucid.compiler.kernels import scalars
 from lucid.compiler.kernels.scalars import bitcode, lookup, symbol, table
 from lucid.compiler.kernels.scalars.language import assemble, select
 from lucid.compiler.kernels.scalars.native import Loops
+from tests.collect import collected
 
 STRIDE = int(os.environ.get("LUCID_SCALAR_STRIDE", "4099"))
 DTYPES = ("f4", "f8")
@@ -57,6 +58,10 @@ EXACT = {
     "i1e": lambda x: mpmath.exp(-abs(x)) * mpmath.besseli(1, x),
     "xlog1py": lambda x, y: x * mpmath.log1p(y),
 }  # fmt: skip
+
+
+for more in collected("SCALAR_EXACT"):
+    EXACT |= more
 
 
 def scaled_erfc(x):
@@ -274,6 +279,8 @@ SPECIAL = {
     "i0e": "0:1 -0:1 inf:0 -inf:0 nan:nan",
     "i1e": "0:0 -0:-0 inf:0 -inf:-0 nan:nan",
 }
+for more in collected("SCALAR_SPECIAL"):
+    SPECIAL |= more
 
 
 def assert_same(got, want, message):

@@ -13,7 +13,7 @@ the O3 pipeline with loop vectorization. Running an always-inliner once more aft
 cos and tan a call per vector. `native` does all of this in a small example.
 
 `table[name].ulps` bounds the error over the whole range, subnormals included; `lookup` gives the
-function to code under `@njit`; `reference` is the same function from NumPy or SciPy.
+function to code under `@njit`; `table[name].reference` is the same function from NumPy or SciPy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import hashlib
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,51 +29,20 @@ from lucid.caches import memoize
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 
-from . import bessel, exponential, hyperbolic, logarithm, normal, power, special, trigonometric
+from . import (  # noqa: F401  their functions are declared when they are imported
+    bessel,
+    exponential,
+    hyperbolic,
+    logarithm,
+    normal,
+    power,
+    special,
+    trigonometric,
+)
+from .declare import ScalarFunction, table
 from .language import FORMATS, Value, assemble
 
 __all__ = ["VERSION", "ScalarFunction", "bitcode", "lookup", "register", "symbol", "table"]
-
-
-@dataclass(frozen=True)
-class ScalarFunction:
-    """A scalar function: its formula, its arity, and its largest error in ulps."""
-
-    body: Callable[..., Value]
-    arity: int
-    ulps: int
-
-    @property
-    def name(self) -> str:
-        return self.body.__name__
-
-    @property
-    def reference(self) -> Callable[..., Any]:
-        """The same function from NumPy or SciPy, used where nothing is compiled."""
-        from .reference import REFERENCES
-
-        return REFERENCES[self.name]
-
-
-def _functions(arity: int, ulps: int, *bodies: Callable[..., Value]) -> dict[str, ScalarFunction]:
-    return {body.__name__: ScalarFunction(body, arity, ulps) for body in bodies}
-
-
-table: dict[str, ScalarFunction] = {
-    **_functions(1, 2, exponential.exp, exponential.exp2, exponential.expm1, exponential.sigmoid),
-    **_functions(1, 2, logarithm.log, logarithm.log2, logarithm.log10, logarithm.log1p),
-    **_functions(1, 2, power.sqrt, power.rsqrt, power.cbrt),
-    **_functions(1, 2, trigonometric.sin, trigonometric.cos, trigonometric.tan),
-    **_functions(1, 2, trigonometric.asin, trigonometric.acos, trigonometric.atan),
-    **_functions(1, 2, hyperbolic.tanh, hyperbolic.sinh, hyperbolic.cosh),
-    **_functions(1, 2, hyperbolic.asinh, hyperbolic.acosh, hyperbolic.atanh),
-    **_functions(1, 4, special.erf, special.erfc, special.erfinv, special.lgamma, special.digamma),
-    **_functions(1, 4, normal.erfcx, normal.ndtr, normal.log_ndtr, normal.entr),
-    **_functions(1, 4, bessel.i0, bessel.i1, bessel.i0e, bessel.i1e),
-    **_functions(2, 4, normal.xlog1py),
-    **_functions(2, 2, trigonometric.atan2, power.hypot, logarithm.logaddexp),
-    **_functions(2, 4, power.pow),
-}
 
 
 def _version() -> str:

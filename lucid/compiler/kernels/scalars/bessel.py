@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from .declare import scalar
 from .exponential import exp_parts, scale
 from .language import Value, clamp, copysign, fma, poly, root, select, two_sum
 
@@ -100,6 +101,7 @@ def _scaled(near: Value, far: Value, a: Value) -> Value:
     return select(a <= NEAR, scale(fma(m, near, near), k, k_bits), select(a == math.inf, 0, far))
 
 
+@scalar("scipy.special.i0", ulps=4)
 def i0(x: Value) -> Value:
     """The modified Bessel function of the first kind, of order 0."""
     a = abs(x)
@@ -107,6 +109,7 @@ def i0(x: Value) -> Value:
     return select(a <= NEAR, poly(x * x, *_I0_NEAR[x.type]), select(a > NEAR, y, x))
 
 
+@scalar("scipy.special.i1", ulps=4)
 def i1(x: Value) -> Value:
     """The modified Bessel function of the first kind, of order 1."""
     a = abs(x)
@@ -115,6 +118,7 @@ def i1(x: Value) -> Value:
     return select(a <= NEAR, x * poly(x * x, *_I1_NEAR[x.type]), select(a > NEAR, y, x))
 
 
+@scalar("scipy.special.i0e", ulps=4)
 def i0e(x: Value) -> Value:
     """e**-|x| i0(x)."""
     a = abs(x)
@@ -122,6 +126,7 @@ def i0e(x: Value) -> Value:
     return select(x == x, y, x)
 
 
+@scalar("scipy.special.i1e", ulps=4)
 def i1e(x: Value) -> Value:
     """e**-|x| i1(x)."""
     a = abs(x)

@@ -6,6 +6,7 @@ The result is scaled by 2**k in two steps, so that gradual underflow rounds once
 
 from __future__ import annotations
 
+from .declare import scalar
 from .language import (
     Value,
     bits,
@@ -82,6 +83,7 @@ def reduce_exp(x: Value) -> tuple[Value, Value, Value]:
     return k, bits(shifted), fma(k, -low, fma(k, -high, x))
 
 
+@scalar("numpy.exp")
 def exp(x: Value) -> Value:
     """e**x."""
     k, k_bits, r = reduce_exp(clamp(x, *_EXP_RANGE[x.type]))
@@ -107,6 +109,7 @@ def moderate_exp_parts(x: Value) -> tuple[Value, Value]:
     return fma(poly(r, *_EXP[x.type]), r * r, r), k_bits
 
 
+@scalar("numpy.exp2")
 def exp2(x: Value) -> Value:
     """2**x."""
     x = clamp(x, *_EXP2_RANGE[x.type])
@@ -120,6 +123,7 @@ def expm1_part(r: Value) -> Value:
     return fma(r * r, poly(r, *_EXPM1[r.type]), r)
 
 
+@scalar("numpy.expm1")
 def expm1(x: Value) -> Value:
     """e**x - 1, exact to the last bits near 0."""
     _, high = _EXP_RANGE[x.type]
@@ -141,6 +145,7 @@ def quotient(a: Value, b: Value, b_low: Value, a_low: Value | None = None) -> Va
     return fma(fma(-q, b_low, rest), inverse, q)
 
 
+@scalar("scipy.special.expit")
 def sigmoid(x: Value) -> Value:
     """1 / (1 + e**-x), with gradual underflow far to the left."""
     e = exp(-abs(x))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from .declare import scalar
 from .exponential import LN2, LOG2_E, expm1_part, quotient, reduce_exp
 from .language import (
     Value,
@@ -47,6 +48,7 @@ _SINH_HIGH = {"f4": 89.42, "f8": 710.48}
 _SMALL = 2.0**-9
 
 
+@scalar("numpy.tanh")
 def tanh(x: Value) -> Value:
     """The hyperbolic tangent, (e**2x - 1) / (e**2x + 1)."""
     _, k_bits, r = reduce_exp(clamp(2 * abs(x), 0, 2 * _TANH_HIGH[x.type]))
@@ -73,12 +75,14 @@ def _halves(x: Value) -> tuple[Value, Value, Value, Value]:
     return s, c, up, down
 
 
+@scalar("numpy.sinh")
 def sinh(x: Value) -> Value:
     """The hyperbolic sine."""
     s, c, up, down = _halves(x)
     return copysign(fma(up - down, c, (up + down) * s) + (up - down), x)
 
 
+@scalar("numpy.cosh")
 def cosh(x: Value) -> Value:
     """The hyperbolic cosine."""
     s, c, up, down = _halves(x)
@@ -97,6 +101,7 @@ def _log_of_sum(a: Value, b: Value, b_low: Value) -> Value:
     return log_sum(total, error + b_low)
 
 
+@scalar("numpy.arcsinh")
 def asinh(x: Value) -> Value:
     """The inverse hyperbolic sine, log(x + sqrt(x**2 + 1))."""
     a = abs(x)
@@ -111,6 +116,7 @@ def asinh(x: Value) -> Value:
     return copysign(select(a < math.inf, y, a), x)
 
 
+@scalar("numpy.arccosh")
 def acosh(x: Value) -> Value:
     """The inverse hyperbolic cosine, log(x + sqrt(x**2 - 1))."""
     large = x > 2.0 ** (x.format.mantissa + 5)
@@ -124,6 +130,7 @@ def acosh(x: Value) -> Value:
     return select(x < 1, math.nan, y)
 
 
+@scalar("numpy.arctanh")
 def atanh(x: Value) -> Value:
     """The inverse hyperbolic tangent, log((1 + x) / (1 - x)) / 2."""
     a = abs(x)

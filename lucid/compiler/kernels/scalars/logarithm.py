@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from .declare import scalar
 from .exponential import LN2, exp_sum
 from .language import (
     Value,
@@ -70,6 +71,7 @@ def _edges(x: Value, y: Value) -> Value:
     return select(x < 0, math.nan, y)
 
 
+@scalar("numpy.log")
 def log(x: Value) -> Value:
     """The natural logarithm."""
     high, low = LN2[x.type]
@@ -87,12 +89,14 @@ def _log_base(
     return _edges(x, fma(k, two_high, fma(f, scale_high, fma(k, two_low, rest))))
 
 
+@scalar("numpy.log2")
 def log2(x: Value) -> Value:
     """The logarithm to base 2; exact at powers of 2."""
     high, low = x.format.split(2, 1.4426950408889634, 2.0355273740931033e-17)
     return _log_base(x, high, low, 1.0, 0.0)
 
 
+@scalar("numpy.log10")
 def log10(x: Value) -> Value:
     """The logarithm to base 10."""
     e_high, e_low = x.format.split(2, 0.4342944819032518, 1.098319650216765e-17)
@@ -111,6 +115,7 @@ def log_sum(u: Value, c: Value) -> Value:
     return fma(k, high, f + (c + fma(k, low, log_curve(f))))
 
 
+@scalar("numpy.log1p")
 def log1p(x: Value) -> Value:
     """log(1 + x), exact to the last bits near 0."""
     u, c = two_sum(x.like(1), x)
@@ -120,6 +125,7 @@ def log1p(x: Value) -> Value:
     return select(x < -1, math.nan, copysign(y, x))
 
 
+@scalar("numpy.logaddexp")
 def logaddexp(x: Value, y: Value) -> Value:
     """log(e**x + e**y), from the larger one and log(1 + e**-|x - y|).
 

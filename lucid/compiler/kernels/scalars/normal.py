@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from .declare import scalar
 from .exponential import exp_parts, scale
 from .language import Value, clamp, fma, poly, select, two_product, two_sum
 from .logarithm import log, log1p
@@ -49,6 +50,7 @@ def _scaled_erfc(a: Value) -> Value:
     return fma(t, p, t_low * p)
 
 
+@scalar("scipy.special.erfcx", ulps=4)
 def erfcx(x: Value) -> Value:
     """e**(x**2) erfc(x)."""
     a = abs(x)
@@ -69,6 +71,7 @@ def _upper_tail(x: Value) -> Value:
     return scale(fma(m, y, y), k, k_bits)
 
 
+@scalar("scipy.special.ndtr", ulps=4)
 def ndtr(x: Value) -> Value:
     """The probability that a standard normal variable is at most x."""
     tail = _upper_tail(x)
@@ -77,6 +80,7 @@ def ndtr(x: Value) -> Value:
     return select(abs(x) < 0.9, near, select(x < 0, tail, 1 - tail))
 
 
+@scalar("scipy.special.log_ndtr", ulps=4)
 def log_ndtr(x: Value) -> Value:
     """log(ndtr(x))."""
     scaled = _scaled_erfc(abs(x) * math.sqrt(0.5))
@@ -85,6 +89,7 @@ def log_ndtr(x: Value) -> Value:
     return select(x == -math.inf, -math.inf, y)
 
 
+@scalar("scipy.special.entr", ulps=4)
 def entr(x: Value) -> Value:
     """-x log(x): 0 at 0, -inf below."""
     y = -x * log(x)
@@ -92,6 +97,7 @@ def entr(x: Value) -> Value:
     return select(x < 0, -math.inf, y)
 
 
+@scalar("scipy.special.xlog1py", ulps=4)
 def xlog1py(x: Value, y: Value) -> Value:
     """x log(1 + y), and 0 where x is 0."""
     return select((x == 0) & (y == y), 0, x * log1p(y))

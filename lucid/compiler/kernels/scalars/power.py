@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from .declare import scalar
 from .exponential import LN2, exp_sum
 from .language import (
     Value,
@@ -45,16 +48,19 @@ _HYPOT = {
 }
 
 
+@scalar("numpy.sqrt")
 def sqrt(x: Value) -> Value:
     """The square root, correctly rounded."""
     return root(x)
 
 
+@scalar(lambda x: 1 / np.sqrt(x))
 def rsqrt(x: Value) -> Value:
     """1 / sqrt(x)."""
     return 1 / root(x)
 
 
+@scalar("numpy.cbrt")
 def cbrt(x: Value) -> Value:
     """The cube root: an approximate m**(-1/3), one step of high order, and a correction."""
     a = abs(x)
@@ -74,6 +80,7 @@ def cbrt(x: Value) -> Value:
     return copysign(select(a == 0, a, y), x)
 
 
+@scalar("numpy.hypot")
 def hypot(x: Value, y: Value) -> Value:
     """sqrt(x**2 + y**2) without overflow or underflow on the way."""
     size = _HYPOT[x.type]
@@ -114,6 +121,7 @@ def log_pair(x: Value) -> tuple[Value, Value]:
     return total, error + fma(k, low, step_low + log_m_low)
 
 
+@scalar("numpy.power", ulps=4)
 def pow(x: Value, y: Value) -> Value:
     """x**y with the special cases of IEEE 754."""
     a = abs(x)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+from .declare import scalar
 from .exponential import exp_parts, moderate_exp_parts, scale
 from .language import (
     Value,
@@ -194,6 +195,7 @@ _DIGAMMA_ROOT = (1.4616321449683622, 9.549995429965697e-17)
 _STIRLING_FROM = 8
 
 
+@scalar("scipy.special.erf", ulps=4)
 def erf(x: Value) -> Value:
     """The error function."""
     a = abs(x)
@@ -205,6 +207,7 @@ def erf(x: Value) -> Value:
     return copysign(select(a < 0.95, near, far), x)
 
 
+@scalar("scipy.special.erfc", ulps=4)
 def erfc(x: Value) -> Value:
     """1 - erf(x), to the last bits where it is small."""
     a = clamp(abs(x), 0, _ERFC_HIGH[x.type])
@@ -224,6 +227,7 @@ def erfc(x: Value) -> Value:
     return select(a < 0.7, near, y)
 
 
+@scalar("scipy.special.erfinv", ulps=4)
 def erfinv(x: Value) -> Value:
     """The inverse of erf on [-1, 1]."""
     k, m = split_normal(fma(-x, x, 1))
@@ -243,6 +247,7 @@ def _sinpi(d: Value) -> Value:
     return d * poly(d * d, *_SINPI[d.type])
 
 
+@scalar("scipy.special.gammaln", ulps=4)
 def lgamma(x: Value) -> Value:
     """log|gamma(x)|: Stirling's series, or a product that leads to [1.5, 2.5)."""
     reflected = x < 0
@@ -276,6 +281,7 @@ def lgamma(x: Value) -> Value:
     return select(x == x, y, x)
 
 
+@scalar("scipy.special.digamma", ulps=4)
 def digamma(x: Value) -> Value:
     """The derivative of lgamma: an asymptotic series, or a sum that leads to [1, 2]."""
     reflected = x < 0

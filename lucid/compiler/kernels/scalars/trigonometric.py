@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from .declare import scalar
 from .exponential import quotient
 from .language import (
     Value,
@@ -169,21 +170,25 @@ def _with_slow_path(name: str, function: Callable[..., Value], x: Value) -> Valu
     return slow_path(name, lambda x: function(x, *reduce_huge(abs(x))), x, y, _MODERATE[x.type])
 
 
+@scalar("numpy.sin")
 def sin(x: Value) -> Value:
     """The sine."""
     return _with_slow_path("sin_huge", _sin, x)
 
 
+@scalar("numpy.cos")
 def cos(x: Value) -> Value:
     """The cosine."""
     return _with_slow_path("cos_huge", _cos, x)
 
 
+@scalar("numpy.tan")
 def tan(x: Value) -> Value:
     """The tangent."""
     return _with_slow_path("tan_huge", _tan, x)
 
 
+@scalar("numpy.arctan")
 def atan(x: Value) -> Value:
     """The arc tangent: 0, pi/4 or pi/2, and an arc of at most atan(1/2)."""
     high, low = x.format.split(2, *PI_2)
@@ -197,6 +202,7 @@ def atan(x: Value) -> Value:
     return copysign(base + (t + fma(t * z, poly(z, *_ATAN[x.type]), base_low)), x)
 
 
+@scalar("numpy.arctan2")
 def atan2(y: Value, x: Value) -> Value:
     """The angle of the point (x, y), in (-pi, pi], with every sign of zero."""
     format = x.format
@@ -228,6 +234,7 @@ def _asin_parts(a: Value) -> tuple[Value, Value, Value]:
     return large, s, s * z * poly(z, *_ASIN[a.type])
 
 
+@scalar("numpy.arcsin")
 def asin(x: Value) -> Value:
     """The arc sine."""
     high, low = x.format.split(2, *PI_2)
@@ -237,6 +244,7 @@ def asin(x: Value) -> Value:
     return copysign(select(large, far, s + curve), x)
 
 
+@scalar("numpy.arccos")
 def acos(x: Value) -> Value:
     """The arc cosine."""
     high, low = x.format.split(2, *PI_2)
