@@ -100,6 +100,7 @@ ADAPTERS: dict[Any, Callable[..., Any]] = {
     np.isrealobj: lambda x: x.dtype.kind != "c",
     np.linspace: shapes.linspace,
     np.logspace: shapes.logspace,
+    np.matrix_transpose: shaping.mT,
     np.max: reductions.reduction(extrema.amax),
     np.may_share_memory: elements.on_ndarrays(np.may_share_memory),
     np.mean: reductions.reduction_with_dtype(statistics.mean),

@@ -5,11 +5,12 @@ python -m lucid.public.build
 
 from __future__ import annotations
 
+import os
+import sys
 import textwrap
 from collections import defaultdict
 from pathlib import Path
 
-from lucid.public import index
 from lucid.public.scan import PACKAGE, Declaration, declarations
 
 Table = dict[str, list[str]]  # module -> "name" or "alias:attribute"
@@ -20,6 +21,7 @@ Entries are names, or `name:attribute` if the object has another name in its mod
 """
 
 '''
+INDEX = PACKAGE / "public" / "index.py"
 INPLACE_FUNCTIONS = "tensors.inplace_functions"
 
 
@@ -128,15 +130,17 @@ def index_source() -> str:
 
 
 def files() -> dict[Path, str]:
-    """Return the text of every generated file."""
+    """Return the text of every generated file, if the index is current."""
     from lucid.public.stubs import stubs
 
-    source = index_source()
-    exec(source, vars(index))  # the stubs are those of the new index
-    return {PACKAGE / "public" / "index.py": source, **stubs()}
+    return {INDEX: index_source(), **stubs()}
 
 
 def main() -> None:
+    source = index_source()
+    if INDEX.read_text() != source:  # the stubs need a package with the new index
+        INDEX.write_text(source)
+        os.execv(sys.executable, [sys.executable, "-m", "lucid.public.build"])
     for path, text in files().items():
         path.write_text(text)
 

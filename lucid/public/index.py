@@ -309,7 +309,7 @@ NAMES: dict[str, dict[str, str]] = {
         "ops.shape.movement": "broadcast_to permute reshape",
         "ops.shape.shaping": (
             "atleast_1d atleast_2d atleast_3d broadcast_arrays:broadcast_tensors "
-            "broadcast_tensors expand_dims flatten flip fliplr flipud mT moveaxis:movedim movedim "
+            "broadcast_tensors expand_dims flatten flip fliplr flipud moveaxis:movedim movedim "
             "ravel rot90 squeeze swapaxes swapdims t tile transpose unbind unflatten unsqueeze"
         ),
         "ops.shape.striding": "as_strided as_strided_copy as_strided_scatter",
@@ -646,7 +646,7 @@ NUMPY: dict[str, str] = {
     "ops.index.lookup": "argwhere take_along_axis",
     "ops.linalg.contraction": "matmul",
     "ops.linalg.products": "kron",
-    "ops.shape.shaping": "expand_dims fliplr flipud matrix_transpose:mT moveaxis:movedim swapaxes",
+    "ops.shape.shaping": "expand_dims fliplr flipud moveaxis:movedim swapaxes",
 }
 
 PRIMITIVES: dict[str, str] = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from lucid.errors import ArgumentError, IndexingError, ShapeError
@@ -60,3 +62,4 @@ ROWS = [
         differs="the input has a gradient where it is kept, in PyTorch where it is overwritten",
     ),
 ]
+ROWS.append(replace(ROWS[0], name="as_strided_copy"))

@@ -95,7 +95,6 @@ def T(x: Any) -> Any:
     return bind(Transpose(tuple(range(x.ndim))[::-1]), x)
 
 
-@public(numpy="matrix_transpose")
 def mT(x: Any) -> Any:
     """Transpose the matrices in the last two axes of `x`."""
     x = as_tensor(x)
