@@ -80,11 +80,11 @@ class Strided(Linear):
         *units, diagonal = self.steps or ((),)
         pair = [axis for axis, step in enumerate(diagonal) if step == 1]
         rest = [axis for axis in range(len(shape)) if axis not in pair]
-        whole = [(self.sizes[i], shape[axis], self.starts[axis]) for i, axis in enumerate(rest)]
         if len(pair) != 2 or sum(map(abs, diagonal)) != 2 or len(units) != len(rest):
             return None
         if units != [tuple([int(i == axis) for i in range(len(shape))]) for axis in rest]:
             return None
+        whole = [(self.sizes[i], shape[axis], self.starts[axis]) for i, axis in enumerate(rest)]
         if any(size != n or start for size, n, start in whole):
             return None
         rows, columns = (shape[axis] for axis in pair)
