@@ -33,7 +33,7 @@ NAMES: dict[str, dict[str, str]] = {
         "ops.elementwise.exponential": (
             "cbrt exp exp2 expm1 log log10 log1p log2 logaddexp rsqrt sigmoid sqrt"
         ),
-        "ops.elementwise.logarithms": "logaddexp2 logit sinc xlogy",
+        "ops.elementwise.logarithms": "logaddexp2 logit sinc sinhc xlogy",
         "ops.elementwise.logic": (
             "bitwise_and bitwise_left_shift:left_shift bitwise_not bitwise_or "
             "bitwise_right_shift:right_shift bitwise_xor eq ge greater:gt greater_equal:ge gt "
@@ -245,7 +245,7 @@ NAMES: dict[str, dict[str, str]] = {
         "ops.elementwise.exponential": (
             "cbrt exp exp2 expit:sigmoid expm1 log log10 log1p log2 logaddexp rsqrt sigmoid sqrt"
         ),
-        "ops.elementwise.logarithms": "logaddexp2 logit sinc xlogy",
+        "ops.elementwise.logarithms": "logaddexp2 logit sinc sinhc xlogy",
         "ops.elementwise.logic": (
             "bitwise_and bitwise_left_shift:left_shift bitwise_not bitwise_or "
             "bitwise_right_shift:right_shift bitwise_xor eq ge greater:gt greater_equal:ge gt "
@@ -333,7 +333,7 @@ NAMES: dict[str, dict[str, str]] = {
             "conj_physical_ cos_ cosh_ deg2rad_ detach_ erf_ erfc_ exp2_ exp_ expm1_ fill_ fix_ "
             "floor_ frac_ gcd_ i0_ index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_ "
             "nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ round_ rsqrt_ sigmoid_ sin_ "
-            "sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_ zero_"
+            "sinc_ sinh_ sinhc_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_ zero_"
         ),
         "tensors.numpy_protocols": "from_dlpack from_numpy",
         "tensors.printing": "set_printoptions",
@@ -561,7 +561,7 @@ INPLACE: dict[str, dict[str, str]] = {
             "cbrt_:cbrt exp2_:exp2 expm1_:expm1 log10_:log10 log1p_:log1p log2_:log2 rsqrt_:rsqrt "
             "sigmoid_:sigmoid"
         ),
-        "ops.elementwise.logarithms": "logit_:logit sinc_:sinc xlogy_:xlogy",
+        "ops.elementwise.logarithms": "logit_:logit sinc_:sinc sinhc_:sinhc xlogy_:xlogy",
         "ops.elementwise.logic": (
             "bitwise_left_shift_:left_shift bitwise_not_:bitwise_not "
             "bitwise_right_shift_:right_shift eq_:eq ge_:ge greater_:gt greater_equal_:ge gt_:gt "
@@ -661,7 +661,7 @@ PRIMITIVES: dict[str, str] = {
     "ops.elementwise.exponential": (
         "cbrt exp exp2 expm1 log log10 log1p log2 logaddexp rsqrt sigmoid sqrt"
     ),
-    "ops.elementwise.logarithms": "logaddexp2",
+    "ops.elementwise.logarithms": "logaddexp2 sinhc",
     "ops.elementwise.logic": (
         "bitwise_and bitwise_not bitwise_or bitwise_xor eq ge gt isfinite isinf isnan le "
         "left_shift lt ne right_shift"

@@ -1,4 +1,4 @@
-"""xlogy, logaddexp2, logit and sinc.
+"""xlogy, logaddexp2, logit, sinc and sinhc.
 
 Each is exact where its plain formula is 0 / 0, 0 * inf or cancels.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.ops.core.apply import dtype_error, floating_binary
+from lucid.ops.core.apply import dtype_error, floating, floating_binary
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.float16 import in_float32
@@ -19,7 +19,7 @@ from lucid.ops.core.promote import to_floating
 from lucid.ops.elementwise.blending import promote_real_floating
 from lucid.ops.elementwise.conditional import clamp, where
 from lucid.ops.elementwise.exponential import LN2, LOG, log1p, sigmoid
-from lucid.ops.elementwise.trigonometric import sin
+from lucid.ops.elementwise.trigonometric import sin, tanh
 from lucid.public.declare import public
 from lucid.tape.bind import bind
 
@@ -114,3 +114,47 @@ def unnormalized_sinc(u: Any) -> Any:
         series = (series + coefficient) * square
     u = where(near, 1.0, u)
     return where(near, series + SINC_COEFFICIENTS[0], sin(u) / u)
+
+
+# The derivative of sinh(x) / x is x (2/3! + 4 x²/5! + 6 x⁴/7! + ...); for |x| < 1 the last term is
+# below 2**-53.
+SINHC_SLOPE = [2 * k / math.factorial(2 * k + 1) for k in range(1, 10)]
+
+
+def sinhc_of_array(x: np.ndarray) -> np.ndarray:
+    """Return sinh(x) / x; e**|x| / 2|x| where sinh overflows first."""
+    size = np.abs(x)
+    half = np.exp(0.5 * size)
+    far = np.where(size == np.inf, size, 0.5 * half / size * half)
+    return np.where(size > 20, far, np.where(size == 0, 1.0, np.sinh(size) / size)).astype(x.dtype)
+
+
+class Sinhc(Elementwise):
+    """sinh(x) / x, and 1 at 0."""
+
+    numpy = quiet(sinhc_of_array)
+    scalar, accepts, saves = "sinhc", "f", "xy"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        near = abs(x) < 1
+        square = where(near, x * x, 0.0)
+        series = square * SINHC_SLOPE[-1]
+        for coefficient in SINHC_SLOPE[-2:0:-1]:
+            series = (series + coefficient) * square
+        far = where(near, 1.0, x)
+        return (where(near, (series + SINHC_SLOPE[0]) * x, y * (1 / tanh(far) - 1 / far)),)
+
+
+SINHC = Sinhc()
+
+
+@public("lucid", "Tensor", inplace_function=True)
+@clear_errors
+def sinhc(input: Any) -> Any:
+    """sinh(x) / x, elementwise, and 1 at 0; derivatives at 0 are exact.
+
+    >>> import lucid
+    >>> lucid.sinhc(lucid.tensor([0.0, 1.0]))
+    Tensor([1.       , 1.1752012])
+    """
+    return floating(SINHC, input)

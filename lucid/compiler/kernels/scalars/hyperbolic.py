@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from .declare import scalar
-from .exponential import LN2, LOG2_E, expm1_part, quotient, reduce_exp
+from .exponential import LN2, LOG2_E, exp, expm1_part, quotient, reduce_exp
 from .language import (
     Value,
     clamp,
@@ -87,6 +87,16 @@ def cosh(x: Value) -> Value:
     """The hyperbolic cosine."""
     s, c, up, down = _halves(x)
     return fma(up, c + s, fma(down, c - s, down)) + up
+
+
+@scalar("lucid.ops.elementwise.logarithms.sinhc_of_array", ulps=4)
+def sinhc(x: Value) -> Value:
+    """sinh(x) / x, and 1 at 0; (e**(|x|/2))**2 / 2|x| where sinh overflows first."""
+    a = abs(x)
+    half = exp(0.5 * clamp(a, 0, 2 * _SINH_HIGH[x.type]))
+    far = select(a < math.inf, 0.5 * half / a * half, a)
+    near = select(a == 0, 1, sinh(a) / a)
+    return select(a > 20, far, select(a <= 20, near, x))
 
 
 def _root_of_sum(p: Value, p_low: Value) -> tuple[Value, Value]:
