@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint bench campaign parity clean
+.PHONY: demo test lint bench campaign minimum parity clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python examples/tour.py
@@ -27,6 +27,14 @@ COUNT ?= 200
 campaign: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest -q -n 2 tests/campaign --first-seed $(SEED) --programs $(COUNT) \
 		--compositions $(COUNT) --stateful $(COUNT)
+
+# The least versions of the dependencies that pyproject.toml declares, in an environment of its own.
+minimum: pyproject.toml
+	@$(PYTHON) -m venv $(VENV)-minimum
+	@$(VENV)-minimum/bin/python -m pip --disable-pip-version-check --quiet install pytest \
+		$$(sed -n '/^dependencies/,/^]/s/ *"\(.*\)>=\(.*\)",/\1==\2.*/p' pyproject.toml)
+	@PYTHONPATH=. $(VENV)-minimum/bin/python -m pytest -q tests/test_seeds.py tests/autograd \
+		tests/compiler/jit tests/compiler/lowering tests/compiler/kernels/test_listing.py tests/func/test_from_numba.py
 
 # Names, optimizers, schedules and distributions beside PyTorch's own, in an environment of its own.
 parity: $(VENV)-parity/.installed
