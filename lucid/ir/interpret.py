@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.ir.graph import Graph, Literal
 from lucid.public.declare import public
 
@@ -62,6 +63,12 @@ class Program:
         return [
             v if v.__class__ is _ndarray else np.asarray(v) for v in [env[s] for s in self._outputs]
         ]
+
+
+@memoize(maxsize=256)
+def program_of(graph: Graph) -> Program:
+    """Return the Program of a Graph that is the body of an operation, cached."""
+    return Program(graph)
 
 
 @public("ir")

@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from itertools import count
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -115,13 +114,15 @@ class Entry:
 
 
 class Table:
-    """The entries by policy and key; the least recently used ones are dropped from a full table."""
+    """The entries by policy and key; the least recently used ones are dropped from a full table.
+
+    Each step on the dictionary is atomic, so there is no lock that a fork could find held.
+    """
 
     def __init__(self) -> None:
         self.entries: dict[Any, Entry] = {}
         self.weight = 0
         self.next_use = count(1).__next__
-        self._lock = Lock()
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -136,33 +137,32 @@ class Table:
 
     def add(self, key: Hashable, limit: float, weight: int = 1) -> Entry:
         """Add an entry under (policy, ...), dropping others if the table is full."""
-        with self._lock:
-            found = self.entries.get(key)
-            if found is None:
-                found = self.entries[key] = Entry(limit, weight)
-                found.used = self.next_use()
-                self.weight += weight
-                if len(self.entries) > MAX_ENTRIES or self.weight > MAX_WEIGHT:
-                    self._evict()
-            return found
+        found = self.entries.setdefault(key, Entry(limit, weight))
+        found.used = self.next_use()
+        self.weight += weight
+        if len(self.entries) > MAX_ENTRIES or self.weight > MAX_WEIGHT:
+            self._evict()
+        return found
 
     def _evict(self) -> None:
         """Drop the least recently used entries, an eighth of what fits at once."""
-        oldest_first = sorted(self.entries, key=lambda key: self.entries[key].used)
-        for key in oldest_first[:-1]:
-            if len(self.entries) <= MAX_ENTRIES * 7 // 8 and self.weight <= MAX_WEIGHT * 7 // 8:
-                return
-            self.weight -= self.entries.pop(key).weight
+        oldest_first = sorted(self.entries.items(), key=lambda item: item[1].used)
+        n, weight = len(oldest_first), sum([entry.weight for _, entry in oldest_first])
+        for key, entry in oldest_first[:-1]:
+            if n <= MAX_ENTRIES * 7 // 8 and weight <= MAX_WEIGHT * 7 // 8:
+                break
+            self.entries.pop(key, None)
+            n, weight = n - 1, weight - entry.weight
+        self.weight = weight
 
     def clear(self) -> None:
         """Drop every entry."""
-        with self._lock:
-            self.entries.clear()
-            self.weight = 0
+        self.entries.clear()
+        self.weight = 0
 
     def of(self, policy: Policy) -> dict[Any, Entry]:
         """Return the entries of a policy."""
-        return {key: entry for key, entry in self.entries.items() if key[0] is policy}
+        return {key: entry for key, entry in list(self.entries.items()) if key[0] is policy}
 
 
 table = new_cache(f"{__name__}.table", Table())

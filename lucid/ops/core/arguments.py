@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from lucid.caches import once
 from lucid.errors import ArgumentError, LucidError, OutOfMemoryError
 from lucid.ir.source import at_line, is_internal
 from lucid.tape.conversion import TensorForNumberError, needs_grad
@@ -67,7 +68,7 @@ def is_users_error(error: BaseException) -> bool:
     return False
 
 
-@functools.cache
+@once
 def library_paths() -> tuple[str, ...]:
     """Return the folders of Python's own and of installed modules."""
     import sysconfig

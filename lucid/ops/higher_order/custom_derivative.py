@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.ir.graph import Graph, Literal
-from lucid.ir.interpret import Program
+from lucid.ir.interpret import program_of
 from lucid.ir.primitive import Primitive
 from lucid.ir.rewrite import dce
 from lucid.ir.types import Type, is_differentiable
@@ -24,11 +23,6 @@ from lucid.tape.modes import local
 from lucid.tape.node import wrap
 from lucid.tape.trace import replay
 from lucid.tape.views import tensor_of as node_tensor
-
-
-@memoize(maxsize=256)
-def program_of(graph: Graph) -> Program:
-    return Program(graph)
 
 
 class CustomVjp(Primitive):

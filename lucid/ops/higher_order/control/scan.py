@@ -17,6 +17,7 @@ import numpy as np
 from lucid.caches import memoize
 from lucid.errors import ShapeError
 from lucid.ir.graph import Equation, Graph, Var
+from lucid.ir.interpret import program_of
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
 from lucid.ops.higher_order.control.subgraphs import (
@@ -31,7 +32,6 @@ from lucid.ops.higher_order.control.subgraphs import (
     estimated_work,
     expand_unbatched,
     loop_program,
-    program_of,
 )
 from lucid.tape.bind import bind
 from lucid.tape.modes import local

@@ -14,7 +14,6 @@ import numpy as np
 
 from lucid.caches import memoize
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
-from lucid.ir.interpret import Program
 from lucid.ir.types import SHORT_NAMES, Type, is_differentiable
 from lucid.ops.elementwise.arithmetic import ADD
 from lucid.ops.shape.creation import Full
@@ -23,11 +22,6 @@ from lucid.tape.cut import cut
 from lucid.tape.modes import local
 from lucid.tape.node import Trace, leaf
 from lucid.tape.tiering import ELEMENTS, LOOP, Tiering, compile_native, single_op_graph, table
-
-
-@memoize(maxsize=256)
-def program_of(graph: Graph) -> Program:
-    return Program(graph)
 
 
 @memoize(maxsize=256)

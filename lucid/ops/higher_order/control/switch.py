@@ -9,6 +9,7 @@ import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.graph import Atom, Equation, Graph, Var
+from lucid.ir.interpret import program_of
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
 from lucid.ops.higher_order.control.subgraphs import (
@@ -19,7 +20,6 @@ from lucid.ops.higher_order.control.subgraphs import (
     batched_outputs,
     body_derivative,
     copy_aliased,
-    program_of,
 )
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap

@@ -16,6 +16,7 @@ import numpy as np
 
 from lucid.errors import ShapeError
 from lucid.ir.graph import Equation, Graph, Var
+from lucid.ir.interpret import program_of
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
 from lucid.ops.higher_order.control.scan import (
@@ -33,7 +34,6 @@ from lucid.ops.higher_order.control.subgraphs import (
     differentiable,
     estimated_work,
     loop_program,
-    program_of,
 )
 from lucid.ops.higher_order.control.while_chain import Loop, LoopChain, Value, with_references
 from lucid.tape.bind import bind
