@@ -11,7 +11,6 @@ import inspect
 import weakref
 from collections.abc import Sequence
 from copy import copy
-from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,18 +25,21 @@ from lucid.autograd.function_calls import (
 )
 from lucid.autograd.modes import Grad
 from lucid.errors import ArgumentError, DTypeError, GraphError, TracedValueError
+from lucid.ir.graph import Graph
 from lucid.ir.primitive import Primitive
 from lucid.ir.source import at_line, caller
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.core.arguments import check_callable
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.custom_derivative import CustomFunction, CustomVjp
+from lucid.ops.shape.copying import COPY
 from lucid.public.declare import public
 from lucid.tape.bind import bind, fresh, without_gradient
-from lucid.tape.cut import cut, cut_nodes
+from lucid.tape.body import BodyRecorder, trace_state
+from lucid.tape.cut import cut_nodes
 from lucid.tape.markers import OnceDifferentiable
 from lucid.tape.modes import local
-from lucid.tape.node import GRAD, TRACE, Node, Trace, Traced, is_recording, leaf, next_serial, wrap
+from lucid.tape.node import GRAD, TRACE, Node, Traced, as_source, is_recording, next_serial, wrap
 from lucid.tape.views import node_of, storage_of, tensor_of
 from lucid.tape.writes import write
 
@@ -413,9 +415,6 @@ def unpacker(
 # Inside a transform
 
 
-_depth = count(1000)
-
-
 def traced_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int, n_given: int) -> Any:
     """Trace `forward` and `backward` and bind them as one `custom_vjp` equation."""
     ctx = FunctionCtx()
@@ -435,19 +434,19 @@ def traced_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int, n_given:
     kept = [x for x in ctx._saved_forward if x is not None]
     forward = cut_nodes(inputs, [node_of(y) for y in (*outputs, *saved, *kept)])
     try:
-        backward, returns = trace_backward(cls, ctx, [*saved, *kept], result, args, n_given)
+        backward = trace_backward(cls, ctx, [*saved, *kept], result, args, n_given)
     except TracedValueError:
         if any(args[i].value is None for i in positions):
             raise
         return eager_call(cls, args, kwargs, flags, n_given)
-    captured = [tensor_of(c.slots[s]) for c in (forward, backward) for s in c.captured]
-    graphs = forward.graph("forward"), backward.graph("backward")
+    captured = [*[tensor_of(forward.slots[s]) for s in forward.captured], *backward.captured]
+    graphs = forward.graph("forward"), backward.graph
     rules = Rules(cls, ctx, args, positions)
     op: Primitive
     if rules.has_jvp or rules.has_vmap:
-        op = CustomFunction(*graphs, len(positions), len(outputs), returns, rules)
+        op = CustomFunction(*graphs, len(positions), len(outputs), backward.returns, rules)
     else:
-        op = CustomVjp(*graphs, len(positions), len(outputs), returns)
+        op = CustomVjp(*graphs, len(positions), len(outputs), backward.returns)
     results = bind(op, *[args[i] for i in positions], *captured)[: len(outputs)]
     constant = {id(y) for y in ctx._not_differentiable}
     results = [r.detach() if id(y) in constant else r for r, y in zip(results, outputs)]
@@ -519,6 +518,14 @@ def to_front(y: Any, dim: int | None, n: int) -> Any:
     return y.expand((n, *y.shape)) if dim is None else y.movedim(dim, 0)
 
 
+class TracedBackward(NamedTuple):
+    """The Graph of a `backward`, the tensors it captures, and the arguments with gradients."""
+
+    graph: Graph
+    captured: list[Any]
+    returns: tuple[int, ...]
+
+
 def trace_backward(
     cls: Any,
     ctx: FunctionCtx,
@@ -526,15 +533,16 @@ def trace_backward(
     result: ForwardResult,
     args: Sequence[Any],
     n_given: int,
-) -> tuple[Any, tuple[int, ...]]:
-    """Return the Cut of `backward` from (saved, cotangents), and the arguments with gradients."""
-    trace = Trace(f"{cls.__name__}.backward", next(_depth))
-    stand_ins = [leaf(x.type, trace) for x in saved]
-    remaining = iter(stand_ins)
-    ctx._saved = tuple(None if x is None else next(remaining) for x in ctx._saved)
-    cts = [leaf(y.type, trace) for y in result.tensors]
-    before, local.staging = local.staging, trace
-    try:
+) -> TracedBackward:
+    """Trace `backward` from (saved, cotangents); what it draws and writes happens once, now."""
+    what = f"{cls.__name__}.backward"
+    mask = ctx._saved
+
+    def run(recorder: BodyRecorder) -> tuple[Graph, list[Any], list[int]]:
+        stand_ins = [recorder.input(x.type) for x in saved]
+        remaining = iter(stand_ins)
+        ctx._saved = tuple(None if x is None else next(remaining) for x in mask)
+        cts = [recorder.input(y.type) for y in result.tensors]
         found = cls.backward(ctx, *result.cotangents(cts))
         grads = gradients_of(cls, found, len(args), n_given)
         kept, returns = [], []
@@ -543,9 +551,37 @@ def trace_backward(
             if g is not None and is_differentiable(type.dtype):
                 kept.append(checked_gradient(cls, g, type))
                 returns.append(number)
-        return cut([*stand_ins, *cts], kept), tuple(returns)
-    finally:
-        local.staging, trace.active = before, False
+        return *recorder.cut([*stand_ins, *cts], kept, "backward"), returns
+
+    (graph, captured, returns), recorder = trace_state(what, run)
+    n = len(saved) + len(result.tensors)
+    graph, captured = settle_state(what, graph, n, captured, recorder)
+    return TracedBackward(graph, captured, tuple(returns))
+
+
+def settle_state(
+    what: str, graph: Graph, n: int, captured: Sequence[Any], recorder: BodyRecorder
+) -> tuple[Graph, list[Any]]:
+    """Write the state that a `backward` leaves, and return its Graph and what that captures."""
+    from lucid.func.control_flow import hoist_invariant
+    from lucid.func.state import locks_of, write_back
+
+    state = recorder.found_state()
+    n_out = len(graph.outputs) - len(state)
+    with locks_of(state):
+        before = [bind(COPY, s.tensor) for s in state]
+        graph, captured = hoist_invariant(graph, n, [*before, *captured])
+        known: dict[Any, Any] = dict(zip(graph.inputs[n:], captured))
+        after = graph.outputs[n_out:]
+        for s, y in zip(state, after):
+            if y not in known:
+                raise GraphError(
+                    f"{what}: a value that depends on a gradient is written to a tensor from "
+                    f"outside, {s.tensor.type}; return it instead"
+                    f"   [{as_source(recorder.write_sources.get(id(s.tensor)))}]"
+                )
+        write_back(state, [known[y] for y in after], what)
+    return Graph(graph.name, graph.inputs, graph.equations, graph.outputs[:n_out]), captured
 
 
 def is_tracked(x: Any) -> bool:

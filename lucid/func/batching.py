@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from lucid.errors import AxisError, GraphError, LucidError, ShapeError
-from lucid.func.state import write_back
+from lucid.func.state import locks_of, write_back
 from lucid.ir.pytree import broadcast_prefix, flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
@@ -23,6 +23,7 @@ from lucid.tape.bind import bind
 from lucid.tape.body import BodyRecorder, State, trace_state
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, Traced, as_source, leaf, missing_value_error
+from lucid.tape.recorder import Locks
 from lucid.tape.trace import function_name
 from lucid.tape.views import node_of
 from lucid.transforms.vmap import Batched
@@ -52,6 +53,17 @@ class VmapCall:
         self.state: list[State] = []
         self.after: dict[int, Any] = {}
         self.parts = 0
+        self.held: Locks | None = None
+
+    def hold_locks(self, recorder: BodyRecorder) -> None:
+        """Hold the locks of the state from its first reading to the end of the call."""
+        if self.held is None and recorder.locks:
+            self.held = locks_of(recorder.found_state(), traces=True)
+            self.held.__enter__()
+
+    def release_locks(self) -> None:
+        if self.held is not None:
+            self.held.__exit__()
 
     def on_part(self, recorder: BodyRecorder, values: Sequence[Batched]) -> None:
         """Note the state after a part of the batch, which must be the same after every part."""
@@ -223,11 +235,14 @@ def vmap(
 
         parts, order = [], []
         chunks = [range(start, min(start + size, n)) for start in range(0, max(n, 1), max(size, 1))]
-        for chunk in chunks:
-            for rows, part, out_tree in run_paths(run_on, call, chunk, branching == "split"):
-                parts.append((part, out_tree, len(rows)))
-                order += rows
-        call.write_back()
+        try:
+            for chunk in chunks:
+                for rows, part, out_tree in run_paths(run_on, call, chunk, branching == "split"):
+                    parts.append((part, out_tree, len(rows)))
+                    order += rows
+            call.write_back()
+        finally:
+            call.release_locks()
         outs, out_tree = concatenate_parts(what, parts)
         if order != [*range(n)]:
             outs = [restore_order(y, order) for y in outs]
@@ -265,6 +280,7 @@ def run(
         return graph, captured, out_tree
 
     (graph, captured, out_tree), recorder = trace_state(call.what, trace, state=call.state)
+    call.hold_locks(recorder)
     values = [*mapped.values, *[Batched(bind(COPY, x), False) for x in recorder.state]]
     results = vmap_graph(graph, mapped.n, [*values, *[Batched(x, False) for x in captured]])
     n_out = len(results) - len(recorder.state)

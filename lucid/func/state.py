@@ -26,13 +26,18 @@ def write_back(state: Sequence[State], values: Sequence[Any], what: str) -> None
             assign(s.tensor, value, what)
 
 
+def locks_of(state: Sequence[State], traces: bool = False) -> Locks:
+    """Return the locks to hold from reading the state to writing it back."""
+    return Locks([lock for s in state for lock in s.locks], traces)
+
+
 def run_with_state(
     what: str, state: Sequence[State], run: Callable[[list[Any]], Sequence[Any]]
 ) -> Sequence[Any]:
     """Run a program on its state, write back what it leaves there, and return its other results."""
     if not state:
         return run([])
-    with Locks({id(lock): lock for s in state for lock in s.locks}.values()):
+    with locks_of(state):
         outs = run([bind(COPY, s.tensor) for s in state])  # a derivative may need the value before
         write_back(state, outs, what)
     return outs[len(state) :]

@@ -63,13 +63,16 @@ def count_recorders(change: int) -> None:
 
 
 class Locks:
-    """Locks that are acquired together; usually there are none."""
+    """Locks that are acquired together; usually there are none.
+
+    traces    whether something is traced while they are held
+    """
 
     __slots__ = ("locks",)
 
-    def __init__(self, locks: Iterable[Any]) -> None:
-        self.locks = list(locks)
-        if len(self.locks) > 1:
+    def __init__(self, locks: Iterable[Any], traces: bool = False) -> None:
+        self.locks = list({id(lock): lock for lock in locks}.values())
+        if len(self.locks) > 1 or (self.locks and traces):
             self.locks.insert(0, state_lock())
 
     def __enter__(self) -> None:

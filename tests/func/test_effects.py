@@ -374,6 +374,19 @@ def test_draws_and_writes_in_custom_vjp_rules_happen_at_every_call():
     assert len(set(gradients)) == 3
 
 
+def test_a_gradient_written_by_a_custom_rule_is_refused_and_undone():
+    n = lucid.zeros(())
+
+    @F.custom_vjp
+    def f(x):
+        return x * 1.0
+
+    f.defvjp(lambda x: (x * 1.0, x), lambda x, ct: (ct * x + n.add_(ct),))
+    with pytest.raises(GraphError, match=r"depends on a gradient.*\[test_effects"):
+        F.grad(f)(T(1.0))
+    assert n.item() == 0.0
+
+
 def test_a_trace_has_no_effects():
     n, state = T(1.0), lucid.random.get_rng_state().tolist()
     graph = lucid.ir.trace(lambda x: x * n.add_(x) + lucid.rand(()))(lucid.ir.Type.parse("f32[]"))

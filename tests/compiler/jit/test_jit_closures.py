@@ -122,7 +122,9 @@ def test_threads_draw_while_others_record_and_trace():
         try:
             f = lucid.jit(lambda: lucid.rand(3))
             loop = lambda: F.scan(lambda c, x: (c, lucid.rand(3)), None, length=2)[1]  # noqa: E731
+            same = F.vmap(lambda x: lucid.rand(3) + x * 0, randomness="same", chunk_size=1)
             for _ in range(4):
+                seen.append(same(lucid.zeros(2))[0].numpy().tobytes())
                 seen.extend([f().numpy().tobytes(), lucid.rand(3).numpy().tobytes()])
                 seen.extend([row.numpy().tobytes() for row in loop()])
         except BaseException as error:
@@ -133,6 +135,6 @@ def test_threads_draw_while_others_record_and_trace():
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert not errors and len(seen) == 64 and len(set(seen)) == 64
+    assert not errors and len(seen) == 80 and len(set(seen)) == 80
     lucid.manual_seed(0)
-    assert set(seen) == {lucid.rand(3).numpy().tobytes() for _ in range(64)}
+    assert set(seen) == {lucid.rand(3).numpy().tobytes() for _ in range(80)}
