@@ -35,7 +35,7 @@ from lucid.tape.node import (
 from lucid.tape.template import find_cut
 from lucid.tape.views import node_of
 from lucid.transforms.constants import full_constant, zeros_like
-from lucid.transforms.prepare import prepare
+from lucid.transforms.prepare import prepare, without_gradient
 
 
 @public("autograd")
@@ -207,7 +207,9 @@ def run(
             prepared = prepare_watched(cut, seeded, keep)
         else:
             prepared = prepare("vjp", cut, seeded)
-        grads = prepared.run(cut, seeds, record)
+        if not create_graph:  # the gradient is a constant for whatever is computed from it
+            seeds = [without_gradient(seed) for seed in seeds]
+        grads = prepared.run(cut, seeds, record, constant=not create_graph)
     finally:
         local.grad = before
     if local.anomaly:

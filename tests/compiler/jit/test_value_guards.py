@@ -36,3 +36,21 @@ def test_a_branch_on_captured_state_follows_it():
         return y
 
     assert [step(lucid.ones(1)).item() for _ in range(4)] == [1.0, 1.0, 10.0, 10.0]
+
+
+def test_a_gradient_that_is_read_inside_jit_is_a_constant_as_it_is_eagerly():
+    """d/dw of (a w)² + (a w.grad)² sees no derivative through w.grad: 2 a² w, twice."""
+    w = lucid.tensor(3.0, dtype=lucid.float64, requires_grad=True)
+
+    @lucid.jit
+    def step(a):
+        w.grad = None
+        ((a * w) ** 2).backward()
+        first = w.grad * 1.0
+        ((a * first * w) ** 2).backward()
+        return w.grad
+
+    for a in (1.0, 2.0, 0.5):
+        first = 2 * a * a * 3.0
+        expected = first + 2 * (a * first) ** 2 * 3.0
+        assert abs(step(lucid.tensor(a, dtype=lucid.float64)).item() - expected) < 1e-12
