@@ -21,7 +21,7 @@ from lucid.errors import GraphError
 from lucid.ir.source import at_line, caller
 from lucid.tape.bind import bind
 from lucid.tape.markers import ALIAS, OVERWRITTEN, REPLACED, STOP_GRADIENT
-from lucid.tape.modes import local
+from lucid.tape.modes import current, local
 from lucid.tape.node import GRAD, LOCAL_REFERENCES, TRACE, Mutated, Node, is_recording
 from lucid.tape.views import node_after_write, overlaps_itself, synchronize_node
 
@@ -50,7 +50,8 @@ def write(x: Any, new: Any, what: str) -> Any:
 
 def is_recorded(x: Any, *others: Any) -> bool:
     """True if a write to `x` that reads `others` must be recorded on the tape."""
-    if is_recording():
+    modes = current()
+    if modes.recorder is not None:
         return True
     flags = 0
     for other in others:
@@ -63,7 +64,7 @@ def is_recorded(x: Any, *others: Any) -> bool:
             return True
         flags |= flags_of(tensor)
         tensor = None if tensor.origin is None else tensor.origin[0]
-    return bool(flags & TRACE or (flags and local.grad))
+    return bool(flags & TRACE or (flags and modes.grad))
 
 
 def notify_recorder(x: Any) -> None:
@@ -91,7 +92,8 @@ def is_argument(x: Any) -> bool:
 
 def check_writable(x: Any, what: str) -> None:
     """Raise an error for inputs of transforms, leaves that require grad, and read-only memory."""
-    tensor, detached = x, not local.grad
+    grad = current().grad
+    tensor, detached = x, not grad
     while True:
         node = tensor.node
         kind = "" if tensor is x else "a view of "
@@ -114,7 +116,7 @@ def check_writable(x: Any, what: str) -> None:
             raise read_only_error(what)
         if op.may_overlap and overlaps_itself(x):
             raise shared_elements_error(what)
-        if is_detached and local.grad and op is not STOP_GRADIENT:
+        if is_detached and grad and op is not STOP_GRADIENT:
             raise GraphError(
                 f"{what}: a view that was made under no_grad() is modified while gradients are "
                 f"recorded, and its base requires one; recreate or detach() the view{at_line()}"

@@ -22,7 +22,7 @@ from lucid.ops.shape.copying import COPY
 from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.cut import ancestors
-from lucid.tape.modes import local
+from lucid.tape.modes import current, local
 from lucid.tape.node import GRAD, Node, Traced, active_recorders, is_recording, note_read, wrap
 from lucid.tape.views import node_of
 from lucid.tape.writes import (
@@ -75,7 +75,7 @@ def in_place(
 def _write_with_ufunc(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], what: str) -> bool:
     """Let NumPy write its result into the memory of `x`; return False if that is not possible."""
     value = x.value
-    if value is None or local.maps:
+    if value is None or current().maps:
         return False
     values, tensors = [], []
     for arg in args:
@@ -109,7 +109,8 @@ def is_plain_write(x: Any, other: Any) -> bool:
         return False
     a, b = x.node, other.node
     flags = (0 if a is None else a.flags) | (0 if b is None else b.flags)
-    return (not flags or (flags == GRAD and not local.grad)) and not local.maps
+    modes = current()
+    return (not flags or (flags == GRAD and not modes.grad)) and not modes.maps
 
 
 def before_write(x: Any) -> Any:

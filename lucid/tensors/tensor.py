@@ -32,9 +32,18 @@ from lucid.tape.cut import ancestors, cut_nodes
 from lucid.tape.grad_cell import GradCell
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
-from lucid.tape.node import GRAD, Node, Traced, is_recording, requires_grad_changes, wrap
+from lucid.tape.node import (
+    GRAD,
+    TRACE,
+    Node,
+    Traced,
+    active_recorders,
+    is_recording,
+    requires_grad_changes,
+    wrap,
+)
 from lucid.tape.recorder import attribute_changes
-from lucid.tape.views import make_row_major, node_after_write, node_of
+from lucid.tape.views import link, make_row_major, node_after_write, node_of
 from lucid.tensors import numpy_protocols
 from lucid.tensors.methods import Methods
 from lucid.tensors.operators import Operators
@@ -235,10 +244,9 @@ class Tensor(Methods, Operators):
         """
         if not force:
             check_numpy_call(self)
-        value = self.array("numpy()")
         if self.storage is None:
             make_row_major(self)
-            value = self.value
+        value = self.array("numpy()")
         if self.node is not None and self.node.flags:
             value = value.view()
             value.flags.writeable = False
@@ -420,7 +428,12 @@ class Tensor(Methods, Operators):
 
     def detach(self) -> Tensor:
         """Return a tensor with the same memory and no history: a constant for `backward`."""
-        return bind(STOP_GRADIENT, self)
+        traced = active_recorders[0] or (self.node is not None and self.node.flags & TRACE)
+        if traced or self.value is None:
+            return bind(STOP_GRADIENT, self)
+        out = wrap(self.value)  # the same, with less Python
+        link(out, STOP_GRADIENT, self)
+        return out
 
     @property
     def data(self) -> Tensor:
