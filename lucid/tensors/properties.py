@@ -87,7 +87,7 @@ class Attributes(Traced):
 
     def data_ptr(self) -> int:
         """Return the address of the first element."""
-        return self.numpy().ctypes.data  # type: ignore[attr-defined]
+        return self.numpy(force=True).ctypes.data  # type: ignore[attr-defined]
 
     @accepts_device
     def new_tensor(self, data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
