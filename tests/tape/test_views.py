@@ -303,6 +303,43 @@ def test_the_gradient_of_as_strided_of_a_view_goes_to_its_base():
         detached.as_strided((2,), (1,)).mul_(2)
 
 
+# Parts of complex numbers
+
+
+def parts(x):
+    z = (x * (1 + 2j)).T
+    real, imag = z.real, z[1:].imag
+    real[0] = 7.0
+    imag.mul_(3.0)
+    z.mul_(2.0)
+    return z.clone(), real.clone(), imag.clone()
+
+
+def test_parts_of_complex_numbers_are_views():
+    x = np.arange(6.0).reshape(2, 3)
+    z = (x * (1 + 2j)).T
+    z.real[0] = 7.0
+    z[1:].imag[...] *= 3.0
+    z *= 2.0
+    wanted = z, z.real, z[1:].imag
+    jitted = lucid.jit(parts)
+    for _ in range(3):
+        check(jitted(lucid.tensor(x)), wanted)
+    check(parts(lucid.tensor(x)), wanted)
+    check([y[0] for y in F.vmap(parts)(lucid.tensor(x[None]))], wanted)
+
+
+def test_the_gradient_of_a_write_to_the_real_part():
+    def f(x):
+        z = x * (1 + 2j)
+        z.real.mul_(x)
+        return (z.real * 3 + z.imag * 5).sum()
+
+    x = lucid.tensor([1.0, 2.0])
+    for grad in (F.grad(f), F.grad(lucid.jit(f)), F.grad(lucid.jit(f))):
+        assert grad(x).tolist() == [6 * 1 + 10, 6 * 2 + 10]
+
+
 # Layout
 
 

@@ -23,13 +23,14 @@ from lucid.tape.node import wrap
 
 
 class Real(Elementwise):
-    """The real part of complex numbers: a copy, so that writing to it does not write to them."""
+    """The real part of complex numbers, in their memory."""
 
     accepts, result, saves = "c", "real", ""
+    is_view = True
     complex_rule = "lucid.compiler.passes.expand.lower_complex:real_part"
 
     def eval(self, x: np.ndarray) -> Any:
-        return x.real.copy()
+        return x.real
 
     def view(self, x: Any) -> Any:
         return x.parts()[0]
@@ -40,15 +41,19 @@ class Real(Elementwise):
     def vjp(self, ct: Any, y: Any, x: Any) -> tuple[Any, ...]:
         return (cast(ct, x.dtype),)
 
+    def insert(self, base: Any, part: Any) -> Any:
+        return bind(COMPLEX, part, bind(IMAG, base))
+
 
 class Imag(Elementwise):
-    """The imaginary part of complex numbers, also a copy."""
+    """The imaginary part of complex numbers, in their memory."""
 
     accepts, result, saves = "c", "real", ""
+    is_view = True
     complex_rule = "lucid.compiler.passes.expand.lower_complex:imaginary_part"
 
     def eval(self, x: np.ndarray) -> Any:
-        return x.imag.copy()
+        return x.imag
 
     def view(self, x: Any) -> Any:
         return x.parts()[1]
@@ -58,6 +63,9 @@ class Imag(Elementwise):
 
     def vjp(self, ct: Any, y: Any, x: Any) -> tuple[Any, ...]:
         return (bind(COMPLEX, Literal(0.0, ct.dtype), ct),)
+
+    def insert(self, base: Any, part: Any) -> Any:
+        return bind(COMPLEX, bind(REAL, base), part)
 
 
 class Conj(Elementwise):
@@ -106,21 +114,21 @@ REAL, IMAG, CONJ, COMPLEX = Real(), Imag(), Conj(), Complex()
 
 @public(numpy="real")
 def real(input: Any) -> Any:
-    """The real part, elementwise; a real tensor is returned unchanged.
+    """The real part, elementwise, as a view; a real tensor is returned unchanged.
 
     >>> import lucid
     >>> lucid.real(lucid.tensor([1 + 2j]))
     Tensor([1.])
     """
     x = as_tensor(input)
-    return unary(REAL, x) if x.dtype.kind == "c" else x
+    return bind(REAL, x) if x.dtype.kind == "c" else x
 
 
 @public(numpy="imag")
 def imag(input: Any) -> Any:
-    """The imaginary part, elementwise; zeros for a real tensor."""
+    """The imaginary part, elementwise, as a view; zeros for a real tensor."""
     x = as_tensor(input)
-    return unary(IMAG, x) if x.dtype.kind == "c" else wrap(np.zeros(x.shape, x.dtype))
+    return bind(IMAG, x) if x.dtype.kind == "c" else wrap(np.zeros(x.shape, x.dtype))
 
 
 @public("lucid", "Tensor", name="conjugate")
