@@ -79,8 +79,8 @@ from lucid.ops.reduce.histogramdd import Grid as _Grid
 from lucid.public.types import Axis as _Axis
 from lucid.public.types import DTypeLike as _DTypeLike
 from lucid.public.types import TensorLike as _TensorLike
-from lucid.random import Generator as Generator
-from lucid.random import Generator as _Generator
+from lucid.random.draws import Generator as Generator
+from lucid.random.draws import Generator as _Generator
 from lucid.saving import load as load
 from lucid.saving import save as save
 from lucid.tape.node import Traced as _Traced

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lucid import random
 from lucid.distributions.distribution import (
     Checks,
     Distribution,
@@ -27,6 +26,7 @@ from lucid.ops.special.error_and_gamma import digamma, lgamma
 from lucid.ops.special.normal import ndtr, ndtri
 from lucid.public.declare import public
 from lucid.random import distributions as sampling
+from lucid.random.draws import next_key
 
 EULER = 0.5772156649015329
 LOG_ROOT = math.log(math.sqrt(2 * math.pi))
@@ -67,7 +67,7 @@ class Normal(LocationScale):
     """
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        noise = normal(random.next_key(generator), shape, dtype=self.loc.dtype)
+        noise = normal(next_key(generator), shape, dtype=self.loc.dtype)
         return self.loc + self.scale * noise
 
     def log_prob(self, value: Any) -> Any:
@@ -190,7 +190,7 @@ class StudentT(LocationScale):
         self.set_parameters(validate_args, df=df, loc=loc, scale=scale)
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        noise = normal(random.next_key(generator), shape, dtype=self.loc.dtype)
+        noise = normal(next_key(generator), shape, dtype=self.loc.dtype)
         chi2 = 2 * sampling.gamma(self.df / 2, 1.0, shape, generator=generator)
         return self.loc + self.scale * noise * sqrt(self.df / chi2)
 
@@ -230,7 +230,7 @@ class HalfNormal(Distribution):
         self.set_parameters(validate_args, scale=scale)
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        noise = normal(random.next_key(generator), shape, dtype=self.scale.dtype)
+        noise = normal(next_key(generator), shape, dtype=self.scale.dtype)
         return abs(noise) * self.scale
 
     def log_prob(self, value: Any) -> Any:
@@ -280,7 +280,7 @@ class Uniform(Distribution):
             raise ArgumentError(f"Uniform: low must be less than high{at_line()}")
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        unit = uniform(random.next_key(generator), shape, dtype=self.low.dtype)
+        unit = uniform(next_key(generator), shape, dtype=self.low.dtype)
         return self.low + (self.high - self.low) * unit
 
     def log_prob(self, value: Any) -> Any:

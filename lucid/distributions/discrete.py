@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lucid import random
 from lucid.distributions.distribution import (
     Distribution,
     nonnegative,
@@ -34,6 +33,7 @@ from lucid.ops.shape.shaping import squeeze, unsqueeze
 from lucid.ops.special.error_and_gamma import lgamma
 from lucid.public.declare import public
 from lucid.random import distributions as sampling
+from lucid.random.draws import next_key
 
 
 class ProbsOrLogits(Distribution):
@@ -80,7 +80,7 @@ class Bernoulli(ProbsOrLogits):
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
         p = self.p
-        return cast(uniform(random.next_key(generator), shape, dtype=p.dtype) < p, p.dtype)
+        return cast(uniform(next_key(generator), shape, dtype=p.dtype) < p, p.dtype)
 
     def log_prob(self, value: Any) -> Any:
         x = tensor_like(value, self.p)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lucid import linalg, random
+from lucid import linalg
 from lucid.distributions.discrete import Categorical, one_hot_vector
 from lucid.distributions.distribution import Distribution, as_float, tensor_like
 from lucid.errors import ArgumentError
@@ -18,6 +18,7 @@ from lucid.ops.reduce.reduction import logsumexp
 from lucid.ops.shape.diagonals import diagonal
 from lucid.ops.shape.shaping import squeeze, unsqueeze
 from lucid.public.declare import public
+from lucid.random.draws import next_key
 
 
 @public("distributions")
@@ -56,7 +57,7 @@ class MultivariateNormal(Distribution):
         self.params = {"loc": self.loc, "scale_tril": self.scale_tril}
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        noise = normal(random.next_key(generator), shape, dtype=self.loc.dtype)
+        noise = normal(next_key(generator), shape, dtype=self.loc.dtype)
         return self.loc + squeeze(matmul(self.scale_tril, unsqueeze(noise, -1)), -1)
 
     def half_log_det(self) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid import linalg, random
+from lucid import linalg
 from lucid.distributions.distribution import Distribution, as_float, positive, tensor_like
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
@@ -22,6 +22,7 @@ from lucid.ops.shape.shaping import squeeze, unsqueeze
 from lucid.ops.special.error_and_gamma import digamma, lgamma, mvlgamma
 from lucid.public.declare import public
 from lucid.random import distributions as sampling
+from lucid.random.draws import next_key
 from lucid.tape.node import wrap
 
 LOG_2PI = math.log(2 * math.pi)
@@ -72,8 +73,8 @@ class LowRankMultivariateNormal(Distribution):
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
         dtype, k = self.loc.dtype, self.cov_factor.shape[-1]
-        own = normal(random.next_key(generator), shape, dtype=dtype)
-        shared = normal(random.next_key(generator), (*shape[:-1], k, 1), dtype=dtype)
+        own = normal(next_key(generator), shape, dtype=dtype)
+        shared = normal(next_key(generator), (*shape[:-1], k, 1), dtype=dtype)
         return self.loc + squeeze(matmul(self.cov_factor, shared), -1) + sqrt(self.cov_diag) * own
 
     def log_det(self) -> Any:
@@ -164,7 +165,7 @@ class Wishart(Distribution):
         n, dtype = self.event_shape[0], self.scale_tril.dtype
         freedom = (unsqueeze(self.df, -1) - arange(n, dtype=dtype)) / 2
         squares = 2 * sampling.gamma(freedom, 1.0, shape[:-1], generator=generator)
-        below = tril(normal(random.next_key(generator), shape, dtype=dtype), -1)
+        below = tril(normal(next_key(generator), shape, dtype=dtype), -1)
         factor = matmul(self.scale_tril, below + diag_embed(sqrt(squares)))
         return matmul(factor, factor.mT)
 
@@ -253,7 +254,7 @@ class LKJCholesky(Distribution):
         before = wrap(np.maximum(np.arange(n) - 1.0, 0.0).astype(dtype))
         rest = unsqueeze(self.concentration + (n - 2) / 2, -1) - before / 2
         share = sampling.beta((before + 1) / 2, rest, shape[:-1], generator=generator)
-        direction = tril(normal(random.next_key(generator), shape, dtype=dtype), -1)
+        direction = tril(normal(next_key(generator), shape, dtype=dtype), -1)
         length = sqrt(clamp((direction**2).sum(-1, keepdim=True), min=float(np.finfo(dtype).tiny)))
         rows = sqrt(unsqueeze(share, -1)) * direction / length
         left = clamp(1 - (rows**2).sum(-1), min=float(np.finfo(dtype).tiny))

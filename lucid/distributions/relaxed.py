@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lucid import random
 from lucid.distributions.discrete import Categorical, OneHotCategorical, ProbsOrLogits
 from lucid.distributions.distribution import (
     as_float,
@@ -29,6 +28,7 @@ from lucid.ops.reduce.reduction import logsumexp
 from lucid.ops.special.error_and_gamma import lgamma
 from lucid.public.declare import public
 from lucid.random import distributions as sampling
+from lucid.random.draws import next_key
 
 
 @public("distributions")
@@ -101,7 +101,7 @@ class RelaxedBernoulli(ProbsOrLogits):
         return {"temperature": self.temperature, **super().options()}
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        unit = uniform(random.next_key(generator), shape, dtype=self.logits.dtype)
+        unit = uniform(next_key(generator), shape, dtype=self.logits.dtype)
         unit = clamp(unit, min=2.0**-24)
         return sigmoid((self.logits + log(unit) - log1p(-unit)) / self.temperature)
 
@@ -222,7 +222,7 @@ class ContinuousBernoulli(ProbsOrLogits):
         return where(far, exact, math.log(2) + (4 / 3 + 104 / 45 * x * x) * x * x)
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        return self.icdf(uniform(random.next_key(generator), shape, dtype=self.p.dtype))
+        return self.icdf(uniform(next_key(generator), shape, dtype=self.p.dtype))
 
     def log_prob(self, value: Any) -> Any:
         x = tensor_like(value, self.p)

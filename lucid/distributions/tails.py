@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lucid import random
 from lucid.distributions.continuous import EULER, LocationScale
 from lucid.distributions.distribution import Distribution, positive, tensor_like, where_supported
 from lucid.distributions.gammas import Gamma
@@ -22,6 +21,7 @@ from lucid.ops.special.error_and_gamma import digamma, lgamma
 from lucid.ops.special.incomplete_gamma import gammaincc
 from lucid.public.declare import public
 from lucid.random import distributions as sampling
+from lucid.random.draws import next_key
 from lucid.random.rejection import sample_by_rejection
 
 
@@ -149,7 +149,7 @@ class GeneralizedPareto(LocationScale):
         return (z >= 0) & (1 + self.concentration * z > 0)
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        return self.icdf(uniform(random.next_key(generator), shape, dtype=self.loc.dtype))
+        return self.icdf(uniform(next_key(generator), shape, dtype=self.loc.dtype))
 
     def log_prob(self, value: Any) -> Any:
         z = self.standardize(value)
@@ -244,7 +244,7 @@ class Kumaraswamy(Distribution):
         )
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
-        unit = uniform(random.next_key(generator), shape, dtype=self.concentration1.dtype)
+        unit = uniform(next_key(generator), shape, dtype=self.concentration1.dtype)
         return self.icdf(unit)
 
     def log_prob(self, value: Any) -> Any:
@@ -349,7 +349,7 @@ class VonMises(Distribution):
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:
         k = self.concentration.detach().expand(shape)
-        shifted = sample_centered_von_mises(random.next_key(generator), k) + self.loc + math.pi
+        shifted = sample_centered_von_mises(next_key(generator), k) + self.loc + math.pi
         return shifted % (2 * math.pi) - math.pi
 
     def log_prob(self, value: Any) -> Any:

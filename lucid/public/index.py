@@ -92,7 +92,7 @@ NAMES: dict[str, dict[str, str]] = {
         "ops.special.bessel": "i0",
         "ops.special.error_and_gamma": "digamma erf erfc erfinv lgamma mvlgamma",
         "ops.special.incomplete_gamma": "igamma:gammainc igammac:gammaincc",
-        "random": "bernoulli multinomial",
+        "random.draws": "bernoulli multinomial",
         "tensors.inplace": "copy_ fill_ fill_diagonal_ masked_fill_ zero_",
         "tensors.random_methods": (
             "bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_ random_ uniform_"
@@ -321,11 +321,11 @@ NAMES: dict[str, dict[str, str]] = {
         "ops.special.signal_windows": (
             "bartlett_window blackman_window hamming_window hann_window kaiser_window"
         ),
-        "random": (
+        "random.distributions": "binomial poisson",
+        "random.draws": (
             "Generator bernoulli get_rng_state initial_seed manual_seed multinomial normal rand "
             "rand_like randint randint_like randn randn_like randperm seed set_rng_state"
         ),
-        "random.distributions": "binomial poisson",
         "saving": "load save",
         "tensors.inplace_functions": (
             "abs_ absolute_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ "
@@ -492,14 +492,14 @@ NAMES: dict[str, dict[str, str]] = {
             "fold_in key keyed_bernoulli:bernoulli keyed_normal:normal permutation random_bits "
             "split uniform"
         ),
-        "random": (
-            "Generator bernoulli default_generator fork_rng get_rng_state initial_seed "
-            "manual_seed multinomial normal rand rand_like randint randint_like randn randn_like "
-            "randperm seed set_rng_state"
-        ),
         "random.distributions": (
             "beta binomial categorical cauchy dirichlet exponential gamma geometric gumbel "
             "laplace log_normal poisson truncated_normal"
+        ),
+        "random.draws": (
+            "Generator bernoulli default_generator fork_rng get_rng_state initial_seed "
+            "manual_seed multinomial normal rand rand_like randint randint_like randn randn_like "
+            "randperm seed set_rng_state"
         ),
     },
     "special": {

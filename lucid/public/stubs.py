@@ -226,6 +226,5 @@ def stubs() -> dict[Path, str]:
             stub.lines += ["__version__: _b.str", *methods()]
         path = PACKAGE / space.replace(".", "/") if space != "lucid" else PACKAGE
         file = path / "__init__.pyi" if path.is_dir() else path.with_suffix(".pyi")
-        if space != "random":
-            out[file] = stub.text(space)
+        out[file] = stub.text(space)
     return out

@@ -28,7 +28,8 @@ from lucid.ops.random.keyed import uniform as keyed_uniform
 from lucid.ops.reduce.extrema import argmax
 from lucid.ops.special.normal import ndtr, ndtri
 from lucid.public.declare import public
-from lucid.random import next_key, rejection
+from lucid.random import rejection
+from lucid.random.draws import next_key
 from lucid.tape.node import Traced
 
 
