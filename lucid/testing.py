@@ -10,9 +10,9 @@ import numpy as np
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
 from lucid.ops.core.promote import as_tensor
+from lucid.public.declare import public
+from lucid.public.lazy import attach
 from lucid.tape.node import Traced
-
-__all__ = ["assert_close"]
 
 # (rtol, atol) by dtype, as in PyTorch; other dtypes are compared exactly.
 TOLERANCES = {
@@ -24,6 +24,7 @@ TOLERANCES = {
 }
 
 
+@public("testing")
 def assert_close(
     actual: Any,
     expected: Any,
@@ -133,3 +134,6 @@ def greatest(x: np.ndarray) -> str:
     index = np.unravel_index(np.argmax(np.where(np.isnan(x), np.inf, x)), x.shape)
     at = f" at {tuple(int(i) for i in index)}" if x.ndim else ""
     return f"{x[index]:.6g}{at}"
+
+
+_, __dir__, __all__ = attach(__name__)

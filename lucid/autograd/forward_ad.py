@@ -13,6 +13,8 @@ from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
+from lucid.public.declare import public
+from lucid.public.lazy import attach
 from lucid.tape.bind import fresh, without_gradient
 from lucid.tape.modes import local
 from lucid.tape.node import TRACE, Traced, is_recording, wrap
@@ -20,12 +22,8 @@ from lucid.tape.template import find_cut
 from lucid.tape.views import node_of, storage_of
 from lucid.transforms.prepare import pushforward
 
-__all__ = [
-    "UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual",
-    "unpack_dual",
-]  # fmt: skip
 
-
+@public("autograd.forward_ad")
 class UnpackedDualTensor(NamedTuple):
     """A value and its tangent, None if it does not depend on a dual tensor."""
 
@@ -43,6 +41,7 @@ class Level:
         self.grad = local.grad
 
 
+@public("autograd.forward_ad")
 def enter_dual_level() -> int:
     """Open a level, in which tensors can have tangents; prefer `with dual_level()`."""
     if local.dual_level is not None:
@@ -52,6 +51,7 @@ def enter_dual_level() -> int:
     return 0
 
 
+@public("autograd.forward_ad")
 def exit_dual_level(*, level: int | None = None) -> None:
     """Close the level: its tensors lose their tangents."""
     if local.dual_level is None or level not in (None, 0):
@@ -61,6 +61,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     local.dual_level = None
 
 
+@public("autograd.forward_ad")
 class dual_level:
     """A context manager in which tensors can have tangents.
 
@@ -79,6 +80,7 @@ class dual_level:
         exit_dual_level()
 
 
+@public("autograd.forward_ad")
 @clear_errors
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     """Return `tensor` with a tangent, for derivatives in its direction."""
@@ -100,6 +102,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     return dual
 
 
+@public("autograd.forward_ad")
 @clear_errors
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     """Return the value and the tangent of a tensor computed from dual tensors."""
@@ -130,3 +133,6 @@ def without_level(x: Any, record: bool, outer: int, constant: bool) -> Any:
     out = wrap(x.value)
     out.storage = storage_of(x)
     return out
+
+
+_, __dir__, __all__ = attach(__name__)

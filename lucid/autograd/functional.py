@@ -21,6 +21,8 @@ from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.creation import ones_like
+from lucid.public.declare import public
+from lucid.public.lazy import attach
 from lucid.tensors.tensor import Tensor
 
 Inputs = Any  # a tensor or a tuple of tensors
@@ -84,6 +86,7 @@ class Point:
         return tuple(y) if isinstance(y, (tuple, list)) else (y,)
 
 
+@public("autograd.functional")
 @clear_errors
 def jacobian(
     func: Callable[..., Any],
@@ -109,6 +112,7 @@ def jacobian(
     return at.detached(STRATEGIES[strategy](func, at.argnums)(*at.inputs))
 
 
+@public("autograd.functional")
 @clear_errors
 def hessian(
     func: Callable[..., Any],
@@ -131,6 +135,7 @@ def hessian(
     return at.detached(hessian_of(func, at.argnums)(*at.inputs))
 
 
+@public("autograd.functional")
 @clear_errors
 def vjp(
     func: Callable[..., Any],
@@ -149,6 +154,7 @@ def vjp(
     return at.detached((y, at.like_inputs(pulled)))
 
 
+@public("autograd.functional")
 @clear_errors
 def jvp(
     func: Callable[..., Any],
@@ -164,6 +170,7 @@ def jvp(
     return at.detached(F.jvp(func, at.inputs, at.vectors(v, at.inputs, "the input")))
 
 
+@public("autograd.functional")
 @clear_errors
 def hvp(
     func: Callable[..., Any],
@@ -182,6 +189,7 @@ def hvp(
     return at.detached((y, at.like_inputs(pushed)))
 
 
+@public("autograd.functional")
 @clear_errors
 def vhp(
     func: Callable[..., Any],
@@ -200,4 +208,4 @@ def vhp(
     return at.detached((y, at.like_inputs(pull(*given))))
 
 
-__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+_, __dir__, __all__ = attach(__name__)

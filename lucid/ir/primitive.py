@@ -134,7 +134,7 @@ class _Parameters(metaclass=_Interning):
 dataclasses.dataclass(init=False, repr=False, eq=False)(_Parameters)
 
 
-@public("ir")
+@public("ir", "extend")
 @dataclass_transform(frozen_default=True)
 class Primitive(Facts, _Parameters):
     """An operation on arrays.

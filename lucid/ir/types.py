@@ -43,7 +43,7 @@ class _Interning(type):
         return found
 
 
-@public("ir")
+@public("ir", "extend")
 class Type(metaclass=_Interning):
     """The type of an array: `Type(np.dtype("float32"), (32, 10))` prints as `f32[32,10]`."""
 

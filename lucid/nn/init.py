@@ -15,6 +15,8 @@ from lucid.linalg import qr
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.shape.creation import zeros
 from lucid.ops.special.error_and_gamma import erfinv
+from lucid.public.declare import public
+from lucid.public.lazy import attach
 
 GAINS = {
     "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "conv_transpose1d": 1.0,
@@ -23,6 +25,7 @@ GAINS = {
 }  # fmt: skip
 
 
+@public("nn.init")
 @clear_errors
 def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     """Return the recommended scale of the weights before a nonlinearity.
@@ -54,6 +57,7 @@ def fans(tensor: Any) -> tuple[int, int]:
     return tensor.shape[1] * window, tensor.shape[0] * window
 
 
+@public("nn.init")
 @clear_errors
 def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
     """Fill with samples from the uniform distribution on [a, b)."""
@@ -62,6 +66,7 @@ def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None)
         return tensor.copy_(drawn * (b - a) + a)
 
 
+@public("nn.init")
 @clear_errors
 def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
     """Fill with samples from a normal distribution."""
@@ -70,6 +75,7 @@ def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = N
         return tensor.copy_(drawn * std + mean)
 
 
+@public("nn.init")
 @clear_errors
 def trunc_normal_(
     tensor: Any,
@@ -91,6 +97,7 @@ def trunc_normal_(
         return tensor.copy_(drawn.clamp(a, b))
 
 
+@public("nn.init")
 @clear_errors
 def constant_(tensor: Any, val: float) -> Any:
     """Fill with one number."""
@@ -98,18 +105,21 @@ def constant_(tensor: Any, val: float) -> Any:
         return tensor.fill_(val)
 
 
+@public("nn.init")
 @clear_errors
 def ones_(tensor: Any) -> Any:
     """Fill with ones."""
     return constant_(tensor, 1.0)
 
 
+@public("nn.init")
 @clear_errors
 def zeros_(tensor: Any) -> Any:
     """Fill with zeros."""
     return constant_(tensor, 0.0)
 
 
+@public("nn.init")
 @clear_errors
 def eye_(tensor: Any) -> Any:
     """Set a matrix to the identity."""
@@ -119,6 +129,7 @@ def eye_(tensor: Any) -> Any:
         return tensor.copy_(np.eye(*tensor.shape, dtype=tensor.dtype))
 
 
+@public("nn.init")
 @clear_errors
 def dirac_(tensor: Any, groups: int = 1) -> Any:
     """Set the weight of a convolution to preserve as many channels as possible."""
@@ -137,6 +148,7 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
         return tensor.copy_(value)
 
 
+@public("nn.init")
 @clear_errors
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Fill uniformly, with variances preserved forward and backward (Glorot)."""
@@ -144,6 +156,7 @@ def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> An
     return uniform_(tensor, -bound, bound, generator)
 
 
+@public("nn.init")
 @clear_errors
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Fill normally, with variances preserved forward and backward (Glorot)."""
@@ -159,6 +172,7 @@ def kaiming_scale(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
     return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))
 
 
+@public("nn.init")
 @clear_errors
 def kaiming_uniform_(
     tensor: Any,
@@ -172,6 +186,7 @@ def kaiming_uniform_(
     return uniform_(tensor, -bound, bound, generator)
 
 
+@public("nn.init")
 @clear_errors
 def kaiming_normal_(
     tensor: Any,
@@ -184,6 +199,7 @@ def kaiming_normal_(
     return normal_(tensor, 0.0, kaiming_scale(tensor, a, mode, nonlinearity), generator)
 
 
+@public("nn.init")
 @clear_errors
 def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     """Fill with a random orthogonal matrix; trailing axes count as columns."""
@@ -197,6 +213,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
         return tensor.copy_(gain * q.reshape(tensor.shape))
 
 
+@public("nn.init")
 @clear_errors
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
     """Fill normally, with a fraction of zeros in every column."""
@@ -210,3 +227,6 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = No
             chosen = random.randperm(rows, generator=generator)[:n]
             tensor[chosen, column] = zeros(n, dtype=tensor.dtype)
     return tensor
+
+
+_, __dir__, __all__ = attach(__name__)

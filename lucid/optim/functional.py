@@ -28,11 +28,8 @@ from lucid.optim import sgd as _sgd
 from lucid.optim import signs as _signs
 from lucid.optim.group import Group
 from lucid.optim.optimizer import Optimizer
-
-__all__ = [
-    "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "asgd", "lion", "muon", "nadam",
-    "radam", "rmsprop", "rprop", "sgd",
-]  # fmt: skip
+from lucid.public.declare import public
+from lucid.public.lazy import attach
 
 
 class Rule:
@@ -100,17 +97,19 @@ def pure_form(rule: type[Optimizer]) -> Callable[..., Rule]:
     return make
 
 
-sgd = pure_form(_sgd.SGD)
-asgd = pure_form(_sgd.ASGD)
-adam = pure_form(_adam.Adam)
-adamw = pure_form(_adam.AdamW)
-nadam = pure_form(_adam.NAdam)
-radam = pure_form(_adam.RAdam)
-adamax = pure_form(_adam.Adamax)
-rmsprop = pure_form(_adaptive.RMSprop)
-adagrad = pure_form(_adaptive.Adagrad)
-adadelta = pure_form(_adaptive.Adadelta)
-adafactor = pure_form(_adaptive.Adafactor)
-lion = pure_form(_signs.Lion)
-rprop = pure_form(_signs.Rprop)
-muon = pure_form(_signs.Muon)
+sgd = public("optim.functional")(pure_form(_sgd.SGD))
+asgd = public("optim.functional")(pure_form(_sgd.ASGD))
+adam = public("optim.functional")(pure_form(_adam.Adam))
+adamw = public("optim.functional")(pure_form(_adam.AdamW))
+nadam = public("optim.functional")(pure_form(_adam.NAdam))
+radam = public("optim.functional")(pure_form(_adam.RAdam))
+adamax = public("optim.functional")(pure_form(_adam.Adamax))
+rmsprop = public("optim.functional")(pure_form(_adaptive.RMSprop))
+adagrad = public("optim.functional")(pure_form(_adaptive.Adagrad))
+adadelta = public("optim.functional")(pure_form(_adaptive.Adadelta))
+adafactor = public("optim.functional")(pure_form(_adaptive.Adafactor))
+lion = public("optim.functional")(pure_form(_signs.Lion))
+rprop = public("optim.functional")(pure_form(_signs.Rprop))
+muon = public("optim.functional")(pure_form(_signs.Muon))
+
+_, __dir__, __all__ = attach(__name__)

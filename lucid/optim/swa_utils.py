@@ -22,6 +22,8 @@ from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.trigonometric import cos
 from lucid.optim.lr_scheduler.base import LRScheduler, as_scalar, choose, per_group
 from lucid.optim.optimizer import Optimizer
+from lucid.public.declare import public
+from lucid.public.lazy import attach
 from lucid.tape.node import wrap
 
 Average = Callable[[Any, Any, Any], Any]
@@ -32,6 +34,7 @@ def check_decay(decay: float) -> None:
         raise ArgumentError(f"get_ema_avg_fn: decay {decay} is not between 0 and 1{at_line()}")
 
 
+@public("optim.swa_utils")
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
     """Return the update decay · average + (1 - decay) · new, for one parameter."""
     check_decay(decay)
@@ -42,6 +45,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
     return ema_update
 
 
+@public("optim.swa_utils")
 def get_swa_avg_fn() -> Average:
     """Return the update of a running mean, for one parameter."""
 
@@ -62,16 +66,19 @@ def multi_tensor(average: Average) -> Average:
     return update
 
 
+@public("optim.swa_utils")
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Average:
     """Return `get_ema_avg_fn` for lists of parameters, in place."""
     return multi_tensor(get_ema_avg_fn(decay))
 
 
+@public("optim.swa_utils")
 def get_swa_multi_avg_fn() -> Average:
     """Return `get_swa_avg_fn` for lists of parameters, in place."""
     return multi_tensor(get_swa_avg_fn())
 
 
+@public("optim.swa_utils")
 class AveragedModel(Module):
     """A copy of a model whose parameters are averages over its updates.
 
@@ -143,6 +150,7 @@ class AveragedModel(Module):
         return [average(old, new, self.n_averaged) for old, new in zip(olds, news, strict=True)]
 
 
+@public("optim.swa_utils")
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     """Recompute the statistics of all batch norms in one pass over the data.
 
@@ -166,6 +174,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
         model.train(was_training)
 
 
+@public("optim.swa_utils")
 class SWALR(LRScheduler):
     """Anneal the rate to `swa_lr` over `anneal_epochs` steps, along a cosine or a line."""
 
@@ -201,3 +210,6 @@ class SWALR(LRScheduler):
         is_there = before == 1
         start = (rate - before * goal) / choose(is_there, 1.0, 1 - before)
         return goal * now + choose(is_there, goal, start) * (1 - now)
+
+
+_, __dir__, __all__ = attach(__name__)

@@ -108,6 +108,14 @@ NAMES: dict[str, dict[str, str]] = {
             "is_inference_mode_enabled no_grad set_detect_anomaly set_grad_enabled"
         ),
     },
+    "autograd.forward_ad": {
+        "autograd.forward_ad": (
+            "UnpackedDualTensor dual_level enter_dual_level exit_dual_level make_dual unpack_dual"
+        ),
+    },
+    "autograd.functional": {
+        "autograd.functional": "hessian hvp jacobian jvp vhp vjp",
+    },
     "distributions": {
         "distributions.continuous": (
             "Cauchy Exponential Gumbel HalfNormal Laplace Normal StudentT Uniform Weibull"
@@ -137,6 +145,17 @@ NAMES: dict[str, dict[str, str]] = {
             "AffineTransform ComposeTransform ExpTransform LogNormal PowerTransform "
             "SigmoidTransform SoftplusTransform TanhTransform Transform TransformedDistribution"
         ),
+    },
+    "extend": {
+        "compiler.kernels.scalars": "code scalar:register",
+        "compiler.lowering.external.native_calls": "NativeCall",
+        "compiler.lowering.external.numba_calls": "NumbaCall",
+        "ir.primitive": "Primitive",
+        "ir.types": "Type",
+        "ops.core.errstate": "quiet",
+        "ops.core.kinds": "Bilinear Constant Elementwise Linear times",
+        "ops.core.promote": "as_tensor promote to_floating",
+        "tape.bind": "bind",
     },
     "fft": {
         "fft.dft": (
@@ -455,6 +474,12 @@ NAMES: dict[str, dict[str, str]] = {
         "ops.linalg.distances": "pdist",
         "ops.nn.softmax": "log_softmax softmax",
     },
+    "nn.init": {
+        "nn.init": (
+            "calculate_gain constant_ dirac_ eye_ kaiming_normal_ kaiming_uniform_ normal_ ones_ "
+            "orthogonal_ sparse_ trunc_normal_ uniform_ xavier_normal_ xavier_uniform_ zeros_"
+        ),
+    },
     "nn.utils": {
         "nn.utils.clipping": (
             "clip_grad_norm_ clip_grad_value_ clip_grads_with_norm_ get_total_norm "
@@ -468,6 +493,26 @@ NAMES: dict[str, dict[str, str]] = {
             "remove_spectral_norm remove_weight_norm spectral_norm weight_norm"
         ),
     },
+    "nn.utils.parametrizations": {
+        "nn.utils.parametrizations": "orthogonal spectral_norm weight_norm",
+    },
+    "nn.utils.parametrize": {
+        "nn.utils.parametrize": "is_parametrized register_parametrization remove_parametrizations",
+    },
+    "nn.utils.prune": {
+        "nn.utils.prune": (
+            "BasePruningMethod CustomFromMask Identity L1Unstructured LnStructured "
+            "PruningContainer RandomStructured RandomUnstructured custom_from_mask "
+            "global_unstructured identity is_pruned l1_unstructured ln_structured "
+            "random_structured random_unstructured remove"
+        ),
+    },
+    "nn.utils.rnn": {
+        "nn.utils.rnn": (
+            "PackedSequence pack_padded_sequence pack_sequence pad_packed_sequence pad_sequence "
+            "unpack_sequence unpad_sequence"
+        ),
+    },
     "optim": {
         "optim.adam": "Adam AdamW Adamax NAdam RAdam",
         "optim.adaptive": "Adadelta Adafactor Adagrad RMSprop",
@@ -475,6 +520,12 @@ NAMES: dict[str, dict[str, str]] = {
         "optim.optimizer": "Optimizer",
         "optim.sgd": "ASGD SGD",
         "optim.signs": "Lion Muon Rprop",
+    },
+    "optim.functional": {
+        "optim.functional": (
+            "adadelta adafactor adagrad adam adamax adamw asgd lion muon nadam radam rmsprop "
+            "rprop sgd"
+        ),
     },
     "optim.lr_scheduler": {
         "optim.lr_scheduler.base": "LRScheduler",
@@ -486,6 +537,12 @@ NAMES: dict[str, dict[str, str]] = {
         ),
         "optim.lr_scheduler.joined": "ChainedScheduler SequentialLR",
         "optim.lr_scheduler.plateau": "ReduceLROnPlateau",
+    },
+    "optim.swa_utils": {
+        "optim.swa_utils": (
+            "AveragedModel SWALR get_ema_avg_fn get_ema_multi_avg_fn get_swa_avg_fn "
+            "get_swa_multi_avg_fn update_bn"
+        ),
     },
     "random": {
         "ops.random.keyed": (
@@ -528,8 +585,14 @@ NAMES: dict[str, dict[str, str]] = {
         ),
         "ops.special.zeta": "zeta",
     },
+    "testing": {
+        "testing": "assert_close",
+    },
     "utils": {
         "utils.progress_bar": "Progress progress",
+    },
+    "utils.checkpoint": {
+        "utils.checkpoint": "checkpoint checkpoint_sequential",
     },
     "utils.data": {
         "utils.data.collate": "default_collate default_convert",

@@ -39,6 +39,7 @@ GENERATED = (
     "nn.functional",
     "tensors",
 )  # untyped tensor functions
+TYPED = {"extend"}  # rules call its functions with literals and arrays too
 OPERANDS = frozenset(
     "input other x y a b z self tensor tensor1 tensor2 tensors data values value end weight bias "
     "mat mat1 mat2 mat3 vec vec1 vec2 batch1 batch2 source src index indices mask condition "
@@ -180,7 +181,7 @@ def namespace_stub(space: str) -> Stub:
     found = homes(index.NAMES[space])
     first: dict[Home, str] = {}
     for name, home in sorted(found.items()):
-        if not is_generated(home):
+        if space in TYPED or not is_generated(home):
             stub.reexport(name, home)
         elif home in first:
             stub.lines.append(f"{name} = {first[home]}")
@@ -204,19 +205,16 @@ def methods() -> list[str]:
 def submodules(package: str) -> list[str]:
     """Return the public submodules of a package, which its `__dir__` lists."""
     module = import_module(package)
-    return [
-        name
-        for name in dir(module)
-        if isinstance(getattr(module, name), ModuleType) and name[0] != "_"
-    ]
+    names = set(module.__all__) - set(homes(index.NAMES[package.removeprefix("lucid.")]))
+    return sorted(name for name in names if isinstance(getattr(module, name), ModuleType))
 
 
 def stubs() -> dict[Path, str]:
     """Return the text of the stub of every namespace."""
     out = {}
     for space in index.NAMES:
-        if space == "Tensor":
-            continue
+        if space == "Tensor" or space in index.NAMES[space]:
+            continue  # a module that holds its own definitions is typed there
         package = "lucid" if space == "lucid" else f"lucid.{space}"
         stub = namespace_stub(space)
         for name in submodules(package):

@@ -69,7 +69,7 @@ def fresh(x: Traced, flags: int = GRAD | TRACE) -> Any:
     return out
 
 
-@public("ir")
+@public("ir", "extend")
 def bind(op: Primitive, *xs: Any) -> Any:
     """Apply `op` to tensors and Literals: compute where values are known, record where tracked."""
     flags = size = 0

@@ -11,10 +11,11 @@ from typing import Any
 from lucid.errors import ArgumentError
 from lucid.func.checkpointing import checkpoint as checkpointed
 from lucid.ir.source import at_line
+from lucid.public.declare import public
+from lucid.public.lazy import attach
 
-__all__ = ["checkpoint", "checkpoint_sequential"]
 
-
+@public("utils.checkpoint")
 def checkpoint(
     function: Callable[..., Any],
     *args: Any,
@@ -40,6 +41,7 @@ def checkpoint(
     return checkpointed(lambda *args, **kwargs: function(*args, **kwargs))(*args, **kwargs)
 
 
+@public("utils.checkpoint")
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
@@ -71,3 +73,6 @@ def run_sequence(functions: Sequence[Callable[..., Any]], x: Any) -> Any:
     for function in functions:
         x = function(x)
     return x
+
+
+_, __dir__, __all__ = attach(__name__)

@@ -96,7 +96,7 @@ def training() -> None:
     assert weight.grad is not None
     assert_type(weight.grad, Tensor)
     state: dict[str, Any] = net.state_dict()
-    print(sorted(state), float(loss))
+    print(sorted(state), loss.item())
 
 
 def main() -> None:

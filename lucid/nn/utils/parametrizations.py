@@ -19,10 +19,9 @@ from lucid.ops.shape.creation import eye, zeros_like
 from lucid.ops.shape.joining import pad
 from lucid.ops.shape.shaping import movedim
 from lucid.public.declare import public
+from lucid.public.lazy import attach
 from lucid.random import randn
 from lucid.tape.writes import is_argument
-
-__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 
 class WeightNorm(Module):
@@ -127,7 +126,7 @@ class Orthogonal(Module):
         return zeros_like(q)
 
 
-@public("nn.utils")
+@public("nn.utils.parametrizations", "nn.utils")
 @clear_errors
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """Train the norm and the direction of a weight separately: `original0` and `original1`.
@@ -147,7 +146,7 @@ def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     return remove_parametrizations(module, name)
 
 
-@public("nn.utils")
+@public("nn.utils.parametrizations", "nn.utils")
 @clear_errors
 def spectral_norm(
     module: Module,
@@ -170,6 +169,7 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     return remove_parametrizations(module, name)
 
 
+@public("nn.utils.parametrizations")
 def orthogonal(
     module: Module,
     name: str = "weight",
@@ -200,3 +200,6 @@ def get_weight(module: Module, name: str) -> Any:
         facts = f"{type(module).__name__} has no parameter {name!r}"
         raise ArgumentError(f"parametrization: {facts}{at_line()}")
     return found
+
+
+_, __dir__, __all__ = attach(__name__)

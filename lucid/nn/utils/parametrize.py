@@ -16,9 +16,9 @@ from lucid.nn.containers import ModuleDict, ModuleList
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
 from lucid.ops.core.arguments import clear_errors
+from lucid.public.declare import public
+from lucid.public.lazy import attach
 from lucid.tensors.tensor import Tensor
-
-__all__ = ["is_parametrized", "register_parametrization", "remove_parametrizations"]
 
 
 class ParametrizationList(ModuleList):
@@ -62,6 +62,7 @@ def invert(parametrization: Any, value: Any) -> Any:
         return parametrization.right_inverse(value)
 
 
+@public("nn.utils.parametrize")
 @clear_errors
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """True if the module has a parametrization (of this tensor)."""
@@ -71,6 +72,7 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     return len(found) > 0 if tensor_name is None else tensor_name in found
 
 
+@public("nn.utils.parametrize")
 @clear_errors
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
@@ -121,6 +123,7 @@ def register_parametrization(
     return module
 
 
+@public("nn.utils.parametrize")
 @clear_errors
 def remove_parametrizations(
     module: Module, tensor_name: str, leave_parametrized: bool = True
@@ -149,3 +152,6 @@ def remove_parametrizations(
     else:
         module.register_buffer(tensor_name, value)
     return module
+
+
+_, __dir__, __all__ = attach(__name__)

@@ -24,6 +24,8 @@ from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.shape.creation import ones_like
 from lucid.ops.shape.joining import cat
+from lucid.public.declare import public
+from lucid.public.lazy import attach
 from lucid.tape.recorder import attribute_changes
 
 PRUNING_TYPES = ("unstructured", "structured", "global")
@@ -35,6 +37,7 @@ def pruning_methods(module: Module) -> dict[str, Any]:
     return module.__dict__.get("_pruned", {})
 
 
+@public("nn.utils.prune")
 class BasePruningMethod:
     """The base of pruning methods: a subclass has a PRUNING_TYPE and `compute_mask`."""
 
@@ -111,6 +114,7 @@ def check_scores(t: Any, scores: Any) -> Any:
     return scores.detach()
 
 
+@public("nn.utils.prune")
 class PruningContainer(BasePruningMethod):
     """A sequence of methods; `compute_mask` applies the last to what the mask keeps."""
 
@@ -195,6 +199,7 @@ class Amount(BasePruningMethod):
         return as_tensor(new)
 
 
+@public("nn.utils.prune")
 class RandomUnstructured(Amount):
     """Remove random elements."""
 
@@ -202,6 +207,7 @@ class RandomUnstructured(Amount):
         return self.mask_smallest(random.rand(*t.shape), default_mask)
 
 
+@public("nn.utils.prune")
 class L1Unstructured(Amount):
     """Remove the smallest elements."""
 
@@ -228,6 +234,7 @@ class Structured(Amount):
         return default_mask * cast(kept, default_mask.dtype).reshape(shape)
 
 
+@public("nn.utils.prune")
 class RandomStructured(Structured):
     """Remove random channels."""
 
@@ -239,6 +246,7 @@ class RandomStructured(Structured):
         return random.rand(t.shape[axis])
 
 
+@public("nn.utils.prune")
 class LnStructured(Structured):
     """Remove the channels with the smallest norms."""
 
@@ -253,6 +261,7 @@ class LnStructured(Structured):
         return vector_norm(t, order, dim=tuple(i for i in range(t.ndim) if i != axis))
 
 
+@public("nn.utils.prune")
 class Identity(BasePruningMethod):
     """Remove nothing."""
 
@@ -260,6 +269,7 @@ class Identity(BasePruningMethod):
         return default_mask
 
 
+@public("nn.utils.prune")
 class CustomFromMask(BasePruningMethod):
     """Remove what a given mask excludes."""
 
@@ -275,6 +285,7 @@ class CustomFromMask(BasePruningMethod):
         return default_mask * cast(self.mask, default_mask.dtype)
 
 
+@public("nn.utils.prune")
 @clear_errors
 def identity(module: Module, name: str) -> Module:
     """Add a mask of ones to a parameter."""
@@ -282,6 +293,7 @@ def identity(module: Module, name: str) -> Module:
     return module
 
 
+@public("nn.utils.prune")
 @clear_errors
 def random_unstructured(module: Module, name: str, amount: Any) -> Module:
     """Remove a number, or a fraction, of random elements of a parameter."""
@@ -289,6 +301,7 @@ def random_unstructured(module: Module, name: str, amount: Any) -> Module:
     return module
 
 
+@public("nn.utils.prune")
 @clear_errors
 def l1_unstructured(
     module: Module, name: str, amount: Any, importance_scores: Any = None
@@ -305,6 +318,7 @@ def l1_unstructured(
     return module
 
 
+@public("nn.utils.prune")
 @clear_errors
 def random_structured(module: Module, name: str, amount: Any, dim: int) -> Module:
     """Remove random channels of a parameter."""
@@ -312,6 +326,7 @@ def random_structured(module: Module, name: str, amount: Any, dim: int) -> Modul
     return module
 
 
+@public("nn.utils.prune")
 @clear_errors
 def ln_structured(
     module: Module, name: str, amount: Any, n: Any, dim: int, importance_scores: Any = None
@@ -321,6 +336,7 @@ def ln_structured(
     return module
 
 
+@public("nn.utils.prune")
 @clear_errors
 def custom_from_mask(module: Module, name: str, mask: Any) -> Module:
     """Remove the elements of a parameter that a mask excludes."""
@@ -328,6 +344,7 @@ def custom_from_mask(module: Module, name: str, mask: Any) -> Module:
     return module
 
 
+@public("nn.utils.prune")
 @clear_errors
 def global_unstructured(
     parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any
@@ -355,6 +372,7 @@ def global_unstructured(
         custom_from_mask(module, name, part.reshape(t.shape))
 
 
+@public("nn.utils.prune")
 @clear_errors
 def remove(module: Module, name: str) -> Module:
     """Make a pruned parameter an ordinary one, with its zeros."""
@@ -366,7 +384,11 @@ def remove(module: Module, name: str) -> Module:
     return module
 
 
+@public("nn.utils.prune")
 @clear_errors
 def is_pruned(module: Module) -> bool:
     """True if a parameter of this module or a submodule is pruned."""
     return any([bool(pruning_methods(inside)) for inside in module.modules()])
+
+
+_, __dir__, __all__ = attach(__name__)

@@ -20,14 +20,12 @@ from lucid.ops.elementwise.conditional import where
 from lucid.ops.index.lookup import index_select
 from lucid.ops.shape.joining import pad, stack
 from lucid.ops.shape.shaping import transpose
+from lucid.public.declare import public
+from lucid.public.lazy import attach
 from lucid.tape.node import wrap
 
-__all__ = [
-    "PackedSequence", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
-    "pad_sequence", "unpack_sequence", "unpad_sequence",
-]  # fmt: skip
 
-
+@public("nn.utils.rnn")
 class PackedSequence(NamedTuple):
     """Sequences without padding, step by step; made by `pack_padded_sequence`.
 
@@ -100,6 +98,7 @@ def check_lengths(name: str, lengths: Any, count: int, longest: int) -> np.ndarr
     return numbers
 
 
+@public("nn.utils.rnn")
 @clear_errors
 def pack_padded_sequence(
     input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
@@ -134,6 +133,7 @@ def pack_padded_sequence(
     return PackedSequence(pack_rows(x, packed_layout(sizes, x.shape[0])), wrap(sizes), *places)
 
 
+@public("nn.utils.rnn")
 @clear_errors
 def pad_packed_sequence(
     sequence: PackedSequence,
@@ -164,6 +164,7 @@ def pad_packed_sequence(
     return (transpose(x, 0, 1) if batch_first else x), lengths
 
 
+@public("nn.utils.rnn")
 @clear_errors
 def pad_sequence(
     sequences: Sequence[Any],
@@ -200,6 +201,7 @@ def pad_sequence(
     )
 
 
+@public("nn.utils.rnn")
 @clear_errors
 def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
     """Split a padded tensor into its sequences, each with its own length."""
@@ -209,6 +211,7 @@ def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = Fals
     return [x[i, : int(n)] for i, n in enumerate(numbers)]
 
 
+@public("nn.utils.rnn")
 @clear_errors
 def pack_sequence(sequences: Sequence[Any], enforce_sorted: bool = True) -> PackedSequence:
     """Pack sequences (steps, ...) of different lengths."""
@@ -216,8 +219,12 @@ def pack_sequence(sequences: Sequence[Any], enforce_sorted: bool = True) -> Pack
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
+@public("nn.utils.rnn")
 @clear_errors
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
     """Split a PackedSequence into its sequences, each with its own length."""
     x, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(x, lengths, batch_first=True)
+
+
+_, __dir__, __all__ = attach(__name__)

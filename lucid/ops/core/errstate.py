@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from lucid.public.declare import public
+
 try:
     from numpy._core.umath import _extobj_contextvar, _make_extobj
 
@@ -21,6 +23,7 @@ except Exception:  # a NumPy version that keeps its error state elsewhere
     _IGNORE = None
 
 
+@public("extend")
 def quiet(function: Callable[..., Any], into: bool = False) -> Callable[..., Any]:
     """Return `function` with floating-point warnings ignored while it runs.
 

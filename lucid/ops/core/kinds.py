@@ -22,6 +22,7 @@ from lucid.ir.graph import Literal
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import SHORT_NAMES, Type, broadcast_shapes
 from lucid.ops.core.errstate import quiet
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 KIND_NAMES = {"b": "bool", "i": "integer", "u": "unsigned integer", "f": "floating", "c": "complex"}
@@ -31,6 +32,7 @@ BOOL = np.dtype("bool")
 QUICK, SLOW = 1 << 17, 1 << 13  # `native_from` of NumPy functions and of compositions of them
 
 
+@public("extend")
 class Elementwise(Primitive, abstract=True):
     """A scalar function applied to every element of operands that broadcast.
 
@@ -171,6 +173,7 @@ class Scale(Elementwise):
 SCALE = Scale()
 
 
+@public("extend")
 def times(t: Any, partial: Any) -> Any:
     """Return a tangent or cotangent times a partial derivative; zero times inf is zero."""
     if isinstance(partial, (int, float, complex)):
@@ -202,6 +205,7 @@ def sum_to(x: Any, shape: tuple[int, ...]) -> Any:
     return x if x.shape == shape else x.reshape(shape)
 
 
+@public("extend")
 class Linear(Primitive, abstract=True):
     """Linear in the first operand; further operands (such as indices) have no derivative."""
 
@@ -218,6 +222,7 @@ class Linear(Primitive, abstract=True):
         return (self.adjoint(ct, x, *rest), *[None] * len(rest))
 
 
+@public("extend")
 class Bilinear(Primitive, abstract=True):
     """Linear in each of two operands: the product rule gives both modes."""
 
@@ -240,6 +245,7 @@ class Bilinear(Primitive, abstract=True):
         return self.left(ct, x, y), self.right(ct, x, y)
 
 
+@public("extend")
 class Constant(Primitive, abstract=True):
     """Not differentiable: comparisons, indices, random bits."""
 

@@ -140,7 +140,7 @@ def _contains_arrays(data: Any) -> bool:
     return isinstance(data, (np.ndarray, np.generic, Traced))
 
 
-@public()
+@public("lucid", "extend")
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     """Convert `data` to a tensor: tensors are returned as they are, arrays share memory.
 
@@ -261,6 +261,7 @@ def as_operand(x: Any) -> Any:
     return as_tensor(x)
 
 
+@public("extend")
 def promote(*xs: Any, floating: bool = False) -> list[Any]:
     """Promote operands to tensors and Literals of one dtype.
 
@@ -336,6 +337,7 @@ def _round_to(value: Any, dtype: np.dtype) -> float:
     return rounded if math.isinf(rounded) else value
 
 
+@public("extend")
 def to_floating(x: Any) -> Any:
     """Convert `x` to a tensor of a floating or complex dtype."""
     x = as_tensor(x)

@@ -28,6 +28,7 @@ from typing import Any
 from lucid.caches import memoize
 from lucid.errors import ArgumentError
 from lucid.ir.source import at_line
+from lucid.public.declare import public
 
 from . import (  # noqa: F401  their functions are declared when they are imported
     bessel,
@@ -39,10 +40,14 @@ from . import (  # noqa: F401  their functions are declared when they are import
     special,
     trigonometric,
 )
+from . import (
+    code as scalar_code,
+)
 from .declare import ScalarFunction, table
 from .language import FORMATS, Value, assemble
 
 __all__ = ["VERSION", "ScalarFunction", "bitcode", "lookup", "register", "symbol", "table"]
+code = public("extend")(scalar_code)
 
 
 def _version() -> str:
@@ -69,8 +74,22 @@ def bitcode(name: str, dtype: str) -> str:
     return assemble(symbol(name, dtype), table[name].body, dtype, table[name].arity)
 
 
+@public("extend", name="scalar")
 def register(body: Callable[..., Value]) -> str:
-    """Add a scalar function written in `language`; return its name, the `scalar` of a primitive.
+    """Return the `scalar` of an Elementwise primitive whose element `body` computes.
+
+    `body` is run once on symbolic numbers. It is written in arithmetic, comparisons and the
+    functions of `lucid.extend.code`; `code.select(condition, a, b)` stands for `if`.
+
+    >>> from lucid.extend import Elementwise, bind, code, scalar
+    >>> class Softsign(Elementwise):
+    ...     accepts, saves = "f", "x"
+    ...     scalar = scalar(lambda x: x / (1 + abs(x)))
+    ...     def eval(self, x): return x / (1 + abs(x))
+    ...     def partials(self, y, x): return (1 / (1 + x.abs()) ** 2,)
+    >>> import lucid
+    >>> bind(Softsign(), lucid.tensor([-1.0, 3.0]))
+    Tensor([-0.5 ,  0.75])
 
     The name contains a hash of the code, so that kernels on disk belong to this very function.
     """

@@ -24,11 +24,13 @@ from lucid.compiler.runtime.native_kernel import Kernel
 from lucid.ir.graph import Equation, Literal
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
+from lucid.public.declare import public
 
 Types = Sequence[Type]
 Choose = Callable[[Primitive, Types, Types], Any]
 
 
+@public("extend")
 class NativeCall:
     """Lowers a primitive to calls of a C function.
 

@@ -24,6 +24,7 @@ from lucid.compiler.runtime.native_kernel import Kernel
 from lucid.ir.graph import Equation, Literal
 from lucid.ir.types import Type
 from lucid.ops.higher_order.numba_function import NumbaFunction, dispatcher_of
+from lucid.public.declare import public
 
 NUMBER_NS = 20.0  # estimated, for a call of a function of scalars
 ARRAY_NS = 1000.0  # estimated, for a call of a function of arrays, plus 2 ns per element
@@ -74,6 +75,7 @@ class NumbaScalarLowering:
         return lower_scalar_calls(layout, eqn, eqn.op.function)  # type: ignore[attr-defined]
 
 
+@public("extend")
 class NumbaCall:
     """The lowering of an Elementwise primitive by a function of numbers that Numba compiles.
 
