@@ -22,6 +22,7 @@ PAGE = PACKAGE.parent / "docs" / "caches.md"
 STATE = {
     "lucid.caches._CLEAR": "the register itself",
     "lucid.caches._ONCE": "the register itself",
+    "lucid.compiler.kernels.scalars.declare.table": "the scalar functions",
     "lucid.compiler.plan.executable.CREATION_HOOKS": "observers of the profiler",
     "lucid.compiler.plan.executable.LIVE": "the programs that exist, weakly",
     "lucid.compiler.runtime.codegen._local": "the LLVM target machine of a thread",
