@@ -37,7 +37,8 @@ def rows(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape)
 
 
-def test_a_function_becomes_a_region_at_its_fourth_call_with_the_same_types():
+def test_a_function_becomes_a_region_at_its_fourth_call_with_the_same_types(monkeypatch):
+    monkeypatch.setattr(Tiering, "threshold", 16)
     tiering.table.clear()
     x = lucid.tensor(rows(3, 4), requires_grad=True)
     seen = [ops(F.gelu(x))[0] for _ in range(5)]
@@ -113,6 +114,7 @@ def test_a_hot_function_has_the_value_and_derivatives_of_the_cold_one(name, monk
         second = lucid.autograd.grad(sum([(g * g).sum() for g in first]), xs)
         return names, [z.detach().numpy() for z in (y, *first, *second)]
 
+    monkeypatch.setattr(Tiering, "threshold", 16)
     tiering.table.clear()
     names, cold = derivatives()
     assert "region" not in names
