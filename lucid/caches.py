@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lucid.public.declare import public
 
@@ -35,6 +35,30 @@ def once(function: Callable[..., T]) -> functools._lru_cache_wrapper[T]:
     """Cache the results of a function for the life of the process."""
     _ONCE.append(f"{function.__module__}.{function.__qualname__}")
     return functools.cache(function)
+
+
+if TYPE_CHECKING:
+    from functools import cached_property
+else:
+
+    class cached_property:
+        """functools.cached_property without its lock of Python 3.11.
+
+        All objects of a class share that lock, and a forked child inherits it as it is.
+        """
+
+        def __init__(self, function: Callable[[Any], Any]) -> None:
+            self.function = function
+            self.__doc__ = function.__doc__
+
+        def __set_name__(self, owner: type, name: str) -> None:
+            self.name = name
+
+        def __get__(self, x: Any, owner: Any = None) -> Any:
+            if x is None:
+                return self
+            value = x.__dict__[self.name] = self.function(x)
+            return value
 
 
 def new_cache(name: str, table: T, clear: Callable[[], object] | None = None) -> T:
@@ -70,4 +94,4 @@ def clear_caches() -> None:
         clear()
 
 
-__all__ = ["clear_caches", "memoize", "new_cache", "once", "registered"]
+__all__ = ["cached_property", "clear_caches", "memoize", "new_cache", "once", "registered"]

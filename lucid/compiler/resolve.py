@@ -6,10 +6,10 @@ kernels in the cache starts in half the time.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from lucid.caches import memoize
+from lucid.locks import import_module
 
 
 @memoize()

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from lucid.caches import cached_property
 from lucid.ir.source import Source
 from lucid.ir.types import Type
 from lucid.public.declare import public

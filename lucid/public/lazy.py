@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from lucid.locks import import_module
 from lucid.public import index
 
 Home = tuple[str, str]  # a module and a name in it

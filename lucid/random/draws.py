@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +13,7 @@ from lucid.errors import ArgumentError, GraphError, ShapeError
 from lucid.func.batching import stream_of
 from lucid.ir.source import at_line
 from lucid.ir.types import dtype_of
+from lucid.locks import new_lock
 from lucid.ops.core.arguments import accepts_device, clear_errors, concrete_array
 from lucid.ops.core.axes import canonicalize_shape
 from lucid.ops.core.promote import as_tensor, cast
@@ -61,7 +61,7 @@ class Generator:
     """
 
     def __init__(self, seed: int = 0) -> None:
-        self._lock = threading.RLock()
+        self._lock = new_lock()
         self._state = Tensor(initial_state(seed))
 
     def manual_seed(self, seed: int) -> Generator:
@@ -119,7 +119,7 @@ class Generator:
     def substream(self, key: Any) -> Generator:
         """Return a stream of keys that starts from a key."""
         stream = Generator.__new__(Generator)
-        stream._lock = threading.RLock()
+        stream._lock = new_lock()
         stream._state = cat([key, wrap(FIRST_COUNT.copy())])
         return stream
 

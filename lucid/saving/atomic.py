@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 from typing import Any
 
-_numbers = count()
+HOUR = 3600.0
 
 
 def write_atomically(path: Any, write: Callable[[Any], None]) -> None:
@@ -19,7 +19,7 @@ def write_atomically(path: Any, write: Callable[[Any], None]) -> None:
         with open(target, "wb") as file:
             return write(file)
     remove_leftovers(target)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.{next(_numbers)}.draft")
+    draft = target.with_name(f".{target.name}.{os.getpid()}.{os.urandom(8).hex()}.draft")
     try:
         with open(draft, "xb") as file:
             write(file)
@@ -56,9 +56,16 @@ def remove_leftovers(target: Path) -> None:
     """Remove drafts of this file left by killed processes."""
     for draft in target.parent.glob(f".{glob_escaped(target.name)}.*.*.draft"):
         owner = draft.name.split(".")[-3]
-        if owner.isdigit() and not is_running(int(owner)):
+        if owner.isdigit():
             with contextlib.suppress(OSError):
-                draft.unlink()
+                if not is_running(int(owner)) or is_outdated(draft):
+                    draft.unlink()
+
+
+def is_outdated(draft: Path) -> bool:
+    """True if nobody writes this draft any more: its process may have been in another container,
+    where the number that it had belongs to another process now, or to this one."""
+    return draft.stat().st_mtime < time.time() - HOUR
 
 
 def glob_escaped(name: str) -> str:

@@ -84,7 +84,7 @@ def bind(op: Primitive, *xs: Any) -> Any:
         node = x.node
         if node is not None:
             flags |= node.flags
-    if active_recorders[0] and current().recorder is not None:
+    if active_recorders and current().recorder is not None:
         flags |= TRACE
     try:
         if size >= op.native_from:
@@ -130,7 +130,7 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
         or not (x.storage is None or _is_current(x))
         or not (y.storage is None or _is_current(y))
     ):
-        if active_recorders[0] and current().recorder is not None:
+        if active_recorders and current().recorder is not None:
             flags |= TRACE
         out.node = record(op, (x, y), value, flags) if flags else None
         return out
@@ -175,7 +175,7 @@ def bind_one(op: Primitive, x: Any) -> Any:
     if flags == GRAD and current().fast_record and (x.storage is None or _is_current(x)):
         out.node = _record_one(op, x, (node,), value)
     else:
-        if active_recorders[0] and current().recorder is not None:
+        if active_recorders and current().recorder is not None:
             flags |= TRACE
         out.node = record(op, (x,), value, flags) if flags else None
     return out
@@ -201,7 +201,7 @@ def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, refl
     if flags == GRAD and current().fast_record and (x.storage is None or _is_current(x)):
         out.node = _record_one(op, x, (literal, node) if reflected else (node, literal), value)
     else:
-        if active_recorders[0] and current().recorder is not None:
+        if active_recorders and current().recorder is not None:
             flags |= TRACE
         xs = (literal, x) if reflected else (x, literal)
         out.node = record(op, xs, value, flags) if flags else None
@@ -257,7 +257,7 @@ def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) ->
             node = x.node = Node(None, (), 0, x.value)
         elif save:
             node.saved = x.value
-        if active_recorders[0]:
+        if active_recorders:
             note_read(node, x)
         inputs.append(node)
     node = _new(Node)

@@ -67,27 +67,38 @@ class BodyRecorder(Recorder):
         self._before: list[tuple[Any, Any, Any]] = []
         self._grad_sources: list[Any] = []
 
+    watches_attributes = False
+
     def __enter__(self) -> BodyRecorder:
-        self.outer = local.recorder
-        local.recorder = self
-        active_recorders[0] += 1
-        try:
-            for lock in [lock for s in self.given for lock in s.locks]:
-                self.add_lock(lock)
-            for s in self.given:
-                self.make_abstract(s.tensor)
-        except BaseException:
-            self.__exit__()
-            raise
+        super().__enter__()
         return self
 
     def __exit__(self, error: Any = None, *_: Any) -> None:
-        self.trace.active = False
-        active_recorders[0] -= 1
-        local.recorder = self.outer
-        self.restore()
+        super().__exit__(error)
         if self.cells:
             self.restore_gradients(error is None)
+
+    def begin(self) -> None:
+        self.outer = local.recorder
+        active_recorders.append(self)
+        local.recorder = self
+        for lock in [lock for s in self.given for lock in s.locks]:
+            self.add_lock(lock)
+        for s in self.given:
+            self.make_abstract(s.tensor)
+
+    def end(self) -> None:
+        self.trace.active = False
+        super().end()
+
+    def detach_state(self) -> None:
+        """Give outside tensors the values they had before the trace."""
+        while self._before:
+            x, value, node = self._before[-1]
+            x.value, x.node = value, node
+            if x.storage is not None and x.node is not None and x.node.stamp is None:
+                x.node.stamp = (x.storage, x.storage.version)  # a view was made during the trace
+            self._before.pop()
 
     def input(self, type: Any) -> Any:
         """Return an abstract input of the body."""
@@ -195,15 +206,6 @@ class BodyRecorder(Recorder):
     def final_state(self) -> list[Any]:
         """Return the values of the state at the end of the body."""
         return [wrap(None, node_of(x)) for x in self.state]
-
-    def restore(self) -> None:
-        """Give outside tensors the values they had before the trace."""
-        while self._before:
-            x, value, node = self._before.pop()
-            x.value, x.node = value, node
-            if x.storage is not None and x.node is not None and x.node.stamp is None:
-                x.node.stamp = (x.storage, x.storage.version)  # a view was made during the trace
-        self.release_locks()
 
     def on_grad_access(self, cell: Any) -> None:
         if id(cell) not in self.cells:

@@ -24,7 +24,7 @@ from lucid.tape.modes import current
 GRAD = 1  # a derivative is wanted (requires_grad)
 TRACE = 2  # belongs to a transform or a recording, which needs every equation
 _serials = count(1)
-active_recorders = [0]  # the number of active Recorders, in all threads
+active_recorders: list[Any] = []  # the active Recorders of all threads
 requires_grad_changes = [0]  # how often requires_grad of a leaf was changed
 _new = object.__new__
 
@@ -44,12 +44,12 @@ LOCAL_REFERENCES = _count_local()
 
 def is_recording() -> bool:
     """True while a Recorder watches this thread."""
-    return bool(active_recorders[0]) and current().recorder is not None
+    return bool(active_recorders) and current().recorder is not None
 
 
 def note_read(node: Node, x: Any) -> Node:
     """Tell the active Recorder, if any, that `x` is read; return the Node of `x`."""
-    if active_recorders[0] and current().recorder is not None:
+    if active_recorders and current().recorder is not None:
         current().recorder.on_read(node, x)
     return node
 
@@ -214,7 +214,7 @@ tensor_class: type[Traced] = Traced  # what `wrap` makes; `bind.set_class` sets 
 
 def wrap(value: Any, node: Node | None = None) -> Any:
     """Return a tensor with a value (None if abstract) and a Node."""
-    if active_recorders[0] and node is None and value is not None and is_recording():
+    if active_recorders and node is None and value is not None and is_recording():
         node = current().recorder.on_create(value)
     out = _new(tensor_class)
     out.value = value

@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from threading import Lock, RLock
 from typing import Any
 
 import numpy as np
 
+from lucid.locks import new_lock
 from lucid.tape.guards import Guard
 from lucid.tape.markers import OVERWRITTEN, STOP_GRADIENT
 from lucid.tape.modes import local
-from lucid.tape.node import GRAD, Node, active_recorders, next_serial
+from lucid.tape.node import GRAD, Node, active_recorders, next_serial, wrap
 from lucid.tape.views import node_of
+
+MAX_WAIT = 30.0  # seconds: user code of a recording may wait for another thread that records
 
 _getters: dict[type, Any] = {}  # watched classes -> __getattribute__ while a Recorder is active
 attribute_changes = [0]  # how often an attribute of an object of these classes was set
-_active, _lock = [0], Lock()
-_state_locks = [RLock()]
+_lock = new_lock()
+_state_lock = new_lock()
 
 
 def state_lock() -> Any:
@@ -31,39 +33,49 @@ def state_lock() -> Any:
 
     It is acquired before any other lock of shared state, so that threads never wait for each other.
     """
-    return _state_locks[0]
-
-
-def _replace_locks() -> None:
-    """Replace the locks in a forked child, where the threads that held them do not exist."""
-    global _lock
-    _lock, _state_locks[0] = Lock(), RLock()
-
-
-os.register_at_fork(after_in_child=_replace_locks)
+    return _state_lock
 
 
 def watch_attributes(cls: type, getter: Any) -> None:
     """Make `getter` the __getattribute__ of a class while any Recorder is active."""
-    with _lock:
-        _getters[cls] = getter
-        if _active[0]:
-            cls.__getattribute__ = getter  # type: ignore[method-assign]
+    _getters[cls] = getter
+    update_getters()
 
 
-def count_recorders(change: int) -> None:
-    """Install the getters with the first active Recorder and remove them with the last."""
+def update_getters() -> None:
+    """Install the getters while a Recorder is active, and remove them afterward."""
     with _lock:
-        _active[0] += change
+        active = any([recorder.watches_attributes for recorder in active_recorders])
         for cls, getter in _getters.items():
-            if change > 0 and _active[0] == 1:
+            if active:
                 cls.__getattribute__ = getter  # type: ignore[method-assign]
-            elif not _active[0]:
+            elif "__getattribute__" in cls.__dict__:
                 del cls.__getattribute__
 
 
+def _end_recordings() -> None:
+    """End, in a forked child, the recordings of the threads that do not exist there."""
+    mine, recorder = [], local.recorder
+    while recorder is not None:
+        mine.append(recorder)
+        recorder = recorder.outer
+    for other in [recorder for recorder in active_recorders if recorder not in mine]:
+        active_recorders.remove(other)
+        other.detach_state()
+    update_getters()
+
+
+os.register_at_fork(after_in_child=_end_recordings)
+
+
+def release(lock: Any) -> None:
+    """Release a lock that an interrupt may have kept from being acquired."""
+    if lock._is_owned():
+        lock.release()
+
+
 class Locks:
-    """Locks that are acquired together; usually there are none.
+    """Locks that are acquired together, or not at all if that is interrupted; usually none.
 
     traces    whether something is traced while they are held
     """
@@ -76,12 +88,16 @@ class Locks:
             self.locks.insert(0, state_lock())
 
     def __enter__(self) -> None:
-        for lock in self.locks:
-            lock.acquire()
+        try:
+            for lock in self.locks:
+                lock.acquire()
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __exit__(self, *_: Any) -> None:
         for lock in reversed(self.locks):
-            lock.release()
+            release(lock)
 
 
 class Recorder:
@@ -126,18 +142,52 @@ class Recorder:
         self.locks: dict[int, Any] = {}
         self._held: list[Any] = []
 
+    watches_attributes = True
+
     def __enter__(self) -> Recorder:
-        self.outer = local.recorder
-        local.recorder = self
-        active_recorders[0] += 1
-        count_recorders(+1)
+        try:
+            self.begin()
+        except BaseException:
+            self.end()
+            raise
         return self
 
     def __exit__(self, *_: Any) -> None:
-        count_recorders(-1)
-        active_recorders[0] -= 1
-        local.recorder = self.outer
+        try:
+            self.end()
+        finally:
+            self.end()  # again, if an interrupt has cut it short
+
+    def begin(self) -> None:
+        self.hold_lock(state_lock(), MAX_WAIT)
+        self.outer = local.recorder
+        active_recorders.append(self)
+        update_getters()
+        local.recorder = self
+
+    def end(self) -> None:
+        """End the recording: detach what it has written from its tape. May be called again."""
+        if self in active_recorders:
+            local.recorder = self.outer
+            self.detach_state()
+            active_recorders.remove(self)
+            update_getters()
         self.release_locks()
+
+    def detach_state(self) -> None:
+        """Detach the tensors that a recorded run has written from its tape."""
+        for x, before in self.written.values():
+            if before is None or not (before.flags or before.cell):
+                x.node = None
+            else:
+                node = Node(None, (), before.flags, x.value)
+                node.cell = before.cell
+                x.node = node
+            if x.storage is not None and x.node is not None:
+                x.node.stamp = (x.storage, x.storage.version)
+        for cell, _ in self.cells.values():
+            if cell.grad is not None:
+                cell.grad = wrap(cell.grad.value)
 
     def is_external(self, node: Node | None) -> bool:
         """True if the tensor with this Node existed before the run."""
@@ -224,13 +274,14 @@ class Recorder:
             self.hold_lock(lock)
             self.locks[id(lock)] = lock
 
-    def hold_lock(self, lock: Any) -> None:
-        lock.acquire()
-        self._held.append(lock)
+    def hold_lock(self, lock: Any, timeout: float = -1) -> None:
+        self._held.append(lock)  # first: an interrupt may come between the two
+        lock.acquire(timeout=timeout)
 
     def release_locks(self) -> None:
         while self._held:
-            self._held.pop().release()
+            release(self._held[-1])
+            self._held.pop()
 
     def guard_entry(self, state: dict[str, Any], name: str, can_recur: bool = True) -> None:
         """Guard on an entry of a dictionary, such as an attribute of a Python object.
@@ -291,9 +342,7 @@ class Unrecorded:
         self.recorder = local.recorder
         if self.recorder is not None:
             local.recorder = None
-            active_recorders[0] -= 1
 
     def __exit__(self, *_: Any) -> None:
         if self.recorder is not None:
             local.recorder = self.recorder
-            active_recorders[0] += 1

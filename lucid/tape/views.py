@@ -37,7 +37,7 @@ def node_of(x: Traced) -> Node:
 
 def note_result(node: Node, value: Any) -> None:
     """Tell the active Recorder, if any, that `value` is the array of a Node."""
-    if active_recorders[0] and local.recorder is not None:
+    if active_recorders and local.recorder is not None:
         local.recorder.on_result(node, value)
 
 

@@ -103,7 +103,7 @@ def _write_with_ufunc(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], w
 
 def is_plain_write(x: Any, other: Any) -> bool:
     """True if `x` is not a view, `other` has its dtype, and the write is not recorded."""
-    if other.__class__ is not x.__class__ or x.origin is not None or active_recorders[0]:
+    if other.__class__ is not x.__class__ or x.origin is not None or active_recorders:
         return False
     if x.value is None or other.value is None or other.value.dtype is not x.value.dtype:
         return False

@@ -428,7 +428,7 @@ class Tensor(Methods, Operators):
 
     def detach(self) -> Tensor:
         """Return a tensor with the same memory and no history: a constant for `backward`."""
-        traced = active_recorders[0] or (self.node is not None and self.node.flags & TRACE)
+        traced = active_recorders or (self.node is not None and self.node.flags & TRACE)
         if traced or self.value is None:
             return bind(STOP_GRADIENT, self)
         out = wrap(self.value)  # the same, with less Python

@@ -11,13 +11,13 @@ import gc
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from threading import Lock
 from typing import Any
 
 from lucid.caches import new_cache
 from lucid.ir.graph import Graph, Literal, Var
 from lucid.ir.types import Type
 from lucid.ir.verify import verify
+from lucid.locks import new_lock
 from lucid.tape.bind import sibling, without_gradient
 from lucid.tape.cut import Cut
 from lucid.tape.node import Node, residual, wrap
@@ -107,7 +107,7 @@ def gc_paused() -> Iterator[None]:
 
 
 _prepared: OrderedDict[Any, Prepared] = OrderedDict()
-_lock = Lock()
+_lock = new_lock()
 
 
 def _clear() -> None:

@@ -14,7 +14,7 @@ import lucid
 
 PACKAGE = Path(lucid.__file__).parent
 LAYERS = [
-    ["errors", "public", "settings", "caches"],
+    ["errors", "public", "settings", "caches", "locks"],
     ["ir"],
     ["tape"],
     ["ops"],

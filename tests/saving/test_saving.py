@@ -9,6 +9,8 @@ import os
 import random
 import resource
 import signal
+import subprocess
+import sys
 import time
 from collections import OrderedDict
 
@@ -498,3 +500,28 @@ def test_bfloat16_of_other_programs_is_read_as_float32(tmp_path):
     expected = (halves.astype(np.uint32) << 16).view(np.float32).reshape(2, 3)
     np.testing.assert_array_equal(found["w"], expected)
     assert found["w"][0].tolist() == [1.0, -2.5, 3.140625]
+
+
+RESTARTED = """
+import os, sys
+os.getpid = lambda: 1
+import lucid
+if sys.argv[2] == "killed":
+    os.fsync = lambda _: os._exit(9)
+lucid.save({"w": lucid.ones(2)}, sys.argv[1])
+"""
+
+
+def test_a_restarted_container_can_save_with_the_number_of_the_killed_process(path):
+    for how in ("killed", "killed", "whole"):
+        subprocess.run([sys.executable, "-c", RESTARTED, str(path), how], check=how == "whole")
+    assert lucid.load(path)["w"].tolist() == [1.0, 1.0]
+
+
+def test_old_drafts_are_removed_whoever_has_their_number_now(path):
+    names = {age: path.with_name(f".{path.name}.{os.getpid()}.{age}.draft") for age in (0, 7200)}
+    for age, draft in names.items():
+        draft.write_bytes(b"part")
+        os.utime(draft, (time.time() - age,) * 2)
+    lucid.save({"w": 1}, path)
+    assert sorted(os.listdir(path.parent)) == sorted([names[0].name, path.name])

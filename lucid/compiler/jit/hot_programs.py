@@ -12,6 +12,7 @@ from typing import Any
 
 from lucid.ir.graph import Graph
 from lucid.ir.interpret import Program
+from lucid.locks import fork_waits
 from lucid.ops.random.keyed import NativeCipher
 from lucid.settings import setting
 from lucid.tape.tiering import Tiering
@@ -25,10 +26,11 @@ def compile_hot(
     graph: Graph, into: Mapping[int, int] | None = None
 ) -> Callable[[Sequence[Any]], list[Any]]:
     """Compile a Graph to a native program; if that fails, warn and return its interpreter."""
-    from lucid.compiler.passes.pipeline import compile_graph
-
     try:
-        return compile_graph(graph, into)
+        with fork_waits:
+            from lucid.compiler.passes.pipeline import compile_graph
+
+            return compile_graph(graph, into)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         warnings.warn(
@@ -42,10 +44,11 @@ def compile_hot(
 def load_cipher() -> Any:
     """Return what builds native draws of random words, None if it is not available."""
     try:
-        from lucid.compiler.lowering.random.eager_words import build_draw
+        with fork_waits:
+            from lucid.compiler.lowering.random.eager_words import build_draw
 
-        build_draw((2,), 2)
-        return build_draw
+            build_draw((2,), 2)
+            return build_draw
     except Exception:
         return None
 

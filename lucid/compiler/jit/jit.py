@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from operator import index
-from threading import RLock
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -32,6 +31,7 @@ from lucid.ir.interpret import Program
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import Type
+from lucid.locks import new_lock
 from lucid.ops.core.promote import Default, as_tensor
 from lucid.ops.higher_order.call import Call, with_residuals
 from lucid.ops.shape.copying import COPY
@@ -98,7 +98,7 @@ class Jitted(Generic[P, R]):
         self.reasons: deque[str] = deque(maxlen=MAX_REASONS)
         self.is_uncompiled = False
         self.last: Path | None = None
-        self._lock = RLock()
+        self._lock = new_lock()
         self._bound: dict[int, tuple[Any, Jitted]] = {}
         _jitted.add(self)
 
@@ -359,23 +359,22 @@ class Jitted(Generic[P, R]):
             inputs = [recorded_argument(recorder, i, x) for i, x in enumerate(tensors)]
             starts = [x.node for x in inputs]
             variables = closure_guards(self.function)
-            try:
-                result = self.call_function(args, tree, inputs)
-                for scope, name, value in variables:
-                    now = scope.get(name)
-                    if now is value or equal_constants(now, value):
-                        recorder.guard_entry(scope, name)
-                for y in flatten(result)[0]:
-                    if isinstance(y, Traced):
-                        note_read(node_of(y), y)
-                path = Path(self, recorder, starts, result, tree)
-            finally:
-                detach_state(recorder)
+            result = self.call_function(args, tree, inputs)
+            for scope, name, value in variables:
+                now = scope.get(name)
+                if now is value or equal_constants(now, value):
+                    recorder.guard_entry(scope, name)
+            for y in flatten(result)[0]:
+                if isinstance(y, Traced):
+                    note_read(node_of(y), y)
+            path = Path(self, recorder, starts, result, tree)
         if reversible:
             recorder.roll_back()
+            path.compile(self, tree)
             return path, None
         for i in path.written_arguments:
             mark_written(tensors[i])
+        path.compile(self, tree)
         leaves = path.recorded_outputs(result, recorder)
         if path.needs_grad():
             outs = tracked_outputs(path, recorder, tensors, leaves)
@@ -465,22 +464,6 @@ def tracked_outputs(
     values = [*outputs, *[x.value.copy() for x in path.written], *[g.recorded for g in path.guards]]
     outs = bind_precomputed(Call(path.graph), operands, tuple(values))
     return path.detach_constants(operands, outs[: path.n_outputs])
-
-
-def detach_state(recorder: Recorder) -> None:
-    """Detach the tensors that a recorded run has written from its tape."""
-    for x, before in recorder.written.values():
-        if before is None or not (before.flags or before.cell):
-            x.node = None
-        else:
-            node = Node(None, (), before.flags, x.value)
-            node.cell = before.cell
-            x.node = node
-        if x.storage is not None and x.node is not None:
-            x.node.stamp = (x.storage, x.storage.version)
-    for cell, _ in recorder.cells.values():
-        if cell.grad is not None:
-            cell.grad = wrap(cell.grad.value)
 
 
 def argument_indices(name: str, given: Any) -> tuple[int, ...]:

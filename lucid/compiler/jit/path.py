@@ -136,12 +136,6 @@ class Path:
         self.grad, self.default = local.grad, Default.floating
         self.name = jitted.name
         self.into = {} if self.guards else self.output_aliases(len(inputs))
-        self.program: Any = (
-            Program(self.graph) if Tiering.compile is None else compile_hot(self.graph, self.into)
-        )
-        self.overwritten: list[int] = getattr(self.program, "overwritten", [])
-        args_tree, kwargs_tree = in_tree.children()
-        positional = not (jitted.static or kwargs_tree.num_children)
         self.is_pure = not (self.cells or overwritten) and all(
             id(x) in recorder.before and not node_of(x).flags & GRAD for x in self.written
         )
@@ -150,7 +144,16 @@ class Path:
         self.differentiable_sources = [
             x for i, x in enumerate(self.sources, len(inputs)) if i in reached
         ]
-        has_fast_call = positional and not overwritten
+
+    def compile(self, jitted: Any, in_tree: Any) -> None:
+        """Compile the Graph: after the recording, so that nothing waits for it or is half done."""
+        self.program: Any = (
+            Program(self.graph) if Tiering.compile is None else compile_hot(self.graph, self.into)
+        )
+        self.overwritten: list[int] = getattr(self.program, "overwritten", [])
+        args_tree, kwargs_tree = in_tree.children()
+        positional = not (jitted.static or kwargs_tree.num_children)
+        has_fast_call = positional and not self.written_arguments
         self.fast_call = FastCall.of(self, args_tree) if has_fast_call else None
 
     def static_output(self, y: Any, recorder: Recorder) -> Any:

@@ -15,11 +15,11 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from lucid.caches import cached_property
 from lucid.ir.types import DTYPES
 
 # Ops whose code depends on a constant operand.

@@ -16,7 +16,6 @@ never an exception.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import math
 import os
 import stat
@@ -36,7 +35,6 @@ MAX_ENTRY = 1 << 28  # bytes of code that one kernel or program may have
 DAY = 86_400.0
 
 _HEADER = struct.Struct("<8sI32sQ32s")  # magic, format, key, length, SHA-256 of the code
-_serial = itertools.count()
 
 
 class Info(NamedTuple):
@@ -81,7 +79,7 @@ def put(key: bytes, code: bytes) -> bool:
         return False
     digest = hashlib.sha256(code).digest()
     data = _HEADER.pack(MAGIC, FORMAT, key, len(code), digest) + code
-    temporary = _path(key) + f".{os.getpid()}.{next(_serial)}.tmp"
+    temporary = _path(key) + f".{os.urandom(8).hex()}.tmp"
     try:
         _write(temporary, data)
         os.replace(temporary, _path(key))

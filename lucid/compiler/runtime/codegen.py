@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from lucid.locks import fork_waits
+
 VERSION = 2  # version of this module, part of every cache key
 FLAGS = "O3 loop-vectorize slp-vectorize pic small"
 
@@ -21,7 +23,7 @@ _local = threading.local()  # a target machine belongs to one thread
 def compile_object(*sources: object) -> bytes:
     """Compile LLVM IR (text, or anything whose `str` is text), linked together, to object code.
 
-    Several threads may compile at once.
+    Several threads may compile at once, each or what it works for under `fork_waits`.
     """
     from llvmlite.binding import ffi
 
@@ -40,13 +42,15 @@ def compile_object(*sources: object) -> bytes:
 
 def assembly(*sources: object) -> str:
     """Return the machine code of `compile_object` as assembly text, to read."""
-    machine = _target_machine()
-    return machine.emit_assembly(_optimized(machine, sources))
+    with fork_waits:
+        machine = _target_machine()
+        return machine.emit_assembly(_optimized(machine, sources))
 
 
 def optimized_ir(*sources: object) -> str:
     """Return the LLVM IR after the passes, to read."""
-    return str(_optimized(_target_machine(), sources))
+    with fork_waits:
+        return str(_optimized(_target_machine(), sources))
 
 
 def _optimized(machine: Any, sources: tuple[object, ...]) -> Any:

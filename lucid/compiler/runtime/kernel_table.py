@@ -7,7 +7,6 @@ import os
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from threading import RLock
 from typing import Any
 
 from lucid.caches import new_cache
@@ -15,13 +14,14 @@ from lucid.compiler.kernels import emit as emitter
 from lucid.compiler.kernels import scalars
 from lucid.compiler.kernels.nest import Structure
 from lucid.compiler.runtime.native_kernel import Kernel, Request, load_all
+from lucid.locks import fork_waits, new_lock
 
 MAX_KERNELS = 4096
 MIN_KERNELS_PER_MODULE = 3  # the fewest kernels that are worth a separate module
 KERNEL_OVERHEAD = 10  # fixed cost of compiling a kernel, in values
 
 _loaded: OrderedDict[Any, Kernel] = OrderedDict()
-_lock = RLock()
+_lock = new_lock()
 
 
 def _clear() -> None:
@@ -51,7 +51,7 @@ def name_of(structure: Structure) -> str:
 
 def kernels_of(sources: Iterable[Structure | TextKernel]) -> dict[Any, Kernel]:
     """Return the Kernel of each source, by its key."""
-    with _lock:
+    with fork_waits, _lock:
         wanted = {source.key: source for source in sources}
         missing = [source for key, source in wanted.items() if key not in _loaded]
         requests = [

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from lucid.compiler.runtime import cache, codegen
 from lucid.compiler.runtime.loader import Library, LoadError
+from lucid.locks import fork_waits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +60,11 @@ class Request(NamedTuple):
 
 def load_all(requests: Sequence[Request]) -> list[dict[str, Kernel]]:
     """Load the kernels of each request, compiling cache misses in parallel."""
+    with fork_waits:
+        return _load_all(requests)
+
+
+def _load_all(requests: Sequence[Request]) -> list[dict[str, Kernel]]:
     found = [_find(request) for request in requests]
     missing = [request for request, library in zip(requests, found) if library is None]
     texts = [_texts(request.source) for request in missing]  # emitted by this thread
@@ -75,10 +81,11 @@ def load_all(requests: Sequence[Request]) -> list[dict[str, Kernel]]:
 
 def load_library(request: Request) -> Library:
     """Return the library of one request, from the cache or newly compiled."""
-    library = _find(request)
-    if library is not None:
-        return library
-    return _store(request, codegen.compile_object(*_texts(request.source)))
+    with fork_waits:
+        library = _find(request)
+        if library is not None:
+            return library
+        return _store(request, codegen.compile_object(*_texts(request.source)))
 
 
 def _find(request: Request) -> Library | None:

@@ -14,7 +14,6 @@ import ctypes
 import os
 import signal
 import string
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +22,7 @@ from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
 from lucid.compiler.runtime import native_kernel as kernel
 from lucid.compiler.runtime.loader import Library
+from lucid.locks import fork_waits, new_lock
 from lucid.settings import setting
 
 CLOCK_CHECK_NS = 100_000  # estimated ns of work between two reads of the clock
@@ -42,7 +42,7 @@ _FUNCTIONS = (
     "lucid_set_num_threads",
     "lucid_set_spins",
 )
-_lock = threading.RLock()
+_lock = new_lock()
 
 
 class _Process:
@@ -72,7 +72,7 @@ def _setter(address: int) -> Callable[[int], None]:
 def native() -> Runtime:
     """Return the runtime of this process, loaded on first use."""
     if _Process.runtime is None:
-        with _lock:
+        with fork_waits, _lock:
             _Process.runtime = _Process.runtime or _load()
     return _Process.runtime
 

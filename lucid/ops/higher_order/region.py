@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
+from lucid.caches import cached_property
 from lucid.errors import LucidError
 from lucid.ir.constant_key import constant_key, value_key
 from lucid.ir.graph import Graph
@@ -43,7 +44,7 @@ class Region(Primitive):
     is_region: ClassVar[bool] = True
     value_graph = "graph"
 
-    @functools.cached_property
+    @cached_property
     def program(self) -> Program:
         return Program(self.graph)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from functools import cached_property
 from string import ascii_letters
 from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
+from lucid.caches import cached_property, memoize
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.primitive import HEAVY, Primitive
 from lucid.ir.source import at_line

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
+from lucid.caches import cached_property, memoize
 from lucid.errors import ShapeError
 from lucid.ir.facts import Box, Points
 from lucid.ir.graph import Literal

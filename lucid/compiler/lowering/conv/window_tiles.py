@@ -17,12 +17,11 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
+from lucid.caches import cached_property, memoize
 from lucid.compiler.lowering.llvm_builder import Int, LLVMBuilder, Pointer, Variable
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.runtime.kernel_table import TextKernel

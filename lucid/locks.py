@@ -1,0 +1,83 @@
+"""Locks that survive a fork, and blocks that a fork waits for.
+
+A forked child has one thread. A lock that another thread held at that moment would stay locked for
+ever in the child, so every lock of the package comes from `new_lock`, and those that the forking
+thread does not hold are free in the child. The locks of LLVM, and of modules that are
+being imported, cannot be freed that way: what may hold them (compiling) runs under `fork_waits`,
+and a fork waits until no thread does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+import time
+from typing import Any
+from weakref import WeakSet
+
+MAX_WAIT = 60.0  # seconds that a fork waits at most
+POLL = 0.001  # seconds between two looks
+
+_locks: WeakSet[Any] = WeakSet()
+_threads: list[int] = []  # those in `fork_waits`
+
+
+def new_lock() -> Any:
+    """Return a reentrant lock that is free in a forked child unless the forking thread held it."""
+    lock = threading.RLock()
+    _locks.add(lock)
+    return lock
+
+
+_entrance = new_lock()  # held during a fork
+
+
+class _ForkWaits:
+    """The context manager `fork_waits`."""
+
+    def __enter__(self) -> None:
+        thread = threading.get_ident()
+        if thread in _threads:
+            _threads.append(thread)  # a fork that waits for this thread must not stop it
+            return
+        with _entrance:
+            _threads.append(thread)
+
+    def __exit__(self, *_: Any) -> None:
+        _threads.remove(threading.get_ident())
+
+
+fork_waits = _ForkWaits()
+
+
+def import_module(name: str) -> Any:
+    """Return a module; a fork waits while it is imported, since a child could not import it."""
+    with fork_waits:
+        return importlib.import_module(name)
+
+
+def _before_fork() -> None:
+    """Wait until no other thread is in `fork_waits`, and let none enter until the fork is done."""
+    _entrance.acquire()
+    end = time.monotonic() + MAX_WAIT
+    while set(_threads) - {threading.get_ident()} and time.monotonic() < end:
+        time.sleep(POLL)
+
+
+def _after_fork() -> None:
+    if _entrance._is_owned():
+        _entrance.release()
+
+
+def _after_fork_in_child() -> None:
+    _after_fork()
+    _threads[:] = [thread for thread in _threads if thread == threading.get_ident()]
+    for lock in list(_locks):
+        if not lock._is_owned():
+            lock._at_fork_reinit()
+
+
+os.register_at_fork(
+    before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child
+)

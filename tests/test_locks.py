@@ -1,0 +1,113 @@
+"""Locks after a fork: a child can use all of them, whatever other threads did at that moment."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import pytest
+
+import lucid
+from lucid.locks import fork_waits, new_lock
+from lucid.tape.node import active_recorders
+
+
+def child(run) -> int:
+    """Return the exit code of a forked process: 0 if `run` returns True, 9 if it hangs."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os._exit(0 if run() else 1)
+        finally:
+            os._exit(2)
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.005)
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+    return 9
+
+
+@pytest.fixture
+def elsewhere():
+    """Run a function in another thread until it has called `here()`; it goes on at the end."""
+    here, go_on = threading.Event(), threading.Event()
+    threads = []
+
+    def start(function):
+        def stay():
+            here.set()
+            go_on.wait(30)
+
+        thread = threading.Thread(target=function, args=(stay,))
+        threads.append(thread)
+        thread.start()
+        assert here.wait(30)
+
+    yield start
+    go_on.set()
+    for thread in threads:
+        thread.join(30)
+
+
+def test_a_lock_of_another_thread_is_free_in_a_child(elsewhere):
+    lock = new_lock()
+
+    def hold(stay):
+        with lock:
+            stay()
+
+    elsewhere(hold)
+    assert child(lambda: lock.acquire(timeout=10)) == 0
+    assert not lock.acquire(blocking=False), "it is still held here"
+
+
+def test_a_lock_of_the_forking_thread_is_held_in_a_child():
+    lock = new_lock()
+    with lock:
+        assert child(lambda: lock._is_owned()) == 0
+
+
+def test_a_fork_waits_for_the_blocks_of_other_threads():
+    here, ended = threading.Event(), []
+
+    def block():
+        with fork_waits, fork_waits:
+            here.set()
+            time.sleep(0.3)
+            ended.append(True)
+
+    thread = threading.Thread(target=block)
+    thread.start()
+    assert here.wait(30)
+    assert child(lambda: bool(ended)) == 0
+    thread.join()
+
+
+def test_a_fork_while_another_thread_records_leaves_its_tensors_usable(elsewhere):
+    w, g = lucid.zeros(3), lucid.random.Generator(5)
+    expected = (lucid.rand(2, generator=lucid.random.Generator(5).manual_seed(5))).tolist()
+
+    def record(stay):
+        def step(x):
+            w.add_(x)
+            g.next_key()
+            stay()
+            return w * 2
+
+        lucid.jit(step)(lucid.ones(3))
+
+    def use():
+        w.mul_(3.0)
+        g.manual_seed(5)
+        right = w.numpy().tolist() == [3.0] * 3 and not active_recorders
+        right &= lucid.rand(2, generator=g).tolist() == expected
+        double = lucid.jit(lambda x: w.add_(x) * 2)
+        return right and [double(lucid.ones(3)).tolist()[0] for _ in range(2)] == [8.0, 10.0]
+
+    elsewhere(record)
+    assert child(use) == 0
