@@ -26,7 +26,7 @@ SEED ?= 1000
 COUNT ?= 200
 campaign: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest -q -n 2 tests/campaign --first-seed $(SEED) --programs $(COUNT) \
-		--compositions $(COUNT) --stateful $(COUNT)
+		--compositions $(COUNT) --stateful $(COUNT) --interrupts $(COUNT) --forks $(COUNT)
 
 # The least versions of the dependencies that pyproject.toml declares, in an environment of its own.
 minimum: pyproject.toml

@@ -15,6 +15,9 @@ def pytest_addoption(parser):
     parser.addoption("--stateful", type=int, default=40, help="how many programs with state to run")
     parser.addoption("--first-seed", type=int, default=0, help="the campaign's first seed")
     parser.addoption("--long", action="store_true", help="10,000 steps where 600 are the rule")
+    parser.addoption("--interrupts", type=int, default=4, help="how often to interrupt a step")
+    parser.addoption("--forks", type=int, default=6, help="how often to fork, half compiling")
+    parser.addoption("--threads-minutes", type=float, default=0.02, help="how long threads train")
     parser.addoption("--kills", type=int, default=20, help="how often to kill a process that saves")
 
 
