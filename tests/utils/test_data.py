@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter, namedtuple
 from dataclasses import dataclass
@@ -631,3 +632,33 @@ def test_what_is_no_dataset_is_refused(dataset):
 
 def test_a_dataset_without_a_length_takes_a_sampler():
     assert [x.item() for x in DataLoader(Endless(), sampler=[3, 5])] == [3, 5]
+
+
+class Compiled:
+    """A dataset whose items are computed by jitted functions that draw."""
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, i):
+        return lucid.jit(lambda x: x * float(i) + lucid.rand(3) * 0)(lucid.ones(3))
+
+
+def test_workers_compile_although_they_were_forked_while_another_thread_compiled():
+    stop = threading.Event()
+
+    def compile_for_ever():
+        number = 0
+        while not stop.is_set():
+            number += 1
+            lucid.jit(lambda x, c=float(number): lucid.exp(x * c) + lucid.rand(3))(lucid.zeros(3))
+
+    thread = threading.Thread(target=compile_for_ever)
+    thread.start()
+    try:
+        for _ in range(3):
+            batches = list(DataLoader(Compiled(), batch_size=2, num_workers=2, timeout=60))
+            assert [b[:, 0].tolist() for b in batches] == [[0.0, 1.0], [2.0, 3.0]]
+    finally:
+        stop.set()
+        thread.join()
