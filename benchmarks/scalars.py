@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 from lucid.compiler.kernels.scalars import table
-from lucid.compiler.kernels.scalars.native import Loops
+from tests.compiler.kernels.scalar_loops import Loops
 
 SIZE = 1 << 14
 MATH = {"asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2", "pow", "hypot", "lgamma"}

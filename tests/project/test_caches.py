@@ -31,6 +31,9 @@ STATE = {
     "lucid.func.custom_rules._running_bwd": "rules that run right now",
     "lucid.ir.pytree._leaves": "classes registered as leaves",
     "lucid.ir.pytree._registered": "classes registered as pytrees",
+    "lucid.locks._locks": "the locks of the package, weakly",
+    "lucid.locks._threads": "threads that a fork waits for right now",
+    "lucid.tape.node.active_recorders": "the Recorders that are active right now",
     "lucid.tape.recorder._getters": "classes whose attributes a recording watches",
     "lucid.tensors.printing.print_options": "what set_printoptions has set",
 }

@@ -17,8 +17,8 @@ import pytest
 from lucid.compiler.kernels import scalars
 from lucid.compiler.kernels.scalars import bitcode, lookup, symbol, table
 from lucid.compiler.kernels.scalars.language import assemble, select
-from lucid.compiler.kernels.scalars.native import Loops
 from tests.collect import collected
+from tests.compiler.kernels.scalar_loops import Loops
 
 STRIDE = int(os.environ.get("LUCID_SCALAR_STRIDE", "4099"))
 DTYPES = ("f4", "f8")

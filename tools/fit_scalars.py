@@ -1,6 +1,6 @@
 """The polynomials of the scalars: the Remez exchange algorithm in mpmath, then rounding.
 
-    python -m lucid.compiler.kernels.scalars.fit [exp atan ...]
+    python tools/fit_scalars.py [exp atan ...]
 
 prints, for each fit, the largest weighted error and the coefficients, lowest power first. The
 weight turns an error of the polynomial into a relative error of the function it serves. It needs
@@ -12,11 +12,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
-import mpmath as mp  # type: ignore[import-untyped]
+import mpmath as mp
 import numpy as np
-
-from lucid.caches import memoize
 
 Function = Callable[[mp.mpf], mp.mpf]
 
@@ -114,7 +113,7 @@ def relative(function: Function) -> Function:
     return lambda z: z * mp.sqrt(z) / function(mp.sqrt(z)) if z > 0 else mp.mpf(0)
 
 
-@memoize()
+@cache
 def erfinv_ratio(w: mp.mpf) -> mp.mpf:
     """erfinv(x) / x at w = -log(1 - x**2)."""
     x = mp.sqrt(-mp.expm1(-w))

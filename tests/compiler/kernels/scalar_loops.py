@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 import llvmlite.binding as llvm
 import numpy as np
 
-from . import bitcode, symbol, table
+from lucid.compiler.kernels.scalars import bitcode, symbol, table
 
 _LOOP = """
 define void @loop_{symbol}(ptr noalias %out, {pointers}, i64 %n) {{
