@@ -22,7 +22,7 @@ from lucid.ir.graph import Graph
 from lucid.ir.source import at_line, caller
 from lucid.ir.types import is_differentiable
 from lucid.tape.cut import cut_since
-from lucid.tape.modes import local
+from lucid.tape.modes import current, local
 from lucid.tape.node import GRAD, TRACE, Node, Trace, active_recorders, as_source, leaf, wrap
 from lucid.tape.recorder import Recorder, state_lock
 from lucid.tape.views import node_of, tensor_of
@@ -79,7 +79,7 @@ class BodyRecorder(Recorder):
             self.restore_gradients(error is None)
 
     def begin(self) -> None:
-        self.outer = local.recorder
+        self.outer, self.modes = local.recorder, current()
         active_recorders.append(self)
         local.recorder = self
         for lock in [lock for s in self.given for lock in s.locks]:
@@ -240,8 +240,12 @@ def trace_state(
 ) -> tuple[T, BodyRecorder]:
     """Return what `run` returns with a BodyRecorder that knows all the state the body writes."""
     while True:
-        with BodyRecorder(what, state, refused) as recorder:
-            result = run(recorder)
+        recorder = BodyRecorder(what, state, refused)
+        try:
+            with recorder:
+                result = run(recorder)
+        finally:
+            recorder.end()
         if len(recorder.state) == len(state):
             return result, recorder
         state = recorder.found_state()

@@ -100,6 +100,7 @@ class Modes:
 _DEFAULT = Modes()
 _current: ContextVar[Modes] = ContextVar("lucid_modes", default=_DEFAULT)
 current = _current.get
+set_modes = _current.set
 
 
 class _Local:

@@ -16,7 +16,7 @@ import numpy as np
 from lucid.locks import new_lock
 from lucid.tape.guards import Guard
 from lucid.tape.markers import OVERWRITTEN, STOP_GRADIENT
-from lucid.tape.modes import local
+from lucid.tape.modes import current, local, set_modes
 from lucid.tape.node import GRAD, Node, active_recorders, next_serial, wrap
 from lucid.tape.views import node_of
 
@@ -145,32 +145,29 @@ class Recorder:
     watches_attributes = True
 
     def __enter__(self) -> Recorder:
-        try:
-            self.begin()
-        except BaseException:
-            self.end()
-            raise
+        self.begin()
         return self
 
     def __exit__(self, *_: Any) -> None:
-        try:
-            self.end()
-        finally:
-            self.end()  # again, if an interrupt has cut it short
+        self.end()
 
     def begin(self) -> None:
         self.hold_lock(state_lock(), MAX_WAIT)
-        self.outer = local.recorder
+        self.outer, self.modes = local.recorder, current()
         active_recorders.append(self)
         update_getters()
         local.recorder = self
 
     def end(self) -> None:
-        """End the recording: detach what it has written from its tape. May be called again."""
+        """End the recording: detach what it has written from its tape, and restore the modes.
+
+        An interrupt may keep a `with` statement from it or cut it short, so callers repeat it.
+        """
         if self in active_recorders:
-            local.recorder = self.outer
+            set_modes(self.modes)
             self.detach_state()
             active_recorders.remove(self)
+        if self.watches_attributes:
             update_getters()
         self.release_locks()
 

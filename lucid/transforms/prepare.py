@@ -8,7 +8,6 @@ is replayed through `bind` instead, so that it is itself on the tape.
 from __future__ import annotations
 
 import gc
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -106,7 +105,8 @@ def gc_paused() -> Iterator[None]:
             gc.enable()
 
 
-_prepared: OrderedDict[Any, Prepared] = OrderedDict()
+# A dict, the latest last: an interrupt in a key's __eq__ would corrupt an OrderedDict.
+_prepared: dict[Any, Prepared] = {}
 _lock = new_lock()
 
 
@@ -135,7 +135,7 @@ def cached_derivative(mode: str, cut: Cut, seeded: Sequence[bool]) -> Prepared:
     with _lock:
         found = _prepared.get(key)
         if found is not None:
-            _prepared.move_to_end(key)
+            _prepared[key] = _prepared.pop(key)
             return found
     found = differentiate(mode, cut, seeded)
     if found.size < CACHED_EQUATIONS // 2:
@@ -143,7 +143,7 @@ def cached_derivative(mode: str, cut: Cut, seeded: Sequence[bool]) -> Prepared:
             _prepared[key] = found
             total = sum([prepared.size for prepared in _prepared.values()])
             while len(_prepared) > CACHE_SIZE or total > CACHED_EQUATIONS:
-                total -= _prepared.popitem(last=False)[1].size
+                total -= _prepared.pop(next(iter(_prepared))).size
     return found
 
 

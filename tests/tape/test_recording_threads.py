@@ -92,3 +92,35 @@ def test_an_interrupt_while_a_step_compiles_leaves_a_whole_step(monkeypatch):
     for k in range(2, 5):
         assert step(lucid.ones(3)).tolist() == [2.0 * k] * 3
         assert w.numpy().tolist() == [float(k)] * 3
+
+
+class Interrupting:
+    """A key whose comparison is interrupted once."""
+
+    left = 1
+
+    def __hash__(self):
+        return 7
+
+    def __eq__(self, other):
+        if Interrupting.left:
+            Interrupting.left -= 1
+            raise KeyboardInterrupt
+        return self is other
+
+
+def test_an_interrupt_in_the_comparison_of_keys_leaves_the_cache_of_derivatives_usable():
+    from lucid.transforms.prepare import _prepared
+
+    before = dict(_prepared)
+    Interrupting.left, first, second = 0, Interrupting(), Interrupting()
+    try:
+        _prepared[first] = None
+        Interrupting.left = 1
+        with pytest.raises(KeyboardInterrupt):
+            _prepared[second] = None
+        _prepared[second] = _prepared.pop(first)
+        assert len(list(_prepared.values())) == len(before) + 1
+    finally:
+        _prepared.clear()
+        _prepared.update(before)

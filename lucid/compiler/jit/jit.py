@@ -355,19 +355,23 @@ class Jitted(Generic[P, R]):
     ) -> tuple[Path, Any]:
         """Record the path that the function takes on these arguments; return it and the result."""
         self.names = input_names(self.function, args, kwargs) if not self.static else []
-        with Recorder(reversible, computed) as recorder:
-            inputs = [recorded_argument(recorder, i, x) for i, x in enumerate(tensors)]
-            starts = [x.node for x in inputs]
-            variables = closure_guards(self.function)
-            result = self.call_function(args, tree, inputs)
-            for scope, name, value in variables:
-                now = scope.get(name)
-                if now is value or equal_constants(now, value):
-                    recorder.guard_entry(scope, name)
-            for y in flatten(result)[0]:
-                if isinstance(y, Traced):
-                    note_read(node_of(y), y)
-            path = Path(self, recorder, starts, result, tree)
+        recorder = Recorder(reversible, computed)
+        try:
+            with recorder:
+                inputs = [recorded_argument(recorder, i, x) for i, x in enumerate(tensors)]
+                starts = [x.node for x in inputs]
+                variables = closure_guards(self.function)
+                result = self.call_function(args, tree, inputs)
+                for scope, name, value in variables:
+                    now = scope.get(name)
+                    if now is value or equal_constants(now, value):
+                        recorder.guard_entry(scope, name)
+                for y in flatten(result)[0]:
+                    if isinstance(y, Traced):
+                        note_read(node_of(y), y)
+                path = Path(self, recorder, starts, result, tree)
+        finally:
+            recorder.end()
         if reversible:
             recorder.roll_back()
             path.compile(self, tree)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import OrderedDict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,7 @@ MAX_KERNELS = 4096
 MIN_KERNELS_PER_MODULE = 3  # the fewest kernels that are worth a separate module
 KERNEL_OVERHEAD = 10  # fixed cost of compiling a kernel, in values
 
-_loaded: OrderedDict[Any, Kernel] = OrderedDict()
+_loaded: dict[Any, Kernel] = {}  # the latest last; see `prepare._prepared`
 _lock = new_lock()
 
 
@@ -70,9 +69,9 @@ def kernels_of(sources: Iterable[Structure | TextKernel]) -> dict[Any, Kernel]:
                 _loaded[source.key] = kernel
         found = {key: _loaded[key] for key in wanted}
         for key in wanted:
-            _loaded.move_to_end(key)
+            _loaded[key] = _loaded.pop(key)
         while len(_loaded) > MAX_KERNELS:
-            _loaded.popitem(last=False)
+            del _loaded[next(iter(_loaded))]
         return found
 
 
