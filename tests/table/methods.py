@@ -116,7 +116,7 @@ ROWS = [
             call(real(7, 3), 2.0),
             call(integer(2, 2), 7),
         ],
-        [bad(ShapeError, "it is a matrix", real(3), 1.0)],
+        [bad(ShapeError, "must be a matrix", real(3), 1.0)],
         smooth=False,
         unmapped="it writes into a tensor from outside of the mapped function",
         unjitted="it writes into its argument, so a second call sees another one",

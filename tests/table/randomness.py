@@ -105,7 +105,7 @@ ROWS = [
         lambda p, n, replacement=False: np.ones((*p.shape[:-1], n), bool),
         [call(real(5, low=0.1), 3), call(real(2, 4, low=0.1), 6, True), call(real(3, low=0.1), 1)],
         [
-            bad(ShapeError, "not negative", real(3, low=-2, high=-1), 1),
+            bad(ShapeError, "non-negative", real(3, low=-2, high=-1), 1),
             bad(ShapeError, "without replacement", real(3, low=0.1), 4),
         ],
         smooth=False,
