@@ -145,7 +145,8 @@ print(lucid.jit(lambda x: x + 1)(lucid.ones(2)).tolist())
     ids=["sort", "gemm", "scan", "lapack"],
 )
 def test_ctrl_c_is_answered_in_one_very_long_instruction(function, given):
-    lines, _ = script(PRESS.format(function=function, given=given))
+    body = PRESS.format(function=function, given=given)
+    lines, _ = script(body, LUCID_VERIFY="0")  # the time of compiled code alone
     assert float(lines[0]) < 0.25
     assert lines[1:] == ["[2.0, 2.0]"] * 2
 
