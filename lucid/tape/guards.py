@@ -50,7 +50,8 @@ class Guard:
 
     def holds(self, value: np.ndarray) -> bool:
         """True if the value is one that the recorded run is valid for."""
-        value = self.read(value)
+        if self._convert is not None:
+            value = self._convert(value)
         if value.tobytes() in self._accepted:
             return True
         if value.dtype.kind not in "fc":
