@@ -22,7 +22,7 @@ from lucid.func import grad, hessian, jvp, vmap
 # Elementwise, with scalar code of its own
 
 
-class Witch(Elementwise):
+class Agnesi(Elementwise):
     """1 / (1 + x²)."""
 
     accepts, saves = "fc", "xy"
@@ -75,21 +75,21 @@ class Bump(Elementwise):
 # Linear and bilinear, without native code: NumPy runs them inside compiled programs
 
 
-class Rotate(Linear):
+class Revolve(Linear):
     """The last axis, moved cyclically by `shift` places."""
 
     shift: int
 
     def infer(self, x: Type) -> Type:
         if x.ndim == 0:
-            raise ShapeError("rotate: a 0-d tensor has no last axis")
+            raise ShapeError("revolve: a 0-d tensor has no last axis")
         return x
 
     def eval(self, x: np.ndarray) -> np.ndarray:
         return np.roll(x, self.shift, axis=-1)
 
     def adjoint(self, ct: Any, x: Any) -> Any:
-        return bind(Rotate(-self.shift), ct)
+        return bind(Revolve(-self.shift), ct)
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
         return bind(self, x)
@@ -106,7 +106,7 @@ class CircularConvolution(Bilinear):
 
     @staticmethod
     def reversed(x: Any) -> Any:
-        return bind(Rotate(1), x.flip(-1))
+        return bind(Revolve(1), x.flip(-1))
 
     def left(self, ct: Any, x: Any, y: Any) -> Any:
         return bind(self, ct, self.reversed(y))
@@ -231,10 +231,10 @@ def convolved(x: Any) -> Any:
 
 
 FUNCTIONS = {
-    "elementwise": weighted(Witch()),
+    "elementwise": weighted(Agnesi()),
     "elementwise of two, with a parameter": hinge,
     "elementwise by numba": weighted(Bump()),
-    "linear": weighted(Rotate(2), lucid.exp),
+    "linear": weighted(Revolve(2), lucid.exp),
     "bilinear": convolved,
     "view": weighted(Reversed(), lucid.exp),
     "opaque with a lowering": weighted(Compound(), lambda x: 0.3 * x),
@@ -341,7 +341,7 @@ def planned(f: Any, *args: Any) -> str:
 
 def test_scalar_code_fuses_with_its_neighbors_and_reductions():
     def f(x):
-        return (bind(Witch(), 2.0 * x) * lucid.exp(x) + 1.0).sum(-1)
+        return (bind(Agnesi(), 2.0 * x) * lucid.exp(x) + 1.0).sum(-1)
 
     x = lucid.tensor(POINTS[0])
     kernels = lucid.jit(f).kernels(x)
@@ -353,7 +353,7 @@ def test_scalar_code_fuses_with_its_neighbors_and_reductions():
 
 def test_the_gradient_of_scalar_code_fuses_too():
     x = lucid.tensor(np.linspace(-3, 3, 1000, dtype="float32"))
-    f = grad(lambda x: bind(Witch(), x).sum())
+    f = grad(lambda x: bind(Agnesi(), x).sum())
     assert len(lucid.jit(f).kernels(x)) == 1
     expected = -2 * value(x) / (1 + value(x) ** 2) ** 2
     np.testing.assert_allclose(value(lucid.jit(f)(x)), expected, rtol=1e-5, atol=1e-7)
@@ -362,7 +362,7 @@ def test_the_gradient_of_scalar_code_fuses_too():
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
 def test_scalar_code_of_every_dtype(dtype):
     x = np.linspace(-3, 3, 7).astype(dtype)
-    f = lucid.jit(lambda x: bind(Witch(), x) + 1)
+    f = lucid.jit(lambda x: bind(Agnesi(), x) + 1)
     for values in (x, -x, 2 * x):
         wide = values.astype(np.result_type(dtype, np.float64))
         expected = 1 / (1 + wide**2) + 1
@@ -383,10 +383,10 @@ def test_the_parameter_of_scalar_code_is_part_of_its_kernel():
 
 def test_lowerings_run_without_python():
     x = lucid.tensor(POINTS[0])
-    for op in (Witch(), Bump(), Reversed(), Compound()):
+    for op in (Agnesi(), Bump(), Reversed(), Compound()):
         assert "numpy" not in planned(lambda x, op=op: bind(op, x) * 2.0, x)
     assert "numpy   median" in planned(lambda x: bind(Median(), x) * 2.0, x)
-    assert "numpy   rotate[shift=1]" in planned(lambda x: bind(Rotate(1), x) * 2.0, x)
+    assert "numpy   revolve[shift=1]" in planned(lambda x: bind(Revolve(1), x) * 2.0, x)
 
 
 def test_a_native_call_reads_views_and_runs_in_parallel():
@@ -443,9 +443,9 @@ def test_a_native_call_that_has_no_function_for_a_dtype_leaves_it_to_eval():
 
 def test_in_a_loop_of_the_compiler():
     def f(x):
-        return lucid.func.scan(lambda c, _: (bind(Witch(), c) + bind(Bump(), c), None), x, None, 4)[
-            0
-        ]
+        return lucid.func.scan(
+            lambda c, _: (bind(Agnesi(), c) + bind(Bump(), c), None), x, None, 4
+        )[0]
 
     x = POINTS[0]
     expected = x
@@ -455,7 +455,7 @@ def test_in_a_loop_of_the_compiler():
         np.testing.assert_allclose(value(g(lucid.tensor(x))), expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("op", [Witch(), Bump(), Rotate(1), Median()], ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [Agnesi(), Bump(), Revolve(1), Median()], ids=lambda op: op.name)
 def test_hot_eager_calls(op):
     for seed in range(40):
         x = np.random.default_rng(seed).normal(size=(51, 1001))

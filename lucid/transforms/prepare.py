@@ -106,7 +106,7 @@ def gc_paused() -> Iterator[None]:
 
 
 # A dict, the latest last: an interrupt in a key's __eq__ would corrupt an OrderedDict.
-_prepared: dict[Any, Prepared] = {}
+_prepared: dict[Any, tuple[Any, Prepared]] = {}  # with its key, so that a hit keeps no other
 _lock = new_lock()
 
 
@@ -133,17 +133,17 @@ def cached_derivative(mode: str, cut: Cut, seeded: Sequence[bool]) -> Prepared:
         return differentiate(mode, cut, seeded)
     key = (mode, cut.key, tuple(seeded))
     with _lock:
-        found = _prepared.get(key)
-        if found is not None:
-            _prepared[key] = _prepared.pop(key)
-            return found
+        entry = _prepared.get(key)
+        if entry is not None:
+            _prepared[entry[0]] = _prepared.pop(key)
+            return entry[1]
     found = differentiate(mode, cut, seeded)
     if found.size < CACHED_EQUATIONS // 2:
         with _lock:
-            _prepared[key] = found
-            total = sum([prepared.size for prepared in _prepared.values()])
+            _prepared[key] = (key, found)
+            total = sum([prepared.size for _, prepared in _prepared.values()])
             while len(_prepared) > CACHE_SIZE or total > CACHED_EQUATIONS:
-                total -= _prepared.pop(next(iter(_prepared))).size
+                total -= _prepared.pop(next(iter(_prepared)))[1].size
     return found
 
 
