@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint bench campaign minimum parity clean
+.PHONY: demo test lint docs bench campaign minimum parity clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python examples/tour.py
@@ -17,6 +17,13 @@ lint: $(VENV)/.installed-test
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
+
+# The site, from docs/ and the public names, offline: build/site/index.html is its first page.
+docs: $(VENV)/.installed-docs
+	@$(BIN)/python -m docs.site.assemble build/site-source
+	@$(BIN)/python -m sphinx -q -W --keep-going -c docs/site -d build/site-cache build/site-source build/site
+	@$(BIN)/python -m docs.site.links build/site
+	@echo "build/site/index.html"
 
 bench: $(VENV)/.installed
 	@$(BIN)/python benchmarks/run.py
@@ -61,6 +68,11 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
 	@echo "installing lucid with its test tools into $(VENV)"
 	@$(PIP) install --editable ".[test,dev]"
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
+	@echo "installing lucid with the tools of its documentation into $(VENV)"
+	@$(PIP) install --editable ".[docs]"
 	@touch $@ $(VENV)/.installed
 
 clean:

@@ -1,0 +1,77 @@
+"""The table of contents: every page of the site, in the order of reading.
+
+A page is named by its file in the repository. `START` becomes the first page of the site.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+START = "docs/start.md"
+REFERENCE = "reference/index"
+
+CONTENTS: dict[str, list[str]] = {
+    "How to": [
+        "docs/coming-from.md",
+        "docs/training.md",
+        "docs/jit.md",
+        "docs/control-flow.md",
+        "docs/jacobians.md",
+        "docs/implicit.md",
+        "docs/custom-rules.md",
+        "docs/derivatives.md",
+        "examples/README.md",
+    ],
+    "How it works": [
+        "docs/index.md",
+        "docs/semantics.md",
+        "docs/ir.md",
+        "docs/compiler.md",
+        "docs/caches.md",
+        "docs/decisions.md",
+        "docs/decisions/runtime.md",
+        "benchmarks/README.md",
+    ],
+    "Extending Lucid": [
+        "docs/adding-a-primitive.md",
+        "docs/adding-a-transform.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+    ],
+}
+# Where a page of the repository is on the site, if not at its place below docs/.
+MOVED = {
+    START: "index",
+    "docs/index.md": "system",
+    "examples/README.md": "examples",
+    "benchmarks/README.md": "benchmarks",
+    "CONTRIBUTING.md": "contributing",
+    "CHANGELOG.md": "changelog",
+}
+
+
+def listed() -> list[str]:
+    """Return the pages in the table of contents."""
+    return [START, *[page for pages in CONTENTS.values() for page in pages]]
+
+
+def existing() -> list[str]:
+    """Return the pages there are: those in docs/, and those that the site takes from elsewhere."""
+    found = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))]
+    return [*found, *[page for page in MOVED if not page.startswith("docs/")]]
+
+
+def place(page: str) -> str:
+    """Return the path of a page on the site, without extension."""
+    return MOVED.get(page) or page.removeprefix("docs/").removesuffix(".md")
+
+
+def toctrees() -> str:
+    """Return the contents as MyST, to stand at the end of the first page."""
+    parts = []
+    for caption, pages in CONTENTS.items():
+        places = "\n".join(place(page) for page in pages)
+        parts.append(f"```{{toctree}}\n:caption: {caption}\n:hidden:\n\n{places}\n```\n")
+    parts.append(f"```{{toctree}}\n:caption: Reference\n:hidden:\n\n{REFERENCE}\n```\n")
+    return "\n".join(parts)
