@@ -30,17 +30,7 @@ def rosenbrock(x: Any) -> Any:
 def for_scipy(f: Callable[[Any], Any], compiled: bool) -> tuple[Any, Any]:
     """(x -> value and gradient, (x, v) -> Hessian times v), from arrays to arrays."""
     wrap: Any = lucid.jit if compiled else (lambda f: f)
-    both = wrap(value_and_grad(f))
-    product = wrap(lambda x, v: hvp(f, x, v))
-
-    def value_and_slope(x: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = both(lucid.tensor(x))
-        return value.item(), slope.numpy()
-
-    def times(x: np.ndarray, v: np.ndarray) -> Any:
-        return product(lucid.tensor(x), lucid.tensor(v)).numpy()
-
-    return value_and_slope, times
+    return wrap(value_and_grad(f)), wrap(lambda x, v: hvp(f, x, v))
 
 
 def main(arguments: list[str] | None = None) -> float:

@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from lucid.errors import AxisError, GraphError, LucidError, ShapeError
+from lucid.func.numpy_results import returns_numpy
 from lucid.func.state import locks_of, write_back
 from lucid.ir.pytree import broadcast_prefix, flatten, unflatten
 from lucid.ir.source import at_line
@@ -217,6 +218,7 @@ def vmap(
     if chunk_size is not None and chunk_size < 1:
         raise LucidError(f"vmap: chunk_size={chunk_size} must be at least 1{at_line()}")
 
+    @returns_numpy(lambda args: args)
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         what = f"vmap of {function_name(f)}"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec
 
 from lucid.errors import DTypeError, ShapeError
+from lucid.func.numpy_results import at_positions, numpy_like, returns_numpy
 from lucid.func.run import ArgNums, Run, argnums_partial
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
@@ -54,6 +55,7 @@ def grad_and_value(
 ) -> Callable[P, tuple[Any, Any]]:
     """Return a function that computes (gradient, value), or (gradient, (value, aux))."""
 
+    @returns_numpy(at_positions(argnums))
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         chosen, primals = argnums_partial(f, argnums, args, kwargs)
@@ -71,13 +73,19 @@ def grad_and_value(
 def grad(f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[P, Any]:
     """Return a function that computes the gradient of the scalar function `f`.
 
-    >>> import lucid
+    As with every transform, NumPy arrays in, and no tensor among the arguments to differentiate,
+    give NumPy arrays out.
+
+    >>> import lucid, numpy as np
     >>> lucid.func.grad(lambda x: (x ** 3).sum())(lucid.tensor([1.0, 2.0]))
     Tensor([ 3., 12.])
+    >>> lucid.func.grad(lambda x: (x ** 3).sum())(np.array([1.0, 2.0]))
+    array([ 3., 12.])
     """
 
     both = grad_and_value(f, argnums, has_aux)
 
+    @returns_numpy(at_positions(argnums))
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         grads, value = both(*args, **kwargs)
@@ -94,6 +102,7 @@ def value_and_grad(
     """Return a function that computes (value, gradient), or ((value, aux), gradient)."""
     both = grad_and_value(f, argnums, has_aux)
 
+    @returns_numpy(at_positions(argnums))
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         grads, value = both(*args, **kwargs)
@@ -196,10 +205,12 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         record = run.record or bool(outer)
         grads = pullback(run.cut, seeds, record, run.constant)
         grads = [run.zeros(x) if g is None else g for x, g in zip(run.primals, grads)]
-        return unflatten(run.in_tree, [run.unwrap(g, outer) for g in grads])
+        result = unflatten(run.in_tree, [run.unwrap(g, outer) for g in grads])
+        return numpy_like((primals, cotangents), result)
 
-    out = run.result()
-    return (out, vjp_fn, run.unwrap_tree(run.aux)) if has_aux else (out, vjp_fn)
+    out = numpy_like(primals, run.result())
+    aux = numpy_like(primals, run.unwrap_tree(run.aux)) if has_aux else None
+    return (out, vjp_fn, aux) if has_aux else (out, vjp_fn)
 
 
 @public("func")
@@ -231,7 +242,8 @@ def jvp(
             run.outer |= seed.node.flags
     result = unflatten(run.out_tree, run.push(seeds))
     out = run.result()
-    return (out, result, run.unwrap_tree(run.aux)) if has_aux else (out, result)
+    both = (out, result, run.unwrap_tree(run.aux)) if has_aux else (out, result)
+    return numpy_like((primals, tangents), both)
 
 
 @public("func")
@@ -252,9 +264,10 @@ def linearize(f: Callable[..., Any], *primals: Any) -> Any:
         record = run.record or bool(outer)
         ts = pushforward(run.cut, seeds, record, run.constant)
         ts = [run.zeros(y) if t is None else t for y, t in zip(run.outputs, ts)]
-        return unflatten(run.out_tree, [run.unwrap(t, outer) for t in ts])
+        result = unflatten(run.out_tree, [run.unwrap(t, outer) for t in ts])
+        return numpy_like((primals, tangents), result)
 
-    return run.result(), jvp_fn
+    return numpy_like(primals, run.result()), jvp_fn
 
 
 @public("func")

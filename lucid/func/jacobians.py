@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec
 
 from lucid.errors import ArgumentError, DTypeError
+from lucid.func.numpy_results import at_positions, returns_numpy
 from lucid.func.run import ArgNums, Run, argnums_partial
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
@@ -160,6 +161,7 @@ def jacrev(
             [0., 4.]])
     """
 
+    @returns_numpy(at_positions(argnums))
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         return run_jacobian(f, argnums, has_aux, chunk_size, args, kwargs, lambda run: "vjp")
@@ -176,6 +178,7 @@ def jacfwd(
 ) -> Callable[P, Any]:
     """Return a function that computes the Jacobian of `f` by forward mode."""
 
+    @returns_numpy(at_positions(argnums))
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         return run_jacobian(f, argnums, has_aux, chunk_size, args, kwargs, lambda run: "jvp")
@@ -220,6 +223,7 @@ def jacobian(
         n_out = sum(math.prod(y.shape) for y in run.outputs)
         return "jvp" if n_in < n_out else "vjp"
 
+    @returns_numpy(at_positions(argnums))
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         return run_jacobian(f, argnums, has_aux, chunk_size, args, kwargs, mode)

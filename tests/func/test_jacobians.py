@@ -68,10 +68,6 @@ def test_python_floats_are_arguments():
     assert (value.item(), gradient.item()) == (6.0, 3.0)
 
 
-def test_numpy_arrays_are_arguments():
-    equal(grad(lambda x: (x * x).sum())(np.array([1.0, 2.0])), [2.0, 4.0])
-
-
 def test_integers_are_refused_as_what_is_differentiated_and_pass_through_elsewhere():
     with pytest.raises(DTypeError, match="dtype int64 has no derivative.*argnums"):
         grad(lambda x: x * 1.0)(2)

@@ -422,6 +422,13 @@ class Jitted(Generic[P, R]):
         return self.paths[key][0]
 
 
+class JittedTransform(Jitted[P, R]):
+    """A jitted transform of `lucid.func`: NumPy arrays in give NumPy arrays out, as without jit."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.function.numpy_like(args, super().__call__(*args, **kwargs))  # type: ignore
+
+
 def fails_a_guard(path: Path, values: list[Any]) -> bool:
     """True if a guard of the path fails for these arguments; nothing is written."""
     extra = path.arrays() if path.guards else None
@@ -514,4 +521,5 @@ def jit(f: Any = None, *, static_argnums: Any = (), donate_argnums: Any = ()) ->
         return functools.partial(jit, static_argnums=static_argnums, donate_argnums=donate_argnums)
     if not callable(f):
         raise ArgumentError(f"jit: {type(f).__name__} is not a function{at_line()}")
-    return Jitted(f, static_argnums, donate_argnums)
+    cls = JittedTransform if hasattr(f, "numpy_like") else Jitted
+    return cls(f, static_argnums, donate_argnums)

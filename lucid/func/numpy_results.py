@@ -1,0 +1,75 @@
+"""NumPy arrays in, NumPy arrays out: the kind of what transforms return.
+
+A transform that is called on NumPy arrays, none of the arguments it differentiates or maps over
+being a tensor, returns NumPy arrays, so that SciPy takes derivatives as they are. A result that
+something tracks (an outer transform, a captured tensor that requires a gradient) stays a tensor,
+and so does everything inside `jit`, which applies the same rule to its own arguments.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from lucid.ir.pytree import flatten, unflatten
+from lucid.tape.node import Traced, is_recording
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def are_numpy(arguments: Any) -> bool:
+    """True if leaves of a pytree are NumPy arrays or NumPy numbers, and none is a tensor."""
+    found = False
+    for x in flatten(arguments)[0]:
+        if isinstance(x, Traced):
+            return False
+        found = found or isinstance(x, (np.ndarray, np.generic))
+    return found
+
+
+def numpy_like(arguments: Any, result: Any) -> Any:
+    """Return `result`, as NumPy arrays if the arguments are: a number where it has no axes."""
+    return to_numpy(result) if are_numpy(arguments) else result
+
+
+def to_numpy(result: Any) -> Any:
+    """Return a pytree with copies of the values of its untracked tensors."""
+    if is_recording():
+        return result
+    leaves, structure = flatten(result)
+    return unflatten(structure, [_array(x) for x in leaves])
+
+
+def _array(x: Any) -> Any:
+    if not isinstance(x, Traced) or (x.node is not None and x.node.flags) or x.value is None:
+        return x
+    return x.value.copy()[()]
+
+
+def returns_numpy(chosen: Callable[[tuple[Any, ...]], Any]) -> Callable[[F], F]:
+    """Decorate a transformed function: `chosen(args)` are the arguments that decide.
+
+    Its attribute `numpy_like` lets `jit` treat its arguments and results alike.
+    """
+
+    def decorate(transformed: F) -> F:
+        @functools.wraps(transformed)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return convert(args, transformed(*args, **kwargs))
+
+        def convert(args: tuple[Any, ...], result: Any) -> Any:
+            return numpy_like(chosen(args), result)
+
+        call.numpy_like = convert  # type: ignore[attr-defined]
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def at_positions(argnums: Any) -> Callable[[tuple[Any, ...]], Any]:
+    """Return the function that chooses the arguments `argnums`."""
+    numbers = tuple(argnums) if isinstance(argnums, Iterable) else (argnums,)
+    return lambda args: [args[i] for i in numbers]

@@ -1,0 +1,1 @@
+"""Other packages, as they are installed, on Lucid's tensors."""
