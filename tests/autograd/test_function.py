@@ -79,12 +79,12 @@ class Reads(Function):
     @staticmethod
     def forward(ctx, x):
         ctx.save_for_backward(x)
-        return x * 2.0 if float(x.sum()) > 0 else x * 3.0
+        return x * 2.0 if x.sum().item() > 0 else x * 3.0
 
     @staticmethod
     def backward(ctx, g):
         (x,) = ctx.saved_tensors
-        return g * (2.0 if float(x.sum()) > 0 else 3.0)
+        return g * (2.0 if x.sum().item() > 0 else 3.0)
 
 
 # Eagerly
