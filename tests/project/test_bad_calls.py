@@ -194,7 +194,7 @@ REFUSED = {
     "cov: fweights must not be negative": lambda: lucid.cov(X, fweights=lucid.tensor([1, -1, 2])),
     "cov: aweights must not be negative": lambda: lucid.cov(X, aweights=lucid.tensor([1.0, -1, 2])),
     "trace: (2, 2, 2) is not a matrix": lambda: lucid.trace(lucid.ones(2, 2, 2)),
-    "bernoulli: a probability is not between 0 and 1": lambda: lucid.bernoulli(V * 1.5),
+    "bernoulli: a probability is not between 0 and 1": lambda: lucid.bernoulli(lucid.tensor(1.5)),
     "normal: std is not between 0": lambda: lucid.normal(0.0, -1.0, (2,)),
     "full: 300 does not fit into int8": lambda: lucid.full((2,), 300, dtype="int8"),
     "full_like: -1 does not fit into uint8": lambda: lucid.full_like(V.to("uint8"), -1),
