@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -155,7 +157,7 @@ class Wishart(Distribution):
         super().__init__(batch, (n, n), validate_args)
         self.df, self.scale_tril = df.expand(batch), factor.expand((*batch, n, n))
         self.params = {"df": self.df, "scale_tril": self.scale_tril}
-        enough = ("greater than the number of rows minus 1", lambda x: x > n - 1)
+        enough = ("greater than the number of rows minus 1", partial(operator.lt, n - 1))
         self.checks = (("df", enough),)
         if self.should_validate(validate_args):
             self.check()

@@ -20,6 +20,7 @@ from lucid.autograd.function_calls import derivative_like
 from lucid.errors import ArgumentError, GraphError
 from lucid.func.batching import vmap
 from lucid.func.run import argument_numbers
+from lucid.ir.decorated import portable_function, wrapper_of
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
@@ -34,6 +35,7 @@ from lucid.tape.node import GRAD, TRACE, Trace, Traced, is_recording, leaf
 from lucid.tape.trace import function_name
 from lucid.tape.views import tensor_of
 
+RULES = ("fwd", "bwd", "rule")  # what `defvjp` and `defjvp` set
 _depth = count(2000)
 _running: dict[int, list[Any]] = {}  # custom_vjp functions whose fwd is running, by thread
 _running_bwd: dict[int, list[Any]] = {}  # those whose bwd is running
@@ -52,12 +54,22 @@ class CustomRuleFunction(Generic[P, R]):
         self.function: Callable[..., R] = fun
         self.static = argument_numbers(nondiff_argnums)
 
+    def __reduce__(self) -> Any:
+        rules = {name: self.__dict__[name] for name in RULES if name in self.__dict__}
+        return rebuild_custom, (type(self), portable_function(self.function), self.static), rules
+
     def arguments(self, args: Any, kwargs: Any) -> Arguments:
         return Arguments(self, bind_positional(self.function, args, kwargs))
 
     def missing_rule_error(self, method: str) -> GraphError:
         name = function_name(self.function)
         return GraphError(f"{name}: no rule was given; call {name}.{method}(...) first{at_line()}")
+
+
+def rebuild_custom(cls: Any, function: Any, static: tuple[int, ...]) -> Any:
+    """Return the function of a pickle: the one that this process has, if it has it."""
+    found = wrapper_of(function)
+    return found if isinstance(found, cls) else cls(function, static)
 
 
 class Arguments:

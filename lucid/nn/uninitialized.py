@@ -77,8 +77,13 @@ class Uninitialized:
         return f"<{type(self).__name__}>"
 
     def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
-        made = memo[id(self)] = type(self)(dtype=self.dtype)
-        return made.requires_grad_(self.requires_grad)
+        make, arguments = self.__reduce_ex__(2)
+        made = memo[id(self)] = make(*arguments)
+        return made
+
+    def __reduce_ex__(self: Any, protocol: Any) -> Any:
+        persistent = (self.persistent,) if isinstance(self, Buffer) else ()
+        return type(self), (self.requires_grad, self.dtype, *persistent)
 
 
 @public("nn")

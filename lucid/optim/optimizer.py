@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from copy import deepcopy
 from difflib import get_close_matches
 from types import SimpleNamespace
 from typing import Any
@@ -107,15 +106,19 @@ class Optimizer(ClearConstructor):
             self._state[p] = state
         self._on_change()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Optimizer:
-        made = memo[id(self)] = object.__new__(type(self))
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies and pickles hold: everything but compiled steps and callbacks."""
         apart = ("_update_all", "_version", "_state", "param_groups")
         rest = {name: x for name, x in self.__dict__.items() if name not in apart}
-        made.__dict__.update(deepcopy(rest, memo), _version=0, _update_all=jit(made._update))
-        groups = [Group(deepcopy(dict(group), memo), self.optional) for group in self.param_groups]
-        made.param_groups = ObservedList(groups, made._on_change)
-        made.state = {deepcopy(p, memo): deepcopy(dict(s), memo) for p, s in self.state.items()}
-        return made
+        groups = [{**group, "params": list(group["params"])} for group in self.param_groups]
+        states = [(p, dict(state)) for p, state in self.state.items()]
+        return {"rest": rest, "groups": groups, "states": states}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        self.__dict__.update(saved["rest"], _version=0, _update_all=jit(self._update))
+        groups = [Group(group, self.optional) for group in saved["groups"]]
+        self.param_groups = ObservedList(groups, self._on_change)
+        self.state = dict(saved["states"])
 
     # The update rule
 

@@ -98,6 +98,12 @@ class Generator:
             assign(self._state, state, "set_state")
         return self
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"state": self.get_state()}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        self._lock, self._state = new_lock(), saved["state"]
+
     def split(self, n: int = 2) -> list[Generator]:
         """Return `n` streams that are independent of this one and of each other."""
         return [Generator(low | high << 32) for low, high in split(self.next_key(), n).tolist()]

@@ -47,6 +47,7 @@ from lucid.tape.views import link, make_row_major, node_after_write, node_of
 from lucid.tensors import numpy_protocols
 from lucid.tensors.methods import Methods
 from lucid.tensors.operators import Operators
+from lucid.tensors.transport import reduce_tensor
 
 _handles = count()
 
@@ -56,7 +57,7 @@ class HookHandle:
 
     def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
         self.hooks = hooks
-        self.number = next(_handles)
+        self.number = next(n for n in _handles if n not in hooks)  # unpickled hooks have theirs
         hooks[self.number] = hook
         attribute_changes[0] += 1
 
@@ -350,10 +351,7 @@ class Tensor(Methods, Operators):
         return copied
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError(
-            "a Tensor cannot be pickled, because loading a pickle can run arbitrary code; "
-            f"save t.numpy() with np.save, and load it with lucid.tensor(np.load(...)){at_line()}"
-        )
+        return reduce_tensor(self)
 
     # Differentiation
 

@@ -13,6 +13,7 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from itertools import accumulate
 from operator import index
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
@@ -26,6 +27,7 @@ from lucid.compiler.jit.fast_call import GUARD_FAILED, is_tracked
 from lucid.compiler.jit.path import Path
 from lucid.errors import ArgumentError, DTypeError, LucidError, MiscompiledError
 from lucid.ir.constant_key import constant_key, value_key
+from lucid.ir.decorated import portable_function, wrapper_of
 from lucid.ir.graph import Graph
 from lucid.ir.interpret import Program
 from lucid.ir.pytree import flatten, unflatten
@@ -115,6 +117,17 @@ class Jitted(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<jitted {self.name}>"
+
+    def __reduce__(self) -> Any:
+        """Return the function and the options: machine code never travels."""
+        method_of = getattr(self.function, "method_of", None)
+        if method_of is not None:
+            return functools.partial, (call_method, method_of(), self.function.__name__)
+        return rebuild_jitted, (portable_function(self.function), self.static, self.donated)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        copied = deepcopy(self.function, memo)
+        return self if copied is self.function else type(self)(copied, self.static, self.donated)
 
     def __get__(self, owner: Any, cls: Any = None) -> Any:
         """Return the method of an object, jitted for it alone with its state closed over."""
@@ -427,6 +440,21 @@ class JittedTransform(Jitted[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function.numpy_like(args, super().__call__(*args, **kwargs))  # type: ignore
+
+
+def call_method(owner: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+    """Call a method; a pickle of a jitted one holds its object, as that of a method does."""
+    return getattr(owner, name)(*args, **kwargs)
+
+
+def rebuild_jitted(function: Any, static: tuple[int, ...], donated: tuple[int, ...]) -> Any:
+    """Return the Jitted of a pickle: the one that this process has, if it has the function."""
+    found = wrapper_of(function)
+    return (
+        found
+        if isinstance(found, Jitted)
+        else jit(function, static_argnums=static, donate_argnums=donated)
+    )
 
 
 def fails_a_guard(path: Path, values: list[Any]) -> bool:
