@@ -102,6 +102,9 @@ class SegmentLayout:
         in_arena = [var for var in spans if var not in outputs]
         offsets, top = allocate([spans[var] for var in in_arena])
         self.top = self.base + top
+        self.builder.allocations += [
+            (self.base + offset, spans[var].nbytes) for var, offset in zip(in_arena, offsets)
+        ]
         places = {
             var: self.builder.arena(self.base + offset) for var, offset in zip(in_arena, offsets)
         }
@@ -159,8 +162,9 @@ class SegmentLayout:
 
     def scratch(self, type: Type) -> Array:
         """Allocate memory above all planned buffers, for temporaries of one step."""
-        offset = self.top
-        self.top += -(-max(type.size * type.dtype.itemsize, 1) // 64) * 64
+        offset, nbytes = self.top, max(type.size * type.dtype.itemsize, 1)
+        self.top += -(-nbytes // 64) * 64
+        self.builder.allocations.append((offset, nbytes))
         return Array.of(self.builder.arena(offset), type)
 
     def workspace(self, role: str, type: Type) -> Array:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-CALL, PARALLEL, BRANCH, LOOP = range(4)
+CALL, PARALLEL, BRANCH, LOOP, NATIVE_LOOP = range(5)
 
 INLINE_NS = 20_000  # cheaper instructions run on the calling thread
 CHUNK_NS = 16_000  # the least work worth a separate chunk
@@ -26,13 +26,17 @@ class Cell:
 
 
 class Ref(NamedTuple):
-    """An address: a cell and an offset in bytes. `ref.at(n)` is n bytes further."""
+    """An address: a cell and an offset in bytes. `ref.at(n)` is n bytes further.
+
+    home    where the buffer begins that the address belongs to, which may be outside of it
+    """
 
     cell: Cell
     offset: int = 0
+    home: int = 0
 
     def at(self, offset: int) -> Ref:
-        return Ref(self.cell, self.offset + offset)
+        return Ref(self.cell, self.offset + offset, self.home)
 
 
 class IndirectRef(NamedTuple):

@@ -45,6 +45,7 @@ from lucid.compiler.plan.instructions import (
     BRANCH,
     CALL,
     LOOP,
+    NATIVE_LOOP,
     PARALLEL,
     Block,
     Cell,
@@ -73,6 +74,7 @@ class Builder:
         self.inputs: list[Input] = []
         self.outputs: list[Output] = []
         self.arena_cell = Cell()
+        self.allocations: list[tuple[int, int]] = []  # of the arena: offset, bytes
         self.words: list[int | Ref] = []
         self.keep_alive: list[object] = []
         self.work = 0.0
@@ -95,7 +97,7 @@ class Builder:
 
     def arena(self, offset: int) -> Ref:
         """An offset in the arena, which is 64-byte aligned; its contents do not outlive a call."""
-        return Ref(self.arena_cell, offset)
+        return Ref(self.arena_cell, offset, offset)
 
     def constant(self, array: np.ndarray) -> int:
         """The address of an array that the plan keeps alive."""
@@ -158,6 +160,12 @@ class Builder:
         blocks = (loop.body_block, loop.test_block)
         self._add(words, label or "loop", blocks, loop)
         return loop
+
+    def native_loop(self, kernel: Kernel, args: Sequence[Ref | int], label: str = "") -> None:
+        """Run kernel(args, frame, check): a loop that calls check(frame) for signals itself."""
+        self.keep_alive.append(kernel)
+        self.work += RELEASE_NS
+        self._add([NATIVE_LOOP, kernel.address, self._table(args)], label or kernel.name)
 
     @contextmanager
     def block(self, block: Block | None = None) -> Iterator[Block]:

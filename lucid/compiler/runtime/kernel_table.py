@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from lucid.caches import new_cache
 from lucid.compiler.kernels import emit as emitter
@@ -42,31 +42,40 @@ class TextKernel:
     def key(self) -> Hashable:
         return (self.name, self.text)
 
+    def request(self) -> Request:
+        return Request((self.name,), self.text, self.text.encode())
+
+
+class Source(Protocol):
+    """Where the code of one kernel comes from."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def key(self) -> Hashable: ...
+
+    def request(self) -> Request: ...
+
 
 def name_of(structure: Structure) -> str:
     """Return a name for a kernel that is the same in every process."""
     return "k" + hashlib.sha256(repr(structure.key).encode()).hexdigest()[:20]
 
 
-def kernels_of(sources: Iterable[Structure | TextKernel]) -> dict[Any, Kernel]:
+def kernels_of(sources: Iterable[Structure | Source]) -> dict[Any, Kernel]:
     """Return the Kernel of each source, by its key."""
     with fork_waits, _lock:
         wanted = {source.key: source for source in sources}
         missing = [source for key, source in wanted.items() if key not in _loaded]
-        requests = [
-            Request((s.name,), s.text, s.text.encode())
-            for s in missing
-            if isinstance(s, TextKernel)
-        ]
         nests = {name_of(s): s for s in missing if isinstance(s, Structure)}
+        others = {s.name: s for s in missing if not isinstance(s, Structure)}
+        requests = [source.request() for source in others.values()]
         if nests:
             requests += nest_requests(nests)
         for loaded in load_all(requests):
             for name, kernel in loaded.items():
-                source = nests.get(name) or next(
-                    s for s in missing if isinstance(s, TextKernel) and s.name == name
-                )
-                _loaded[source.key] = kernel
+                _loaded[(nests.get(name) or others[name]).key] = kernel
         found = {key: _loaded[key] for key in wanted}
         for key in wanted:
             _loaded[key] = _loaded.pop(key)

@@ -17,6 +17,7 @@ import numpy as np
 
 from lucid.caches import memoize
 from lucid.compiler.lowering.loops.growing_stacks import Stack
+from lucid.compiler.lowering.loops.native_loop import as_native, is_small
 from lucid.compiler.lowering.nest_builder import NestWriter, copy, fill, label_of
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.executable import Segment
@@ -147,11 +148,13 @@ class LoopWork:
     def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
         for work in self.before:
             work.add(builder, kernels)
-        builder.loop(self.trips, self.predicate, self.counter, self.label, self.loop)
-        with self.loop.test:
+        loop = self.loop
+        loop.test_block, loop.body_block = Block(), Block()
+        builder.loop(self.trips, self.predicate, self.counter, self.label, loop)
+        with builder.block(loop.test_block):
             for work in self.test:
                 work.add(builder, kernels)
-        with self.loop.body:
+        with builder.block(loop.body_block):
             for work in self.body:
                 work.add(builder, kernels)
 
@@ -225,7 +228,8 @@ class Carry:
         self.first = first
         for cell, place in zip(self.cells, (first, second)):
             self.loop.enter.append((cell, place.address))  # type: ignore[arg-type]
-        self.loop.step.append((*self.cells, 0))
+        nbytes = first.type.size * first.type.dtype.itemsize
+        self.loop.step.append((*self.cells, nbytes))
 
 
 class ScanLowering:
@@ -236,8 +240,9 @@ class ScanLowering:
         return is_native(eqn.op.body)  # type: ignore[attr-defined]
 
     @staticmethod
-    def lower(layout: Any, eqn: Equation) -> list[LoopWork]:
+    def lower(layout: Any, eqn: Equation) -> list[Any]:
         op: Any = eqn.op
+        small, start = is_small(op.body), layout.top
         consts, inits, xs = op.parts([layout.array(x) for x in eqn.inputs])
         outs = [layout.array(v) for v in eqn.outputs]
         loop, label = Loop(layout.builder), label_of(eqn)
@@ -249,14 +254,19 @@ class ScanLowering:
         body = inner_layout(layout, op.body, given, [*[c.next_ for c in carries], *ys], into)
         layout.top = body.top
         before: list[Any] = []
+        after: list[Any] = []
         for k, (carry, init, out) in enumerate(zip(carries, inits, outs)):
+            if small:  # in local memory, which a native loop keeps in registers
+                after += copy_array(layout, carry.current, out, label)
+                out = layout.scratch(out.type)
             if k in body.in_place:
                 carry.use_one_buffer(out)
             else:
                 other = layout.scratch(out.type)
                 carry.use_two_buffers(*((other, out) if op.length % 2 else (out, other)))
             before += copy_array(layout, init, carry.first, label)
-        return [LoopWork(loop, op.length, before, body.work, label)]
+        works = [LoopWork(loop, op.length, before, body.work, label), *after]
+        return as_native(layout, works, start, label) if small else works
 
 
 class WhileLowering:
@@ -270,7 +280,10 @@ class WhileLowering:
 
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> list[Any]:
-        return WhileLayout(layout, eqn).run()
+        op: Any = eqn.op
+        start, works = layout.top, WhileLayout(layout, eqn).run()
+        small = all(is_small(graph) for graph in (op.cond, *[loop[0] for loop in op.loops]))
+        return as_native(layout, works, start, label_of(eqn)) if small else works
 
 
 class WhileLayout:

@@ -14,6 +14,7 @@
 ;   3 loop      1 word of the counter or -1  2 word of the predicate or -1  3 trips or -1
 ;               6, 7 body  8, 9 predicate's sequence  10, 11 ops at entry: (cell, source, offset)
 ;               12, 13 ops at each step: (cell, other, stride)  14, 15 patches
+;   4 native loop  1 function(args, frame, address of lucid_check)  2 args
 ;               A source or other of -2 - c reads the address stored at cell c + offset.
 ;
 ; A frame belongs to one call at a time, which makes a Plan safe to call from many threads.
@@ -114,6 +115,13 @@ postpone:
   br label %done
 done:
   ret void
+}
+
+; For native loops: check for signals as above; non-zero: stop.
+define internal i64 @lucid_check(ptr %frame) nounwind {
+  call void @check_signals(ptr %frame)
+  %status = call i64 @field(ptr %frame, i64 6)
+  ret i64 %status
 }
 
 ; Apply the patches [begin, end).
@@ -346,7 +354,8 @@ dispatch:
   %cost = call i64 @field(ptr %ins, i64 5)
   switch i64 %kind, label %call [ i64 1, label %parallel
                                   i64 2, label %branch
-                                  i64 3, label %loop ]
+                                  i64 3, label %loop
+                                  i64 4, label %native ]
 call:
   call void %function(ptr %args, i64 0, i64 %extent)
   call i64 @tick(ptr %frame, i64 %cost)
@@ -359,6 +368,9 @@ branch:
   br label %finish
 loop:
   call void @run_loop(ptr %frame, ptr %words, ptr %ins, ptr %ops)
+  br label %finish
+native:
+  call void %function(ptr %args, ptr %frame, ptr @lucid_check)
   br label %finish
 finish:
   br i1 %timed, label %stop_timer, label %advance
