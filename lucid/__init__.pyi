@@ -84,6 +84,7 @@ from lucid.random.draws import Generator as _Generator
 from lucid.saving import load as load
 from lucid.saving import save as save
 from lucid.tape.node import Traced as _Traced
+from lucid.tape.scopes import named_scope as named_scope
 from lucid.tensors.tensor import Tensor as Tensor
 from lucid.tensors.tensor import Tensor as _Tensor
 

@@ -19,7 +19,6 @@ from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.public.declare import public
 from lucid.tape.cut import Cut, cut_nodes
-from lucid.tape.grad_cell import GradCell
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
 from lucid.tape.node import (
@@ -27,6 +26,7 @@ from lucid.tape.node import (
     GRAD,
     LOCAL_REFERENCES,
     TRACE,
+    GradCell,
     Node,
     is_recording,
     node_type,

@@ -1,4 +1,4 @@
-"""source: the user's line an equation comes from, kept as (code, offset) and resolved lazily."""
+"""source: the line and the scope an equation comes from, kept cheaply and resolved lazily."""
 
 from __future__ import annotations
 
@@ -7,20 +7,73 @@ import sys
 from bisect import bisect_right
 from types import CodeType, FrameType
 from typing import Any
+from weakref import ref
 
 from lucid.caches import memoize
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
+class Scope:
+    """The part of a program that an equation was made in: `blocks.0.norm1: LayerNorm`.
+
+    path     the path from the outermost module, "" for that one; a named scope follows a slash
+    kind     the class of the module or the optimizer, "" for a named scope
+    owner    a function that returns the module or the optimizer while it exists
+    outer    the Scope around this one
+    """
+
+    __slots__ = ("kind", "outer", "owner", "path")
+
+    def __init__(
+        self, path: str, kind: str = "", owner: Any = None, outer: Scope | None = None
+    ) -> None:
+        self.path = path
+        self.kind = kind
+        self.owner = owner
+        self.outer = outer
+
+    @staticmethod
+    def of(owner: Any, outer: Scope | None) -> Scope:
+        """Return the Scope of a module that is called inside `outer`."""
+        kind = type(owner).__name__
+        around = outer
+        while around is not None:
+            above = around.owner() if around.owner is not None else None
+            if above is not None:
+                name = above.path_of(owner)
+                if name:
+                    return Scope(outer.join(name), kind, ref(owner), outer)  # type: ignore[union-attr]
+                break
+            around = around.outer
+        return Scope("" if outer is None else outer.join(kind, "/"), kind, ref(owner), outer)
+
+    def join(self, name: str, separator: str = "") -> str:
+        """Return the path of something inside this scope."""
+        return f"{self.path}{separator or ('.' if self.kind else '/')}{name}" if self.path else name
+
+    @property
+    def outermost(self) -> Scope:
+        scope = self
+        while scope.outer is not None:
+            scope = scope.outer
+        return scope
+
+    def __str__(self) -> str:
+        if not self.path or self.path.endswith(self.kind):
+            return self.path or self.kind
+        return f"{self.path}: {self.kind}"
+
+
 class Source:
     """A position in the user's program. `str(source)` is `train.py:12`."""
 
-    __slots__ = ("code", "offset")
+    __slots__ = ("code", "offset", "scope")
 
-    def __init__(self, code: CodeType, offset: int) -> None:
+    def __init__(self, code: CodeType, offset: int, scope: Scope | None = None) -> None:
         self.code = code
         self.offset = offset
+        self.scope = scope
 
     @property
     def file(self) -> str:
@@ -35,15 +88,31 @@ class Source:
 
 
 class ParsedSource:
-    """A source position parsed from the text of a Graph."""
+    """A source position parsed from the text of a Graph, as `comment` writes it."""
 
-    __slots__ = ("text",)
+    __slots__ = ("scope", "text")
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text, _, scope = text.partition("  ")
+        path, _, kind = scope.strip().rpartition(": ")
+        self.scope = Scope(path or kind, kind if path else "") if scope.strip() else None
+
+    @property
+    def file(self) -> str:
+        return self.text.rpartition(":")[0]
+
+    @property
+    def line(self) -> int:
+        number = self.text.rpartition(":")[2]
+        return int(number) if number.isdecimal() else 0
 
     def __str__(self) -> str:
         return self.text
+
+
+def comment(source: Any) -> str:
+    """Return a Source as the text of a Graph has it: `train.py:12  blocks.0.norm1: LayerNorm`."""
+    return str(source) if source.scope is None else f"{source}  {source.scope}"
 
 
 @memoize(maxsize=4096)
@@ -80,9 +149,10 @@ def user_frame(depth: int = 2) -> FrameType | None:
 
 
 class Replay:
-    """`source()` is the Source of the equation being replayed, if any; set by the tape."""
+    """The Source of the equation being replayed, if any, and the Scope of code; set by the tape."""
 
     source: Any = staticmethod(lambda: None)
+    scope: Any = staticmethod(lambda: None)
 
 
 def caller(depth: int = 3) -> Source | None:
@@ -91,7 +161,7 @@ def caller(depth: int = 3) -> Source | None:
     if replayed is not None:
         return replayed
     frame = user_frame(depth)
-    return None if frame is None else Source(frame.f_code, frame.f_lasti)
+    return None if frame is None else Source(frame.f_code, frame.f_lasti, Replay.scope())
 
 
 def at_line() -> str:

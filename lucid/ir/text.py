@@ -6,6 +6,9 @@
         %2: f32[]      = sum[axes=(0,1)] %1      # train.py:14
         return %2
 
+What stands after a line is the scope: `# train.py:12  blocks.0.norm1: LayerNorm`. Inputs have the
+names of arguments and parameters: `x`, `params['w']`, `blocks.0.norm1.weight`.
+
 A literal has the dtype of the equation's first Var unless it says otherwise: `1.5:f64`.
 A Graph that is a parameter of an operation is printed below the one that uses it, named like @0.
 """
@@ -19,7 +22,7 @@ from typing import Any
 from lucid.errors import ParseError
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.primitive import find_primitive
-from lucid.ir.source import ParsedSource
+from lucid.ir.source import ParsedSource, comment
 from lucid.ir.types import DTYPES, SHORT_NAMES, Type
 from lucid.public.declare import public
 
@@ -54,16 +57,25 @@ def _section(graph: Graph, name: str, labels: dict[Graph, str]) -> str:
         left = ", ".join(f"{names[v]}: {v.type}" for v in eqn.outputs)
         context = _context(eqn.inputs)
         right = " ".join([_op_text(eqn.op, labels), *[atom(x, context) for x in eqn.inputs]])
-        rows.append((left, right, "" if eqn.source is None else f"# {eqn.source}"))
+        rows.append((left, right, "" if eqn.source is None else f"# {comment(eqn.source)}"))
     wide_left = max((len(left) for left, _, _ in rows), default=0)
     wide_right = max((len(right) for _, right, _ in rows), default=0)
     head = ", ".join(f"{names[v]}: {v.type}" for v in graph.inputs)
     lines = [f"graph {name}({head}):"]
-    for left, right, comment in rows:
-        line = f"    {left.ljust(wide_left)} = {right.ljust(wide_right) if comment else right}"
-        lines.append(f"{line}  {comment}".rstrip())
+    for left, right, note in rows:
+        line = f"    {left.ljust(wide_left)} = {right.ljust(wide_right) if note else right}"
+        lines.append(f"{line}  {note}".rstrip())
     lines.append("    return " + ", ".join(atom(x) for x in graph.outputs))
     return "\n".join(lines).rstrip()
+
+
+_NAME = r"[^\W\d][\w.\[\]'/+-]*"  # such as x, params['w'], blocks.0.norm1.weight
+
+
+def readable_name(name: str) -> str:
+    """Return a name of an argument or a parameter as the text of a Graph can have it, or ""."""
+    name = re.sub(r"[^\w.\[\]'/+-]", "_", name)
+    return name if re.fullmatch(_NAME, name) and name not in _NUMBERS else ""
 
 
 def _names(graph: Graph) -> dict[Var, str]:
@@ -71,8 +83,7 @@ def _names(graph: Graph) -> dict[Var, str]:
     names: dict[Var, str] = {}
     taken: set[str] = set()
     for i, var in enumerate(graph.inputs):
-        readable = var.name.isidentifier() and var.name not in _NUMBERS
-        name = stem = var.name if readable else f"x{i}"
+        name = stem = readable_name(var.name) or f"x{i}"
         k = 1
         while name in taken:
             name, k = f"{stem}_{k}", k + 1
@@ -105,7 +116,7 @@ def _param(value: Any, labels: dict[Graph, str]) -> str:
 
 
 _HEAD = re.compile(r"graph\s+([^\s(]+)\((.*)\):\s*$")
-_NAMED_TYPE = re.compile(r"\s*([%\w]+)\s*:\s*(\w+\[[\d,]*\])\s*(?:,|$)")
+_NAMED_TYPE = re.compile(rf"\s*(%\w+|{_NAME})\s*:\s*(\w+\[[\d,]*\])\s*(?:,|$)")
 _TOKEN = re.compile(r"\S+")
 
 
@@ -178,7 +189,7 @@ def _declare(text: str, scope: dict[str, Var], number: int) -> tuple[Var, ...]:
 
 
 def _equation(line: str, scope: dict[str, Var], graphs: dict[str, Graph], number: int) -> Equation:
-    code, _, comment = line.partition("# ")
+    code, _, note = line.partition("# ")
     left, equals, right = code.partition(" = ")
     if not equals:
         raise ParseError(
@@ -197,7 +208,7 @@ def _equation(line: str, scope: dict[str, Var], graphs: dict[str, Graph], number
     context = vars_used[0].type.dtype if vars_used else None
     inputs = tuple(_atom(w, scope, context, number) for w in words)
     outputs = _declare(left.strip(), scope, number)
-    source = ParsedSource(comment.strip()) if comment.strip() else None
+    source = ParsedSource(note.strip()) if note.strip() else None
     return Equation(op, inputs, outputs, source)  # type: ignore[arg-type]
 
 

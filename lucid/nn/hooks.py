@@ -22,7 +22,9 @@ class Hooks:
     @property
     def any(self) -> bool:
         """True if there is a forward or backward hook."""
-        return any([self.by_kind[kind] for kind in KINDS])
+        kinds = self.by_kind
+        forward = kinds["before"] or kinds["after"]
+        return bool(forward or kinds["backward_before"] or kinds["backward_after"])
 
     def add(
         self,

@@ -6,7 +6,7 @@ Assigning to an attribute registers the value by its type. A Module is also a py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from lucid.errors import DTypeError, ModuleError
@@ -19,7 +19,7 @@ from lucid.nn.uninitialized import Uninitialized
 from lucid.ops.core.arguments import accepts_device, check_device, is_device
 from lucid.ops.core.constructors import ClearConstructor
 from lucid.public.declare import public
-from lucid.tape.modes import local
+from lucid.tape.modes import current, leave, local, set_modes
 from lucid.tape.node import is_recording
 from lucid.tape.recorder import attribute_changes, watch_attributes
 from lucid.tensors.tensor import HookHandle, Tensor
@@ -68,9 +68,20 @@ class Module(State, ClearConstructor):
         raise ModuleError(f"{what}; define one in the class{at_line()}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._hooks.any:
-            return hooks.call_with_hooks(self, args, kwargs)
-        return self.forward(*args, **kwargs)
+        outer = current()
+        inner = outer.inner.get(id(self))  # `outer.inside(self)`, unrolled
+        if inner is None or inner.scope.owner() is not self:  # type: ignore[union-attr]
+            inner = outer.inside(self)
+        set_modes(inner)
+        try:
+            if self._hooks.any:
+                return hooks.call_with_hooks(self, args, kwargs)
+            return self.forward(*args, **kwargs)
+        finally:
+            if current() is inner:
+                set_modes(outer)
+            else:
+                leave(inner, outer)
 
     # Attributes
 
@@ -259,6 +270,29 @@ class Module(State, ClearConstructor):
     def buffers(self, recurse: bool = True) -> Iterator[Any]:
         """Iterate over the buffers."""
         return (x for _, x in self.named_buffers(recurse=recurse))
+
+    def path_of(self, module: Module) -> str:
+        """Return the path of a module inside this one, "" if it is not there."""
+        return next((path for path, found in self._inside() if found is module), "")
+
+    def named_tensors(self, known: Mapping[int, str] | None = None) -> Iterator[tuple[str, Any]]:
+        """Iterate over the parameters and buffers with their names."""
+        for path, module in self._inside():
+            for place in REGISTERED[:2]:
+                for name, x in module.__dict__[place].items():
+                    if x is not None:
+                        yield (f"{path}.{name}" if path else name), x
+
+    def _inside(self) -> Iterator[tuple[str, Module]]:
+        """Iterate over the modules with their paths, outer ones first; a recording sees nothing."""
+        found: list[tuple[str, Module]] = [("", self)]
+        seen = {id(self)}
+        for path, module in found:
+            yield path, module
+            for name, child in module.__dict__["_modules"].items():
+                if child is not None and id(child) not in seen:
+                    seen.add(id(child))
+                    found.append((f"{path}.{name}" if path else name, child))
 
     def get_submodule(self, target: str) -> Module:
         """Return the submodule with a name such as `"layers.0.attention"`; `""` is this one."""

@@ -94,6 +94,16 @@ class Group(MutableMapping[str, Any]):
         """Return a floating setting as the tensor that stores it."""
         return self._settings[name]
 
+    def named_tensors(self, prefix: str) -> Iterator[tuple[str, Any]]:
+        """Iterate over the tensors that store settings: `Adam.lr`, `Adam.betas[0]`."""
+        for name, value in self._settings.items():
+            if isinstance(value, Tensor):
+                yield f"{prefix}.{name}", value
+            elif isinstance(value, tuple):
+                for i, x in enumerate(value):
+                    if isinstance(x, Tensor):
+                        yield f"{prefix}.{name}[{i}]", x
+
     def hyper(self) -> SimpleNamespace:
         """Return the settings as an update reads them: tensors, flags, None for an optional 0."""
         if is_recording():

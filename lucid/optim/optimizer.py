@@ -8,7 +8,7 @@ parameters in one compiled call that writes in place.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from types import SimpleNamespace
 from typing import Any
@@ -30,6 +30,7 @@ from lucid.public.declare import public
 from lucid.tape.modes import local
 from lucid.tape.node import is_recording, wrap
 from lucid.tape.recorder import Unrecorded
+from lucid.tape.scopes import in_own_scope
 from lucid.tensors.mutation import assign
 from lucid.tensors.tensor import HookHandle, Tensor
 
@@ -222,6 +223,7 @@ class Optimizer(ClearConstructor):
         if state is None or begun.keys() - state.keys():
             self.state[p] = {**begun, **(state or {})}
 
+    @in_own_scope
     def _update(self) -> None:
         if is_recording():
             local.recorder.guard_entry(self.__dict__, "_version", can_recur=False)
@@ -238,6 +240,26 @@ class Optimizer(ClearConstructor):
         assign(p, new, "step")
         for name, value in changed.items():
             assign(state[name], value, "step")
+
+    def named_tensors(self, known: Mapping[int, str] | None = None) -> Iterator[tuple[str, Any]]:
+        """Iterate over settings and states with names such as `Adam.exp_avg[layers.0.weight]`.
+
+        known    the names of parameters by their ids; the others have their own, or a number
+        """
+        kind, number = type(self).__name__, 0
+        for i, group in enumerate(self.param_groups):
+            prefix = kind if len(self.param_groups) == 1 else f"{kind}.param_groups[{i}]"
+            yield from group.named_tensors(prefix)
+            own = group["param_names"] if "param_names" in group else ()
+            for k, p in enumerate(group["params"]):
+                name = (known or {}).get(id(p)) or (own[k] if k < len(own) else "")
+                if not name:
+                    yield f"{kind}.params[{number}]", p
+                elif id(p) not in (known or {}):
+                    yield name, p
+                for key, x in self._state.get(p, {}).items():
+                    yield f"{kind}.{key}[{name or number}]", x
+                number += 1
 
     # Saving
 

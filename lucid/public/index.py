@@ -346,6 +346,7 @@ NAMES: dict[str, dict[str, str]] = {
             "rand_like randint randint_like randn randn_like randperm seed set_rng_state"
         ),
         "saving": "load save",
+        "tape.scopes": "named_scope",
         "tensors.inplace_functions": (
             "abs_ absolute_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ "
             "arctanh_ asin_ asinh_ atan_ atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ "

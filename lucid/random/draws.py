@@ -45,6 +45,7 @@ from lucid.tape.bind import bind
 from lucid.tape.modes import current, local
 from lucid.tape.node import Traced, is_recording, wrap
 from lucid.tape.recorder import Unrecorded
+from lucid.tape.scopes import in_own_scope
 from lucid.tensors.mutation import assign
 from lucid.tensors.tensor import Tensor
 
@@ -142,6 +143,11 @@ class Generator:
                 words[3] = (words.item(3) + 256) & 0xFFFFFFFF
         return wrap(drawn)
 
+    def named_tensors(self, known: Any = None) -> Iterator[tuple[str, Any]]:
+        """Iterate over the state, with its name."""
+        yield "Generator.state", self._state
+
+    @in_own_scope
     def _draw_recorded(self) -> Any:
         """`draw` as operations on the tape, which write the state as they would any tensor."""
         if is_recording():

@@ -126,7 +126,7 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
         flags = a.flags if b is None else a.flags | b.flags
     if (
         flags != GRAD
-        or not current().fast_record
+        or not (modes := current()).fast_record
         or not (x.storage is None or _is_current(x))
         or not (y.storage is None or _is_current(y))
     ):
@@ -153,7 +153,7 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
     frame = _getframe(2)
     while _is_internal(frame.f_code.co_filename) and frame.f_back is not None:
         frame = frame.f_back
-    node.source = (frame.f_code, frame.f_lasti)
+    node.source = (frame.f_code, frame.f_lasti, modes.scope)
     out.node = node
     return out
 
@@ -172,8 +172,8 @@ def bind_one(op: Primitive, x: Any) -> Any:
     out.storage = out.origin = None
     node = x.node
     flags = 0 if node is None else node.flags
-    if flags == GRAD and current().fast_record and (x.storage is None or _is_current(x)):
-        out.node = _record_one(op, x, (node,), value)
+    if flags == GRAD and (modes := current()).fast_record and (x.storage is None or _is_current(x)):
+        out.node = _record_one(op, x, (node,), value, modes.scope)
     else:
         if active_recorders and current().recorder is not None:
             flags |= TRACE
@@ -198,8 +198,9 @@ def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, refl
     out.storage = out.origin = None
     node = x.node
     flags = 0 if node is None else node.flags
-    if flags == GRAD and current().fast_record and (x.storage is None or _is_current(x)):
-        out.node = _record_one(op, x, (literal, node) if reflected else (node, literal), value)
+    if flags == GRAD and (modes := current()).fast_record and (x.storage is None or _is_current(x)):
+        inputs = (literal, node) if reflected else (node, literal)
+        out.node = _record_one(op, x, inputs, value, modes.scope)
     else:
         if active_recorders and current().recorder is not None:
             flags |= TRACE
@@ -216,7 +217,9 @@ def _is_current(x: Any) -> bool:
     return node.stamp[0] is x.storage and node.stamp[1] == x.storage.version
 
 
-def _record_one(op: Primitive, x: Any, inputs: tuple[Any, ...], value: np.ndarray) -> Node | None:
+def _record_one(
+    op: Primitive, x: Any, inputs: tuple[Any, ...], value: np.ndarray, scope: Any
+) -> Node | None:
     """`record` for a single tensor `x` that shares no memory, outside transforms."""
     if not (op.always_differentiable or (op.differentiable and value.dtype.kind in "fc")):
         return None
@@ -231,7 +234,7 @@ def _record_one(op: Primitive, x: Any, inputs: tuple[Any, ...], value: np.ndarra
     frame = _getframe(3)
     while _is_internal(frame.f_code.co_filename) and frame.f_back is not None:
         frame = frame.f_back
-    node.source = (frame.f_code, frame.f_lasti)
+    node.source = (frame.f_code, frame.f_lasti, scope)
     return node
 
 
@@ -273,7 +276,7 @@ def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) ->
         frame = _getframe(2)
         while _is_internal(frame.f_code.co_filename) and frame.f_back is not None:
             frame = frame.f_back
-        source = (frame.f_code, frame.f_lasti)
+        source = (frame.f_code, frame.f_lasti, modes.scope)
     node.source = source
     if out_flags != flags and not modes.grad and op.differentiable and value.dtype.kind in "fc":
         return Node(STOP_GRADIENT, (node,), out_flags, None, None, source)

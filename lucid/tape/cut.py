@@ -7,7 +7,7 @@ Graph, so a structure that was seen before goes straight to its cached program.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -17,6 +17,7 @@ from lucid.ir.rewrite import inline_regions
 from lucid.ir.verify import verify
 from lucid.tape.markers import ALIAS
 from lucid.tape.node import FREED, GRAD, Node, as_source, freed_error, node_type
+from lucid.tape.scopes import tensor_names
 from lucid.tape.views import node_of
 
 _by_serial = attrgetter("serial")
@@ -87,16 +88,25 @@ class Cut:
         other.rows, other.key, other.prepared = self.rows, self.key, self.prepared
         return other
 
-    def build(self, name: str = "graph", names: Iterable[str] = ()) -> tuple[Graph, list[Var]]:
-        """Return the Graph, captured values as its last inputs, and the Var of every slot."""
+    def build(
+        self, name: str = "graph", names: Iterable[str] = (), known: Mapping[int, str] | None = None
+    ) -> tuple[Graph, list[Var]]:
+        """Return the Graph, captured values as its last inputs, and the Var of every slot.
+
+        names    of the inputs, in order
+        known    names of inputs and captured values by the ids of their Nodes
+        """
+        known = known or {}
         vars: list[Any] = [None] * len(self.slots)
         made = {row[2] for row in self.rows}
         given = [slot for slot in dict.fromkeys(self.inputs) if slot not in made]
         labels = [*names, *([""] * len(given))]
         for slot, label in zip(given, labels):
-            vars[slot] = Var(node_type(self.slots[slot]), label)
+            node = self.slots[slot]
+            vars[slot] = Var(node_type(node), label or known.get(id(node), ""))
         for i, slot in enumerate(self.captured):
-            vars[slot] = Var(node_type(self.slots[slot]), f"c{i}")
+            node = self.slots[slot]
+            vars[slot] = Var(node_type(node), known.get(id(node), f"c{i}"))
         equations: list[Equation] = []
         outputs_of: dict[int, tuple[Var, ...]] = {}
         for op, refs, slot, group, index in self.rows:
@@ -114,9 +124,15 @@ class Cut:
         ends = tuple([end if isinstance(end, Literal) else vars[end] for end in self.outputs])
         return Graph(name, starts, tuple(equations), ends), vars
 
-    def graph(self, name: str = "graph", names: Iterable[str] = ()) -> Graph:
+    def graph(
+        self, name: str = "graph", names: Iterable[str] = (), known: Mapping[int, str] | None = None
+    ) -> Graph:
         """Return the verified Graph."""
-        return verify(self.build(name, names)[0])
+        return verify(self.build(name, names, known)[0])
+
+    def tensor_names(self, function: Any = None) -> dict[int, str]:
+        """Return the names of tensors that modules and what a function closes over give."""
+        return tensor_names([self.slots[row[2]].source for row in self.rows], function)
 
 
 def type_key(node: Node) -> Hashable:
@@ -137,7 +153,8 @@ def cut(inputs: Iterable[Any], outputs: Iterable[Any], since: int | None = None)
 
 def between(inputs: Any, outputs: Any, name: str = "graph") -> Graph:
     """Return the Graph that computed tensors `outputs` from tensors `inputs`, from the tape."""
-    return inline_regions(cut(inputs, outputs).graph(name))
+    section = cut(inputs, outputs)
+    return inline_regions(section.graph(name, (), section.tensor_names()))
 
 
 def cut_nodes(starts: list[Node], ends: list[Any]) -> Cut:

@@ -11,8 +11,10 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any
 
-from lucid.ir.source import Replay
+from lucid.caches import new_cache
+from lucid.ir.source import Replay, Scope
 
+MAX_INNER = 1024  # modules that are made anew for every call are not kept
 _new = object.__new__
 
 
@@ -32,6 +34,8 @@ class Modes:
     fast_record     grad without recorder or replay: operations record on the fast path
     no_observers    no transform, recorder, replay or anomaly check needs every equation
     other_grad      the same modes with `grad` the other way, kept while they hold no tape
+    scope           the Scope that equations are made in, None outside modules and named scopes
+    inner           id of a module -> the same modes in the scope of that module
     """
 
     __slots__ = (
@@ -40,11 +44,13 @@ class Modes:
         "fast_record",
         "grad",
         "inference",
+        "inner",
         "interpret",
         "maps",
         "no_observers",
         "other_grad",
         "recorder",
+        "scope",
         "source",
         "staging",
         "transforms",
@@ -64,6 +70,8 @@ class Modes:
         self.fast_record = True
         self.no_observers = True
         self.other_grad: Modes | None = None
+        self.scope: Scope | None = None
+        self.inner: dict[int, Modes] = {}
 
     def with_mode(self, name: str, value: Any) -> Modes:
         """Return a copy in which one mode has another value."""
@@ -78,6 +86,8 @@ class Modes:
         new.maps = self.maps
         new.dual_level = self.dual_level
         new.transforms = self.transforms
+        new.scope = self.scope
+        new.inner = {}
         setattr(new, name, value)
         new.other_grad = None
         direct = new.source is None and new.recorder is None
@@ -96,11 +106,27 @@ class Modes:
                 self.other_grad, found.other_grad = found, self
         return found
 
+    def inside(self, owner: Any) -> Modes:
+        """Return the same modes in the scope of a module or an optimizer."""
+        found = self.inner.get(id(owner))
+        if found is None or found.scope.owner() is not owner:  # type: ignore[union-attr]
+            if len(self.inner) >= MAX_INNER:
+                self.inner.clear()
+            found = self.inner[id(owner)] = self.with_mode("scope", Scope.of(owner, self.scope))
+        return found
+
 
 _DEFAULT = Modes()
 _current: ContextVar[Modes] = ContextVar("lucid_modes", default=_DEFAULT)
 current = _current.get
 set_modes = _current.set
+new_cache(f"{__name__}._DEFAULT", _DEFAULT.inner)
+
+
+def leave(inner: Modes, outer: Modes) -> None:
+    """Leave the scope of `inner` for that of `outer`; a mode that was set meanwhile stays set."""
+    now = current()
+    _current.set(outer if now is inner else now.with_mode("scope", outer.scope))
 
 
 class _Local:
@@ -120,6 +146,7 @@ class _Local:
     maps: tuple[Any, ...]
     dual_level: Any
     transforms: int
+    scope: Scope | None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(current(), name)
@@ -131,3 +158,4 @@ class _Local:
 
 local = _Local()
 Replay.source = staticmethod(lambda: current().source)
+Replay.scope = staticmethod(lambda: current().scope)

@@ -144,7 +144,7 @@ class Node(_NodeDefaults):
     cell          gradient and hooks, for leaves and watched values
     trace         the running transform, for abstract values
     is_state      True if it stands for an outside tensor that a traced body writes
-    source        (code, offset) of the user's line, or a Source
+    source        (code, offset, Scope) of the user's line, or a Source
     """
 
     __slots__ = ("__dict__", "__weakref__", "flags", "inputs", "op", "saved", "serial", "source")
@@ -170,6 +170,30 @@ class Node(_NodeDefaults):
             self.type = type
         if index:
             self.index = index
+
+
+class GradCell:
+    """The gradient that `backward` accumulates for one value, and its hooks."""
+
+    __slots__ = ("grad", "hooks", "keep", "post_accumulate_hooks", "previous_nodes", "retain")
+    any_keep = False  # whether there has been a cell with `keep`
+
+    def __init__(self) -> None:
+        self.grad: Any = None
+        self.hooks: dict[int, Any] = {}
+        self.post_accumulate_hooks: dict[int, Any] = {}
+        self.retain = False
+        self.keep = False  # whatever is computed from this leaf retains its gradient
+        self.previous_nodes: list[Any] = []
+
+    def add_previous_node(self, node: Node) -> None:
+        """Add the Node this leaf had before it was modified in place: old graphs end there."""
+        self.previous_nodes = [old for old in self.previous_nodes if old() is not None]
+        self.previous_nodes.append(ref(node))
+
+    def live_previous_nodes(self) -> list[Node]:
+        """Return the previous Nodes of this leaf that a graph still holds."""
+        return [node for old in self.previous_nodes if (node := old()) is not None]
 
 
 class Traced:

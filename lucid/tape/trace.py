@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lucid.ir.graph import Equation, Graph, Literal
-from lucid.ir.pytree import flatten, unflatten
+from lucid.ir.pytree import flatten, leaf_names, unflatten
 from lucid.ir.types import Type, is_differentiable
 from lucid.public.declare import public
 from lucid.tape.bind import bind, fresh, record_constant
@@ -75,7 +75,8 @@ def trace(f: Callable[..., Any]) -> Callable[..., Graph]:
             inputs = [as_input(x, recorder) for x in leaves]
             new_args, new_kwargs = unflatten(structure, inputs)
             outputs = [as_tensor(y) for y in flatten(f(*new_args, **new_kwargs))[0]]
-            return cut(inputs, outputs).graph(function_name(f), input_names(f, args, kwargs))
+            section, names = cut(inputs, outputs), input_names(f, args, kwargs)
+            return section.graph(function_name(f), names, section.tensor_names(f))
 
         return trace_state(f"trace of {function_name(f)}", run)[0]
 
@@ -96,13 +97,9 @@ def function_name(f: Any) -> str:
 
 
 def input_names(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    """Return a name for every leaf of the arguments: its parameter's, numbered if several."""
+    """Return a name for every leaf of the arguments: `x`, `params['w']`, `pair[0]`."""
     try:
         bound = inspect.signature(f).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):
         bound = {f"x{i}": x for i, x in enumerate(args)} | kwargs
-    names = []
-    for name, value in bound.items():
-        n = len(flatten(value)[0])
-        names += [name] if n == 1 else [f"{name}_{i}" for i in range(n)]
-    return names
+    return [leaf for name, value in bound.items() for leaf in leaf_names(value, name)]

@@ -29,12 +29,12 @@ from lucid.public.declare import public
 from lucid.tape.bind import bind, set_class
 from lucid.tape.conversion import check_number_conversion, check_numpy_call, needs_grad
 from lucid.tape.cut import ancestors, cut_nodes
-from lucid.tape.grad_cell import GradCell
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
 from lucid.tape.node import (
     GRAD,
     TRACE,
+    GradCell,
     Node,
     Traced,
     active_recorders,

@@ -367,7 +367,7 @@ class Jitted(Generic[P, R]):
         computed: Sequence[tuple[Guard, np.ndarray]] = (),
     ) -> tuple[Path, Any]:
         """Record the path that the function takes on these arguments; return it and the result."""
-        self.names = input_names(self.function, args, kwargs) if not self.static else []
+        self.names = input_names(self.function, self.dynamic(args), kwargs)
         recorder = Recorder(reversible, computed)
         try:
             with recorder:

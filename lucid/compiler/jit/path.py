@@ -124,7 +124,8 @@ class Path:
         made = list(recorder.constants)
         section = cut_since(list(inputs) + captured + made, ends, recorder.start)
         refuse_traced(jitted.name, [section.slots[slot] for slot in section.captured])
-        names = [*jitted.names, *[f"c{i}" for i in range(len(captured))]]
+        known = section.tensor_names(jitted.function)
+        names = [*jitted.names, *[known.get(id(x), f"c{i}") for i, x in enumerate(self.sources)]]
         graph = section.graph(jitted.name, names)
         last = [*made, *[section.slots[slot] for slot in section.captured]]
         constants = zip(graph.inputs[len(graph.inputs) - len(last) :], last)
