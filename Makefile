@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint docs bench campaign minimum parity clean
+.PHONY: demo test lint docs packages install-check bench campaign minimum parity clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python examples/tour.py
@@ -27,6 +27,15 @@ docs: $(VENV)/.installed-docs
 
 bench: $(VENV)/.installed
 	@$(BIN)/python benchmarks/run.py
+
+# The source distribution and the wheel, in dist/.
+packages: $(VENV)/.installed-test
+	@$(BIN)/python -c "from hatchling import build; build.build_sdist('dist'); build.build_wheel('dist')"
+	@ls dist
+
+# The wheel in fresh environments of every Python that is present, with a smoke suite.
+install-check:
+	@$(PYTHON) tools/check_install.py
 
 # All paths of random programs against each other; SEED and COUNT choose which and how many.
 SEED ?= 1000

@@ -37,6 +37,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/adding-a-primitive.md",
         "docs/adding-a-transform.md",
         "CONTRIBUTING.md",
+        "SECURITY.md",
         "CHANGELOG.md",
     ],
 }
@@ -48,6 +49,7 @@ MOVED = {
     "benchmarks/README.md": "benchmarks",
     "CONTRIBUTING.md": "contributing",
     "CHANGELOG.md": "changelog",
+    "SECURITY.md": "security",
 }
 
 

@@ -5,6 +5,7 @@ overflow.
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import time
 
@@ -69,6 +70,10 @@ def test_long_chain_is_dropped_without_overflowing_the_stack():
     del y
 
 
+@pytest.mark.skipif(
+    sys.version_info[:2] == (3, 13),
+    reason="CPython 3.13 limits nested deallocation by a count, not by the size of the stack",
+)
 def test_long_chain_is_dropped_in_a_thread_with_a_small_stack():
     before = threading.stack_size(256 * 1024)
     done = []

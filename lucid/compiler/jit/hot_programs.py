@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from lucid.compiler.jit.slow_notice import slow_notice
 from lucid.ir.graph import Graph
 from lucid.ir.interpret import Program
 from lucid.locks import fork_waits
@@ -27,11 +28,13 @@ def compile_hot(
 ) -> Callable[[Sequence[Any]], list[Any]]:
     """Compile a Graph to a native program; if that fails, warn and return its interpreter."""
     try:
-        with fork_waits:
+        with fork_waits, slow_notice(graph):
             from lucid.compiler.passes.pipeline import compile_graph
 
             return compile_graph(graph, into)
     except Exception as error:
+        if interpret_everything():
+            return Program(graph)
         reason = f"{type(error).__name__}: {error}"
         warnings.warn(
             f"a hot graph could not be compiled and stays interpreted: {reason}",
@@ -39,6 +42,24 @@ def compile_hot(
             stacklevel=2,
         )
         return Program(graph)
+
+
+def interpret_everything() -> bool:
+    """Turn compilation off, with one warning, if compiled code cannot run here at all."""
+    from lucid.compiler.runtime.available import problem
+
+    reason = problem()
+    if not reason:
+        return False
+    if Tiering.compile is not None:
+        Tiering.compile, Tiering.enabled = None, False
+        warnings.warn(
+            f"Lucid cannot run compiled code here ({reason}); everything is interpreted, which is "
+            "slower. LUCID_DISABLE_JIT=1 does the same without this warning",
+            CompileWarning,
+            stacklevel=3,
+        )
+    return True
 
 
 def load_cipher() -> Any:

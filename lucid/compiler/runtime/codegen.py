@@ -27,7 +27,7 @@ def compile_object(*sources: object) -> bytes:
     """
     from llvmlite.binding import ffi
 
-    machine = _target_machine()
+    machine = target_machine()
     module = _optimized(machine, sources)
     with ffi.OutputString() as error:
         buffer = _without_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, error)
@@ -43,14 +43,14 @@ def compile_object(*sources: object) -> bytes:
 def assembly(*sources: object) -> str:
     """Return the machine code of `compile_object` as assembly text, to read."""
     with fork_waits:
-        machine = _target_machine()
+        machine = target_machine()
         return machine.emit_assembly(_optimized(machine, sources))
 
 
 def optimized_ir(*sources: object) -> str:
     """Return the LLVM IR after the passes, to read."""
     with fork_waits:
-        return str(_optimized(_target_machine(), sources))
+        return str(_optimized(target_machine(), sources))
 
 
 def _optimized(machine: Any, sources: tuple[object, ...]) -> Any:
@@ -97,7 +97,7 @@ def _dispose(passes: Any) -> None:
         passes.detach()
 
 
-def _target_machine() -> Any:
+def target_machine() -> Any:
     if not hasattr(_local, "machine"):
         _local.machine = _new_target_machine()
     return _local.machine

@@ -116,7 +116,8 @@ def set_num_threads(n: int) -> None:
     if n < 1:
         raise ValueError(f"set_num_threads: got {n}, expected at least 1")
     _Process.threads = int(n)
-    native().set_num_threads(_Process.threads)
+    if _Process.runtime is not None:  # else `_load` sets it
+        _Process.runtime.set_num_threads(_Process.threads)
 
 
 def release_memory() -> None:
