@@ -14,6 +14,7 @@ REFERENCE = "reference/index"
 CONTENTS: dict[str, list[str]] = {
     "How to": [
         "docs/coming-from.md",
+        "docs/numpy-and-scipy.md",
         "docs/training.md",
         "docs/jit.md",
         "docs/control-flow.md",
