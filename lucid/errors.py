@@ -4,13 +4,25 @@ Every class is also a subclass of the built-in error that a NumPy or PyTorch use
 `except ValueError` and `except RuntimeError` keep working.
 """
 
+import re
+
 import numpy.linalg
 
 from lucid.public.declare import public
+from lucid.source import at_line
+
+POSITION = re.compile(r"   \[[^\]]+\]$")
 
 
 class LucidError(Exception):
-    """Base class of all errors that Lucid raises."""
+    """Base class of all errors that Lucid raises.
+
+    The user's line is appended to the message, unless it ends with a position already.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        text = str(message)
+        super().__init__(text if POSITION.search(text) else text + at_line())
 
 
 class ShapeError(LucidError, ValueError):

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.core.promote import as_tensor
 from lucid.public.declare import public
 from lucid.public.lazy import attach
@@ -53,7 +52,7 @@ def assert_close(
 (1e-05 is allowed), the greatest relative difference 0.2 at (1,) (1.3e-06 is allowed)
     """
     if (rtol is None) != (atol is None):
-        raise ArgumentError(f"assert_close: give both rtol and atol, or neither{at_line()}")
+        raise ArgumentError("assert_close: give both rtol and atol, or neither")
     mismatch = next(differences(actual, expected, "", rtol, atol, equal_nan, check_dtype), None)
     if mismatch is not None:
         text = msg(mismatch) if callable(msg) else msg
@@ -94,8 +93,7 @@ def array_of(x: Any) -> np.ndarray:
     array = np.asarray(x)
     if array.dtype.kind not in "biufc":
         raise ArgumentError(
-            f"assert_close: a {type(x).__name__} is not a number, tensor, "
-            f"sequence or mapping{at_line()}"
+            f"assert_close: a {type(x).__name__} is not a number, tensor, sequence or mapping"
         )
     return array
 

@@ -13,7 +13,6 @@ from lucid.autograd.modes import Grad
 from lucid.autograd.watch import has_watchers, prepare_watched, run_hooks
 from lucid.caches import memoize
 from lucid.errors import DTypeError, GraphError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast
@@ -64,7 +63,7 @@ def backward(
     """
     roots = as_list(tensors)
     if not roots:
-        raise GraphError(f"backward: no tensors given{at_line()}")
+        raise GraphError("backward: no tensors given")
     nodes = [root_node(root) for root in roots]
     seeds = [
         seed_for(root, g) for root, g in zip(roots, as_seeds(grad_tensors, len(roots)), strict=True)
@@ -74,9 +73,7 @@ def backward(
     else:
         targets = as_list(inputs)
         if not targets:
-            raise GraphError(
-                f"backward: inputs is empty; leave it out to reach every leaf{at_line()}"
-            )
+            raise GraphError("backward: inputs is empty; leave it out to reach every leaf")
         cut = cut_nodes([node for x in targets for node in nodes_of_leaf(target_node(x))], nodes)
     if keep_grad or GradCell.any_keep:
         retain_results(cut, keep_grad)
@@ -135,7 +132,7 @@ def grad(
         raise GraphError(
             "grad: an output does not require a gradient: it was not computed from a tensor with "
             "requires_grad=True, or was computed under no_grad(); "
-            f"allow_unused=True returns None for it{at_line()}"
+            "allow_unused=True returns None for it"
         )
     starts = [target_node(x) for x in targets]
     results: list[Any] = [None] * len(targets)
@@ -159,7 +156,7 @@ def grad(
         elif g is None and not allow_unused:
             raise GraphError(
                 f"grad: input {i} of type {x.type} was not used to compute the outputs; "
-                f"allow_unused=True returns None for it{at_line()}"
+                f"allow_unused=True returns None for it"
             )
     results = unshared(results)
     return (
@@ -326,7 +323,7 @@ def as_seeds(given: Any, n: int) -> list[Any]:
         return [None] * n
     seeds = list(given) if isinstance(given, (list, tuple)) else [given]
     if len(seeds) != n:
-        raise ShapeError(f"backward: {len(seeds)} gradients were given for {n} outputs{at_line()}")
+        raise ShapeError(f"backward: {len(seeds)} gradients were given for {n} outputs")
     return seeds
 
 
@@ -339,14 +336,14 @@ def seed_for(root: Any, given: Any) -> Any:
     seed = as_tensor(given)
     if seed.dtype.kind == "c" and root.dtype.kind != "c":
         facts = f"a gradient of dtype {seed.dtype} for an output of dtype {root.dtype}"
-        raise DTypeError(f"backward: {facts}; take its .real{at_line()}")
+        raise DTypeError(f"backward: {facts}; take its .real")
     seed = cast(seed, root.dtype)
     if seed.shape == root.shape:
         return seed
     if seed.ndim == 0 or seed.shape == (1,):
         return seed.reshape(()).expand(root.shape)
     raise ShapeError(
-        f"backward: a gradient of shape {seed.shape} for an output of shape {root.shape}{at_line()}"
+        f"backward: a gradient of shape {seed.shape} for an output of shape {root.shape}"
     )
 
 
@@ -368,7 +365,7 @@ def root_node(root: Any) -> Node:
         )
         raise GraphError(
             f"backward: {what} does not require a gradient: it was not computed from a tensor with "
-            f"requires_grad=True, or was computed under no_grad(){at_line()}"
+            f"requires_grad=True, or was computed under no_grad()"
         )
     return node_of(root)
 
@@ -378,6 +375,6 @@ def target_node(x: Any) -> Node:
         raise GraphError(
             f"grad: an input of type {getattr(x, 'type', type(x).__name__)} does not "
             "require a gradient; "
-            f"make it a leaf with requires_grad_(){at_line()}"
+            f"make it a leaf with requires_grad_()"
         )
     return node_of(x)

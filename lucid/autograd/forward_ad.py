@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from lucid.errors import DTypeError, GraphError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
@@ -45,7 +44,7 @@ class Level:
 def enter_dual_level() -> int:
     """Open a level, in which tensors can have tangents; prefer `with dual_level()`."""
     if local.dual_level is not None:
-        raise GraphError(f"dual_level: levels cannot be nested; nest func.jvp instead{at_line()}")
+        raise GraphError("dual_level: levels cannot be nested; nest func.jvp instead")
     local.dual_level = Level()
     local.grad = True
     return 0
@@ -56,7 +55,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     """Close the level: its tensors lose their tangents."""
     if local.dual_level is None or level not in (None, 0):
         facts = "no level is open" if local.dual_level is None else f"level {level} is not open"
-        raise GraphError(f"exit_dual_level: {facts}{at_line()}")
+        raise GraphError(f"exit_dual_level: {facts}")
     local.grad = local.dual_level.grad
     local.dual_level = None
 
@@ -86,14 +85,13 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     """Return `tensor` with a tangent, for derivatives in its direction."""
     current = local.dual_level
     if current is None or level not in (None, 0):
-        raise GraphError(f"make_dual: no level is open; use dual_level(){at_line()}")
+        raise GraphError("make_dual: no level is open; use dual_level()")
     x, t = as_tensor(tensor), as_tensor(tangent)
     if not is_differentiable(x.dtype) or t.dtype != x.dtype:
         facts = f"a tensor of dtype {x.dtype} with a tangent of {t.dtype}"
-        raise DTypeError(f"make_dual: {facts}; both need the same floating dtype{at_line()}")
+        raise DTypeError(f"make_dual: {facts}; both need the same floating dtype")
     if x.shape != t.shape:
-        facts = f"a tensor of shape {x.shape} with a tangent of {t.shape}"
-        raise ShapeError(f"make_dual: {facts}{at_line()}")
+        raise ShapeError(f"make_dual: a tensor of shape {x.shape} with a tangent of {t.shape}")
     for given in (x, t):
         current.outer |= 0 if given.node is None else given.node.flags
     dual = fresh(x)

@@ -27,13 +27,13 @@ from lucid.autograd.modes import Grad
 from lucid.errors import ArgumentError, DTypeError, GraphError, TracedValueError
 from lucid.ir.graph import Graph
 from lucid.ir.primitive import Primitive
-from lucid.ir.source import at_line, caller
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.core.arguments import check_callable
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.custom_derivative import CustomFunction, CustomVjp
 from lucid.ops.shape.copying import COPY
 from lucid.public.declare import public
+from lucid.source import caller
 from lucid.tape.bind import bind, fresh, without_gradient
 from lucid.tape.body import BodyRecorder, trace_state
 from lucid.tape.cut import cut_nodes
@@ -64,7 +64,7 @@ class FunctionCtx:
             if x is not None and not isinstance(x, Traced):
                 raise DTypeError(
                     f"save_for_backward: a {type(x).__name__} is not a tensor; "
-                    f"set it as an attribute of ctx instead{at_line()}"
+                    f"set it as an attribute of ctx instead"
                 )
         self._saved = tensors
 
@@ -112,7 +112,7 @@ class Function:
 
     def __init__(self, *_: Any, **__: Any) -> None:
         name = type(self).__name__
-        raise ArgumentError(f"{name} cannot be instantiated; call {name}.apply(...){at_line()}")
+        raise ArgumentError(f"{name} cannot be instantiated; call {name}.apply(...)")
 
     @staticmethod
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
@@ -157,7 +157,7 @@ class Function:
 
 
 def missing_method(remedy: str) -> ArgumentError:
-    return ArgumentError(f"autograd.Function: {remedy}{at_line()}")
+    return ArgumentError(f"autograd.Function: {remedy}")
 
 
 def has_setup_context(cls: Any) -> bool:
@@ -234,7 +234,7 @@ class FunctionCall(Primitive):
     def _opaque(self, what: str) -> GraphError:
         return GraphError(
             f"{self.call.cls.__name__}: this call cannot be {what}, because its backward reads "
-            f"values and could not be traced; write it with tensor operations{at_line()}"
+            f"values and could not be traced; write it with tensor operations"
         )
 
     def vjp(self, ct: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
@@ -353,12 +353,12 @@ def dirty_arguments(
         dirty.update(dict.fromkeys(found, i))
         if not found and id(x) in marked:
             facts = f"{cls.__name__}: argument {i} is marked dirty and is not returned"
-            raise GraphError(f"{facts}; return every tensor that forward changes{at_line()}")
+            raise GraphError(f"{facts}; return every tensor that forward changes")
     written = {inside[i].storage for i in dirty.values()}
     for i, x in enumerate(inside):
         if changed[i] and ctx.needs_input_grad[i] and x.storage not in written:
             facts = f"{cls.__name__}: forward changes argument {i}, which requires a gradient"
-            raise GraphError(f"{facts}; return it, or clone() it first{at_line()}")
+            raise GraphError(f"{facts}; return it, or clone() it first")
     return dirty
 
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, GraphError, ShapeError
 from lucid.ir.constant_key import constant_key, value_key
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.tape.node import Traced
@@ -22,7 +21,7 @@ def with_defaults(cls: Any, args: Sequence[Any], kwargs: Any) -> tuple[tuple[Any
     try:
         bound = inspect.signature(cls.forward).bind(*args, **kwargs)
     except TypeError as error:
-        raise ArgumentError(f"{cls.__name__}.forward: {error}{at_line()}") from None
+        raise ArgumentError(f"{cls.__name__}.forward: {error}") from None
     bound.apply_defaults()
     return bound.args, bound.kwargs
 
@@ -69,7 +68,7 @@ def gradients_of(cls: Any, result: Any, n_args: int, n_given: int | None = None)
     if len(grads) != n_args:
         raise GraphError(
             f"{cls.__name__}.backward returned {len(grads)} gradients for {n_args} arguments "
-            f"of forward; return one for each, or None{at_line()}"
+            f"of forward; return one for each, or None"
         )
     return grads
 
@@ -87,15 +86,15 @@ def derivative_like(said: str, like: str, x: Any, type: Type) -> Any:
     try:
         x = as_tensor(x)
     except (DTypeError, ShapeError):
-        raise DTypeError(f"{said} that is not an array: {x!r:.40}{at_line()}") from None
+        raise DTypeError(f"{said} that is not an array: {x!r:.40}") from None
     if x.dtype.kind == "c" and type.dtype.kind != "c":
         facts = f"{said} of dtype {x.dtype} for {like} of dtype {type.dtype}"
-        raise DTypeError(f"{facts}; take its .real{at_line()}")
+        raise DTypeError(f"{facts}; take its .real")
     x = cast(x, type.dtype)
     if x.shape == type.shape:
         return x
     if x.ndim:
-        raise ShapeError(f"{said} of shape {x.shape} for {like} of shape {type.shape}{at_line()}")
+        raise ShapeError(f"{said} of shape {x.shape} for {like} of shape {type.shape}")
     return x.expand(type.shape)
 
 
@@ -167,7 +166,7 @@ def tangents_of(cls: Any, found: Sequence[Any], outputs: Sequence[Any]) -> list[
     """Return the tangents that a Function's `jvp` gave, checked against the outputs."""
     if len(found) != len(outputs):
         facts = f"{cls.__name__}.jvp returned {len(found)} tangents for {len(outputs)} outputs"
-        raise GraphError(f"{facts}; return one for each, or None{at_line()}")
+        raise GraphError(f"{facts}; return one for each, or None")
     said = f"{cls.__name__}.jvp returned a tangent"
     return [
         None if t is None else derivative_like(said, "an output", t, y.type)

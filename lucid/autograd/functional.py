@@ -17,7 +17,6 @@ from lucid.errors import ArgumentError, GraphError, ShapeError
 from lucid.func.jacobians import hessian as hessian_of
 from lucid.func.jacobians import jacfwd, jacrev
 from lucid.ir.pytree import flatten, unflatten
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.creation import ones_like
@@ -38,7 +37,7 @@ class Point:
         self.inputs = tuple([as_tensor(x) for x in (inputs if self.is_tuple else (inputs,))])
         self.argnums: Any = tuple(range(len(self.inputs))) if self.is_tuple else 0
         if not callable(f) or not self.inputs:
-            raise ArgumentError(f"{name}: needs a function and at least one input{at_line()}")
+            raise ArgumentError(f"{name}: needs a function and at least one input")
 
     def detached(self, result: Any) -> Any:
         """Return a result, detached unless `create_graph`."""
@@ -53,14 +52,13 @@ class Point:
         """Return the given vectors, or ones if `like` is a single number."""
         if v is None:
             if len(like) != 1 or like[0].numel() != 1:
-                facts = f"v is missing, and {what} is not a single number"
-                raise ArgumentError(f"{self.name}: {facts}{at_line()}")
+                raise ArgumentError(f"{self.name}: v is missing, and {what} is not a single number")
             return (ones_like(like[0]),)
         given = tuple([as_tensor(x) for x in (v if isinstance(v, (tuple, list)) else (v,))])
         shapes = [x.shape for x in given]
         if shapes != [x.shape for x in like]:
             facts = f"v of shapes {shapes} for {what} of {[x.shape for x in like]}"
-            raise ShapeError(f"{self.name}: {facts}{at_line()}")
+            raise ShapeError(f"{self.name}: {facts}")
         return given
 
     def check_dependence(self, f: Callable[..., Any], what: str) -> None:
@@ -75,7 +73,7 @@ class Point:
                 for j, g in enumerate(found):
                     if g is None:
                         facts = f"{what} {i} does not depend on input {j}, and strict=True"
-                        raise GraphError(f"{self.name}: {facts}{at_line()}")
+                        raise GraphError(f"{self.name}: {facts}")
 
     def check_gradient(self) -> None:
         every = tuple(range(len(self.inputs)))
@@ -106,7 +104,7 @@ def jacobian(
     at = Point("jacobian", func, inputs, create_graph)
     if strategy not in STRATEGIES:
         facts = f"strategy {strategy!r} is unknown; use one of {', '.join(STRATEGIES)}"
-        raise ArgumentError(f"jacobian: {facts}{at_line()}")
+        raise ArgumentError(f"jacobian: {facts}")
     if strict:
         at.check_dependence(func, "output")
     return at.detached(STRATEGIES[strategy](func, at.argnums)(*at.inputs))

@@ -10,7 +10,6 @@ import numpy as np
 from lucid.autograd.engine import grad
 from lucid.errors import GraphError
 from lucid.ir.pytree import flatten, unflatten
-from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
@@ -106,7 +105,7 @@ def prepare(inputs: Any) -> tuple[list[Any], Any, list[int]]:
     ]
     checked = [i for i in floating if leaves[i].requires_grad] or floating
     if not checked:
-        raise GraphError(f"gradcheck: no input is a floating tensor{at_line()}")
+        raise GraphError("gradcheck: no input is a floating tensor")
     for i in floating:
         wide = "complex128" if leaves[i].dtype.kind == "c" else "float64"
         leaves[i] = wrap(np.array(leaves[i].array("gradcheck"), wide, order="C"))
@@ -134,7 +133,7 @@ def check(
     args = unflatten(structure, leaves)
     outs = outputs_of(func, args)
     if not outs:
-        raise GraphError(f"gradcheck: the function returned no floating tensor{at_line()}")
+        raise GraphError("gradcheck: the function returned no floating tensor")
     for o, y in enumerate(outs):
         analytical = analytical_jacobian(y, [leaves[i] for i in checked])
         for position, i in enumerate(checked):
@@ -211,7 +210,7 @@ def compare(
         f"gradcheck: the {mode} derivative of output {output} for input {position} "
         "differs from central "
         f"differences: {a[worst] if worst else a.shape} against {n[worst] if worst else n.shape}"
-        f"{f' at element {tuple(map(int, worst))}' if worst else ''}{at_line()}"
+        f"{f' at element {tuple(map(int, worst))}' if worst else ''}"
     )
 
 

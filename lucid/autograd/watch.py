@@ -16,7 +16,6 @@ import numpy as np
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.primitive import Primitive
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.tape.bind import bind
@@ -94,12 +93,11 @@ def run_hooks(cell: Any, g: Any, node: Any) -> Any:
         result = as_tensor(result)
         if result.dtype.kind == "c" and g.dtype.kind != "c":
             facts = f"returned a gradient of dtype {result.dtype} for a tensor of {g.dtype}"
-            raise DTypeError(f"hook: {facts}; take its .real{at_line()}")
+            raise DTypeError(f"hook: {facts}; take its .real")
         result = cast(result, g.dtype)
         if result.shape != g.shape:
             raise ShapeError(
-                f"hook: returned a gradient of shape {result.shape} for a tensor of shape "
-                f"{g.shape}{at_line()}"
+                f"hook: returned a gradient of shape {result.shape} for a tensor of shape {g.shape}"
             )
         g = result
     return g

@@ -17,7 +17,6 @@ from lucid.distributions.distribution import (
     where_supported,
 )
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import clamp, where
 from lucid.ops.elementwise.exponential import exp, log, log1p, sigmoid
@@ -350,9 +349,7 @@ class Multinomial(OneHotCategorical):
         validate_args: bool | None = None,
     ) -> None:
         if not isinstance(total_count, int) or total_count < 0:
-            raise ArgumentError(
-                f"Multinomial: total_count must be an integer, not {total_count!r}{at_line()}"
-            )
+            raise ArgumentError(f"Multinomial: total_count must be an integer, not {total_count!r}")
         self.total_count = total_count
         super().__init__(probs, logits, validate_args)
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, LucidError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.core.constructors import ClearConstructor
 from lucid.ops.core.promote import as_tensor, cast, get_default_dtype
@@ -67,15 +66,14 @@ class Distribution(ClearConstructor):
             if x.ndim < event_axes:
                 raise ShapeError(
                     f"{type(self).__name__}: {name} has shape {x.shape}; it must have at least "
-                    f"{event_axes} axes{at_line()}"
+                    f"{event_axes} axes"
                 )
         shapes = [x.shape[: x.ndim - event_axes] for x in found.values()]
         try:
             batch = broadcast_shapes(*shapes)
         except ShapeError:
             given = " and ".join(f"{name} of shape {x.shape}" for name, x in found.items())
-            facts = f"{given} do not broadcast"
-            raise ShapeError(f"{type(self).__name__}: {facts}{at_line()}") from None
+            raise ShapeError(f"{type(self).__name__}: {given} do not broadcast") from None
         first = next(iter(found.values()))
         event = first.shape[first.ndim - event_axes :]
         self.params = {name: x.expand(batch + event) for name, x in found.items()}
@@ -89,7 +87,7 @@ class Distribution(ClearConstructor):
     def set_default_validate_args(value: bool) -> None:
         """Set whether parameters are validated if `validate_args` is not given."""
         if value not in (True, False):
-            raise ArgumentError(f"set_default_validate_args: {value!r} is not a bool{at_line()}")
+            raise ArgumentError(f"set_default_validate_args: {value!r} is not a bool")
         Distribution.validate_by_default = bool(value)
 
     def should_validate(self, validate_args: bool | None) -> bool:
@@ -104,7 +102,6 @@ class Distribution(ClearConstructor):
                 if not bool(holds(x.detach()).all()):
                     raise ArgumentError(
                         f"{type(self).__name__}: {name} must be {what}, not {x.tolist()!r:.80}"
-                        f"{at_line()}"
                     )
 
     def shape(self, sample_shape: Any) -> tuple[int, ...]:
@@ -131,8 +128,7 @@ class Distribution(ClearConstructor):
         """Return reparameterized draws, differentiable in the parameters."""
         if not self.has_rsample:
             raise LucidError(
-                f"{type(self).__name__}: rsample is not supported; use sample and "
-                f"log_prob{at_line()}"
+                f"{type(self).__name__}: rsample is not supported; use sample and log_prob"
             )
         return self.draw(self.shape(sample_shape), generator)
 
@@ -156,7 +152,7 @@ class Distribution(ClearConstructor):
     # Densities and moments
 
     def no_formula(self, what: str) -> LucidError:
-        return LucidError(f"{type(self).__name__}: there is no formula for {what}{at_line()}")
+        return LucidError(f"{type(self).__name__}: there is no formula for {what}")
 
     def log_prob(self, value: Any) -> Any:
         """Return the log density, or log probability, of every event."""
@@ -226,7 +222,7 @@ def as_float(x: Any, others: Any) -> Any:
 def probs_or_logits(name: str, probs: Any, logits: Any) -> dict[str, Any]:
     """Return the one of `probs` and `logits` that is given, by name."""
     if (probs is None) == (logits is None):
-        raise ArgumentError(f"{name}: give either probs or logits{at_line()}")
+        raise ArgumentError(f"{name}: give either probs or logits")
     return {"probs": probs} if logits is None else {"logits": logits}
 
 

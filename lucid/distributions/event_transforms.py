@@ -22,7 +22,6 @@ from lucid.distributions.transforms import (
     sum_rightmost,
 )
 from lucid.errors import ArgumentError, LucidError
-from lucid.ir.source import at_line
 from lucid.ops.elementwise.arithmetic import abs
 from lucid.ops.elementwise.conditional import clamp
 from lucid.ops.elementwise.exponential import exp, log, log1p, sigmoid, sqrt
@@ -41,7 +40,7 @@ class NotInvertible(Transform):
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         raise LucidError(
-            f"{type(self).__name__}: it is not one-to-one, so log |dy/dx| is undefined{at_line()}"
+            f"{type(self).__name__}: it is not one-to-one, so log |dy/dx| is undefined"
         )
 
 
@@ -154,7 +153,7 @@ class CorrCholeskyTransform(Transform):
         n = round((1 + math.sqrt(1 + 8 * length)) / 2)
         if n * (n - 1) // 2 != length:
             facts = f"{length} numbers do not fill the triangle below a diagonal"
-            raise ArgumentError(f"CorrCholeskyTransform: {facts}{at_line()}")
+            raise ArgumentError(f"CorrCholeskyTransform: {facts}")
         return n
 
     def below(self, n: int) -> Any:
@@ -198,7 +197,7 @@ class ReshapeTransform(Transform):
         self.in_shape, self.out_shape = tuple(in_shape), tuple(out_shape)
         if math.prod(self.in_shape) != math.prod(self.out_shape):
             facts = f"{self.in_shape} and {self.out_shape} have different numbers of elements"
-            raise ArgumentError(f"ReshapeTransform: {facts}{at_line()}")
+            raise ArgumentError(f"ReshapeTransform: {facts}")
         self.event_dim, self.codomain_dim = len(self.in_shape), len(self.out_shape)
 
     def __call__(self, x: Any) -> Any:
@@ -250,7 +249,7 @@ class StackTransform(Transform):
         parts = [x.unbind(self.dim) for x in xs]
         if len(parts[0]) != len(self.transforms):
             facts = f"{len(self.transforms)} transforms for {len(parts[0])} elements"
-            raise ArgumentError(f"StackTransform: {facts}{at_line()}")
+            raise ArgumentError(f"StackTransform: {facts}")
         return stack([method(t, *ys) for t, *ys in zip(self.transforms, *parts)], self.dim)
 
     def __call__(self, x: Any) -> Any:
@@ -274,7 +273,7 @@ class CatTransform(StackTransform):
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.transforms):
             facts = f"{len(self.lengths)} lengths for {len(self.transforms)} transforms"
-            raise ArgumentError(f"CatTransform: {facts}{at_line()}")
+            raise ArgumentError(f"CatTransform: {facts}")
 
     def map_parts(self, method: Callable[..., Any], *xs: Any) -> Any:
         parts = [x.split(self.lengths, self.dim) for x in xs]
@@ -319,7 +318,7 @@ class ConstraintRegistry:
         for kind in type(constraint).__mro__:
             if kind in self.makers:
                 return self.makers[kind](constraint)
-        raise LucidError(f"{self.name}: no transform is registered for {constraint!r}{at_line()}")
+        raise LucidError(f"{self.name}: no transform is registered for {constraint!r}")
 
 
 biject_to = public("distributions")(ConstraintRegistry("biject_to"))
@@ -329,7 +328,7 @@ transform_to = public("distributions")(ConstraintRegistry("transform_to"))
 def to_interval(c: Any) -> Transform:
     low, high = c.lower_bound, c.upper_bound
     if c.is_discrete:
-        raise LucidError(f"transform_to: no transform reaches the integers {c!r}{at_line()}")
+        raise LucidError(f"transform_to: no transform reaches the integers {c!r}")
     if is_unbounded(high):
         is_positive = isinstance(low, (int, float)) and low == 0
         grown = ExpTransform()

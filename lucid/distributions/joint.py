@@ -9,7 +9,6 @@ from lucid import linalg
 from lucid.distributions.discrete import Categorical, one_hot_vector
 from lucid.distributions.distribution import Distribution, as_float, tensor_like
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.elementwise.exponential import log
 from lucid.ops.linalg.contraction import matmul
@@ -39,14 +38,14 @@ class MultivariateNormal(Distribution):
         if len(given) != 1:
             raise ArgumentError(
                 "MultivariateNormal: give exactly one of covariance_matrix, precision_matrix and "
-                f"scale_tril{at_line()}"
+                "scale_tril"
             )
         loc, matrix = as_float(loc, (loc, given[0])), as_float(given[0], (loc, given[0]))
         n = loc.shape[-1] if loc.ndim else 0
         if matrix.ndim < 2 or matrix.shape[-2:] != (n, n):
             raise ArgumentError(
                 f"MultivariateNormal: a matrix of shape {matrix.shape} for a mean of shape "
-                f"{loc.shape}{at_line()}"
+                f"{loc.shape}"
             )
         if precision_matrix is not None:
             matrix = linalg.inv(matrix)
@@ -110,8 +109,7 @@ class Independent(Distribution):
         base, k = base_distribution, reinterpreted_batch_ndims
         if not 0 <= k <= len(base.batch_shape):
             raise ArgumentError(
-                f"Independent: cannot reinterpret {k} axes of batch shape "
-                f"{base.batch_shape}{at_line()}"
+                f"Independent: cannot reinterpret {k} axes of batch shape {base.batch_shape}"
             )
         self.base_dist, self.reinterpreted_batch_ndims = base, k
         cut = len(base.batch_shape) - k
@@ -171,7 +169,7 @@ class MixtureSameFamily(Distribution):
         ):  # fmt: skip
             raise ArgumentError(
                 "MixtureSameFamily: the last batch axis of the components "
-                f"{component.batch_shape} must match the events of a Categorical{at_line()}"
+                f"{component.batch_shape} must match the events of a Categorical"
             )
         self.mixture_distribution, self.component_distribution = mixture, component
         super().__init__(component.batch_shape[:-1], component.event_shape, validate_args)

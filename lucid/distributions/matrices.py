@@ -12,7 +12,6 @@ import numpy as np
 from lucid import linalg
 from lucid.distributions.distribution import Distribution, as_float, positive, tensor_like
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.elementwise.conditional import clamp, where
 from lucid.ops.elementwise.exponential import log, sqrt
@@ -60,7 +59,7 @@ class LowRankMultivariateNormal(Distribution):
         if factor.ndim < 2 or factor.shape[-2] != n or not diag.ndim or diag.shape[-1] != n:
             raise ArgumentError(
                 f"LowRankMultivariateNormal: loc {loc.shape}, cov_factor {factor.shape} and "
-                f"cov_diag {diag.shape} must end in n, (n, k) and n{at_line()}"
+                f"cov_diag {diag.shape} must end in n, (n, k) and n"
             )
         batch = broadcast_shapes(loc.shape[:-1], factor.shape[:-2], diag.shape[:-1])
         super().__init__(batch, (n,), validate_args)
@@ -141,14 +140,11 @@ class Wishart(Distribution):
         given = [x for x in (covariance_matrix, precision_matrix, scale_tril) if x is not None]
         if len(given) != 1:
             raise ArgumentError(
-                "Wishart: give exactly one of covariance_matrix, precision_matrix and "
-                f"scale_tril{at_line()}"
+                "Wishart: give exactly one of covariance_matrix, precision_matrix and scale_tril"
             )
         df, matrix = as_float(df, (df, given[0])), as_float(given[0], (df, given[0]))
         if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
-            raise ArgumentError(
-                f"Wishart: the matrix has shape {matrix.shape}, not (..., n, n){at_line()}"
-            )
+            raise ArgumentError(f"Wishart: the matrix has shape {matrix.shape}, not (..., n, n)")
         if precision_matrix is not None:
             matrix = linalg.inv(matrix)
         factor = matrix if scale_tril is not None else linalg.cholesky(matrix)
@@ -242,7 +238,7 @@ class LKJCholesky(Distribution):
         self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None
     ) -> None:
         if not isinstance(dim, int) or dim < 2:
-            raise ArgumentError(f"LKJCholesky: dim must be an integer >= 2, not {dim!r}{at_line()}")
+            raise ArgumentError(f"LKJCholesky: dim must be an integer >= 2, not {dim!r}")
         self.dim = dim
         self.set_parameters(validate_args, concentration=concentration)
         self.event_shape = (dim, dim)

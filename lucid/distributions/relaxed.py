@@ -16,7 +16,6 @@ from lucid.distributions.distribution import (
     where_supported,
 )
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.elementwise.arithmetic import abs
 from lucid.ops.elementwise.conditional import clamp, where
 from lucid.ops.elementwise.exponential import exp, log, log1p, sigmoid
@@ -119,9 +118,7 @@ class RelaxedBernoulli(ProbsOrLogits):
 def check_temperature(name: str, temperature: Any, given: dict[str, Any]) -> Any:
     found = as_float(temperature, given.values())
     if found.value is not None and not bool((found.detach() > 0).all()):
-        raise ArgumentError(
-            f"{name}: temperature must be positive, not {found.tolist()!r}{at_line()}"
-        )
+        raise ArgumentError(f"{name}: temperature must be positive, not {found.tolist()!r}")
     return found
 
 

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import accepts_device, aliases, clear_errors
 from lucid.ops.core.axes import canonicalize_axis, resolve_alias
 from lucid.ops.core.promote import as_tensor, cast, complex_dtype, get_default_dtype, parse_dtype
@@ -40,7 +39,7 @@ def _as_real(name: str, x: Any) -> Any:
     x = as_tensor(x)
     if x.dtype.kind == "c":
         facts = f"operand of dtype {x.dtype}; it takes real numbers"
-        raise DTypeError(f"{name}: {facts} (fft takes complex ones){at_line()}")
+        raise DTypeError(f"{name}: {facts} (fft takes complex ones)")
     return x if x.dtype.kind == "f" else cast(x, get_default_dtype())
 
 
@@ -55,8 +54,7 @@ def _check_norm(name: str, norm: Any) -> str:
     if norm is None:
         return "backward"
     if not isinstance(norm, str) or norm not in ADJOINT_NORM:
-        known = "'backward', 'ortho' or 'forward'"
-        raise ArgumentError(f"{name}: norm {norm!r} is not {known}{at_line()}")
+        raise ArgumentError(f"{name}: norm {norm!r} is not 'backward', 'ortho' or 'forward'")
     return norm
 
 
@@ -64,16 +62,16 @@ def _check_length(name: str, n: Any) -> int:
     try:
         n = operator.index(n)
     except TypeError:
-        raise ArgumentError(f"{name}: the length {n!r} is not an integer{at_line()}") from None
+        raise ArgumentError(f"{name}: the length {n!r} is not an integer") from None
     if n < 1:
-        raise ShapeError(f"{name}: length {n}; it must be at least 1{at_line()}")
+        raise ShapeError(f"{name}: length {n}; it must be at least 1")
     return n
 
 
 def _axis(name: str, x: Any, dim: Any, axis: Any) -> int:
     dim = resolve_alias(name, ("dim", dim), ("axis", axis), -1)
     if x.ndim == 0:
-        raise AxisError(f"{name}: a 0-d tensor has no axis to transform{at_line()}")
+        raise AxisError(f"{name}: a 0-d tensor has no axis to transform")
     return canonicalize_axis(name, dim, x.ndim)
 
 
@@ -84,16 +82,16 @@ def _axes(name: str, x: Any, s: Any, dim: Any, axis: Any) -> tuple[tuple[int, ..
     if dim is None:
         count = x.ndim if lengths is None else len(lengths)
         if count > x.ndim:
-            raise ShapeError(f"{name}: {count} lengths for {x.ndim} axes{at_line()}")
+            raise ShapeError(f"{name}: {count} lengths for {x.ndim} axes")
         dim = range(x.ndim - count, x.ndim)
     dims = dim if isinstance(dim, Sequence) else (dim,)
     axes = tuple(_axis(name, x, a, None) for a in dims)
     if len(set(axes)) != len(axes):
-        raise AxisError(f"{name}: an axis appears twice in {tuple(dims)}{at_line()}")
+        raise AxisError(f"{name}: an axis appears twice in {tuple(dims)}")
     if lengths is None:
         lengths = [None] * len(axes)
     if len(lengths) != len(axes):
-        raise ShapeError(f"{name}: {len(lengths)} lengths for {len(axes)} axes{at_line()}")
+        raise ShapeError(f"{name}: {len(lengths)} lengths for {len(axes)} axes")
     return axes, [None if n is None or n == -1 else _check_length(name, n) for n in lengths]
 
 
@@ -109,7 +107,7 @@ def _resize(x: Any, axes: Sequence[int], lengths: Sequence[Any]) -> Any:
 def _check_nonempty(name: str, x: Any, axes: Sequence[int]) -> None:
     if any(x.shape[a] == 0 for a in axes):
         facts = f"an axis of length 0 in shape {x.shape}"
-        raise ShapeError(f"{name}: {facts}; give a length of at least 1{at_line()}")
+        raise ShapeError(f"{name}: {facts}; give a length of at least 1")
 
 
 def _c2c(name: str, x: Any, axes: Any, lengths: Any, inverse: bool, norm: Any) -> Any:
@@ -132,7 +130,7 @@ def _c2r(name: str, x: Any, axis: int, n: Any, norm: Any) -> Any:
     n = 2 * (x.shape[axis] - 1) if n is None else n
     if n < 1:
         facts = f"axis {axis} of length {x.shape[axis]} gives a result of length {n}"
-        raise ShapeError(f"{name}: {facts}; give the length of the result{at_line()}")
+        raise ShapeError(f"{name}: {facts}; give the length of the result")
     return bind(Irfft(axis, n, norm), _resize(x, [axis], [n // 2 + 1]))
 
 
@@ -273,7 +271,7 @@ def _nonempty_axes(name: str, x: Any, s: Any, dim: Any, axes: Any) -> tuple[list
     """Return the axes, at least one, and lengths of a transform that treats the last apart."""
     dims, lengths = _axes(name, x, s, dim, axes)
     if not dims:
-        raise AxisError(f"{name}: no axis to transform; give at least one{at_line()}")
+        raise AxisError(f"{name}: no axis to transform; give at least one")
     return list(dims), lengths
 
 

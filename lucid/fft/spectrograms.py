@@ -9,7 +9,6 @@ import numpy as np
 
 from lucid import fft
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors, concrete_array
 from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.index.lookup import index_add
@@ -31,7 +30,7 @@ def frame_sizes(name: str, n_fft: Any, hop: Any, width: Any) -> tuple[int, int, 
     width = n if width is None else operator.index(width)
     if not (n > 0 and hop > 0 and 0 < width <= n):
         facts = f"n_fft={n}, hop_length={hop}, win_length={width}; all must be positive"
-        raise ArgumentError(f"{name}: {facts} and win_length at most n_fft{at_line()}")
+        raise ArgumentError(f"{name}: {facts} and win_length at most n_fft")
     return n, hop, width
 
 
@@ -41,7 +40,7 @@ def padded_window(name: str, window: Any, width: int, n: int, like: Any) -> Any:
     found = ones(width, dtype=dtype) if window is None else as_tensor(window)
     if found.shape != (width,):
         facts = f"window of shape {found.shape}; win_length={width} needs ({width},)"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: {facts}")
     before = (n - width) // 2
     return pad_axis(found, 0, before, n - width - before)
 
@@ -75,22 +74,22 @@ def stft(
     x = as_tensor(input)
     if x.dtype.kind not in "fc" or x.ndim not in (1, 2):
         facts = f"signal of {x.type}; it must be floating or complex, with 1 axis or a batch axis"
-        raise (DTypeError if x.ndim in (1, 2) else ShapeError)(f"stft: {facts}{at_line()}")
+        raise (DTypeError if x.ndim in (1, 2) else ShapeError)(f"stft: {facts}")
     n, hop, width = frame_sizes("stft", n_fft, hop_length, win_length)
     x, framed = promote(x, padded_window("stft", window, width, n, x))
     if return_complex is None and x.dtype.kind != "c":
         facts = "give return_complex for a real signal"
-        raise ArgumentError(f"stft: {facts}; True returns complex numbers{at_line()}")
+        raise ArgumentError(f"stft: {facts}; True returns complex numbers")
     whole = return_complex is None
     if onesided is None:
         onesided = x.dtype.kind != "c"
     if onesided and x.dtype.kind == "c":
-        raise ArgumentError(f"stft: onesided=True needs a real signal and window{at_line()}")
+        raise ArgumentError("stft: onesided=True needs a real signal and window")
     if center:
         x = pad(x, (n // 2, n // 2), pad_mode)
     if x.shape[-1] < n:
         facts = f"a frame of length {n} does not fit into a signal of length {x.shape[-1]}"
-        raise ShapeError(f"stft: {facts}{at_line()}")
+        raise ShapeError(f"stft: {facts}")
     transform = fft.rfft if onesided else fft.fft
     spectra = transform(unfold(x, -1, n, hop) * framed, norm="ortho" if normalized else None)
     y = swapaxes(spectra, -1, -2)
@@ -123,7 +122,7 @@ def istft(
     x = as_tensor(input)
     if x.dtype.kind != "c":
         facts = f"spectrum of dtype {x.dtype}; it must be complex (see view_as_complex)"
-        raise DTypeError(f"istft: {facts}{at_line()}")
+        raise DTypeError(f"istft: {facts}")
     n, hop, width = frame_sizes("istft", n_fft, hop_length, win_length)
     check_spectrum(x, n, onesided)
     half = (x.shape[-2] != n) if onesided is None else bool(onesided)
@@ -132,7 +131,7 @@ def istft(
     spectra = swapaxes(x, -1, -2)
     if half and return_complex:
         raise ArgumentError(
-            f"istft: a onesided spectrum gives a real signal; drop return_complex=True{at_line()}"
+            "istft: a onesided spectrum gives a real signal; drop return_complex=True"
         )
     if return_complex:
         frames = fft.ifft(spectra, norm=norm)
@@ -156,7 +155,7 @@ def check_spectrum(x: Any, n: int, onesided: bool | None) -> None:
     if x.ndim not in (2, 3) or x.shape[-2] not in rows or not x.shape[-1]:
         wanted = " or ".join(map(str, rows))
         facts = f"spectrum of shape {x.shape}; n_fft={n} needs (..., {wanted}, frames)"
-        raise ShapeError(f"istft: {facts}{at_line()}")
+        raise ShapeError(f"istft: {facts}")
 
 
 def signal_bounds(total: int, n: int, center: bool, length: int | None) -> tuple[int, int]:
@@ -179,4 +178,4 @@ def check_envelope(envelope: Any) -> None:
     known = concrete_array(envelope)
     if known is not None and known.size and np.abs(known).min() <= MIN_ENVELOPE:
         facts = "the squared windows sum to 0 somewhere, so the signal is undefined there"
-        raise ArgumentError(f"istft: {facts}; use overlapping windows{at_line()}")
+        raise ArgumentError(f"istft: {facts}; use overlapping windows")

@@ -8,7 +8,6 @@ from typing import Any
 from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
 from lucid.func.control_flow import leaf_names, trace_body
 from lucid.ir.pytree import flatten, unflatten
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.axes import canonicalize_axis
@@ -36,16 +35,15 @@ def associative_scan(
     for x in leaves:
         x = as_tensor(x)
         if not x.shape:
-            raise ShapeError(f"associative_scan: elems contains a 0-d tensor{at_line()}")
+            raise ShapeError("associative_scan: elems contains a 0-d tensor")
         position = canonicalize_axis("associative_scan", axis, x.ndim)
         rows.append((x, position))
     if not rows:
-        raise ArgumentError(f"associative_scan: elems contains no tensors{at_line()}")
+        raise ArgumentError("associative_scan: elems contains no tensors")
     sizes = {x.shape[position] for x, position in rows}
     if len(sizes) > 1:
         raise ShapeError(
             f"associative_scan: elems have different sizes {sorted(sizes)} along axis {axis}"
-            f"{at_line()}"
         )
     scan = AssociativeScan(fn, tree, [position for _, position in rows])
     refuse_effects(fn, tree, [x.type for x, _ in rows])
@@ -72,14 +70,12 @@ class AssociativeScan:
     def combine(self, a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
         leaves, tree = flatten(self.fn(unflatten(self.tree, a), unflatten(self.tree, b)))
         if tree != self.tree:
-            raise LucidError(
-                f"associative_scan: fn returns {tree} for elements {self.tree}{at_line()}"
-            )
+            raise LucidError(f"associative_scan: fn returns {tree} for elements {self.tree}")
         outs = [as_tensor(y) for y in leaves]
         for name, x, y in zip(leaf_names(tree, "result"), a, outs):
             if x.type != y.type:
                 raise (ShapeError if x.shape != y.shape else DTypeError)(
-                    f"associative_scan: fn returns {y.type} for {x.type} in {name}{at_line()}"
+                    f"associative_scan: fn returns {y.type} for {x.type} in {name}"
                 )
         return outs
 

@@ -12,7 +12,6 @@ from lucid.errors import AxisError, GraphError, LucidError, ShapeError
 from lucid.func.numpy_results import returns_numpy
 from lucid.func.state import locks_of, write_back
 from lucid.ir.pytree import broadcast_prefix, flatten, unflatten
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.axes import canonicalize_axis
@@ -145,7 +144,7 @@ def stream_of(generator: Any) -> Any:
         if mapped.call.randomness == "error":
             raise LucidError(
                 f"{mapped.call.what}: random numbers are drawn inside it; pass randomness='same' "
-                f"to share them between examples, or 'different' to draw for each one{at_line()}"
+                f"to share them between examples, or 'different' to draw for each one"
             )
     return _stream(generator, local.maps)
 
@@ -210,13 +209,11 @@ def vmap(
     dims_in = in_dims if in_axes is None else in_axes
     dims_out = out_dims if out_axes is None else out_axes
     if randomness not in RANDOMNESS:
-        raise LucidError(
-            f"vmap: randomness={randomness!r} is not one of {', '.join(RANDOMNESS)}{at_line()}"
-        )
+        raise LucidError(f"vmap: randomness={randomness!r} is not one of {', '.join(RANDOMNESS)}")
     if branching not in ("error", "split"):
-        raise LucidError(f"vmap: branching={branching!r} is not one of error, split{at_line()}")
+        raise LucidError(f"vmap: branching={branching!r} is not one of error, split")
     if chunk_size is not None and chunk_size < 1:
-        raise LucidError(f"vmap: chunk_size={chunk_size} must be at least 1{at_line()}")
+        raise LucidError(f"vmap: chunk_size={chunk_size} must be at least 1")
 
     @returns_numpy(lambda args: args)
     @functools.wraps(f)
@@ -300,9 +297,7 @@ def broadcast_dims(what: str, name: str, dims: Any, tree: Any, n: int) -> list[A
         return list(broadcast_prefix(dims, tree))
     except ValueError as error:
         to = "arguments" if name == "in_dims" else "results"
-        raise LucidError(
-            f"{what}: {name}={dims!r} does not match the {to}: {error}{at_line()}"
-        ) from None
+        raise LucidError(f"{what}: {name}={dims!r} does not match the {to}: {error}") from None
 
 
 def to_front(what: str, x: Any, dim: Any) -> Any:
@@ -310,12 +305,10 @@ def to_front(what: str, x: Any, dim: Any) -> Any:
     if dim is None:
         return x
     if isinstance(x, (int, float, complex, str)):
-        raise LucidError(
-            f"{what}: in_dims is {dim} for {x!r}, which has no axes; make it None{at_line()}"
-        )
+        raise LucidError(f"{what}: in_dims is {dim} for {x!r}, which has no axes; make it None")
     x = as_tensor(x)
     if x.ndim == 0:
-        raise ShapeError(f"{what}: in_dims is {dim} for a 0-d tensor, which has no axes{at_line()}")
+        raise ShapeError(f"{what}: in_dims is {dim} for a 0-d tensor, which has no axes")
     axis = canonicalize_axis(what, dim, x.ndim)
     return x.permute((axis, *[i for i in range(x.ndim) if i != axis])) if axis else x
 
@@ -323,13 +316,9 @@ def to_front(what: str, x: Any, dim: Any) -> Any:
 def batch_size(what: str, leaves: Sequence[Any], dims: Sequence[Any]) -> int:
     sizes = [x.shape[0] for x, d in zip(leaves, dims) if d is not None]
     if not sizes:
-        raise LucidError(
-            f"{what}: at least one argument must be mapped; in_dims is None for all{at_line()}"
-        )
+        raise LucidError(f"{what}: at least one argument must be mapped; in_dims is None for all")
     if len(set(sizes)) != 1:
-        raise ShapeError(
-            f"{what}: mapped arguments have different numbers of examples: {sizes}{at_line()}"
-        )
+        raise ShapeError(f"{what}: mapped arguments have different numbers of examples: {sizes}")
     return sizes[0]
 
 
@@ -350,7 +339,7 @@ def concatenate_parts(
     if len(parts) == 1:
         return first, out_tree
     if any(tree != out_tree for _, tree, _ in parts):
-        raise LucidError(f"{what}: the branches return different structures{at_line()}")
+        raise LucidError(f"{what}: the branches return different structures")
     outs = []
     for i, y in enumerate(first):
         if not any(part[i].batched for part, _, _ in parts) and not differs_between_parts(parts, i):
@@ -457,7 +446,7 @@ def move_batch_axis(what: str, y: Batched, dim: Any, n: int) -> Any:
     x: Any = y.tensor if isinstance(y.tensor, Traced) else as_tensor(y.tensor.array)
     if dim is None:
         if y.batched:
-            raise AxisError(f"{what}: out_dims is None for a batched result{at_line()}")
+            raise AxisError(f"{what}: out_dims is None for a batched result")
         return x
     if not y.batched:
         x = x.expand((n, *x.shape))

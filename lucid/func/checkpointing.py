@@ -18,7 +18,6 @@ from lucid.errors import ArgumentError
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.rewrite import dce
-from lucid.ir.source import at_line
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
@@ -122,7 +121,7 @@ def policy_function(policy: Policy) -> Callable[[Equation], bool]:
     if isinstance(policy, str):
         raise ArgumentError(
             f"checkpoint: policy={policy!r} is not one of nothing, dots, everything, a list of "
-            f"names or a function{at_line()}"
+            f"names or a function"
         )
     names = frozenset(policy)
     return lambda eqn: isinstance(eqn.op, Named) and eqn.op.label in names

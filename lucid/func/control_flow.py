@@ -16,7 +16,6 @@ from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
 from lucid.func.state import run_with_state
 from lucid.ir.graph import Graph, Var
 from lucid.ir.pytree import NAMESPACE, flatten, unflatten
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast
@@ -87,7 +86,7 @@ def trace_body(
     state      outside tensors that are state in any case
     """
     if not callable(f):
-        raise ArgumentError(f"{what}: {f!r} is not callable{at_line()}")
+        raise ArgumentError(f"{what}: {f!r} is not callable")
     name = function_name(f)
 
     def run(recorder: BodyRecorder) -> tuple[Any, ...]:
@@ -153,14 +152,14 @@ def check_carry(what: str, tree: Any, types: Sequence[Type], body: Body, out_tre
     if out_tree != tree:
         raise LucidError(
             f"{what}: the carry starts as {tree} and the body returns {out_tree}; "
-            f"the structures must match{at_line()}"
+            f"the structures must match"
         )
     for name, before, after in zip(leaf_names(tree, "carry"), types, body.outputs):
         if before != after:
             raise (DTypeError if before.dtype != after.dtype else ShapeError)(
                 f"{what}: {name} starts as {before} and the body returns {after}; make the types "
                 f"match with {'to(dtype)' if before.dtype != after.dtype else 'expand()'} "
-                f"before the loop or in its body{at_line()}"
+                f"before the loop or in its body"
             )
 
 
@@ -170,12 +169,12 @@ def as_scalar(what: str, x: Any, kinds: str, role: str) -> Any:
     if x.shape:
         raise ShapeError(
             f"{what}: {role} must be a scalar, not {x.type}; for an elementwise choice use "
-            f"where() or vmap{at_line()}"
+            f"where() or vmap"
         )
     if x.dtype.kind not in kinds:
         if "b" in kinds and x.dtype.kind in "iuf" and kinds == "b":
             return x != 0
-        raise DTypeError(f"{what}: {role} must be an integer, not {x.type}{at_line()}")
+        raise DTypeError(f"{what}: {role} must be an integer, not {x.type}")
     return x
 
 
@@ -206,7 +205,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     Tensor(1.)
     """
     if not isinstance(branches, (tuple, list)) or not branches:
-        raise ArgumentError(f"switch: {branches!r} is not a list of functions{at_line()}")
+        raise ArgumentError(f"switch: {branches!r} is not a list of functions")
     chosen = as_scalar("switch", index, "biu", "the index")
     chosen = chosen if chosen.dtype.kind == "b" else cast(chosen, np.dtype("int64"))
     return bind_switch("switch", chosen, branches, operands)
@@ -221,14 +220,12 @@ def bind_switch(what: str, chosen: Any, functions: Sequence[Any], operands: Any)
         names = f"{function_name(functions[0])} and {function_name(f)}"
         if body.tree != first.tree:
             raise LucidError(
-                f"{what}: {names} return {first.tree} and {body.tree}; the structures must "
-                f"match{at_line()}"
+                f"{what}: {names} return {first.tree} and {body.tree}; the structures must match"
             )
         for name, a, b in zip(leaf_names(first.tree, "result"), first.outputs, body.outputs):
             if a != b:
                 raise (DTypeError if a.dtype != b.dtype else ShapeError)(
-                    f"{what}: {names} return {a} and {b} for {name}; the types must "
-                    f"match{at_line()}"
+                    f"{what}: {names} return {a} and {b} for {name}; the types must match"
                 )
     state = merge_state([body.state for body in bodies])
     captured = [x for body in bodies for x in body.captured]
@@ -302,8 +299,7 @@ def scan(
     parts = body.tree.children() if body.tree.type is tuple else []
     if len(parts) != 2:
         raise LucidError(
-            f"scan: {function_name(f)} must return (carry, y), not {body.tree}; y may be "
-            f"None{at_line()}"
+            f"scan: {function_name(f)} must return (carry, y), not {body.tree}; y may be None"
         )
     check_carry("scan", tree, [x.type for x in inputs], body, parts[0])
     graph = body.with_inputs(len(inputs) + len(rows), body.captured, 0, body.state)
@@ -317,17 +313,15 @@ def scan(
 
 def number_of_steps(rows: Sequence[Any], length: int | None) -> int:
     if length is not None and (not isinstance(length, int) or length < 0):
-        raise ArgumentError(f"scan: length={length!r} must be a non-negative integer{at_line()}")
+        raise ArgumentError(f"scan: length={length!r} must be a non-negative integer")
     for x in rows:
         if not x.shape:
-            raise ShapeError(f"scan: xs contains a 0-d tensor, which has no rows{at_line()}")
+            raise ShapeError("scan: xs contains a 0-d tensor, which has no rows")
     sizes = {x.shape[0] for x in rows} | ({length} if length is not None else set())
     if not sizes:
-        raise ArgumentError(f"scan: give xs or length to set the number of steps{at_line()}")
+        raise ArgumentError("scan: give xs or length to set the number of steps")
     if len(sizes) > 1:
-        raise ShapeError(
-            f"scan: xs and length have different numbers of steps: {sorted(sizes)}{at_line()}"
-        )
+        raise ShapeError(f"scan: xs and length have different numbers of steps: {sorted(sizes)}")
     return sizes.pop()
 
 
@@ -356,7 +350,7 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     if test.outputs != [Type.parse("bool[]")]:
         raise DTypeError(
             f"while_loop: {function_name(cond_fun)} must return one bool, not "
-            f"{', '.join([str(t) for t in test.outputs]) or 'nothing'}{at_line()}"
+            f"{', '.join([str(t) for t in test.outputs]) or 'nothing'}"
         )
     if test.written:
         return while_loop_with_tested_carry(cond_fun, body_fun, unflatten(tree, inputs))
@@ -431,7 +425,7 @@ def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any
     if batch_size is None:
         return scan(lambda _, x: (None, f(x)), None, xs)[1]
     if not isinstance(batch_size, int) or batch_size < 1:
-        raise ArgumentError(f"map: batch_size={batch_size!r} must be at least 1{at_line()}")
+        raise ArgumentError(f"map: batch_size={batch_size!r} must be at least 1")
     leaves, tree = flatten(xs)
     rows = [as_tensor(x) for x in leaves]
     n = number_of_steps(rows, None)

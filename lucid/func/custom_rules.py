@@ -22,7 +22,6 @@ from lucid.func.batching import vmap
 from lucid.func.run import argument_numbers
 from lucid.ir.decorated import portable_function, wrapper_of
 from lucid.ir.pytree import flatten, unflatten
-from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.arguments import check_callable
 from lucid.ops.core.promote import as_tensor
@@ -63,7 +62,7 @@ class CustomRuleFunction(Generic[P, R]):
 
     def missing_rule_error(self, method: str) -> GraphError:
         name = function_name(self.function)
-        return GraphError(f"{name}: no rule was given; call {name}.{method}(...) first{at_line()}")
+        return GraphError(f"{name}: no rule was given; call {name}.{method}(...) first")
 
 
 def rebuild_custom(cls: Any, function: Any, static: tuple[int, ...]) -> Any:
@@ -107,12 +106,12 @@ def bind_positional(function: Callable[..., Any], args: Any, kwargs: Any) -> tup
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise ArgumentError(f"{function_name(function)}: {error}{at_line()}") from None
+        raise ArgumentError(f"{function_name(function)}: {error}") from None
     bound.apply_defaults()
     if bound.kwargs:
         raise ArgumentError(
             f"{function_name(function)}: keyword-only arguments are not supported with custom "
-            f"rules: {', '.join(bound.kwargs)}{at_line()}"
+            f"rules: {', '.join(bound.kwargs)}"
         )
     return bound.args
 
@@ -126,9 +125,7 @@ def flatten_derivatives(what: str, given: Any, trees: Any) -> list[Any]:
     children = trees.children()
     parts = list(given.values()) if isinstance(given, dict) else list(given)
     if len(parts) != len(children):
-        raise GraphError(
-            f"{what}: the rule returned {len(parts)} derivatives, not {len(children)}{at_line()}"
-        )
+        raise GraphError(f"{what}: the rule returned {len(parts)} derivatives, not {len(children)}")
     if isinstance(given, dict):
         parts = [given[key] for key in trees.entries()]
     return [
@@ -193,7 +190,7 @@ class VjpCall:
         finally:
             running.remove(self.custom_function)
         if not isinstance(result, tuple) or len(result) != 2:
-            raise GraphError(f"{self.name}: fwd must return (output, residuals){at_line()}")
+            raise GraphError(f"{self.name}: fwd must return (output, residuals)")
         outputs, self.out_tree = flatten(result[0])
         self.residuals, self.residual_tree = flatten(result[1])
         return outputs, [x for x in self.residuals if isinstance(x, Traced)]
@@ -219,7 +216,7 @@ class VjpCall:
         if self.custom_function in running:
             raise GraphError(
                 f"{self.name}: its bwd calls {self.name} itself, which is traced without end; call "
-                f"a plain function there, or give the rule by custom_jvp{at_line()}"
+                f"a plain function there, or give the rule by custom_jvp"
             )
         running.append(self.custom_function)
         try:
@@ -273,7 +270,7 @@ class custom_jvp(CustomRuleFunction[P, R]):
     def defjvps(self, *rules: Callable[..., Any] | None) -> None:
         """Set a rule for every argument: `rule(tangent, output, *primals)`, or None for zero."""
         if self.static:
-            raise ArgumentError(f"defjvps: use defjvp with nondiff_argnums{at_line()}")
+            raise ArgumentError("defjvps: use defjvp with nondiff_argnums")
 
         def rule(primals: Any, tangents: Any) -> Any:
             output = self(*primals)  # type: ignore[call-arg]
@@ -318,7 +315,7 @@ class TangentRule:
         at = unflatten(self.tree, primals), unflatten(self.tree, tangents)
         found = self.custom_function.rule(*given, *at)  # type: ignore[misc]
         if not isinstance(found, tuple) or len(found) != 2:
-            raise GraphError(f"{name}: the rule must return (output, tangent){at_line()}")
+            raise GraphError(f"{name}: the rule must return (output, tangent)")
         outputs = [as_tensor(y) for y in flatten(found[0])[0]]
         leaves = flatten_derivatives(name, found[1], self.out_tree)
         return [

@@ -14,7 +14,6 @@ from lucid.errors import DTypeError, ShapeError
 from lucid.func.numpy_results import at_positions, numpy_like, returns_numpy
 from lucid.func.run import ArgNums, Run, argnums_partial
 from lucid.ir.pytree import flatten, unflatten
-from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast
@@ -30,17 +29,17 @@ def scalar_seed(run: Run) -> list[Any]:
         types = ", ".join(str(y.type) for y in run.outputs)
         raise ShapeError(
             f"{run.what}: the function must return one scalar, not {types or 'nothing'}; "
-            f"sum() it, or use vjp or jacrev{at_line()}"
+            f"sum() it, or use vjp or jacrev"
         )
     if run.non_tensor_outputs:
         raise DTypeError(
             f"{run.what}: the function returned {run.non_tensor_outputs}, which has no "
-            f"gradient; return a tensor and avoid item() and numpy(){at_line()}"
+            f"gradient; return a tensor and avoid item() and numpy()"
         )
     dtype = run.outputs[0].dtype
     if dtype.kind != "f":
         raise DTypeError(
-            f"{run.what}: the function must return a real floating number, not {dtype}{at_line()}"
+            f"{run.what}: the function must return a real floating number, not {dtype}"
         )
     return [full_constant(1.0, (), dtype, run.tracing)]
 
@@ -125,14 +124,12 @@ def seeds_like(tree: Any, structure: Any, outputs: Sequence[Any], what: str) -> 
         if seed.dtype.kind == "c" and like.dtype.kind != "c":
             raise DTypeError(
                 f"{what}: got {seed.dtype} for an array of dtype {like.dtype}, where an imaginary "
-                f"part has no meaning; pass its .real{at_line()}"
+                f"part has no meaning; pass its .real"
             )
         seed = cast(seed, like.dtype)
         if seed.shape != like.shape:
             if seed.ndim:
-                raise ShapeError(
-                    f"{what}: got shape {seed.shape}, expected {like.shape}{at_line()}"
-                )
+                raise ShapeError(f"{what}: got shape {seed.shape}, expected {like.shape}")
             seed = seed.expand(like.shape)
         seeds.append(seed)
     return seeds
@@ -159,7 +156,7 @@ def leaves_like(tree: Any, structure: Any, n: int, what: str) -> list[Any]:
     facts = f"got {len(given)} arrays, expected {n}"
     if len(given) == n:
         facts = f"got {shown_tree(found)}, expected {shown_tree(structure)}"
-    raise ShapeError(f"{what}: {facts}{at_line()}")
+    raise ShapeError(f"{what}: {facts}")
 
 
 def shown_tree(structure: Any) -> str:
@@ -234,7 +231,7 @@ def jvp(
     if not isinstance(tangents, (tuple, list)):
         raise ShapeError(
             f"{run.what}: the tangents are a {type(tangents).__name__}; primals and tangents are "
-            f"both tuples{at_line()}"
+            f"both tuples"
         )
     seeds = seeds_like(tuple(tangents), run.in_tree, run.inputs, run.what)
     for seed in seeds:

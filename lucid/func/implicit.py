@@ -15,7 +15,6 @@ from lucid.errors import ArgumentError, ShapeError
 from lucid.func.control_flow import Body, trace_body, while_loop
 from lucid.func.krylov import SOLVERS
 from lucid.ir.pytree import flatten, unflatten
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.promote import as_tensor, result_type, to_floating
 from lucid.ops.higher_order.custom_derivative import apply_derivative
@@ -33,7 +32,7 @@ class Vector:
     def __init__(self, what: str, tree: Any) -> None:
         leaves, self.tree = flatten(tree)
         if not leaves:
-            raise ArgumentError(f"{what}: there are no unknowns to solve for{at_line()}")
+            raise ArgumentError(f"{what}: there are no unknowns to solve for")
         self.leaves = [to_floating(as_tensor(x)) for x in leaves]
         self.types = [x.type for x in self.leaves]
         self.dtype = result_type(*[x.dtype for x in self.leaves])
@@ -65,18 +64,15 @@ def tolerance(dtype: Any, given: float | None) -> float:
 def check_options(what: str, f: Any, linear: Any, tol: Any, max_steps: Any) -> None:
     """Raise an error for an invalid function, solver, tolerance or number of steps."""
     if not callable(f):
-        raise ArgumentError(f"{what}: {f!r} is not callable{at_line()}")
+        raise ArgumentError(f"{what}: {f!r} is not callable")
     if not isinstance(linear, str) or linear not in ("auto", *SOLVERS):
         raise ArgumentError(
             f"{what}: the linear solver {linear!r} is not one of auto, {', '.join(SOLVERS)}"
-            f"{at_line()}"
         )
     if tol is not None and not (isinstance(tol, (int, float)) and tol >= 0):
-        raise ArgumentError(f"{what}: tol={tol!r} must be a non-negative number{at_line()}")
+        raise ArgumentError(f"{what}: tol={tol!r} must be a non-negative number")
     if max_steps is not None and not (isinstance(max_steps, int) and max_steps >= 0):
-        raise ArgumentError(
-            f"{what}: max_steps={max_steps!r} must be a non-negative integer{at_line()}"
-        )
+        raise ArgumentError(f"{what}: max_steps={max_steps!r} must be a non-negative integer")
 
 
 @public("func")
@@ -152,7 +148,7 @@ def trace_leaves(what: str, f: Callable[..., Any], vector: Vector) -> Body:
     if found != [(t.dtype, t.shape) for t in vector.types]:
         raise ShapeError(
             f"{what}: the function returns {types_text(body.outputs)} for "
-            f"{types_text(vector.types)}; the types must match{at_line()}"
+            f"{types_text(vector.types)}; the types must match"
         )
     return body
 
@@ -230,9 +226,7 @@ def root(
         return vector.unravel(newton(vector, f, start, linear_solver, bound, max_steps))
 
     if not callable(solver) and solver != "newton":
-        raise ArgumentError(
-            f"root: solver must be 'newton' or a function, not {solver!r}{at_line()}"
-        )
+        raise ArgumentError(f"root: solver must be 'newton' or a function, not {solver!r}")
     return implicit("root", f, solve, vector, linear_solver)
 
 
@@ -264,7 +258,7 @@ def fixed_point(
         if tree != vector.tree or [y.shape for y in ys] != [t.shape for t in vector.types]:
             raise ShapeError(
                 f"fixed_point: the function returns {types_text([y.type for y in ys])} for "
-                f"{types_text(vector.types)}; the structures and types must match{at_line()}"
+                f"{types_text(vector.types)}; the structures and types must match"
             )
         return unflatten(tree, [y - b for y, b in zip(ys, flatten(x)[0])])
 
@@ -278,8 +272,7 @@ def fixed_point(
 
     if not callable(solver) and solver not in ("iterate", "newton"):
         raise ArgumentError(
-            f"fixed_point: solver must be 'iterate', 'newton' or a function, not "
-            f"{solver!r}{at_line()}"
+            f"fixed_point: solver must be 'iterate', 'newton' or a function, not {solver!r}"
         )
     return implicit("fixed_point", residual, solve, vector, linear_solver)
 

@@ -14,7 +14,6 @@ from lucid.errors import ArgumentError, DTypeError
 from lucid.func.numpy_results import at_positions, returns_numpy
 from lucid.func.run import ArgNums, Run, argnums_partial
 from lucid.ir.pytree import flatten, unflatten
-from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.elementwise.complexes import conj
@@ -85,7 +84,7 @@ def check_chunk(what: str, chunk_size: Any) -> None:
     if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
         raise ArgumentError(
             f"{what}: chunk_size={chunk_size!r} must be a positive integer, or None for as many as "
-            f"fit into memory{at_line()}"
+            f"fit into memory"
         )
 
 
@@ -276,7 +275,7 @@ def check_complex(run: Run, mode: str) -> None:
         facts = "reverse mode has no Jacobian of a complex output in a real input; use jacfwd"
     else:
         facts = "forward mode has no Jacobian of a real output in a complex input; use jacrev"
-    raise DTypeError(f"{run.what}: {facts}{at_line()}")
+    raise DTypeError(f"{run.what}: {facts}")
 
 
 def holomorphic(block: Any, output: Any) -> Any:
@@ -293,7 +292,7 @@ def run_checked(
     run = Run(chosen, primals, what, has_aux)
     for y in run.outputs:
         if not is_differentiable(y.dtype):
-            raise DTypeError(f"{what}: an output of dtype {y.dtype} has no derivative{at_line()}")
+            raise DTypeError(f"{what}: an output of dtype {y.dtype} has no derivative")
     return run
 
 
@@ -338,7 +337,7 @@ def holomorphic_or_real(f: Callable[..., Any], argnums: ArgNums) -> Callable[...
         if is_complex(inputs) and any(y.dtype.kind != "c" for y in outputs):
             raise DTypeError(
                 f"hessian of {function_name(f)}: a real function of complex arguments has no "
-                f"complex Hessian; differentiate by view_as_real of them{at_line()}"
+                f"complex Hessian; differentiate by view_as_real of them"
             )
         return result
 

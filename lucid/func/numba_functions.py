@@ -8,7 +8,6 @@ from typing import Any
 
 from lucid.errors import ArgumentError
 from lucid.func.custom_rules import bind_positional
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_operand, as_tensor, cast, parse_dtype, result_type
 from lucid.ops.higher_order.numba_function import NumbaFunction, dispatcher_of
@@ -55,14 +54,13 @@ def from_numba(
         if vjp is not None or jvp is not None:
             raise ArgumentError(
                 "from_numba: vjp= and jvp= require shape=, for functions of arrays; use "
-                f"derivative= for a function of numbers{at_line()}"
+                "derivative= for a function of numbers"
             )
         partials = partial_functions(dispatcher, derivative)
         return elementwise_function(NumbaFunction(dispatcher, partials, dtype=out_dtype))
     if derivative is not None or (vjp is not None and jvp is not None):
         raise ArgumentError(
-            f"from_numba: give either vjp= or jvp= for a function of arrays; the other is derived"
-            f"{at_line()}"
+            "from_numba: give either vjp= or jvp= for a function of arrays; the other is derived"
         )
     rules = {name: rule for name, rule in (("vjp", vjp), ("jvp", jvp)) if rule is not None}
     return array_function(NumbaFunction(dispatcher, shape=shape, dtype=out_dtype, rules=rules))
@@ -77,7 +75,6 @@ def partial_functions(dispatcher: Any, derivative: Any) -> tuple[Any, ...] | Non
     if len(operands) != n:
         raise ArgumentError(
             f"from_numba: {len(operands)} derivatives for {n} arguments; use None for zero"
-            f"{at_line()}"
         )
     return tuple([from_numba(rule) if hasattr(rule, "py_func") else rule for rule in operands])
 
@@ -110,7 +107,7 @@ def array_function(function: NumbaFunction) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
         if len(args) > function.n_parameters:
             raise ArgumentError(
-                f"{function.name}: {len(args)} arguments for {function.n_parameters}{at_line()}"
+                f"{function.name}: {len(args)} arguments for {function.n_parameters}"
             )
         ys = bind(op, *[as_tensor(x) for x in args])
         return ys[0] if len(ys) == 1 else ys

@@ -8,7 +8,6 @@ from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, LucidError
 from lucid.ir.pytree import flatten, unflatten
-from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.arguments import check_callable
 from lucid.ops.core.promote import as_tensor
@@ -59,9 +58,7 @@ class Run:
         self.aux: Any = None
         if has_aux:
             if not isinstance(result, tuple) or len(result) != 2:
-                raise LucidError(
-                    f"{what}: with has_aux the function must return (output, aux){at_line()}"
-                )
+                raise LucidError(f"{what}: with has_aux the function must return (output, aux)")
             result, self.aux = result
         leaves, self.out_tree = flatten(result)
         self.outputs = [as_tensor(y) for y in leaves]
@@ -146,7 +143,7 @@ def check_differentiable(primals: Sequence[Any], what: str) -> None:
         if dtypes and not any(is_differentiable(dtype) for dtype in dtypes):
             raise DTypeError(
                 f"{what}: an argument of dtype {dtypes[0]} has no derivative; pass floats, "
-                f"or remove it from argnums{at_line()}"
+                f"or remove it from argnums"
             )
 
 
@@ -156,7 +153,7 @@ def argument_numbers(argnums: Any) -> tuple[int, ...]:
         return tuple(map(index, argnums)) if isinstance(argnums, Iterable) else (index(argnums),)
     except TypeError:
         facts = f"argnums={argnums!r:.60} is not an integer or a sequence of integers"
-        raise ArgumentError(f"{facts}{at_line()}") from None
+        raise ArgumentError(f"{facts}") from None
 
 
 def argnums_partial(
@@ -169,12 +166,12 @@ def argnums_partial(
         if not -len(args) <= number < len(args):
             raise LucidError(
                 f"argnums={number} is out of range: {function_name(f)} was called with {len(args)} "
-                f"positional arguments{at_line()}"
+                f"positional arguments"
             )
     numbers = tuple(number % len(args) for number in numbers)
     if len(set(numbers)) != len(numbers):
         raise ArgumentError(
-            f"argnums={tuple(argnums)} names an argument twice{at_line()}"  # type: ignore[arg-type]
+            f"argnums={tuple(argnums)} names an argument twice"  # type: ignore[arg-type]
         )
 
     def chosen(*values: Any) -> Any:

@@ -23,7 +23,6 @@ from lucid.func.jacobians import (
 )
 from lucid.func.run import ArgNums, Run
 from lucid.func.sparsity import color_columns, decompress, jacobian_pattern
-from lucid.ir.source import at_line
 from lucid.tape.node import residual, wrap
 
 
@@ -45,11 +44,11 @@ def sparse_jacobian(
         run = run_checked(f, argnums, has_aux, chunk_size, args, kwargs)
         if is_complex([*run.inputs, *run.outputs]):
             facts = "a sparse Jacobian is one of real numbers; leave out sparsity"
-            raise DTypeError(f"{run.what}: {facts}{at_line()}")
+            raise DTypeError(f"{run.what}: {facts}")
         if run.record:
             raise LucidError(
                 f"{run.what}: a sparse Jacobian is a SciPy matrix and cannot be differentiated or "
-                f"jitted{at_line()}"
+                f"jitted"
             )
         key = pattern_key(run)
         found = cache.get(key)
@@ -96,13 +95,12 @@ def get_pattern(run: Run, sparsity: Any) -> Any:
         return jacobian_pattern(run.cut.graph("f"), len(run.inputs), captured_values(run))
     if not sparse.issparse(sparsity) and not isinstance(sparsity, np.ndarray):
         raise ArgumentError(
-            f"{run.what}: sparsity must be 'auto' or a SciPy or NumPy matrix, not "
-            f"{sparsity!r}{at_line()}"
+            f"{run.what}: sparsity must be 'auto' or a SciPy or NumPy matrix, not {sparsity!r}"
         )
     sizes = tuple([sum(math.prod(x.shape) for x in xs) for xs in (run.outputs, run.inputs)])
     if sparsity.shape != sizes:
         raise ShapeError(
-            f"{run.what}: the pattern has shape {sparsity.shape}, the Jacobian {sizes}{at_line()}"
+            f"{run.what}: the pattern has shape {sparsity.shape}, the Jacobian {sizes}"
         )
     return sparse.csr_array(sparsity != 0)
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from lucid.caches import cached_property
-from lucid.ir.source import Source
 from lucid.ir.types import Type
 from lucid.public.declare import public
+from lucid.source import Source
 
 if TYPE_CHECKING:
     from lucid.ir.primitive import Primitive

@@ -21,7 +21,6 @@ import numpy as np
 from lucid.caches import new_cache
 from lucid.errors import ArgumentError
 from lucid.ir.facts import Facts
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.public import index
 from lucid.public.declare import public
@@ -60,7 +59,7 @@ def register(cls: type[Primitive]) -> None:
     if names[0] != names[1]:
         raise ArgumentError(
             f"{names[1]}: the name {cls.name!r} is that of {names[0]}; set another one, "
-            f"name = ..., in the class{at_line()}"
+            f"name = ..., in the class"
         )
     REGISTRY[cls.name] = cls
 

@@ -22,9 +22,9 @@ from typing import Any
 from lucid.errors import ParseError
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.primitive import find_primitive
-from lucid.ir.source import ParsedSource, comment
 from lucid.ir.types import DTYPES, SHORT_NAMES, Type
 from lucid.public.declare import public
+from lucid.source import ParsedSource, comment
 
 _NUMBERS = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 

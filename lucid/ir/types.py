@@ -9,7 +9,6 @@ import numpy as np
 
 from lucid.caches import memoize, new_cache
 from lucid.errors import DTypeError, ParseError, ShapeError
-from lucid.ir.source import at_line
 from lucid.public.declare import public
 
 Shape = tuple[int, ...]
@@ -117,12 +116,11 @@ def dtype_of(spec: Any) -> np.dtype:
         dtype = np.dtype(spec)
     except TypeError:
         raise DTypeError(
-            f"{spec!r} is not a dtype; use one of {', '.join(map(str, SHORT_NAMES))}{at_line()}"
+            f"{spec!r} is not a dtype; use one of {', '.join(map(str, SHORT_NAMES))}"
         ) from None
     if dtype not in SHORT_NAMES:
         raise DTypeError(
             f"dtype {dtype} is not supported; use one of {', '.join(map(str, SHORT_NAMES))}"
-            f"{at_line()}"
         )
     return dtype
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.errors import LucidError, ShapeError
-from lucid.ir.source import at_line
+from lucid.errors import ShapeError
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.core.promote import as_tensor, promote, to_floating
 from lucid.ops.linalg.matrices import check_matrix
@@ -17,21 +16,14 @@ from lucid.tape.node import GRAD
 def as_matrix(name: str, x: Any, square: bool = True) -> Any:
     """Convert `x` to a tensor of floating or complex matrices."""
     x = to_floating(x)
-    check_matrix_tensor(name, x, square)
+    check_matrix(name, x.type, square)
     return x
-
-
-def check_matrix_tensor(name: str, x: Any, square: bool = True) -> None:
-    try:
-        check_matrix(name, x.type, square)
-    except LucidError as error:
-        raise type(error)(f"{error}{at_line()}") from None
 
 
 def as_system(name: str, a: Any, b: Any) -> tuple[Any, Any]:
     """Convert a square matrix and a right-hand side to tensors of one dtype."""
     a, b = promote(as_tensor(a), as_tensor(b), floating=True)
-    check_matrix_tensor(name, a)
+    check_matrix(name, a.type)
     return a, b
 
 
@@ -44,7 +36,7 @@ def check_rows(name: str, a: Any, b: Any) -> None:
     if b.ndim < 2 or a.shape[-1] != b.shape[-2]:
         raise ShapeError(
             f"{name}: a matrix of {a.shape} and a right-hand side of {b.shape}: "
-            f"the numbers of rows differ{at_line()}"
+            f"the numbers of rows differ"
         )
 
 
@@ -52,7 +44,7 @@ def batch_shape(name: str, a: Any, b: Any) -> tuple[int, ...]:
     try:
         return broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ShapeError as error:
-        raise ShapeError(f"{name}: {a.shape} and {b.shape}: {error}{at_line()}") from None
+        raise ShapeError(f"{name}: {a.shape} and {b.shape}: {error}") from None
 
 
 def expand_batch(x: Any, outer: tuple[int, ...], kept: int = 2) -> Any:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.linalg.arguments import as_matrix
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import cast
@@ -81,7 +80,7 @@ def factor_of(name: str, A: Any, upper: Any, checked: bool) -> tuple[Any, Any]:
 
 def lu_factors(name: str, A: Any, pivot: Any) -> tuple[Any, Any, Any]:
     if not pivot:
-        raise ArgumentError(f"{name}: pivot=False is not supported{at_line()}")
+        raise ArgumentError(f"{name}: pivot=False is not supported")
     return bind(LuFactor(), as_matrix(name, A, square=False))
 
 
@@ -136,6 +135,6 @@ def qr(A: Any, mode: str = "reduced") -> QR:
     """
     A = as_matrix("qr", A, square=False)
     if mode not in ("reduced", "complete", "r"):
-        raise ArgumentError(f"qr: mode={mode!r} is not 'reduced', 'complete' or 'r'{at_line()}")
+        raise ArgumentError(f"qr: mode={mode!r} is not 'reduced', 'complete' or 'r'")
     q, r = bind(Qr(mode == "complete"), A)
     return QR(wrap(np.zeros(0, A.dtype)), r) if mode == "r" else QR(q, r)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.linalg.arguments import as_matrix, cutoff, requires_derivative
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import cast
@@ -38,7 +37,7 @@ class SVD(NamedTuple):
 def with_lower_triangle(name: str, A: Any, UPLO: Any) -> Any:
     """Return A, or Aᴴ if the upper triangle is the one to read."""
     if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
-        raise ArgumentError(f"{name}: UPLO={UPLO!r} is not 'L' or 'U'{at_line()}")
+        raise ArgumentError(f"{name}: UPLO={UPLO!r} is not 'L' or 'U'")
     A = as_matrix(name, A)
     return A if UPLO.upper() == "L" else adjoint_matrix(A)
 
@@ -91,7 +90,7 @@ def eigvals(input: Any) -> Any:
 
 def check_driver(name: str, driver: Any) -> None:
     if driver not in (None, "gesvd", "gesvdj", "gesvda"):
-        raise ArgumentError(f"{name}: unknown driver={driver!r}; use None{at_line()}")
+        raise ArgumentError(f"{name}: unknown driver={driver!r}; use None")
 
 
 @public("linalg")

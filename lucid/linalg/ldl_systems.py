@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lucid.errors import LinAlgError, ShapeError
-from lucid.ir.source import at_line
 from lucid.linalg.arguments import (
     as_matrix,
     as_system,
@@ -42,9 +41,7 @@ class LDLFactorEx(NamedTuple):
 def ldl_factors(name: str, A: Any, hermitian: Any, checked: Any) -> Any:
     A = as_matrix(name, A)
     if requires_derivative(A):
-        raise LinAlgError(
-            f"{name}: not differentiable; use linalg.solve, or detach() the matrix{at_line()}"
-        )
+        raise LinAlgError(f"{name}: not differentiable; use linalg.solve, or detach() the matrix")
     packed, pivots, info = bind(LdlFactor(bool(hermitian)), A)
     if checked:
         failed = (info != 0).reshape(*info.shape, 1, 1)
@@ -84,9 +81,9 @@ def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False) -> Any:
     pivots = as_tensor(pivots)
     if pivots.dtype.kind not in "iu" or pivots.shape != LD.shape[:-1]:
         facts = f"pivots {pivots.type} for a matrix of {LD.shape}; use those from ldl_factor"
-        raise ShapeError(f"ldl_solve: {facts}{at_line()}")
+        raise ShapeError(f"ldl_solve: {facts}")
     if requires_derivative(LD):
-        raise LinAlgError(f"ldl_solve: not differentiable in LD; detach() it{at_line()}")
+        raise LinAlgError("ldl_solve: not differentiable in LD; detach() it")
     check_rows("ldl_solve", LD, B)
     outer = batch_shape("ldl_solve", LD, B)
     swaps = expand_batch(cast(pivots, "int32"), outer, 1)

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from lucid.errors import ArgumentError, AxisError, ShapeError
-from lucid.ir.source import at_line
 from lucid.linalg.arguments import as_matrix
 from lucid.linalg.eigenvalues import svdvals
 from lucid.linalg.solving import inv
@@ -74,7 +73,7 @@ def matrix_norm(
     keep = keepdim if keepdims is None else keepdims
     ord = number("matrix_norm", "ord", ord)
     if isinstance(ord, bool) or ord not in ORDERS:
-        raise ArgumentError(f"matrix_norm: ord={ord!r} is not one of {ORDERS}{at_line()}")
+        raise ArgumentError(f"matrix_norm: ord={ord!r} is not one of {ORDERS}")
     y = matrix_norm_along(A, ord, rows, columns)
     return restore_axes(y, A, tuple(sorted((rows, columns)))) if keep else y
 
@@ -94,12 +93,12 @@ def matrix_norm_along(A: Any, ord: Any, rows: int, columns: int) -> Any:
 
 def two_axes(A: Any, dim: Any) -> tuple[int, int]:
     if not isinstance(dim, (tuple, list)) or len(dim) != 2:
-        raise AxisError(f"matrix_norm: dim={dim!r}; it must be two axes{at_line()}")
+        raise AxisError(f"matrix_norm: dim={dim!r}; it must be two axes")
     if A.ndim < 2:
-        raise ShapeError(f"matrix_norm: {A.shape} is not a matrix{at_line()}")
+        raise ShapeError(f"matrix_norm: {A.shape} is not a matrix")
     rows, columns = (canonicalize_axis("matrix_norm", d, A.ndim) for d in dim)
     if rows == columns:
-        raise AxisError(f"matrix_norm: axis {rows} appears twice in dim{at_line()}")
+        raise AxisError(f"matrix_norm: axis {rows} appears twice in dim")
     return rows, columns
 
 
@@ -125,7 +124,7 @@ def norm(
     if isinstance(ord, str) or (A.ndim == 2 if given is None else len(given) == 2):
         return matrix_norm(A, ord, (-2, -1) if given is None else given, keep)
     if given is None and A.ndim != 1:
-        raise ShapeError(f"norm: ord={ord!r} needs 1 or 2 axes, not shape {A.shape}{at_line()}")
+        raise ShapeError(f"norm: ord={ord!r} needs 1 or 2 axes, not shape {A.shape}")
     return vector_norm(A, ord, given, keep)
 
 

@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ir.source import at_line
-from lucid.linalg.arguments import as_matrix, check_matrix_tensor
+from lucid.linalg.arguments import as_matrix
 from lucid.linalg.solving import inv
 from lucid.ops.core.arguments import aliases, clear_errors
 from lucid.ops.core.axes import canonicalize_axis
@@ -18,6 +17,7 @@ from lucid.ops.linalg import adding_products
 from lucid.ops.linalg.adding_products import chain_matmul
 from lucid.ops.linalg.contraction import product
 from lucid.ops.linalg.known_derivatives import identity_like
+from lucid.ops.linalg.matrices import check_matrix
 from lucid.ops.linalg.matrix_exp import MatrixExp
 from lucid.ops.reduce.cumulative import cumprod
 from lucid.ops.shape import diagonals
@@ -39,9 +39,9 @@ def matrix_power(input: Any, n: int) -> Any:
     """
     A, n = as_tensor(input), operator.index(n)
     if A.dtype.kind in "fc":
-        check_matrix_tensor("matrix_power", A)
+        check_matrix("matrix_power", A.type)
     elif A.ndim < 2 or A.shape[-1] != A.shape[-2]:
-        raise ShapeError(f"matrix_power: {A.shape}: the matrix must be square{at_line()}")
+        raise ShapeError(f"matrix_power: {A.shape}: the matrix must be square")
     if n < 0:
         A, n = inv(A), -n
     power, square = None, A
@@ -75,10 +75,10 @@ def multi_dot(tensors: Any) -> Any:
     """
     xs = [as_tensor(x) for x in tensors]
     if len(xs) < 2:
-        raise ArgumentError(f"multi_dot: {len(xs)} operands; give two or more{at_line()}")
+        raise ArgumentError(f"multi_dot: {len(xs)} operands; give two or more")
     for i, x in enumerate(xs):
         if x.ndim != 2 and not (x.ndim == 1 and i in (0, len(xs) - 1)):
-            raise ShapeError(f"multi_dot: operand {i} of {x.shape} is not a matrix{at_line()}")
+            raise ShapeError(f"multi_dot: operand {i} of {x.shape} is not a matrix")
     xs = promote(*xs)
     first, last = xs[0].ndim == 1, xs[-1].ndim == 1
     xs[0] = xs[0].reshape(1, -1) if first else xs[0]
@@ -86,7 +86,7 @@ def multi_dot(tensors: Any) -> Any:
     for i, (a, b) in enumerate(pairwise(xs)):
         if a.shape[1] != b.shape[0]:
             facts = f"inner sizes {a.shape[1]} and {b.shape[0]} of operands {i} and {i + 1} differ"
-            raise ShapeError(f"multi_dot: {facts}{at_line()}")
+            raise ShapeError(f"multi_dot: {facts}")
     y = chain_matmul(xs)
     return y.reshape(([] if first else [y.shape[0]]) + ([] if last else [y.shape[1]]))
 
@@ -105,7 +105,7 @@ def vander(x: Any, *, N: Any = None) -> Any:
     x = x if x.ndim else x.reshape(1)
     columns = x.shape[-1] if N is None else operator.index(N)
     if columns < (0 if N is None else 1):
-        raise ArgumentError(f"vander: N={columns}; it must be at least 1{at_line()}")
+        raise ArgumentError(f"vander: N={columns}; it must be at least 1")
     if columns == 0:
         return x.reshape(*x.shape, 1)[..., :0]
     x = x.reshape(*x.shape, 1)
@@ -142,7 +142,7 @@ def cross(input: Any, other: Any, *, dim: int = -1) -> Any:
     """
     x, y = as_tensor(input), as_tensor(other)
     if x.ndim != y.ndim:
-        raise ShapeError(f"cross: {x.shape} and {y.shape}: the numbers of axes differ{at_line()}")
+        raise ShapeError(f"cross: {x.shape} and {y.shape}: the numbers of axes differ")
     return adding_products.cross(x, y, dim)
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from lucid.errors import LinAlgError, ShapeError
-from lucid.ir.source import at_line
 from lucid.linalg.arguments import as_matrix, batch_shape, expand_batch, requires_derivative
 from lucid.linalg.solving import solve_triangular
 from lucid.ops.core.arguments import clear_errors
@@ -37,7 +36,7 @@ def householder_vectors(name: str, A: Any, tau: Any, wide: bool = False) -> tupl
     if tau.shape[:-1] != A.shape[:-2] or not 0 <= k <= n or (k if wide else n) > m:
         facts = f"a matrix of {A.shape} with tau of {tau.shape}; (..., m, n) goes with (..., k)"
         sizes = "k ≤ min(m, n)" if wide else "k ≤ n ≤ m"
-        raise ShapeError(f"{name}: {facts} for {sizes}{at_line()}")
+        raise ShapeError(f"{name}: {facts} for {sizes}")
     return tril(A[..., :k], -1) + constant_like(np.eye(m, k), A), tau
 
 
@@ -81,7 +80,7 @@ def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bo
     if x.shape[-2] != v.shape[-2]:
         side = "rows" if left else "columns"
         facts = f"Q has {v.shape[-2]} rows and columns, the other matrix {x.shape[-2]} {side}"
-        raise ShapeError(f"ormqr: {facts}{at_line()}")
+        raise ShapeError(f"ormqr: {facts}")
     outer = batch_shape("ormqr", v, x)
     v, x, tau = expand_batch(v, outer), expand_batch(x, outer), expand_batch(tau, outer, 1)
     y = apply_reflections(v, tau, x, adjoint=bool(transpose) == bool(left))
@@ -102,7 +101,5 @@ def geqrf(input: Any) -> GeqrfResult:
     """
     A = as_matrix("geqrf", input, square=False)
     if requires_derivative(A):
-        raise LinAlgError(
-            f"geqrf: not differentiable; use linalg.qr, or detach() the matrix{at_line()}"
-        )
+        raise LinAlgError("geqrf: not differentiable; use linalg.qr, or detach() the matrix")
     return GeqrfResult(*bind(Geqrf(), A))

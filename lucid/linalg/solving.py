@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ir.source import at_line
 from lucid.linalg.arguments import (
     as_matrix,
     as_system,
@@ -60,7 +59,7 @@ def solve_system(name: str, A: Any, B: Any, left: bool, check: bool) -> tuple[An
     A, B = as_system(name, A, B)
     vector = is_vector(A, B)
     if vector and not left:
-        raise ShapeError(f"{name}: left=False needs a matrix B; add a second axis{at_line()}")
+        raise ShapeError(f"{name}: left=False needs a matrix B; add a second axis")
     b = B.reshape(*B.shape, 1) if vector else B if left else check_and_transpose(name, B)
     a = A if left else transpose_matrix(A)
     check_rows(name, a, b)
@@ -85,7 +84,7 @@ def solve_system(name: str, A: Any, B: Any, left: bool, check: bool) -> tuple[An
 
 def check_and_transpose(name: str, B: Any) -> Any:
     if B.ndim < 2:
-        raise ShapeError(f"{name}: {B.shape} is not a matrix{at_line()}")
+        raise ShapeError(f"{name}: {B.shape} is not a matrix")
     return transpose_matrix(B)
 
 
@@ -179,8 +178,7 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
     pivots = as_tensor(pivots)
     if pivots.dtype.kind not in "iu" or pivots.shape != LU.shape[:-1]:
         raise ShapeError(
-            f"{name}: pivots {pivots.type} for a matrix of {LU.shape}; "
-            f"use those from lu_factor{at_line()}"
+            f"{name}: pivots {pivots.type} for a matrix of {LU.shape}; use those from lu_factor"
         )
     if not left:
         rhs = conj(check_and_transpose(name, B))  # X A = B is Aᴴ Xᴴ = Bᴴ
@@ -213,7 +211,7 @@ def lstsq(input: Any, b: Any, rcond: Any = None, *, driver: Any = None) -> Lstsq
     """
     if driver not in DRIVERS:
         names = ", ".join(map(repr, DRIVERS[1:]))
-        raise ArgumentError(f"lstsq: driver={driver!r} is not one of {names}{at_line()}")
+        raise ArgumentError(f"lstsq: driver={driver!r} is not one of {names}")
     A, B = promote(as_tensor(input), as_tensor(b), floating=True)
     A = as_matrix("lstsq", A, square=False)
     vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
@@ -222,7 +220,7 @@ def lstsq(input: Any, b: Any, rcond: Any = None, *, driver: Any = None) -> Lstsq
     if b.ndim < 2 or b.shape[-2] != m:
         raise ShapeError(
             f"lstsq: a matrix of {A.shape} and a right-hand side of {B.shape}: "
-            f"the numbers of rows differ{at_line()}"
+            f"the numbers of rows differ"
         )
     batch_shape("lstsq", A, b)
     parts = svd(A, full_matrices=False)
@@ -245,9 +243,7 @@ def tensorinv(input: Any, ind: int = 2) -> Any:
     A = as_tensor(input)
     ind = int(ind)
     if not 0 < ind < A.ndim or math.prod(A.shape[:ind]) != math.prod(A.shape[ind:]):
-        raise ShapeError(
-            f"tensorinv: ind={ind} splits {A.shape} into axes of different sizes{at_line()}"
-        )
+        raise ShapeError(f"tensorinv: ind={ind} splits {A.shape} into axes of different sizes")
     n = math.prod(A.shape[:ind])
     return inv(A.reshape(n, n)).reshape(*A.shape[ind:], *A.shape[:ind])
 
@@ -263,6 +259,6 @@ def tensorsolve(input: Any, other: Any, dims: Any = None) -> Any:
     shape, n = A.shape[B.ndim :], math.prod(B.shape)
     if math.prod(shape) != n or math.prod(A.shape[: B.ndim]) != n:
         raise ShapeError(
-            f"tensorsolve: {A.shape} and {B.shape}: the flattened matrix is not square{at_line()}"
+            f"tensorsolve: {A.shape} and {B.shape}: the flattened matrix is not square"
         )
     return solve(A.reshape(n, n), B.reshape(n)).reshape(shape)

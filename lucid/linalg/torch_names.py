@@ -11,7 +11,6 @@ import numpy as np
 
 from lucid import random
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ir.source import at_line
 from lucid.linalg import determinants
 from lucid.linalg.arguments import as_matrix, as_system
 from lucid.linalg.decompositions import QR, LUFactor, LUFactorEx, lu_factor_ex
@@ -157,7 +156,7 @@ def lu_unpack(
     *outer, m, n = packed.shape
     if pivots.dtype.kind not in "iu" or pivots.shape != (*outer, min(m, n)):
         facts = f"pivots {pivots.type} for a matrix of {packed.shape}; use those from lu"
-        raise ShapeError(f"lu_unpack: {facts}{at_line()}")
+        raise ShapeError(f"lu_unpack: {facts}")
     nothing = empty(0, dtype=packed.dtype)
     P = L = U = nothing
     if unpack_pivots:
@@ -207,7 +206,7 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
     q, niter = 6 if q is None else q, 2 if niter is None else niter
     if not 0 <= q <= min(A.shape[-2:]) or niter < 0:
         facts = f"q={q}, niter={niter} for {A.shape}; q must be at most the smaller size"
-        raise ArgumentError(f"svd_lowrank: {facts}{at_line()}")
+        raise ArgumentError(f"svd_lowrank: {facts}")
     M = None if M is None else as_tensor(M).expand(A.shape)
     is_wide = A.shape[-2] < A.shape[-1]
     if is_wide:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lucid.errors import IndexingError, ModuleError
-from lucid.ir.source import at_line
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
 from lucid.public.declare import public
@@ -24,9 +23,7 @@ class IndexedContainer(Module):
     def _key(self, index: int) -> str:
         n = len(self)
         if not isinstance(index, int) or not -n <= index < n:
-            raise IndexingError(
-                f"{type(self).__name__}: index {index!r} is out of range for {n}{at_line()}"
-            )
+            raise IndexingError(f"{type(self).__name__}: index {index!r} is out of range for {n}")
         return str(index % n)
 
     def _renumber(self, members: Iterable[Any]) -> None:
@@ -95,9 +92,7 @@ class IndexedContainer(Module):
 def check_module(owner: Module, member: Any) -> Any:
     """Return `member`; raise ModuleError unless it is a Module or None."""
     if member is not None and not isinstance(member, Module):
-        raise ModuleError(
-            f"{type(owner).__name__}: a {type(member).__name__} is not a Module{at_line()}"
-        )
+        raise ModuleError(f"{type(owner).__name__}: a {type(member).__name__} is not a Module")
     return member
 
 
@@ -157,8 +152,7 @@ def check_repeats(owner: Module, times: Any) -> int:
     """Return a positive integer; raise ModuleError for anything else."""
     if not isinstance(times, int) or isinstance(times, bool) or times < 1:
         raise ModuleError(
-            f"{type(owner).__name__}: the number of repeats must be positive, not "
-            f"{times!r}{at_line()}"
+            f"{type(owner).__name__}: the number of repeats must be positive, not {times!r}"
         )
     return times
 
@@ -218,7 +212,7 @@ class KeyedContainer(Module):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._members():
-            raise ModuleError(f"{type(self).__name__} has no {name!r}{at_line()}")
+            raise ModuleError(f"{type(self).__name__} has no {name!r}")
         return self._members()[name]
 
     def __delitem__(self, name: str) -> None:
@@ -295,7 +289,7 @@ class ParameterDict(KeyedContainer):
     def popitem(self) -> tuple[str, Any]:
         """Remove and return the last name and parameter."""
         if not len(self):
-            raise ModuleError(f"ParameterDict: popitem of an empty dictionary{at_line()}")
+            raise ModuleError("ParameterDict: popitem of an empty dictionary")
         name = list(self)[-1]
         return name, self.pop(name)
 

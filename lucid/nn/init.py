@@ -10,7 +10,6 @@ import numpy as np
 from lucid import random
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ir.source import at_line
 from lucid.linalg import qr
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.shape.creation import zeros
@@ -40,7 +39,7 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     if nonlinearity not in GAINS:
         raise ArgumentError(
             f"calculate_gain: no gain is known for {nonlinearity!r}; "
-            f"known are leaky_relu, {', '.join(GAINS)}{at_line()}"
+            f"known are leaky_relu, {', '.join(GAINS)}"
         )
     return GAINS[nonlinearity]
 
@@ -50,8 +49,7 @@ def fans(tensor: Any) -> tuple[int, int]:
     """Return the fan-in and fan-out of a weight."""
     if tensor.ndim < 2:
         raise ShapeError(
-            f"init: a tensor of shape {tensor.shape} has no fan-in and fan-out; it needs two "
-            f"axes{at_line()}"
+            f"init: a tensor of shape {tensor.shape} has no fan-in and fan-out; it needs two axes"
         )
     window = math.prod(tensor.shape[2:])
     return tensor.shape[1] * window, tensor.shape[0] * window
@@ -124,7 +122,7 @@ def zeros_(tensor: Any) -> Any:
 def eye_(tensor: Any) -> Any:
     """Set a matrix to the identity."""
     if tensor.ndim != 2:
-        raise ShapeError(f"eye_: a tensor of shape {tensor.shape} is not a matrix{at_line()}")
+        raise ShapeError(f"eye_: a tensor of shape {tensor.shape} is not a matrix")
     with no_grad():
         return tensor.copy_(np.eye(*tensor.shape, dtype=tensor.dtype))
 
@@ -136,7 +134,7 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
     if tensor.ndim not in (3, 4, 5) or tensor.shape[0] % groups:
         raise ShapeError(
             f"dirac_: a tensor of shape {tensor.shape} is not a convolution weight with {groups} "
-            f"groups{at_line()}"
+            f"groups"
         )
     value = np.zeros(tensor.shape, tensor.dtype)
     per_group = tensor.shape[0] // groups
@@ -167,7 +165,7 @@ def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any
 def kaiming_scale(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
     """Return the standard deviation that preserves variances through rectifiers."""
     if mode not in ("fan_in", "fan_out"):
-        raise ArgumentError(f"kaiming: mode must be fan_in or fan_out, not {mode!r}{at_line()}")
+        raise ArgumentError(f"kaiming: mode must be fan_in or fan_out, not {mode!r}")
     fan = fans(tensor)[mode == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))
 
@@ -218,7 +216,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
     """Fill normally, with a fraction of zeros in every column."""
     if tensor.ndim != 2:
-        raise ShapeError(f"sparse_: a tensor of shape {tensor.shape} is not a matrix{at_line()}")
+        raise ShapeError(f"sparse_: a tensor of shape {tensor.shape} is not a matrix")
     rows, columns = tensor.shape
     normal_(tensor, 0.0, std, generator)
     n = math.ceil(sparsity * rows)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from lucid.errors import DTypeError, ModuleError
-from lucid.ir.source import at_line
 from lucid.ir.types import dtype_of, is_differentiable
 from lucid.nn import hooks, structure
 from lucid.nn.parameter import Buffer, Parameter, recast
@@ -64,8 +63,7 @@ class Module(State, ClearConstructor):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the result of the module; every subclass defines it."""
-        what = f"{type(self).__name__} has no forward()"
-        raise ModuleError(f"{what}; define one in the class{at_line()}")
+        raise ModuleError(f"{type(self).__name__} has no forward(); define one in the class")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         outer = current()
@@ -91,8 +89,7 @@ class Module(State, ClearConstructor):
         if "_modules" not in inside:
             if isinstance(value, (Parameter, Module, Buffer)):
                 raise ModuleError(
-                    f"{type(self).__name__}: call super().__init__() before {name!r} is "
-                    f"assigned{at_line()}"
+                    f"{type(self).__name__}: call super().__init__() before {name!r} is assigned"
                 )
             return object.__setattr__(self, name, value)
         computed = inside["_modules"].get("parametrizations")
@@ -160,8 +157,7 @@ class Module(State, ClearConstructor):
         self._check_name(name, "register_parameter")
         if param is not None and not isinstance(param, Parameter):
             raise ModuleError(
-                f"register_parameter: {name!r} is a {type(param).__name__}, not a "
-                f"Parameter{at_line()}"
+                f"register_parameter: {name!r} is a {type(param).__name__}, not a Parameter"
             )
         attribute_changes[0] += 1
         self._parameters[name] = param
@@ -171,7 +167,7 @@ class Module(State, ClearConstructor):
         self._check_name(name, "register_buffer")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise ModuleError(
-                f"register_buffer: {name!r} is a {type(tensor).__name__}, not a Tensor{at_line()}"
+                f"register_buffer: {name!r} is a {type(tensor).__name__}, not a Tensor"
             )
         attribute_changes[0] += 1
         self._buffers[name] = tensor
@@ -183,7 +179,7 @@ class Module(State, ClearConstructor):
         self._check_name(name, "register_module")
         if module is not None and not isinstance(module, Module):
             raise ModuleError(
-                f"register_module: {name!r} is a {type(module).__name__}, not a Module{at_line()}"
+                f"register_module: {name!r} is a {type(module).__name__}, not a Module"
             )
         attribute_changes[0] += 1
         self._modules[name] = module
@@ -192,13 +188,11 @@ class Module(State, ClearConstructor):
 
     def _check_name(self, name: str, what: str) -> None:
         if "_modules" not in self.__dict__:
-            raise ModuleError(f"{what}: call super().__init__() first{at_line()}")
+            raise ModuleError(f"{what}: call super().__init__() first")
         if not isinstance(name, str) or not name or "." in name:
-            raise ModuleError(
-                f"{what}: {name!r} is not a valid name (nonempty, without dots){at_line()}"
-            )
+            raise ModuleError(f"{what}: {name!r} is not a valid name (nonempty, without dots)")
         if hasattr(self, name) and not any(name in self.__dict__[p] for p in REGISTERED):
-            raise ModuleError(f"{what}: {type(self).__name__} already has {name!r}{at_line()}")
+            raise ModuleError(f"{what}: {type(self).__name__} already has {name!r}")
 
     # Traversal
 
@@ -300,9 +294,7 @@ class Module(State, ClearConstructor):
         for part in target.split(".") if target else ():
             module = module._modules.get(part) if isinstance(module, Module) else None
             if module is None:
-                raise ModuleError(
-                    f"get_submodule: {type(self).__name__} has no module {target!r}{at_line()}"
-                )
+                raise ModuleError(f"get_submodule: {type(self).__name__} has no module {target!r}")
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
@@ -310,9 +302,7 @@ class Module(State, ClearConstructor):
         path, _, name = target.rpartition(".")
         outer = self.get_submodule(path)
         if strict and name not in outer._modules:
-            raise ModuleError(
-                f"set_submodule: {type(self).__name__} has no module {target!r}{at_line()}"
-            )
+            raise ModuleError(f"set_submodule: {type(self).__name__} has no module {target!r}")
         outer.register_module(name, module)
 
     def get_parameter(self, target: str) -> Any:
@@ -327,7 +317,7 @@ class Module(State, ClearConstructor):
         path, _, name = target.rpartition(".")
         found = self.get_submodule(path).__dict__[place].get(name)
         if found is None:
-            raise ModuleError(f"{type(self).__name__} has no {kind} {target!r}{at_line()}")
+            raise ModuleError(f"{type(self).__name__} has no {kind} {target!r}")
         return found
 
     # Modes and conversion
@@ -335,7 +325,7 @@ class Module(State, ClearConstructor):
     def train(self: M, mode: bool = True) -> M:
         """Set this module and all submodules to training mode."""
         if not isinstance(mode, bool):
-            raise ModuleError(f"train: mode must be True or False, not {mode!r}{at_line()}")
+            raise ModuleError(f"train: mode must be True or False, not {mode!r}")
         for module in self.modules():
             module.training = mode
         return self
@@ -376,7 +366,7 @@ class Module(State, ClearConstructor):
 
     def _convert(self: M, dtype: Any) -> M:
         if not is_differentiable(dtype):
-            raise DTypeError(f"to: dtype must be floating or complex, not {dtype}{at_line()}")
+            raise DTypeError(f"to: dtype must be floating or complex, not {dtype}")
         for module in self.modules():
             for name, p in module._parameters.items():
                 if isinstance(p, Uninitialized):
@@ -465,7 +455,7 @@ def check_replacement(module: Module, place: str, name: str, value: Any) -> None
         kind = {"_parameters": "Parameter", "_buffers": "Tensor", "_modules": "Module"}[place]
         raise ModuleError(
             f"{type(module).__name__}.{name} is registered as a {kind} and cannot become a "
-            f"{type(value).__name__}; del it first{at_line()}"
+            f"{type(value).__name__}; del it first"
         )
 
 

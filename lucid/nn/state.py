@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from lucid.autograd import no_grad
 from lucid.errors import ModuleError
-from lucid.ir.source import at_line
 from lucid.nn.parameter import Parameter
 from lucid.nn.uninitialized import Uninitialized
 from lucid.ops.core.promote import as_tensor
@@ -90,13 +89,11 @@ class State:
 
     def get_extra_state(self) -> Any:
         """Return extra state to save with this module; subclasses may define it."""
-        raise ModuleError(f"{type(self).__name__} has no extra state{at_line()}")
+        raise ModuleError(f"{type(self).__name__} has no extra state")
 
     def set_extra_state(self, state: Any) -> None:
         """Restore what `get_extra_state` returned."""
-        raise ModuleError(
-            f"{type(self).__name__} has no set_extra_state() for its extra state{at_line()}"
-        )
+        raise ModuleError(f"{type(self).__name__} has no set_extra_state() for its extra state")
 
     # Hooks
 
@@ -157,6 +154,4 @@ def raise_if_incompatible(
         for what, names in zip(("missing", "unexpected"), differing):
             wrong += [f"{what}: {', '.join(names)}"] if names else []
     if wrong:
-        raise ModuleError(
-            f"load_state_dict: {type(module).__name__}: {'; '.join(wrong)}{at_line()}"
-        )
+        raise ModuleError(f"load_state_dict: {type(module).__name__}: {'; '.join(wrong)}")

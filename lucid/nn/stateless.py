@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lucid.errors import ModuleError
-from lucid.ir.source import at_line
 from lucid.nn.layers.norm import BatchNorm
 from lucid.nn.module import Module
 from lucid.nn.structure import flatten
@@ -52,9 +51,7 @@ def with_tensors(module: Module, tensors: Any, strict: bool = False) -> Any:
         names.update((name, numbers[id(x)]) for name, x in module._named(place, "", True, False))
     unknown = [name for name in given if name not in names]
     if unknown:
-        raise ModuleError(
-            f"functional_call: {type(module).__name__} has no {', '.join(unknown)}{at_line()}"
-        )
+        raise ModuleError(f"functional_call: {type(module).__name__} has no {', '.join(unknown)}")
     replaced = list(leaves)
     found = set()
     for name, value in given.items():
@@ -62,7 +59,7 @@ def with_tensors(module: Module, tensors: Any, strict: bool = False) -> Any:
         found.add(names[name])
     if strict and len(found) != len(leaves):
         missing = [name for name, i in names.items() if i not in found]
-        raise ModuleError(f"functional_call: {', '.join(missing)} is missing{at_line()}")
+        raise ModuleError(f"functional_call: {', '.join(missing)} is missing")
     return structure.rebuild(replaced)
 
 
@@ -72,7 +69,7 @@ def merge_dicts(dicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for part in dicts:
         doubled = [name for name in part if name in out]
         if doubled:
-            raise ModuleError(f"functional_call: {', '.join(doubled)} is given twice{at_line()}")
+            raise ModuleError(f"functional_call: {', '.join(doubled)} is given twice")
         out.update(part)
     return out
 
@@ -82,11 +79,9 @@ def merge_dicts(dicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Stack the parameters and the buffers of modules of one kind, for `vmap`."""
     if not models:
-        raise ModuleError(f"stack_module_state: no module was given{at_line()}")
+        raise ModuleError("stack_module_state: no module was given")
     if any(flatten(m)[1] != flatten(models[0])[1] for m in models):
-        raise ModuleError(
-            f"stack_module_state: the modules differ in more than their tensors{at_line()}"
-        )
+        raise ModuleError("stack_module_state: the modules differ in more than their tensors")
 
     def stacked(kind: str) -> dict[str, Any]:
         each = [dict(getattr(m, kind)()) for m in models]

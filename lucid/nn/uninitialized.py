@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ModuleError
-from lucid.ir.source import at_line
 from lucid.ir.types import dtype_of
 from lucid.nn.parameter import Buffer, Parameter
 from lucid.ops.core.constructors import checked_constructor
@@ -33,8 +32,7 @@ class Uninitialized:
     @property
     def value(self) -> Any:
         raise ModuleError(
-            f"{type(self).__name__}: it has no shape yet; call its lazy layer "
-            f"once, with an input{at_line()}"
+            f"{type(self).__name__}: it has no shape yet; call its lazy layer once, with an input"
         )
 
     @property

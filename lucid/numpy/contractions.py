@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.promote import as_tensor, to_floating
 from lucid.ops.linalg import contraction, products
 from lucid.ops.reduce import statistics
@@ -52,9 +51,7 @@ def cross(
         axisa = axisb = axisc = axis
     a, b = (shaping.movedim(as_tensor(x), at, -1) for x, at in ((a, axisa), (b, axisb)))
     if a.shape[-1] != 3 or b.shape[-1] != 3:
-        raise ShapeError(
-            f"np.cross: vectors of sizes {a.shape[-1]} and {b.shape[-1]}, not 3{at_line()}"
-        )
+        raise ShapeError(f"np.cross: vectors of sizes {a.shape[-1]} and {b.shape[-1]}, not 3")
     (a0, a1, a2), (b0, b1, b2) = shaping.unbind(a, -1), shaping.unbind(b, -1)
     y = joining.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], -1)
     return shaping.movedim(y, -1, axisc)
@@ -73,7 +70,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
         return full[(m - 1) // 2 : (m - 1) // 2 + n]
     if mode == "valid":
         return full[m - 1 : n]
-    raise ShapeError(f"np.convolve: mode {mode!r} is not 'full', 'same' or 'valid'{at_line()}")
+    raise ShapeError(f"np.convolve: mode {mode!r} is not 'full', 'same' or 'valid'")
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:

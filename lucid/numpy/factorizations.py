@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 
 
 def linalg_function(name: str) -> Callable[..., Any]:
@@ -52,7 +51,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     from lucid import linalg
 
     if mode == "raw":
-        raise ArgumentError(f"np.linalg.qr: mode='raw' is not supported for tensors{at_line()}")
+        raise ArgumentError("np.linalg.qr: mode='raw' is not supported for tensors")
     found = linalg.qr(a, mode)
     return found.R if mode == "r" else found
 

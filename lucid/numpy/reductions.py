@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from lucid.errors import ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast, to_floating
 from lucid.ops.elementwise import complexes, conditional, rounding
@@ -136,7 +135,7 @@ def quantile(
 ) -> Any:
     if method != "linear":
         facts = f"method {method!r} is not supported for tensors; use 'linear'"
-        raise ShapeError(f"np.quantile: {facts}{at_line()}")
+        raise ShapeError(f"np.quantile: {facts}")
     a = to_floating(a)
     axes = reduced_axes("quantile", a.ndim, None, axis)
     rest = [i for i in range(a.ndim) if i not in axes]

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast, to_floating
 from lucid.ops.elementwise import conditional
@@ -28,7 +27,7 @@ def unique(
     equal_nan: bool = True,
 ) -> Any:
     if return_index:
-        raise ArgumentError(f"np.unique: return_index is not supported for tensors{at_line()}")
+        raise ArgumentError("np.unique: return_index is not supported for tensors")
     return searching.unique(ar, True, return_inverse, return_counts, axis)
 
 

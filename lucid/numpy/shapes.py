@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ShapeError
-from lucid.ir.source import at_line
 from lucid.numpy.reductions import ndarray_of
 from lucid.ops.core.axes import canonicalize_axes, canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast, result_type
@@ -21,8 +20,7 @@ from lucid.tensors import inplace as in_place
 
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: Any = None) -> Any:
     if order != "C":
-        facts = f"order={order!r} is not supported for tensors; use 'C'"
-        raise ShapeError(f"np.reshape: {facts}{at_line()}")
+        raise ShapeError(f"np.reshape: order={order!r} is not supported for tensors; use 'C'")
     return movement.reshape(a, shape if isinstance(shape, (tuple, list)) else (shape,))
 
 
@@ -82,7 +80,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: 
     if mode != "constant":
         raise ShapeError(
             f"np.pad: mode {mode!r} is not supported for tensors; use 'constant', 'edge', "
-            f"'reflect' or 'wrap'{at_line()}"
+            f"'reflect' or 'wrap'"
         )
     values = movement.broadcast_to(as_tensor(constant_values, array.dtype), (array.ndim, 2))
     for axis, (low, high) in enumerate(widths):
@@ -206,7 +204,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     if isinstance(indices_or_sections, int) and n % indices_or_sections:
         raise ShapeError(
             f"np.split: axis {axis} of size {n} does not split into {indices_or_sections} equal "
-            f"parts; np.array_split allows unequal parts{at_line()}"
+            f"parts; np.array_split allows unequal parts"
         )
     return array_split(ary, indices_or_sections, axis)
 
@@ -217,7 +215,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     if sparse:
-        raise ShapeError(f"np.meshgrid: sparse=True is not supported for tensors{at_line()}")
+        raise ShapeError("np.meshgrid: sparse=True is not supported for tensors")
     return joining.meshgrid(*xi, indexing=indexing)
 
 
@@ -254,7 +252,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind") -> None:
     if not isinstance(dst, Traced):
         raise TypeError(
             "np.copyto: copying a tensor to an ndarray would drop its gradient; copy "
-            f"t.detach().numpy(), or make the target a tensor{at_line()}"
+            "t.detach().numpy(), or make the target a tensor"
         )
     in_place.copy_(dst, src)
 
@@ -277,8 +275,7 @@ def argsort(
 
 def take(a: Any, indices: Any, axis: Any = None, out: None = None, mode: str = "raise") -> Any:
     if mode != "raise":
-        facts = f"mode {mode!r} is not supported for tensors; use 'raise'"
-        raise ShapeError(f"np.take: {facts}{at_line()}")
+        raise ShapeError(f"np.take: mode {mode!r} is not supported for tensors; use 'raise'")
     return lookup.take(a, indices, axis=axis)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError
-from lucid.ir.source import at_line
 from lucid.numpy.declared import declared_counterpart
 from lucid.ops.core.promote import as_tensor, cast, to_floating
 from lucid.ops.elementwise import arithmetic, complexes, rounding
@@ -118,7 +117,7 @@ def _at(sign: int) -> Any:
 
         if not isinstance(x, Traced):
             facts = "an ndarray cannot store the sum with a tensor; make it a tensor"
-            raise DTypeError(f"ufunc.at: {facts}{at_line()}")
+            raise DTypeError(f"ufunc.at: {facts}")
         part, add = vjp(lambda zeros: zeros[indices], wrap(np.zeros(x.shape, x.dtype)))
         mutation.assign(
             x, x + sign * add(cast(as_tensor(values), x.dtype).expand(part.shape))[0], "at"

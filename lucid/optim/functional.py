@@ -19,7 +19,6 @@ from typing import Any
 
 from lucid.errors import ArgumentError
 from lucid.ir.pytree import flatten, unflatten
-from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.optim import adam as _adam
@@ -44,7 +43,7 @@ class Rule:
         unknown = set(changed) - set(self.settings)
         if unknown:
             raise ArgumentError(
-                f"{self.rule.__name__}: unknown setting {', '.join(sorted(unknown))}{at_line()}"
+                f"{self.rule.__name__}: unknown setting {', '.join(sorted(unknown))}"
             )
         zero = [
             name for name in self.rule.optional
@@ -68,7 +67,7 @@ class Rule:
         if not len(leaves) == len(slopes) == len(state):
             raise ArgumentError(
                 f"{self.rule.__name__}: {len(slopes)} gradients and {len(state)} states for "
-                f"{len(leaves)} parameters{at_line()}"
+                f"{len(leaves)} parameters"
             )
         pairs = [
             self.update_one(as_tensor(p), as_tensor(g), s, h)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.optim.observed import ObservedList
 from lucid.tape.conversion import TensorForNumberError, needs_grad
 from lucid.tape.modes import local
@@ -141,7 +140,7 @@ def updated_setting(old: Any, value: Any) -> Any:
     if isinstance(value, Tensor):
         if value.shape != ():
             raise ArgumentError(
-                f"a setting must be one number, not a tensor of shape {value.shape}{at_line()}"
+                f"a setting must be one number, not a tensor of shape {value.shape}"
             )
         return wrap(np.array(value.item(), np.float64))
     return value

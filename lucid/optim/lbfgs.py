@@ -10,7 +10,6 @@ import numpy as np
 
 from lucid.autograd import enable_grad, no_grad
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.core.promote import as_tensor
 from lucid.optim.line_search import strong_wolfe
 from lucid.optim.optimizer import Optimizer
@@ -53,8 +52,7 @@ class LBFGS(Optimizer):
     ) -> None:
         if line_search_fn not in (None, "strong_wolfe"):
             raise ArgumentError(
-                "LBFGS: line_search_fn must be 'strong_wolfe' or None, not "
-                f"{line_search_fn!r}{at_line()}"
+                f"LBFGS: line_search_fn must be 'strong_wolfe' or None, not {line_search_fn!r}"
             )
         super().__init__(
             params,
@@ -70,18 +68,18 @@ class LBFGS(Optimizer):
             ignored,
         )
         if len(self.param_groups) != 1:
-            raise ArgumentError(f"LBFGS: only one parameter group is supported{at_line()}")
+            raise ArgumentError("LBFGS: only one parameter group is supported")
         self._params = list(self.param_groups[0]["params"])
         self._memory = History(history_size)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Run up to `max_iter` iterations; return the loss before them."""
         if closure is None:
-            raise ArgumentError(f"LBFGS: step() needs a closure that computes the loss{at_line()}")
+            raise ArgumentError("LBFGS: step() needs a closure that computes the loss")
         if is_recording():
             raise ArgumentError(
                 "LBFGS: steps depend on values and cannot be part of a jitted function; jit the "
-                f"closure instead{at_line()}"
+                "closure instead"
             )
         return LBFGSStep(self, closure).run()
 

@@ -18,7 +18,6 @@ import numpy as np
 from lucid.autograd import enable_grad, no_grad
 from lucid.compiler.jit.jit import jit
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.constructors import ClearConstructor
 from lucid.ops.core.promote import as_tensor
@@ -153,9 +152,7 @@ class Optimizer(ClearConstructor):
         """Add a group of parameters, with settings that override the defaults."""
         name = type(self).__name__
         if not isinstance(param_group, (dict, Group)) or "params" not in param_group:
-            raise ArgumentError(
-                f"{name}: a parameter group must be a dictionary with 'params'{at_line()}"
-            )
+            raise ArgumentError(f"{name}: a parameter group must be a dictionary with 'params'")
         params = param_group["params"]
         params = [params] if isinstance(params, Tensor) else as_list(name, params)
         names = [key for key, _ in params] if params and isinstance(params[0], tuple) else None
@@ -168,9 +165,7 @@ class Optimizer(ClearConstructor):
         for key in others:
             meant = get_close_matches(str(key), self.defaults, 1, 0.8)
             if meant:
-                raise ArgumentError(
-                    f"{name}: unknown setting {key}; did you mean {meant[0]}?{at_line()}"
-                )
+                raise ArgumentError(f"{name}: unknown setting {key}; did you mean {meant[0]}?")
         mine = {key: x for key, x in param_group.items() if key in self.defaults}
         settings = check_settings(type(self), {**self.defaults, **mine})
         settings = {**settings, **others, "params": params}
@@ -291,7 +286,7 @@ class Optimizer(ClearConstructor):
         if mine != theirs:
             raise ArgumentError(
                 f"load_state_dict: the state has groups of {theirs} parameters, this optimizer has "
-                f"{mine}{at_line()}"
+                f"{mine}"
             )
         numbers = [i for group in groups for i in group["params"]]
         params = dict(zip(numbers, self._all_params()))
@@ -329,7 +324,7 @@ class Optimizer(ClearConstructor):
                 if found is not None and found.shape != x.shape:
                     raise ArgumentError(
                         f"load_state_dict: {name} of shape {found.shape} for a parameter of shape "
-                        f"{p.shape}{at_line()}"
+                        f"{p.shape}"
                     )
 
     def _all_params(self) -> Iterable[Any]:
@@ -390,7 +385,7 @@ def as_list(name: str, params: Any) -> list[Any]:
         remedy = "; pass its parameters()" if hasattr(params, "parameters") else ""
         raise ArgumentError(
             f"{name}: parameters must be a list or an iterator with a fixed order, not "
-            f"{type(params).__name__}{remedy}{at_line()}"
+            f"{type(params).__name__}{remedy}"
         )
     return list(params)
 
@@ -399,25 +394,23 @@ def make_groups(name: str, params: Any) -> list[Any]:
     """Return the parameter groups that `params` describes."""
     given = [params] if isinstance(params, (Tensor, dict)) else as_list(name, params)
     if not given:
-        raise ArgumentError(f"{name}: no parameters were given{at_line()}")
+        raise ArgumentError(f"{name}: no parameters were given")
     return given if isinstance(given[0], dict) else [{"params": given}]
 
 
 def check_parameter(name: str, p: Any, held: set[int], kinds: str) -> None:
     """Raise ArgumentError unless `p` can be optimized."""
     if not isinstance(p, Tensor):
-        raise ArgumentError(
-            f"{name}: parameters must be tensors, not {type(p).__name__}{at_line()}"
-        )
+        raise ArgumentError(f"{name}: parameters must be tensors, not {type(p).__name__}")
     if p.dtype.kind not in kinds:
         raise ArgumentError(
             f"{name}: a parameter of shape {p.shape} has dtype {p.dtype}; parameters must be "
-            f"{'real or complex' if 'c' in kinds else 'real'}{at_line()}"
+            f"{'real or complex' if 'c' in kinds else 'real'}"
         )
     if not p.is_leaf:
         raise ArgumentError(
             f"{name}: a parameter of shape {p.shape} is the result of {p.node.op.name}; only "
-            f"leaves can be optimized{at_line()}"
+            f"leaves can be optimized"
         )
     if id(p) in held:
-        raise ArgumentError(f"{name}: a parameter of shape {p.shape} is given twice{at_line()}")
+        raise ArgumentError(f"{name}: a parameter of shape {p.shape} is given twice")

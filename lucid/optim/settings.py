@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 
 IGNORED_SETTINGS = ("foreach", "fused", "capturable", "differentiable")
 
@@ -18,11 +17,11 @@ def check_ignored(name: str, settings: dict[str, Any], known: Iterable[str]) -> 
     unknown = [key for key in settings if key not in IGNORED_SETTINGS]
     if unknown:
         facts = f"{name}: unknown setting {', '.join(unknown)}"
-        raise ArgumentError(f"{facts}; settings are {', '.join(known)}{at_line()}")
+        raise ArgumentError(f"{facts}; settings are {', '.join(known)}")
     if settings.get("differentiable"):
         raise ArgumentError(
             f"{name}: steps are not differentiable; optim.functional has the rule as a "
-            f"differentiable function{at_line()}"
+            f"differentiable function"
         )
 
 
@@ -34,12 +33,12 @@ def check_settings(rule: Any, settings: dict[str, Any]) -> dict[str, Any]:
         try:
             checked[key] = convert_setting(kinds.get(key, ""), value)
         except (TypeError, ValueError):
-            raise ArgumentError(f"{rule.__name__}: {key} cannot be {value!r}{at_line()}") from None
+            raise ArgumentError(f"{rule.__name__}: {key} cannot be {value!r}") from None
         parts = checked[key] if key in ("betas", "etas") else [checked[key]]
         for part in parts if key not in rule.signed else ():
             number = isinstance(part, (int, float)) and not isinstance(part, bool)
             if number and not (0 <= part < (1 if key in ("betas", "rho") else math.inf)):
-                raise ArgumentError(f"{rule.__name__}: {key} cannot be {value}{at_line()}")
+                raise ArgumentError(f"{rule.__name__}: {key} cannot be {value}")
     return checked
 
 

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.elementwise.conditional import maximum, where
 from lucid.ops.shape.creation import zeros, zeros_like
 from lucid.optim.optimizer import Optimizer, State, counter
@@ -43,7 +42,7 @@ class SGD(Optimizer):
         **ignored: Any,
     ) -> None:
         if nesterov and (momentum <= 0 or dampening != 0):
-            raise ArgumentError(f"SGD: nesterov needs a momentum and zero dampening{at_line()}")
+            raise ArgumentError("SGD: nesterov needs a momentum and zero dampening")
         super().__init__(
             params,
             {

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.elementwise.conditional import clamp, maximum, minimum, where
 from lucid.ops.elementwise.exponential import sqrt
 from lucid.ops.elementwise.rounding import sign
@@ -76,8 +75,7 @@ class Rprop(Optimizer):
             shorter, longer = group["etas"]
             if not 0 < shorter < 1 < longer:
                 raise ArgumentError(
-                    "Rprop: etas must be one number below 1 and one above, not "
-                    f"{group['etas']}{at_line()}"
+                    f"Rprop: etas must be one number below 1 and one above, not {group['etas']}"
                 )
 
     @staticmethod
@@ -121,8 +119,7 @@ class Muon(Optimizer):
     ) -> None:
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ArgumentError(
-                f"Muon: adjust_lr_fn must be 'original' or 'match_rms_adamw', not "
-                f"{adjust_lr_fn!r}{at_line()}"
+                f"Muon: adjust_lr_fn must be 'original' or 'match_rms_adamw', not {adjust_lr_fn!r}"
             )
         super().__init__(
             params,
@@ -143,7 +140,7 @@ class Muon(Optimizer):
                 if p.ndim != 2:
                     raise ArgumentError(
                         f"Muon: a parameter of shape {p.shape} is not a matrix; optimize it with "
-                        f"AdamW{at_line()}"
+                        f"AdamW"
                     )
 
     @staticmethod

@@ -14,7 +14,6 @@ import numpy as np
 
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.nn.layers.norm import BatchNorm
 from lucid.nn.module import Module
 from lucid.ops.core.promote import cast
@@ -31,7 +30,7 @@ Average = Callable[[Any, Any, Any], Any]
 
 def check_decay(decay: float) -> None:
     if not 0.0 <= decay <= 1.0:
-        raise ArgumentError(f"get_ema_avg_fn: decay {decay} is not between 0 and 1{at_line()}")
+        raise ArgumentError(f"get_ema_avg_fn: decay {decay} is not between 0 and 1")
 
 
 @public("optim.swa_utils")
@@ -106,10 +105,10 @@ class AveragedModel(Module):
     ) -> None:
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
-            raise ArgumentError(f"AveragedModel: give avg_fn or multi_avg_fn, not both{at_line()}")
+            raise ArgumentError("AveragedModel: give avg_fn or multi_avg_fn, not both")
         if not isinstance(model, Module):
             raise ArgumentError(
-                f"AveragedModel: model must be a Module, not {type(model).__name__}{at_line()}"
+                f"AveragedModel: model must be a Module, not {type(model).__name__}"
             )
         self.module = deepcopy(model)
         self.register_buffer("n_averaged", wrap(np.zeros((), np.int64)))
@@ -125,7 +124,7 @@ class AveragedModel(Module):
         if [p.shape for p in mine] != [p.shape for p in theirs]:
             raise ArgumentError(
                 "AveragedModel: update_parameters takes the model that was averaged so far, whose "
-                f"parameters have the same shapes{at_line()}"
+                "parameters have the same shapes"
             )
         with no_grad():
             if self.use_buffers:
@@ -188,10 +187,10 @@ class SWALR(LRScheduler):
     ) -> None:
         if anneal_strategy not in ("cos", "linear"):
             facts = f"anneal_strategy {anneal_strategy!r}; it must be 'cos' or 'linear'"
-            raise ArgumentError(f"SWALR: {facts}{at_line()}")
+            raise ArgumentError(f"SWALR: {facts}")
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             facts = f"anneal_epochs {anneal_epochs!r}; it must be a nonnegative integer"
-            raise ArgumentError(f"SWALR: {facts}{at_line()}")
+            raise ArgumentError(f"SWALR: {facts}")
         self.anneal_epochs, self.anneal_strategy = anneal_epochs, anneal_strategy
         groups = getattr(optimizer, "param_groups", ())
         self.swa_lrs = per_group("SWALR", swa_lr, groups)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes, dtype_of
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.axes import canonicalize_shape
@@ -44,13 +43,12 @@ class DrawArguments:
             np.result_type(*found) if found else get_default_dtype()
         )  # fmt: skip
         if self.dtype.kind != "f":
-            raise DTypeError(f"{name}: dtype {self.dtype} is not a floating dtype{at_line()}")
+            raise DTypeError(f"{name}: dtype {self.dtype} is not a floating dtype")
         shapes = broadcast_shapes(*[np.shape(p) for p in params])
         self.shape = shapes if size is None else canonicalize_shape(name, (size,))
         if not broadcasts_to(shapes, self.shape):
             raise ShapeError(
-                f"{name}: parameters of shape {shapes} do not broadcast to size "
-                f"{self.shape}{at_line()}"
+                f"{name}: parameters of shape {shapes} do not broadcast to size {self.shape}"
             )
         self.params = [cast(as_tensor(p), self.dtype) for p in params]
 

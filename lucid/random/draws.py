@@ -11,7 +11,6 @@ import numpy as np
 
 from lucid.errors import ArgumentError, GraphError, ShapeError
 from lucid.func.batching import stream_of
-from lucid.ir.source import at_line
 from lucid.ir.types import dtype_of
 from lucid.locks import new_lock
 from lucid.ops.core.arguments import accepts_device, clear_errors, concrete_array
@@ -89,7 +88,7 @@ class Generator:
         state = as_tensor(state)
         if state.dtype != UINT32 or state.shape != (4,):
             facts = f"the state must be u32[4], as get_state returns, not {state.type}"
-            raise ShapeError(f"set_state: {facts}{at_line()}")
+            raise ShapeError(f"set_state: {facts}")
         self._assign_state(bind(COPY, state))
 
     def _assign_state(self, state: Any) -> Generator:
@@ -119,7 +118,7 @@ class Generator:
         if modes.staging is not None and modes.staging.is_cached:
             raise GraphError(
                 "random numbers are drawn in a custom rule, which is traced once for many calls; "
-                f"draw them in the function, or pass them to it{at_line()}"
+                "draw them in the function, or pass them to it"
             )
         return stream_of(self).draw() if modes.maps else self.draw()
 
@@ -174,9 +173,7 @@ def initial_state(seed: int) -> np.ndarray:
     try:
         seed = int(seed) % (1 << 64)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(
-            f"manual_seed: the seed must be an integer, not {seed!r}{at_line()}"
-        ) from None
+        raise ArgumentError(f"manual_seed: the seed must be an integer, not {seed!r}") from None
     return np.array([seed & 0xFFFFFFFF, seed >> 32, 0, FOLD], UINT32)
 
 
@@ -296,8 +293,7 @@ def check_values(name: str, what: str, x: Any, low: float, high: float) -> None:
     """Raise ArgumentError if a value, where it is known, is out of range."""
     known = concrete_array(x) if isinstance(x, Traced) else np.asarray(x)
     if known is not None and known.size and not ((known >= low) & (known <= high)).all():
-        facts = f"{what} is not between {low:g} and {high:g}"
-        raise ArgumentError(f"{name}: {facts}{at_line()}")
+        raise ArgumentError(f"{name}: {what} is not between {low:g} and {high:g}")
 
 
 @public("lucid", "random")
@@ -336,7 +332,7 @@ def randint(
     """Return uniform integers in [low, high); also called as `randint(high, size)`."""
     if size is None:
         if not isinstance(high, (tuple, list)):
-            raise ShapeError(f"randint: pass a size, as in randint(0, 10, (3,)){at_line()}")
+            raise ShapeError("randint: pass a size, as in randint(0, 10, (3,))")
         low, high, size = 0, low, high
     x = pure.randint(next_key(generator), tuple(size), low, high, dtype_of(dtype or "int64"))
     return _set_requires_grad(x, requires_grad)
@@ -433,9 +429,7 @@ def multinomial(
 def check_weights(weights: Any, num_samples: int, replacement: bool) -> None:
     """Raise an error for weights from which not enough samples can be drawn."""
     if bool((weights < 0).any()) or bool((weights.sum(-1) <= 0).any()):
-        raise ShapeError(
-            f"multinomial: probabilities must be non-negative and not all 0{at_line()}"
-        )
+        raise ShapeError("multinomial: probabilities must be non-negative and not all 0")
     if not replacement and bool(((weights > 0).sum(-1) < num_samples).any()):
         facts = f"cannot draw {num_samples} samples without replacement from fewer non-zero weights"
-        raise ShapeError(f"multinomial: {facts}{at_line()}")
+        raise ShapeError(f"multinomial: {facts}")

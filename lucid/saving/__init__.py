@@ -12,7 +12,6 @@ from os import PathLike
 from typing import Any
 
 from lucid.errors import ArgumentError, FileFormatError
-from lucid.ir.source import at_line
 from lucid.public.declare import public
 from lucid.saving import tree
 from lucid.saving.atomic import write_atomically
@@ -39,7 +38,7 @@ def save(obj: Any, f: str | PathLike[str] | io.BufferedIOBase) -> None:
     elif isinstance(f, (str, PathLike)):
         write_atomically(f, lambda file: write_tensors(file, arrays, structure))
     else:
-        raise ArgumentError(f"save: {type(f).__name__} is neither a path nor a file{at_line()}")
+        raise ArgumentError(f"save: {type(f).__name__} is neither a path nor a file")
 
 
 @public()
@@ -58,7 +57,7 @@ def load(
     if hasattr(f, "read"):
         return read_file(f, getattr(f, "name", "the file"))
     if not isinstance(f, (str, PathLike)):
-        raise ArgumentError(f"load: {type(f).__name__} is neither a path nor a file{at_line()}")
+        raise ArgumentError(f"load: {type(f).__name__} is neither a path nor a file")
     with open(f, "rb") as file:
         return read_file(file, str(f))
 
@@ -68,4 +67,4 @@ def read_file(file: Any, name: str) -> Any:
         arrays, structure = read_tensors(file)
         return tree.deserialize_tree(arrays, structure)
     except FileFormatError as error:
-        raise FileFormatError(f"load: {name}: {error}{at_line()}") from None
+        raise FileFormatError(f"load: {name}: {error}") from None

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, FileFormatError
-from lucid.ir.source import at_line
 from lucid.tape.node import wrap
 from lucid.tensors.tensor import Tensor
 
@@ -32,9 +31,9 @@ def serialize_tree(obj: Any) -> tuple[dict[str, np.ndarray], str]:
         text = json.dumps(node, separators=(",", ":"))
         json.loads(text)  # fail now if the text could not be read back
     except RecursionError:
-        raise ArgumentError(f"save: the value is nested too deeply{at_line()}") from None
+        raise ArgumentError("save: the value is nested too deeply") from None
     except ValueError as error:
-        raise ArgumentError(f"save: {error}{at_line()}") from None
+        raise ArgumentError(f"save: {error}") from None
     return arrays, text
 
 
@@ -62,7 +61,7 @@ def cannot_save(x: Any, path: str) -> ArgumentError:
     where = f" at {path}" if path else ""
     allowed = "tensors, numbers, strings, None, and dictionaries, lists and tuples of them"
     hint = remedy or f"supported are {allowed}"
-    return ArgumentError(f"save: a {type(x).__name__}{where} cannot be saved; {hint}{at_line()}")
+    return ArgumentError(f"save: a {type(x).__name__}{where} cannot be saved; {hint}")
 
 
 def child_path(path: str, key: Any) -> str:
@@ -75,8 +74,7 @@ def encode_key(key: Any, path: str) -> Any:
     if isinstance(key, int) and not isinstance(key, bool):
         return [key]
     raise ArgumentError(
-        f"save: the key {key!r}{f' at {path}' if path else ''} is not a string or an "
-        f"integer{at_line()}"
+        f"save: the key {key!r}{f' at {path}' if path else ''} is not a string or an integer"
     )
 
 
@@ -90,8 +88,7 @@ def tensor_node(x: Any, path: str, arrays: dict[str, np.ndarray]) -> list[Any]:
         array = pair
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise ArgumentError(
-            f"save: an array of dtype {array.dtype} at {path or 'the top'} cannot be "
-            f"saved{at_line()}"
+            f"save: an array of dtype {array.dtype} at {path or 'the top'} cannot be saved"
         )
     name = path or "tensor"
     while name in arrays or name == "__metadata__":

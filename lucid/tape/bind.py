@@ -17,9 +17,9 @@ from lucid.errors import LucidError, OutOfMemoryError
 from lucid.ir.graph import Literal
 from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
-from lucid.ir.source import InternalFiles, at_line, caller
 from lucid.ir.types import is_differentiable
 from lucid.public.declare import public
+from lucid.source import InternalFiles, at_line, caller
 from lucid.tape import node as tape
 from lucid.tape.markers import ALIAS, STOP_GRADIENT
 from lucid.tape.modes import current

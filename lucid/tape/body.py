@@ -19,8 +19,8 @@ import numpy as np
 
 from lucid.errors import GraphError
 from lucid.ir.graph import Graph
-from lucid.ir.source import at_line, caller
 from lucid.ir.types import is_differentiable
+from lucid.source import at_line, caller
 from lucid.tape.cut import cut_since
 from lucid.tape.modes import current, local
 from lucid.tape.node import GRAD, TRACE, Node, Trace, active_recorders, as_source, leaf, wrap

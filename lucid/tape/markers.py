@@ -8,8 +8,8 @@ import numpy as np
 
 from lucid.errors import GraphError
 from lucid.ir.primitive import Primitive
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
+from lucid.source import at_line
 
 
 class Alias(Primitive):

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from lucid.caches import new_cache
-from lucid.ir.source import Replay, Scope
+from lucid.source import Replay, Scope
 
 MAX_INNER = 1024  # modules that are made anew for every call are not kept
 _new = object.__new__

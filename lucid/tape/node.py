@@ -16,9 +16,9 @@ import numpy as np
 from lucid.errors import GraphError, LeakError, LucidError, MutationError, TracedValueError
 from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
-from lucid.ir.source import Source, at_line
 from lucid.ir.types import Type
 from lucid.public.declare import public
+from lucid.source import Source, at_line
 from lucid.tape.modes import current
 
 GRAD = 1  # a derivative is wanted (requires_grad)

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 from lucid.errors import ArgumentError
 from lucid.ir.pytree import flatten, leaf_names
-from lucid.ir.source import Scope, at_line
 from lucid.public.declare import public
+from lucid.source import Scope, at_line
 from lucid.tape.modes import Modes, current, leave, set_modes
 from lucid.tape.node import Traced
 

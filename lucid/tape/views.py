@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lucid.ir.primitive import Primitive
-from lucid.ir.source import caller
+from lucid.source import caller
 from lucid.tape.markers import OVERWRITTEN, STOP_GRADIENT
 from lucid.tape.modes import local
 from lucid.tape.node import (

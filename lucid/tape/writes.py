@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import GraphError
-from lucid.ir.source import at_line, caller
+from lucid.source import at_line, caller
 from lucid.tape.bind import bind
 from lucid.tape.markers import ALIAS, OVERWRITTEN, REPLACED, STOP_GRADIENT
 from lucid.tape.modes import current, local

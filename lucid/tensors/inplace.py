@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import GraphError, ShapeError
-from lucid.ir.source import at_line, caller
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.promote import as_tensor, literal
 from lucid.ops.elementwise import arithmetic, logic, power, rounding
@@ -20,6 +19,7 @@ from lucid.ops.index.subscript import getitem, setitem
 from lucid.ops.linalg import contraction
 from lucid.ops.shape.copying import COPY
 from lucid.public.declare import public
+from lucid.source import caller
 from lucid.tape.bind import bind
 from lucid.tape.cut import ancestors
 from lucid.tape.modes import current, local
@@ -148,7 +148,7 @@ def set_item(x: Any, index: Any, value: Any) -> None:
         part = getitem(x, index)
         if part.origin is None:
             facts = "several elements of this view are in the same memory, and an index tensor"
-            raise GraphError(f"setitem: {facts} may select some of them; clone() it{at_line()}")
+            raise GraphError(f"setitem: {facts} may select some of them; clone() it")
         if has_shared_elements(part):
             raise shared_elements_error("setitem")
         set_item(part, ..., value)
@@ -227,9 +227,7 @@ def fill_(x: Any, value: Any) -> Any:
     check_integer_range(x, value)
     value = as_tensor(value, x.dtype)
     if value.ndim:
-        raise ShapeError(
-            f"fill_: the value has shape {value.shape}; it must be a scalar{at_line()}"
-        )
+        raise ShapeError(f"fill_: the value has shape {value.shape}; it must be a scalar")
     if is_recorded(x, value):
         return assign(x, bind(COPY, value), "fill_")
     check_writable(x, "fill_")
@@ -258,7 +256,7 @@ def fill_diagonal_(x: Any, fill_value: Any, wrap: bool = False) -> Any:
     """Overwrite the main diagonal of `x` with one number; `wrap` repeats it in tall matrices."""
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
         facts = f"a tensor of shape {x.shape}; it must be a matrix or have equal sizes on all axes"
-        raise ShapeError(f"fill_diagonal_: {facts}{at_line()}")
+        raise ShapeError(f"fill_diagonal_: {facts}")
     least = min(x.shape)
     if x.ndim > 2 or not wrap:
         x[(np.arange(least),) * x.ndim] = fill_value

@@ -10,7 +10,6 @@ from typing import Any
 
 from lucid.caches import once
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors
 from lucid.tape.node import Traced
 from lucid.tensors.tensor import Tensor
@@ -26,7 +25,7 @@ def __getattr__(name: str) -> Callable[..., Any]:
     def write(input: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(input, Traced):
             facts = f"{type(input).__name__} cannot be written to; pass a Tensor"
-            raise ArgumentError(f"{name}: {facts}{at_line()}")
+            raise ArgumentError(f"{name}: {facts}")
         return method(input, *args, **kwargs)
 
     write.__name__ = write.__qualname__ = name

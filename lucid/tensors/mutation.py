@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.errors import DTypeError, LucidError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.promote import cast
 from lucid.tape.writes import check_writable, write
 
@@ -23,7 +22,7 @@ def cast_and_expand(x: Any, new: Any, what: str) -> Any:
     if RANK[new.dtype.kind] > RANK[x.dtype.kind]:
         raise DTypeError(
             f"{what}: a result of dtype {new.dtype} cannot be stored in a tensor of dtype "
-            f"{x.dtype}; use the out-of-place operation{at_line()}"
+            f"{x.dtype}; use the out-of-place operation"
         )
     if new.shape != x.shape:
         try:
@@ -31,6 +30,6 @@ def cast_and_expand(x: Any, new: Any, what: str) -> Any:
         except LucidError:
             raise ShapeError(
                 f"{what}: a result of shape {new.shape} does not fit into a tensor of shape "
-                f"{x.shape}{at_line()}"
+                f"{x.shape}"
             ) from None
     return cast(new, x.dtype)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError, GraphError, LucidError
-from lucid.ir.source import at_line
 from lucid.ir.types import SHORT_NAMES
 from lucid.public.declare import public
 from lucid.tape import writes
@@ -100,7 +99,7 @@ def _name(function: Any) -> str:
 
 
 def unsupported(name: str, why: str) -> DTypeError:
-    return DTypeError(f"{name}: {why}{at_line()}")
+    return DTypeError(f"{name}: {why}")
 
 
 def no_counterpart(name: str) -> DTypeError:
@@ -126,7 +125,7 @@ def to_array(x: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
     if copy is False:
         raise ValueError(
             f"numpy: an array of dtype {np.dtype(dtype)} from a tensor of dtype {value.dtype} "
-            f"needs a copy{at_line()}"
+            f"needs a copy"
         )
     return value.astype(dtype)
 
@@ -158,7 +157,7 @@ def to_dlpack(x: Any, **options: Any) -> Any:
     if writes.flags_of(x):
         raise GraphError(
             "__dlpack__: a tensor that requires a gradient cannot be shared, because writes to it "
-            f"would not be recorded; use detach(){at_line()}"
+            "would not be recorded; use detach()"
         )
     value = x.numpy()
     options = {key: value for key, value in options.items() if value is not None}
@@ -167,7 +166,7 @@ def to_dlpack(x: Any, **options: Any) -> Any:
     try:
         return value.__dlpack__(**options)
     except (BufferError, RuntimeError) as error:
-        raise GraphError(f"__dlpack__: {error}{at_line()}") from None
+        raise GraphError(f"__dlpack__: {error}") from None
 
 
 @public()

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.core.promote import get_default_dtype
 from lucid.public.declare import public
 
@@ -42,9 +41,7 @@ def set_printoptions(
     """
     if profile is not None and profile not in PROFILES:
         words = ", ".join(PROFILES)
-        raise ArgumentError(
-            f"set_printoptions: profile={profile!r} is not one of {words}{at_line()}"
-        )
+        raise ArgumentError(f"set_printoptions: profile={profile!r} is not one of {words}")
     values = {
         "precision": precision, "threshold": threshold, "edgeitems": edgeitems,
         "linewidth": linewidth,
@@ -52,9 +49,7 @@ def set_printoptions(
     new = {name: value for name, value in values.items() if value is not None}
     if any([isinstance(value, bool) or not isinstance(value, int) or value < 0
             for value in new.values()]):  # fmt: skip
-        raise ArgumentError(
-            f"set_printoptions: {new}: options must be non-negative integers{at_line()}"
-        )
+        raise ArgumentError(f"set_printoptions: {new}: options must be non-negative integers")
     if profile is not None:
         print_options.clear()
         print_options.update(PROFILES[profile])

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import cast, get_default_dtype
 from lucid.ops.elementwise.exponential import exp, log1p
@@ -37,7 +36,7 @@ def float_dtype(x: Any) -> np.dtype:
 def uniform_(x: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None) -> Any:
     """Fill the tensor with uniform numbers in [from_, to)."""
     if from_ > to:
-        raise ArgumentError(f"uniform_: from_={from_} must not exceed to={to}{at_line()}")
+        raise ArgumentError(f"uniform_: from_={from_} must not exceed to={to}")
     return copy_(x, uniform_like(x, generator) * (to - from_) + from_)
 
 
@@ -48,7 +47,7 @@ def normal_(x: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = Non
     from lucid.random import randn
 
     if std < 0:
-        raise ArgumentError(f"normal_: the standard deviation {std} is negative{at_line()}")
+        raise ArgumentError(f"normal_: the standard deviation {std} is negative")
     return copy_(x, randn(x.shape, generator=generator, dtype=float_dtype(x)) * std + mean)
 
 
@@ -59,7 +58,7 @@ def log_normal_(x: Any, mean: float = 1.0, std: float = 2.0, *, generator: Any =
     from lucid.random import randn
 
     if not std > 0:
-        raise ArgumentError(f"log_normal_: the standard deviation {std} is not positive{at_line()}")
+        raise ArgumentError(f"log_normal_: the standard deviation {std} is not positive")
     return copy_(x, exp(randn(x.shape, generator=generator, dtype=float_dtype(x)) * std + mean))
 
 
@@ -68,7 +67,7 @@ def log_normal_(x: Any, mean: float = 1.0, std: float = 2.0, *, generator: Any =
 def exponential_(x: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
     """Fill the tensor with numbers from the exponential distribution with rate `lambd`."""
     if not lambd > 0:
-        raise ArgumentError(f"exponential_: the rate {lambd} is not positive{at_line()}")
+        raise ArgumentError(f"exponential_: the rate {lambd} is not positive")
     return copy_(x, log1p(-uniform_like(x, generator)) * (-1.0 / lambd))
 
 
@@ -77,7 +76,7 @@ def exponential_(x: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
 def cauchy_(x: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> Any:
     """Fill the tensor with numbers from a Cauchy distribution."""
     if not sigma > 0:
-        raise ArgumentError(f"cauchy_: sigma {sigma} is not positive{at_line()}")
+        raise ArgumentError(f"cauchy_: sigma {sigma} is not positive")
     return copy_(x, tan((uniform_like(x, generator) - 0.5) * np.pi) * sigma + median)
 
 
@@ -86,7 +85,7 @@ def cauchy_(x: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Any =
 def geometric_(x: Any, p: float, *, generator: Any = None) -> Any:
     """Fill the tensor with numbers of trials up to the first success, of probability `p`."""
     if not 0 < p < 1:
-        raise ArgumentError(f"geometric_: the probability {p} is not in (0, 1){at_line()}")
+        raise ArgumentError(f"geometric_: the probability {p} is not in (0, 1)")
     trials = ceil(log1p(-uniform_like(x, generator)) / np.log1p(-p))
     return copy_(x, cast(trials.clamp(min=1.0), x.dtype))
 
@@ -96,7 +95,7 @@ def geometric_(x: Any, p: float, *, generator: Any = None) -> Any:
 def bernoulli_(x: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     """Fill the tensor with 1 with probability `p`, and 0 otherwise."""
     if not isinstance(p, Traced) and not 0 <= p <= 1:
-        raise ArgumentError(f"bernoulli_: the probability {p} is not in [0, 1]{at_line()}")
+        raise ArgumentError(f"bernoulli_: the probability {p} is not in [0, 1]")
     return copy_(x, cast(uniform_like(x, generator) < p, x.dtype))
 
 
@@ -113,7 +112,7 @@ def random_(x: Any, from_: Any = None, to: Any = None, *, generator: Any = None)
         from_, to = 0, random_upper_bound(x.dtype) if from_ is None else from_
     from_ = 0 if from_ is None else from_
     if not from_ < to:
-        raise ArgumentError(f"random_: from_={from_} must be less than to={to}{at_line()}")
+        raise ArgumentError(f"random_: from_={from_} must be less than to={to}")
     return copy_(x, cast(randint(from_, to, x.shape, generator=generator), x.dtype))
 
 

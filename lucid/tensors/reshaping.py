@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from lucid.errors import GraphError
-from lucid.ir.source import at_line
 from lucid.public.declare import public
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
@@ -36,12 +35,12 @@ def check_reshapable(x: Any, what: str) -> None:
     if x.node is not None and x.node.op is None and x.node.flags & GRAD:
         raise GraphError(
             f"{what}: the shape of a leaf that requires a gradient cannot change; use the "
-            f"out-of-place operation{at_line()}"
+            f"out-of-place operation"
         )
     if is_recording() and local.recorder.is_external(x.node):
         raise GraphError(
             f"{what}: the shape of a tensor from outside cannot change inside a jitted function; "
-            f"use the out-of-place operation{at_line()}"
+            f"use the out-of-place operation"
         )
 
 
@@ -68,13 +67,11 @@ def detach_(self: Any) -> Any:
     """Detach this tensor from its history, in place."""
     origin = self.origin
     if origin is not None and origin[1] is not STOP_GRADIENT:
-        raise GraphError(
-            f"detach_: a view shares its history with its base; use detach(){at_line()}"
-        )
+        raise GraphError("detach_: a view shares its history with its base; use detach()")
     if is_recording() and local.recorder.is_external(self.node):
         raise GraphError(
-            f"detach_: a tensor from outside cannot be detached inside a jitted function; use "
-            f"detach(){at_line()}"
+            "detach_: a tensor from outside cannot be detached inside a jitted function; use "
+            "detach()"
         )
     self.node = self.detach().node
     return self

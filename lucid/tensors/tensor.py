@@ -14,7 +14,6 @@ from lucid.errors import ArgumentError, DTypeError, GraphError, ShapeError
 from lucid.func.batching import read_value
 from lucid.ir.graph import Graph
 from lucid.ir.rewrite import inline_regions
-from lucid.ir.source import at_line, caller
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.arguments import accepts_device, check_device, is_device
 from lucid.ops.core.promote import (
@@ -26,6 +25,7 @@ from lucid.ops.core.promote import (
 )
 from lucid.ops.shape.copying import clone
 from lucid.public.declare import public
+from lucid.source import caller
 from lucid.tape.bind import bind, set_class
 from lucid.tape.conversion import check_number_conversion, check_numpy_call, needs_grad
 from lucid.tape.cut import ancestors, cut_nodes
@@ -94,7 +94,7 @@ def read_number(x: Tensor, what: str) -> Any:
     value = x.array(what)
     if value.size != 1:
         facts = f"item: a tensor of shape {value.shape} does not have one element"
-        raise ShapeError(f"{facts}; index it, or use tolist(){at_line()}")
+        raise ShapeError(f"{facts}; index it, or use tolist()")
     return value.item()
 
 
@@ -117,15 +117,13 @@ class Tensor(Methods, Operators):
     ) -> None:
         if not isinstance(requires_grad, (bool, np.bool_)):
             facts = f"Tensor: requires_grad={requires_grad!r} is not a bool"
-            raise ArgumentError(
-                f"{facts}; to create a tensor of a shape use lucid.empty(3, 4){at_line()}"
-            )
+            raise ArgumentError(f"{facts}; to create a tensor of a shape use lucid.empty(3, 4)")
         if isinstance(data, Traced) or contains_tensors(data):
             made = clone(as_tensor(data, dtype))  # recorded, so that gradients flow
             if requires_grad and needs_grad(made):
                 raise GraphError(
                     "Tensor: the data require a gradient, so the result is not a leaf; detach() "
-                    f"them for a new leaf, or omit requires_grad{at_line()}"
+                    "them for a new leaf, or omit requires_grad"
                 )
         else:
             made = wrap(np.array(as_ndarray(data, dtype)))
@@ -164,19 +162,19 @@ class Tensor(Methods, Operators):
         if requires_grad and is_recording() and not local.recorder.is_external(node):
             raise GraphError(
                 "requires_grad_: a tensor made inside a jitted function cannot become a leaf; "
-                f"use lucid.func.grad, or create it outside{at_line()}"
+                "use lucid.func.grad, or create it outside"
             )
         if node is not None and node.op is not None:
             if requires_grad == self.requires_grad:
                 return self
             raise GraphError(
                 "requires_grad_: only leaves can change requires_grad; "
-                f"this tensor is the result of {node.op.name}, so detach() it first{at_line()}"
+                f"this tensor is the result of {node.op.name}, so detach() it first"
             )
         if requires_grad and not is_differentiable(self.dtype):
             raise DTypeError(
                 f"requires_grad_: a tensor of dtype {self.dtype} has no gradient; "
-                f"only floating and complex tensors do{at_line()}"
+                f"only floating and complex tensors do"
             )
         if node is None and not requires_grad:
             return self
@@ -202,9 +200,7 @@ class Tensor(Methods, Operators):
         if value is not None:
             value = as_tensor(value)
             if value.shape != self.shape:
-                raise ShapeError(
-                    f"grad: shape {value.shape} for a tensor of shape {self.shape}{at_line()}"
-                )
+                raise ShapeError(f"grad: shape {value.shape} for a tensor of shape {self.shape}")
         elif self.node is None or self.node.cell is None:
             return
         cell = self.cell()
@@ -266,7 +262,7 @@ class Tensor(Methods, Operators):
         if value.size != 1:
             raise ShapeError(
                 f"bool: the truth value of a tensor of shape {value.shape} is ambiguous; use any() "
-                f"or all(){at_line()}"
+                f"or all()"
             )
         return bool(value.item())
 
@@ -285,17 +281,17 @@ class Tensor(Methods, Operators):
     def __index__(self) -> int:
         value = self.array("an index")
         if value.size != 1 or value.dtype.kind not in "biu":
-            raise DTypeError(f"index: a tensor of type {self.type} is not an integer{at_line()}")
+            raise DTypeError(f"index: a tensor of type {self.type} is not an integer")
         return int(value.item())
 
     def __len__(self) -> int:
         if not self.shape:
-            raise ArgumentError(f"len: a 0-d tensor has no length{at_line()}")
+            raise ArgumentError("len: a 0-d tensor has no length")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self.shape:
-            raise ArgumentError(f"iter: a 0-d tensor has no elements to iterate over{at_line()}")
+            raise ArgumentError("iter: a 0-d tensor has no elements to iterate over")
         return (self[i] for i in range(len(self)))
 
     def __contains__(self, x: Any) -> bool:
@@ -341,7 +337,7 @@ class Tensor(Methods, Operators):
         if not self.is_leaf:
             raise GraphError(
                 "deepcopy: this tensor is the result of an operation, and graphs cannot be copied; "
-                f"detach() it first{at_line()}"
+                "detach() it first"
             )
         copied = memo[id(self)] = wrap(self.array("deepcopy").copy(order="K"))
         if self.requires_grad:
@@ -398,14 +394,14 @@ class Tensor(Methods, Operators):
         A tensor returned by the hook replaces the gradient. Call `remove()` of the handle to stop.
         """
         if not self.requires_grad:
-            raise GraphError(f"register_hook: this tensor does not require a gradient{at_line()}")
+            raise GraphError("register_hook: this tensor does not require a gradient")
         return HookHandle(self.cell().hooks, adapt_hook(self, hook))
 
     def register_post_accumulate_grad_hook(self, hook: Any) -> HookHandle:
         """Call `hook(tensor)` after backward has added to `.grad` of this leaf."""
         if not (self.requires_grad and self.is_leaf):
             raise GraphError(
-                f"register_post_accumulate_grad_hook: only for leaves that require grad{at_line()}"
+                "register_post_accumulate_grad_hook: only for leaves that require grad"
             )
         tensor_ref = weakref.ref(self)
         return HookHandle(self.cell().post_accumulate_hooks, lambda _: hook(tensor_ref()))
@@ -442,9 +438,7 @@ class Tensor(Methods, Operators):
     def data(self, new: Any) -> None:
         new = as_tensor(new).detach()
         if new.type != self.type:
-            raise ShapeError(
-                f"data: a tensor of type {new.type} for one of type {self.type}{at_line()}"
-            )
+            raise ShapeError(f"data: a tensor of type {new.type} for one of type {self.type}")
         if new.value is self.value:
             return
         node = self.node

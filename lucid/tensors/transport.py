@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import GraphError
-from lucid.ir.source import at_line
 from lucid.tape.conversion import needs_grad
 from lucid.tape.modes import local
 from lucid.tape.node import Traced, wrap
@@ -30,7 +29,7 @@ def reduce_tensor(x: Any) -> tuple[Any, ...]:
     if cell is not None and (cell.hooks or cell.post_accumulate_hooks):
         warnings.warn(
             "pickle: the hooks of a tensor stay in this process; register them again where it is "
-            f"loaded{at_line()}",
+            "loaded",
             UserWarning,
             stacklevel=3,
         )
@@ -43,12 +42,12 @@ def check_portable(x: Any) -> None:
     if x.requires_grad and not x.is_leaf:
         raise GraphError(
             f"pickle: {x.type} is the result of {x.node.op.name}, and graphs stay in their "
-            f"process; detach() it first{at_line()}"
+            f"process; detach() it first"
         )
     if local.transforms and needs_grad(x):
         raise GraphError(
             f"pickle: {x.type} is differentiated by the running transform, and a copy of it would "
-            f"be a constant; detach() it if that is meant{at_line()}"
+            f"be a constant; detach() it if that is meant"
         )
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from lucid.errors import ArgumentError
 from lucid.func.checkpointing import checkpoint as checkpointed
-from lucid.ir.source import at_line
 from lucid.public.declare import public
 from lucid.public.lazy import attach
 
@@ -37,7 +36,7 @@ def checkpoint(
     Tensor([ 2.       , 14.7781...])
     """
     if not callable(function):
-        raise ArgumentError(f"checkpoint: expected a function, not {function!r}{at_line()}")
+        raise ArgumentError(f"checkpoint: expected a function, not {function!r}")
     return checkpointed(lambda *args, **kwargs: function(*args, **kwargs))(*args, **kwargs)
 
 
@@ -57,8 +56,7 @@ def checkpoint_sequential(
     steps = list(functions.children()) if hasattr(functions, "children") else list(functions)
     if not isinstance(segments, int) or not 1 <= segments <= max(len(steps), 1):
         raise ArgumentError(
-            f"checkpoint_sequential: cannot split {len(steps)} functions into {segments!r} "
-            f"segments{at_line()}"
+            f"checkpoint_sequential: cannot split {len(steps)} functions into {segments!r} segments"
         )
     size = len(steps) // segments
     for i in range(segments):

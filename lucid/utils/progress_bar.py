@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.public.declare import public
 
 BAR, FULL, EMPTY = 20, "━", "╌"
@@ -45,7 +44,7 @@ class Progress:
     ) -> None:
         self.items = range(items) if isinstance(items, int) else items
         if not hasattr(self.items, "__iter__") and not hasattr(self.items, "__getitem__"):
-            raise ArgumentError(f"progress: {items!r} is not iterable{at_line()}")
+            raise ArgumentError(f"progress: {items!r} is not iterable")
         self.title, self.file, self.clock = title, file or sys.stderr, clock
         self.total = total if total is not None else length_of(self.items)
         self.values: dict[str, Any] = {}

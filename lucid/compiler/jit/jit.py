@@ -31,13 +31,13 @@ from lucid.ir.decorated import portable_function, wrapper_of
 from lucid.ir.graph import Graph
 from lucid.ir.interpret import Program
 from lucid.ir.pytree import flatten, unflatten
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.locks import new_lock
 from lucid.ops.core.promote import Default, as_tensor
 from lucid.ops.higher_order.call import Call, with_residuals
 from lucid.ops.shape.copying import COPY
 from lucid.public.declare import public
+from lucid.source import at_line
 from lucid.tape.bind import bind, bind_precomputed
 from lucid.tape.guards import Guard
 from lucid.tape.modes import current, local

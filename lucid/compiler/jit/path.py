@@ -16,9 +16,9 @@ from lucid.errors import TracedValueError
 from lucid.ir.graph import Graph, Var
 from lucid.ir.interpret import Program
 from lucid.ir.pytree import flatten, unflatten
-from lucid.ir.source import at_line
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.promote import Default, as_tensor
+from lucid.source import at_line
 from lucid.tape.bind import bind
 from lucid.tape.cut import cut_since
 from lucid.tape.guards import Guard

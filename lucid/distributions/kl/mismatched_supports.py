@@ -23,7 +23,6 @@ from lucid.distributions.relaxed import ContinuousBernoulli
 from lucid.distributions.tails import Pareto
 from lucid.distributions.transforms import TransformedDistribution
 from lucid.errors import LucidError
-from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.exponential import exp, expm1, log, log1p
@@ -116,7 +115,7 @@ def _transformed(p: Any, q: Any) -> Any:
     same = len(p.transforms) == len(q.transforms) and p.event_shape == q.event_shape
     if not (same and all(map(same_transform, p.transforms, q.transforms))):
         facts = f"{p.transforms} and {q.transforms} are different transforms"
-        raise LucidError(f"kl_divergence: {facts}; register_kl adds a formula{at_line()}")
+        raise LucidError(f"kl_divergence: {facts}; register_kl adds a formula")
     inner = kl_divergence(p.base_dist, q.base_dist)
     extra = len(inner.shape) - len(p.batch_shape)
     return inner.sum(tuple(range(-extra, 0))) if extra > 0 else inner

@@ -32,7 +32,6 @@ from lucid.distributions.relaxed import ContinuousBernoulli
 from lucid.distributions.tails import Pareto
 from lucid.distributions.transforms import LogNormal
 from lucid.errors import LucidError
-from lucid.ir.source import at_line
 from lucid.ops.elementwise.arithmetic import abs
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.exponential import exp, log
@@ -70,7 +69,7 @@ def kl_divergence(p: Any, q: Any) -> Any:
                 return FORMULAS[a, b](p, q)
     raise LucidError(
         f"kl_divergence: no formula for {type(p).__name__} and {type(q).__name__}; register_kl "
-        f"adds one{at_line()}"
+        f"adds one"
     )
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.nn.functional.arguments import as_real, check_choice, check_number
 from lucid.ops.core.apply import dtype_error
 from lucid.ops.core.arguments import aliases, clear_errors
@@ -61,7 +60,7 @@ def inplace_variant(function: Callable[..., Any], name: str) -> Callable[..., An
     def write(input: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(input, Traced):
             facts = f"{type(input).__name__} cannot be written in place; pass a Tensor"
-            raise ArgumentError(f"{name}: {facts}{at_line()}")
+            raise ArgumentError(f"{name}: {facts}")
         return method(input, *args, **kwargs)
 
     write.__name__ = write.__qualname__ = name
@@ -91,8 +90,7 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
     if not check_number("hardtanh", min_val, "min_val") <= check_number(
         "hardtanh", max_val, "max_val"
     ):
-        facts = f"min_val={min_val} is greater than max_val={max_val}"
-        raise ArgumentError(f"hardtanh: {facts}{at_line()}")
+        raise ArgumentError(f"hardtanh: min_val={min_val} is greater than max_val={max_val}")
     return maybe_inplace("hardtanh", _clip, input, inplace, min_val, max_val, "hardtanh")
 
 
@@ -146,11 +144,11 @@ def prelu(input: Any, weight: Any) -> Any:
     x, weight = as_real("prelu", input), as_real("prelu", weight)
     if weight.dtype != x.dtype:
         facts = f"input of dtype {x.dtype} and weight of {weight.dtype}; cast one first"
-        raise DTypeError(f"prelu: {facts}{at_line()}")
+        raise DTypeError(f"prelu: {facts}")
     channels = x.shape[1] if x.ndim > 1 else 1
     if weight.ndim > 1 or weight.numel() not in (1, channels):
         facts = f"weight of shape {weight.shape} for {channels} channels of input {x.shape}"
-        raise ShapeError(f"prelu: {facts}; give one number or one per channel{at_line()}")
+        raise ShapeError(f"prelu: {facts}; give one number or one per channel")
     if weight.numel() != 1:
         weight = weight.reshape(-1, *[1] * (x.ndim - 2))
     elif weight.ndim > x.ndim:
@@ -170,7 +168,7 @@ def rrelu(
     """x above 0, elsewhere x times a slope drawn from [lower, upper), their mean in evaluation."""
     lower, upper = check_number("rrelu", lower, "lower"), check_number("rrelu", upper, "upper")
     if not lower <= upper:
-        raise ArgumentError(f"rrelu: lower={lower} is greater than upper={upper}{at_line()}")
+        raise ArgumentError(f"rrelu: lower={lower} is greater than upper={upper}")
     return maybe_inplace("rrelu", _rrelu, input, inplace, lower, upper, training)
 
 
@@ -203,7 +201,7 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     """x above 0, alpha (exp(x / alpha) - 1) elsewhere; smooth for every alpha."""
     alpha = check_number("celu", alpha, "alpha")
     if alpha == 0:
-        raise ArgumentError(f"celu: alpha must not be 0{at_line()}")
+        raise ArgumentError("celu: alpha must not be 0")
     return maybe_inplace("celu", _elu, input, inplace, alpha, 1.0, alpha, "celu")
 
 
@@ -241,7 +239,7 @@ def glu(input: Any, dim: int = -1) -> Any:
     axis = canonicalize_axis("glu", dim, x.ndim)
     if not x.ndim or x.shape[axis] % 2:
         facts = f"input of shape {x.shape} cannot be halved along axis {axis}"
-        raise ShapeError(f"glu: {facts}; its size there must be even{at_line()}")
+        raise ShapeError(f"glu: {facts}; its size there must be even")
     half = x.shape[axis] // 2
     first = slice_axis(x, axis, 0, half)
     return first * sigmoid(slice_axis(x, axis, half, 2 * half))
@@ -315,7 +313,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
     """Shrink x toward 0 by lambd; 0 inside [-lambd, lambd]."""
     x, lambd = as_real("softshrink", input), check_number("softshrink", lambd, "lambd")
     if not lambd >= 0:
-        raise ArgumentError(f"softshrink: lambd={lambd}; it must not be negative{at_line()}")
+        raise ArgumentError(f"softshrink: lambd={lambd}; it must not be negative")
     return x - clamp(x, -lambd, lambd)
 
 
@@ -338,7 +336,7 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """
     x, beta = as_real("softplus", input), check_number("softplus", beta, "beta")
     if beta == 0:
-        raise ArgumentError(f"softplus: beta must not be 0{at_line()}")
+        raise ArgumentError("softplus: beta must not be 0")
     scaled = x if beta == 1 else x * beta
     limit = min(
         check_number("softplus", threshold, "threshold"), 10 if x.dtype.itemsize == 2 else 80
@@ -397,7 +395,7 @@ def gumbel_softmax(
     """
     x, tau = as_real("gumbel_softmax", logits), check_number("gumbel_softmax", tau, "tau")
     if tau == 0:
-        raise ArgumentError(f"gumbel_softmax: tau must not be 0{at_line()}")
+        raise ArgumentError("gumbel_softmax: tau must not be 0")
     axis = canonicalize_axis("gumbel_softmax", dim, x.ndim)
     uniform = rand_like(x).clamp(2.0**-26)
     noise = -log(-log1p(-uniform))

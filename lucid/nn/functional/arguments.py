@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import concrete_array as concrete_array
 from lucid.ops.core.promote import as_tensor, cast, get_default_dtype, result_type
+from lucid.source import at_line
 from lucid.tape.node import Traced
 
 REDUCTIONS = ("none", "mean", "sum")
@@ -27,8 +27,7 @@ def reject_complex(name: str, x: Any) -> Any:
     if not isinstance(x, Traced):
         x = as_tensor(x)
     if x.dtype.kind == "c":
-        facts = f"operand of dtype {x.dtype}; it must be real"
-        raise DTypeError(f"{name}: {facts}{at_line()}")
+        raise DTypeError(f"{name}: operand of dtype {x.dtype}; it must be real")
     return x
 
 
@@ -45,7 +44,7 @@ def as_integers(name: str, x: Any, what: str = "target") -> Any:
     """Return `x` as a tensor of integers."""
     x = as_tensor(x)
     if x.dtype.kind not in "iu":
-        raise DTypeError(f"{name}: {what} of dtype {x.dtype}; it must hold integers{at_line()}")
+        raise DTypeError(f"{name}: {what} of dtype {x.dtype}; it must hold integers")
     return x
 
 
@@ -53,17 +52,17 @@ def check_number(name: str, value: Any, what: str) -> float:
     """Return a Python or NumPy number as a float; raise ArgumentError for anything else."""
     if isinstance(value, (bool, int, float, np.integer, np.floating)):
         if what == "eps" and not value >= 0:
-            raise ArgumentError(f"{name}: eps={value!r}; it must be at least 0{at_line()}")
+            raise ArgumentError(f"{name}: eps={value!r}; it must be at least 0")
         return float(value)
-    raise ArgumentError(f"{name}: {what}={value!r} is not a number{at_line()}")
+    raise ArgumentError(f"{name}: {what}={value!r} is not a number")
 
 
 def check_integer(name: str, value: Any, what: str, least: int = 0) -> int:
     """Return an integer of at least `least`; raise ArgumentError for anything else."""
     if isinstance(value, (bool, float)) or not hasattr(value, "__index__"):
-        raise ArgumentError(f"{name}: {what}={value!r} is not an integer{at_line()}")
+        raise ArgumentError(f"{name}: {what}={value!r} is not an integer")
     if value.__index__() < least:
-        raise ArgumentError(f"{name}: {what}={value!r}; it must be at least {least}{at_line()}")
+        raise ArgumentError(f"{name}: {what}={value!r}; it must be at least {least}")
     return value.__index__()
 
 
@@ -72,7 +71,7 @@ def check_choice(name: str, value: Any, what: str, allowed: tuple[str, ...]) -> 
     if isinstance(value, str) and value in allowed:
         return value
     words = ", ".join(map(repr, allowed))
-    raise ArgumentError(f"{name}: {what}={value!r}; it must be one of {words}{at_line()}")
+    raise ArgumentError(f"{name}: {what}={value!r}; it must be one of {words}")
 
 
 def resolve_reduction(
@@ -102,5 +101,4 @@ def warn_if_broadcast(name: str, x: Any, t: Any) -> None:
 def check_same_shape(name: str, what: str, x: Any, y: Any) -> None:
     """Raise ShapeError unless `x` and `y` have the same shape."""
     if x.shape != y.shape:
-        facts = f"{what} of shapes {x.shape} and {y.shape}; they must be equal"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: {what} of shapes {x.shape} and {y.shape}; they must be equal")

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
 from lucid.nn.functional.arguments import as_reals, check_number
 from lucid.nn.functional.dropouts import check_probability, drop
@@ -85,7 +84,7 @@ def attention_weights(scores: Any, mask: Any, is_causal: Any) -> Any:
     """Return the softmax of the masked scores; 0 for a query that attends to no key."""
     if is_causal:
         if mask is not None:
-            raise ArgumentError(f"{NAME}: give attn_mask or is_causal, not both{at_line()}")
+            raise ArgumentError(f"{NAME}: give attn_mask or is_causal, not both")
         queries, keys = scores.shape[-2:]
         return softmax(where(arange(queries)[:, None] >= arange(keys), scores, -math.inf), -1)
     if mask is None:
@@ -93,14 +92,14 @@ def attention_weights(scores: Any, mask: Any, is_causal: Any) -> Any:
     mask = as_tensor(mask)
     if mask.dtype.kind not in "bf":
         facts = f"attn_mask of dtype {mask.dtype}; it must be boolean, or floating and added"
-        raise DTypeError(f"{NAME}: {facts}{at_line()}")
+        raise DTypeError(f"{NAME}: {facts}")
     try:
         fits = broadcast_shapes(mask.shape, scores.shape)[-2:] == scores.shape[-2:]
     except ShapeError:
         fits = False
     if not fits:
         facts = f"attn_mask of shape {mask.shape} for scores of shape {scores.shape}"
-        raise ShapeError(f"{NAME}: {facts}; they must broadcast{at_line()}")
+        raise ShapeError(f"{NAME}: {facts}; they must broadcast")
     if mask.dtype.kind == "b":
         scores = where(mask, scores, -math.inf)
     else:
@@ -115,13 +114,13 @@ def check_shapes(q: Any, k: Any, v: Any, enable_gqa: Any) -> None:
     """Raise ShapeError unless query, key and value fit together."""
     shapes = f"query {q.shape}, key {k.shape}, value {v.shape}"
     if min(q.ndim, k.ndim, v.ndim) < 2:
-        raise ShapeError(f"{NAME}: {shapes}: each must be (..., position, feature){at_line()}")
+        raise ShapeError(f"{NAME}: {shapes}: each must be (..., position, feature)")
     if q.shape[-1] != k.shape[-1]:
-        raise ShapeError(f"{NAME}: {shapes}: query and key differ in the last axis{at_line()}")
+        raise ShapeError(f"{NAME}: {shapes}: query and key differ in the last axis")
     if k.shape[-2] != v.shape[-2]:
-        raise ShapeError(f"{NAME}: {shapes}: key and value differ in axis -2{at_line()}")
+        raise ShapeError(f"{NAME}: {shapes}: key and value differ in axis -2")
     if enable_gqa:
         heads = [x.shape[-3] if x.ndim > 2 else 0 for x in (q, k, v)]
         if not heads[0] or not heads[1] or heads[1] != heads[2] or heads[0] % heads[1]:
             facts = "the query heads (axis -3) must be a multiple of the key and value heads"
-            raise ShapeError(f"{NAME}: {shapes}: {facts}{at_line()}")
+            raise ShapeError(f"{NAME}: {shapes}: {facts}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.nn.functional.spatial import Sizes, add_batch_axis, drop_batch_axis, int_tuple
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
@@ -141,7 +140,7 @@ def convolve(
     if w.shape[1] * groups != x.shape[1] or w.shape[0] % groups:
         facts = f"input of shape {x.shape} has {x.shape[1]} channels, weights of shape {w.shape}"
         takes = f"{facts} take {w.shape[1] * groups} (groups={groups})"
-        raise ShapeError(f"{name}: {takes}; weights are (out, in / groups, ...){at_line()}")
+        raise ShapeError(f"{name}: {takes}; weights are (out, in / groups, ...)")
     stride = int_tuple(name, "stride", stride, axes, 1)
     dilation = int_tuple(name, "dilation", dilation, axes, 1)
     extent = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilation)]
@@ -149,7 +148,7 @@ def convolve(
     room = [n + a + b - e for n, a, b, e in zip(x.shape[2:], low, high, extent)]
     if min(room) < 0 or 0 in w.shape[2:]:
         facts = f"windows of {tuple(extent)} do not fit into {x.shape[2:]} with padding {padding!r}"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: {facts}")
     size = tuple(n // s + 1 for n, s in zip(room, stride))
     y = bind(Convolution(size, stride, low, dilation, groups), x, w)
     return drop_batch_axis(add_bias(name, y, bias), was_batched)
@@ -173,19 +172,19 @@ def conv_transpose(
     if w.shape[0] != x.shape[1] or x.shape[1] % groups:
         facts = f"input of shape {x.shape} has {x.shape[1]} channels, weights of shape {w.shape}"
         takes = f"{facts} take {w.shape[0]} (groups={groups})"
-        raise ShapeError(f"{name}: {takes}; weights are (in, out / groups, ...){at_line()}")
+        raise ShapeError(f"{name}: {takes}; weights are (in, out / groups, ...)")
     stride = int_tuple(name, "stride", stride, axes, 1)
     dilation = int_tuple(name, "dilation", dilation, axes, 1)
     low = int_tuple(name, "padding", padding, axes)
     extra = int_tuple(name, "output_padding", output_padding, axes)
     if any(e >= max(s, d) for e, s, d in zip(extra, stride, dilation)):
         facts = f"output_padding {output_padding!r} with stride {stride} and dilation {dilation}"
-        raise ShapeError(f"{name}: {facts}; it must be smaller than stride or dilation{at_line()}")
+        raise ShapeError(f"{name}: {facts}; it must be smaller than stride or dilation")
     lengths = zip(x.shape[2:], w.shape[2:], stride, dilation, low, extra)
     size = tuple((n - 1) * s + (k - 1) * d + 1 - 2 * p + e for n, k, s, d, p, e in lengths)
     if min(size) < 0 or 0 in w.shape[2:] or 0 in x.shape[2:]:
         facts = f"an input of {x.shape} and weights of {w.shape} give a result of size {size}"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: {facts}")
     y = bind(ConvolutionTranspose(size, stride, low, dilation, groups), x, w)
     return drop_batch_axis(add_bias(name, y, bias), was_batched)
 
@@ -194,15 +193,12 @@ def check_weight(name: str, w: Any, x: Any, axes: int, groups: Any) -> Any:
     """Return the weight as a tensor, with its rank, dtype and groups checked."""
     w = as_tensor(w)
     if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
-        raise ArgumentError(
-            f"{name}: groups is {groups!r}; it must be a positive integer{at_line()}"
-        )
+        raise ArgumentError(f"{name}: groups is {groups!r}; it must be a positive integer")
     if w.ndim != axes + 2:
-        facts = f"weights of shape {w.shape}; they must have {axes + 2} axes"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: weights of shape {w.shape}; they must have {axes + 2} axes")
     if w.dtype != x.dtype:
         facts = f"an input of {x.dtype} and weights of {w.dtype}"
-        raise DTypeError(f"{name}: {facts}; cast one of them{at_line()}")
+        raise DTypeError(f"{name}: {facts}; cast one of them")
     return w
 
 
@@ -215,11 +211,11 @@ def resolve_padding(
     if padding != "same":
         if isinstance(padding, str):
             facts = f"padding must be 'same', 'valid' or integers, not {padding!r}"
-            raise ArgumentError(f"{name}: {facts}{at_line()}")
+            raise ArgumentError(f"{name}: {facts}")
         low = int_tuple(name, "padding", padding, axes)
         return low, low
     if max(stride) > 1:
-        raise ArgumentError(f"{name}: padding 'same' needs stride 1, not {stride}{at_line()}")
+        raise ArgumentError(f"{name}: padding 'same' needs stride 1, not {stride}")
     return tuple((e - 1) // 2 for e in extent), tuple(e // 2 for e in extent)
 
 
@@ -229,10 +225,7 @@ def add_bias(name: str, y: Any, bias: Any) -> Any:
         return y
     bias = as_tensor(bias)
     if bias.shape != y.shape[1:2]:
-        facts = f"a bias of shape {bias.shape} for {y.shape[1]} channels"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: a bias of shape {bias.shape} for {y.shape[1]} channels")
     if bias.dtype != y.dtype:
-        raise DTypeError(
-            f"{name}: bias of dtype {bias.dtype} for a result of {y.dtype}; cast it{at_line()}"
-        )
+        raise DTypeError(f"{name}: bias of dtype {bias.dtype} for a result of {y.dtype}; cast it")
     return y + bias.reshape(-1, *[1] * (y.ndim - 2))

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ir.source import at_line
 from lucid.nn.functional.activations import SELU_ALPHA, SELU_SCALE, maybe_inplace
 from lucid.nn.functional.arguments import as_real, check_number
 from lucid.ops.core.arguments import clear_errors
@@ -27,7 +26,7 @@ def check_probability(name: str, p: Any) -> float:
     """Return `p` as a float; raise ArgumentError unless it is in [0, 1]."""
     p = check_number(name, p, "p")
     if not 0 <= p <= 1:
-        raise ArgumentError(f"{name}: p={p}; it must be between 0 and 1{at_line()}")
+        raise ArgumentError(f"{name}: p={p}; it must be between 0 and 1")
     return p
 
 
@@ -78,7 +77,7 @@ def feature_alpha_dropout(
     x, p = to_floating(input), check_probability("feature_alpha_dropout", p)
     if x.ndim < 2:
         facts = f"input of shape {x.shape}; it must be (batch, channels, ...)"
-        raise ShapeError(f"feature_alpha_dropout: {facts}{at_line()}")
+        raise ShapeError(f"feature_alpha_dropout: {facts}")
     if not training or p == 0:
         return x
     return maybe_inplace(
@@ -114,7 +113,7 @@ def drop_channels(
     x, p = as_real(name, input), check_probability(name, p)
     if x.ndim not in axes:
         wanted = " or ".join(map(str, axes))
-        raise ShapeError(f"{name}: input of shape {x.shape}; it must have {wanted} axes{at_line()}")
+        raise ShapeError(f"{name}: input of shape {x.shape}; it must have {wanted} axes")
     if not training or p == 0:
         return x
     return maybe_inplace(name, drop, x, inplace, p, channel_mask_shape(x, axes[x.ndim]))

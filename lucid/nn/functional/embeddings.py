@@ -9,7 +9,6 @@ import numpy as np
 
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, IndexingError, ShapeError
-from lucid.ir.source import at_line
 from lucid.nn.functional.arguments import (
     as_integers,
     as_real,
@@ -68,11 +67,11 @@ def check_table(name: str, input: Any, weight: Any) -> tuple[Any, Any]:
     """Return indices and weight as tensors, with their rank and range checked."""
     indices, weight = as_integers(name, input, "input"), as_tensor(weight)
     if weight.ndim != 2:
-        raise ShapeError(f"{name}: weight of shape {weight.shape}; it must be a matrix{at_line()}")
+        raise ShapeError(f"{name}: weight of shape {weight.shape}; it must be a matrix")
     found = concrete_array(indices)
     if found is not None and found.size and not 0 <= found.min() <= found.max() < weight.shape[0]:
         facts = f"an index is outside the {weight.shape[0]} rows of the weight"
-        raise IndexingError(f"{name}: {facts}: from {found.min()} to {found.max()}{at_line()}")
+        raise IndexingError(f"{name}: {facts}: from {found.min()} to {found.max()}")
     return indices, weight
 
 
@@ -81,7 +80,7 @@ def check_padding_idx(name: str, padding_idx: Any, rows: int) -> int:
     index = check_integer(name, padding_idx, "padding_idx", -rows)
     if index >= rows:
         facts = f"padding_idx={padding_idx} is out of range for the {rows} rows of the weight"
-        raise IndexingError(f"{name}: {facts}{at_line()}")
+        raise IndexingError(f"{name}: {facts}")
     return index % rows if rows else index
 
 
@@ -171,10 +170,10 @@ def check_sample_weights(samples: Any, mode: str, indices: Any, weight: Any) -> 
     samples = as_real("embedding_bag", samples)
     if mode != "sum":
         facts = f"per_sample_weights with mode={mode!r}; they need mode='sum'"
-        raise ArgumentError(f"embedding_bag: {facts}{at_line()}")
+        raise ArgumentError(f"embedding_bag: {facts}")
     if samples.shape != indices.shape or samples.dtype != weight.dtype:
         facts = f"per_sample_weights {samples.type} for input {indices.shape}"
-        raise ShapeError(f"embedding_bag: {facts}; use its shape and the weight's dtype{at_line()}")
+        raise ShapeError(f"embedding_bag: {facts}; use its shape and the weight's dtype")
     return samples
 
 
@@ -223,23 +222,22 @@ def make_bags(indices: Any, offsets: Any, include_last_offset: Any) -> EqualBags
     name = "embedding_bag"
     if indices.ndim == 2:
         if offsets is not None:
-            raise ArgumentError(f"{name}: offsets cannot be given for a matrix of bags{at_line()}")
+            raise ArgumentError(f"{name}: offsets cannot be given for a matrix of bags")
         return EqualBags(*indices.shape)
     if indices.ndim != 1:
-        facts = f"input of shape {indices.shape}; it must be a vector or a matrix"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: input of shape {indices.shape}; it must be a vector or a matrix")
     if offsets is None:
-        raise ArgumentError(f"{name}: a vector of indices needs offsets{at_line()}")
+        raise ArgumentError(f"{name}: a vector of indices needs offsets")
     offsets = as_integers(name, offsets, "offsets")
     if offsets.ndim != 1 or (include_last_offset and not offsets.shape[0]):
-        raise ShapeError(f"{name}: offsets of shape {offsets.shape}; give a vector{at_line()}")
+        raise ShapeError(f"{name}: offsets of shape {offsets.shape}; give a vector")
     known, size = concrete_array(offsets), indices.shape[0]
     if known is not None and known.size:
         if known[0] != 0 or known.max() > size or (np.diff(known) < 0).any():
             facts = (
                 f"offsets must start at 0, not decrease and be at most {size}, the size of input"
             )
-            raise ArgumentError(f"{name}: {facts}{at_line()}")
+            raise ArgumentError(f"{name}: {facts}")
     count = offsets.shape[0] - bool(include_last_offset)
     started = arange(size)[:, None] >= offsets[:count]
     return OffsetBags(count, started.sum(1) - 1)
@@ -259,12 +257,12 @@ def one_hot(input: Any, num_classes: int = -1) -> Any:
     classes = check_integer("one_hot", num_classes, "num_classes", -1)
     if classes == -1:
         if not indices.numel():
-            raise ArgumentError(f"one_hot: an empty input needs num_classes{at_line()}")
+            raise ArgumentError("one_hot: an empty input needs num_classes")
         classes = int(indices.max()) + 1
     known = concrete_array(indices)
     if known is not None and known.size and not 0 <= known.min() <= known.max() < max(classes, 1):
         facts = f"an index is outside {classes} classes: from {known.min()} to {known.max()}"
-        raise IndexingError(f"one_hot: {facts}{at_line()}")
+        raise IndexingError(f"one_hot: {facts}")
     if not classes:
-        raise ArgumentError(f"one_hot: num_classes must be positive or -1{at_line()}")
+        raise ArgumentError("one_hot: num_classes must be positive or -1")
     return cast(indices[..., None] == arange(classes), "int64")

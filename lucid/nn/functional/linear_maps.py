@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.errors import ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.region import compile_when_hot
@@ -28,14 +27,14 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     x, weight = as_tensor(input), as_tensor(weight)
     if weight.ndim not in (1, 2) or not x.ndim or x.shape[-1] != weight.shape[-1]:
         facts = f"input of shape {x.shape} and weight of shape {weight.shape}"
-        raise ShapeError(f"linear: {facts}: they must agree in the last axis{at_line()}")
+        raise ShapeError(f"linear: {facts}: they must agree in the last axis")
     y = x @ (t(weight) if weight.ndim == 2 else weight)
     if bias is None:
         return y
     bias = as_tensor(bias)
     if bias.shape not in (weight.shape[:-1], ()):
         facts = f"bias of shape {bias.shape} for weight of shape {weight.shape}"
-        raise ShapeError(f"linear: {facts}; it must be {weight.shape[:-1]}{at_line()}")
+        raise ShapeError(f"linear: {facts}; it must be {weight.shape[:-1]}")
     return y + bias
 
 
@@ -47,14 +46,11 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     fits = x.ndim and y.ndim and weight.ndim == 3 and x.shape[:-1] == y.shape[:-1]
     if not fits or (x.shape[-1], y.shape[-1]) != weight.shape[1:]:
         facts = f"inputs of shapes {x.shape} and {y.shape} and weight of shape {weight.shape}"
-        raise ShapeError(
-            f"bilinear: {facts}; they must be (..., i), (..., j), (o, i, j){at_line()}"
-        )
+        raise ShapeError(f"bilinear: {facts}; they must be (..., i), (..., j), (o, i, j)")
     z = einsum("...i,oij,...j->...o", x, weight, y)
     if bias is None:
         return z
     bias = as_tensor(bias)
     if bias.shape != weight.shape[:1]:
-        facts = f"bias of shape {bias.shape}; it must be {weight.shape[:1]}"
-        raise ShapeError(f"bilinear: {facts}{at_line()}")
+        raise ShapeError(f"bilinear: bias of shape {bias.shape}; it must be {weight.shape[:1]}")
     return z + bias

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.nn.functional.attention import scaled_dot_product_attention
 from lucid.nn.functional.dropouts import dropout
 from lucid.nn.functional.linear_maps import linear
@@ -69,7 +68,7 @@ class AttentionFunction:
         if is_causal and attn_mask is None:
             raise ArgumentError(
                 f"{self.name}: is_causal describes attn_mask, which is missing; give "
-                f"Transformer.generate_square_subsequent_mask(n){at_line()}"
+                f"Transformer.generate_square_subsequent_mask(n)"
             )
         given = [as_tensor(x) for x in (query, key, value)]
         self.check(given, batch_first)
@@ -95,17 +94,15 @@ class AttentionFunction:
         q, k, v = given
         shapes = f"{self.name}: query {q.shape}, key {k.shape}, value {v.shape}"
         if q.ndim not in (2, 3) or k.ndim != q.ndim or v.ndim != q.ndim:
-            raise ShapeError(f"{shapes}: all must have 3 axes, or 2 without a batch{at_line()}")
+            raise ShapeError(f"{shapes}: all must have 3 axes, or 2 without a batch")
         sizes = self.sizes
         if tuple(x.shape[-1] for x in given) != sizes:
-            raise ShapeError(f"{shapes}: the last axes must be {sizes}{at_line()}")
+            raise ShapeError(f"{shapes}: the last axes must be {sizes}")
         if k.shape[:-1] != v.shape[:-1]:
-            raise ShapeError(
-                f"{shapes}: key and value must agree in all but the last axis{at_line()}"
-            )
+            raise ShapeError(f"{shapes}: key and value must agree in all but the last axis")
         examples = 0 if batch_first else 1
         if q.ndim == 3 and q.shape[examples] != k.shape[examples]:
-            raise ShapeError(f"{shapes}: they differ in batch size{at_line()}")
+            raise ShapeError(f"{shapes}: they differ in batch size")
 
     def project(self, given: list[Any]) -> list[Any]:
         """Apply the input projections to queries, keys and values (batch, positions, features)."""
@@ -135,7 +132,7 @@ class AttentionFunction:
             if mask.shape not in ((queries, keys), (examples * heads, queries, keys)):
                 raise ShapeError(
                     f"{self.name}: attn_mask of shape {mask.shape} is not {(queries, keys)} or "
-                    f"{(examples * heads, queries, keys)}{at_line()}"
+                    f"{(examples * heads, queries, keys)}"
                 )
             full = (examples, heads, queries, keys)
             found.append(mask.reshape(full) if mask.ndim == 3 else mask[None, None])
@@ -145,7 +142,7 @@ class AttentionFunction:
             if mask.shape != (examples, keys):
                 raise ShapeError(
                     f"{self.name}: key_padding_mask of shape {mask.shape}; it must be "
-                    f"{(examples, keys)}{at_line()}"
+                    f"{(examples, keys)}"
                 )
             found.append(mask[:, None, None, :])
         return found
@@ -208,17 +205,17 @@ def multi_head_attention_forward(
     name = "multi_head_attention_forward"
     separate = (q_proj_weight, k_proj_weight, v_proj_weight)
     if static_k is not None or static_v is not None:
-        raise ArgumentError(f"{name}: static_k and static_v are not supported{at_line()}")
+        raise ArgumentError(f"{name}: static_k and static_v are not supported")
     chosen = separate if use_separate_proj_weight else (in_proj_weight,)
     if any([w is None for w in chosen]):
         wanted = "three weights" if use_separate_proj_weight else "in_proj_weight"
-        raise ArgumentError(f"{name}: {wanted} must be given{at_line()}")
+        raise ArgumentError(f"{name}: {wanted} must be given")
     parts = [as_tensor(w) for w in chosen]
     features = parts[0].shape[-1] if parts[0].ndim else 0
     embed_dim_to_check = number(name, "embed_dim_to_check", embed_dim_to_check)
     if features != embed_dim_to_check or num_heads < 1 or features % num_heads:
         facts = f"weights for {features} features, expected {embed_dim_to_check}"
-        raise ShapeError(f"{name}: {facts}, divisible by {num_heads} heads{at_line()}")
+        raise ShapeError(f"{name}: {facts}, divisible by {num_heads} heads")
     weights: Any = (None, *parts) if use_separate_proj_weight else (parts[0], None, None, None)
     attending = AttentionFunction(
         name, num_heads, weights, in_proj_bias, bias_k, bias_v, bool(add_zero_attn),
@@ -235,7 +232,7 @@ def check_mask(what: str, name: str, mask: Any) -> Any:
     mask = as_tensor(mask)
     if mask.dtype.kind not in "bf":
         facts = f"{name} of dtype {mask.dtype}; it must be boolean, or floating and added"
-        raise DTypeError(f"{what}: {facts}{at_line()}")
+        raise DTypeError(f"{what}: {facts}")
     return mask
 
 

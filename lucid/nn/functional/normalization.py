@@ -13,7 +13,6 @@ import numpy as np
 
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, DTypeError, GraphError, ShapeError
-from lucid.ir.source import at_line
 from lucid.nn.functional.arguments import as_real, check_integer, check_number
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.axes import canonicalize_axes, canonicalize_shape, keepdims_shape
@@ -56,10 +55,9 @@ def check_vector(name: str, what: str, x: Any, given: Any, shape: tuple[int, ...
     given = as_tensor(given)
     if given.shape != shape:
         facts = f"{what} of shape {given.shape} for input of shape {x.shape}"
-        raise ShapeError(f"{name}: {facts}; it must be {shape}{at_line()}")
+        raise ShapeError(f"{name}: {facts}; it must be {shape}")
     if given.dtype.kind != "f" and given.dtype != x.dtype:
-        facts = f"{what} of dtype {given.dtype}; it must be floating"
-        raise DTypeError(f"{name}: {facts}{at_line()}")
+        raise DTypeError(f"{name}: {what} of dtype {given.dtype}; it must be floating")
     return given
 
 
@@ -67,7 +65,7 @@ def channel_shape(name: str, x: Any, least: int = 2) -> tuple[int, ...]:
     """Return (C,), the shape of per-channel values; channels are axis 1."""
     if x.ndim < least:
         facts = f"input of shape {x.shape}; it must be (batch, channels, ...)"
-        raise ShapeError(f"{name}: {facts}, with at least {least} axes{at_line()}")
+        raise ShapeError(f"{name}: {facts}, with at least {least} axes")
     return (x.shape[1],)
 
 
@@ -104,13 +102,12 @@ def batch_norm(
     ones = (*shape, *[1] * (x.ndim - 2))
     if not training:
         if mean is None or var is None:
-            facts = "running_mean and running_var are needed in evaluation"
-            raise ArgumentError(f"{name}: {facts}{at_line()}")
+            raise ArgumentError(f"{name}: running_mean and running_var are needed in evaluation")
         return affine(normalize_with(x, mean, var, eps, ones), weight, bias, ones)
     axes = (0, *range(2, x.ndim))
     if x.numel() and reduced_count(x.shape, axes) < 2:
         facts = f"input of shape {x.shape} has one value per channel; training needs more"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: {facts}")
     if x.numel():
         n = reduced_count(x.shape, axes)
         update_running_stat(name, mean, batch_mean, x, axes, shape, momentum)
@@ -155,7 +152,7 @@ def update_running_stat(
         return
     if local.maps and x.value is None and running.value is not None:
         facts = "the running statistics are shared by the examples of vmap and cannot be updated"
-        raise GraphError(f"{name}: {facts}; call eval() first, or pass None for them{at_line()}")
+        raise GraphError(f"{name}: {facts}; call eval() first, or pass None for them")
     if not hasattr(momentum, "shape"):
         momentum = check_number(name, momentum, "momentum")
     with no_grad():
@@ -193,13 +190,13 @@ def instance_norm(
     if not use_input_stats:
         if mean is None or var is None:
             facts = "running_mean and running_var are needed if use_input_stats is false"
-            raise ArgumentError(f"{name}: {facts}{at_line()}")
+            raise ArgumentError(f"{name}: {facts}")
         return affine(normalize_with(x, mean, var, eps, ones), weight, bias, ones)
     axes = tuple(range(2, x.ndim))
     n = reduced_count(x.shape, axes)
     if x.numel() and n < 2:
         facts = f"input of shape {x.shape} has one value per channel and example; more are needed"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: {facts}")
     if x.numel():
         update_running_stat(name, mean, batch_mean, x, axes, x.shape[:2], momentum)
         update_running_stat(name, var, batch_variance, x, axes, x.shape[:2], momentum, n / (n - 1))
@@ -214,7 +211,7 @@ def normalized_axes(
     shape = canonicalize_shape(name, (tuple(given),))
     if not shape or x.shape[max(x.ndim - len(shape), 0) :] != shape:
         facts = f"input of shape {x.shape} and normalized_shape {shape}"
-        raise ShapeError(f"{name}: {facts}: they must agree in the last axes{at_line()}")
+        raise ShapeError(f"{name}: {facts}: they must agree in the last axes")
     return shape, tuple(range(x.ndim - len(shape), x.ndim))
 
 
@@ -272,8 +269,7 @@ def group_norm(
     name, x = "group_norm", as_real("group_norm", input)
     shape, groups = channel_shape(name, x), check_integer("group_norm", num_groups, "num_groups", 1)
     if shape[0] % groups:
-        facts = f"{shape[0]} channels are not divisible into {groups} groups"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: {shape[0]} channels are not divisible into {groups} groups")
     weight, bias = (
         check_vector(name, w, x, v, shape) for w, v in (("weight", weight), ("bias", bias))
     )

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.nn.functional.pooling.adaptive import adaptive_avg_pool
 from lucid.nn.functional.spatial import Sizes, int_tuple
 from lucid.ops.core.arguments import clear_errors
@@ -51,32 +50,27 @@ def interpolate(
     """
     x = as_tensor(input)
     if mode not in MODES:
-        facts = f"mode must be one of {', '.join(MODES)}, not {mode!r}"
-        raise ArgumentError(f"interpolate: {facts}{at_line()}")
+        raise ArgumentError(f"interpolate: mode must be one of {', '.join(MODES)}, not {mode!r}")
     if x.ndim not in (3, 4, 5):
-        raise ShapeError(
-            f"interpolate: {x.shape} is not (N, C, ...) with 1 to 3 spatial axes{at_line()}"
-        )
+        raise ShapeError(f"interpolate: {x.shape} is not (N, C, ...) with 1 to 3 spatial axes")
     axes = x.ndim - 2
     wanted = LINEAR.get(mode, 2 if mode == "bicubic" else axes)
     if wanted != axes:
         facts = f"mode {mode!r} needs {wanted} spatial axes, {x.shape} has {axes}"
-        raise ShapeError(f"interpolate: {facts}{at_line()}")
+        raise ShapeError(f"interpolate: {facts}")
     if mode in ("nearest", "nearest-exact", "area") and align_corners is not None:
         facts = f"align_corners applies to linear modes and bicubic, not to {mode!r}"
-        raise ArgumentError(f"interpolate: {facts}{at_line()}")
+        raise ArgumentError(f"interpolate: {facts}")
     if antialias and mode not in ("bilinear", "bicubic"):
-        raise ArgumentError(
-            f"interpolate: antialias applies only to bilinear and bicubic{at_line()}"
-        )
+        raise ArgumentError("interpolate: antialias applies only to bilinear and bicubic")
     sizes, scales = resolve_sizes(x.shape[2:], size, scale_factor, recompute_scale_factor)
     if 0 in x.shape[2:]:
-        raise ShapeError(f"interpolate: an input of {x.shape} has no elements{at_line()}")
+        raise ShapeError(f"interpolate: an input of {x.shape} has no elements")
     if mode == "area":
         return adaptive_avg_pool("interpolate", axes, x, sizes)
     if x.dtype.kind not in "fc" and mode not in ("nearest", "nearest-exact"):
         facts = f"mode {mode!r} for an input of dtype {x.dtype}; cast it to a floating dtype"
-        raise DTypeError(f"interpolate: {facts}{at_line()}")
+        raise DTypeError(f"interpolate: {facts}")
     return resample_axes(x, sizes, scales, mode, bool(align_corners), bool(antialias))
 
 
@@ -85,22 +79,19 @@ def resolve_sizes(
 ) -> tuple[Sizes, list[float]]:
     """Return the new size, and the number of old elements per new one, along each axis."""
     if (size is None) == (scale_factor is None):
-        raise ArgumentError(f"interpolate: give exactly one of size and scale_factor{at_line()}")
+        raise ArgumentError("interpolate: give exactly one of size and scale_factor")
     if size is not None:
         if recompute:
-            raise ArgumentError(
-                f"interpolate: recompute_scale_factor needs a scale_factor{at_line()}"
-            )
+            raise ArgumentError("interpolate: recompute_scale_factor needs a scale_factor")
         new = int_tuple("interpolate", "size", size, len(old), 1)
         return new, [n / m for n, m in zip(old, new)]
     given = scale_factor if isinstance(scale_factor, (tuple, list)) else [scale_factor] * len(old)
     if len(given) != len(old) or not all(isinstance(f, (int, float)) and f > 0 for f in given):
         facts = f"scale_factor {scale_factor!r} for {len(old)} axes; give positive numbers"
-        raise ArgumentError(f"interpolate: {facts}{at_line()}")
+        raise ArgumentError(f"interpolate: {facts}")
     new = tuple(math.floor(n * f) for n, f in zip(old, given))
     if 0 in new:
-        facts = f"scale_factor {scale_factor!r} resizes {old} to {new}"
-        raise ShapeError(f"interpolate: {facts}{at_line()}")
+        raise ShapeError(f"interpolate: scale_factor {scale_factor!r} resizes {old} to {new}")
     return new, [n / m if recompute else 1 / f for n, m, f in zip(old, new, given)]
 
 
@@ -159,18 +150,14 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
     size = tuple(operator.index(n) for n in size)
     axes = len(size) - 2
     if axes not in (2, 3) or min(size) < 1:
-        raise ShapeError(
-            f"affine_grid: size {size} is not (N, C, H, W) or (N, C, D, H, W){at_line()}"
-        )
+        raise ShapeError(f"affine_grid: size {size} is not (N, C, H, W) or (N, C, D, H, W)")
     if theta.shape != (size[0], axes, axes + 1):
         facts = (
             f"theta of shape {theta.shape} for size {size}; it must be {(size[0], axes, axes + 1)}"
         )
-        raise ShapeError(f"affine_grid: {facts}{at_line()}")
+        raise ShapeError(f"affine_grid: {facts}")
     if theta.dtype.kind != "f":
-        raise DTypeError(
-            f"affine_grid: theta of dtype {theta.dtype}; cast it to a floating dtype{at_line()}"
-        )
+        raise DTypeError(f"affine_grid: theta of dtype {theta.dtype}; cast it to a floating dtype")
     ends = [grid_coordinates(n, bool(align_corners)) for n in size[2:]]
     grids = np.meshgrid(*ends, indexing="ij")
     base = np.stack([*grids[::-1], np.ones(size[2:])], -1).reshape(-1, axes + 1)
@@ -220,24 +207,21 @@ def grid_sample(
 def check_grid_sample(x: Any, grid: Any, mode: Any, padding_mode: Any) -> None:
     """Check the arguments of `grid_sample`."""
     if mode not in ("bilinear", "nearest", "bicubic"):
-        facts = f"mode must be bilinear, nearest or bicubic, not {mode!r}"
-        raise ArgumentError(f"grid_sample: {facts}{at_line()}")
+        raise ArgumentError(f"grid_sample: mode must be bilinear, nearest or bicubic, not {mode!r}")
     if padding_mode not in ("zeros", "border", "reflection"):
         facts = f"padding_mode must be zeros, border or reflection, not {padding_mode!r}"
-        raise ArgumentError(f"grid_sample: {facts}{at_line()}")
+        raise ArgumentError(f"grid_sample: {facts}")
     axes = x.ndim - 2
     fits = axes in (2, 3) and grid.ndim == x.ndim and grid.shape[-1] == axes
     if not fits or grid.shape[0] != x.shape[0] or 0 in x.shape[2:]:
         facts = f"an input of {x.shape} and a grid of {grid.shape}"
         shapes = "(N, C, H, W) and (N, H', W', 2), or (N, C, D, H, W) and (N, D', H', W', 3)"
-        raise ShapeError(f"grid_sample: {facts}; they must be {shapes}{at_line()}")
+        raise ShapeError(f"grid_sample: {facts}; they must be {shapes}")
     if mode == "bicubic" and axes != 2:
-        raise ShapeError(
-            f"grid_sample: mode 'bicubic' supports images only, got {x.shape}{at_line()}"
-        )
+        raise ShapeError(f"grid_sample: mode 'bicubic' supports images only, got {x.shape}")
     if x.dtype != grid.dtype or x.dtype.kind != "f":
         facts = f"an input of {x.dtype} and a grid of {grid.dtype}"
-        raise DTypeError(f"grid_sample: {facts}; they must have the same floating dtype{at_line()}")
+        raise DTypeError(f"grid_sample: {facts}; they must have the same floating dtype")
 
 
 def unnormalize(c: Any, n: int, corners: bool) -> Any:

@@ -9,7 +9,6 @@ import operator
 from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.nn.convolution import Convolution
 from lucid.ops.shape.creation import ones
@@ -25,13 +24,12 @@ def int_tuple(name: str, what: str, value: Any, axes: int, least: int = 0) -> Si
         found = tuple(operator.index(n) for n in given)
     except TypeError:
         facts = f"{what} {value!r} is not an integer or {axes} integers"
-        raise ArgumentError(f"{name}: {facts}{at_line()}") from None
+        raise ArgumentError(f"{name}: {facts}") from None
     found = found * axes if len(found) == 1 else found
     if len(found) != axes or any(isinstance(n, bool) for n in given):
-        facts = f"{what} {value!r} for {axes} axes; give 1 or {axes} integers"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: {what} {value!r} for {axes} axes; give 1 or {axes} integers")
     if min(found, default=least) < least:
-        raise ShapeError(f"{name}: {what} {value!r}; it must be at least {least}{at_line()}")
+        raise ShapeError(f"{name}: {what} {value!r}; it must be at least {least}")
     return found
 
 
@@ -42,7 +40,7 @@ def add_batch_axis(name: str, x: Any, axes: int) -> tuple[Any, bool]:
         return x, True
     if x.ndim != axes + 1:
         facts = f"an input of shape {x.shape}; it must have {axes} axes after (N, C) or (C,)"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: {facts}")
     return x.reshape(1, *x.shape), False
 
 
@@ -55,8 +53,7 @@ def as_floating(name: str, x: Any) -> Any:
     """Return `x` as a tensor; raise DTypeError unless it is floating or complex."""
     x = as_tensor(x)
     if x.dtype.kind not in "fc":
-        facts = f"an input of dtype {x.dtype}; cast it to a floating dtype"
-        raise DTypeError(f"{name}: {facts}{at_line()}")
+        raise DTypeError(f"{name}: an input of dtype {x.dtype}; cast it to a floating dtype")
     return x
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.nn.functional.spatial import Sizes, add_batch_axis, drop_batch_axis, int_tuple
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.axes import canonicalize_shape
@@ -37,22 +36,19 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
     """
     x = as_tensor(input)
     if mode not in PAD_MODES:
-        raise ArgumentError(
-            f"pad: mode must be one of {', '.join(PAD_MODES)}, not {mode!r}{at_line()}"
-        )
+        raise ArgumentError(f"pad: mode must be one of {', '.join(PAD_MODES)}, not {mode!r}")
     widths = canonicalize_shape("pad", (pad,))
     if len(widths) % 2 or len(widths) > 2 * x.ndim:
         facts = f"{len(widths)} widths for a tensor of {x.ndim} axes"
-        raise ShapeError(f"pad: {facts}; give a pair for each of the last axes{at_line()}")
+        raise ShapeError(f"pad: {facts}; give a pair for each of the last axes")
     if mode == "constant":
         sizes = x.shape[::-1]
         for i, n in zip(range(0, len(widths), 2), sizes):
             if n + widths[i] + widths[i + 1] < 0:
-                facts = f"widths {widths[i : i + 2]} for an axis of size {n}"
-                raise ShapeError(f"pad: {facts}{at_line()}")
+                raise ShapeError(f"pad: widths {widths[i : i + 2]} for an axis of size {n}")
         return pad_ends(x, widths, "constant", 0 if value is None else value)
     if value is not None and value != 0:
-        raise ArgumentError(f"pad: mode {mode!r} takes no value, got {value!r}{at_line()}")
+        raise ArgumentError(f"pad: mode {mode!r} takes no value, got {value!r}")
     for i in range(0, len(widths), 2):
         x = pad_axis(mode, x, x.ndim - 1 - i // 2, widths[i], widths[i + 1])
     return x
@@ -64,9 +60,7 @@ def pad_axis(mode: str, x: Any, axis: int, before: int, after: int) -> Any:
     most = {"reflect": n - 1, "circular": n}.get(mode, max(before, after) if n else 0)
     if max(before, after) > most or n + before + after < 0:
         facts = f"widths {(before, after)} for an axis of size {n}"
-        raise ShapeError(
-            f"pad: {facts} in mode {mode}; they must be at most {max(most, 0)}{at_line()}"
-        )
+        raise ShapeError(f"pad: {facts} in mode {mode}; they must be at most {max(most, 0)}")
     places = np.arange(-before, n + after)
     if mode == "replicate":
         places = places.clip(0, max(n - 1, 0))
@@ -92,7 +86,7 @@ def window_indices(
         count = (n - (k - 1) * d - 1) // s + 1
         if count < 1:
             facts = f"windows of {window} do not fit into {size} with padding {padding}"
-            raise ShapeError(f"{name}: {facts}{at_line()}")
+            raise ShapeError(f"{name}: {facts}")
         along.append(np.arange(k)[:, None] * d + np.arange(count) * s)
     rows, across = along
     places = rows[:, None, :, None] * whole[1] + across[None, :, None, :]
@@ -144,13 +138,13 @@ def fold(
     """
     x, was_batched = add_batch_axis("fold", input, 1)
     if x.dtype.kind == "b":
-        raise DTypeError(f"fold: booleans cannot be summed; cast them first{at_line()}")
+        raise DTypeError("fold: booleans cannot be summed; cast them first")
     size = int_tuple("fold", "output_size", output_size, 2, 1)
     places, padding, whole = window_indices("fold", size, kernel_size, dilation, padding, stride)
     taps, count = places.shape
     if x.shape[1] % taps or x.shape[2] != count:
         facts = f"columns of {x.shape[1:]} for {count} windows of {taps} elements each"
-        raise ShapeError(f"fold: {facts}{at_line()}")
+        raise ShapeError(f"fold: {facts}")
     channels = x.shape[1] // taps
     updates = movedim(x.reshape(x.shape[0], channels, taps * count), 2, 0)
     scatter = ScatterAdd((x.shape[0], channels, math.prod(whole)), (2,))
@@ -167,8 +161,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     x, r = check_image("pixel_shuffle", input), check_factor("pixel_shuffle", upscale_factor)
     *outer, c, h, w = x.shape
     if c % (r * r):
-        facts = f"{c} channels are not a multiple of {r * r}"
-        raise ShapeError(f"pixel_shuffle: {facts}{at_line()}")
+        raise ShapeError(f"pixel_shuffle: {c} channels are not a multiple of {r * r}")
     x = x.reshape(*outer, c // (r * r), r, r, h, w)
     n = len(outer)
     y = bind(Transpose((*range(n + 1), n + 3, n + 1, n + 4, n + 2)), x)
@@ -183,7 +176,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     *outer, c, h, w = x.shape
     if h % r or w % r:
         facts = f"an image of {(h, w)} is not divisible into blocks of {(r, r)}"
-        raise ShapeError(f"pixel_unshuffle: {facts}{at_line()}")
+        raise ShapeError(f"pixel_unshuffle: {facts}")
     x = x.reshape(*outer, c, h // r, r, w // r, r)
     n = len(outer)
     y = bind(Transpose((*range(n + 1), n + 2, n + 4, n + 1, n + 3)), x)
@@ -201,10 +194,10 @@ def channel_shuffle(input: Any, groups: int) -> Any:
     """
     x, g = as_tensor(input), check_factor("channel_shuffle", groups, "groups")
     if x.ndim < 3:
-        raise ShapeError(f"channel_shuffle: {x.shape} has fewer than 3 axes{at_line()}")
+        raise ShapeError(f"channel_shuffle: {x.shape} has fewer than 3 axes")
     if x.shape[1] % g:
         facts = f"{x.shape[1]} channels are not divisible into {g} groups"
-        raise ShapeError(f"channel_shuffle: {facts}{at_line()}")
+        raise ShapeError(f"channel_shuffle: {facts}")
     apart = x.reshape(x.shape[0], g, x.shape[1] // g, *x.shape[2:])
     y = bind(Transpose((0, 2, 1, *range(3, apart.ndim))), apart)
     return unshared(y.reshape(x.shape))
@@ -214,14 +207,12 @@ def check_image(name: str, x: Any) -> Any:
     """Return `x` as a tensor; raise ShapeError unless it has the axes (C, H, W)."""
     x = as_tensor(x)
     if x.ndim < 3:
-        raise ShapeError(f"{name}: {x.shape} has fewer than the 3 axes (C, H, W){at_line()}")
+        raise ShapeError(f"{name}: {x.shape} has fewer than the 3 axes (C, H, W)")
     return x
 
 
 def check_factor(name: str, value: Any, what: str = "the factor") -> int:
     """Return a positive integer; raise ArgumentError for anything else."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ArgumentError(
-            f"{name}: {what} is {value!r}; it must be a positive integer{at_line()}"
-        )
+        raise ArgumentError(f"{name}: {what} is {value!r}; it must be a positive integer")
     return value

@@ -13,7 +13,6 @@ import numpy as np
 
 import lucid.nn.functional as F
 from lucid.errors import ArgumentError, IndexingError, ShapeError
-from lucid.ir.source import at_line
 from lucid.nn.containers import ModuleList, Sequential
 from lucid.nn.functional.arguments import as_integers, concrete_array
 from lucid.nn.layers.linear import Linear
@@ -68,7 +67,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             facts = (
                 f"cutoffs {given}; they must ascend between 1 and n_classes - 1 = {n_classes - 1}"
             )
-            raise ArgumentError(f"AdaptiveLogSoftmaxWithLoss: {facts}{at_line()}")
+            raise ArgumentError(f"AdaptiveLogSoftmaxWithLoss: {facts}")
         self.in_features, self.n_classes = in_features, n_classes
         self.cutoffs, self.div_value, self.head_bias = [*given, n_classes], div_value, head_bias
         self.shortlist_size, self.n_clusters = given[0], len(given)
@@ -118,13 +117,13 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         name = type(self).__name__
         if target.ndim > 1 or x.ndim != target.ndim + 1 or x.shape[:-1] != target.shape:
             facts = f"an input of {x.shape} and a target of {target.shape}"
-            raise ShapeError(f"{name}: {facts}; they must be (N, features) and (N,){at_line()}")
+            raise ShapeError(f"{name}: {facts}; they must be (N, features) and (N,)")
         known = concrete_array(target)
         if known is None or not known.size:
             return
         if not 0 <= known.min() <= known.max() < self.n_classes:
             facts = f"targets from {known.min()} to {known.max()}"
-            raise IndexingError(f"{name}: {facts}; there are {self.n_classes} classes{at_line()}")
+            raise IndexingError(f"{name}: {facts}; there are {self.n_classes} classes")
 
     def log_prob(self, x: Any) -> Any:
         """Return the log-probabilities of all classes, (N, n_classes)."""
@@ -175,10 +174,10 @@ class LinearCrossEntropyLoss(Module):
             facts = (
                 f"out_features={out_features!r} is not supported; a target has one class per input"
             )
-            raise ArgumentError(f"LinearCrossEntropyLoss: {facts}{at_line()}")
+            raise ArgumentError(f"LinearCrossEntropyLoss: {facts}")
         if weight is not None and tuple(weight.shape) != (num_classes,):
             facts = f"a weight of shape {tuple(weight.shape)} for {num_classes} classes"
-            raise ShapeError(f"LinearCrossEntropyLoss: {facts}{at_line()}")
+            raise ShapeError(f"LinearCrossEntropyLoss: {facts}")
         self.num_classes, self.reduction = num_classes, reduction
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
         self.register_buffer("weight", weight)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.nn import init
 from lucid.nn.functional.multihead import AttentionFunction
 from lucid.nn.layers.linear import Linear
@@ -49,8 +48,7 @@ class MultiheadAttention(Module):
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
             raise ArgumentError(
-                f"MultiheadAttention: {embed_dim} features are not divisible into {num_heads} "
-                f"heads{at_line()}"
+                f"MultiheadAttention: {embed_dim} features are not divisible into {num_heads} heads"
             )
         self.embed_dim, self.num_heads, self.dropout = embed_dim, num_heads, dropout
         self.head_dim, self.batch_first = embed_dim // num_heads, batch_first

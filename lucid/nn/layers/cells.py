@@ -7,7 +7,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import lucid.nn.functional as F
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ir.source import at_line
 from lucid.nn import init
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
@@ -119,7 +118,7 @@ class Cell(Module):
         name, x = type(self).__name__, as_tensor(input)
         if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
             facts = f"input of shape {x.shape}; its last axis must be {self.input_size}"
-            raise ShapeError(f"{name}: {facts}{at_line()}")
+            raise ShapeError(f"{name}: {facts}")
         shape = (*x.shape[:-1], self.hidden_size)
         w = Weights(self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         rule = self.rule
@@ -129,7 +128,7 @@ class Cell(Module):
         if [s.shape for s in state] != [shape] * rule.states:
             shapes = ", ".join(str(s.shape) for s in state)
             facts = f"{rule.states} of shape {shape} expected"
-            raise ShapeError(f"{name}: states of shapes {shapes}; {facts}{at_line()}")
+            raise ShapeError(f"{name}: states of shapes {shapes}; {facts}")
         new = rule.step(gates, state, w.transposed())
         return new if rule.states > 1 else new[0]
 
@@ -176,6 +175,4 @@ class GRUCell(Cell):
 
 def check_nonlinearity(name: str, nonlinearity: Any) -> None:
     if nonlinearity not in RNN_RULES:
-        raise ArgumentError(
-            f"{name}: nonlinearity must be 'tanh' or 'relu', not {nonlinearity!r}{at_line()}"
-        )
+        raise ArgumentError(f"{name}: nonlinearity must be 'tanh' or 'relu', not {nonlinearity!r}")

@@ -7,7 +7,6 @@ from typing import Any
 
 import lucid.nn.functional as F
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.nn import init
 from lucid.nn.functional.spatial import int_tuple
 from lucid.nn.module import Module
@@ -43,12 +42,11 @@ class ConvolutionBase(Module):
         if groups <= 0 or in_channels % groups or out_channels % groups:
             raise ArgumentError(
                 f"{name}: {in_channels} and {out_channels} channels do not split into {groups} "
-                f"groups{at_line()}"
+                f"groups"
             )
         if padding_mode not in MODES:
             raise ArgumentError(
-                f"{name}: padding_mode must be one of {', '.join(MODES)}, not "
-                f"{padding_mode!r}{at_line()}"
+                f"{name}: padding_mode must be one of {', '.join(MODES)}, not {padding_mode!r}"
             )
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         self.kernel_size = int_tuple(name, "kernel_size", kernel_size, self.axes, 1)
@@ -111,7 +109,7 @@ class Convolution(ConvolutionBase):
             padding_mode, dtype,
         )  # fmt: skip
         if self.padding == "same" and any(n != 1 for n in self.stride):
-            raise ArgumentError(f"{type(self).__name__}: padding='same' needs stride 1{at_line()}")
+            raise ArgumentError(f"{type(self).__name__}: padding='same' needs stride 1")
 
     def pad_widths(self) -> list[int]:
         """Return the padding at both ends of every spatial axis, last axis first."""
@@ -158,9 +156,7 @@ class TransposedConvolution(ConvolutionBase):
         dtype: Any = None,
     ) -> None:
         if padding_mode != "zeros":
-            raise ArgumentError(
-                f"{type(self).__name__}: only padding_mode='zeros' is supported{at_line()}"
-            )
+            raise ArgumentError(f"{type(self).__name__}: only padding_mode='zeros' is supported")
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
             padding_mode, dtype,
@@ -194,7 +190,7 @@ class TransposedConvolution(ConvolutionBase):
             most = [low + s - 1 for low, s in zip(least, self.stride)]
             raise ArgumentError(
                 f"{type(self).__name__}: output_size {wanted} is not between {tuple(least)} and "
-                f"{tuple(most)}{at_line()}"
+                f"{tuple(most)}"
             )
         return tuple(n - low for n, low in zip(wanted, least))
 

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import lucid.nn.functional as F
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.nn.module import Module
 from lucid.public.declare import public
 
@@ -20,9 +19,7 @@ class DropoutBase(Module):
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if not 0 <= p <= 1:
-            raise ArgumentError(
-                f"{type(self).__name__}: p must be a probability, not {p}{at_line()}"
-            )
+            raise ArgumentError(f"{type(self).__name__}: p must be a probability, not {p}")
         self.p, self.inplace = p, inplace
 
     def forward(self, input: Any) -> Any:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.nn.module import Module
 from lucid.ops.core.constructors import check_range
 
@@ -37,7 +36,7 @@ class FunctionLayer(Module):
             facts = f"takes {', '.join(names) or 'no settings'}"
             if missing:
                 facts = f"needs {', '.join(missing)}"
-            raise ArgumentError(f"{type(self).__name__}: {facts}{at_line()}")
+            raise ArgumentError(f"{type(self).__name__}: {facts}")
         for name, x in given.items():
             check_range(type(self).__name__, name, x)
         return {**self.settings, **given}

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from lucid.errors import ModuleError, ShapeError
-from lucid.ir.source import at_line
 from lucid.nn.layers.conv import (
     Conv1d,
     Conv2d,
@@ -55,7 +54,7 @@ class LazyModule(Module):
             if concrete_array(x) is None:
                 raise ModuleError(
                     f"{type(self).__name__}: its first call creates its parameters, which "
-                    f"is not possible inside jit or a transform; call it once before{at_line()}"
+                    f"is not possible inside jit or a transform; call it once before"
                 )
             shapes = self.infer_shapes(x)
             for name, tensor in [*self._parameters.items(), *self._buffers.items()]:
@@ -103,7 +102,7 @@ class LazyLinear(LazyModule, Linear):
 
     def infer_shapes(self, x: Any) -> dict[str, tuple[int, ...]]:
         if not x.ndim:
-            raise ShapeError(f"LazyLinear: an input of shape () has no features{at_line()}")
+            raise ShapeError("LazyLinear: an input of shape () has no features")
         self.in_features = x.shape[-1]
         return {"weight": (self.out_features, self.in_features), "bias": (self.out_features,)}
 
@@ -128,11 +127,11 @@ class LazyConvolution(LazyModule):
             facts = (
                 f"an input of shape {x.shape}; it must have {self.axes} axes after (N, C) or (C,)"
             )
-            raise ShapeError(f"{name}: {facts}{at_line()}")
+            raise ShapeError(f"{name}: {facts}")
         channels = x.shape[-self.axes - 1]
         if channels % self.groups:
             facts = f"{channels} channels are not divisible into {self.groups} groups"
-            raise ShapeError(f"{name}: {facts}{at_line()}")
+            raise ShapeError(f"{name}: {facts}")
         self.in_channels = channels
         sizes = (self.out_channels, channels // self.groups)
         if self.transposed:

@@ -8,7 +8,6 @@ from typing import Any
 import lucid.nn.functional as F
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.nn import init
 from lucid.nn.layers.function_layer import FunctionLayer
 from lucid.nn.module import Module
@@ -80,9 +79,7 @@ class Bilinear(Module):
     ) -> None:
         super().__init__()
         if in1_features <= 0:
-            raise ArgumentError(
-                f"Bilinear: in1_features must be positive, not {in1_features}{at_line()}"
-            )
+            raise ArgumentError(f"Bilinear: in1_features must be positive, not {in1_features}")
         self.in1_features, self.in2_features = in1_features, in2_features
         self.out_features = out_features
         self.weight = Parameter(empty(out_features, in1_features, in2_features, dtype=dtype))
@@ -116,7 +113,7 @@ class EmbeddingBase(Module):
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ArgumentError(
                 f"{type(self).__name__}: padding_idx {padding_idx} is out of range for "
-                f"{num_embeddings} rows{at_line()}"
+                f"{num_embeddings} rows"
             )
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
         if weight is None:
@@ -125,7 +122,7 @@ class EmbeddingBase(Module):
         elif tuple(weight.shape) != (num_embeddings, embedding_dim):
             raise ArgumentError(
                 f"{type(self).__name__}: a weight of shape {weight.shape} for {num_embeddings} "
-                f"rows of {embedding_dim}{at_line()}"
+                f"rows of {embedding_dim}"
             )
         else:
             self.weight = Parameter(weight)

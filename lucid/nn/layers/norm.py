@@ -9,7 +9,6 @@ import numpy as np
 import lucid.nn.functional as F
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ir.source import at_line
 from lucid.nn.layers.function_layer import REQUIRED, FunctionLayer
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
@@ -90,9 +89,7 @@ class RunningNorm(Module):
         """Raise ShapeError unless the input has an allowed number of axes."""
         if self.ranks and x.ndim not in self.ranks:
             wanted = " or ".join(map(str, self.ranks))
-            raise ShapeError(
-                f"{type(self).__name__}: input must have {wanted} axes, not {x.shape}{at_line()}"
-            )
+            raise ShapeError(f"{type(self).__name__}: input must have {wanted} axes, not {x.shape}")
 
     def extra_repr(self) -> str:
         return (
@@ -298,7 +295,7 @@ class GroupNorm(Module):
         super().__init__()
         if num_channels % num_groups:
             raise ArgumentError(
-                f"GroupNorm: {num_channels} channels do not form {num_groups} groups{at_line()}"
+                f"GroupNorm: {num_channels} channels do not form {num_groups} groups"
             )
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self.affine = affine

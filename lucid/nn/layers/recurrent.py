@@ -17,7 +17,6 @@ from lucid.errors import ArgumentError, ShapeError
 from lucid.func.control_flow import trace_body
 from lucid.ir.graph import Graph
 from lucid.ir.pytree import flatten
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.nn import init
 from lucid.nn.layers.cells import (
@@ -89,14 +88,12 @@ class Recurrent(Module):
     def check_settings(self) -> None:
         name = type(self).__name__
         if min(self.input_size, self.hidden_size, self.num_layers) < 1:
-            facts = "input_size, hidden_size and num_layers must be positive"
-            raise ArgumentError(f"{name}: {facts}{at_line()}")
+            raise ArgumentError(f"{name}: input_size, hidden_size and num_layers must be positive")
         if not 0 <= self.dropout <= 1:
-            facts = f"dropout={self.dropout}; it must be between 0 and 1"
-            raise ArgumentError(f"{name}: {facts}{at_line()}")
+            raise ArgumentError(f"{name}: dropout={self.dropout}; it must be between 0 and 1")
         if not 0 <= self.proj_size < self.hidden_size:
             facts = f"proj_size={self.proj_size} must be less than hidden_size={self.hidden_size}"
-            raise ArgumentError(f"{name}: {facts}{at_line()}")
+            raise ArgumentError(f"{name}: {facts}")
 
     def directions(self, layer: int) -> list[str]:
         """Return the suffixes of the names of a layer's parameters, forward first."""
@@ -141,7 +138,7 @@ class Recurrent(Module):
         if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
             raise ShapeError(
                 f"{type(self).__name__}: input of shape {x.shape}; its last axis must be "
-                f"{self.input_size}, after steps and an optional batch axis{at_line()}"
+                f"{self.input_size}, after steps and an optional batch axis"
             )
         if x.ndim == 2:
             y, last = self.run_layers(x.unsqueeze(1), self.initial_state(hx, 1, True), None)
@@ -155,7 +152,7 @@ class Recurrent(Module):
         if x.data.ndim != 2 or x.data.shape[-1] != self.input_size:
             raise ShapeError(
                 f"{type(self).__name__}: packed rows of shape {x.data.shape}; they must be "
-                f"(rows, {self.input_size}){at_line()}"
+                f"(rows, {self.input_size})"
             )
         layout = packed_layout(x.batch_sizes)
         state = self.initial_state(hx, layout.inside.shape[1])
@@ -178,7 +175,7 @@ class Recurrent(Module):
             shapes = ", ".join(str(s.shape) for s in given)
             raise ShapeError(
                 f"{type(self).__name__}: states of shapes {shapes}; they must be "
-                f"{', '.join(map(str, wanted))}{at_line()}"
+                f"{', '.join(map(str, wanted))}"
             )
         return [s.unsqueeze(1) for s in given] if single else given
 

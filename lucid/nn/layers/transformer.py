@@ -8,7 +8,6 @@ from typing import Any
 
 import lucid.nn.functional as F
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.nn import init
 from lucid.nn.containers import ModuleList
 from lucid.nn.layers.attention import MultiheadAttention
@@ -29,8 +28,7 @@ def activation_of(name: str, activation: Any) -> Any:
     """Return an activation function, given by name or as a function."""
     if not callable(activation) and activation not in ACTIVATIONS:
         raise ArgumentError(
-            f"{name}: activation must be 'relu', 'gelu' or a function, not "
-            f"{activation!r}{at_line()}"
+            f"{name}: activation must be 'relu', 'gelu' or a function, not {activation!r}"
         )
     return activation if callable(activation) else ACTIVATIONS[activation]
 
@@ -142,7 +140,7 @@ class TransformerDecoderLayer(TransformerBlock):
 def copies_of(name: str, layer: Any, n: int) -> ModuleList:
     """Return a list of `n` copies of a layer."""
     if not isinstance(layer, Module):
-        raise ArgumentError(f"{name}: a {type(layer).__name__} is not a Module{at_line()}")
+        raise ArgumentError(f"{name}: a {type(layer).__name__} is not a Module")
     return ModuleList([copy.deepcopy(layer) for _ in range(n)])
 
 

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import lucid.nn.functional as F
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.nn.layers.function_layer import REQUIRED, FunctionLayer
 from lucid.nn.module import Module
 from lucid.public.declare import public
@@ -100,7 +99,7 @@ class Padding(Module):
         if len(ends) != 2 * self.axes:
             raise ArgumentError(
                 f"{type(self).__name__}: padding {ends}; it must be a number, or {2 * self.axes} "
-                f"numbers, last axis first{at_line()}"
+                f"numbers, last axis first"
             )
         self.padding = ends
 

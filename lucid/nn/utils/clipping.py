@@ -11,7 +11,6 @@ from typing import Any
 
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.linalg import vector_norm
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.elementwise.conditional import clamp
@@ -41,9 +40,7 @@ def get_total_norm(
     parts = stack([vector_norm(x, norm_type) for x in given])
     total = vector_norm(parts, norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
-        raise ArgumentError(
-            f"get_total_norm: the norm of order {norm_type} is {total.item()}{at_line()}"
-        )
+        raise ArgumentError(f"get_total_norm: the norm of order {norm_type} is {total.item()}")
     return total
 
 
@@ -112,9 +109,7 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
     size = sum(p.numel() for p in given)
     if not isinstance(vec, Tensor) or vec.shape != (size,):
         shape = vec.shape if isinstance(vec, Tensor) else type(vec).__name__
-        raise ArgumentError(
-            f"vector_to_parameters: {size} elements are needed, not {shape}{at_line()}"
-        )
+        raise ArgumentError(f"vector_to_parameters: {size} elements are needed, not {shape}")
     start = 0
     with no_grad():
         for p in given:

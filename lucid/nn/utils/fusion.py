@@ -7,7 +7,6 @@ from typing import Any
 
 from lucid.autograd import no_grad
 from lucid.errors import ModuleError
-from lucid.ir.source import at_line
 from lucid.nn.layers.conv import TransposedConvolution
 from lucid.nn.parameter import Parameter
 from lucid.ops.core.arguments import clear_errors
@@ -21,7 +20,7 @@ def fuse_batch_norm(layer: Any, norm: Any, axis: int) -> Any:
     if layer.training or norm.training or norm.running_mean is None:
         raise ModuleError(
             f"fuse: {type(layer).__name__} and {type(norm).__name__} must be in evaluation mode, "
-            f"with running statistics; call eval() first{at_line()}"
+            f"with running statistics; call eval() first"
         )
     fused = copy.deepcopy(layer)
     fused.weight, fused.bias = fused_weights(
@@ -78,7 +77,7 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     if (transpose or isinstance(conv, TransposedConvolution)) and conv.groups > 1:
         raise ModuleError(
             f"fuse_conv_bn_eval: a transposed convolution with {conv.groups} groups is not "
-            f"supported{at_line()}"
+            f"supported"
         )
     return fuse_batch_norm(conv, bn, int(transpose or isinstance(conv, TransposedConvolution)))
 

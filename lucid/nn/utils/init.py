@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.nn.module import Module
 from lucid.public.declare import public
 
@@ -22,8 +21,7 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     ((2, 3), True)
     """
     if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
-        facts = f"{module_cls!r} is not a subclass of Module"
-        raise ArgumentError(f"skip_init: {facts}{at_line()}")
+        raise ArgumentError(f"skip_init: {module_cls!r} is not a subclass of Module")
     left: Any = type(module_cls.__name__, (module_cls,), {"reset_parameters": lambda self: None})
     module = left(*args, **kwargs)
     module.__class__ = module_cls

@@ -7,7 +7,6 @@ from typing import Any
 import lucid.nn.functional as F
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ir.source import at_line
 from lucid.linalg import matrix_exp, qr, solve
 from lucid.nn.layers.conv import TransposedConvolution
 from lucid.nn.module import Module
@@ -54,7 +53,7 @@ class SpectralNorm(Module):
     def __init__(self, weight: Any, n_power_iterations: int, dim: int, eps: float) -> None:
         super().__init__()
         if n_power_iterations < 1:
-            raise ArgumentError(f"spectral_norm: n_power_iterations must be at least 1{at_line()}")
+            raise ArgumentError("spectral_norm: n_power_iterations must be at least 1")
         self.dim, self.eps = canonicalize_axis("spectral_norm", dim, weight.ndim), eps
         self.n_power_iterations = n_power_iterations
         if weight.ndim > 1:
@@ -184,11 +183,10 @@ def orthogonal(
     """
     weight = get_weight(module, name)
     if weight.ndim < 2:
-        facts = f"{name} of shape {weight.shape}; it needs two axes"
-        raise ShapeError(f"orthogonal: {facts}{at_line()}")
+        raise ShapeError(f"orthogonal: {name} of shape {weight.shape}; it needs two axes")
     if orthogonal_map not in (None, "matrix_exp", "cayley"):
         facts = f"orthogonal_map must be 'matrix_exp' or 'cayley', not {orthogonal_map!r}"
-        raise ArgumentError(f"orthogonal: {facts}{at_line()}")
+        raise ArgumentError(f"orthogonal: {facts}")
     made = Orthogonal(weight, orthogonal_map or "matrix_exp", use_trivialization)
     return register_parametrization(module, name, made)
 
@@ -197,8 +195,7 @@ def get_weight(module: Module, name: str) -> Any:
     """Return a tensor of a module; raise ArgumentError if there is none."""
     found = getattr(module, name, None)
     if not hasattr(found, "ndim"):
-        facts = f"{type(module).__name__} has no parameter {name!r}"
-        raise ArgumentError(f"parametrization: {facts}{at_line()}")
+        raise ArgumentError(f"parametrization: {type(module).__name__} has no parameter {name!r}")
     return found
 
 

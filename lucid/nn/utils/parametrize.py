@@ -11,7 +11,6 @@ from typing import Any
 
 from lucid.autograd import no_grad
 from lucid.errors import ModuleError, ShapeError
-from lucid.ir.source import at_line
 from lucid.nn.containers import ModuleDict, ModuleList
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
@@ -93,7 +92,7 @@ def register_parametrization(
     """
     if not isinstance(parametrization, Module):
         raise ModuleError(
-            f"register_parametrization: {type(parametrization).__name__} is not a Module{at_line()}"
+            f"register_parametrization: {type(parametrization).__name__} is not a Module"
         )
     if is_parametrized(module, tensor_name):
         before = getattr(module, tensor_name)
@@ -106,14 +105,14 @@ def register_parametrization(
         if not isinstance(before, Tensor):
             raise ModuleError(
                 f"register_parametrization: {type(module).__name__} has no parameter or buffer "
-                f"{tensor_name!r}{at_line()}"
+                f"{tensor_name!r}"
             )
         chain = ParametrizationList(parametrization, before)
     after = chain()
     if not unsafe and (after.shape, after.dtype) != (before.shape, before.dtype):
         raise ShapeError(
             f"register_parametrization: {tensor_name} of {before.type} becomes {after.type}; "
-            f"unsafe=True allows it{at_line()}"
+            f"unsafe=True allows it"
         )
     if not is_parametrized(module, tensor_name):
         delattr(module, tensor_name)
@@ -132,13 +131,13 @@ def remove_parametrizations(
     if not is_parametrized(module, tensor_name):
         raise ModuleError(
             f"remove_parametrizations: {type(module).__name__} has no parametrization of "
-            f"{tensor_name!r}{at_line()}"
+            f"{tensor_name!r}"
         )
     chain = module.parametrizations[tensor_name]
     if not leave_parametrized and len(chain.names) > 1:
         raise ModuleError(
             f"remove_parametrizations: {tensor_name} has {len(chain.names)} originals; "
-            f"leave_parametrized=True keeps their value{at_line()}"
+            f"leave_parametrized=True keeps their value"
         )
     with no_grad():
         value = chain() if leave_parametrized else chain.original

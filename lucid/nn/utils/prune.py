@@ -15,7 +15,6 @@ import numpy as np
 from lucid import random
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, ModuleError, ShapeError
-from lucid.ir.source import at_line
 from lucid.linalg import vector_norm
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
@@ -46,7 +45,7 @@ class BasePruningMethod:
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         """Return 1 for every element of `t` to keep, only where `default_mask` is 1."""
-        raise ModuleError(f"{type(self).__name__} has no compute_mask(){at_line()}")
+        raise ModuleError(f"{type(self).__name__} has no compute_mask()")
 
     def prune(self, t: Any, default_mask: Any = None, importance_scores: Any = None) -> Any:
         """Return a pruned copy of a tensor."""
@@ -67,9 +66,7 @@ class BasePruningMethod:
         method._tensor_name = name
         old = pruning_methods(module).get(name)
         if old is None and not isinstance(module._parameters.get(name), Parameter):
-            raise ModuleError(
-                f"prune: {type(module).__name__} has no parameter {name!r}{at_line()}"
-            )
+            raise ModuleError(f"prune: {type(module).__name__} has no parameter {name!r}")
         with no_grad():
             now = getattr(module, name).detach()
             scores = check_scores(now, importance_scores)
@@ -77,7 +74,7 @@ class BasePruningMethod:
             chosen = method if old is None else extend_methods(old, method)
             mask = as_tensor(chosen.compute_mask(scores, mask)).detach()
         if mask.shape != now.shape:
-            raise ShapeError(f"prune: a mask of {mask.shape} for {name} of {now.shape}{at_line()}")
+            raise ShapeError(f"prune: a mask of {mask.shape} for {name} of {now.shape}")
         register_mask(module, name, cast(mask, now.dtype).clone())
         module._pruned = {**pruning_methods(module), name: chosen}
         return chosen
@@ -109,8 +106,7 @@ def check_scores(t: Any, scores: Any) -> Any:
         return t
     scores = as_tensor(scores)
     if scores.shape != t.shape:
-        facts = f"importance_scores of {scores.shape} for {t.shape}"
-        raise ShapeError(f"prune: {facts}{at_line()}")
+        raise ShapeError(f"prune: importance_scores of {scores.shape} for {t.shape}")
     return scores.detach()
 
 
@@ -126,20 +122,18 @@ class PruningContainer(BasePruningMethod):
     def add_pruning_method(self, method: BasePruningMethod) -> None:
         """Append a method that prunes the same parameter."""
         if not isinstance(method, BasePruningMethod):
-            raise ArgumentError(
-                f"prune: {type(method).__name__} is not a pruning method{at_line()}"
-            )
+            raise ArgumentError(f"prune: {type(method).__name__} is not a pruning method")
         name = self._tensor_name = self._tensor_name or method._tensor_name
         if method._tensor_name != name:
             facts = f"a method for {method._tensor_name!r} among those for {name!r}"
-            raise ArgumentError(f"prune: {facts}{at_line()}")
+            raise ArgumentError(f"prune: {facts}")
         self._pruning_methods += (method,)
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         method = self._pruning_methods[-1]
         if method.PRUNING_TYPE not in PRUNING_TYPES:
             facts = f"PRUNING_TYPE {method.PRUNING_TYPE!r} is not one of {', '.join(PRUNING_TYPES)}"
-            raise ArgumentError(f"prune: {facts}{at_line()}")
+            raise ArgumentError(f"prune: {facts}")
         left: Any = ...
         kept = default_mask.numpy() != 0
         if method.PRUNING_TYPE == "unstructured":
@@ -179,14 +173,14 @@ class Amount(BasePruningMethod):
             facts = (
                 f"amount={amount!r}; it must be a nonnegative integer or a fraction in [0.0, 1.0]"
             )
-            raise ArgumentError(f"prune: {facts}{at_line()}")
+            raise ArgumentError(f"prune: {facts}")
         self.amount = amount
 
     def count_to_prune(self, total: int) -> int:
         """Return how many of `total` are removed."""
         n = round(self.amount * total) if isinstance(self.amount, float) else int(self.amount)
         if n > total:
-            raise ArgumentError(f"prune: cannot prune {n} of {total}{at_line()}")
+            raise ArgumentError(f"prune: cannot prune {n} of {total}")
         return n
 
     def mask_smallest(self, order: Any, mask: Any) -> Any:
@@ -226,7 +220,7 @@ class Structured(Amount):
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         if t.ndim < 2:
-            raise ShapeError(f"prune: a tensor of shape {t.shape} has no channels{at_line()}")
+            raise ShapeError(f"prune: a tensor of shape {t.shape} has no channels")
         axis = canonicalize_axis("prune", self.dim, t.ndim)
         scores = self.scores(t, axis)
         kept = self.mask_smallest(scores, ones_like(scores))
@@ -257,7 +251,7 @@ class LnStructured(Structured):
     def scores(self, t: Any, axis: int) -> Any:
         order = float(self.n) if isinstance(self.n, (int, float)) else {"fro": 2.0}.get(self.n)
         if order is None:
-            raise ArgumentError(f"prune: n={self.n!r} is not the order of a norm{at_line()}")
+            raise ArgumentError(f"prune: n={self.n!r} is not the order of a norm")
         return vector_norm(t, order, dim=tuple(i for i in range(t.ndim) if i != axis))
 
 
@@ -280,8 +274,7 @@ class CustomFromMask(BasePruningMethod):
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         if self.mask.shape != default_mask.shape:
-            facts = f"a mask of {self.mask.shape} for {default_mask.shape}"
-            raise ShapeError(f"prune: {facts}{at_line()}")
+            raise ShapeError(f"prune: a mask of {self.mask.shape} for {default_mask.shape}")
         return default_mask * cast(self.mask, default_mask.dtype)
 
 
@@ -354,9 +347,9 @@ def global_unstructured(
     method = pruning_method(**kwargs)
     if method.PRUNING_TYPE != "unstructured":
         facts = f"{pruning_method.__name__} is {method.PRUNING_TYPE}"
-        raise ArgumentError(f"global_unstructured: {facts}, not unstructured{at_line()}")
+        raise ArgumentError(f"global_unstructured: {facts}, not unstructured")
     if not pairs:
-        raise ArgumentError(f"global_unstructured: no parameters are given{at_line()}")
+        raise ArgumentError("global_unstructured: no parameters are given")
     with no_grad():
         tensors = [getattr(module, name).detach() for module, name in pairs]
         scores = [check_scores(t, given.get(pair)) for t, pair in zip(tensors, pairs)]
@@ -377,9 +370,7 @@ def global_unstructured(
 def remove(module: Module, name: str) -> Module:
     """Make a pruned parameter an ordinary one, with its zeros."""
     if name not in pruning_methods(module):
-        raise ModuleError(
-            f"prune.remove: {name!r} of {type(module).__name__} is not pruned{at_line()}"
-        )
+        raise ModuleError(f"prune.remove: {name!r} of {type(module).__name__} is not pruned")
     pruning_methods(module)[name].remove(module)
     return module
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.elementwise.conditional import where
@@ -87,13 +86,11 @@ def check_lengths(name: str, lengths: Any, count: int, longest: int) -> np.ndarr
     numbers = np.asarray(as_tensor(lengths).tolist())
     if numbers.ndim != 1 or len(numbers) != count or numbers.dtype.kind not in "iu":
         raise ArgumentError(
-            f"{name}: lengths {lengths} for {count} sequences; give one integer per "
-            f"sequence{at_line()}"
+            f"{name}: lengths {lengths} for {count} sequences; give one integer per sequence"
         )
     if count and (numbers.min() < 1 or numbers.max() > longest):
         raise ArgumentError(
-            f"{name}: lengths {numbers.tolist()}; each must be between 1 and the {longest} "
-            f"steps{at_line()}"
+            f"{name}: lengths {numbers.tolist()}; each must be between 1 and the {longest} steps"
         )
     return numbers
 
@@ -112,18 +109,17 @@ def pack_padded_sequence(
     """
     name, x = "pack_padded_sequence", as_tensor(input)
     if x.ndim < 2:
-        facts = f"input of shape {x.shape}; it must be (steps, sequences, ...)"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: input of shape {x.shape}; it must be (steps, sequences, ...)")
     x = transpose(x, 0, 1) if batch_first else x
     if not x.shape[1]:
-        raise ShapeError(f"{name}: input of shape {x.shape} has no sequences{at_line()}")
+        raise ShapeError(f"{name}: input of shape {x.shape} has no sequences")
     numbers = check_lengths(name, lengths, x.shape[1], x.shape[0])
     places: Any = (None, None)
     if enforce_sorted:
         if (np.diff(numbers) > 0).any():
             raise ArgumentError(
                 f"{name}: lengths {numbers.tolist()} increase; sort the sequences by length, or "
-                f"give enforce_sorted=False{at_line()}"
+                f"give enforce_sorted=False"
             )
     else:
         order = np.argsort(-numbers, kind="stable")
@@ -153,7 +149,7 @@ def pad_packed_sequence(
     if total_length is not None and total_length < steps:
         raise ArgumentError(
             f"pad_packed_sequence: total_length {total_length} is less than the {steps} steps of "
-            f"the longest sequence{at_line()}"
+            f"the longest sequence"
         )
     layout = packed_layout(sequence.batch_sizes, total_length or 0)
     x = pad_packed(sequence, layout, padding_value)
@@ -182,16 +178,14 @@ def pad_sequence(
     """
     given = [as_tensor(x) for x in sequences]
     if not given:
-        raise ArgumentError(f"pad_sequence: no sequence was given{at_line()}")
+        raise ArgumentError("pad_sequence: no sequence was given")
     if padding_side not in ("left", "right"):
         raise ArgumentError(
-            f"pad_sequence: padding_side must be 'left' or 'right', not {padding_side!r}{at_line()}"
+            f"pad_sequence: padding_side must be 'left' or 'right', not {padding_side!r}"
         )
     if any(not x.ndim or x.shape[1:] != given[0].shape[1:] for x in given):
         shapes = ", ".join(str(x.shape) for x in given)
-        raise ShapeError(
-            f"pad_sequence: shapes {shapes}: they may differ only in the first axis{at_line()}"
-        )
+        raise ShapeError(f"pad_sequence: shapes {shapes}: they may differ only in the first axis")
     steps = max(x.shape[0] for x in given)
     ends = [(steps - x.shape[0], 0)[:: 1 if padding_side == "left" else -1] for x in given]
     rest = [0, 0] * (given[0].ndim - 1)

@@ -13,7 +13,6 @@ from lucid.caches import new_cache
 from lucid.errors import DTypeError
 from lucid.ir.graph import Literal
 from lucid.ir.infer import infer
-from lucid.ir.source import at_line
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.core.promote import as_tensor, cast, get_default_dtype, literal, promote
 from lucid.tape.bind import bind, bind_one, bind_pair, bind_scalar
@@ -122,4 +121,4 @@ def _bind_checked(op: Elementwise, xs: list[Any]) -> Any:
 
 def dtype_error(name: str, dtype: np.dtype, why: str) -> DTypeError:
     """Return the error for a dtype that a function does not accept."""
-    return DTypeError(f"{name}: operand of dtype {dtype}; {why}{at_line()}")
+    return DTypeError(f"{name}: operand of dtype {dtype}; {why}")

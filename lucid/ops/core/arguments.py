@@ -15,7 +15,7 @@ import numpy as np
 
 from lucid.caches import once
 from lucid.errors import ArgumentError, LucidError, OutOfMemoryError
-from lucid.ir.source import at_line, is_internal
+from lucid.source import is_internal
 from lucid.tape.conversion import TensorForNumberError, needs_grad
 from lucid.tape.node import TRACE, Traced, is_recording
 
@@ -47,12 +47,12 @@ def clear_errors(function: F) -> F:
             if is_users_error(error):
                 raise
             shown = format_call(function, args, kwargs)
-            raise OutOfMemoryError(f"{shown}: {error}{at_line()}") from error
+            raise OutOfMemoryError(f"{shown}: {error}") from error
         except ARGUMENT_EXCEPTIONS as error:
             if is_users_error(error):
                 raise
             shown = format_call(function, args, kwargs)
-            raise ArgumentError(f"{shown}: {error}; see help({help_name}){at_line()}") from error
+            raise ArgumentError(f"{shown}: {error}; see help({help_name})") from error
 
     return call  # type: ignore[return-value]
 
@@ -108,7 +108,7 @@ def aliases(**names: str | tuple[str, ...]) -> Callable[[F], F]:
                 if alias in kwargs:
                     if name in kwargs or len(args) > positions[name]:
                         facts = f"give {name} or {alias}, not both"
-                        raise ArgumentError(f"{function.__name__}: {facts}{at_line()}")
+                        raise ArgumentError(f"{function.__name__}: {facts}")
                     kwargs[name] = kwargs.pop(alias)
             return function(*args, **kwargs)
 
@@ -135,7 +135,7 @@ def is_device(x: Any) -> bool:
 def check_device(name: str, device: Any) -> None:
     if str(device).partition(":")[0] != "cpu":
         facts = f"device={device!r} is not supported; tensors are in CPU memory"
-        raise ArgumentError(f"{name}: {facts}: omit device, or pass 'cpu'{at_line()}")
+        raise ArgumentError(f"{name}: {facts}: omit device, or pass 'cpu'")
 
 
 def public_name(function: Callable[..., Any]) -> str:
@@ -153,7 +153,7 @@ def public_name(function: Callable[..., Any]) -> str:
 
 def check_callable(name: str, f: Any) -> None:
     if not callable(f):
-        raise ArgumentError(f"{name}: a {type(f).__name__} is not a function{at_line()}")
+        raise ArgumentError(f"{name}: a {type(f).__name__} is not a function")
 
 
 def format_call(function: Callable[..., Any], args: Any, kwargs: Any) -> str:

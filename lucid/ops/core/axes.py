@@ -7,7 +7,6 @@ import operator
 from typing import Any
 
 from lucid.errors import ArgumentError, AxisError, ShapeError
-from lucid.ir.source import at_line
 
 Axes = Any  # None, an int, or a sequence of ints
 _UNSET: Any = object()
@@ -19,11 +18,11 @@ def canonicalize_axis(name: str, axis: Any, ndim: int) -> int:
     try:
         number = operator.index(axis)
     except TypeError:
-        raise AxisError(f"{name}: axis {axis!r} is not an integer{at_line()}") from None
+        raise AxisError(f"{name}: axis {axis!r} is not an integer") from None
     if not -max(ndim, 1) <= number < max(ndim, 1):
         raise AxisError(
             f"{name}: axis {number} is out of range for {ndim} axes; "
-            f"it must be between {-max(ndim, 1)} and {max(ndim, 1) - 1}{at_line()}"
+            f"it must be between {-max(ndim, 1)} and {max(ndim, 1) - 1}"
         )
     return number % max(ndim, 1)
 
@@ -40,7 +39,7 @@ def canonicalize_axes(name: str, axes: Axes, ndim: int) -> tuple[int, ...]:
         )
     numbers = [canonicalize_axis(name, axis, ndim) for axis in axes]
     if len(set(numbers)) != len(numbers):
-        raise AxisError(f"{name}: an axis appears twice in {tuple(axes)}{at_line()}")
+        raise AxisError(f"{name}: an axis appears twice in {tuple(axes)}")
     return tuple(sorted(numbers)) if ndim else ()
 
 
@@ -52,7 +51,7 @@ def resolve_alias(
     if b is None or b is a:
         return default if a is None else a
     if a is not None and a != default:
-        raise ArgumentError(f"{name}: give {name_a} or {name_b}, not both{at_line()}")
+        raise ArgumentError(f"{name}: give {name_a} or {name_b}, not both")
     return b
 
 
@@ -61,7 +60,7 @@ def exclusive_keyword(
 ) -> tuple[Any, ...]:
     """Return a keyword's value as varargs: `permute(x, dims=(1, 0))` is `permute(x, (1, 0))`."""
     if given:
-        raise ArgumentError(f"{name}: give {keyword} once, by position or by name{at_line()}")
+        raise ArgumentError(f"{name}: give {keyword} once, by position or by name")
     return (value,)
 
 
@@ -72,27 +71,23 @@ def canonicalize_shape(name: str, shape: Any) -> tuple[int, ...]:
     try:
         sizes = tuple(operator.index(n) for n in shape)
     except TypeError:
-        raise ShapeError(
-            f"{name}: {shape!r} is not a shape: sizes must be integers{at_line()}"
-        ) from None
+        raise ShapeError(f"{name}: {shape!r} is not a shape: sizes must be integers") from None
     if max(sizes, default=0) > LARGEST:
-        raise ShapeError(f"{name}: {sizes}: a size does not fit into 64 bits{at_line()}")
+        raise ShapeError(f"{name}: {sizes}: a size does not fit into 64 bits")
     return sizes
 
 
 def resolve_shape(name: str, shape: tuple[int, ...], size: int) -> tuple[int, ...]:
     """Return `shape` with -1, if any, replaced by the size that fits `size` elements."""
     if any(n < -1 for n in shape) or shape.count(-1) > 1:
-        raise ShapeError(
-            f"{name}: {shape} is not a shape: at most one size may be -1, others >= 0{at_line()}"
-        )
+        raise ShapeError(f"{name}: {shape} is not a shape: at most one size may be -1, others >= 0")
     if -1 in shape:
         rest = math.prod(n for n in shape if n != -1)
         if rest == 0 or size % rest:
-            raise ShapeError(f"{name}: {size} elements do not fill shape {shape}{at_line()}")
+            raise ShapeError(f"{name}: {size} elements do not fill shape {shape}")
         shape = tuple(size // rest if n == -1 else n for n in shape)
     if math.prod(shape) != size:
-        raise ShapeError(f"{name}: {size} elements do not fill shape {shape}{at_line()}")
+        raise ShapeError(f"{name}: {size} elements do not fill shape {shape}")
     return shape
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors
 from lucid.tape.node import Traced
 
@@ -69,7 +68,7 @@ def check_argument(owner: str, name: str, kind: str, x: Any) -> None:
     if kind in KINDS:
         what, holds = KINDS[kind]
         if not holds(x):
-            raise ArgumentError(f"{owner}: {name}={x!r:.60} is not {what}{at_line()}")
+            raise ArgumentError(f"{owner}: {name}={x!r:.60} is not {what}")
     check_range(owner, name, x)
 
 
@@ -78,7 +77,7 @@ def check_range(owner: str, name: str, x: Any) -> None:
     if name in RANGES and is_real(x):
         what, holds = RANGES[name]
         if not holds(x):
-            raise ArgumentError(f"{owner}: {name}={x!r} is not {what}{at_line()}")
+            raise ArgumentError(f"{owner}: {name}={x!r} is not {what}")
 
 
 def is_integer(x: Any) -> bool:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError
-from lucid.ir.source import at_line
 from lucid.ir.types import dtype_of
 from lucid.ops.core.promote import get_default_dtype
 from lucid.public.declare import public
@@ -43,7 +42,7 @@ class finfo(Limits):
     def __init__(self, dtype: Any = None) -> None:
         found = get_default_dtype() if dtype is None else dtype_of(dtype)
         if found.kind not in "fc":
-            raise DTypeError(f"finfo: {found} is not a floating dtype; use iinfo{at_line()}")
+            raise DTypeError(f"finfo: {found} is not a floating dtype; use iinfo")
         info = np.finfo(found)
         self.bits, self.dtype = int(info.bits), str(info.dtype)
         self.eps, self.max, self.min = float(info.eps), float(info.max), float(info.min)
@@ -65,7 +64,7 @@ class iinfo(Limits):
     def __init__(self, dtype: Any) -> None:
         found = dtype_of(dtype)
         if found.kind not in "iu":
-            raise DTypeError(f"iinfo: {found} is not an integer dtype; use finfo{at_line()}")
+            raise DTypeError(f"iinfo: {found} is not an integer dtype; use finfo")
         info = np.iinfo(found)
         self.bits, self.dtype = int(info.bits), str(found)
         self.min, self.max = int(info.min), int(info.max)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, parse_dtype, result_type
 from lucid.public.declare import public
@@ -59,7 +58,7 @@ def is_nonzero(input: Any) -> bool:
     """True if the only element of a tensor is not zero."""
     x = as_tensor(input)
     if math.prod(x.shape) != 1:
-        raise ShapeError(f"is_nonzero: a tensor of shape {x.shape} is not one number{at_line()}")
+        raise ShapeError(f"is_nonzero: a tensor of shape {x.shape} is not one number")
     return bool(x.reshape(()))
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from lucid.caches import memoize
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.graph import Literal
-from lucid.ir.source import at_line
 from lucid.ir.types import SHORT_NAMES, dtype_of
 from lucid.ops.core.arguments import check_device
 from lucid.ops.core.errstate import quiet
@@ -45,7 +44,7 @@ def set_default_dtype(d: Any) -> None:
     """Set the dtype that Python floats become."""
     dtype = dtype_of(d)
     if dtype.kind != "f":
-        raise DTypeError(f"set_default_dtype: {dtype} is not a floating dtype{at_line()}")
+        raise DTypeError(f"set_default_dtype: {dtype} is not a floating dtype")
     Default.floating = dtype
 
 
@@ -70,7 +69,7 @@ def parse_dtype(spec: Any) -> np.dtype:
     except TypeError as error:
         if isinstance(error, DTypeError):
             raise
-        raise DTypeError(f"{spec!r} is not a dtype{at_line()}") from None
+        raise DTypeError(f"{spec!r} is not a dtype") from None
 
 
 def as_ndarray(data: Any, dtype: Any = None) -> np.ndarray:
@@ -90,7 +89,7 @@ def as_ndarray(data: Any, dtype: Any = None) -> np.ndarray:
     if array.dtype not in SHORT_NAMES:
         raise DTypeError(
             f"tensor: an array of dtype {array.dtype} cannot be a tensor; convert it to one of "
-            f"{', '.join(map(str, SHORT_NAMES))}{at_line()}"
+            f"{', '.join(map(str, SHORT_NAMES))}"
         )
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
@@ -109,17 +108,13 @@ def _from_python(data: Any, wanted: np.dtype | None) -> np.ndarray:
     try:
         array = np.array(data)
     except OverflowError:
-        raise DTypeError(f"tensor: an integer does not fit into 64 bits{at_line()}") from None
+        raise DTypeError("tensor: an integer does not fit into 64 bits") from None
     except ValueError:
-        raise ShapeError(
-            f"tensor: rows of different lengths do not make an array{at_line()}"
-        ) from None
+        raise ShapeError("tensor: rows of different lengths do not make an array") from None
     if array.dtype == object and _element_type(data) == "int":
-        raise DTypeError(f"tensor: an integer does not fit into 64 bits{at_line()}")
+        raise DTypeError("tensor: an integer does not fit into 64 bits")
     if array.dtype == object or array.dtype.kind not in "biufc":
-        raise DTypeError(
-            f"tensor: {type(data).__name__} of {_element_type(data)} is not numeric{at_line()}"
-        )
+        raise DTypeError(f"tensor: {type(data).__name__} of {_element_type(data)} is not numeric")
     if wanted is None and array.dtype.kind in "fc" and not _contains_arrays(data):
         wide = Default.floating if array.dtype.kind == "f" else complex_dtype(Default.floating)
         array = _astype(array, wide)
@@ -179,7 +174,7 @@ def _stack(rows: Any, dtype: np.dtype) -> Any:
     shapes = sorted({part.shape for part in parts})
     if len(shapes) > 1:
         facts = " and ".join(map(str, shapes))
-        raise ShapeError(f"tensor: rows of shapes {facts} do not make an array{at_line()}")
+        raise ShapeError(f"tensor: rows of shapes {facts} do not make an array")
     return stack(parts)
 
 
@@ -292,11 +287,11 @@ def cast_like(x: Any, name: str, values: Any) -> Any:
     kind = values_kind(values)
     if x.dtype.kind != "c" and kind == "c":
         facts = f"complex values for a tensor of dtype {x.dtype}"
-        raise DTypeError(f"{name}: {facts}; take .real first{at_line()}")
+        raise DTypeError(f"{name}: {facts}; take .real first")
     if kind == "f" and x.dtype.kind in "biu" and name != "setitem":
         if not (isinstance(values, float) and values.is_integer()):
             facts = f"floating values for a tensor of dtype {x.dtype}"
-            raise DTypeError(f"{name}: {facts}; cast one of them first{at_line()}")
+            raise DTypeError(f"{name}: {facts}; cast one of them first")
     return as_tensor(values, x.dtype)
 
 
@@ -312,7 +307,7 @@ def literal(value: Any, dtype: np.dtype) -> Literal:
     if dtype.kind in "iu":
         bounds = np.iinfo(dtype)
         if not bounds.min <= value <= bounds.max:
-            raise DTypeError(f"the scalar {value} does not fit into {dtype}{at_line()}")
+            raise DTypeError(f"the scalar {value} does not fit into {dtype}")
         value = int(value)
     elif dtype.kind == "f" and not isinstance(value, complex):
         value = _round_to(value, dtype)
@@ -329,7 +324,7 @@ def _round_to(value: Any, dtype: np.dtype) -> float:
         value = float(value)
     except OverflowError:
         size = f"an integer of {value.bit_length()} bits"
-        raise DTypeError(f"{size} does not fit into {dtype}{at_line()}") from None
+        raise DTypeError(f"{size} does not fit into {dtype}") from None
     if -60000.0 < value < 60000.0 or dtype.itemsize == 8:
         return value
     with np.errstate(over="ignore"):

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError, LinAlgError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.kinds import Linear
 from lucid.ops.linalg.matrices import broadcast_batch, matrix_label
@@ -37,7 +36,7 @@ class Refuse(Linear):
     def eval(self, x: np.ndarray, bad: np.ndarray) -> np.ndarray:
         if bad.any():
             index = tuple(int(i) for i in np.argwhere(bad)[0][:-2])
-            raise LinAlgError(f"{self.why} ({matrix_label(index)}){at_line()}")
+            raise LinAlgError(f"{self.why} ({matrix_label(index)})")
         return x.copy()
 
     def adjoint(self, ct: Any, x: Any, bad: Any) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError
-from lucid.ir.source import at_line
 from lucid.ir.types import DTYPES, Type, is_differentiable
 from lucid.ops.core.apply import binary, floating_binary, unary
 from lucid.ops.core.arguments import is_one
@@ -175,7 +174,7 @@ def subtract(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     if x.dtype.kind == "b":
         raise DTypeError(
             "sub: subtracting booleans is not defined; "
-            f"use logical_xor, or cast to an integer dtype first{at_line()}"
+            "use logical_xor, or cast to an integer dtype first"
         )
     return bind(SUB, x, other)
 
@@ -204,9 +203,7 @@ def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     if rounding_mode == "floor":
         return rounding.floor_divide(input, other)
     if rounding_mode != "trunc":
-        raise ValueError(
-            f"divide: rounding_mode {rounding_mode!r} is not None, 'floor' or 'trunc'{at_line()}"
-        )
+        raise ValueError(f"divide: rounding_mode {rounding_mode!r} is not None, 'floor' or 'trunc'")
     a, b = promote(input, other)
     if a.dtype.kind in "fc":
         return rounding.trunc(bind(DIV, a, b))

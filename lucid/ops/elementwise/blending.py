@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.errors import DTypeError
-from lucid.ir.source import at_line
 from lucid.ops.core.apply import dtype_error
 from lucid.ops.core.arguments import clear_errors, is_one
 from lucid.ops.core.promote import as_operand, as_tensor, cast, promote_tensors, result_type
@@ -147,7 +146,5 @@ def promote_real_floating(name: str, *xs: Any) -> list[Any]:
     """Promote operands to one real floating dtype; integers become the default float dtype."""
     out = promote_tensors(*xs, floating=True)
     if out[0].dtype.kind == "c":
-        raise DTypeError(
-            f"{name}: operand of dtype {result_type(*xs)}; it takes real dtypes{at_line()}"
-        )
+        raise DTypeError(f"{name}: operand of dtype {result_type(*xs)}; it takes real dtypes")
     return out

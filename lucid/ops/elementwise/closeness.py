@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast, promote_tensors
 from lucid.ops.elementwise.conditional import where
@@ -27,7 +26,7 @@ def isclose(
     Tensor([ True, False])
     """
     if rtol < 0 or atol < 0:
-        raise ArgumentError(f"isclose: rtol={rtol} and atol={atol} must not be negative{at_line()}")
+        raise ArgumentError(f"isclose: rtol={rtol} and atol={atol} must not be negative")
     x, other = promote_tensors(input, other)
     same = x == other
     if x.dtype.kind in "biu" and other.dtype.kind in "biu":

@@ -13,7 +13,6 @@ import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError
 from lucid.ir.graph import Literal
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.apply import binary, dtype_error, operands, unary
 from lucid.ops.core.kinds import Elementwise, sum_to, unwrap_literals
@@ -179,7 +178,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
 
         return nonzero(condition, as_tuple=True)
     if input is None or other is None:
-        raise ArgumentError(f"where: give both input and other, or neither{at_line()}")
+        raise ArgumentError("where: give both input and other, or neither")
     x, y = operands(input, other)
     return bind(WHERE, cast(as_tensor(condition), "bool"), x, y)
 
@@ -206,7 +205,7 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     Tensor([-1. ,  0.5,  1. ])
     """
     if min is None and max is None:
-        raise ArgumentError(f"clamp: give min, max or both{at_line()}")
+        raise ArgumentError("clamp: give min, max or both")
     given = operands(input, *[bound for bound in (min, max) if bound is not None])
     dtype = given[0].dtype
     if dtype.kind not in Clamp.accepts:

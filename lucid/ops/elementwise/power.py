@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError
-from lucid.ir.source import at_line
 from lucid.ops.core.apply import binary
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Elementwise
@@ -99,7 +98,7 @@ def pow(input: Any, exponent: Any) -> Any:
         if as_tensor(x).dtype.kind in "biu":
             raise DTypeError(
                 f"pow: integers cannot be raised to the negative power {exponent}; "
-                f"cast to a floating dtype first, or use the exponent {float(exponent)}{at_line()}"
+                f"cast to a floating dtype first, or use the exponent {float(exponent)}"
             )
     return binary(POW, x, exponent)
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError
-from lucid.ir.source import at_line
 from lucid.ops.core.apply import binary, unary
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import SLOW, Elementwise
@@ -160,7 +159,7 @@ def round(input: Any, decimals: int = 0) -> Any:
     try:
         decimals = operator.index(decimals)
     except TypeError:
-        raise DTypeError(f"round: decimals {decimals!r} is not an integer{at_line()}") from None
+        raise DTypeError(f"round: decimals {decimals!r} is not an integer") from None
     x = as_tensor(input)
     if decimals == 0 or x.dtype.kind != "f":
         return unary(Round(decimals), x)

@@ -21,7 +21,6 @@ from lucid.errors import (
     TracedValueError,
 )
 from lucid.ir.graph import Graph
-from lucid.ir.source import at_line
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.higher_order import numba_kernels
@@ -40,7 +39,7 @@ def dispatcher_of(f: Any) -> Any:
         return f
     f = getattr(f, "py_func", f)
     if not hasattr(f, "__code__"):
-        raise ArgumentError(f"from_numba: {f!r} is not a Python or Numba function{at_line()}")
+        raise ArgumentError(f"from_numba: {f!r} is not a Python or Numba function")
     import numba
 
     return numba.njit(f, error_model="numpy")
@@ -77,7 +76,7 @@ class NumbaFunction:
             return self.dispatcher(*args)
         except Exception as error:
             kind = error_class(type(error))  # type: ignore[arg-type]
-            raise kind(f"{self.name}: {error}{at_line()}") from error
+            raise kind(f"{self.name}: {error}") from error
 
     # Numbers
 
@@ -87,7 +86,7 @@ class NumbaFunction:
         if len(found) != 1 or found[0][1]:
             raise ArgumentError(
                 f"from_numba: {self.name} does not return a number for numbers; give shape= if it "
-                f"is a function of arrays{at_line()}"
+                f"is a function of arrays"
             )
         floating = [dtype for dtype in dtypes if dtype.kind in "fc"]
         dtype = found[0][0]
@@ -126,8 +125,7 @@ class NumbaFunction:
         if [ndim for _, ndim in found] != [len(shape) for shape in shapes]:
             ndims = ", ".join(str(ndim) for _, ndim in found)
             raise ShapeError(
-                f"{self.name}: shape= gives {shapes}, but the returned arrays have {ndims} "
-                f"axes{at_line()}"
+                f"{self.name}: shape= gives {shapes}, but the returned arrays have {ndims} axes"
             )
         return [Type(self.dtype or dtype, shape) for (dtype, _), shape in zip(found, shapes)]
 
@@ -139,7 +137,7 @@ class NumbaFunction:
             return [tuple([int(n) for n in shape]) for shape in listed]
         except (TypeError, ValueError, IndexError) as error:
             shapes_text = ", ".join(str(t.shape) for t in given)
-            raise ShapeError(f"{self.name}: shape= of {shapes_text}: {error}{at_line()}") from error
+            raise ShapeError(f"{self.name}: shape= of {shapes_text}: {error}") from error
 
     def _array_kernel(self, given: tuple[Type, ...], outs: tuple[Type, ...]) -> Any:
         import numba
@@ -176,8 +174,7 @@ class NumbaFunction:
     def no_derivative_error(self, reason: str) -> GraphError:
         remedy = "derivative=" if self.shape is None else "vjp= or jvp="
         return GraphError(
-            f"{self.name}: no derivative was found, because {reason}; give {remedy} to "
-            f"from_numba{at_line()}"
+            f"{self.name}: no derivative was found, because {reason}; give {remedy} to from_numba"
         )
 
     def _rule(self, mode: str, given: tuple[Type, ...], outs: tuple[Type, ...]) -> ClosedGraph:
@@ -203,7 +200,7 @@ class NumbaFunction:
             if len(parts) != len(derived):
                 raise GraphError(
                     f"{self.name}: {mode}= returned {len(parts)} derivatives; {len(derived)} are "
-                    f"needed{at_line()}"
+                    f"needed"
                 )
             return [cast_and_expand(parts[i], derived[i]) for i in wanted]
 
@@ -249,9 +246,7 @@ def promote_half(dtype: np.dtype) -> np.dtype:
 def floating_dtype(name: str, given: Sequence[Type]) -> np.dtype:
     found = next((t.dtype for t in given if t.dtype.kind in "fc"), None)
     if found is None:
-        raise DTypeError(
-            f"{name}: no operand has a floating dtype; give dtype= to from_numba{at_line()}"
-        )
+        raise DTypeError(f"{name}: no operand has a floating dtype; give dtype= to from_numba")
     return found
 
 

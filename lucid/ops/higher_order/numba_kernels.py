@@ -16,7 +16,6 @@ import numpy as np
 
 from lucid.caches import once
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 
 INT64 = np.dtype("int64")
@@ -192,7 +191,7 @@ class translate_numba_errors:
 
         if isinstance(error, (NumbaError, RuntimeError)):
             said = " ".join(str(error).split())[:400]
-            raise ArgumentError(f"from_numba: Numba cannot compile {self.name}: {said}{at_line()}")
+            raise ArgumentError(f"from_numba: Numba cannot compile {self.name}: {said}")
 
 
 def numba_type(t: Type) -> Any:
@@ -218,7 +217,7 @@ def returned_types(name: str, function: Any, given: Sequence[Any]) -> list[tuple
         kind = part.dtype if is_array else types.unliteral(part)
         if not isinstance(kind, (types.Number, types.Boolean)):
             raise ArgumentError(
-                f"from_numba: {name} returns {result}; it must return numbers or arrays{at_line()}"
+                f"from_numba: {name} returns {result}; it must return numbers or arrays"
             )
         found.append((as_dtype(kind), part.ndim if is_array else 0))
     return found

@@ -14,7 +14,6 @@ import numpy as np
 
 from lucid.errors import ShapeError
 from lucid.ir.primitive import Primitive
-from lucid.ir.source import at_line
 from lucid.ir.types import Type, broadcast_shapes, is_differentiable
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.core.promote import cast
@@ -167,7 +166,7 @@ class NumbaArrays(Primitive):
                 if not writes and np.shape(y) != out.shape:
                     raise ShapeError(
                         f"{self.function.name}: returned an array of shape {np.shape(y)}, but "
-                        f"shape= gives {out.shape}{at_line()}"
+                        f"shape= gives {out.shape}"
                     )
 
     def types(self, ys: Sequence[Any], xs: Sequence[Any]) -> tuple[tuple[Type, ...], ...]:

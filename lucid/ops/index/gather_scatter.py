@@ -14,7 +14,6 @@ import numpy as np
 from lucid.caches import memoize
 from lucid.errors import AxisError, DTypeError, IndexingError, ShapeError
 from lucid.ir.facts import Points
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Linear
@@ -318,7 +317,7 @@ def out_of_range_error(name: str, indices: np.ndarray, size: int, axis: int) -> 
     wrong = indices[(indices < -size) | (indices >= size)]
     first = wrong.flat[0] if wrong.size else "?"
     facts = f"index {first} is out of range for axis {axis} of size {size}"
-    return IndexingError(f"{name}: {facts}{at_line()}")
+    return IndexingError(f"{name}: {facts}")
 
 
 @public("lucid", "Tensor")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, IndexingError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.core.arguments import aliases, clear_errors, is_one
 from lucid.ops.core.axes import canonicalize_axis, resolve_alias
@@ -23,7 +22,7 @@ from lucid.tape.bind import bind
 def index_tensor(name: str, index: Any) -> Any:
     index = as_tensor(index)
     if index.dtype.kind not in "iu":
-        raise DTypeError(f"{name}: index of dtype {index.dtype}; it must be integer{at_line()}")
+        raise DTypeError(f"{name}: index of dtype {index.dtype}; it must be integer")
     return index
 
 
@@ -44,13 +43,13 @@ def take_along_dim(input: Any, indices: Any, dim: Any = None, *, axis: Any = Non
     at = canonicalize_axis("take_along_dim", at, x.ndim)
     if x.ndim != indices.ndim:
         facts = f"indices of shape {indices.shape} for a tensor of shape {x.shape}"
-        raise ShapeError(f"take_along_dim: {facts}; the numbers of axes must agree{at_line()}")
+        raise ShapeError(f"take_along_dim: {facts}; the numbers of axes must agree")
     if not x.ndim:
         return take_along_dim(ravel(x), ravel(indices), 0).reshape(())
     try:
         others = broadcast_shapes(with_size(x.shape, at, 1), with_size(indices.shape, at, 1))
     except ShapeError as error:
-        raise ShapeError(f"take_along_dim: {error}{at_line()}") from None
+        raise ShapeError(f"take_along_dim: {error}") from None
     x = broadcast_to(x, with_size(others, at, x.shape[at]))
     indices = broadcast_to(indices, with_size(others, at, indices.shape[at]))
     return bind(TakeAlong(at), x, indices)
@@ -67,7 +66,7 @@ def leading_block(name: str, x: Any, shape: tuple[int, ...], axis: int, what: st
     sizes = shape if axis < 0 else with_size(shape, axis, x.shape[axis] if x.ndim else 0)
     if x.ndim != len(shape) or any(n > m for n, m in zip(sizes, x.shape)):
         facts = f"{what} of shape {x.shape} is smaller than the index of shape {shape}"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: {facts}")
     return x if x.shape == sizes else bind(Slice((0,) * x.ndim, sizes, (1,) * x.ndim), x)
 
 
@@ -112,7 +111,7 @@ def scatter(
     axis = canonicalize_axis("scatter", dim, x.ndim)
     src = resolve_alias("scatter", ("src", src), ("value", value))
     if src is None:
-        raise ArgumentError(f"scatter: give src or value{at_line()}")
+        raise ArgumentError("scatter: give src or value")
     src = cast_like(x, "scatter", src)
     if is_scalar_case(x, index):
         src = scalar_to_vector(src) if src.ndim <= 1 and index.ndim <= 1 else src
@@ -133,7 +132,7 @@ def _scatter_combined(x: Any, axis: int, index: Any, src: Any, reduce: Any) -> A
 
     if reduce not in ("add", "multiply"):
         facts = f"reduce={reduce!r}; it must be 'add' or 'multiply'"
-        raise ArgumentError(f"scatter: {facts} (scatter_reduce has more){at_line()}")
+        raise ArgumentError(f"scatter: {facts} (scatter_reduce has more)")
     src = src if src.ndim else broadcast_to(src, index.shape)
     return scatter_reduce(x, axis, index, src, "sum" if reduce == "add" else "prod")
 
@@ -174,7 +173,7 @@ def index_select(input: Any, dim: Any, index: Any) -> Any:
     """The slices of `input` along one axis at the indices in a vector."""
     x, index = as_tensor(input), index_tensor("index_select", index)
     if index.ndim > 1:
-        raise ShapeError(f"index_select: index of shape {index.shape} is not a vector{at_line()}")
+        raise ShapeError(f"index_select: index of shape {index.shape} is not a vector")
     if not x.ndim and index.reshape(-1).shape == (1,):
         return index_select(scalar_to_vector(x), dim, index).reshape(())
     return take(x, index.reshape(-1), dim)
@@ -215,8 +214,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     source = cast_like(x, "index_add", source)
     wanted = with_size(x.shape, axis, index.shape[0] if index.ndim else 1)
     if source.shape != wanted or index.ndim > 1:
-        facts = f"source of shape {source.shape}; the index needs {wanted}"
-        raise ShapeError(f"index_add: {facts}{at_line()}")
+        raise ShapeError(f"index_add: source of shape {source.shape}; the index needs {wanted}")
     rows = source if axis == 0 else movedim(source, axis, 0)
     added = bind(ScatterAdd(x.shape, (axis,)), rows, index.reshape(-1))
     return x + (added if is_one(alpha) else added * alpha)
@@ -259,13 +257,12 @@ def narrow(input: Any, dim: int, start: int, length: int) -> Any:
     """`length` slices of `input` along one axis, starting at `start`."""
     x = as_tensor(input)
     if not x.ndim:
-        raise ShapeError(f"narrow: a 0-d tensor has no slices{at_line()}")
+        raise ShapeError("narrow: a 0-d tensor has no slices")
     axis = canonicalize_axis("narrow", dim, x.ndim)
     n = x.shape[axis]
     first = start + n if start < 0 else start
     if not 0 <= first <= first + length <= n:
-        facts = f"{length} elements from {start} are out of range for size {n}"
-        raise IndexingError(f"narrow: {facts}{at_line()}")
+        raise IndexingError(f"narrow: {length} elements from {start} are out of range for size {n}")
     return slice_axis(x, axis, first, first + length)
 
 
@@ -314,10 +311,10 @@ def diff(
     """
     x = as_tensor(input)
     if not x.ndim:
-        raise ShapeError(f"diff: a 0-d tensor has no axis{at_line()}")
+        raise ShapeError("diff: a 0-d tensor has no axis")
     at = canonicalize_axis("diff", resolve_alias("diff", ("dim", dim), ("axis", axis), -1), x.ndim)
     if n < 0:
-        raise ArgumentError(f"diff: n={n}; it must be nonnegative{at_line()}")
+        raise ArgumentError(f"diff: n={n}; it must be nonnegative")
     if n and (prepend is not None or append is not None):
         from lucid.ops.shape.joining import cat
 

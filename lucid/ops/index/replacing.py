@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import aliases, clear_errors
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast, cast_like
@@ -38,7 +37,7 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
     """
     x = as_tensor(input)
     if not isinstance(indices, (tuple, list)):
-        raise ShapeError(f"index_put: indices must be a tuple of tensors, one per axis{at_line()}")
+        raise ShapeError("index_put: indices must be a tuple of tensors, one per axis")
     index = tuple(slice(None) if i is None else i for i in indices)
     if not accumulate:
         return setitem(x, index, cast_like(x, "index_put", values))
@@ -68,7 +67,7 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     source = cast_like(x, "put", source)
     if math.prod(source.shape) != math.prod(index.shape):
         facts = f"{math.prod(source.shape)} elements for {math.prod(index.shape)} indices"
-        raise ShapeError(f"put: {facts}{at_line()}")
+        raise ShapeError(f"put: {facts}")
     if accumulate:
         return add_at(x, index, source)
     return bind(ScatterSet((0,)), ravel(x), ravel(source), ravel(index)).reshape(x.shape)
@@ -86,11 +85,11 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     """
     x, mask = as_tensor(input), as_tensor(mask)
     if mask.dtype.kind != "b":
-        raise DTypeError(f"masked_scatter: mask of dtype {mask.dtype}; it must be bool{at_line()}")
+        raise DTypeError(f"masked_scatter: mask of dtype {mask.dtype}; it must be bool")
     source = as_tensor(source)
     if source.dtype != x.dtype:
         facts = f"source of {source.dtype} for a tensor of {x.dtype}"
-        raise DTypeError(f"masked_scatter: {facts}; cast one first{at_line()}")
+        raise DTypeError(f"masked_scatter: {facts}; cast one first")
     x, mask = broadcast_tensors(x, mask)
     flat, source = ravel(mask), ravel(source)
     if not source.shape[0]:
@@ -125,14 +124,14 @@ def slice_scatter(
     x, src = as_tensor(input), as_tensor(src)
     axis = canonicalize_axis("slice_scatter", dim, x.ndim)
     if step < 1:
-        raise ShapeError(f"slice_scatter: step {step} is not positive{at_line()}")
+        raise ShapeError(f"slice_scatter: step {step} is not positive")
     return replace_part("slice_scatter", x, (*[slice(None)] * axis, slice(start, end, step)), src)
 
 
 def replace_part(name: str, x: Any, index: tuple[Any, ...], src: Any) -> Any:
     wanted = getitem(wrap(np.broadcast_to(np.zeros(()), x.shape)), index).shape
     if src.shape != wanted:
-        raise ShapeError(f"{name}: src of shape {src.shape} for a slice of {wanted}{at_line()}")
+        raise ShapeError(f"{name}: src of shape {src.shape} for a slice of {wanted}")
     return setitem(x, index, cast_like(x, name, src))
 
 
@@ -154,8 +153,7 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
     numbers = np.arange(count)
     wanted = (*matrices.shape[:-2], count)
     if src.shape != wanted:
-        facts = f"src of shape {src.shape} for diagonals of {wanted}"
-        raise ShapeError(f"diagonal_scatter: {facts}{at_line()}")
+        raise ShapeError(f"diagonal_scatter: src of shape {src.shape} for diagonals of {wanted}")
     positions = (Ellipsis, wrap(numbers + max(-offset, 0)), wrap(numbers + max(offset, 0)))
     written = setitem(matrices, positions, cast_like(x, "diagonal_scatter", src))
     return movedim(written, (-2, -1), (a, b))

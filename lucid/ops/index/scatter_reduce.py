@@ -12,7 +12,6 @@ import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.primitive import Primitive
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.arguments import aliases, clear_errors
 from lucid.ops.core.axes import canonicalize_axis
@@ -162,7 +161,7 @@ def scatter_reduce(
     x, index = as_tensor(input), index_tensor("scatter_reduce", index)
     if reduce not in REDUCTIONS:
         known = ", ".join(REDUCTIONS)
-        raise ArgumentError(f"scatter_reduce: reduce={reduce!r} is not one of {known}{at_line()}")
+        raise ArgumentError(f"scatter_reduce: reduce={reduce!r} is not one of {known}")
     axis = canonicalize_axis("scatter_reduce", dim, x.ndim)
     if not x.ndim:
         src = cast_like(x, "scatter_reduce", src).reshape(-1)
@@ -236,7 +235,7 @@ def index_reduce(
     x, index = as_tensor(input), index_tensor("index_reduce", index)
     if reduce not in REDUCTIONS or reduce == "sum":
         known = ", ".join(REDUCTIONS).replace("sum, ", "")
-        raise ArgumentError(f"index_reduce: reduce={reduce!r} is not one of {known}{at_line()}")
+        raise ArgumentError(f"index_reduce: reduce={reduce!r} is not one of {known}")
     axis = canonicalize_axis("index_reduce", dim, x.ndim)
     source = cast_like(x, "index_reduce", source)
     if not x.ndim:
@@ -244,8 +243,7 @@ def index_reduce(
         return index_reduce(*parts, include_self=include_self).reshape(())
     wanted = with_size(x.shape, axis, index.shape[0] if index.ndim else 1)
     if source.shape != wanted or index.ndim > 1:
-        facts = f"source of shape {source.shape}; the index needs {wanted}"
-        raise ShapeError(f"index_reduce: {facts}{at_line()}")
+        raise ShapeError(f"index_reduce: source of shape {source.shape}; the index needs {wanted}")
     ones = [1] * (source.ndim - 1)
     spread = movedim(index.reshape(-1, *ones), 0, axis).expand(source.shape)
     return reduce_along(x, axis, spread, source, reduce, include_self)

@@ -14,7 +14,6 @@ import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.infer import infer
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.arguments import aliases, clear_errors
 from lucid.ops.core.axes import canonicalize_axis, canonicalize_shape
@@ -95,11 +94,9 @@ def searchsorted(
     Tensor([1, 3])
     """
     if side not in (None, "left", "right"):
-        raise ArgumentError(
-            f"searchsorted: side must be 'left' or 'right', not {side!r}{at_line()}"
-        )
+        raise ArgumentError(f"searchsorted: side must be 'left' or 'right', not {side!r}")
     if side == "left" and right:
-        raise ArgumentError(f"searchsorted: side='left' contradicts right=True{at_line()}")
+        raise ArgumentError("searchsorted: side='left' contradicts right=True")
     rows = as_tensor(sorted_sequence)
     if sorter is not None:
         sorter = as_tensor(sorter)
@@ -128,7 +125,7 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
     boundaries = as_tensor(boundaries)
     if boundaries.ndim != 1:
         facts = f"boundaries of shape {boundaries.shape}"
-        raise ShapeError(f"bucketize: {facts}; they must be a sorted vector{at_line()}")
+        raise ShapeError(f"bucketize: {facts}; they must be a sorted vector")
     return search_rows(boundaries, input, right, out_int32)
 
 
@@ -235,7 +232,7 @@ def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
     """
     x, size = as_tensor(input), operator.index(size)
     if size < 0:
-        raise ShapeError(f"nonzero_static: size {size} is negative{at_line()}")
+        raise ShapeError(f"nonzero_static: size {size} is negative")
     nonzero_mask = ravel(x != 0)
     n = nonzero_mask.shape[0]
     positions = bind(Argsort(0, True, True), nonzero_mask)
@@ -264,8 +261,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """
     indices, sizes = as_tensor(indices), canonicalize_shape("unravel_index", (shape,))
     if indices.dtype.kind not in "iu":
-        facts = f"indices of dtype {indices.dtype}"
-        raise DTypeError(f"unravel_index: {facts}; they must be integers{at_line()}")
+        raise DTypeError(f"unravel_index: indices of dtype {indices.dtype}; they must be integers")
     indices, out = cast(indices, "int64"), []
     for i, n in enumerate(sizes):
         after = max(math.prod(sizes[i + 1 :]), 1)

@@ -15,7 +15,6 @@ import numpy as np
 
 from lucid.caches import memoize
 from lucid.errors import IndexingError, LucidError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.core.axes import drop_axes
 from lucid.ops.core.promote import as_tensor, cast, cast_like
@@ -137,7 +136,7 @@ def view_operations(key: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, 
 def select_operation(i: int, shape: tuple[int, ...]) -> Slice:
     """Return the primitive of `x[i]`, which slices and drops the axis."""
     if not shape:
-        raise IndexingError(f"getitem: a 0-d tensor has no axis to index{at_line()}")
+        raise IndexingError("getitem: a 0-d tensor has no axis to index")
     start = normalize_int(i, shape[0], 0)
     ndim = len(shape)
     return Slice((start, *[0] * (ndim - 1)), (start + 1, *shape[1:]), (1,) * ndim, (0,))
@@ -185,7 +184,7 @@ def broadcast_value(value: Any, shape: tuple[int, ...]) -> Any:
         return broadcast_to(value, shape)
     except LucidError:
         facts = f"values of shape {value.shape} do not fit into a region of shape {shape}"
-        raise ShapeError(f"setitem: {facts}{at_line()}") from None
+        raise ShapeError(f"setitem: {facts}") from None
 
 
 def set_masked(x: Any, mask: Any, value: Any) -> Any:
@@ -245,7 +244,7 @@ def normalize_tensor_item(item: Any) -> Any:
 
 def invalid_index_error(what: str) -> IndexingError:
     kinds = "integers, slices, None, ..., or integer or boolean tensors"
-    return IndexingError(f"indexing: {what} is not an index; use {kinds}{at_line()}")
+    return IndexingError(f"indexing: {what} is not an index; use {kinds}")
 
 
 def axes_consumed(item: Any) -> int:
@@ -260,13 +259,13 @@ def expand_ellipsis(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
     count = sum(map(axes_consumed, items))
     if count > len(shape):
         facts = f"{count} indices for a tensor with {len(shape)} axes"
-        raise IndexingError(f"indexing: {facts}, shape {shape}{at_line()}")
+        raise IndexingError(f"indexing: {facts}, shape {shape}")
     missing: list[Any] = [slice(None)] * (len(shape) - count)
     ellipses = [i for i, item in enumerate(items) if item is Ellipsis]
     if not ellipses:
         return items + missing
     if len(ellipses) > 1:
-        raise IndexingError(f"indexing: an index has at most one ellipsis{at_line()}")
+        raise IndexingError("indexing: an index has at most one ellipsis")
     i = ellipses[0]
     return [*items[:i], *(missing or [Ellipsis]), *items[i + 1 :]]
 
@@ -322,7 +321,7 @@ class IndexBuilder:
         try:
             start, stop, step = item.indices(n)
         except (TypeError, ValueError) as error:
-            raise IndexingError(f"indexing: slice {item}: {error}{at_line()}") from None
+            raise IndexingError(f"indexing: slice {item}: {error}") from None
         size = len(range(start, stop, step))
         if step < 0:
             start = start + (size - 1) * step if size else 0
@@ -365,8 +364,7 @@ class IndexBuilder:
 def normalize_int(i: int, n: int, axis: int) -> int:
     """Return a checked nonnegative index."""
     if not -n <= i < n:
-        facts = f"index {i} is out of range for axis {axis} of size {n}"
-        raise IndexingError(f"indexing: {facts}{at_line()}")
+        raise IndexingError(f"indexing: index {i} is out of range for axis {axis} of size {n}")
     return i + n if i < 0 else i
 
 
@@ -375,7 +373,7 @@ def check_mask(mask: tuple[int, ...], shape: tuple[int, ...], axis: int) -> None
         facts = (
             f"a boolean index of shape {mask} for axes of shape {shape[axis : axis + len(mask)]}"
         )
-        raise IndexingError(f"indexing: {facts}{at_line()}")
+        raise IndexingError(f"indexing: {facts}")
 
 
 def broadcast_indices(indices: list[Any]) -> tuple[Any, ...]:
@@ -386,7 +384,5 @@ def broadcast_indices(indices: list[Any]) -> tuple[Any, ...]:
         shape = broadcast_shapes(*[i.shape for i in indices])
     except ShapeError:
         shapes = ", ".join(str(i.shape) for i in indices)
-        raise IndexingError(
-            f"indexing: indices of shapes {shapes} do not broadcast{at_line()}"
-        ) from None
+        raise IndexingError(f"indexing: indices of shapes {shapes} do not broadcast") from None
     return tuple([broadcast_to(i, shape) for i in indices])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.core.apply import dtype_error
 from lucid.ops.core.arguments import clear_errors, is_one
@@ -28,14 +27,12 @@ def add_scaled(name: str, x: Any, product: Any, beta: Any, alpha: Any) -> Any:
     """Return beta * x + alpha * product; with beta = 0, x is ignored, even its nan."""
     x, product = promote(as_tensor(x), product)
     if x.dtype.kind in "biu" and any(isinstance(f, float) for f in (beta, alpha)):
-        raise ArgumentError(
-            f"{name}: beta and alpha must be integers for integer operands{at_line()}"
-        )
+        raise ArgumentError(f"{name}: beta and alpha must be integers for integer operands")
     try:
         x = broadcast_to(x, product.shape)
     except ShapeError:
         facts = f"shape {x.shape} does not broadcast to the product's shape {product.shape}"
-        raise ShapeError(f"{name}: {facts}{at_line()}") from None
+        raise ShapeError(f"{name}: {facts}") from None
     product = scale(product, alpha)
     if not isinstance(beta, Traced) and beta == 0:
         return product
@@ -84,7 +81,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     """`beta * input + alpha` times the sum of the products of matrices, pair by pair in axis 0."""
     a, b = promote_ranks("addbmm", (batch1, batch2), (3, 3))
     if a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
-        raise ShapeError(f"addbmm: shapes {a.shape} and {b.shape} do not match{at_line()}")
+        raise ShapeError(f"addbmm: shapes {a.shape} and {b.shape} do not match")
     return add_scaled("addbmm", input, bind_einsum(["bij", "bjk"], "ik", a, b), beta, alpha)
 
 
@@ -103,14 +100,14 @@ def cross(input: Any, other: Any, dim: Any = None, *, axis: Any = None) -> Any:
     try:
         shape = broadcast_shapes(x.shape, other.shape)
     except ShapeError as error:
-        raise ShapeError(f"cross: {error}{at_line()}") from None
+        raise ShapeError(f"cross: {error}") from None
     x, other = broadcast_to(x, shape), broadcast_to(other, shape)
     dim = dim if axis is None else axis
     if dim is None:
         dim = next((i for i, n in enumerate(shape) if n == 3), None)
     if dim is None or not shape or shape[canonicalize_axis("cross", dim, len(shape))] != 3:
         facts = f"vectors along axis {dim} of {shape}"
-        raise ShapeError(f"cross: {facts}; they must have three elements{at_line()}")
+        raise ShapeError(f"cross: {facts}; they must have three elements")
     one, two = (lambda v: roll(v, -1, dim)), (lambda v: roll(v, -2, dim))
     return one(x) * two(other) - two(x) * one(other)
 
@@ -122,12 +119,12 @@ def chain_matmul(*matrices: Any) -> Any:
     if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
         matrices = tuple(matrices[0])
     if not matrices:
-        raise ShapeError(f"chain_matmul: give at least one matrix{at_line()}")
+        raise ShapeError("chain_matmul: give at least one matrix")
     xs = promote(*[as_tensor(x) for x in matrices])
     for x, y in zip(xs, [*xs[1:], None]):
         if x.ndim != 2 or (y is not None and (y.ndim != 2 or x.shape[1] != y.shape[0])):
             shapes = ", ".join(str(x.shape) for x in xs)
-            raise ShapeError(f"chain_matmul: matrices of {shapes} cannot be chained{at_line()}")
+            raise ShapeError(f"chain_matmul: matrices of {shapes} cannot be chained")
     return multiply_chain(
         xs, optimal_splits([xs[0].shape[0], *[x.shape[1] for x in xs]]), 0, len(xs) - 1
     )

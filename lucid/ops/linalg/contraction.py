@@ -12,7 +12,6 @@ import numpy as np
 from lucid.caches import cached_property, memoize
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.primitive import HEAVY, Primitive
-from lucid.ir.source import at_line
 from lucid.ir.types import Type, broadcast_shapes
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Bilinear, align_batch_axes, conjugate, sum_to
@@ -246,7 +245,7 @@ def einsum(equation: str, *operands: Any) -> Any:
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
     if not isinstance(equation, str) or not operands:
-        raise ShapeError(f"einsum: give an equation such as 'ij,jk->ik', then operands{at_line()}")
+        raise ShapeError("einsum: give an equation such as 'ij,jk->ik', then operands")
     xs = list(operands)
     if not all([isinstance(x, Traced) and x.dtype is xs[0].dtype for x in xs]):
         xs = promote(*[as_tensor(x) for x in xs])
@@ -270,10 +269,9 @@ def parse_equation(equation: str, ndims: list[int]) -> tuple[list[str], str]:
     terms = left.split(",")
     wrong = re.search(r"[^a-zA-Z.,]", left) or re.search(r"[^a-zA-Z.]", out)
     if wrong or any(term.count(".") > 1 for term in [*terms, out]):
-        raise ShapeError(f"einsum: '{equation}' is not an equation like 'ij,jk->ik'{at_line()}")
+        raise ShapeError(f"einsum: '{equation}' is not an equation like 'ij,jk->ik'")
     if len(terms) != len(ndims):
-        facts = f"{len(terms)} terms for {len(ndims)} operands"
-        raise ShapeError(f"einsum: '{equation}': {facts}{at_line()}")
+        raise ShapeError(f"einsum: '{equation}': {len(terms)} terms for {len(ndims)} operands")
     spare = [letter for letter in ascii_letters if letter not in text]
     extra = [ndim - len(term) + 1 for term, ndim in zip(terms, ndims) if "." in term]
     widest = "".join(spare[: max(extra, default=0)])
@@ -281,8 +279,7 @@ def parse_equation(equation: str, ndims: list[int]) -> tuple[list[str], str]:
         if "." in term and ndim >= len(term) - 1:
             terms[i] = term.replace(".", widest[len(widest) - (ndim - len(term) + 1) :])
         if len(terms[i]) != ndim:
-            facts = f"'{term}' does not name {ndim} axes"
-            raise ShapeError(f"einsum: '{equation}': {facts}{at_line()}")
+            raise ShapeError(f"einsum: '{equation}': '{term}' does not name {ndim} axes")
     if arrow:
         return terms, out.replace(".", widest)
     named = [name for name in sorted(set(left)) if name.isalpha() and left.count(name) == 1]

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.apply import dtype_error
 from lucid.ops.core.arguments import aliases, clear_errors
 from lucid.ops.core.axes import canonicalize_axis, keepdims_shape
@@ -52,12 +51,12 @@ def cdist(x1: Any, x2: Any, p: Any = 2.0, compute_mode: Any = MODES[0]) -> Any:
         raise dtype_error("cdist", a.dtype, "it takes real vectors")
     if min(a.ndim, b.ndim) < 2 or a.shape[-1] != b.shape[-1]:
         facts = f"shapes {a.shape} and {b.shape}"
-        raise ShapeError(f"cdist: {facts}; they must be (..., m, k) and (..., n, k){at_line()}")
+        raise ShapeError(f"cdist: {facts}; they must be (..., m, k) and (..., n, k)")
     if compute_mode is None:
         compute_mode = MODES[0]
     if compute_mode not in MODES:
         facts = f"compute_mode {compute_mode!r} is not one of {', '.join(MODES)}"
-        raise ArgumentError(f"cdist: {facts}{at_line()}")
+        raise ArgumentError(f"cdist: {facts}")
     p = distance_order("cdist", p)
     many = max(a.shape[-2], b.shape[-2]) > MATMUL_THRESHOLD
     if p == 2 and (compute_mode == MODES[1] or (many and compute_mode == MODES[0])):
@@ -85,7 +84,7 @@ def row_norms(x: Any, p: float) -> Any:
 def distance_order(name: str, p: Any) -> float:
     p = order_of(name, p)
     if not p >= 0:
-        raise ArgumentError(f"{name}: p={p}; it must be nonnegative{at_line()}")
+        raise ArgumentError(f"{name}: p={p}; it must be nonnegative")
     return p
 
 
@@ -100,7 +99,7 @@ def pdist(input: Any, p: Any = 2) -> Any:
     """
     x = to_floating(input)
     if x.ndim != 2:
-        raise ShapeError(f"pdist: {x.shape} is not the shape of a matrix{at_line()}")
+        raise ShapeError(f"pdist: {x.shape} is not the shape of a matrix")
     if x.dtype.kind == "c":
         raise dtype_error("pdist", x.dtype, "it takes real vectors")
     p = distance_order("pdist", p)
@@ -124,11 +123,10 @@ def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     if x.dtype.kind not in "fc":
         raise dtype_error("renorm", x.dtype, "it takes floating and complex dtypes")
     if x.ndim < 2:
-        raise ShapeError(f"renorm: {x.shape} has fewer than two axes{at_line()}")
+        raise ShapeError(f"renorm: {x.shape} has fewer than two axes")
     p, maxnorm = order_of("renorm", p), float(maxnorm)
     if not p > 0 or not maxnorm >= 0:
-        facts = f"p={p} must be positive and maxnorm={maxnorm} nonnegative"
-        raise ArgumentError(f"renorm: {facts}{at_line()}")
+        raise ArgumentError(f"renorm: p={p} must be positive and maxnorm={maxnorm} nonnegative")
     at = canonicalize_axis("renorm", dim, x.ndim)
     axes = tuple(i for i in range(x.ndim) if i != at)
     lengths = p_norm(x, p, axes).reshape(keepdims_shape(x.shape, axes))

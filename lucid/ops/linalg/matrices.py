@@ -13,7 +13,6 @@ import numpy as np
 
 from lucid.errors import DTypeError, LinAlgError, ShapeError
 from lucid.ir.primitive import Primitive
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.kinds import Constant
 from lucid.ops.linalg.contraction import adjoint_matrix
@@ -103,11 +102,11 @@ def check_info(name: str, info: np.ndarray, explain: Callable[[int], str]) -> No
     """Raise for the first matrix whose LAPACK routine reported a failure."""
     if info.any():
         index = tuple(int(i) for i in np.argwhere(info)[0])
-        raise LinAlgError(f"{name}: {matrix_label(index)} {explain(int(info[index]))}{at_line()}")
+        raise LinAlgError(f"{name}: {matrix_label(index)} {explain(int(info[index]))}")
 
 
 def convergence_error(name: str) -> LinAlgError:
-    return LinAlgError(f"{name}: did not converge; check the matrix for nan and inf{at_line()}")
+    return LinAlgError(f"{name}: did not converge; check the matrix for nan and inf")
 
 
 def constant_like(array: np.ndarray, like: Any) -> Any:

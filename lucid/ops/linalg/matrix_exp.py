@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import LinAlgError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.linalg.contraction import adjoint_matrix
 from lucid.ops.linalg.matrices import Matrixwise, MatrixwiseConstant, check_matrix, eval_in_float32
@@ -40,7 +39,7 @@ class MatrixExp(Matrixwise):
             with np.errstate(all="ignore"):
                 return expm(a).astype(a.dtype, copy=False)
         except ValueError as error:
-            raise LinAlgError(f"matrix_exp: {error}{at_line()}") from None
+            raise LinAlgError(f"matrix_exp: {error}") from None
 
     def jvp(self, ts: tuple[Any, ...], y: Any, a: Any) -> Any:
         return frechet_derivative(a, ts[0])

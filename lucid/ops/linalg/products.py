@@ -7,7 +7,6 @@ from string import ascii_letters
 from typing import Any
 
 from lucid.errors import ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.kinds import conjugate
@@ -26,7 +25,7 @@ def promote_ranks(name: str, xs: tuple[Any, ...], ndims: tuple[int, ...]) -> lis
         shapes = " and ".join(str(x.shape) for x in tensors)
         wanted = " and ".join(map(str, ndims))
         facts = f"shapes {shapes}; it takes operands with {wanted} axes"
-        raise ShapeError(f"{name}: {facts} (matmul takes others){at_line()}")
+        raise ShapeError(f"{name}: {facts} (matmul takes others)")
     return tensors
 
 
@@ -41,7 +40,7 @@ def bmm(input: Any, mat2: Any) -> Any:
     """The products of matrices, pair by pair along axis 0."""
     a, b = promote_ranks("bmm", (input, mat2), (3, 3))
     if a.shape[0] != b.shape[0]:
-        raise ShapeError(f"bmm: {a.shape[0]} and {b.shape[0]} matrices{at_line()}")
+        raise ShapeError(f"bmm: {a.shape[0]} and {b.shape[0]} matrices")
     return bind(MATMUL, a, b)
 
 
@@ -118,8 +117,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Any:
 def contracted_axes(x: Any, other: Any, dims: Any) -> tuple[list[int], list[int]]:
     if isinstance(dims, int):
         if not 0 <= dims <= min(x.ndim, other.ndim):
-            facts = f"{dims} axes of {x.shape} and {other.shape}"
-            raise ShapeError(f"tensordot: {facts}{at_line()}")
+            raise ShapeError(f"tensordot: {dims} axes of {x.shape} and {other.shape}")
         dims = range(x.ndim - dims, x.ndim), range(dims)
     pair = [d if isinstance(d, (list, tuple, range)) else (d,) for d in dims]
     left = [canonicalize_axis("tensordot", d, x.ndim) for d in pair[0]]
@@ -127,7 +125,7 @@ def contracted_axes(x: Any, other: Any, dims: Any) -> tuple[list[int], list[int]
     sizes = [(x.shape[i], other.shape[j]) for i, j in zip(left, right)]
     if len(left) != len(right) or any(m != n and 1 not in (m, n) for m, n in sizes):
         facts = f"axes {left} of {x.shape} and {right} of {other.shape} differ in size"
-        raise ShapeError(f"tensordot: {facts}{at_line()}")
+        raise ShapeError(f"tensordot: {facts}")
     return left, right
 
 

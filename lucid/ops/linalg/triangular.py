@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import LinAlgError
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.linalg.contraction import adjoint_matrix, product
 from lucid.ops.linalg.matrices import (
@@ -146,5 +145,5 @@ def check_nonsingular(name: str, packed: np.ndarray) -> None:
     *index, at = (int(i) for i in np.argwhere(diagonal == 0)[0])
     raise LinAlgError(
         f"{name}: {matrix_label(tuple(index))} is singular: diagonal element {at} of U in its LU "
-        f"factorization is zero; lstsq and pinv take singular matrices{at_line()}"
+        f"factorization is zero; lstsq and pinv take singular matrices"
     )

@@ -8,7 +8,6 @@ import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError
 from lucid.ir.primitive import HEAVY, Primitive
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import times
@@ -37,8 +36,7 @@ class SoftmaxBase(Primitive, abstract=True):
 
     def infer(self, x: Type) -> Type:
         if x.dtype.kind != "f":
-            facts = f"operand of dtype {x.dtype}; it takes floating dtypes"
-            raise DTypeError(f"{self.name}: {facts}")
+            raise DTypeError(f"{self.name}: operand of dtype {x.dtype}; it takes floating dtypes")
         return x
 
     def total(self, x: Any) -> Any:
@@ -112,8 +110,7 @@ class LogSoftmaxAt(Primitive):
 
     def infer(self, x: Type, indices: Type) -> Type:
         if x.dtype.kind != "f":
-            facts = f"operand of dtype {x.dtype}; it takes floating dtypes"
-            raise DTypeError(f"{self.name}: {facts}")
+            raise DTypeError(f"{self.name}: operand of dtype {x.dtype}; it takes floating dtypes")
         check_indices(self.name, indices)
         check_along(self.name, self.axis, x.shape, indices.shape)
         return Type(x.dtype, indices.shape)
@@ -164,8 +161,7 @@ def log_softmax(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = N
 def _softmax(op: type[SoftmaxBase], x: Any, dim: Any, axis: Any, dtype: Any) -> Any:
     x = to_floating(x) if dtype is None else cast(as_tensor(x), dtype)
     if dim is None and axis is None:
-        raise ArgumentError(f"{op.name}: give dim (or axis), the axis that sums to 1{at_line()}")
+        raise ArgumentError(f"{op.name}: give dim (or axis), the axis that sums to 1")
     if x.dtype.kind == "c":
-        facts = f"operand of dtype {x.dtype}; it takes floating dtypes"
-        raise DTypeError(f"{op.name}: {facts}{at_line()}")
+        raise DTypeError(f"{op.name}: operand of dtype {x.dtype}; it takes floating dtypes")
     return bind_reduction(op(reduced_axes(op.name, len(x.shape), dim, axis)), x)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ir.types import Type, dtype_of
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.axes import canonicalize_shape
@@ -173,9 +172,7 @@ def as_key(key: Any) -> Any:
     """Return `key` as a tensor, checking that it is a key."""
     key = as_tensor(key)
     if key.dtype != UINT32 or key.shape != (2,):
-        raise DTypeError(
-            f"random: {key.type} is not a key (u32[2]); use lucid.random.key(seed){at_line()}"
-        )
+        raise DTypeError(f"random: {key.type} is not a key (u32[2]); use lucid.random.key(seed)")
     return key
 
 
@@ -195,7 +192,7 @@ def random_bits(key: Any, shape: Any = (), bits: int = 32) -> Any:
         return cast(high, "uint64") * (1 << 32) + cast(low, "uint64")
     if bits in (8, 16):
         return cast(_bits(key, shape, DRAW) >> (32 - bits), f"uint{bits}")
-    raise DTypeError(f"random_bits: bits={bits}; it must be 8, 16, 32 or 64{at_line()}")
+    raise DTypeError(f"random_bits: bits={bits}; it must be 8, 16, 32 or 64")
 
 
 def _halves(key: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
@@ -236,7 +233,7 @@ def _draw_complex(draw: Any, key: Any, shape: Any, dtype: np.dtype) -> Any:
 def _floating(name: str, dtype: Any) -> np.dtype:
     dtype = get_default_dtype() if dtype is None else dtype_of(dtype)
     if dtype.kind != "f":
-        raise DTypeError(f"{name}: dtype {dtype} is not floating{at_line()}")
+        raise DTypeError(f"{name}: dtype {dtype} is not floating")
     return dtype
 
 
@@ -290,7 +287,7 @@ def randint(key: Any, shape: Any = (), low: int = 0, high: int = 2, dtype: Any =
     """Uniform random integers in [low, high)."""
     if not low < high or high - low > 1 << 53:
         facts = f"no integers in [{low}, {high})" if low >= high else "a range above 2**53"
-        raise ShapeError(f"randint: {facts}{at_line()}")
+        raise ShapeError(f"randint: {facts}")
     unit = uniform(key, shape, dtype="float64")
     return cast(cast(unit * float(high - low), "int64") + low, dtype)
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.apply import dtype_error
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast
@@ -48,14 +47,13 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     """
     x = as_tensor(input)
     if x.dtype.kind not in "iu" or x.ndim != 1:
-        facts = f"{x.dtype} {x.shape}"
-        raise DTypeError(f"bincount: {facts}; it takes a vector of integers{at_line()}")
+        raise DTypeError(f"bincount: {x.dtype} {x.shape}; it takes a vector of integers")
     size = operator.index(minlength)
     if size < 0:
-        raise ArgumentError(f"bincount: minlength {size} is negative{at_line()}")
+        raise ArgumentError(f"bincount: minlength {size} is negative")
     if x.shape[0]:
         if int(amin(x)) < 0:
-            raise ArgumentError(f"bincount: negative integers cannot be counted{at_line()}")
+            raise ArgumentError("bincount: negative integers cannot be counted")
         size = max(size, int(amax(x)) + 1)
     if weights is None:
         counted = wrap(np.ones(x.shape, np.int64))
@@ -63,8 +61,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
         counted = as_tensor(weights)
         counted = counted if counted.dtype.kind == "f" else cast(counted, "float64")
         if counted.shape != x.shape:
-            facts = f"weights of shape {counted.shape} for {x.shape}"
-            raise ShapeError(f"bincount: {facts}{at_line()}")
+            raise ShapeError(f"bincount: weights of shape {counted.shape} for {x.shape}")
     if x.shape[0]:  # a compiled program writes before its guard on the size is checked
         x = clamp(x, 0, size - 1)
     return bind(ScatterAdd((size,), (0,)), counted, x)
@@ -85,7 +82,7 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     n = operator.index(bins)
     if n < 1 or min > max:
         facts = f"{n} bins from {min} to {max}; there must be a bin, and min <= max"
-        raise ArgumentError(f"histc: {facts}{at_line()}")
+        raise ArgumentError(f"histc: {facts}")
     low, high = bin_range(x, min, max, 1.0)
     inside = (x >= low) & (x <= high)
     place = floor((where(inside, x, low) - low) / (high - low) * float(n))
@@ -127,8 +124,7 @@ def histogram(
     if weight is not None:
         given = ravel(as_tensor(weight))
         if given.shape != x.shape:
-            facts = f"weights of shape {given.shape} for {x.shape} elements"
-            raise ShapeError(f"histogram: {facts}{at_line()}")
+            raise ShapeError(f"histogram: weights of shape {given.shape} for {x.shape} elements")
         weights = where(inside, cast(given, x.dtype), 0.0)
     counts = bind(ScatterAdd((n,), (0,)), weights, place)
     if density:
@@ -141,14 +137,14 @@ def bin_edges(x: Any, bins: Any, range: Any) -> Any:
         edges = as_tensor(bins, x.dtype)
         if edges.ndim != 1 or edges.shape[0] < 2:
             facts = f"edges of shape {edges.shape}"
-            raise ShapeError(f"histogram: {facts}; they must be a sorted vector{at_line()}")
+            raise ShapeError(f"histogram: {facts}; they must be a sorted vector")
         return edges
     n = operator.index(bins)
     if n < 1:
-        raise ArgumentError(f"histogram: {n} bins; there must be at least one{at_line()}")
+        raise ArgumentError(f"histogram: {n} bins; there must be at least one")
     low, high = (0, 0) if range is None else range
     if low > high:
-        raise ArgumentError(f"histogram: the range from {low} to {high} is empty{at_line()}")
+        raise ArgumentError(f"histogram: the range from {low} to {high} is empty")
     low, high = bin_range(x, low, high, 0.5)
     part = wrap((np.arange(n + 1) / n).astype(x.dtype))
     return where(part == 1, high, low + (high - low) * part)

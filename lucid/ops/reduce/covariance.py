@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors, concrete_array
 from lucid.ops.core.promote import as_tensor, cast, promote, to_floating
 from lucid.ops.elementwise.complexes import conj
@@ -30,7 +29,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     """
     x = to_floating(input)
     if x.ndim > 2:
-        raise ShapeError(f"cov: {x.shape}; it takes a matrix whose rows are variables{at_line()}")
+        raise ShapeError(f"cov: {x.shape}; it takes a matrix whose rows are variables")
     rows = x.reshape(1, -1) if x.ndim < 2 else x
     if aweights is not None:
         rows, aweights = promote(rows, as_tensor(aweights))
@@ -54,14 +53,14 @@ def observation_weights(
     given = [None if w is None else as_tensor(w) for w in (fweights, aweights)]
     for w in given:
         if w is not None and w.shape != (n,):
-            raise ShapeError(f"cov: weights of shape {w.shape} for {n} observations{at_line()}")
+            raise ShapeError(f"cov: weights of shape {w.shape} for {n} observations")
     counts, importance = given
     for what, w in (("fweights", counts), ("aweights", importance)):
         known = None if w is None else concrete_array(w)
         if known is not None and (known < 0).any():
-            raise ArgumentError(f"cov: {what} must not be negative{at_line()}")
+            raise ArgumentError(f"cov: {what} must not be negative")
     if counts is not None and counts.dtype.kind not in "iu":
-        raise DTypeError(f"cov: fweights must be integers, not {counts.dtype}{at_line()}")
+        raise DTypeError(f"cov: fweights must be integers, not {counts.dtype}")
     if counts is None and importance is None:
         return None, float(max(n - correction, 0))
     real = rows.real.dtype

@@ -12,7 +12,6 @@ import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.primitive import Primitive
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.axes import canonicalize_axis, resolve_alias
 from lucid.ops.core.errstate import quiet
@@ -269,7 +268,7 @@ def one_axis(name: str, x: Any, dim: Any, axis: Any) -> tuple[Any, int]:
     """Return the operand and its axis; a scalar becomes a vector of one element."""
     axis = resolve_alias(name, ("dim", dim), ("axis", axis))
     if axis is None:
-        raise ArgumentError(f"{name}: give dim (or axis){at_line()}")
+        raise ArgumentError(f"{name}: give dim (or axis)")
     number = canonicalize_axis(name, axis, x.ndim)
     return (x.reshape(1) if x.ndim == 0 else x), number
 

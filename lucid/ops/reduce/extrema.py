@@ -9,7 +9,6 @@ import numpy as np
 
 from lucid.errors import ArgumentError, AxisError, ShapeError
 from lucid.ir.primitive import Primitive
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.axes import canonicalize_axis, drop_axes, resolve_alias
 from lucid.ops.core.kinds import SCALE, Constant
@@ -186,9 +185,9 @@ def min(
 
 def one_axis(name: str, dim: Any, axis: Any) -> Any:
     if axis is not None:
-        raise ArgumentError(f"{name}: give dim or axis, not both{at_line()}")
+        raise ArgumentError(f"{name}: give dim or axis, not both")
     if isinstance(dim, (tuple, list)):
-        raise AxisError(f"{name}: dim={dim!r} must be one axis; a{name} takes several{at_line()}")
+        raise AxisError(f"{name}: dim={dim!r} must be one axis; a{name} takes several")
     return dim
 
 

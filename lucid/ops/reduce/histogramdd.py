@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.apply import dtype_error
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast
@@ -35,7 +34,7 @@ def per_axis(bins: Any, axes: int) -> list[Any]:
     given = list(bins) if isinstance(bins, (list, tuple)) else [bins] * axes
     if len(given) != axes:
         facts = f"bins for {len(given)} axes and points with {axes} coordinates"
-        raise ShapeError(f"histogramdd: {facts}{at_line()}")
+        raise ShapeError(f"histogramdd: {facts}")
     return given
 
 
@@ -60,16 +59,14 @@ def histogramdd(
     if x.dtype.kind != "f":
         raise dtype_error("histogramdd", x.dtype, "it takes floating dtypes")
     if x.ndim < 2 or not x.shape[-1]:
-        raise ShapeError(f"histogramdd: {x.shape} is not a list of points (..., n){at_line()}")
+        raise ShapeError(f"histogramdd: {x.shape} is not a list of points (..., n)")
     axes = x.shape[-1]
     x, outer = x.reshape(-1, axes), x.shape[:-1]
     given = per_axis(bins, axes)
     ends = [None] * axes if range is None else list(zip(range[::2], range[1::2], strict=True))
     if len(ends) != axes or any(isinstance(b, Traced) for b in given if range is not None):
         facts = f"a range of {len(ends)} axes for {axes}, with bins {bins}"
-        raise ArgumentError(
-            f"histogramdd: {facts}; give two numbers per axis and no edges{at_line()}"
-        )
+        raise ArgumentError(f"histogramdd: {facts}; give two numbers per axis and no edges")
     edges = [bin_edges(x[:, i], b, e) for i, (b, e) in enumerate(zip(given, ends))]
     shape = tuple(part.shape[0] - 1 for part in edges)
     inside, place = x[:, 0] == x[:, 0], 0
@@ -93,6 +90,5 @@ def point_weights(x: Any, weight: Any, inside: Any, outer: tuple[int, ...]) -> A
         return cast(inside, x.dtype)
     given = as_tensor(weight)
     if given.shape != outer:
-        facts = f"weights of shape {given.shape} for points of {outer}"
-        raise ShapeError(f"histogramdd: {facts}{at_line()}")
+        raise ShapeError(f"histogramdd: weights of shape {given.shape} for points of {outer}")
     return where(inside, cast(given, x.dtype).reshape(-1), 0.0)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, AxisError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import aliases, clear_errors
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast, to_floating
@@ -25,13 +24,13 @@ def trapezoid_areas(name: str, y: Any, x: Any, dx: Any, dim: Any) -> tuple[Any, 
     """Return the areas of the trapezoids between neighbors along an axis."""
     y = to_floating(y)
     if not y.ndim:
-        raise ShapeError(f"{name}: a 0-d tensor has no axis{at_line()}")
+        raise ShapeError(f"{name}: a 0-d tensor has no axis")
     at = canonicalize_axis(name, dim, y.ndim)
     n = y.shape[at]
     steps: Any = 1 if dx is None else dx
     if x is not None:
         if dx is not None:
-            raise ArgumentError(f"{name}: give x or dx, not both{at_line()}")
+            raise ArgumentError(f"{name}: give x or dx, not both")
         steps = spacings(name, to_floating(x), y, at)
     heights = slice_axis(y, at, min(1, n), n) + slice_axis(y, at, 0, max(n - 1, 0))
     return heights * 0.5 * steps, at
@@ -40,12 +39,11 @@ def trapezoid_areas(name: str, y: Any, x: Any, dx: Any, dim: Any) -> tuple[Any, 
 def spacings(name: str, x: Any, y: Any, at: int) -> Any:
     if x.ndim == 1 and y.ndim != 1:
         if x.shape[0] != y.shape[at]:
-            raise ShapeError(f"{name}: {x.shape[0]} points for {y.shape} along {at}{at_line()}")
+            raise ShapeError(f"{name}: {x.shape[0]} points for {y.shape} along {at}")
         return diff(x).reshape([-1 if i == at else 1 for i in range(y.ndim)])
     back = at - y.ndim
     if x.ndim < -back or x.shape[back] != y.shape[at]:
-        facts = f"points of shape {x.shape} for values of {y.shape} along {at}"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: points of shape {x.shape} for values of {y.shape} along {at}")
     return diff(x, 1, back)
 
 
@@ -91,15 +89,15 @@ def gradient(
     axes = range(x.ndim) if dim is None else dim if isinstance(dim, (list, tuple)) else (dim,)
     numbers = [canonicalize_axis("gradient", axis, x.ndim) for axis in axes]
     if len(set(numbers)) != len(numbers):
-        raise AxisError(f"gradient: an axis appears twice in {tuple(axes)}{at_line()}")
+        raise AxisError(f"gradient: an axis appears twice in {tuple(axes)}")
     if isinstance(spacing, (list, tuple)):
         steps = list(spacing)
     else:
         steps = [spacing] * len(numbers)
     if len(steps) != len(numbers):
-        raise ShapeError(f"gradient: {len(steps)} spacings for {len(numbers)} axes{at_line()}")
+        raise ShapeError(f"gradient: {len(steps)} spacings for {len(numbers)} axes")
     if edge_order not in (1, 2):
-        raise ArgumentError(f"gradient: edge_order must be 1 or 2, not {edge_order!r}{at_line()}")
+        raise ArgumentError(f"gradient: edge_order must be 1 or 2, not {edge_order!r}")
     return tuple(slopes(x, at, step, edge_order) for at, step in zip(numbers, steps))
 
 
@@ -107,7 +105,7 @@ def slopes(x: Any, at: int, step: Any, edge_order: int) -> Any:
     n = x.shape[at]
     if n < edge_order + 1:
         facts = f"{n} points along axis {at}; edge_order {edge_order} needs {edge_order + 1}"
-        raise ShapeError(f"gradient: {facts}{at_line()}")
+        raise ShapeError(f"gradient: {facts}")
 
     def part(first: int, last: int) -> Any:
         return slice_axis(x, at, first, last)
@@ -137,7 +135,7 @@ def gaps_of(step: Any, n: int, at: int, x: Any) -> Any:
     points = as_tensor(step)
     if points.shape != (n,):
         facts = f"coordinates of shape {points.shape} for {n} points along axis {at}"
-        raise ShapeError(f"gradient: {facts}{at_line()}")
+        raise ShapeError(f"gradient: {facts}")
     return cast(diff(points), x.dtype).reshape([-1 if i == at else 1 for i in range(x.ndim)])
 
 

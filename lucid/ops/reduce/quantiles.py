@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.apply import dtype_error
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.axes import canonicalize_axis
@@ -44,8 +43,7 @@ def row_along(name: str, x: Any, dim: Any, axis: Any) -> tuple[Any, int]:
     number = canonicalize_axis(name, dim if axis is None else axis, x.ndim)
     row = x if x.ndim else x.reshape(1)
     if row.shape[number] == 0:
-        facts = f"axis {number} of shape {x.shape} is empty"
-        raise ShapeError(f"{name}: {facts}: it has no {name}{at_line()}")
+        raise ShapeError(f"{name}: axis {number} of shape {x.shape} is empty: it has no {name}")
     return row, number
 
 
@@ -81,7 +79,7 @@ def kthvalue(
     row, at = row_along("kthvalue", input, dim, axis)
     n, k = row.shape[at], operator.index(k)
     if not 1 <= k <= n:
-        raise ShapeError(f"kthvalue: k={k} is not between 1 and {n}{at_line()}")
+        raise ShapeError(f"kthvalue: k={k} is not between 1 and {n}")
     largest = 2 * k > n
     count = n - k + 1 if largest else k
     found = bind(TopK(at, count, largest), row)
@@ -193,7 +191,7 @@ def quantiles(name: str, x: Any, q: Any, dim: Any, keep: Any, method: str, skips
         raise dtype_error(name, x.dtype, "it takes floating dtypes; cast first")
     if method not in INTERPOLATIONS:
         raise ArgumentError(
-            f"{name}: interpolation {method!r} is not one of {', '.join(INTERPOLATIONS)}{at_line()}"
+            f"{name}: interpolation {method!r} is not one of {', '.join(INTERPOLATIONS)}"
         )
     q = check_levels(name, q, x)
     rows, shape = reduced_rows(name, x, dim, keep)
@@ -217,12 +215,12 @@ def quantiles(name: str, x: Any, q: Any, dim: Any, keep: Any, method: str, skips
 def check_levels(name: str, q: Any, x: Any) -> Any:
     q = as_tensor(q, x.dtype) if isinstance(q, (int, float)) else as_tensor(q)
     if q.ndim > 1:
-        raise ShapeError(f"{name}: q of shape {q.shape} is not a number or a vector{at_line()}")
+        raise ShapeError(f"{name}: q of shape {q.shape} is not a number or a vector")
     if q.dtype != x.dtype:
-        raise DTypeError(f"{name}: q of {q.dtype} for elements of {x.dtype}; cast one{at_line()}")
+        raise DTypeError(f"{name}: q of {q.dtype} for elements of {x.dtype}; cast one")
     known = q.value
     if known is not None and not ((known >= 0) & (known <= 1)).all():
-        raise ArgumentError(f"{name}: q={known.tolist()} is outside [0, 1]{at_line()}")
+        raise ArgumentError(f"{name}: q={known.tolist()} is outside [0, 1]")
     return q
 
 
@@ -238,7 +236,7 @@ def reduced_rows(name: str, x: Any, dim: Any, keep: Any) -> tuple[Any, tuple[int
         if keep and x.ndim:
             shape = tuple(1 if i == at else n for i, n in enumerate(x.shape))
     if rows.shape[-1] == 0:
-        raise ShapeError(f"{name}: no elements to reduce in shape {x.shape}{at_line()}")
+        raise ShapeError(f"{name}: no elements to reduce in shape {x.shape}")
     return rows, shape
 
 

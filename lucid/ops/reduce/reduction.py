@@ -11,7 +11,6 @@ from lucid.caches import memoize
 from lucid.errors import ArgumentError, AxisError, DTypeError
 from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.axes import canonicalize_axes, drop_axes, keepdims_shape
 from lucid.ops.core.errstate import quiet
@@ -188,14 +187,14 @@ def reduced_axes(name: str, ndim: int, dim: Any, axis: Any) -> tuple[int, ...]:
         if isinstance(error, ArgumentError):
             raise
         wrong = dim if axis is None else axis
-        raise AxisError(f"{name}: axis {wrong!r} is not an integer{at_line()}") from None
+        raise AxisError(f"{name}: axis {wrong!r} is not an integer") from None
 
 
 @memoize(maxsize=1024, typed=True)
 def _reduced_axes(name: str, ndim: int, dim: Any, axis: Any) -> tuple[int, ...]:
     if axis is not None:
         if dim is not None:
-            raise ArgumentError(f"{name}: give dim or axis, not both{at_line()}")
+            raise ArgumentError(f"{name}: give dim or axis, not both")
         return canonicalize_axes(name, axis, ndim)
     return tuple(range(ndim)) if dim is None or dim == () else canonicalize_axes(name, dim, ndim)
 

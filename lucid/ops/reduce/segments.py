@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors, concrete_array
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast
@@ -28,16 +27,16 @@ SCATTER_REDUCTIONS = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax"
 def lengths_of(x: Any, axis: int, lengths: Any, offsets: Any) -> Any:
     """Return the number of rows of each segment, along the last axis."""
     if (lengths is None) == (offsets is None):
-        raise ArgumentError(f"segment_reduce: give either lengths or offsets{at_line()}")
+        raise ArgumentError("segment_reduce: give either lengths or offsets")
     given = as_tensor(offsets if lengths is None else lengths)
     if given.dtype.kind not in "iu":
         facts = f"lengths or offsets of dtype {given.dtype}"
-        raise DTypeError(f"segment_reduce: {facts}; they must be integers{at_line()}")
+        raise DTypeError(f"segment_reduce: {facts}; they must be integers")
     if given.ndim != axis + 1 or given.shape[:-1] != x.shape[:axis]:
         facts = f"data of shape {x.shape} with lengths or offsets of {given.shape} for axis {axis}"
-        raise ShapeError(f"segment_reduce: {facts}; the axes before it must agree{at_line()}")
+        raise ShapeError(f"segment_reduce: {facts}; the axes before it must agree")
     if lengths is None and not given.shape[-1]:
-        raise ShapeError(f"segment_reduce: offsets must have at least one element{at_line()}")
+        raise ShapeError("segment_reduce: offsets must have at least one element")
     return cast(given, "int64") if offsets is None else diff(cast(given, "int64"))
 
 
@@ -46,10 +45,10 @@ def check_lengths(sizes: Any, rows: int) -> None:
     if known is None:
         return
     if known.size and known.min() < 0:
-        raise ArgumentError(f"segment_reduce: a length is negative{at_line()}")
+        raise ArgumentError("segment_reduce: a length is negative")
     if (known.sum(-1) != rows).any():
         facts = f"the lengths add up to {known.sum(-1).tolist()}, but the data has {rows} rows"
-        raise ArgumentError(f"segment_reduce: {facts}; unsafe=True skips this check{at_line()}")
+        raise ArgumentError(f"segment_reduce: {facts}; unsafe=True skips this check")
 
 
 @public()
@@ -76,13 +75,12 @@ def segment_reduce(
     """
     x = as_tensor(data)
     if x.dtype.kind != "f":
-        facts = f"data of dtype {x.dtype}; it takes floating dtypes"
-        raise DTypeError(f"segment_reduce: {facts}{at_line()}")
+        raise DTypeError(f"segment_reduce: data of dtype {x.dtype}; it takes floating dtypes")
     if reduce not in INITIAL_VALUES:
         known = ", ".join(INITIAL_VALUES)
-        raise ArgumentError(f"segment_reduce: reduce={reduce!r} is not one of {known}{at_line()}")
+        raise ArgumentError(f"segment_reduce: reduce={reduce!r} is not one of {known}")
     if indices is not None:
-        raise ArgumentError(f"segment_reduce: give lengths or offsets, not indices{at_line()}")
+        raise ArgumentError("segment_reduce: give lengths or offsets, not indices")
     axis = canonicalize_axis("segment_reduce", axis, x.ndim)
     sizes = lengths_of(x, axis, lengths, offsets)
     if not unsafe:

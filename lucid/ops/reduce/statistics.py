@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.apply import dtype_error
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.axes import canonicalize_axis, keepdims_shape
@@ -38,7 +37,7 @@ def mean(
     """
     x = to_floating(input) if dtype is None else cast(as_tensor(input), dtype)
     if x.dtype.kind not in "fc":
-        raise DTypeError(f"mean: dtype={x.dtype}; give a floating or complex dtype{at_line()}")
+        raise DTypeError(f"mean: dtype={x.dtype}; give a floating or complex dtype")
     axes = reduced_axes("mean", x.ndim, dim, axis)
     keep = keepdim if keepdims is None else keepdims
     if is_float16(x):
@@ -169,7 +168,7 @@ def correction_of(name: str, unbiased: Any, correction: Any, ddof: Any) -> float
     spellings = (None if unbiased is None else int(unbiased), correction, ddof)
     given = [c for c in spellings if c is not None]
     if len(given) > 1:
-        raise ArgumentError(f"{name}: give one of unbiased, correction and ddof{at_line()}")
+        raise ArgumentError(f"{name}: give one of unbiased, correction and ddof")
     return given[0] if given else 1
 
 
@@ -228,7 +227,7 @@ def order_of(name: str, p: Any) -> float:
         return float(p)
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"{name}: p={p!r} is not a number; linalg.matrix_norm has matrix norms{at_line()}"
+            f"{name}: p={p!r} is not a number; linalg.matrix_norm has matrix norms"
         ) from None
 
 
@@ -313,7 +312,7 @@ def median(
     if x.dtype.kind == "c":
         raise dtype_error("median", x.dtype, "complex numbers have no order")
     if dim is not None and axis is not None:
-        raise ArgumentError(f"median: give dim or axis, not both{at_line()}")
+        raise ArgumentError("median: give dim or axis, not both")
     if dim is None and axis is None:
         values = middle_element(x.reshape(-1), 0, False).values
         return values.reshape([1] * x.ndim) if keep else values
@@ -329,9 +328,7 @@ def middle_element(x: Any, axis: int, keep: bool) -> Selected:
 
     n = x.shape[axis]
     if n == 0:
-        raise ShapeError(
-            f"median: axis {axis} of shape {x.shape} is empty: it has no median{at_line()}"
-        )
+        raise ShapeError(f"median: axis {axis} of shape {x.shape} is empty: it has no median")
     indices = bind(Sort(axis, stable=True), x)[1]
     numbers = sum(x == x, axis=axis)
     place = where(numbers == n, (n - 1) // 2, numbers)

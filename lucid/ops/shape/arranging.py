@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes as broadcast
 from lucid.ops.core.arguments import aliases, clear_errors
 from lucid.ops.core.axes import canonicalize_axis, canonicalize_shape
@@ -43,7 +42,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     try:
         return broadcast(*canonical)
     except ShapeError as error:
-        raise ShapeError(f"broadcast_shapes: {error}{at_line()}") from None
+        raise ShapeError(f"broadcast_shapes: {error}") from None
 
 
 @public("lucid", "Tensor")
@@ -74,12 +73,12 @@ def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
 def split_equally(name: str, x: Any, parts: Any, axis: int, min_ndim: int) -> tuple[Any, ...]:
     """Split along `axis` into equal sections, or at indices."""
     if x.ndim < min_ndim:
-        raise ShapeError(f"{name}: {x.shape} has fewer than {min_ndim} axes{at_line()}")
+        raise ShapeError(f"{name}: {x.shape} has fewer than {min_ndim} axes")
     if not isinstance(parts, (list, tuple)):
         count = operator.index(parts)
         if count < 1 or x.shape[axis] % count:
             facts = f"axis {axis} of {x.shape} does not split into {count} equal sections"
-            raise ShapeError(f"{name}: {facts}; use tensor_split{at_line()}")
+            raise ShapeError(f"{name}: {facts}; use tensor_split")
     return tensor_split(x, parts, axis)
 
 
@@ -123,9 +122,7 @@ def block_diag(*tensors: Any) -> Any:
     blocks = [atleast_2d(x) for x in promote(*[as_tensor(x) for x in tensors or ([[]],)])]
     if any(x.ndim != 2 for x in blocks):
         shapes = ", ".join(str(x.shape) for x in blocks)
-        raise ShapeError(
-            f"block_diag: shapes {shapes}; blocks must have at most two axes{at_line()}"
-        )
+        raise ShapeError(f"block_diag: shapes {shapes}; blocks must have at most two axes")
     width, left, rows = sum(x.shape[1] for x in blocks), 0, []
     for x in blocks:
         right = width - left - x.shape[1]
@@ -149,7 +146,7 @@ def cartesian_prod(*tensors: Any) -> Any:
     xs = [as_tensor(x) for x in tensors]
     if not xs or any(x.ndim > 1 for x in xs):
         shapes = ", ".join(str(x.shape) for x in xs)
-        raise ShapeError(f"cartesian_prod: ({shapes}); give vectors{at_line()}")
+        raise ShapeError(f"cartesian_prod: ({shapes}); give vectors")
     if len(xs) == 1:
         return xs[0]
     return stack([ravel(grid) for grid in meshgrid(*promote(*xs))], 1)
@@ -161,9 +158,7 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     """All combinations of r elements of a vector, in order, as rows."""
     x = as_tensor(input)
     if x.ndim != 1 or r < 0:
-        raise ShapeError(
-            f"combinations: r={r} and shape {x.shape}; give r >= 0 and a vector{at_line()}"
-        )
+        raise ShapeError(f"combinations: r={r} and shape {x.shape}; give r >= 0 and a vector")
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = np.array(list(choose(range(x.shape[0]), r)), np.int64).reshape(-1, r)
     if r == 0:
@@ -188,8 +183,7 @@ def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
     n = x.shape[axis]
     size, step = operator.index(size), operator.index(step)
     if not 0 <= size <= n or step < 1:
-        facts = f"size {size} and step {step} for an axis of size {n}"
-        raise ShapeError(f"unfold: {facts}{at_line()}")
+        raise ShapeError(f"unfold: size {size} and step {step} for an axis of size {n}")
     return windows(x, axis, size, step)
 
 
@@ -206,7 +200,7 @@ def view_as_real(input: Any) -> Any:
     """Complex numbers as pairs of their real and imaginary parts, in a new last axis."""
     x = as_tensor(input)
     if x.dtype.kind != "c":
-        raise DTypeError(f"view_as_real: {x.dtype}; it takes complex dtypes{at_line()}")
+        raise DTypeError(f"view_as_real: {x.dtype}; it takes complex dtypes")
     return stack([real(x), imag(x)], -1)
 
 
@@ -221,8 +215,7 @@ def view_as_complex(input: Any) -> Any:
     """
     x = as_tensor(input)
     if x.dtype.kind != "f" or not x.ndim or x.shape[-1] != 2:
-        facts = f"{x.dtype} {x.shape}"
-        raise ShapeError(f"view_as_complex: {facts}; it takes pairs of floats{at_line()}")
+        raise ShapeError(f"view_as_complex: {x.dtype} {x.shape}; it takes pairs of floats")
     return complex(x[..., 0], x[..., 1])
 
 
@@ -239,10 +232,10 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     """
     x = as_tensor(x)
     if x.ndim != 1:
-        raise ShapeError(f"vander: a tensor of shape {x.shape}; it takes a vector{at_line()}")
+        raise ShapeError(f"vander: a tensor of shape {x.shape}; it takes a vector")
     count = x.shape[0] if N is None else operator.index(N)
     if count < 0:
-        raise ShapeError(f"vander: N={count} is negative{at_line()}")
+        raise ShapeError(f"vander: N={count} is negative")
     if x.dtype.kind == "b":
         x = x.long()
     exponents = np.arange(count) if increasing else np.arange(count)[::-1]
@@ -259,8 +252,7 @@ def sum_to_size(x: Any, *size: Any) -> Any:
     except ShapeError:
         fits = False
     if not fits:
-        facts = f"{shape} does not broadcast to {x.shape}"
-        raise ShapeError(f"sum_to_size: {facts}{at_line()}")
+        raise ShapeError(f"sum_to_size: {shape} does not broadcast to {x.shape}")
     return sum_to(x, shape)
 
 

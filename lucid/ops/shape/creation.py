@@ -10,7 +10,6 @@ import numpy as np
 from lucid.errors import AxisError, DTypeError, ShapeError
 from lucid.ir.facts import Box, Points
 from lucid.ir.graph import Literal
-from lucid.ir.source import at_line
 from lucid.ir.types import DTYPES, SHORT_NAMES, Type, dtype_of
 from lucid.ops.core.arguments import accepts_device, clear_errors, number
 from lucid.ops.core.axes import canonicalize_shape
@@ -107,7 +106,7 @@ def checked_size(name: str, size: Any) -> tuple[int, ...]:
     """Return a canonical shape without negative sizes."""
     shape = canonicalize_shape(name, size)
     if min(shape, default=0) < 0:
-        raise ShapeError(f"{name}: {shape} is not a shape: sizes must not be negative{at_line()}")
+        raise ShapeError(f"{name}: {shape} is not a shape: sizes must not be negative")
     return shape
 
 
@@ -186,7 +185,7 @@ def check_fits(name: str, value: Any, dtype: Any) -> None:
         return
     bounds = np.iinfo(dtype_of(dtype))
     if not bounds.min <= value <= bounds.max:
-        raise DTypeError(f"{name}: {value} does not fit into {bounds.dtype}{at_line()}")
+        raise DTypeError(f"{name}: {value} does not fit into {bounds.dtype}")
 
 
 def _full_of_tensor(name: str, shape: tuple[int, ...], value: Any, dtype: Any) -> Any:
@@ -197,7 +196,7 @@ def _full_of_tensor(name: str, shape: tuple[int, ...], value: Any, dtype: Any) -
 
 def _as_scalar(name: str, value: Any) -> Any:
     if math.prod(value.shape) != 1:
-        raise ShapeError(f"{name}: the value has shape {value.shape}; give one number{at_line()}")
+        raise ShapeError(f"{name}: the value has shape {value.shape}; give one number")
     return value.reshape(()) if value.shape else value
 
 
@@ -281,7 +280,7 @@ def arange(
     if wanted == np.dtype("int64"):  # for other integer dtypes the ends are not truncated
         whole, (start, end, step) = True, truncate_for_integers((start, end, step), wanted)
     if step == 0:
-        raise ShapeError(f"arange: the step must not be 0{at_line()}")
+        raise ShapeError("arange: the step must not be 0")
     n = max(0, -((start - end) // step) if whole else math.ceil((end - start) / step))
     start, step = truncate_for_integers((start, step), wanted)
     return make_tensor((start + step * np.arange(n)).astype(wanted), requires_grad)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import AxisError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import accepts_device, clear_errors
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, parse_dtype
@@ -51,10 +50,10 @@ def diagonal(
 def matrix_axes(name: str, x: Any, dim1: Any, dim2: Any) -> tuple[int, int]:
     """Return two different axes, counted from the front."""
     if x.ndim < 2:
-        raise ShapeError(f"{name}: a tensor of shape {x.shape} has fewer than two axes{at_line()}")
+        raise ShapeError(f"{name}: a tensor of shape {x.shape} has fewer than two axes")
     a, b = canonicalize_axis(name, dim1, x.ndim), canonicalize_axis(name, dim2, x.ndim)
     if a == b:
-        raise AxisError(f"{name}: axis {a} is given twice; give two different axes{at_line()}")
+        raise AxisError(f"{name}: axis {a} is given twice; give two different axes")
     return a, b
 
 
@@ -64,9 +63,7 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
     """Matrices with the last axis of `input` on one diagonal and zeros elsewhere."""
     x = as_tensor(input)
     if not x.ndim:
-        raise ShapeError(
-            f"diag_embed: a 0-d tensor is not a diagonal; give at least one axis{at_line()}"
-        )
+        raise ShapeError("diag_embed: a 0-d tensor is not a diagonal; give at least one axis")
     n = x.shape[-1]
     size = n + abs(offset)
     start = offset if offset >= 0 else -offset * size
@@ -88,7 +85,7 @@ def diag(input: Any, diagonal: int = 0) -> Any:
     if x.ndim == 1:
         return diag_embed(x, diagonal)
     if x.ndim != 2:
-        raise ShapeError(f"diag: {x.shape} is neither a vector nor a matrix{at_line()}")
+        raise ShapeError(f"diag: {x.shape} is neither a vector nor a matrix")
     return bind(COPY, strided_diagonal(x, diagonal, 0, 1))
 
 
@@ -98,7 +95,7 @@ def trace(input: Any) -> Any:
     x = as_tensor(input)
     if x.ndim != 2:
         remedy = "x.diagonal(dim1=-2, dim2=-1).sum(-1) takes those of many"
-        raise ShapeError(f"trace: {x.shape} is not a matrix; {remedy}{at_line()}")
+        raise ShapeError(f"trace: {x.shape} is not a matrix; {remedy}")
     return diagonal(x).sum(dim=-1)
 
 
@@ -126,7 +123,7 @@ def triangle(name: str, x: Any, diagonal: int, lower: bool) -> Any:
     """Zero everything above a diagonal, or on and below it, including nan."""
     x = as_tensor(x)
     if x.ndim < 2:
-        raise ShapeError(f"{name}: a tensor of shape {x.shape} has fewer than two axes{at_line()}")
+        raise ShapeError(f"{name}: a tensor of shape {x.shape} has fewer than two axes")
     mask = np.tri(x.shape[-2], x.shape[-1], k=diagonal, dtype=bool)
     return where(wrap(mask if lower else ~mask), x, False)
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import aliases, clear_errors
 from lucid.ops.core.axes import canonicalize_axis, canonicalize_shape, resolve_alias
 from lucid.ops.core.promote import as_tensor, promote
@@ -38,7 +37,7 @@ def promote_sequence(name: str, tensors: Any) -> list[Any]:
         tensors = list(as_tensor(tensors))
     tensors = list(tensors)
     if not tensors:
-        raise ShapeError(f"{name}: the sequence is empty; give at least one tensor{at_line()}")
+        raise ShapeError(f"{name}: the sequence is empty; give at least one tensor")
     first = tensors[0]
     if isinstance(first, Traced) and all(
         [x.__class__ is first.__class__ and x.dtype is first.dtype for x in tensors]
@@ -60,7 +59,7 @@ def cat(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     xs = [x for x in xs if x.shape != (0,)] or xs[:1]  # PyTorch lets an empty vector join anything
     if not xs[0].ndim:
         remedy = "use stack, and pass several tensors as one list: cat([x, y])"
-        raise ShapeError(f"cat: a 0-d tensor has no axis to join along; {remedy}{at_line()}")
+        raise ShapeError(f"cat: a 0-d tensor has no axis to join along; {remedy}")
     at = canonicalize_axis("cat", resolve_alias("cat", ("dim", dim), ("axis", axis), 0), xs[0].ndim)
     return bind(Concatenate(at), *xs)
 
@@ -88,7 +87,7 @@ def stack(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     shape = xs[0].shape
     for x in xs:
         if x.shape != shape:
-            raise ShapeError(f"stack: shapes {shape} and {x.shape} differ{at_line()}")
+            raise ShapeError(f"stack: shapes {shape} and {x.shape} differ")
     at = canonicalize_axis(
         "stack", resolve_alias("stack", ("dim", dim), ("axis", axis), 0), len(shape) + 1
     )
@@ -157,12 +156,11 @@ def split(
     if isinstance(parts, (list, tuple)):
         sizes = [operator.index(s) for s in parts]
         if sum(sizes) != n or min(sizes, default=0) < 0:
-            facts = f"sections {sizes} do not add up to size {n} of axis {at}"
-            raise ShapeError(f"split: {facts}{at_line()}")
+            raise ShapeError(f"split: sections {sizes} do not add up to size {n} of axis {at}")
         return slices_of_sizes(x, at, sizes)
     size = operator.index(parts)
     if size < 1:
-        raise ShapeError(f"split: split_size {size}; it must be at least 1{at_line()}")
+        raise ShapeError(f"split: split_size {size}; it must be at least 1")
     return slices_of_sizes(x, at, [min(size, n - start) for start in range(0, n, size)] or [0])
 
 
@@ -173,7 +171,7 @@ def chunk(input: Any, chunks: int, dim: Any = None, *, axis: Any = None) -> tupl
     x = as_tensor(input)
     at = canonicalize_axis("chunk", resolve_alias("chunk", ("dim", dim), ("axis", axis), 0), x.ndim)
     if chunks < 1:
-        raise ShapeError(f"chunk: chunks={chunks}; it must be at least 1{at_line()}")
+        raise ShapeError(f"chunk: chunks={chunks}; it must be at least 1")
     return split(x, max(-(-x.shape[at] // chunks), 1), at)
 
 
@@ -197,7 +195,7 @@ def tensor_split(
         return tuple(slice_axis(x, at, a, max(a, b)) for a, b in itertools.pairwise(cuts))
     count = operator.index(indices_or_sections)
     if count < 1:
-        raise ShapeError(f"tensor_split: {count} sections; there must be at least 1{at_line()}")
+        raise ShapeError(f"tensor_split: {count} sections; there must be at least 1")
     return slices_of_sizes(x, at, [n // count + (i < n % count) for i in range(count)])
 
 
@@ -217,7 +215,7 @@ def roll(input: Any, shifts: Any, dims: Any = None, *, axis: Any = None) -> Any:
     axes = axes if isinstance(axes, (tuple, list)) else (axes,)
     steps = shifts if isinstance(shifts, (tuple, list)) else (shifts,) * len(axes)
     if len(steps) != len(axes):
-        raise ShapeError(f"roll: {len(steps)} shifts for {len(axes)} axes{at_line()}")
+        raise ShapeError(f"roll: {len(steps)} shifts for {len(axes)} axes")
     for step, a in zip(steps, axes):
         at = canonicalize_axis("roll", a, x.ndim)
         n = x.shape[at] if x.ndim else 0
@@ -254,16 +252,14 @@ def repeat_interleave(
     n = x.shape[at]
     if isinstance(repeats, int):
         if repeats < 0:
-            facts = f"{repeats} repeats; they must not be negative"
-            raise ArgumentError(f"repeat_interleave: {facts}{at_line()}")
+            raise ArgumentError(f"repeat_interleave: {repeats} repeats; they must not be negative")
         repeated = broadcast_to(
             expand_dims(x, at + 1), (*x.shape[: at + 1], repeats, *x.shape[at + 1 :])
         )
         return unshared(bind(Reshape(with_size(x.shape, at, n * repeats)), repeated))
     counts = as_tensor(repeats).array("repeat_interleave")
     if counts.shape not in ((), (1,), (n,)):
-        facts = f"counts of shape {counts.shape} for {n} elements"
-        raise ShapeError(f"repeat_interleave: {facts}{at_line()}")
+        raise ShapeError(f"repeat_interleave: counts of shape {counts.shape} for {n} elements")
     return take_axis(x, at, np.repeat(np.arange(n), counts))
 
 
@@ -290,14 +286,14 @@ def pad(x: Any, pad: Any, mode: str = "constant", value: Any = 0) -> Any:
     widths = canonicalize_shape("pad", (pad,))
     if len(widths) % 2 or len(widths) > 2 * x.ndim:
         facts = f"{len(widths)} widths for a tensor of {x.ndim} axes"
-        raise ShapeError(f"pad: {facts}; give a pair for each of the last axes{at_line()}")
+        raise ShapeError(f"pad: {facts}; give a pair for each of the last axes")
     low = (*[0] * (x.ndim - len(widths) // 2), *widths[0::2][::-1])
     high = (*[0] * (x.ndim - len(widths) // 2), *widths[1::2][::-1])
     if mode in _PAD_MODES:
         return pad_by_gather(x, low, high, _PAD_MODES[mode])
     if mode != "constant":
         modes = ", ".join(("constant", *_PAD_MODES))
-        raise ShapeError(f"pad: unknown mode {mode!r}; modes are {modes}{at_line()}")
+        raise ShapeError(f"pad: unknown mode {mode!r}; modes are {modes}")
     if isinstance(value, Traced) or value != 0:
         return pad_constant(x, low, high, value)
     return bind(Pad(low, high, (0,) * x.ndim), x)
@@ -310,7 +306,7 @@ def pad_by_gather(x: Any, low: tuple[int, ...], high: tuple[int, ...], mode: str
                 indices = np.pad(np.arange(x.shape[axis]), (before, after), mode)  # type: ignore[call-overload]
             except ValueError:
                 facts = f"widths {(before, after)} for axis {axis} of size {x.shape[axis]}"
-                raise ShapeError(f"pad: {facts} in mode {mode}{at_line()}") from None
+                raise ShapeError(f"pad: {facts} in mode {mode}") from None
             x = take_axis(x, axis, indices)
     return x
 
@@ -342,5 +338,5 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     if indexing in (None, "ij") or len(xs) < 2:
         return tuple(grids)
     if indexing != "xy":
-        raise ShapeError(f"meshgrid: indexing must be 'ij' or 'xy', not {indexing!r}{at_line()}")
+        raise ShapeError(f"meshgrid: indexing must be 'ij' or 'xy', not {indexing!r}")
     return tuple(bind(Transpose((1, 0, *range(2, len(xs)))), grid) for grid in grids)

@@ -11,7 +11,6 @@ from lucid.caches import cached_property, memoize
 from lucid.errors import ShapeError
 from lucid.ir.facts import Box, Points
 from lucid.ir.graph import Literal
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.axes import (
     canonicalize_axis,
@@ -415,9 +414,7 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     try:
         op = reshape_op(x.shape, *sizes)
     except TypeError:  # an unhashable argument is not a size
-        raise ShapeError(
-            f"reshape: {sizes} is not a shape: sizes must be integers{at_line()}"
-        ) from None
+        raise ShapeError(f"reshape: {sizes} is not a shape: sizes must be integers") from None
     return bind(op, x)
 
 
@@ -440,7 +437,7 @@ def permute(input: Any, *order: Any, dims: Any = None) -> Any:
         canonicalize_axis("permute", d, x.ndim) for d in canonicalize_shape("permute", order)
     )
     if sorted(order) != list(range(x.ndim)):
-        raise ShapeError(f"permute: {order} is not a permutation of {x.ndim} axes{at_line()}")
+        raise ShapeError(f"permute: {order} is not a permutation of {x.ndim} axes")
     return bind(Transpose(order), x)
 
 
@@ -451,7 +448,7 @@ def broadcast_to(input: Any, size: Any, *sizes: Any) -> Any:
     shape = canonicalize_shape("broadcast_to", (size, *sizes))
     extra = len(shape) - x.ndim
     if extra < 0:
-        raise ShapeError(f"broadcast_to: {x.shape} has more axes than {shape}{at_line()}")
+        raise ShapeError(f"broadcast_to: {x.shape} has more axes than {shape}")
     if x.shape == shape:
         return x
     return bind(Broadcast(shape, tuple(range(extra, len(shape)))), x)

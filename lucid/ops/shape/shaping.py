@@ -10,7 +10,6 @@ import numpy as np
 
 from lucid.caches import memoize
 from lucid.errors import ArgumentError, AxisError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.core.arguments import aliases, clear_errors
 from lucid.ops.core.axes import (
@@ -70,8 +69,7 @@ def transpose(input: Any, dim0: Any = None, dim1: Any = None, *, axes: Any = Non
         else [canonicalize_axis("transpose", a, x.ndim) for a in order]
     )
     if sorted(order) != list(range(x.ndim)):
-        facts = f"{tuple(order)} is not a permutation of {x.ndim} axes"
-        raise AxisError(f"transpose: {facts}{at_line()}")
+        raise AxisError(f"transpose: {tuple(order)} is not a permutation of {x.ndim} axes")
     return bind(Transpose(tuple(order)), x)
 
 
@@ -99,7 +97,7 @@ def mT(x: Any) -> Any:
     """Transpose the matrices in the last two axes of `x`."""
     x = as_tensor(x)
     if x.ndim < 2:
-        raise ShapeError(f"mT: a tensor of shape {x.shape} has fewer than two axes{at_line()}")
+        raise ShapeError(f"mT: a tensor of shape {x.shape} has fewer than two axes")
     return swap_axes("mT", x, -2, -1)
 
 
@@ -108,7 +106,7 @@ def t(input: Any) -> Any:
     """Transpose a matrix; vectors and 0-d tensors are returned unchanged."""
     x = as_tensor(input)
     if x.ndim > 2:
-        raise ShapeError(f"t: {x.shape} has more than two axes; use mT or permute{at_line()}")
+        raise ShapeError(f"t: {x.shape} has more than two axes; use mT or permute")
     return x if x.ndim < 2 else T(x)
 
 
@@ -131,8 +129,7 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
     )
     repeated = len({*source}) < len(source) or len({*destination}) < len(destination)
     if len(source) != len(destination) or repeated:
-        facts = f"axes {source} to {destination}; give equally many, each once"
-        raise AxisError(f"movedim: {facts}{at_line()}")
+        raise AxisError(f"movedim: axes {source} to {destination}; give equally many, each once")
     order = [axis for axis in range(x.ndim) if axis not in source]
     for position, axis in sorted(zip(destination, source)):
         order.insert(position, axis)
@@ -175,7 +172,7 @@ def _expand_dims(name: str, x: Any, axis: Any) -> Any:
     try:
         op = expand_dims_op(name, x.shape, axes)
     except TypeError:  # an unhashable argument is not an axis
-        raise AxisError(f"{name}: axis {axis!r} is not an integer{at_line()}") from None
+        raise AxisError(f"{name}: axis {axis!r} is not an integer") from None
     return bind(op, x)
 
 
@@ -184,7 +181,7 @@ def expand_dims_op(name: str, shape: tuple[int, ...], axes: tuple[Any, ...]) -> 
     ndim = len(shape) + len(axes)
     new_axes = {canonicalize_axis(name, a, ndim) for a in axes}
     if len(new_axes) != len(axes):
-        raise AxisError(f"{name}: an axis appears twice in {axes}{at_line()}")
+        raise AxisError(f"{name}: an axis appears twice in {axes}")
     sizes = iter(shape)
     return Reshape(tuple(1 if i in new_axes else next(sizes) for i in range(ndim)))
 
@@ -199,8 +196,7 @@ def expand(x: Any, *sizes: Any, size: Any = None) -> Any:
     if -1 in shape:
         kept = (1,) * extra + x.shape
         if extra < 0 or -1 in shape[:extra]:
-            facts = f"-1 in {shape} does not correspond to an axis of {x.shape}"
-            raise ShapeError(f"expand: {facts}{at_line()}")
+            raise ShapeError(f"expand: -1 in {shape} does not correspond to an axis of {x.shape}")
         shape = tuple(old if n == -1 else n for n, old in zip(shape, kept))
     return broadcast_to(x, shape)
 
@@ -218,7 +214,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     try:
         shape = broadcast_shapes(*[x.shape for x in xs])
     except ShapeError as error:
-        raise ShapeError(f"broadcast_tensors: {error}{at_line()}") from None
+        raise ShapeError(f"broadcast_tensors: {error}") from None
     return tuple(broadcast_to(x, shape) for x in xs)
 
 
@@ -235,7 +231,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
         return bind(Reshape((1,)), x)
     start, end = (canonicalize_axis("flatten", d, x.ndim) for d in (start_dim, end_dim))
     if start > end:
-        raise AxisError(f"flatten: start_dim {start} comes after end_dim {end}{at_line()}")
+        raise AxisError(f"flatten: start_dim {start} comes after end_dim {end}")
     size = math.prod(x.shape[start : end + 1])
     return bind(Reshape((*x.shape[:start], size, *x.shape[end + 1 :])), x)
 
@@ -269,7 +265,7 @@ def view(input: Any, *shape: Any, dtype: Any = None, size: Any = None) -> Any:
     if dtype is None and len(shape) == 1 and isinstance(shape[0], (np.dtype, type, str)):
         dtype = shape[0]
     elif dtype is not None and shape:
-        raise ArgumentError(f"view: give a shape or a dtype, not both{at_line()}")
+        raise ArgumentError("view: give a shape or a dtype, not both")
     if dtype is not None:
         return bitcast(as_tensor(input), dtype)
     return reshape(
@@ -307,7 +303,7 @@ def atleast_3d(*tensors: Any) -> Dynamic:
 def map_tensors(tensors: tuple[Any, ...], function: Any) -> Any:
     """Apply a function to one tensor, or to each of several."""
     if not tensors:
-        raise ShapeError(f"atleast: give at least one tensor{at_line()}")
+        raise ShapeError("atleast: give at least one tensor")
     if len(tensors) == 1:
         given = tensors[0]
         if not (isinstance(given, (list, tuple)) and all(isinstance(x, Traced) for x in given)):
@@ -342,7 +338,7 @@ def flipud(input: Any) -> Any:
     """Reverse the order of elements along axis 0."""
     x = as_tensor(input)
     if not x.ndim:
-        raise ShapeError(f"flipud: a 0-d tensor has no axis to flip{at_line()}")
+        raise ShapeError("flipud: a 0-d tensor has no axis to flip")
     return flip(x, 0)
 
 
@@ -353,7 +349,7 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
     x = as_tensor(input)
     a, b = (canonicalize_axis("rot90", d, x.ndim) for d in dims)
     if a == b:
-        raise AxisError(f"rot90: axis {a} is given twice; give two different axes{at_line()}")
+        raise AxisError(f"rot90: axis {a} is given twice; give two different axes")
     turns = k % 4
     if turns == 0:
         return flip(x, ())
@@ -369,7 +365,7 @@ def unbind(input: Any, dim: Any = None, *, axis: Any = None) -> tuple[Any, ...]:
     """Return the slices of `input` along one axis, with that axis removed."""
     x = as_tensor(input)
     if not x.ndim:
-        raise ShapeError(f"unbind: a 0-d tensor has no axis to unbind{at_line()}")
+        raise ShapeError("unbind: a 0-d tensor has no axis to unbind")
     at = canonicalize_axis(
         "unbind", resolve_alias("unbind", ("dim", dim), ("axis", axis), 0), x.ndim
     )
@@ -395,8 +391,7 @@ def repeat(x: Any, *sizes: Any, repeats: Any = None) -> Any:
     counts = canonicalize_shape("repeat", sizes)
     extra = len(counts) - x.ndim
     if extra < 0 or min(counts, default=0) < 0:
-        facts = f"{counts} is not one count >= 0 for each axis of {x.shape}"
-        raise ShapeError(f"repeat: {facts}{at_line()}")
+        raise ShapeError(f"repeat: {counts} is not one count >= 0 for each axis of {x.shape}")
     shape = (1,) * extra + x.shape
     interleaved = tuple(n for pair in zip(counts, shape) for n in pair)
     spread = bind(Broadcast(interleaved, tuple(2 * (extra + i) + 1 for i in range(x.ndim))), x)

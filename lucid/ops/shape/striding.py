@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lucid.errors import ArgumentError, IndexingError, ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.index.lookup import index_copy
@@ -47,7 +46,7 @@ def storage_map(name: str, x: Any) -> StorageMap:
     view = replay_views(x, root, rows)
     if view.itemsize != rows.itemsize:
         facts = f"a view of {rows.dtype} as {view.dtype} does not have the elements of its storage"
-        raise ArgumentError(f"{name}: {facts}; clone() it first{at_line()}")
+        raise ArgumentError(f"{name}: {facts}; clone() it first")
     start = np.lib.array_utils.byte_bounds(rows)[0] if rows.size else address(rows)
     return StorageMap(root, offsets(view, start), offsets(rows, start), first_offset(view, start))
 
@@ -86,7 +85,7 @@ def strided_range(
     first = first if offset is None else operator.index(offset)
     if len(sizes) != len(strides) or min([*sizes, *strides, first], default=0) < 0:
         facts = f"size {sizes}, stride {strides}, storage_offset {first}"
-        raise ArgumentError(f"{name}: {facts}; give one stride for each size, all >= 0{at_line()}")
+        raise ArgumentError(f"{name}: {facts}; give one stride for each size, all >= 0")
     return sizes, strides, first
 
 
@@ -111,7 +110,7 @@ def find_elements(offsets: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, 
 def check_found(name: str, places: np.ndarray, there: np.ndarray, count: int) -> None:
     if not there.all():
         facts = f"offset {places[~there].max()} is not among the {count} elements in memory"
-        raise IndexingError(f"{name}: {facts}{at_line()}")
+        raise IndexingError(f"{name}: {facts}")
 
 
 @public("lucid", "Tensor")
@@ -131,7 +130,7 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: Any = None) -
     memory = base if order == list(range(base.ndim)) else bind(Transpose(tuple(order)), base)
     if not can_view(layout(memory), (math.prod(base.shape),)):
         facts = f"the memory of a tensor of shape {base.shape} and strides {base.stride()} has gaps"
-        raise ArgumentError(f"as_strided: {facts}; clone() it first{at_line()}")
+        raise ArgumentError(f"as_strided: {facts}; clone() it first")
     flat = bind(Reshape((math.prod(base.shape),)), memory)
     first = offset_in(x, base)
     sizes, strides, first = strided_range("as_strided", first, size, stride, storage_offset)
@@ -153,7 +152,7 @@ def elements_of(
     )
     if outside and 0 not in sizes:
         facts = f"offset {outside[0]} is not among the {n} elements in memory"
-        raise IndexingError(f"as_strided: {facts}{at_line()}")
+        raise IndexingError(f"as_strided: {facts}")
     return first // gap, tuple([step // gap for step in steps])
 
 
@@ -177,7 +176,7 @@ def offset_in(x: Any, base: Any) -> int:
     view = replay_views(x, base, whole)
     if view.itemsize != whole.itemsize:
         facts = f"a view of {whole.dtype} as {view.dtype} does not have the elements of its storage"
-        raise ArgumentError(f"as_strided: {facts}; clone() it first{at_line()}")
+        raise ArgumentError(f"as_strided: {facts}; clone() it first")
     return (address(view) - address(whole)) // view.itemsize
 
 
@@ -199,9 +198,9 @@ def as_strided_scatter(
     places = strided_offsets("as_strided_scatter", storage.first, size, stride, storage_offset)
     if src.shape != places.shape:
         facts = f"src has shape {src.shape}; it must be {places.shape}"
-        raise ShapeError(f"as_strided_scatter: {facts}{at_line()}")
+        raise ShapeError(f"as_strided_scatter: {facts}")
     if len(np.unique(places)) != places.size or len(np.unique(storage.own)) != storage.own.size:
-        raise ArgumentError(f"as_strided_scatter: elements must not overlap in memory{at_line()}")
+        raise ArgumentError("as_strided_scatter: elements must not overlap in memory")
     at, own = find_elements(places.reshape(-1), storage.own)
     check_found("as_strided_scatter", places.reshape(-1), own, storage.own.size)
     flat = index_copy(x.reshape(-1), 0, wrap(at), cast(src, x.dtype).reshape(-1))

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError
-from lucid.ir.source import at_line
 from lucid.ops.core.apply import floating
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.errstate import quiet
@@ -168,7 +167,7 @@ def digamma(input: Any) -> Any:
 def polygamma(n: int, input: Any) -> Any:
     """The n-th derivative of digamma, elementwise; `polygamma(0, input)` is digamma."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise DTypeError(f"polygamma: the order {n!r} is not an integer >= 0{at_line()}")
+        raise DTypeError(f"polygamma: the order {n!r} is not an integer >= 0")
     return floating(Polygamma(n), input) if n else digamma(input)
 
 
@@ -182,7 +181,7 @@ def mvlgamma(input: Any, p: int) -> Any:
     """
     p = operator.index(p)
     if p < 1:
-        raise ArgumentError(f"mvlgamma: the dimension p is {p}; it must be at least 1{at_line()}")
+        raise ArgumentError(f"mvlgamma: the dimension p is {p}; it must be at least 1")
     x = to_floating(input)
     steps = wrap((np.arange(p) / 2).astype(x.dtype))
     return lgamma(x.unsqueeze(-1) - steps).sum(-1) + p * (p - 1) / 4 * math.log(math.pi)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError
-from lucid.ir.source import at_line
 from lucid.ir.types import Type
 from lucid.ops.core.apply import dtype_error
 from lucid.ops.core.arguments import clear_errors
@@ -78,8 +77,7 @@ def polynomial(family: str, twice: int, x: Any, n: Any) -> Any:
 def prepare(name: str, x: Any, n: Any) -> tuple[Any, Any, np.dtype]:
     """Return x in float64, the degree as int64, and the dtype of the result."""
     if isinstance(n, (int, float)) and not n <= MAX_DEGREE:
-        facts = f"degree {n} exceeds the largest supported degree {MAX_DEGREE}"
-        raise ArgumentError(f"{name}: {facts}{at_line()}")
+        raise ArgumentError(f"{name}: degree {n} exceeds the largest supported degree {MAX_DEGREE}")
     dtype = result_type(x, n)
     if dtype.kind == "c":
         raise dtype_error(name, dtype, "it takes real dtypes")

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import accepts_device, clear_errors
 from lucid.ops.shape.creation import dtype_or_default, make_tensor
 from lucid.public.declare import public
@@ -21,7 +20,7 @@ def window(name: str, length: Any, periodic: Any, make: Any, dtype: Any, require
     wanted = dtype_or_default(dtype)
     if n < 0 or wanted.kind != "f":
         facts = f"length {n}, dtype {wanted}; the length must be >= 0 and the dtype floating"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: {facts}")
     points = make(n + 1)[:-1] if periodic and n > 1 else make(n)
     return make_tensor(np.asarray(points, wanted), requires_grad)
 

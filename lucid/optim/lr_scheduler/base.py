@@ -13,7 +13,6 @@ import numpy as np
 
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.core.constructors import ClearConstructor
 from lucid.ops.elementwise.conditional import where
 from lucid.optim.optimizer import Optimizer
@@ -34,8 +33,7 @@ class LRScheduler(ClearConstructor):
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
             raise ArgumentError(
-                f"{type(self).__name__}: expected an Optimizer, not "
-                f"{type(optimizer).__name__}{at_line()}"
+                f"{type(self).__name__}: expected an Optimizer, not {type(optimizer).__name__}"
             )
         self.optimizer = optimizer
         for i, group in enumerate(optimizer.param_groups):
@@ -44,7 +42,7 @@ class LRScheduler(ClearConstructor):
             elif "initial_lr" not in group:
                 raise ArgumentError(
                     f"{type(self).__name__}: group {i} has no initial_lr to resume from at step "
-                    f"{last_epoch}{at_line()}"
+                    f"{last_epoch}"
                 )
         self.base_lrs: list[Any] = [group["initial_lr"] for group in optimizer.param_groups]
         self._count = scalar_state(last_epoch)
@@ -81,7 +79,7 @@ class LRScheduler(ClearConstructor):
     def rate(self, t: Any, rate: Any, i: int) -> Any:
         """Return the rate of group `i` at step `t`, given the previous `rate`."""
         name = type(self).__name__
-        raise ArgumentError(f"{name}: a scheduler defines rate or get_lr{at_line()}")
+        raise ArgumentError(f"{name}: a scheduler defines rate or get_lr")
 
     def rate_at(self, t: Any, rate: Any, i: int) -> Any:
         """Return the rate of group `i` at step `t` in closed form, if there is one."""
@@ -139,7 +137,7 @@ def per_group(what: str, value: Any, groups: Sequence[Any]) -> list[Any]:
     if not isinstance(value, (list, tuple)):
         return [value] * len(groups)
     if len(value) != len(groups):
-        raise ArgumentError(f"{what}: {len(value)} values for {len(groups)} groups{at_line()}")
+        raise ArgumentError(f"{what}: {len(value)} values for {len(groups)} groups")
     return list(value)
 
 
@@ -148,5 +146,5 @@ def check_not_recording(what: str) -> None:
     if is_recording():
         raise ArgumentError(
             f"{what}: a Python function cannot be called inside a jitted step; call step() "
-            f"outside of it; the rate is read at every call{at_line()}"
+            f"outside of it; the rate is read at every call"
         )

@@ -7,7 +7,6 @@ from typing import Any
 
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.elementwise.exponential import log
 from lucid.ops.elementwise.rounding import floor
 from lucid.ops.elementwise.trigonometric import cos
@@ -25,9 +24,7 @@ class CosineAnnealingLR(LRScheduler):
         self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
         if T_max <= 0:
-            raise ArgumentError(
-                f"CosineAnnealingLR: T_max must be positive, not {T_max}{at_line()}"
-            )
+            raise ArgumentError(f"CosineAnnealingLR: T_max must be positive, not {T_max}")
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
@@ -59,7 +56,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         if T_0 <= 0 or not isinstance(T_0, int) or T_mult < 1 or not isinstance(T_mult, int):
             raise ArgumentError(
                 f"CosineAnnealingWarmRestarts: T_0 and T_mult must be positive integers, not {T_0} "
-                f"and {T_mult}{at_line()}"
+                f"and {T_mult}"
             )
         self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
         self._length, self._since = scalar_state(T_0), scalar_state(last_epoch)

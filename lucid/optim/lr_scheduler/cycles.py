@@ -7,7 +7,6 @@ from typing import Any
 
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.elementwise.conditional import clamp
 from lucid.ops.elementwise.exponential import exp
 from lucid.ops.elementwise.rounding import floor
@@ -31,7 +30,6 @@ class MomentumCycle(LRScheduler):
             return "momentum"
         raise ArgumentError(
             f"{name}: {type(optimizer).__name__} has no momentum; give cycle_momentum=False"
-            f"{at_line()}"
         )
 
     def step(self, epoch: Any = None) -> None:
@@ -73,8 +71,7 @@ class CyclicLR(MomentumCycle):
         groups = optimizer.param_groups
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
             raise ArgumentError(
-                "CyclicLR: mode must be triangular, triangular2 or exp_range, not "
-                f"{mode!r}{at_line()}"
+                f"CyclicLR: mode must be triangular, triangular2 or exp_range, not {mode!r}"
             )
         self.lows = per_group("CyclicLR", base_lr, groups)
         self.max_lrs = per_group("CyclicLR", max_lr, groups)
@@ -143,19 +140,16 @@ class OneCycleLR(MomentumCycle):
     ) -> None:
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
-                raise ArgumentError(
-                    f"OneCycleLR: give total_steps, or epochs and steps_per_epoch{at_line()}"
-                )
+                raise ArgumentError("OneCycleLR: give total_steps, or epochs and steps_per_epoch")
             total_steps = epochs * steps_per_epoch
         if total_steps <= 0 or not 0 <= pct_start <= 1:
             raise ArgumentError(
                 "OneCycleLR: total_steps must be positive and pct_start in [0, 1], not "
-                f"{total_steps} and {pct_start}{at_line()}"
+                f"{total_steps} and {pct_start}"
             )
         if anneal_strategy not in ("cos", "linear"):
             raise ArgumentError(
-                "OneCycleLR: anneal_strategy must be cos or linear, not "
-                f"{anneal_strategy!r}{at_line()}"
+                f"OneCycleLR: anneal_strategy must be cos or linear, not {anneal_strategy!r}"
             )
         groups = optimizer.param_groups
         self.total_steps, self.anneal_strategy = total_steps, anneal_strategy

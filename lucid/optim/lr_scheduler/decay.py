@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.elementwise.conditional import clamp
 from lucid.ops.elementwise.rounding import floor
 from lucid.optim.lr_scheduler.base import (
@@ -113,7 +112,7 @@ class ConstantLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         if not 0 < factor <= 1:
-            raise ArgumentError(f"ConstantLR: factor must be in (0, 1], not {factor}{at_line()}")
+            raise ArgumentError(f"ConstantLR: factor must be in (0, 1], not {factor}")
         self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
@@ -139,8 +138,7 @@ class LinearLR(LRScheduler):
     ) -> None:
         if not 0 < start_factor <= 1 or not 0 <= end_factor <= 1:
             raise ArgumentError(
-                f"LinearLR: factors must be in (0, 1], not {start_factor} and "
-                f"{end_factor}{at_line()}"
+                f"LinearLR: factors must be in (0, 1], not {start_factor} and {end_factor}"
             )
         self.start_factor, self.end_factor = start_factor, end_factor
         self.total_iters = total_iters

@@ -7,7 +7,6 @@ from typing import Any
 
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.core.constructors import ClearConstructor
 from lucid.optim.lr_scheduler.base import LRScheduler, choose, scalar_state
 from lucid.optim.optimizer import Optimizer
@@ -24,10 +23,10 @@ class SchedulerGroup(ClearConstructor):
     def __init__(self, name: str, schedulers: Sequence[LRScheduler], optimizer: Any) -> None:
         self._schedulers = list(schedulers)
         if not self._schedulers:
-            raise ArgumentError(f"{name}: no scheduler was given{at_line()}")
+            raise ArgumentError(f"{name}: no scheduler was given")
         self.optimizer = self._schedulers[0].optimizer if optimizer is None else optimizer
         if any(s.optimizer is not self.optimizer for s in self._schedulers):
-            raise ArgumentError(f"{name}: the schedulers have different optimizers{at_line()}")
+            raise ArgumentError(f"{name}: the schedulers have different optimizers")
 
     def get_last_lr(self) -> list[float]:
         """Return the current rates of all groups."""
@@ -71,7 +70,7 @@ class SequentialLR(SchedulerGroup):
         if len(milestones) != len(self._schedulers) - 1:
             raise ArgumentError(
                 f"SequentialLR: {len(schedulers)} schedulers need {len(schedulers) - 1} "
-                f"milestones, not {len(milestones)}{at_line()}"
+                f"milestones, not {len(milestones)}"
             )
         self._milestones = list(milestones)
         self._count = scalar_state(last_epoch + 1)

@@ -7,7 +7,6 @@ from typing import Any
 
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.core.constructors import ClearConstructor
 from lucid.ops.elementwise.conditional import clamp, maximum
 from lucid.optim.lr_scheduler.base import as_scalar, choose, is_saved, per_group, scalar_state
@@ -43,12 +42,10 @@ class ReduceLROnPlateau(ClearConstructor):
         if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
             raise ArgumentError(
                 "ReduceLROnPlateau: mode must be min or max and threshold_mode rel or abs, not "
-                f"{mode!r} and {threshold_mode!r}{at_line()}"
+                f"{mode!r} and {threshold_mode!r}"
             )
         if factor >= 1:
-            raise ArgumentError(
-                f"ReduceLROnPlateau: factor must be below 1, not {factor}{at_line()}"
-            )
+            raise ArgumentError(f"ReduceLROnPlateau: factor must be below 1, not {factor}")
         self.optimizer = optimizer
         self.mode, self.factor, self.patience = mode, factor, patience
         self.threshold, self.threshold_mode = threshold, threshold_mode

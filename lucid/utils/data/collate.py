@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ShapeError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.joining import stack
@@ -44,8 +43,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
     if isinstance(first, (tuple, list)):
         if len({len(x) for x in batch}) != 1:
             raise ShapeError(
-                f"collate: examples have {sorted({len(x) for x in batch})} parts; give a "
-                f"collate_fn{at_line()}"
+                f"collate: examples have {sorted({len(x) for x in batch})} parts; give a collate_fn"
             )
         parts = [default_collate(part) for part in zip(*batch)]
         if hasattr(first, "_fields"):
@@ -61,7 +59,7 @@ def stack_arrays(arrays: Sequence[np.ndarray]) -> np.ndarray:
         found = " and ".join(map(str, sorted(shapes)[:2]))
         raise ShapeError(
             f"collate: examples of shapes {found} cannot be stacked; give a collate_fn that pads "
-            f"them{at_line()}"
+            f"them"
         )
     return np.stack(arrays)
 

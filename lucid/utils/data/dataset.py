@@ -10,7 +10,6 @@ from typing import Any
 
 from lucid import random
 from lucid.errors import ArgumentError, IndexingError
-from lucid.ir.source import at_line
 from lucid.ops.core.arguments import clear_errors
 from lucid.ops.core.constructors import ClearConstructor
 from lucid.ops.core.promote import as_tensor
@@ -58,8 +57,7 @@ class TensorDataset(Dataset):
         if len(sizes) != 1 or None in sizes:
             shapes = ", ".join(str(x.shape) for x in self.tensors)
             raise ArgumentError(
-                "TensorDataset: the tensors differ in the size of their first axis: "
-                f"{shapes}{at_line()}"
+                f"TensorDataset: the tensors differ in the size of their first axis: {shapes}"
             )
 
     def __getitem__(self, index: Any) -> tuple[Any, ...]:
@@ -88,14 +86,12 @@ class StackDataset(Dataset):
 
     def __init__(self, *datasets: Any, **named: Any) -> None:
         if bool(datasets) == bool(named):
-            raise ArgumentError(
-                f"StackDataset: give datasets by position or by name, not both{at_line()}"
-            )
+            raise ArgumentError("StackDataset: give datasets by position or by name, not both")
         self.datasets: Any = datasets or named
         parts = list(datasets or named.values())
         if len({len(part) for part in parts}) != 1:
             raise ArgumentError(
-                f"StackDataset: the lengths differ: {[len(part) for part in parts]}{at_line()}"
+                f"StackDataset: the lengths differ: {[len(part) for part in parts]}"
             )
         self._length = len(parts[0])
 
@@ -137,17 +133,17 @@ class ConcatDataset(Dataset):
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
-            raise ArgumentError(f"ConcatDataset: no dataset was given{at_line()}")
+            raise ArgumentError("ConcatDataset: no dataset was given")
         if any(isinstance(part, IterableDataset) for part in self.datasets):
             raise ArgumentError(
-                f"ConcatDataset: an IterableDataset has no indices; use ChainDataset{at_line()}"
+                "ConcatDataset: an IterableDataset has no indices; use ChainDataset"
             )
         self.cumulative_sizes = list(accumulate(map(len, self.datasets)))
 
     def __getitem__(self, index: int) -> Any:
         n = len(self)
         if not -n <= index < n:
-            raise IndexingError(f"ConcatDataset: index {index} is out of range for {n}{at_line()}")
+            raise IndexingError(f"ConcatDataset: index {index} is out of range for {n}")
         index %= n
         part = bisect_right(self.cumulative_sizes, index)
         return self.datasets[part][index - (self.cumulative_sizes[part - 1] if part else 0)]
@@ -185,9 +181,7 @@ def random_split(
     else:
         sizes = [int(x) for x in lengths]
     if sum(sizes) != n:
-        raise ArgumentError(
-            f"random_split: lengths {list(lengths)} do not sum to the {n} examples{at_line()}"
-        )
+        raise ArgumentError(f"random_split: lengths {list(lengths)} do not sum to the {n} examples")
     order = random.randperm(n, generator=generator).tolist()
     ends = list(accumulate(sizes))
     return [Subset(dataset, order[end - size : end]) for end, size in zip(ends, sizes)]

@@ -7,7 +7,6 @@ from typing import Any
 
 from lucid import random
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.core.constructors import ClearConstructor
 from lucid.public.declare import public
 from lucid.utils.data.collate import default_collate, default_convert
@@ -73,7 +72,7 @@ class DataLoader(ClearConstructor):
 
     def _check(self, shuffle: bool | None, sampler: Any, batch_sampler: Any) -> None:
         def refuse(facts: str) -> None:
-            raise ArgumentError(f"DataLoader: {facts}{at_line()}")
+            raise ArgumentError(f"DataLoader: {facts}")
 
         indexed = hasattr(self.dataset, "__getitem__")
         if not self.is_iterable and not indexed:

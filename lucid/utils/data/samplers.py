@@ -7,7 +7,6 @@ from typing import Any
 
 from lucid import random
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.ops.core.constructors import ClearConstructor
 from lucid.ops.core.promote import as_tensor
 from lucid.public.declare import public
@@ -47,9 +46,7 @@ class RandomSampler(Sampler):
         generator: random.Generator | None = None,
     ) -> None:
         if num_samples is not None and num_samples <= 0:
-            raise ArgumentError(
-                f"RandomSampler: num_samples must be positive, not {num_samples}{at_line()}"
-            )
+            raise ArgumentError(f"RandomSampler: num_samples must be positive, not {num_samples}")
         self.data_source, self.replacement = data_source, replacement
         self._num_samples, self.generator = num_samples, generator
 
@@ -104,11 +101,10 @@ class WeightedRandomSampler(Sampler):
         if self.weights.ndim != 1:
             raise ArgumentError(
                 f"WeightedRandomSampler: weights must have one axis, got shape {self.weights.shape}"
-                f"{at_line()}"
             )
         if not isinstance(num_samples, int) or num_samples <= 0:
             raise ArgumentError(
-                f"WeightedRandomSampler: num_samples must be positive, not {num_samples}{at_line()}"
+                f"WeightedRandomSampler: num_samples must be positive, not {num_samples}"
             )
         self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
 

@@ -25,7 +25,6 @@ import numpy as np
 
 from lucid import random
 from lucid.errors import LucidError
-from lucid.ir.source import at_line
 from lucid.public.declare import public
 from lucid.utils.data.messages import receive, send
 
@@ -135,9 +134,7 @@ class Workers:
         pipe, process = self.pipes[worker], self.processes[worker]
         ready = wait([pipe, process.sentinel], self.timeout)
         if not ready:
-            raise WorkerError(
-                f"DataLoader: worker {worker} timed out after {self.timeout} s{at_line()}"
-            )
+            raise WorkerError(f"DataLoader: worker {worker} timed out after {self.timeout} s")
         if pipe not in ready:
             raise self.death_error(worker)
         try:
@@ -145,7 +142,7 @@ class Workers:
         except (EOFError, OSError):
             raise self.death_error(worker) from None
         if kind == FAILED:
-            raise WorkerError(f"DataLoader: worker {worker} failed{at_line()}\n\n{value}")
+            raise WorkerError(f"DataLoader: worker {worker} failed\n\n{value}")
         return kind, value
 
     def death_error(self, worker: int) -> WorkerError:
@@ -159,7 +156,7 @@ class Workers:
                 how += " (the system kills processes when memory runs out)"
         else:
             how = f"ended with exit code {code}"
-        return WorkerError(f"DataLoader: worker {worker} (process {process.pid}) {how}{at_line()}")
+        return WorkerError(f"DataLoader: worker {worker} (process {process.pid}) {how}")
 
     def stop(self) -> None:
         for pipe in self.pipes:

@@ -27,7 +27,6 @@ from typing import Any
 
 from lucid.caches import memoize
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.public.declare import public
 
 from . import (  # noqa: F401  their functions are declared when they are imported
@@ -100,7 +99,7 @@ def register(body: Callable[..., Value]) -> str:
     except (TypeError, AttributeError, ValueError, AssertionError) as error:
         raise ArgumentError(
             f"scalar: {given}: {error}; write it in arithmetic, comparisons and the functions of "
-            f"lucid.extend.code{at_line()}"
+            f"lucid.extend.code"
         ) from error
     digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:12]
     name = f"{re.sub(r'[^a-z0-9_]', '', given.lower())}_{digest}"

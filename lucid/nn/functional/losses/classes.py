@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from lucid.errors import ArgumentError, IndexingError, ShapeError
-from lucid.ir.source import at_line
 from lucid.nn.functional.arguments import (
     as_integers,
     as_real,
@@ -65,7 +64,7 @@ def class_axis(name: str, x: Any, target: Any) -> int:
         remedy = (
             "classes are axis 1 of the input (axis 0 of a vector), and the target has no such axis"
         )
-        raise ShapeError(f"{name}: {facts}; {remedy}{at_line()}")
+        raise ShapeError(f"{name}: {facts}; {remedy}")
     return axis
 
 
@@ -79,8 +78,7 @@ def check_classes(name: str, target: Any, classes: int, ignored: Any = None) -> 
     wrong = known[(known < 0) | (known >= classes)]
     wrong = wrong[wrong != ignored] if ignored is not None else wrong
     if wrong.size:
-        facts = f"target {wrong[0]} is out of range for {classes} classes"
-        raise IndexingError(f"{name}: {facts}{at_line()}")
+        raise IndexingError(f"{name}: target {wrong[0]} is out of range for {classes} classes")
     return False
 
 
@@ -107,8 +105,7 @@ def weight_vector(name: str, x: Any, weight: Any) -> Any:
     weight = as_real(name, weight)
     classes = x.shape[1 if x.ndim > 1 else 0]
     if weight.shape != (classes,):
-        facts = f"weight of shape {weight.shape} for {classes} classes"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: weight of shape {weight.shape} for {classes} classes")
     return weight
 
 
@@ -165,8 +162,7 @@ def cross_entropy(
     )
     reduction = resolve_reduction(name, reduction, size_average, reduce)
     if not 0 <= smooth <= 1:
-        facts = f"label_smoothing={smooth}; it must be between 0 and 1"
-        raise ArgumentError(f"{name}: {facts}{at_line()}")
+        raise ArgumentError(f"{name}: label_smoothing={smooth}; it must be between 0 and 1")
     x, t = as_real(name, input), as_tensor(target)
     if t.dtype.kind == "f":
         return soft_cross_entropy(name, x, t, weight, reduction, smooth)
@@ -235,7 +231,7 @@ def soft_cross_entropy(
     if t.shape != x.shape or not x.ndim:
         facts = f"input of shape {x.shape} and probabilities of shape {t.shape}"
         remedy = "probabilities have the shape of the input, and class indices must be integers"
-        raise ShapeError(f"{name}: {facts}; {remedy}: target.long(){at_line()}")
+        raise ShapeError(f"{name}: {facts}; {remedy}: target.long()")
     x, t = as_reals(name, x, t)
     axis = 1 if x.ndim > 1 else 0
     if smooth:

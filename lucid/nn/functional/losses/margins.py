@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ir.source import at_line
 from lucid.nn.functional.arguments import (
     as_integers,
     as_real,
@@ -100,11 +99,11 @@ def multi_margin_loss(
     reduction = resolve_reduction(name, reduction, size_average, reduce)
     p = number(name, "p", p)
     if p not in (1, 2):
-        raise ArgumentError(f"{name}: p={p}; it must be 1 or 2{at_line()}")
+        raise ArgumentError(f"{name}: p={p}; it must be 1 or 2")
     x, t = as_real(name, input), as_integers(name, target)
     if x.ndim not in (1, 2) or (t.shape != x.shape[:-1] and t.shape != (1,)):
         facts = f"input of shape {x.shape} and target of shape {t.shape}"
-        raise ShapeError(f"{name}: {facts}; there must be one target per row{at_line()}")
+        raise ShapeError(f"{name}: {facts}; there must be one target per row")
     classes, shape = x.shape[-1], t.shape
     check_classes(name, t, classes)
     t = t.reshape(*x.shape[:-1], 1)
@@ -120,8 +119,7 @@ def class_weight(name: str, weight: Any, classes: int) -> Any:
     """Return the class weights, with their shape checked."""
     weight = as_real(name, weight)
     if weight.shape != (classes,):
-        facts = f"weight of shape {weight.shape} for {classes} classes"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: weight of shape {weight.shape} for {classes} classes")
     return weight
 
 
@@ -143,14 +141,11 @@ def multilabel_margin_loss(
     x, t = as_real(name, input), as_integers(name, target)
     check_same_shape(name, "input and target", x, t)
     if x.ndim not in (1, 2):
-        raise ShapeError(
-            f"{name}: input of shape {x.shape}; it must be a vector or a matrix{at_line()}"
-        )
+        raise ShapeError(f"{name}: input of shape {x.shape}; it must be a vector or a matrix")
     classes = x.shape[-1]
     known = concrete_array(t)
     if known is not None and known.size and known.max() >= classes:
-        facts = f"target {known.max()} is out of range for {classes} classes"
-        raise ArgumentError(f"{name}: {facts}{at_line()}")
+        raise ArgumentError(f"{name}: target {known.max()} is out of range for {classes} classes")
     is_label = cumsum(cast(t < 0, "int64"), -1) == 0
     labels = where(is_label, t, 0)
     taken = (is_label[..., None] & (labels[..., None] == arange(classes))).any(-2)
@@ -198,9 +193,7 @@ def cosine_embedding_loss(
     t = as_tensor(target)
     if x.ndim not in (1, 2) or y.ndim != x.ndim or t.ndim != x.ndim - 1:
         facts = f"inputs of shapes {x.shape} and {y.shape} and target of shape {t.shape}"
-        raise ShapeError(
-            f"{name}: {facts}; they must be vectors and a number, or rows of these{at_line()}"
-        )
+        raise ShapeError(f"{name}: {facts}; they must be vectors and a number, or rows of these")
     tiny = 1e-12
     sizes = ((x * x).sum(axis=-1) + tiny) * ((y * y).sum(axis=-1) + tiny)
     cosine = (x * y).sum(axis=-1) * rsqrt(sizes)
@@ -229,7 +222,7 @@ def triplet_margin_loss(
     name = "triplet_margin_loss"
     reduction = resolve_reduction(name, reduction, size_average, reduce)
     if not check_number(name, margin, "margin") > 0:
-        raise ArgumentError(f"{name}: margin={margin}; it must be positive{at_line()}")
+        raise ArgumentError(f"{name}: margin={margin}; it must be positive")
     a, b, c = promote_tensors(anchor, positive, negative, floating=True)
 
     def distance(x: Any, y: Any) -> Any:
@@ -253,10 +246,10 @@ def triplet_margin_with_distance_loss(
     name = "triplet_margin_with_distance_loss"
     reduction = resolve_reduction(name, reduction)
     if not check_number(name, margin, "margin") > 0:
-        raise ArgumentError(f"{name}: margin={margin}; it must be positive{at_line()}")
+        raise ArgumentError(f"{name}: margin={margin}; it must be positive")
     a, b, c = promote_tensors(anchor, positive, negative, floating=True)
     if distance_function is not None and not callable(distance_function):
-        raise ArgumentError(f"{name}: distance_function={distance_function!r}{at_line()}")
+        raise ArgumentError(f"{name}: distance_function={distance_function!r}")
     distance = pairwise_distance if distance_function is None else distance_function
     return triplet(name, a, b, c, distance, margin, swap, reduction)
 
@@ -274,7 +267,7 @@ def triplet(
     """Return max(0, margin + distance(a, b) - distance(a, c)), reduced."""
     if not a.ndim == b.ndim == c.ndim:
         facts = f"anchor {a.shape}, positive {b.shape} and negative {c.shape}"
-        raise ShapeError(f"{name}: {facts}: as many axes{at_line()}")
+        raise ShapeError(f"{name}: {facts}: as many axes")
     near, far = distance(a, b), distance(a, c)
     if swap:
         far = minimum(far, distance(b, c))

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ir.source import at_line
 from lucid.nn.functional.arguments import (
     as_real,
     as_reals,
@@ -96,7 +95,7 @@ def smooth_l1_loss(
     name, beta = "smooth_l1_loss", check_number("smooth_l1_loss", beta, "beta")
     reduction = resolve_reduction(name, reduction, size_average, reduce)
     if not beta >= 0:
-        raise ArgumentError(f"{name}: beta={beta}; it must not be negative{at_line()}")
+        raise ArgumentError(f"{name}: beta={beta}; it must not be negative")
     x, t = as_reals(name, input, target)
     gap = x - t
     warn_if_broadcast(name, x, t)
@@ -119,7 +118,7 @@ def huber_loss(
     name, delta = "huber_loss", check_number("huber_loss", delta, "delta")
     reduction = resolve_reduction(name, reduction)
     if not delta > 0:
-        raise ArgumentError(f"{name}: delta={delta}; it must be positive{at_line()}")
+        raise ArgumentError(f"{name}: delta={delta}; it must be positive")
     x, t = as_reals(name, input, target)
     gap = x - t
     warn_if_broadcast(name, x, t)
@@ -189,10 +188,10 @@ def check_variance(name: str, x: Any, var: Any) -> Any:
     x, var = as_reals(name, x, var)
     known = concrete_array(var)
     if known is not None and (known < 0).any():
-        raise ArgumentError(f"{name}: var has negative elements{at_line()}")
+        raise ArgumentError(f"{name}: var has negative elements")
     if not var.ndim or var.shape in (x.shape, (*x.shape[:-1], 1)):
         return var
     if var.shape == x.shape[:-1]:
         return var[..., None]
     facts = f"var of shape {var.shape} for input of shape {x.shape}"
-    raise ShapeError(f"{name}: {facts}; it must have that shape, or 1 in the last axis{at_line()}")
+    raise ShapeError(f"{name}: {facts}; it must have that shape, or 1 in the last axis")

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from lucid.errors import ArgumentError
-from lucid.ir.source import at_line
 from lucid.nn.functional.arguments import (
     as_real,
     as_reals,
@@ -42,7 +41,7 @@ def binary_cross_entropy(
     if known is not None and known.size and not (0 <= known.min() and known.max() <= 1):
         if not (known != known).any():
             facts = f"input from {known.min()} to {known.max()}; probabilities must be in [0, 1]"
-            raise ArgumentError(f"{name}: {facts}; apply sigmoid first{at_line()}")
+            raise ArgumentError(f"{name}: {facts}; apply sigmoid first")
     loss = -(t * clamp(log(p), -100.0) + (1 - t) * clamp(log1p(-p), -100.0))
     return reduce_loss(loss if weight is None else loss * as_real(name, weight), reduction)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from lucid.errors import ArgumentError, IndexingError, ShapeError
 from lucid.func.control_flow import scan
-from lucid.ir.source import at_line
 from lucid.nn.functional.arguments import (
     as_integers,
     as_real,
@@ -52,17 +51,14 @@ def ctc_loss(
     reduction = resolve_reduction(name, reduction)
     single = x.ndim == 2
     if x.ndim not in (2, 3) or not x.shape[0]:
-        facts = f"log_probs of shape {x.shape}; they must be (time, batch, class)"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: log_probs of shape {x.shape}; they must be (time, batch, class)")
     x = x.reshape(x.shape[0], 1, x.shape[1]) if single else x
     dtype = x.dtype
     x = cast(x, "float32") if dtype.itemsize < 4 else x  # float16 cannot hold LOG_ZERO
     times, batch, classes = x.shape
     blank = check_integer(name, blank, "blank")
     if blank >= classes:
-        raise IndexingError(
-            f"{name}: blank={blank} is out of range for {classes} classes{at_line()}"
-        )
+        raise IndexingError(f"{name}: blank={blank} is out of range for {classes} classes")
     steps = check_lengths(name, "input_lengths", input_lengths, batch, times)
     sizes = check_lengths(name, "target_lengths", target_lengths, batch, None)
     labels = padded_targets(name, targets, sizes, batch, classes)
@@ -77,14 +73,13 @@ def check_lengths(name: str, what: str, given: Any, batch: int, most: int | None
     """Return lengths as int64, with their count and range checked."""
     lengths = as_integers(name, given, what).reshape(-1)
     if lengths.shape != (batch,):
-        facts = f"{lengths.shape[0]} {what} for a batch of {batch}"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: {lengths.shape[0]} {what} for a batch of {batch}")
     known = concrete_array(lengths)
     if known is not None and known.size:
         if known.min() < 0 or (most is not None and known.max() > most):
             limit = "" if most is None else f" and at most {most}"
             facts = f"{what} from {known.min()} to {known.max()}"
-            raise ArgumentError(f"{name}: {facts}; they must not be negative{limit}{at_line()}")
+            raise ArgumentError(f"{name}: {facts}; they must not be negative{limit}")
     return cast(lengths, "int64")
 
 
@@ -94,7 +89,7 @@ def padded_targets(name: str, targets: Any, sizes: Any, batch: int, classes: int
     known = concrete_array(targets)
     if known is not None and known.size and not 0 <= known.min() <= known.max() < classes:
         facts = f"targets from {known.min()} to {known.max()} for {classes} classes"
-        raise IndexingError(f"{name}: {facts}{at_line()}")
+        raise IndexingError(f"{name}: {facts}")
     if targets.ndim == 1 and batch == 1:
         targets = targets.reshape(1, -1)
     elif targets.ndim == 1:
@@ -102,17 +97,16 @@ def padded_targets(name: str, targets: Any, sizes: Any, batch: int, classes: int
         ends = sizes.cumsum(0)
         total = int(ends[-1]) if batch else 0
         if total > targets.shape[0]:
-            facts = f"{targets.shape[0]} targets for lengths that sum to {total}"
-            raise ShapeError(f"{name}: {facts}{at_line()}")
+            raise ShapeError(f"{name}: {targets.shape[0]} targets for lengths that sum to {total}")
         places = clamp((ends - sizes)[:, None] + arange(longest), None, max(total - 1, 0))
         targets = targets[places] if total else targets.reshape(-1)[:0].reshape(batch, 0)
     if targets.ndim != 2 or targets.shape[0] != batch:
         facts = f"targets of shape {targets.shape} for a batch of {batch}"
-        raise ShapeError(f"{name}: {facts}; give rows or one vector{at_line()}")
+        raise ShapeError(f"{name}: {facts}; give rows or one vector")
     known = concrete_array(sizes)
     if known is not None and known.size and known.max() > targets.shape[1]:
         facts = f"a target of length {known.max()} in rows of {targets.shape[1]}"
-        raise ArgumentError(f"{name}: {facts}{at_line()}")
+        raise ArgumentError(f"{name}: {facts}")
     return targets
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.nn.functional.spatial import (
     Sizes,
     add_batch_axis,
@@ -38,10 +37,10 @@ def resolve_output_size(name: str, output_size: Any, sizes: Sizes) -> Sizes:
     if len(given) == len(sizes):
         given = [n if size is None else size for size, n in zip(given, sizes)]
     if 0 in sizes:
-        raise ShapeError(f"{name}: an input of size {sizes} has no elements to pool{at_line()}")
+        raise ShapeError(f"{name}: an input of size {sizes} has no elements to pool")
     found = int_tuple(name, "output_size", given, len(sizes), 0)
     if max(found, default=0) > LARGEST:
-        raise ShapeError(f"{name}: output_size={output_size!r} is too large{at_line()}")
+        raise ShapeError(f"{name}: output_size={output_size!r} is too large")
     return found
 
 
@@ -70,7 +69,7 @@ def adaptive_max_pool(name: str, axes: int, x: Any, output_size: Any, return_ind
     """Take the maximum over `output_size` windows."""
     x, was_batched = add_batch_axis(name, as_tensor(x), axes)
     if x.dtype.kind in "bc":
-        raise DTypeError(f"{name}: maxima of dtype {x.dtype} are not defined{at_line()}")
+        raise DTypeError(f"{name}: maxima of dtype {x.dtype} are not defined")
     sizes = x.shape[2:]
     size = resolve_output_size(name, output_size, sizes)
     if 0 not in size and all(n % m == 0 for n, m in zip(sizes, size)):

@@ -12,7 +12,6 @@ from typing import Any
 
 from lucid import random
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.nn.functional.spatial import (
     Sizes,
     add_batch_axis,
@@ -33,17 +32,16 @@ def resolve_output_size(name: str, sizes: Sizes, window: Sizes, size: Any, ratio
     """Return the output size, given directly or as a ratio of the input size."""
     axes = len(sizes)
     if (size is None) == (ratio is None):
-        raise ArgumentError(f"{name}: give exactly one of output_size and output_ratio{at_line()}")
+        raise ArgumentError(f"{name}: give exactly one of output_size and output_ratio")
     if size is None:
         parts = ratio if isinstance(ratio, (tuple, list)) else (ratio,) * axes
         if len(parts) != axes or not all(0 < float(r) < 1 for r in parts):
             facts = f"output_ratio {ratio!r} for {axes} axes; ratios must be between 0 and 1"
-            raise ArgumentError(f"{name}: {facts}{at_line()}")
+            raise ArgumentError(f"{name}: {facts}")
         size = tuple([int(n * r) for n, r in zip(sizes, parts)])
     size = int_tuple(name, "output_size", size, axes, 1)
     if any(m + k - 1 > n for n, k, m in zip(sizes, window, size)):
-        facts = f"{size} windows of {window} do not fit into {sizes}"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: {size} windows of {window} do not fit into {sizes}")
     return size
 
 
@@ -55,10 +53,10 @@ def random_samples(name: str, given: Any, x: Any, axes: int) -> Any:
     given = as_tensor(given)
     if given.shape != shape:
         facts = f"_random_samples of shape {given.shape}; this input needs {shape}"
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: {facts}")
     if given.dtype != x.dtype:
         facts = f"_random_samples of dtype {given.dtype} for an input of {x.dtype}"
-        raise DTypeError(f"{name}: {facts}{at_line()}")
+        raise DTypeError(f"{name}: {facts}")
     return given.detach()
 
 
@@ -78,7 +76,7 @@ def fractional_max_pool(
     """Return the maximum of every window, and its index in its plane."""
     x, was_batched = add_batch_axis(name, as_floating(name, x), axes)
     if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: maxima of dtype {x.dtype} are not defined{at_line()}")
+        raise DTypeError(f"{name}: maxima of dtype {x.dtype} are not defined")
     window, sizes = int_tuple(name, "kernel_size", window, axes, 1), x.shape[2:]
     size = resolve_output_size(name, sizes, window, size, ratio)
     samples = random_samples(name, samples, x, axes)

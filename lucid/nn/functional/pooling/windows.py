@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ir.source import at_line
 from lucid.nn.functional.spatial import (
     Sizes,
     add_batch_axis,
@@ -43,14 +42,14 @@ def window_counts(
         extent = (k - 1) * d + 1
         if 2 * p > extent:
             facts = f"padding {p} for windows of extent {extent}"
-            raise ShapeError(f"{name}: {facts}; it must be at most half of that{at_line()}")
+            raise ShapeError(f"{name}: {facts}; it must be at most half of that")
         room = n + 2 * p - extent
         count = (-(-room // s) if ceil_mode else room // s) + 1
         if ceil_mode and (count - 1) * s >= n + p:
             count -= 1
         if count < 1 or n == 0:
             facts = f"windows of {window} do not fit into {sizes} with padding {padding}"
-            raise ShapeError(f"{name}: {facts}{at_line()}")
+            raise ShapeError(f"{name}: {facts}")
         out.append(count)
     return tuple(out)
 
@@ -70,7 +69,7 @@ def max_pool(
     x = as_tensor(x)
     x, was_batched = add_batch_axis(name, x, axes)
     if x.dtype.kind in "bc":
-        raise DTypeError(f"{name}: maxima of dtype {x.dtype} are not defined{at_line()}")
+        raise DTypeError(f"{name}: maxima of dtype {x.dtype} are not defined")
     window = int_tuple(name, "kernel_size", window, axes, 1)
     stride = window if is_default_stride(stride) else int_tuple(name, "stride", stride, axes, 1)
     padding = int_tuple(name, "padding", padding, axes)
@@ -163,7 +162,7 @@ def avg_pool(
     if divisor is not None:
         if isinstance(divisor, bool) or not isinstance(divisor, int) or divisor == 0:
             facts = f"divisor_override is {divisor!r}; it must be an integer other than 0"
-            raise ArgumentError(f"{name}: {facts}{at_line()}")
+            raise ArgumentError(f"{name}: {facts}")
         return drop_batch_axis(total / divisor, was_batched)
     counts = window_sizes(x.shape[2:], size, window, stride, padding, bool(count_include_pad))
     least = int(counts.min())
@@ -242,8 +241,7 @@ def lp_pool(
 ) -> Any:
     """Return (sum of x**p) ** (1/p) of every window, with PyTorch's treatment of the sign."""
     if isinstance(norm_type, bool) or not isinstance(norm_type, (int, float)) or norm_type == 0:
-        facts = f"norm_type is {norm_type!r}; it must be a number other than 0"
-        raise ArgumentError(f"{name}: {facts}{at_line()}")
+        raise ArgumentError(f"{name}: norm_type is {norm_type!r}; it must be a number other than 0")
     x, was_batched = add_batch_axis(name, as_floating(name, x), axes)
     window = int_tuple(name, "kernel_size", window, axes, 1)
     stride = window if is_default_stride(stride) else int_tuple(name, "stride", stride, axes, 1)
@@ -300,9 +298,9 @@ def max_unpool(
         facts = (
             f"an input of {x.shape} and indices of {indices.shape}; they must have the same shape"
         )
-        raise ShapeError(f"{name}: {facts}{at_line()}")
+        raise ShapeError(f"{name}: {facts}")
     if indices.dtype.kind not in "iu":
-        raise DTypeError(f"{name}: indices must be integers, got {indices.dtype}{at_line()}")
+        raise DTypeError(f"{name}: indices must be integers, got {indices.dtype}")
     window = int_tuple(name, "kernel_size", window, axes, 1)
     stride = window if is_default_stride(stride) else int_tuple(name, "stride", stride, axes, 1)
     padding = int_tuple(name, "padding", padding, axes)
@@ -314,7 +312,7 @@ def max_unpool(
         chosen = int_tuple(name, "output_size", given, axes, 1)
         if any(abs(a - b) >= s for a, b, s in zip(chosen, size, stride)):
             facts = f"output_size {wanted!r} differs from {size} by a stride or more"
-            raise ShapeError(f"{name}: {facts}{at_line()}")
+            raise ShapeError(f"{name}: {facts}")
         size = chosen
     return drop_batch_axis(scatter_at(x, indices, size), was_batched)
 

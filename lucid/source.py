@@ -11,7 +11,7 @@ from weakref import ref
 
 from lucid.caches import memoize
 
-PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class Scope:
