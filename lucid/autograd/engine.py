@@ -14,7 +14,7 @@ from lucid.autograd.watch import has_watchers, prepare_watched, run_hooks
 from lucid.caches import memoize
 from lucid.errors import DTypeError, GraphError, ShapeError
 from lucid.ir.types import Type
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.public.declare import public
 from lucid.tape.cut import Cut, cut_nodes
@@ -103,8 +103,7 @@ def retain_results(cut: Cut, all_results: bool) -> None:
             cell_of(cut.slots[slot]).retain = True
 
 
-@public("autograd")
-@clear_errors
+@public_function("autograd")
 def grad(
     outputs: Any,
     inputs: Any,

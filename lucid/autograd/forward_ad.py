@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from lucid.errors import DTypeError, GraphError, ShapeError
 from lucid.ir.types import is_differentiable
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor
 from lucid.public.declare import public
 from lucid.public.lazy import attach
@@ -79,8 +79,7 @@ class dual_level:
         exit_dual_level()
 
 
-@public("autograd.forward_ad")
-@clear_errors
+@public_function("autograd.forward_ad")
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     """Return `tensor` with a tangent, for derivatives in its direction."""
     current = local.dual_level
@@ -100,8 +99,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     return dual
 
 
-@public("autograd.forward_ad")
-@clear_errors
+@public_function("autograd.forward_ad")
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     """Return the value and the tangent of a tensor computed from dual tensors."""
     x, current = as_tensor(tensor), local.dual_level

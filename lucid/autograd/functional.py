@@ -17,10 +17,9 @@ from lucid.errors import ArgumentError, GraphError, ShapeError
 from lucid.func.jacobians import hessian as hessian_of
 from lucid.func.jacobians import jacfwd, jacrev
 from lucid.ir.pytree import flatten, unflatten
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.creation import ones_like
-from lucid.public.declare import public
 from lucid.public.lazy import attach
 from lucid.tensors.tensor import Tensor
 
@@ -84,8 +83,7 @@ class Point:
         return tuple(y) if isinstance(y, (tuple, list)) else (y,)
 
 
-@public("autograd.functional")
-@clear_errors
+@public_function("autograd.functional")
 def jacobian(
     func: Callable[..., Any],
     inputs: Inputs,
@@ -110,8 +108,7 @@ def jacobian(
     return at.detached(STRATEGIES[strategy](func, at.argnums)(*at.inputs))
 
 
-@public("autograd.functional")
-@clear_errors
+@public_function("autograd.functional")
 def hessian(
     func: Callable[..., Any],
     inputs: Inputs,
@@ -133,8 +130,7 @@ def hessian(
     return at.detached(hessian_of(func, at.argnums)(*at.inputs))
 
 
-@public("autograd.functional")
-@clear_errors
+@public_function("autograd.functional")
 def vjp(
     func: Callable[..., Any],
     inputs: Inputs,
@@ -152,8 +148,7 @@ def vjp(
     return at.detached((y, at.like_inputs(pulled)))
 
 
-@public("autograd.functional")
-@clear_errors
+@public_function("autograd.functional")
 def jvp(
     func: Callable[..., Any],
     inputs: Inputs,
@@ -168,8 +163,7 @@ def jvp(
     return at.detached(F.jvp(func, at.inputs, at.vectors(v, at.inputs, "the input")))
 
 
-@public("autograd.functional")
-@clear_errors
+@public_function("autograd.functional")
 def hvp(
     func: Callable[..., Any],
     inputs: Inputs,
@@ -187,8 +181,7 @@ def hvp(
     return at.detached((y, at.like_inputs(pushed)))
 
 
-@public("autograd.functional")
-@clear_errors
+@public_function("autograd.functional")
 def vhp(
     func: Callable[..., Any],
     inputs: Inputs,

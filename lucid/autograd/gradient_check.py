@@ -11,7 +11,7 @@ from lucid.autograd.engine import grad
 from lucid.errors import GraphError
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import is_differentiable
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor
 from lucid.public.declare import public
 from lucid.tape.modes import local
@@ -23,8 +23,7 @@ class GradcheckError(GraphError):
     """Analytical and numerical derivatives differ."""
 
 
-@public("autograd")
-@clear_errors
+@public_function("autograd")
 def gradcheck(
     func: Callable[..., Any],
     inputs: Any,
@@ -57,8 +56,7 @@ def gradcheck(
     return True
 
 
-@public("autograd")
-@clear_errors
+@public_function("autograd")
 def gradgradcheck(
     func: Callable[..., Any],
     inputs: Any,

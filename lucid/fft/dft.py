@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from lucid.ops.core.arguments import accepts_device, aliases, clear_errors
+from lucid.ops.core.arguments import accepts_device, aliases, clear_errors, public_function
 from lucid.ops.core.axes import canonicalize_axis, resolve_alias
 from lucid.ops.core.promote import as_tensor, cast, complex_dtype, get_default_dtype, parse_dtype
 from lucid.ops.elementwise.complexes import conj
@@ -137,8 +137,7 @@ def _c2r(name: str, x: Any, axis: int, n: Any, norm: Any) -> Any:
 # One axis
 
 
-@public("fft")
-@clear_errors
+@public_function("fft")
 def fft(input: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: Any = None) -> Any:
     """The discrete Fourier transform along `dim`.
 
@@ -151,8 +150,7 @@ def fft(input: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: Any
     return _c2c("fft", x, [a], [None if n is None else _check_length("fft", n)], False, norm)
 
 
-@public("fft")
-@clear_errors
+@public_function("fft")
 def ifft(input: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: Any = None) -> Any:
     """The inverse of `fft` along `dim`."""
     x = as_tensor(input)
@@ -160,8 +158,7 @@ def ifft(input: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: An
     return _c2c("ifft", x, [a], [None if n is None else _check_length("ifft", n)], True, norm)
 
 
-@public("fft")
-@clear_errors
+@public_function("fft")
 def rfft(input: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: Any = None) -> Any:
     """The transform of real numbers along `dim`, up to frequency n // 2.
 
@@ -174,8 +171,7 @@ def rfft(input: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: An
     return _r2c("rfft", x, a, None if n is None else _check_length("rfft", n), norm)
 
 
-@public("fft")
-@clear_errors
+@public_function("fft")
 def irfft(input: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: Any = None) -> Any:
     """The inverse of `rfft` along `dim`: `n` real numbers; the default n is even."""
     x = as_tensor(input)
@@ -183,8 +179,7 @@ def irfft(input: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: A
     return _c2r("irfft", x, a, None if n is None else _check_length("irfft", n), norm)
 
 
-@public("fft")
-@clear_errors
+@public_function("fft")
 def hfft(input: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: Any = None) -> Any:
     """The real transform along `dim` of a Hermitian signal of length `n`, given by its half."""
     x = as_tensor(input)
@@ -193,8 +188,7 @@ def hfft(input: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: An
     return _c2r("hfft", conj(x), a, n, ADJOINT_NORM[_check_norm("hfft", norm)])
 
 
-@public("fft")
-@clear_errors
+@public_function("fft")
 def ihfft(input: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: Any = None) -> Any:
     """The inverse of `hfft` along `dim`."""
     x = as_tensor(input)
@@ -206,24 +200,21 @@ def ihfft(input: Any, n: Any = None, dim: Any = -1, norm: Any = None, *, axis: A
 # Several axes
 
 
-@public("fft")
-@clear_errors
+@public_function("fft")
 def fftn(input: Any, s: Any = None, dim: Any = None, norm: Any = None, *, axes: Any = None) -> Any:
     """The discrete Fourier transform along the axes `dim`, all by default."""
     x = as_tensor(input)
     return _c2c("fftn", x, *_axes("fftn", x, s, dim, axes), False, norm)
 
 
-@public("fft")
-@clear_errors
+@public_function("fft")
 def ifftn(input: Any, s: Any = None, dim: Any = None, norm: Any = None, *, axes: Any = None) -> Any:
     """The inverse of `fftn`."""
     x = as_tensor(input)
     return _c2c("ifftn", x, *_axes("ifftn", x, s, dim, axes), True, norm)
 
 
-@public("fft")
-@clear_errors
+@public_function("fft")
 def rfftn(input: Any, s: Any = None, dim: Any = None, norm: Any = None, *, axes: Any = None) -> Any:
     """The transform of real numbers along the axes `dim`; only half of the last axis is kept."""
     x = as_tensor(input)
@@ -232,8 +223,7 @@ def rfftn(input: Any, s: Any = None, dim: Any = None, norm: Any = None, *, axes:
     return _c2c("rfftn", y, dims[:-1], [None] * len(dims), False, norm)
 
 
-@public("fft")
-@clear_errors
+@public_function("fft")
 def irfftn(
     input: Any, s: Any = None, dim: Any = None, norm: Any = None, *, axes: Any = None
 ) -> Any:
@@ -244,8 +234,7 @@ def irfftn(
     return _c2r("irfftn", y, dims[-1], lengths[-1], norm)
 
 
-@public("fft")
-@clear_errors
+@public_function("fft")
 def hfftn(input: Any, s: Any = None, dim: Any = None, norm: Any = None, *, axes: Any = None) -> Any:
     """The real transform along the axes `dim` of a Hermitian signal, half of which is given."""
     x = as_tensor(input)
@@ -254,8 +243,7 @@ def hfftn(input: Any, s: Any = None, dim: Any = None, norm: Any = None, *, axes:
     return _c2r("hfftn", conj(y), dims[-1], lengths[-1], ADJOINT_NORM[_check_norm("hfftn", norm)])
 
 
-@public("fft")
-@clear_errors
+@public_function("fft")
 def ihfftn(
     input: Any, s: Any = None, dim: Any = None, norm: Any = None, *, axes: Any = None
 ) -> Any:
@@ -275,48 +263,42 @@ def _nonempty_axes(name: str, x: Any, s: Any, dim: Any, axes: Any) -> tuple[list
     return list(dims), lengths
 
 
-@public("fft")
-@clear_errors
+@public_function("fft")
 @aliases(dim="axes")
 def fft2(input: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
     """The discrete Fourier transform along two axes, by default the last two."""
     return fftn(input, s, dim, norm)
 
 
-@public("fft")
-@clear_errors
+@public_function("fft")
 @aliases(dim="axes")
 def ifft2(input: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
     """The inverse of `fft2`."""
     return ifftn(input, s, dim, norm)
 
 
-@public("fft")
-@clear_errors
+@public_function("fft")
 @aliases(dim="axes")
 def rfft2(input: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
     """The transform of real numbers along two axes; only half of the last axis is kept."""
     return rfftn(input, s, dim, norm)
 
 
-@public("fft")
-@clear_errors
+@public_function("fft")
 @aliases(dim="axes")
 def irfft2(input: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
     """The inverse of `rfft2`."""
     return irfftn(input, s, dim, norm)
 
 
-@public("fft")
-@clear_errors
+@public_function("fft")
 @aliases(dim="axes")
 def hfft2(input: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
     """The real transform along two axes of a Hermitian signal, half of which is given."""
     return hfftn(input, s, dim, norm)
 
 
-@public("fft")
-@clear_errors
+@public_function("fft")
 @aliases(dim="axes")
 def ihfft2(input: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> Any:
     """The inverse of `hfft2`."""
@@ -353,8 +335,7 @@ def _frequencies(values: np.ndarray, dtype: Any, requires_grad: bool) -> Any:
     return out.requires_grad_() if requires_grad else out
 
 
-@public("fft")
-@clear_errors
+@public_function("fft")
 def fftshift(input: Any, dim: Any = None, *, axes: Any = None) -> Any:
     """`input` with frequency 0 moved from the front to the middle of the axes `dim` (default all).
 
@@ -365,8 +346,7 @@ def fftshift(input: Any, dim: Any = None, *, axes: Any = None) -> Any:
     return _roll_half("fftshift", input, dim, axes, 0)
 
 
-@public("fft")
-@clear_errors
+@public_function("fft")
 def ifftshift(input: Any, dim: Any = None, *, axes: Any = None) -> Any:
     """The inverse of `fftshift`."""
     return _roll_half("ifftshift", input, dim, axes, 1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from lucid import fft
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ops.core.arguments import clear_errors, concrete_array
+from lucid.ops.core.arguments import concrete_array, public_function
 from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.index.lookup import index_add
 from lucid.ops.shape.arranging import unfold, view_as_real
@@ -17,7 +17,6 @@ from lucid.ops.shape.creation import ones, zeros
 from lucid.ops.shape.joining import pad
 from lucid.ops.shape.movement import pad_axis
 from lucid.ops.shape.shaping import swapaxes
-from lucid.public.declare import public
 from lucid.tape.node import wrap
 
 MIN_ENVELOPE = 1e-11
@@ -45,8 +44,7 @@ def padded_window(name: str, window: Any, width: int, n: int, like: Any) -> Any:
     return pad_axis(found, 0, before, n - width - before)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def stft(
     input: Any,
     n_fft: int,
@@ -96,8 +94,7 @@ def stft(
     return view_as_real(y) if not whole and not return_complex else y
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def istft(
     input: Any,
     n_fft: int,

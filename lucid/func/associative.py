@@ -9,15 +9,13 @@ from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
 from lucid.func.control_flow import leaf_names, trace_body
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import Type
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.joining import cat, stack
-from lucid.public.declare import public
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:

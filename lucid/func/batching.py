@@ -13,12 +13,11 @@ from lucid.func.numpy_results import returns_numpy
 from lucid.func.state import locks_of, write_back
 from lucid.ir.pytree import broadcast_prefix, flatten, unflatten
 from lucid.ir.types import Type
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.random.keyed import split
 from lucid.ops.shape.copying import COPY
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.body import BodyRecorder, State, trace_state
 from lucid.tape.modes import local
@@ -180,8 +179,7 @@ def start_stream(generator: Any, mapped: VmapLevel, maps: tuple[VmapLevel, ...])
     return stream
 
 
-@public("lucid", "func")
-@clear_errors
+@public_function("lucid", "func")
 def vmap(
     f: Callable[P, R],
     in_dims: Any = 0,

@@ -19,12 +19,11 @@ from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.rewrite import dce
 from lucid.ir.types import Type, is_differentiable
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.checkpoint_op import Checkpoint, Named
 from lucid.ops.higher_order.exactness import decided_by, decides, inexact
 from lucid.ops.linalg.contraction import Einsum
-from lucid.public.declare import public
 from lucid.tape.bind import bind, bind_precomputed, fresh
 from lucid.tape.cut import Cut, cut
 from lucid.tape.node import GRAD, TRACE
@@ -43,8 +42,7 @@ def checkpoint(f: Callable[P, R], *, policy: Policy = "nothing") -> Callable[P, 
 def checkpoint(
     f: None = None, *, policy: Policy = "nothing"
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-@public("func")
-@clear_errors
+@public_function("func")
 def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = "nothing") -> Any:
     """Return `f` with derivatives that recompute intermediate values instead of saving them.
 
@@ -171,8 +169,7 @@ def decisive(graph: Graph, saved: Sequence[Var], compared: Container[Var]) -> li
     return found
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def checkpoint_name(x: Any, name: str) -> Any:
     """Return `x` with a name by which a policy of `checkpoint` can save it."""
     return bind(Named(name), as_tensor(x))
@@ -207,8 +204,7 @@ class Residuals(list[Residual]):
         return "\n".join(lines)
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Residuals:
     """Return the values that reverse mode saves in a run of `f`.
 

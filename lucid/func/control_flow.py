@@ -17,12 +17,11 @@ from lucid.func.state import run_with_state
 from lucid.ir.graph import Graph, Var
 from lucid.ir.pytree import NAMESPACE, flatten, unflatten
 from lucid.ir.types import Type
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.higher_order.control.scan import Scan, run_scan
 from lucid.ops.higher_order.control.switch import Switch
 from lucid.ops.higher_order.control.while_loop import While
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.body import BodyRecorder, State, trace_state
 from lucid.tape.modes import local
@@ -178,8 +177,7 @@ def as_scalar(what: str, x: Any, kinds: str, role: str) -> Any:
     return x
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def cond(
     pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any
 ) -> Any:
@@ -195,8 +193,7 @@ def cond(
     )
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """Return `branches[index](*operands)`; an index out of range is clamped.
 
@@ -263,8 +260,7 @@ def promote_weak_carry(
     return changed, trace([x.type for x in changed])
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def scan(
     f: Callable[..., Any],
     init: Any,
@@ -325,8 +321,7 @@ def number_of_steps(rows: Sequence[Any], length: int | None) -> int:
     return sizes.pop()
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any) -> Any:
     """Repeat `val = body_fun(val)` while `cond_fun(val)` is True, starting with `init_val`.
 
@@ -387,8 +382,7 @@ def while_loop_with_tested_carry(
     return while_loop(lambda carry: carry[0], step, (first, init_val))[1]
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: Any) -> Any:
     """Repeat `val = body_fun(i, val)` for i from `lower` to `upper - 1`, starting with `init_val`.
 
@@ -411,8 +405,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: An
     return val
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Return the stacked results of `f` for every row of `xs`, `batch_size` rows at once.
 

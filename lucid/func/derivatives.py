@@ -15,9 +15,8 @@ from lucid.func.numpy_results import at_positions, numpy_like, returns_numpy
 from lucid.func.run import ArgNums, Run, argnums_partial
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import is_differentiable
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
-from lucid.public.declare import public
 from lucid.tape.trace import function_name
 from lucid.transforms.constants import full_constant
 from lucid.transforms.prepare import pullback, pushforward
@@ -47,8 +46,7 @@ def scalar_seed(run: Run) -> list[Any]:
 P = ParamSpec("P")
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def grad_and_value(
     f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False
 ) -> Callable[P, tuple[Any, Any]]:
@@ -67,8 +65,7 @@ def grad_and_value(
     return wrapped
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def grad(f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[P, Any]:
     """Return a function that computes the gradient of the scalar function `f`.
 
@@ -93,8 +90,7 @@ def grad(f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> Ca
     return wrapped
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def value_and_grad(
     f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False
 ) -> Callable[P, tuple[Any, Any]]:
@@ -178,8 +174,7 @@ def flags_of_seeds(seeds: Sequence[Any]) -> int:
     return flags
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Return (output, vjp_fn); `vjp_fn` maps cotangents of the output to those of `primals`.
 
@@ -210,8 +205,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     return (out, vjp_fn, aux) if has_aux else (out, vjp_fn)
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def jvp(
     f: Callable[..., Any], primals: Any = None, tangents: Any = None, *, has_aux: bool = False
 ) -> Any:
@@ -243,8 +237,7 @@ def jvp(
     return numpy_like((primals, tangents), both)
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def linearize(f: Callable[..., Any], *primals: Any) -> Any:
     """Return (output, jvp_fn); `jvp_fn` is the derivative of `f` at `primals`.
 
@@ -267,8 +260,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> Any:
     return numpy_like(primals, run.result()), jvp_fn
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     """Return the Hessian-vector product of a scalar function without forming the Hessian.
 
@@ -283,8 +275,7 @@ def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     return jvp(grad(f, argnums), tuple(primals), tuple(tangents))[1]
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def stop_gradient(x: Any) -> Any:
     """Return `x` (a pytree) as a constant for all derivatives."""
     leaves, structure = flatten(x)

@@ -8,16 +8,14 @@ from typing import Any
 
 from lucid.errors import ArgumentError
 from lucid.func.custom_rules import bind_positional
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_operand, as_tensor, cast, parse_dtype, result_type
 from lucid.ops.higher_order.numba_function import NumbaFunction, dispatcher_of
 from lucid.ops.higher_order.numba_ops import FromNumba, NumbaArrays
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def from_numba(
     f: Callable[..., Any] | None = None,
     derivative: Any = None,

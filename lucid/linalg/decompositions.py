@@ -8,13 +8,12 @@ import numpy as np
 
 from lucid.errors import ArgumentError
 from lucid.linalg.arguments import as_matrix
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import cast
 from lucid.ops.core.runtime_check import refuse
 from lucid.ops.linalg.contraction import adjoint_matrix
 from lucid.ops.linalg.degenerate import column, row
 from lucid.ops.linalg.factorizations import Cholesky, LuFactor, LuParts, Qr, transpose_matrix
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -49,8 +48,7 @@ class QR(NamedTuple):
     R: Tensor
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def cholesky(input: Any, *, upper: bool = False) -> Any:
     """The lower triangular L with A = L Lᴴ of a positive definite matrix, or Lᴴ if `upper`.
 
@@ -64,8 +62,7 @@ def cholesky(input: Any, *, upper: bool = False) -> Any:
     return factor_of("cholesky", input, upper, True)[0]
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) -> CholeskyEx:
     """`cholesky` without raising: `info` is the order of the minor that failed, or 0."""
     return CholeskyEx(*factor_of("cholesky_ex", input, upper, bool(check_errors)))
@@ -84,8 +81,7 @@ def lu_factors(name: str, A: Any, pivot: Any) -> tuple[Any, Any, Any]:
     return bind(LuFactor(), as_matrix(name, A, square=False))
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def lu(A: Any, *, pivot: bool = True) -> LU:
     """A = P L U: a permutation, L lower triangular with unit diagonal, U upper triangular.
 
@@ -101,16 +97,14 @@ def lu(A: Any, *, pivot: bool = True) -> LU:
     return LU(cast(order, packed.dtype), parts.lower, parts.upper)
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def lu_factor(A: Any, *, pivot: bool = True) -> LUFactor:
     """L and U in one matrix, and LAPACK's one-based pivots, as `lu_solve` takes them."""
     packed, pivots, _ = lu_factors("lu_factor", A, pivot)
     return LUFactor(transpose_matrix(packed), pivots)
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> LUFactorEx:
     """`lu_factor`, with `info`: the one-based index of the first zero pivot, or 0."""
     packed, pivots, info = lu_factors("lu_factor_ex", A, pivot)
@@ -120,8 +114,7 @@ def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> L
     return LUFactorEx(transpose_matrix(packed), pivots, info)
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def qr(A: Any, mode: str = "reduced") -> QR:
     """A = Q R with orthonormal columns in Q and R upper triangular.
 

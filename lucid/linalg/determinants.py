@@ -6,12 +6,11 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lucid.linalg.arguments import as_matrix
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.linalg.eigh_svd import diagonal_of
 from lucid.ops.linalg.factorizations import LuFactor
 from lucid.ops.linalg.known_derivatives import PrecomputedDet, PrecomputedSlogdet, permutation_sign
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 if TYPE_CHECKING:
@@ -23,8 +22,7 @@ class Slogdet(NamedTuple):
     logabsdet: Tensor
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def det(A: Any) -> Any:
     """The determinant. Its gradient, the cofactors, is correct for singular matrices too.
 
@@ -38,8 +36,7 @@ def det(A: Any) -> Any:
     return bind(PrecomputedDet(), A, packed, pivots, value)
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def slogdet(A: Any) -> Slogdet:
     """The sign of the determinant and log |det A|: 0 and -inf for a singular matrix."""
     A = as_matrix("slogdet", A)
@@ -50,8 +47,7 @@ def slogdet(A: Any) -> Slogdet:
     return Slogdet(*bind(PrecomputedSlogdet(), A, packed, pivots, sign, log))
 
 
-@public("lucid", "Tensor", "linalg")
-@clear_errors
+@public_function("lucid", "Tensor", "linalg")
 def logdet(input: Any) -> Any:
     """log det A: nan for a negative determinant, -inf for 0.
 

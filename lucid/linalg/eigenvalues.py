@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lucid.errors import ArgumentError
 from lucid.linalg.arguments import as_matrix, cutoff, requires_derivative
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import cast
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.linalg.contraction import adjoint_matrix, product
@@ -16,7 +16,6 @@ from lucid.ops.linalg.eigh_svd import Eigh, Eigvalsh, Svd, Svdvals
 from lucid.ops.linalg.known_derivatives import PrecomputedPinv
 from lucid.ops.linalg.matrices import hermitian_part
 from lucid.ops.shape.diagonals import tril, triu
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 if TYPE_CHECKING:
@@ -42,8 +41,7 @@ def with_lower_triangle(name: str, A: Any, UPLO: Any) -> Any:
     return A if UPLO.upper() == "L" else adjoint_matrix(A)
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def eigh(input: Any, UPLO: str = "L") -> Eigenpairs:
     """Eigenvalues, ascending, and orthonormal eigenvectors (columns) of a Hermitian matrix.
 
@@ -58,8 +56,7 @@ def eigh(input: Any, UPLO: str = "L") -> Eigenpairs:
     return Eigenpairs(values, adjoint_matrix(rows))
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def eigvalsh(input: Any, UPLO: str = "L") -> Any:
     """The eigenvalues of a Hermitian matrix, ascending.
 
@@ -70,8 +67,7 @@ def eigvalsh(input: Any, UPLO: str = "L") -> Any:
     return bind(Eigh(), A)[0] if requires_derivative(A) else bind(Eigvalsh(), A)
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def eig(input: Any) -> Eigenpairs:
     """The complex eigenvalues and eigenvectors (columns) of a square matrix.
 
@@ -80,8 +76,7 @@ def eig(input: Any) -> Eigenpairs:
     return Eigenpairs(*bind(Eig(), as_matrix("eig", input)))
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def eigvals(input: Any) -> Any:
     """The complex eigenvalues of a square matrix."""
     A = as_matrix("eigvals", input)
@@ -93,8 +88,7 @@ def check_driver(name: str, driver: Any) -> None:
         raise ArgumentError(f"{name}: unknown driver={driver!r}; use None")
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def svd(A: Any, full_matrices: bool = True, *, driver: Any = None) -> SVD:
     """A = U diag(S) Vh with orthonormal U and Vh and singular values S ≥ 0, descending.
 
@@ -108,8 +102,7 @@ def svd(A: Any, full_matrices: bool = True, *, driver: Any = None) -> SVD:
     return SVD(*bind(Svd(bool(full_matrices)), as_matrix("svd", A, square=False)))
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def svdvals(A: Any, *, driver: Any = None) -> Any:
     """The singular values, descending; equal ones share their cotangents."""
     check_driver("svdvals", driver)
@@ -117,8 +110,7 @@ def svdvals(A: Any, *, driver: Any = None) -> Any:
     return bind(Svd(), A)[1] if requires_derivative(A) else bind(Svdvals(), A)
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def matrix_rank(
     input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Any:
@@ -135,8 +127,7 @@ def matrix_rank(
     return (values > cutoff(values, A.shape, atol, rtol)).sum(dim=-1)
 
 
-@public("linalg", aliases=("pinverse",))
-@clear_errors
+@public_function("linalg", aliases=("pinverse",))
 def pinv(
     input: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Any:

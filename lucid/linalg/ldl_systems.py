@@ -16,11 +16,10 @@ from lucid.linalg.arguments import (
     expand_batch,
     requires_derivative,
 )
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.core.runtime_check import refuse
 from lucid.ops.linalg.ldl import LdlFactor, LdlSolve
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 if TYPE_CHECKING:
@@ -49,8 +48,7 @@ def ldl_factors(name: str, A: Any, hermitian: Any, checked: Any) -> Any:
     return LDLFactorEx(packed, pivots, info)
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def ldl_factor(input: Any, *, hermitian: bool = False) -> LDLFactor:
     """A = L D Lᵀ of a symmetric matrix (L D Lᴴ if `hermitian`), packed as `ldl_solve` takes it.
 
@@ -64,8 +62,7 @@ def ldl_factor(input: Any, *, hermitian: bool = False) -> LDLFactor:
     return LDLFactor(*ldl_factors("ldl_factor", input, hermitian, True)[:2])
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def ldl_factor_ex(
     input: Any, *, hermitian: bool = False, check_errors: bool = False
 ) -> LDLFactorEx:
@@ -73,8 +70,7 @@ def ldl_factor_ex(
     return ldl_factors("ldl_factor_ex", input, hermitian, check_errors)
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False) -> Any:
     """The X with A X = B, from the `ldl_factor` of A."""
     LD, B = as_system("ldl_solve", LD, B)

@@ -9,14 +9,13 @@ from lucid.errors import ArgumentError, AxisError, ShapeError
 from lucid.linalg.arguments import as_matrix
 from lucid.linalg.eigenvalues import svdvals
 from lucid.linalg.solving import inv
-from lucid.ops.core.arguments import clear_errors, number
+from lucid.ops.core.arguments import number, public_function
 from lucid.ops.core.axes import canonicalize_axis, resolve_alias
 from lucid.ops.core.promote import cast, to_floating
 from lucid.ops.reduce.extrema import amax, amin
 from lucid.ops.reduce.reduction import reduced_axes, restore_axes
 from lucid.ops.reduce.statistics import order_of, p_norm
 from lucid.ops.shape.shaping import movedim
-from lucid.public.declare import public
 
 ORDERS = ("fro", "nuc", math.inf, -math.inf, 1, -1, 2, -2)
 
@@ -25,8 +24,7 @@ def to_dtype(x: Any, dtype: Any) -> Any:
     return to_floating(x) if dtype is None else cast(to_floating(x), dtype)
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def vector_norm(
     input: Any,
     ord: Any = 2,
@@ -50,8 +48,7 @@ def vector_norm(
     return restore_axes(y, x, axes) if keep else y
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def matrix_norm(
     input: Any,
     ord: Any = "fro",
@@ -102,8 +99,7 @@ def two_axes(A: Any, dim: Any) -> tuple[int, int]:
     return rows, columns
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def norm(
     input: Any,
     ord: Any = None,
@@ -128,8 +124,7 @@ def norm(
     return vector_norm(A, ord, given, keep)
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def cond(input: Any, p: Any = None) -> Any:
     """The condition number: the largest over the smallest singular value, or ‖A‖ ‖A⁻¹‖ for p."""
     p = number("cond", "p", p)

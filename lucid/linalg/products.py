@@ -9,7 +9,7 @@ from typing import Any
 from lucid.errors import ArgumentError, ShapeError
 from lucid.linalg.arguments import as_matrix
 from lucid.linalg.solving import inv
-from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.arguments import aliases, public_function
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.elementwise.complexes import conj
@@ -23,12 +23,10 @@ from lucid.ops.reduce.cumulative import cumprod
 from lucid.ops.shape import diagonals
 from lucid.ops.shape.creation import ones_like
 from lucid.ops.shape.joining import cat
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
-@public("lucid", "Tensor", "linalg")
-@clear_errors
+@public_function("lucid", "Tensor", "linalg")
 def matrix_power(input: Any, n: int) -> Any:
     """The n-th power of a square matrix; of its inverse if n is negative.
 
@@ -53,8 +51,7 @@ def matrix_power(input: Any, n: int) -> Any:
     return identity_like(A) if power is None else power
 
 
-@public("lucid", "Tensor", "linalg")
-@clear_errors
+@public_function("lucid", "Tensor", "linalg")
 def matrix_exp(input: Any) -> Any:
     """The exponential of a square matrix, the sum of Aᵏ/k! over k.
 
@@ -66,8 +63,7 @@ def matrix_exp(input: Any) -> Any:
     return bind(MatrixExp(), as_matrix("matrix_exp", input))
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def multi_dot(tensors: Any) -> Any:
     """The product of matrices in the order that takes the fewest multiplications.
 
@@ -91,8 +87,7 @@ def multi_dot(tensors: Any) -> Any:
     return y.reshape(([] if first else [y.shape[0]]) + ([] if last else [y.shape[1]]))
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def vander(x: Any, *, N: Any = None) -> Any:
     """The Vandermonde matrix: the powers x⁰, x¹, ..., xᴺ⁻¹ of each number in a row.
 
@@ -115,8 +110,7 @@ def vander(x: Any, *, N: Any = None) -> Any:
     return cumprod(cat([ones_like(x), repeated], -1), -1)
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 @aliases(dim="axis")
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
     """The sum of conj(x) · y along `dim`; the other axes broadcast.
@@ -130,8 +124,7 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
     return total.sum(dim=canonicalize_axis("vecdot", dim, total.ndim))
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 @aliases(dim="axis")
 def cross(input: Any, other: Any, *, dim: int = -1) -> Any:
     """The cross product of 3-vectors along `dim`; the other axes broadcast.
@@ -146,8 +139,7 @@ def cross(input: Any, other: Any, *, dim: int = -1) -> Any:
     return adding_products.cross(x, y, dim)
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     """The diagonals of matrices, as the last axis of the result."""
     return diagonals.diagonal(A, offset, dim1, dim2)

@@ -14,14 +14,13 @@ import numpy as np
 from lucid.errors import LinAlgError, ShapeError
 from lucid.linalg.arguments import as_matrix, batch_shape, expand_batch, requires_derivative
 from lucid.linalg.solving import solve_triangular
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.linalg.contraction import adjoint_matrix
 from lucid.ops.linalg.degenerate import column, row
 from lucid.ops.linalg.factorizations import Geqrf
 from lucid.ops.linalg.matrices import constant_like
 from lucid.ops.shape.diagonals import tril, triu
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 if TYPE_CHECKING:
@@ -52,8 +51,7 @@ def apply_reflections(v: Any, tau: Any, x: Any, adjoint: bool = False) -> Any:
     return x - v @ (column(tau) * solution)
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def householder_product(input: Any, tau: Any) -> Any:
     """The first n columns of H₁ ⋯ H_k, given as an m × n matrix and k factors.
 
@@ -67,8 +65,7 @@ def householder_product(input: Any, tau: Any) -> Any:
     return apply_reflections(v, tau, constant_like(np.eye(m, n), v))
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bool = False) -> Any:
     """Q `input3` for the full Q = H₁ ⋯ H_k: Qᴴ if `transpose`, `input3` Q if not `left`.
 
@@ -92,8 +89,7 @@ class GeqrfResult(NamedTuple):
     tau: Tensor
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def geqrf(input: Any) -> GeqrfResult:
     """QR in LAPACK's packed format: R, and below it the Householder vectors of Q.
 

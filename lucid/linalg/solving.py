@@ -17,7 +17,7 @@ from lucid.linalg.arguments import (
     is_vector,
 )
 from lucid.linalg.eigenvalues import cutoff, pseudo_inverse, svd
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast, promote
 from lucid.ops.elementwise.complexes import conj
@@ -29,7 +29,6 @@ from lucid.ops.linalg.triangular import LuSolve, TriangularSolve
 from lucid.ops.reduce.statistics import abs_square
 from lucid.ops.shape.movement import Reshape
 from lucid.ops.shape.shaping import movedim
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -88,8 +87,7 @@ def check_and_transpose(name: str, B: Any) -> Any:
     return transpose_matrix(B)
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def solve(A: Any, B: Any, *, left: bool = True) -> Any:
     """The X with A X = B, or X A = B if `left` is False; batches broadcast.
 
@@ -102,15 +100,13 @@ def solve(A: Any, B: Any, *, left: bool = True) -> Any:
     return solve_system("solve", A, B, bool(left), True)[0]
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> SolveEx:
     """`solve` without raising: `info` is the one-based index of the zero pivot, or 0."""
     return SolveEx(*solve_system("solve_ex", A, B, bool(left), bool(check_errors)))
 
 
-@public("linalg", aliases=("inverse",))
-@clear_errors
+@public_function("linalg", aliases=("inverse",))
 def inv(A: Any) -> Any:
     """The inverse of a square matrix; a singular one raises LinAlgError.
 
@@ -122,8 +118,7 @@ def inv(A: Any) -> Any:
     return invert("inv", A, True)[0]
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def inv_ex(A: Any, *, check_errors: bool = False) -> InvEx:
     """`inv` without raising: `info` is the one-based index of the zero pivot, or 0."""
     return InvEx(*invert("inv_ex", A, bool(check_errors)))
@@ -135,8 +130,7 @@ def invert(name: str, A: Any, check: bool) -> tuple[Any, Any]:
     return bind(LuSolve(False, check), A, packed, pivots, identity_like(A)), info
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def solve_triangular(
     input: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Any:
@@ -160,8 +154,7 @@ def triangular_system(
     return bind(op, expand_batch(a, outer), expand_batch(b, outer))
 
 
-@public("lucid", "Tensor", "linalg")
-@clear_errors
+@public_function("lucid", "Tensor", "linalg")
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
     """The X with A X = `input`, where `input2` is the Cholesky factor L (Lᴴ if `upper`) of A."""
     L, B = as_system("cholesky_solve", input2, input)
@@ -169,8 +162,7 @@ def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
     return triangular_system("cholesky_solve", L, half_way, bool(upper), adjoint=not upper)
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:
     """The X with A X = B (X A = B if not `left`; Aᴴ if `adjoint`), from the `lu_factor` of A."""
     name = "lu_solve"
@@ -200,8 +192,7 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
 DRIVERS = (None, "gels", "gelsy", "gelsd", "gelss")
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def lstsq(input: Any, b: Any, rcond: Any = None, *, driver: Any = None) -> Lstsq:
     """The X of least norm that minimizes ‖A X - B‖, with residuals, rank and singular values.
 
@@ -236,8 +227,7 @@ def lstsq(input: Any, b: Any, rcond: Any = None, *, driver: Any = None) -> Lstsq
     return Lstsq(x, residuals, rank, values)
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def tensorinv(input: Any, ind: int = 2) -> Any:
     """The inverse of `tensordot(input, ., ind)`, with the first `ind` axes as rows."""
     A = as_tensor(input)
@@ -248,8 +238,7 @@ def tensorinv(input: Any, ind: int = 2) -> Any:
     return inv(A.reshape(n, n)).reshape(*A.shape[ind:], *A.shape[:ind])
 
 
-@public("linalg")
-@clear_errors
+@public_function("linalg")
 def tensorsolve(input: Any, other: Any, dims: Any = None) -> Any:
     """The X with `tensordot(input, X, X.ndim) = other`, after moving the axes `dims` to the end."""
     A, B = promote(as_tensor(input), as_tensor(other), floating=True)

@@ -21,7 +21,7 @@ from lucid.linalg.eigenvalues import svd as singular_values
 from lucid.linalg.reflections import householder_product
 from lucid.linalg.solving import cholesky_solve, inv, triangular_system
 from lucid.linalg.solving import lu_solve as solve_by_lu
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.linalg.contraction import adjoint_matrix
 from lucid.ops.linalg.degenerate import column, row
@@ -83,15 +83,13 @@ def orgqr(input: Any, input2: Any) -> Any:
     return householder_product(input, input2)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def cholesky(input: Any, upper: bool = False) -> Any:
     """`linalg.cholesky`: the lower triangular L with A = L Lᴴ, or Lᴴ if `upper`."""
     return cholesky_factor(input, upper=upper)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     """The inverse of A, from the Cholesky factor of A.
 
@@ -104,15 +102,13 @@ def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     return cholesky_solve(constant_like(np.eye(factor.shape[-1]), factor), factor, upper)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def qr(input: Any, some: bool = True) -> QR:
     """`linalg.qr`, reduced if `some` and complete otherwise."""
     return qr_factors(input, "reduced" if some else "complete")
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def svd(input: Any, some: bool = True, compute_uv: bool = True) -> SVD:
     """A = U diag(S) Vᴴ: `linalg.svd` with V itself; U and V are zeros without `compute_uv`."""
     found = singular_values(input, full_matrices=not some)
@@ -123,23 +119,20 @@ def svd(input: Any, some: bool = True, compute_uv: bool = True) -> SVD:
     return SVD(zeros(*outer, m, m, dtype=dtype), found.S, zeros(*outer, n, n, dtype=dtype))
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> LUFactor | LUFactorEx:
     """`linalg.lu_factor`: L and U in one matrix and the pivots, and `info` if `get_infos`."""
     found = lu_factor_ex(A, pivot=pivot)
     return found if get_infos else LUFactor(found.LU, found.pivots)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:
     """The X with A X = `input`, from the result of `lu` for A."""
     return solve_by_lu(LU_data, LU_pivots, input)
 
 
-@public()
-@clear_errors
+@public_function()
 def lu_unpack(
     LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> LUParts:
@@ -168,8 +161,7 @@ def lu_unpack(
     return LUParts(P, L, U)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def triangular_solve(
     input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> TriangularSolution:
@@ -198,8 +190,7 @@ def random_range(A: Any, q: int, niter: int, M: Any) -> Any:
     return Q
 
 
-@public()
-@clear_errors
+@public_function()
 def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> SVD:
     """The first q singular values and vectors of A (or A - M), by random projections."""
     A = as_matrix("svd_lowrank", A, square=False)
@@ -218,8 +209,7 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
     return SVD(V, S, U) if is_wide else SVD(U, S, V)
 
 
-@public()
-@clear_errors
+@public_function()
 def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> SVD:
     """Principal components by `svd_lowrank`; the mean of the rows is subtracted if `center`."""
     A = as_matrix("pca_lowrank", A, square=False)

@@ -11,10 +11,9 @@ from lucid import random
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, ShapeError
 from lucid.linalg import qr
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import clear_errors, public_function
 from lucid.ops.shape.creation import zeros
 from lucid.ops.special.error_and_gamma import erfinv
-from lucid.public.declare import public
 from lucid.public.lazy import attach
 
 GAINS = {
@@ -24,8 +23,7 @@ GAINS = {
 }  # fmt: skip
 
 
-@public("nn.init")
-@clear_errors
+@public_function("nn.init")
 def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     """Return the recommended scale of the weights before a nonlinearity.
 
@@ -55,8 +53,7 @@ def fans(tensor: Any) -> tuple[int, int]:
     return tensor.shape[1] * window, tensor.shape[0] * window
 
 
-@public("nn.init")
-@clear_errors
+@public_function("nn.init")
 def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
     """Fill with samples from the uniform distribution on [a, b)."""
     with no_grad():
@@ -64,8 +61,7 @@ def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None)
         return tensor.copy_(drawn * (b - a) + a)
 
 
-@public("nn.init")
-@clear_errors
+@public_function("nn.init")
 def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
     """Fill with samples from a normal distribution."""
     with no_grad():
@@ -73,8 +69,7 @@ def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = N
         return tensor.copy_(drawn * std + mean)
 
 
-@public("nn.init")
-@clear_errors
+@public_function("nn.init")
 def trunc_normal_(
     tensor: Any,
     mean: float = 0.0,
@@ -95,30 +90,26 @@ def trunc_normal_(
         return tensor.copy_(drawn.clamp(a, b))
 
 
-@public("nn.init")
-@clear_errors
+@public_function("nn.init")
 def constant_(tensor: Any, val: float) -> Any:
     """Fill with one number."""
     with no_grad():
         return tensor.fill_(val)
 
 
-@public("nn.init")
-@clear_errors
+@public_function("nn.init")
 def ones_(tensor: Any) -> Any:
     """Fill with ones."""
     return constant_(tensor, 1.0)
 
 
-@public("nn.init")
-@clear_errors
+@public_function("nn.init")
 def zeros_(tensor: Any) -> Any:
     """Fill with zeros."""
     return constant_(tensor, 0.0)
 
 
-@public("nn.init")
-@clear_errors
+@public_function("nn.init")
 def eye_(tensor: Any) -> Any:
     """Set a matrix to the identity."""
     if tensor.ndim != 2:
@@ -127,8 +118,7 @@ def eye_(tensor: Any) -> Any:
         return tensor.copy_(np.eye(*tensor.shape, dtype=tensor.dtype))
 
 
-@public("nn.init")
-@clear_errors
+@public_function("nn.init")
 def dirac_(tensor: Any, groups: int = 1) -> Any:
     """Set the weight of a convolution to preserve as many channels as possible."""
     if tensor.ndim not in (3, 4, 5) or tensor.shape[0] % groups:
@@ -146,16 +136,14 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
         return tensor.copy_(value)
 
 
-@public("nn.init")
-@clear_errors
+@public_function("nn.init")
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Fill uniformly, with variances preserved forward and backward (Glorot)."""
     bound = gain * math.sqrt(6.0 / sum(fans(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
-@public("nn.init")
-@clear_errors
+@public_function("nn.init")
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Fill normally, with variances preserved forward and backward (Glorot)."""
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fans(tensor))), generator)
@@ -170,8 +158,7 @@ def kaiming_scale(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
     return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))
 
 
-@public("nn.init")
-@clear_errors
+@public_function("nn.init")
 def kaiming_uniform_(
     tensor: Any,
     a: float = 0,
@@ -184,8 +171,7 @@ def kaiming_uniform_(
     return uniform_(tensor, -bound, bound, generator)
 
 
-@public("nn.init")
-@clear_errors
+@public_function("nn.init")
 def kaiming_normal_(
     tensor: Any,
     a: float = 0,
@@ -197,8 +183,7 @@ def kaiming_normal_(
     return normal_(tensor, 0.0, kaiming_scale(tensor, a, mode, nonlinearity), generator)
 
 
-@public("nn.init")
-@clear_errors
+@public_function("nn.init")
 def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     """Fill with a random orthogonal matrix; trailing axes count as columns."""
     fans(tensor)
@@ -211,8 +196,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
         return tensor.copy_(gain * q.reshape(tensor.shape))
 
 
-@public("nn.init")
-@clear_errors
+@public_function("nn.init")
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
     """Fill normally, with a fraction of zeros in every column."""
     if tensor.ndim != 2:

@@ -9,14 +9,12 @@ from lucid.errors import ModuleError
 from lucid.nn.layers.norm import BatchNorm
 from lucid.nn.module import Module
 from lucid.nn.structure import flatten
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.joining import stack
-from lucid.public.declare import public
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def functional_call(
     module: Module,
     parameter_and_buffer_dicts: Any,
@@ -74,8 +72,7 @@ def merge_dicts(dicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return out
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Stack the parameters and the buffers of modules of one kind, for `vmap`."""
     if not models:
@@ -99,8 +96,7 @@ def all_require_grad(models: Sequence[Module], name: str) -> bool:
     return all(m.get_parameter(name).requires_grad for m in models)
 
 
-@public("func")
-@clear_errors
+@public_function("func")
 def replace_all_batch_norm_modules_(root: Module) -> Module:
     """Disable the running statistics of all batch norms, so that `vmap` works through them.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).parent.parent
+DECORATORS = ("public", "public_function")  # the second also gives clear errors
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def in_source(module: str, source: str) -> Iterator[Declaration]:
             case _:
                 continue
         for call in calls:
-            if isinstance(call, ast.Call) and ast.unparse(call.func) == "public":
+            if isinstance(call, ast.Call) and ast.unparse(call.func) in DECORATORS:
                 yield from _declared(module, attribute, call)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.types import broadcast_shapes, dtype_of
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.axes import canonicalize_shape
 from lucid.ops.core.promote import as_tensor, cast, get_default_dtype
 from lucid.ops.elementwise.conditional import clamp, where
@@ -26,7 +26,6 @@ from lucid.ops.random.keyed import normal as keyed_normal
 from lucid.ops.random.keyed import uniform as keyed_uniform
 from lucid.ops.reduce.extrema import argmax
 from lucid.ops.special.normal import ndtr, ndtri
-from lucid.public.declare import public
 from lucid.random import rejection
 from lucid.random.draws import next_key
 from lucid.tape.node import Traced
@@ -67,8 +66,7 @@ def broadcasts_to(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
     return len(shape) <= len(whole) and all(n in (1, m) for n, m in pairs)
 
 
-@public("random")
-@clear_errors
+@public_function("random")
 def exponential(
     rate: Any = 1.0, size: Any = None, *, key: Any = None, generator: Any = None, dtype: Any = None
 ) -> Any:
@@ -77,8 +75,7 @@ def exponential(
     return -log(draw.unit_uniform()) / draw.params[0]
 
 
-@public("random")
-@clear_errors
+@public_function("random")
 def laplace(
     loc: Any = 0.0, scale: Any = 1.0, size: Any = None,
     *, key: Any = None, generator: Any = None, dtype: Any = None,
@@ -91,8 +88,7 @@ def laplace(
     return draw.params[0] + draw.params[1] * where(negative, -magnitude, magnitude)
 
 
-@public("random")
-@clear_errors
+@public_function("random")
 def cauchy(
     loc: Any = 0.0, scale: Any = 1.0, size: Any = None,
     *, key: Any = None, generator: Any = None, dtype: Any = None,
@@ -102,8 +98,7 @@ def cauchy(
     return draw.params[0] + draw.params[1] * tan(math.pi * (draw.unit_uniform() - 0.5))
 
 
-@public("random")
-@clear_errors
+@public_function("random")
 def gumbel(
     loc: Any = 0.0, scale: Any = 1.0, size: Any = None,
     *, key: Any = None, generator: Any = None, dtype: Any = None,
@@ -114,8 +109,7 @@ def gumbel(
     return draw.params[0] - draw.params[1] * log(clamp(-log(draw.unit_uniform()), min=tiny))
 
 
-@public("random")
-@clear_errors
+@public_function("random")
 def log_normal(
     mean: Any = 0.0, std: Any = 1.0, size: Any = None,
     *, key: Any = None, generator: Any = None, dtype: Any = None,
@@ -126,8 +120,7 @@ def log_normal(
     return exp(draw.params[0] + draw.params[1] * noise)
 
 
-@public("random")
-@clear_errors
+@public_function("random")
 def truncated_normal(
     mean: Any = 0.0, std: Any = 1.0, low: Any = -2.0, high: Any = 2.0, size: Any = None,
     *, key: Any = None, generator: Any = None, dtype: Any = None,
@@ -143,8 +136,7 @@ def truncated_normal(
     return clamp(cast(x, draw.dtype), cast(low, draw.dtype), cast(high, draw.dtype))
 
 
-@public("random")
-@clear_errors
+@public_function("random")
 def gamma(
     concentration: Any, rate: Any = 1.0, size: Any = None,
     *, key: Any = None, generator: Any = None, dtype: Any = None,
@@ -156,8 +148,7 @@ def gamma(
     return clamp(exp(rejection.log_gamma(draw.key, a)) / rate, min=tiny)
 
 
-@public("random")
-@clear_errors
+@public_function("random")
 def beta(
     a: Any, b: Any, size: Any = None,
     *, key: Any = None, generator: Any = None, dtype: Any = None,
@@ -169,8 +160,7 @@ def beta(
     return sigmoid(rejection.log_gamma(first, a) - rejection.log_gamma(second, b))
 
 
-@public("random")
-@clear_errors
+@public_function("random")
 def dirichlet(
     concentration: Any, size: Any = None,
     *, key: Any = None, generator: Any = None, dtype: Any = None,
@@ -186,8 +176,7 @@ def dirichlet(
     return softmax(rejection.log_gamma(draw.key, draw.broadcast_params()[0]), -1)
 
 
-@public("lucid", "random")
-@clear_errors
+@public_function("lucid", "random")
 def poisson(
     input: Any, size: Any = None, *, key: Any = None, generator: Any = None, dtype: Any = None
 ) -> Any:
@@ -198,8 +187,7 @@ def poisson(
     )
 
 
-@public("lucid", "random")
-@clear_errors
+@public_function("lucid", "random")
 def binomial(
     count: Any, prob: Any, size: Any = None,
     *, key: Any = None, generator: Any = None, dtype: Any = None,
@@ -210,8 +198,7 @@ def binomial(
     return cast(rejection.binomial(draw.key, n, chance), draw.dtype)
 
 
-@public("random")
-@clear_errors
+@public_function("random")
 def geometric(
     p: Any, size: Any = None, *, key: Any = None, generator: Any = None, dtype: Any = None
 ) -> Any:
@@ -220,8 +207,7 @@ def geometric(
     return floor(log(draw.unit_uniform()) / log1p(-draw.params[0].detach()))
 
 
-@public("random")
-@clear_errors
+@public_function("random")
 def categorical(logits: Any, size: Any = None, *, key: Any = None, generator: Any = None) -> Any:
     """Return draws of indices along the last axis with probabilities softmax(logits)."""
     logits = as_tensor(logits).detach()

@@ -13,7 +13,7 @@ from lucid.errors import ArgumentError, GraphError, ShapeError
 from lucid.func.batching import stream_of
 from lucid.ir.types import dtype_of
 from lucid.locks import new_lock
-from lucid.ops.core.arguments import accepts_device, clear_errors, concrete_array
+from lucid.ops.core.arguments import accepts_device, clear_errors, concrete_array, public_function
 from lucid.ops.core.axes import canonicalize_shape
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import minimum, where
@@ -350,8 +350,7 @@ def randperm(
     )
 
 
-@public("lucid", "Tensor", "random")
-@clear_errors
+@public_function("lucid", "Tensor", "random")
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
     """Return 1 with probability `input` (or `p`), else 0, in the shape and dtype of `input`."""
     x = as_tensor(input)
@@ -401,8 +400,7 @@ def randint_like(
     return _set_requires_grad(drawn, requires_grad)
 
 
-@public("lucid", "Tensor", "random")
-@clear_errors
+@public_function("lucid", "Tensor", "random")
 def multinomial(
     input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None
 ) -> Any:

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import cast, get_default_dtype
 from lucid.ops.elementwise.exponential import exp, log1p
 from lucid.ops.elementwise.rounding import ceil
 from lucid.ops.elementwise.trigonometric import tan
-from lucid.public.declare import public
 from lucid.tape.node import Traced
 from lucid.tensors.inplace import copy_
 
@@ -31,8 +30,7 @@ def float_dtype(x: Any) -> np.dtype:
     return x.dtype if x.dtype.kind == "f" else get_default_dtype()
 
 
-@public("Tensor")
-@clear_errors
+@public_function("Tensor")
 def uniform_(x: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None) -> Any:
     """Fill the tensor with uniform numbers in [from_, to)."""
     if from_ > to:
@@ -40,8 +38,7 @@ def uniform_(x: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = No
     return copy_(x, uniform_like(x, generator) * (to - from_) + from_)
 
 
-@public("Tensor")
-@clear_errors
+@public_function("Tensor")
 def normal_(x: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
     """Fill the tensor with numbers from a normal distribution."""
     from lucid.random import randn
@@ -51,8 +48,7 @@ def normal_(x: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = Non
     return copy_(x, randn(x.shape, generator=generator, dtype=float_dtype(x)) * std + mean)
 
 
-@public("Tensor")
-@clear_errors
+@public_function("Tensor")
 def log_normal_(x: Any, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> Any:
     """Fill the tensor with numbers whose logarithm is normally distributed."""
     from lucid.random import randn
@@ -62,8 +58,7 @@ def log_normal_(x: Any, mean: float = 1.0, std: float = 2.0, *, generator: Any =
     return copy_(x, exp(randn(x.shape, generator=generator, dtype=float_dtype(x)) * std + mean))
 
 
-@public("Tensor")
-@clear_errors
+@public_function("Tensor")
 def exponential_(x: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
     """Fill the tensor with numbers from the exponential distribution with rate `lambd`."""
     if not lambd > 0:
@@ -71,8 +66,7 @@ def exponential_(x: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
     return copy_(x, log1p(-uniform_like(x, generator)) * (-1.0 / lambd))
 
 
-@public("Tensor")
-@clear_errors
+@public_function("Tensor")
 def cauchy_(x: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> Any:
     """Fill the tensor with numbers from a Cauchy distribution."""
     if not sigma > 0:
@@ -80,8 +74,7 @@ def cauchy_(x: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Any =
     return copy_(x, tan((uniform_like(x, generator) - 0.5) * np.pi) * sigma + median)
 
 
-@public("Tensor")
-@clear_errors
+@public_function("Tensor")
 def geometric_(x: Any, p: float, *, generator: Any = None) -> Any:
     """Fill the tensor with numbers of trials up to the first success, of probability `p`."""
     if not 0 < p < 1:
@@ -90,8 +83,7 @@ def geometric_(x: Any, p: float, *, generator: Any = None) -> Any:
     return copy_(x, cast(trials.clamp(min=1.0), x.dtype))
 
 
-@public("Tensor")
-@clear_errors
+@public_function("Tensor")
 def bernoulli_(x: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     """Fill the tensor with 1 with probability `p`, and 0 otherwise."""
     if not isinstance(p, Traced) and not 0 <= p <= 1:
@@ -99,8 +91,7 @@ def bernoulli_(x: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     return copy_(x, cast(uniform_like(x, generator) < p, x.dtype))
 
 
-@public("Tensor")
-@clear_errors
+@public_function("Tensor")
 def random_(x: Any, from_: Any = None, to: Any = None, *, generator: Any = None) -> Any:
     """Fill the tensor with uniform integers in [from_, to); `random_(to)` starts at 0.
 

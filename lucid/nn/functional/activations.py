@@ -13,7 +13,7 @@ from typing import Any
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.nn.functional.arguments import as_real, check_choice, check_number
 from lucid.ops.core.apply import dtype_error
-from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.arguments import aliases, public_function
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast, to_floating
 from lucid.ops.elementwise import conditional
@@ -69,22 +69,19 @@ def inplace_variant(function: Callable[..., Any], name: str) -> Callable[..., An
     return write
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def relu(input: Any, inplace: bool = False) -> Any:
     """max(x, 0); the derivative at 0 is 0."""
     return maybe_inplace("relu", conditional.relu, input, inplace)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def relu6(input: Any, inplace: bool = False) -> Any:
     """min(max(x, 0), 6); the derivative at 0 and at 6 is 0."""
     return maybe_inplace("relu6", _clip, input, inplace, 0, 6, "relu6")
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
     """Clip x to [min_val, max_val]; the derivative is 0 at both bounds and beyond."""
     if not check_number("hardtanh", min_val, "min_val") <= check_number(
@@ -102,8 +99,7 @@ def _clip(x: Any, low: Any, high: Any, name: str) -> Any:
     return where(x <= low, low, where(x >= high, high, x))
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
     """x where it is above the threshold, `value` elsewhere."""
     check_number("threshold", threshold, "threshold")
@@ -117,8 +113,7 @@ def _threshold(x: Any, threshold: Any, value: Any) -> Any:
     return where(x <= threshold, value, x)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
     """x above 0, `negative_slope * x` elsewhere.
 
@@ -136,8 +131,7 @@ def _leaky_relu(x: Any, slope: Any, name: str) -> Any:
     return where(x > 0, x, x * slope)
 
 
-@public("lucid", "Tensor", "nn.functional")
-@clear_errors
+@public_function("lucid", "Tensor", "nn.functional")
 @compile_when_hot
 def prelu(input: Any, weight: Any) -> Any:
     """x above 0, `weight * x` elsewhere, with one weight or one per channel (axis 1)."""
@@ -156,8 +150,7 @@ def prelu(input: Any, weight: Any) -> Any:
     return where(x > 0, x, weight * x)
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def rrelu(
     input: Any,
     lower: float = 1.0 / 8,
@@ -179,8 +172,7 @@ def _rrelu(x: Any, lower: float, upper: float, training: Any) -> Any:
     return where(x > 0, x, x * (rand_like(x) * (upper - lower) + lower))
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     """x above 0, alpha (eˣ - 1) elsewhere."""
     return maybe_inplace(
@@ -188,15 +180,13 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     )
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def selu(input: Any, inplace: bool = False) -> Any:
     """`scale * elu(x, alpha)` with the constants that preserve mean 0 and variance 1."""
     return maybe_inplace("selu", _elu, input, inplace, SELU_ALPHA, SELU_SCALE, 1.0, "selu")
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     """x above 0, alpha (exp(x / alpha) - 1) elsewhere; smooth for every alpha."""
     alpha = check_number("celu", alpha, "alpha")
@@ -212,8 +202,7 @@ def _elu(x: Any, alpha: float, scale: float, width: float, name: str) -> Any:
     return where(x > 0, above, expm1(x if width == 1 else x / width) * (alpha * scale))
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 @compile_when_hot
 def gelu(input: Any, approximate: str = "none") -> Any:
     """x Φ(x), with Φ the normal distribution function, or its tanh approximation.
@@ -229,8 +218,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     return 0.5 * x * (1 + tanh(inner))
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 @aliases(dim="axis")
 @compile_when_hot
 def glu(input: Any, dim: int = -1) -> Any:
@@ -245,8 +233,7 @@ def glu(input: Any, dim: int = -1) -> Any:
     return first * sigmoid(slice_axis(x, axis, half, 2 * half))
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def silu(input: Any, inplace: bool = False) -> Any:
     """x sigmoid(x), also called swish."""
     return maybe_inplace("silu", _silu, input, inplace)
@@ -258,8 +245,7 @@ def _silu(x: Any) -> Any:
     return x * sigmoid(x)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def mish(input: Any, inplace: bool = False) -> Any:
     """x tanh(log(1 + eˣ))."""
     return maybe_inplace("mish", _mish, input, inplace)
@@ -271,8 +257,7 @@ def _mish(x: Any) -> Any:
     return x * tanh(logaddexp(x, 0.0))
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def hardswish(input: Any, inplace: bool = False) -> Any:
     """x relu6(x + 3) / 6; the derivative is 0 up to -3 and 1 from 3 on."""
     return maybe_inplace("hardswish", _hardswish, input, inplace)
@@ -284,8 +269,7 @@ def _hardswish(x: Any) -> Any:
     return where(x >= 3, x, x * clamp(_hardsigmoid(x), 0.0))
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def hardsigmoid(input: Any, inplace: bool = False) -> Any:
     """relu6(x + 3) / 6."""
     return maybe_inplace("hardsigmoid", _hardsigmoid, input, inplace)
@@ -297,8 +281,7 @@ def _hardsigmoid(x: Any) -> Any:
     return where(x <= -3, 0.0, where(x >= 3, 1.0, (x + 3) / 6))
 
 
-@public("lucid", "Tensor", "nn.functional")
-@clear_errors
+@public_function("lucid", "Tensor", "nn.functional")
 @compile_when_hot
 def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     """x outside [-lambd, lambd], 0 inside."""
@@ -306,8 +289,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     return where((x >= -lambd) & (x <= lambd), 0.0, x)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 @compile_when_hot
 def softshrink(input: Any, lambd: float = 0.5) -> Any:
     """Shrink x toward 0 by lambd; 0 inside [-lambd, lambd]."""
@@ -317,8 +299,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
     return x - clamp(x, -lambd, lambd)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 @compile_when_hot
 def tanhshrink(input: Any) -> Any:
     """x - tanh(x)."""
@@ -326,8 +307,7 @@ def tanhshrink(input: Any) -> Any:
     return x - tanh(x)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 @compile_when_hot
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """log(1 + exp(beta x)) / beta, a smooth relu; x itself where beta x exceeds the threshold.
@@ -346,8 +326,7 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     return where(above, x, smooth if beta == 1 else smooth / beta)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 @compile_when_hot
 def softsign(input: Any) -> Any:
     """x / (1 + |x|), between -1 and 1.
@@ -362,8 +341,7 @@ def softsign(input: Any) -> Any:
     return where(size < 1, x / (1 + size), sgn(x) * (1 - 1 / (1 + size)))
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 @compile_when_hot
 def logsigmoid(input: Any) -> Any:
     """log(sigmoid(x)) = -log(1 + exp(-x)), exact even where sigmoid(x) rounds to 0 or 1.
@@ -375,15 +353,13 @@ def logsigmoid(input: Any) -> Any:
     return -logaddexp(-as_real("logsigmoid", input), 0.0)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def softmin(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Any:
     """`softmax(-x)` along `dim`."""
     return softmax(-as_real("softmin", input), dim, axis=axis, dtype=dtype)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 @aliases(dim="axis")
 def gumbel_softmax(
     logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1

@@ -9,7 +9,7 @@ from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.types import broadcast_shapes
 from lucid.nn.functional.arguments import as_reals, check_number
 from lucid.nn.functional.dropouts import check_probability, drop
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.float16 import in_float32
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import where
@@ -17,13 +17,11 @@ from lucid.ops.higher_order.region import compile_when_hot
 from lucid.ops.nn.softmax import softmax
 from lucid.ops.reduce.extrema import amax
 from lucid.ops.shape.creation import arange
-from lucid.public.declare import public
 
 NAME = "scaled_dot_product_attention"
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 @in_float32
 def scaled_dot_product_attention(
     query: Any,

@@ -6,15 +6,13 @@ from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.nn.functional.spatial import Sizes, add_batch_axis, drop_batch_axis, int_tuple
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.nn.convolution import Convolution, ConvolutionTranspose
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def conv1d(
     input: Any,
     weight: Any,
@@ -34,8 +32,7 @@ def conv1d(
     return convolve("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def conv2d(
     input: Any,
     weight: Any,
@@ -49,8 +46,7 @@ def conv2d(
     return convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def conv3d(
     input: Any,
     weight: Any,
@@ -64,8 +60,7 @@ def conv3d(
     return convolve("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def conv_transpose1d(
     input: Any,
     weight: Any,
@@ -81,8 +76,7 @@ def conv_transpose1d(
     return conv_transpose("conv_transpose1d", 1, input, weight, bias, *settings)
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def conv_transpose2d(
     input: Any,
     weight: Any,
@@ -106,8 +100,7 @@ def conv_transpose2d(
     return conv_transpose("conv_transpose2d", 2, input, weight, bias, *settings)
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def conv_transpose3d(
     input: Any,
     weight: Any,

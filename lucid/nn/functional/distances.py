@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.nn.functional.arguments import as_reals, check_number
-from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.arguments import aliases, public_function
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import promote_tensors
 from lucid.ops.elementwise.conditional import clamp
 from lucid.ops.reduce.statistics import norm
 from lucid.ops.shape.shaping import broadcast_tensors
-from lucid.public.declare import public
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def cosine_similarity(
     x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8, *, axis: Any = None
 ) -> Any:
@@ -33,8 +31,7 @@ def cosine_similarity(
     return ((x / a) * (y / b)).sum(axis=at)
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 @aliases(keepdim="keepdims")
 def pairwise_distance(
     x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False

@@ -8,10 +8,9 @@ from typing import Any
 from lucid.errors import ArgumentError, ShapeError
 from lucid.nn.functional.activations import SELU_ALPHA, SELU_SCALE, maybe_inplace
 from lucid.nn.functional.arguments import as_real, check_number
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import to_floating
 from lucid.ops.elementwise.conditional import where
-from lucid.public.declare import public
 from lucid.random import rand
 
 SELU_MINIMUM = -SELU_ALPHA * SELU_SCALE  # the limit of selu at -inf
@@ -43,8 +42,7 @@ def alpha_drop(x: Any, p: float, shape: tuple[int, ...]) -> Any:
     return where(keep_mask(shape, p), x, SELU_MINIMUM) * scale - scale * SELU_MINIMUM * p
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Set elements to zero with probability `p` and divide the others by 1 - p; x in evaluation.
 
@@ -58,8 +56,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
     return maybe_inplace("dropout", drop, x, inplace, p, x.shape)
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
     """Set random elements to the lower bound of selu and rescale all: mean and variance stay."""
     x, p = to_floating(input), check_probability("alpha_dropout", p)
@@ -68,8 +65,7 @@ def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: b
     return maybe_inplace("alpha_dropout", alpha_drop, x, inplace, p, x.shape)
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def feature_alpha_dropout(
     input: Any, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Any:
@@ -85,22 +81,19 @@ def feature_alpha_dropout(
     )
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Set random channels of (batch, channel, length) or (channel, length) to zero."""
     return drop_channels("dropout1d", input, p, training, inplace, {2: 0, 3: 1})
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Set random channels of (batch, channel, height, width) or (batch, channel, length) to 0."""
     return drop_channels("dropout2d", input, p, training, inplace, {3: 1, 4: 1})
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Set random channels of (batch, channel, d, h, w) or (channel, d, h, w) to zero."""
     return drop_channels("dropout3d", input, p, training, inplace, {4: 0, 5: 1})

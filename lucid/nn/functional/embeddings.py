@@ -17,19 +17,17 @@ from lucid.nn.functional.arguments import (
     check_number,
     concrete_array,
 )
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.index.gather_scatter import Gather, ScatterAdd, TakeAlong
 from lucid.ops.reduce.extrema import argmax
 from lucid.ops.reduce.statistics import norm
 from lucid.ops.shape.creation import arange, ones
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def embedding(
     input: Any,
     weight: Any,
@@ -110,8 +108,7 @@ def renormalize_rows(name: str, indices: Any, weight: Any, max_norm: Any, norm_t
         weight.mul_(factor[:, None])
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def embedding_bag(
     input: Any,
     weight: Any,
@@ -243,8 +240,7 @@ def make_bags(indices: Any, offsets: Any, include_last_offset: Any) -> EqualBags
     return OffsetBags(count, started.sum(1) - 1)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def one_hot(input: Any, num_classes: int = -1) -> Any:
     """Return vectors of zeros with a 1 at each index; num_classes=-1 takes as many as needed.
 

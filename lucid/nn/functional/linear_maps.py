@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.errors import ShapeError
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.region import compile_when_hot
 from lucid.ops.linalg.contraction import einsum
 from lucid.ops.shape.shaping import t
-from lucid.public.declare import public
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 @compile_when_hot
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """`input @ weight.T + bias`, with a weight of shape (out, in), or (in,) for one output.
@@ -38,8 +36,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     return y + bias
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     """`y[..., o] = x1[..., i] weight[o, i, j] x2[..., j] + bias[o]`, summed over i and j."""
     x, y, weight = as_tensor(input1), as_tensor(input2), as_tensor(weight)

@@ -14,14 +14,13 @@ from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.nn.functional.attention import scaled_dot_product_attention
 from lucid.nn.functional.dropouts import dropout
 from lucid.nn.functional.linear_maps import linear
-from lucid.ops.core.arguments import clear_errors, number
+from lucid.ops.core.arguments import number, public_function
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.nn.softmax import softmax
 from lucid.ops.shape.creation import zeros
 from lucid.ops.shape.joining import cat, chunk, pad
 from lucid.ops.shape.shaping import transpose
-from lucid.public.declare import public
 
 
 class AttentionFunction:
@@ -172,8 +171,7 @@ class AttentionFunction:
         return weights @ v, weights
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def multi_head_attention_forward(
     query: Any,
     key: Any,

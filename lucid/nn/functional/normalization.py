@@ -14,7 +14,7 @@ import numpy as np
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, DTypeError, GraphError, ShapeError
 from lucid.nn.functional.arguments import as_real, check_integer, check_number
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.axes import canonicalize_axes, canonicalize_shape, keepdims_shape
 from lucid.ops.core.float16 import in_float32, upcast
 from lucid.ops.core.promote import as_tensor, cast, to_floating
@@ -25,7 +25,6 @@ from lucid.ops.reduce.reduction import Sum
 from lucid.ops.reduce.statistics import norm, reduced_count
 from lucid.ops.shape.joining import pad
 from lucid.ops.shape.movement import Reshape, slice_axis
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
 
@@ -69,8 +68,7 @@ def channel_shape(name: str, x: Any, least: int = 2) -> tuple[int, ...]:
     return (x.shape[1],)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def batch_norm(
     input: Any,
     running_mean: Any,
@@ -162,8 +160,7 @@ def update_running_stat(
         running.add_(((now if factor == 1 else now * factor) - running) * momentum)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def instance_norm(
     input: Any,
     running_mean: Any = None,
@@ -215,8 +212,7 @@ def normalized_axes(
     return shape, tuple(range(x.ndim - len(shape), x.ndim))
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 @in_float32
 @compile_when_hot
 def layer_norm(
@@ -238,8 +234,7 @@ def layer_norm(
     return affine(centered * rsqrt(var + check_number(name, eps, "eps")), weight, bias, shape)
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 @in_float32
 @compile_when_hot
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
@@ -258,8 +253,7 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = N
     return affine(x * root, weight, None, shape)
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 @in_float32
 @compile_when_hot
 def group_norm(
@@ -282,8 +276,7 @@ def group_norm(
     return y.reshape(x.shape)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 @in_float32
 @compile_when_hot
 def local_response_norm(
@@ -305,8 +298,7 @@ def local_response_norm(
     return x / (near * (alpha / size) + k) ** beta
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def normalize(
     input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, *, axis: Any = None
 ) -> Any:

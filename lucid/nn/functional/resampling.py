@@ -12,7 +12,7 @@ import numpy as np
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.nn.functional.pooling.adaptive import adaptive_avg_pool
 from lucid.nn.functional.spatial import Sizes, int_tuple
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import clamp, where
 from lucid.ops.elementwise.rounding import floor
@@ -22,7 +22,6 @@ from lucid.ops.nn.resample import Resample, cubic_weights
 from lucid.ops.shape.joining import take_axis
 from lucid.ops.shape.movement import Transpose
 from lucid.ops.shape.shaping import movedim
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -30,8 +29,7 @@ LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
 MODES = ("nearest", "nearest-exact", *LINEAR, "bicubic", "area")
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def interpolate(
     input: Any,
     size: Any = None,
@@ -112,8 +110,7 @@ def resample_axes(
     return x
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def upsample(
     input: Any,
     size: Any = None,
@@ -125,22 +122,19 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
     """Call `interpolate` with mode "nearest", under its older name."""
     return interpolate(input, size, scale_factor, "nearest")
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
     """Call `interpolate` with mode "bilinear" and aligned corners, under its older name."""
     return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
     """Return the coordinates, from -1 to 1, of an image of `size` under affine maps (N, 2, 3).
 
@@ -173,8 +167,7 @@ def grid_coordinates(n: int, corners: bool) -> np.ndarray:
     return ends if corners else ends * (n - 1) / n
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def grid_sample(
     input: Any,
     grid: Any,

@@ -9,7 +9,7 @@ import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.nn.functional.spatial import Sizes, add_batch_axis, drop_batch_axis, int_tuple
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.axes import canonicalize_shape
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.index.gather_scatter import ScatterAdd
@@ -18,15 +18,13 @@ from lucid.ops.shape.joining import pad as pad_ends
 from lucid.ops.shape.joining import take_axis
 from lucid.ops.shape.movement import Pad, Transpose
 from lucid.ops.shape.shaping import movedim
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
 PAD_MODES = ("constant", "reflect", "replicate", "circular")
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
     """Pad the last axes of `input`: pairs (before, after), last axis first.
 
@@ -93,8 +91,7 @@ def window_indices(
     return places.reshape(math.prod(window), -1), padding, whole
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def unfold(
     input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Any:
@@ -119,8 +116,7 @@ def unfold(
     return drop_batch_axis(y, was_batched)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def fold(
     input: Any,
     output_size: Any,
@@ -154,8 +150,7 @@ def fold(
     return drop_batch_axis(y[:, :, a : a + h, b : b + w] if a or b else y, was_batched)
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     """Rearrange (..., C r², H, W) to (..., C, H r, W r): channels become r x r blocks of pixels."""
     x, r = check_image("pixel_shuffle", input), check_factor("pixel_shuffle", upscale_factor)
@@ -168,8 +163,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     return unshared(y.reshape(*outer, c // (r * r), h * r, w * r))
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     """Rearrange (..., C, H r, W r) to (..., C r², H, W): r x r blocks of pixels become channels."""
     x, r = check_image("pixel_unshuffle", input), check_factor("pixel_unshuffle", downscale_factor)
@@ -183,8 +177,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     return unshared(y.reshape(*outer, c * r * r, h // r, w // r))
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def channel_shuffle(input: Any, groups: int) -> Any:
     """Rearrange channels (N, g c, ...) to (N, c g, ...), interleaving the groups.
 

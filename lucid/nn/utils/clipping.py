@@ -12,10 +12,9 @@ from typing import Any
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError
 from lucid.linalg import vector_norm
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.elementwise.conditional import clamp
 from lucid.ops.shape.joining import cat, stack
-from lucid.public.declare import public
 from lucid.tensors.tensor import Tensor, tensor
 
 
@@ -25,8 +24,7 @@ def with_gradients(parameters: Any) -> list[Any]:
     return [p for p in given if p.grad is not None]
 
 
-@public("nn.utils")
-@clear_errors
+@public_function("nn.utils")
 def get_total_norm(
     tensors: Any,
     norm_type: float = 2.0,
@@ -44,8 +42,7 @@ def get_total_norm(
     return total
 
 
-@public("nn.utils")
-@clear_errors
+@public_function("nn.utils")
 def clip_grads_with_norm_(
     parameters: Any, max_norm: float, total_norm: Any, foreach: bool | None = None
 ) -> None:
@@ -56,8 +53,7 @@ def clip_grads_with_norm_(
             p.grad.mul_(factor)
 
 
-@public("nn.utils")
-@clear_errors
+@public_function("nn.utils")
 def clip_grad_norm_(
     parameters: Any,
     max_norm: float,
@@ -84,8 +80,7 @@ def clip_grad_norm_(
     return total
 
 
-@public("nn.utils")
-@clear_errors
+@public_function("nn.utils")
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
     """Clamp every element of every gradient to [-clip_value, clip_value]."""
     bound = float(clip_value)
@@ -94,15 +89,13 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
             p.grad.clamp_(-bound, bound)
 
 
-@public("nn.utils")
-@clear_errors
+@public_function("nn.utils")
 def parameters_to_vector(parameters: Iterable[Any]) -> Any:
     """Concatenate all parameters into one vector."""
     return cat([p.reshape(-1) for p in parameters])
 
 
-@public("nn.utils")
-@clear_errors
+@public_function("nn.utils")
 def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
     """Copy the slices of a vector into the parameters."""
     given = list(parameters)

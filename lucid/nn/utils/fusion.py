@@ -9,10 +9,9 @@ from lucid.autograd import no_grad
 from lucid.errors import ModuleError
 from lucid.nn.layers.conv import TransposedConvolution
 from lucid.nn.parameter import Parameter
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.elementwise.exponential import rsqrt
 from lucid.ops.shape.creation import ones_like, zeros_like
-from lucid.public.declare import public
 
 
 def fuse_batch_norm(layer: Any, norm: Any, axis: int) -> Any:
@@ -45,8 +44,7 @@ def fused_weights(
         return fused, Parameter((bias - mean) * factor + shift, wanted)
 
 
-@public("nn.utils")
-@clear_errors
+@public_function("nn.utils")
 def fuse_conv_bn_weights(
     conv_w: Any,
     conv_b: Any,
@@ -61,8 +59,7 @@ def fuse_conv_bn_weights(
     return fused_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, int(transpose))
 
 
-@public("nn.utils")
-@clear_errors
+@public_function("nn.utils")
 def fuse_linear_bn_weights(
     linear_w: Any, linear_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any
 ) -> tuple[Parameter, Parameter]:
@@ -70,8 +67,7 @@ def fuse_linear_bn_weights(
     return fused_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 0)
 
 
-@public("nn.utils")
-@clear_errors
+@public_function("nn.utils")
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     """Return a convolution that computes `bn(conv(x))` in evaluation."""
     if (transpose or isinstance(conv, TransposedConvolution)) and conv.groups > 1:
@@ -82,8 +78,7 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     return fuse_batch_norm(conv, bn, int(transpose or isinstance(conv, TransposedConvolution)))
 
 
-@public("nn.utils")
-@clear_errors
+@public_function("nn.utils")
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     """Return a linear layer that computes `bn(linear(x))` in evaluation."""
     return fuse_batch_norm(linear, bn, 0)

@@ -11,7 +11,7 @@ from lucid.linalg import matrix_exp, qr, solve
 from lucid.nn.layers.conv import TransposedConvolution
 from lucid.nn.module import Module
 from lucid.nn.utils.parametrize import register_parametrization, remove_parametrizations
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.reduce.statistics import norm
 from lucid.ops.shape.creation import eye, zeros_like
@@ -125,8 +125,7 @@ class Orthogonal(Module):
         return zeros_like(q)
 
 
-@public("nn.utils.parametrizations", "nn.utils")
-@clear_errors
+@public_function("nn.utils.parametrizations", "nn.utils")
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """Train the norm and the direction of a weight separately: `original0` and `original1`.
 
@@ -138,15 +137,13 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     return register_parametrization(module, name, WeightNorm(dim), unsafe=True)
 
 
-@public("nn.utils")
-@clear_errors
+@public_function("nn.utils")
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     """Turn the weight back into an ordinary parameter, with its current value."""
     return remove_parametrizations(module, name)
 
 
-@public("nn.utils.parametrizations", "nn.utils")
-@clear_errors
+@public_function("nn.utils.parametrizations", "nn.utils")
 def spectral_norm(
     module: Module,
     name: str = "weight",
@@ -161,8 +158,7 @@ def spectral_norm(
     return register_parametrization(module, name, made)
 
 
-@public("nn.utils")
-@clear_errors
+@public_function("nn.utils")
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     """Turn the weight back into an ordinary parameter, with its current value."""
     return remove_parametrizations(module, name)

@@ -14,8 +14,7 @@ from lucid.errors import ModuleError, ShapeError
 from lucid.nn.containers import ModuleDict, ModuleList
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
-from lucid.ops.core.arguments import clear_errors
-from lucid.public.declare import public
+from lucid.ops.core.arguments import clear_errors, public_function
 from lucid.public.lazy import attach
 from lucid.tensors.tensor import Tensor
 
@@ -61,8 +60,7 @@ def invert(parametrization: Any, value: Any) -> Any:
         return parametrization.right_inverse(value)
 
 
-@public("nn.utils.parametrize")
-@clear_errors
+@public_function("nn.utils.parametrize")
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """True if the module has a parametrization (of this tensor)."""
     found = module._modules.get("parametrizations")
@@ -71,8 +69,7 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     return len(found) > 0 if tensor_name is None else tensor_name in found
 
 
-@public("nn.utils.parametrize")
-@clear_errors
+@public_function("nn.utils.parametrize")
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
@@ -122,8 +119,7 @@ def register_parametrization(
     return module
 
 
-@public("nn.utils.parametrize")
-@clear_errors
+@public_function("nn.utils.parametrize")
 def remove_parametrizations(
     module: Module, tensor_name: str, leave_parametrized: bool = True
 ) -> Module:

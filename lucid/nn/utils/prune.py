@@ -18,7 +18,7 @@ from lucid.errors import ArgumentError, ModuleError, ShapeError
 from lucid.linalg import vector_norm
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import clear_errors, public_function
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.shape.creation import ones_like
@@ -278,24 +278,21 @@ class CustomFromMask(BasePruningMethod):
         return default_mask * cast(self.mask, default_mask.dtype)
 
 
-@public("nn.utils.prune")
-@clear_errors
+@public_function("nn.utils.prune")
 def identity(module: Module, name: str) -> Module:
     """Add a mask of ones to a parameter."""
     Identity.apply(module, name)
     return module
 
 
-@public("nn.utils.prune")
-@clear_errors
+@public_function("nn.utils.prune")
 def random_unstructured(module: Module, name: str, amount: Any) -> Module:
     """Remove a number, or a fraction, of random elements of a parameter."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
-@public("nn.utils.prune")
-@clear_errors
+@public_function("nn.utils.prune")
 def l1_unstructured(
     module: Module, name: str, amount: Any, importance_scores: Any = None
 ) -> Module:
@@ -311,16 +308,14 @@ def l1_unstructured(
     return module
 
 
-@public("nn.utils.prune")
-@clear_errors
+@public_function("nn.utils.prune")
 def random_structured(module: Module, name: str, amount: Any, dim: int) -> Module:
     """Remove random channels of a parameter."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
-@public("nn.utils.prune")
-@clear_errors
+@public_function("nn.utils.prune")
 def ln_structured(
     module: Module, name: str, amount: Any, n: Any, dim: int, importance_scores: Any = None
 ) -> Module:
@@ -329,16 +324,14 @@ def ln_structured(
     return module
 
 
-@public("nn.utils.prune")
-@clear_errors
+@public_function("nn.utils.prune")
 def custom_from_mask(module: Module, name: str, mask: Any) -> Module:
     """Remove the elements of a parameter that a mask excludes."""
     CustomFromMask.apply(module, name, mask)
     return module
 
 
-@public("nn.utils.prune")
-@clear_errors
+@public_function("nn.utils.prune")
 def global_unstructured(
     parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any
 ) -> None:
@@ -365,8 +358,7 @@ def global_unstructured(
         custom_from_mask(module, name, part.reshape(t.shape))
 
 
-@public("nn.utils.prune")
-@clear_errors
+@public_function("nn.utils.prune")
 def remove(module: Module, name: str) -> Module:
     """Make a pruned parameter an ordinary one, with its zeros."""
     if name not in pruning_methods(module):
@@ -375,8 +367,7 @@ def remove(module: Module, name: str) -> Module:
     return module
 
 
-@public("nn.utils.prune")
-@clear_errors
+@public_function("nn.utils.prune")
 def is_pruned(module: Module) -> bool:
     """True if a parameter of this module or a submodule is pruned."""
     return any([bool(pruning_methods(inside)) for inside in module.modules()])

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.index.lookup import index_select
@@ -95,8 +95,7 @@ def check_lengths(name: str, lengths: Any, count: int, longest: int) -> np.ndarr
     return numbers
 
 
-@public("nn.utils.rnn")
-@clear_errors
+@public_function("nn.utils.rnn")
 def pack_padded_sequence(
     input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
@@ -129,8 +128,7 @@ def pack_padded_sequence(
     return PackedSequence(pack_rows(x, packed_layout(sizes, x.shape[0])), wrap(sizes), *places)
 
 
-@public("nn.utils.rnn")
-@clear_errors
+@public_function("nn.utils.rnn")
 def pad_packed_sequence(
     sequence: PackedSequence,
     batch_first: bool = False,
@@ -160,8 +158,7 @@ def pad_packed_sequence(
     return (transpose(x, 0, 1) if batch_first else x), lengths
 
 
-@public("nn.utils.rnn")
-@clear_errors
+@public_function("nn.utils.rnn")
 def pad_sequence(
     sequences: Sequence[Any],
     batch_first: bool = False,
@@ -195,8 +192,7 @@ def pad_sequence(
     )
 
 
-@public("nn.utils.rnn")
-@clear_errors
+@public_function("nn.utils.rnn")
 def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
     """Split a padded tensor into its sequences, each with its own length."""
     x = as_tensor(padded_sequences)
@@ -205,16 +201,14 @@ def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = Fals
     return [x[i, : int(n)] for i, n in enumerate(numbers)]
 
 
-@public("nn.utils.rnn")
-@clear_errors
+@public_function("nn.utils.rnn")
 def pack_sequence(sequences: Sequence[Any], enforce_sorted: bool = True) -> PackedSequence:
     """Pack sequences (steps, ...) of different lengths."""
     lengths = [as_tensor(x).shape[0] for x in sequences]
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
-@public("nn.utils.rnn")
-@clear_errors
+@public_function("nn.utils.rnn")
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
     """Split a PackedSequence into its sequences, each with its own length."""
     x, lengths = pad_packed_sequence(packed_sequences, batch_first=True)

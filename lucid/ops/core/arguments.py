@@ -57,6 +57,11 @@ def clear_errors(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
+def public_function(*namespaces: str, **options: Any) -> Callable[[F], F]:
+    """`public` for a function whose misuse raises an ArgumentError, by `clear_errors`."""
+    return clear_errors
+
+
 def is_users_error(error: BaseException) -> bool:
     """True if a function of the user raised the error, which Lucid has called."""
     frames = error.__traceback__

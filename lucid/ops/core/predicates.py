@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ShapeError
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, parse_dtype, result_type
 from lucid.public.declare import public
 from lucid.tape.node import Traced
@@ -101,8 +101,7 @@ def detach(input: Any) -> Any:
     return as_tensor(input).detach()
 
 
-@public()
-@clear_errors
+@public_function()
 def promote_types(type1: Any, type2: Any) -> np.dtype:
     """Return the dtype to which tensors of two dtypes are promoted.
 
@@ -113,8 +112,7 @@ def promote_types(type1: Any, type2: Any) -> np.dtype:
     return result_type(parse_dtype(type1), parse_dtype(type2))
 
 
-@public()
-@clear_errors
+@public_function()
 def can_cast(from_: Any, to: Any) -> bool:
     """True if PyTorch's casting rules allow storing one dtype in a tensor of another.
 

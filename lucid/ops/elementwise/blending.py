@@ -9,15 +9,13 @@ from typing import Any
 
 from lucid.errors import DTypeError
 from lucid.ops.core.apply import dtype_error
-from lucid.ops.core.arguments import clear_errors, is_one
+from lucid.ops.core.arguments import is_one, public_function
 from lucid.ops.core.promote import as_operand, as_tensor, cast, promote_tensors, result_type
 from lucid.ops.elementwise.arithmetic import add, divide, multiply, subtract
 from lucid.ops.elementwise.conditional import clamp, maximum, minimum, where
-from lucid.public.declare import public
 
 
-@public("lucid", "Tensor", inplace=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True)
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """`input + value * tensor1 * tensor2`, elementwise.
 
@@ -29,23 +27,20 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     return add(input, product if is_one(value) else multiply(product, value))
 
 
-@public("lucid", "Tensor", inplace=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True)
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """`input + value * tensor1 / tensor2`, elementwise, by true division."""
     quotient = divide(tensor1, tensor2)
     return add(input, quotient if is_one(value) else multiply(quotient, value))
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`other - alpha * input`, elementwise."""
     return subtract(other, input if is_one(alpha) else multiply(input, alpha))
 
 
-@public("lucid", "Tensor", inplace=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True)
 def lerp(input: Any, end: Any, weight: Any) -> Any:
     """`input + weight * (end - input)`, elementwise: exactly `input` at weight 0 and `end` at 1.
 
@@ -67,22 +62,19 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
     return where(near, x + weight * delta, end - (1 - weight) * delta)
 
 
-@public("lucid", "Tensor", inplace_function=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace_function=True)
 def clamp_min(input: Any, min: Any) -> Any:
     """`max(input, min)`, elementwise."""
     return clamp(input, min=min)
 
 
-@public("lucid", "Tensor", inplace_function=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace_function=True)
 def clamp_max(input: Any, max: Any) -> Any:
     """`min(input, max)`, elementwise."""
     return clamp(input, max=max)
 
 
-@public("lucid", "Tensor", numpy="fmax")
-@clear_errors
+@public_function("lucid", "Tensor", numpy="fmax")
 def fmax(input: Any, other: Any) -> Any:
     """The greater of two elements; if one is nan, the other.
 
@@ -93,8 +85,7 @@ def fmax(input: Any, other: Any) -> Any:
     return ignore_nan(maximum(input, other), input, other)
 
 
-@public("lucid", "Tensor", numpy="fmin")
-@clear_errors
+@public_function("lucid", "Tensor", numpy="fmin")
 def fmin(input: Any, other: Any) -> Any:
     """The lesser of two elements; if one is nan, the other."""
     return ignore_nan(minimum(input, other), input, other)
@@ -108,8 +99,7 @@ def ignore_nan(chosen: Any, x: Any, other: Any) -> Any:
     return where(x != x, other, where(other != other, x, chosen))
 
 
-@public("lucid", "Tensor", inplace=True, numpy="heaviside")
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True, numpy="heaviside")
 def heaviside(input: Any, values: Any) -> Any:
     """0 below 0, 1 above and `values` where `input` is 0, elementwise. The derivative is 0.
 
@@ -123,8 +113,7 @@ def heaviside(input: Any, values: Any) -> Any:
     return where(x == 0, values, cast(x > 0, x.dtype))
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def fill(input: Any, value: Any) -> Any:
     """A tensor of the shape and dtype of `input` filled with `value`, a number or 0-d tensor."""
     from lucid.ops.shape.creation import full_like
@@ -132,8 +121,7 @@ def fill(input: Any, value: Any) -> Any:
     return full_like(input, value)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def isreal(input: Any) -> Any:
     """True where the imaginary part is 0, elementwise; always true for real dtypes."""
     from lucid.ops.shape.creation import ones_like

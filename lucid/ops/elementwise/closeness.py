@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast, promote_tensors
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.logic import isnan
 from lucid.public.declare import public
 
 
-@public("lucid", "Tensor", numpy="isclose")
-@clear_errors
+@public_function("lucid", "Tensor", numpy="isclose")
 def isclose(
     input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Any:
@@ -37,8 +36,7 @@ def isclose(
     return same | near | both_nan
 
 
-@public("lucid", "Tensor", numpy="allclose")
-@clear_errors
+@public_function("lucid", "Tensor", numpy="allclose")
 def allclose(
     input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
@@ -59,8 +57,7 @@ def equal(input: Any, other: Any, equal_nan: bool = False) -> bool:
     return bool(same.all())
 
 
-@public("lucid", "Tensor", inplace_function=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace_function=True)
 def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     """Replace nan and infinities, by default with 0 and the largest finite number of their sign.
 

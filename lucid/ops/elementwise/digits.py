@@ -10,7 +10,7 @@ from lucid.errors import DTypeError
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
 from lucid.ops.core.apply import dtype_error
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Elementwise, times
 from lucid.ops.core.promote import as_tensor, cast, promote_tensors
@@ -19,7 +19,6 @@ from lucid.ops.elementwise.blending import promote_real_floating
 from lucid.ops.elementwise.conditional import maximum
 from lucid.ops.elementwise.exponential import exp2
 from lucid.ops.elementwise.rounding import floor_divide
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 if TYPE_CHECKING:
@@ -86,8 +85,7 @@ class Gcd(Elementwise):
 FREXP, NEXTAFTER, GCD = Frexp(), Nextafter(), Gcd()
 
 
-@public("lucid", "Tensor", numpy="frexp")
-@clear_errors
+@public_function("lucid", "Tensor", numpy="frexp")
 def frexp(input: Any) -> Parts:
     """`input` as mantissa * 2**exponent, elementwise, with the mantissa in [0.5, 1) or 0.
 
@@ -101,8 +99,7 @@ def frexp(input: Any) -> Parts:
     return Parts(*bind(FREXP, x))
 
 
-@public("lucid", "Tensor", inplace_function=True, numpy="ldexp")
-@clear_errors
+@public_function("lucid", "Tensor", inplace_function=True, numpy="ldexp")
 def ldexp(input: Any, other: Any) -> Any:
     """`input * 2**other`, elementwise.
 
@@ -114,16 +111,14 @@ def ldexp(input: Any, other: Any) -> Any:
     return x * exp2(other)
 
 
-@public("lucid", "Tensor", inplace=True, numpy="nextafter")
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True, numpy="nextafter")
 def nextafter(input: Any, other: Any) -> Any:
     """The next floating number after `input` in the direction of `other`, elementwise."""
     x, other = promote_real_floating("nextafter", input, other)
     return bind(NEXTAFTER, x, other)
 
 
-@public("lucid", "Tensor", numpy="signbit")
-@clear_errors
+@public_function("lucid", "Tensor", numpy="signbit")
 def signbit(input: Any) -> Any:
     """True where the sign bit is set, elementwise, including for -0.0.
 
@@ -139,8 +134,7 @@ def signbit(input: Any) -> Any:
     return copysign(1.0, x.detach()) < 0
 
 
-@public("lucid", "Tensor", inplace_function=True, numpy="gcd")
-@clear_errors
+@public_function("lucid", "Tensor", inplace_function=True, numpy="gcd")
 def gcd(input: Any, other: Any) -> Any:
     """The greatest common divisor of integers, elementwise.
 
@@ -151,8 +145,7 @@ def gcd(input: Any, other: Any) -> Any:
     return bind(GCD, *promote_integers("gcd", input, other))
 
 
-@public("lucid", "Tensor", inplace_function=True, numpy="lcm")
-@clear_errors
+@public_function("lucid", "Tensor", inplace_function=True, numpy="lcm")
 def lcm(input: Any, other: Any) -> Any:
     """The least common multiple of integers, elementwise; 0 if either is 0."""
     x, other = promote_integers("lcm", input, other)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lucid.ops.core.apply import dtype_error, floating, floating_binary
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.float16 import in_float32
 from lucid.ops.core.kinds import Elementwise
@@ -20,7 +20,6 @@ from lucid.ops.elementwise.blending import promote_real_floating
 from lucid.ops.elementwise.conditional import clamp, where
 from lucid.ops.elementwise.exponential import LN2, LOG, log1p, sigmoid
 from lucid.ops.elementwise.trigonometric import sin, tanh
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
@@ -37,8 +36,7 @@ class Logaddexp2(Elementwise):
 LOGADDEXP2 = Logaddexp2()
 
 
-@public("lucid", "Tensor", numpy="logaddexp2")
-@clear_errors
+@public_function("lucid", "Tensor", numpy="logaddexp2")
 def logaddexp2(input: Any, other: Any) -> Any:
     """`log2(2**input + 2**other)`, elementwise and without overflow.
 
@@ -49,8 +47,7 @@ def logaddexp2(input: Any, other: Any) -> Any:
     return floating_binary(LOGADDEXP2, input, other)
 
 
-@public("lucid", "Tensor", "special", inplace_function=True)
-@clear_errors
+@public_function("lucid", "Tensor", "special", inplace_function=True)
 def xlogy(input: Any, other: Any) -> Any:
     """`input * log(other)`, elementwise; 0 where `input` is 0, even if log(other) is not finite.
 
@@ -63,8 +60,7 @@ def xlogy(input: Any, other: Any) -> Any:
     return where(is_zero, 0.0, x * bind(LOG, where(is_zero, 1.0, other)))
 
 
-@public("lucid", "Tensor", "special", inplace_function=True)
-@clear_errors
+@public_function("lucid", "Tensor", "special", inplace_function=True)
 def logit(input: Any, eps: Any = None) -> Any:
     """log(x / (1 - x)), elementwise, the inverse of sigmoid; x is first clamped to [eps, 1 - eps].
 
@@ -85,8 +81,7 @@ SINC_COEFFICIENTS = [(-1) ** k / math.factorial(2 * k + 1) for k in range(8)]
 SERIES_RADIUS = 0.6
 
 
-@public("lucid", "Tensor", "special", inplace_function=True, numpy="sinc")
-@clear_errors
+@public_function("lucid", "Tensor", "special", inplace_function=True, numpy="sinc")
 @in_float32
 def sinc(input: Any) -> Any:
     """sin(pi x) / (pi x), elementwise, and 1 at 0; derivatives at 0 are exact.
@@ -148,8 +143,7 @@ class Sinhc(Elementwise):
 SINHC = Sinhc()
 
 
-@public("lucid", "Tensor", inplace_function=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace_function=True)
 def sinhc(input: Any) -> Any:
     """sinh(x) / x, elementwise, and 1 at 0; derivatives at 0 are exact.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from lucid.ir.types import broadcast_shapes
-from lucid.ops.core.arguments import aliases, clear_errors, is_one
+from lucid.ops.core.arguments import aliases, is_one, public_function
 from lucid.ops.core.axes import canonicalize_axis, resolve_alias
 from lucid.ops.core.promote import as_tensor, cast, cast_like
 from lucid.ops.elementwise.conditional import where
@@ -79,8 +79,7 @@ def scalar_to_vector(x: Any) -> Any:
     return x if x.ndim else x.reshape(1)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 @aliases(dim="axis")
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """`y[i, j] = input[i, index[i, j]]` for dim 1, and likewise for others; shaped like the index.
@@ -96,8 +95,7 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
     return bind(TakeAlong(axis), leading_block("gather", x, index.shape, axis, "the tensor"), index)
 
 
-@public("lucid", "Tensor", inplace=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True)
 @aliases(dim="axis")
 def scatter(
     input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None
@@ -145,8 +143,7 @@ def positions(index: Any, axis: int) -> Any:
     return broadcast_to(arange(index.shape[axis]).reshape(sizes), index.shape)
 
 
-@public("lucid", "Tensor", inplace=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True)
 @aliases(dim="axis")
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     """`input` with `y[i, index[i, j]] += src[i, j]` for dim 1; repeated indices accumulate."""
@@ -166,8 +163,7 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     return x + added
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 @aliases(dim="axis")
 def index_select(input: Any, dim: Any, index: Any) -> Any:
     """The slices of `input` along one axis at the indices in a vector."""
@@ -179,8 +175,7 @@ def index_select(input: Any, dim: Any, index: Any) -> Any:
     return take(x, index.reshape(-1), dim)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 @aliases(index="indices")
 def take(input: Any, index: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """The elements of the flattened `input` at indices, or slices along one axis.
@@ -200,8 +195,7 @@ def take(input: Any, index: Any, dim: Any = None, *, axis: Any = None) -> Any:
     return movedim(y, tuple(range(indices.ndim)), tuple(range(at, at + indices.ndim)))
 
 
-@public("lucid", "Tensor", inplace=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True)
 @aliases(dim="axis")
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     """`input` with `alpha` times the slices of `source` added to its slices at the index."""
@@ -220,8 +214,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     return x + (added if is_one(alpha) else added * alpha)
 
 
-@public("lucid", "Tensor", inplace=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True)
 @aliases(dim="axis")
 def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
     """`input` with its slices at the index replaced by those of `source`."""
@@ -233,16 +226,14 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
     return setitem(x, place, cast_like(x, "index_copy", source))
 
 
-@public("lucid", "Tensor", inplace=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True)
 @aliases(dim="axis")
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     """`input` with its slices at the index filled with one number."""
     return index_copy(input, dim, index, value)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 @aliases(dim="axis")
 def select(input: Any, dim: int, index: int) -> Any:
     """`input` at one index along one axis, which is removed."""
@@ -250,8 +241,7 @@ def select(input: Any, dim: int, index: int) -> Any:
     return getitem(x, (*[slice(None)] * canonicalize_axis("select", dim, x.ndim), index))
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 @aliases(dim="axis")
 def narrow(input: Any, dim: int, start: int, length: int) -> Any:
     """`length` slices of `input` along one axis, starting at `start`."""
@@ -292,8 +282,7 @@ def argwhere(input: Any) -> Any:
     return nonzero(input)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def diff(
     input: Any,
     n: int = 1,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
-from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.arguments import aliases, public_function
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast, cast_like
 from lucid.ops.elementwise.conditional import maximum, where
@@ -20,13 +20,11 @@ from lucid.ops.reduce.cumulative import Cumsum
 from lucid.ops.shape.diagonals import matrix_axes
 from lucid.ops.shape.movement import broadcast_to
 from lucid.ops.shape.shaping import broadcast_tensors, movedim, ravel
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
 
-@public("lucid", "Tensor", inplace_function=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace_function=True)
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """`input` with `input[indices] = values`; `accumulate` adds the values to the old ones.
 
@@ -53,8 +51,7 @@ def add_at(x: Any, positions: Any, values: Any) -> Any:
     return x + bind(op, ravel(values), ravel(positions)).reshape(x.shape)
 
 
-@public("lucid", "Tensor", inplace=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True)
 def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     """`input` with elements replaced at row-major positions; `accumulate` adds to them.
 
@@ -73,8 +70,7 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     return bind(ScatterSet((0,)), ravel(x), ravel(source), ravel(index)).reshape(x.shape)
 
 
-@public("lucid", "Tensor", inplace=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True)
 def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     """`input` with the elements where `mask` is True replaced by those of `source`, in order.
 
@@ -99,8 +95,7 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     return where(mask, chosen.reshape(x.shape), x)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 @aliases(dim="axis")
 def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
     """`input` with the slice at one index along `dim` replaced by `src`."""
@@ -109,8 +104,7 @@ def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
     return replace_part("select_scatter", x, (*[slice(None)] * axis, int(index)), src)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 @aliases(dim="axis")
 def slice_scatter(
     input: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
@@ -135,8 +129,7 @@ def replace_part(name: str, x: Any, index: tuple[Any, ...], src: Any) -> Any:
     return setitem(x, index, cast_like(x, name, src))
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """`input` with the diagonals of the matrices in two axes replaced by the last axis of `src`.
 

@@ -13,7 +13,7 @@ import numpy as np
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
-from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.arguments import aliases, public_function
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import conjugate, times
@@ -32,7 +32,6 @@ from lucid.ops.index.lookup import index_tensor, leading_block
 from lucid.ops.index.writing import SliceSet
 from lucid.ops.shape.movement import broadcast_unbatched, with_size
 from lucid.ops.shape.shaping import movedim
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 UFUNCS: dict[str, np.ufunc] = {"max": np.maximum, "min": np.minimum, "prod": np.multiply}
@@ -142,8 +141,7 @@ class CombineAlong(Primitive):
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
-@public("lucid", "Tensor", inplace=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True)
 @aliases(dim="axis")
 def scatter_reduce(
     input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
@@ -218,8 +216,7 @@ def identity_element(reduce: str, dtype: np.dtype) -> Any:
     return int(limits.min if reduce == "amax" else limits.max)
 
 
-@public("lucid", "Tensor", inplace=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True)
 @aliases(dim="axis")
 def index_reduce(
     input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True

@@ -15,7 +15,7 @@ import numpy as np
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.infer import infer
 from lucid.ir.types import Type
-from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.arguments import aliases, public_function
 from lucid.ops.core.axes import canonicalize_axis, canonicalize_shape
 from lucid.ops.core.kinds import Constant
 from lucid.ops.core.promote import as_tensor, cast, promote
@@ -27,7 +27,7 @@ from lucid.ops.reduce.sorting import Argsort, Sort
 from lucid.ops.shape.joining import stack, take_axis
 from lucid.ops.shape.movement import broadcast_unbatched, slice_axis
 from lucid.ops.shape.shaping import ravel
-from lucid.public.declare import Dynamic, public
+from lucid.public.declare import Dynamic
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -73,8 +73,7 @@ class Searchsorted(Constant):
         return bind(self, row, values).reshape(shape)
 
 
-@public()
-@clear_errors
+@public_function()
 @aliases(input="values")
 def searchsorted(
     sorted_sequence: Any,
@@ -113,8 +112,7 @@ def search_rows(rows: Any, values: Any, right: bool, narrow: bool) -> Any:
     return cast(found, "int32") if narrow else found
 
 
-@public()
-@clear_errors
+@public_function()
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
     """The index of the bucket between sorted boundaries that contains each element.
 
@@ -129,8 +127,7 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
     return search_rows(boundaries, input, right, out_int32)
 
 
-@public()
-@clear_errors
+@public_function()
 def isin(
     elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
 ) -> Any:
@@ -152,8 +149,7 @@ def isin(
     return ~found if invert else found
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 @aliases(dim="axis")
 def unique(
     input: Any,
@@ -182,8 +178,7 @@ def unique(
     return unique_results(values, inverse, counts, return_inverse, return_counts)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 @aliases(dim="axis")
 def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
@@ -217,8 +212,7 @@ def unique_results(values: Any, inverse: Any, counts: Any, wants_inverse: Any, w
     return tuple(out) if len(out) > 1 else values
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
     """The indices of the first `size` nonzero elements; missing rows are filled.
 
@@ -250,8 +244,7 @@ def bind_pad(x: Any, count: int) -> Any:
     return bind(Pad((0,), (count,), (0,)), x)
 
 
-@public()
-@clear_errors
+@public_function()
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """The coordinates of row-major positions in an array of `shape`.
 

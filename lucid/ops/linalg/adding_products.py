@@ -7,14 +7,13 @@ from typing import Any
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.core.apply import dtype_error
-from lucid.ops.core.arguments import clear_errors, is_one
+from lucid.ops.core.arguments import is_one, public_function
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.linalg.contraction import MATMUL, bind_einsum
 from lucid.ops.linalg.products import bmm, mm, mv, outer, promote_ranks
 from lucid.ops.shape.joining import roll
 from lucid.ops.shape.movement import broadcast_to
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced
 
@@ -39,8 +38,7 @@ def add_scaled(name: str, x: Any, product: Any, beta: Any, alpha: Any) -> Any:
     return scale(x, beta) + product
 
 
-@public("lucid", "Tensor", inplace=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True)
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (mat1 @ mat2)` for matrices.
 
@@ -52,15 +50,13 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     return add_scaled("addmm", input, mm(mat1, mat2), beta, alpha)
 
 
-@public("lucid", "Tensor", inplace_function=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace_function=True)
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (mat @ vec)` for a matrix and a vector."""
     return add_scaled("addmv", input, mv(mat, vec), beta, alpha)
 
 
-@public("lucid", "Tensor", inplace=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True)
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * outer(vec1, vec2)` for vectors."""
     return add_scaled(
@@ -68,15 +64,13 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
     )
 
 
-@public("lucid", "Tensor", inplace=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True)
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (batch1 @ batch2)` for matrices, pair by pair along axis 0."""
     return add_scaled("baddbmm", input, bmm(batch1, batch2), beta, alpha)
 
 
-@public("lucid", "Tensor", inplace=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True)
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha` times the sum of the products of matrices, pair by pair in axis 0."""
     a, b = promote_ranks("addbmm", (batch1, batch2), (3, 3))
@@ -85,8 +79,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     return add_scaled("addbmm", input, bind_einsum(["bij", "bjk"], "ik", a, b), beta, alpha)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def cross(input: Any, other: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """The cross products of 3-vectors along `dim`, by default the first axis of size 3.
 
@@ -112,8 +105,7 @@ def cross(input: Any, other: Any, dim: Any = None, *, axis: Any = None) -> Any:
     return one(x) * two(other) - two(x) * one(other)
 
 
-@public()
-@clear_errors
+@public_function()
 def chain_matmul(*matrices: Any) -> Any:
     """The product of matrices, multiplied in the order that takes the fewest operations."""
     if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):

@@ -8,7 +8,7 @@ import numpy as np
 
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ops.core.apply import dtype_error
-from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.arguments import aliases, public_function
 from lucid.ops.core.axes import canonicalize_axis, keepdims_shape
 from lucid.ops.core.float16 import in_float32
 from lucid.ops.core.promote import as_tensor, promote, to_floating
@@ -17,7 +17,6 @@ from lucid.ops.index.gather_scatter import Gather
 from lucid.ops.reduce.reduction import Sum
 from lucid.ops.reduce.statistics import abs_square, norm, order_of, p_norm, safe_sqrt
 from lucid.ops.shape.shaping import mT
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -29,16 +28,14 @@ MODES = (
 )
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def dist(input: Any, other: Any, p: Any = 2) -> Any:
     """The p-norm of `input - other`."""
     x, other = promote(as_tensor(input), as_tensor(other))
     return norm(x - other, p)
 
 
-@public()
-@clear_errors
+@public_function()
 def cdist(x1: Any, x2: Any, p: Any = 2.0, compute_mode: Any = MODES[0]) -> Any:
     """The p-norm distance of every vector in `x1` (..., m, k) from every one in `x2` (..., n, k).
 
@@ -88,8 +85,7 @@ def distance_order(name: str, p: Any) -> float:
     return p
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def pdist(input: Any, p: Any = 2) -> Any:
     """The p-norm distances of all pairs of rows of a matrix, as a vector.
 
@@ -107,8 +103,7 @@ def pdist(input: Any, p: Any = 2) -> Any:
     return row_norms(first - second, p)
 
 
-@public("lucid", "Tensor", inplace=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True)
 @aliases(dim="axis")
 @in_float32
 def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:

@@ -7,7 +7,7 @@ from string import ascii_letters
 from typing import Any
 
 from lucid.errors import ShapeError
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.kinds import conjugate
 from lucid.ops.core.promote import as_tensor, promote
@@ -90,8 +90,7 @@ def outer(input: Any, vec2: Any) -> Any:
     return x.reshape(-1, 1) * vec2.reshape(1, -1)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Any:
     """Sums of products over the last `dims` axes of `a` and the first of `b`, or over two lists.
 

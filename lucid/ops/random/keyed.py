@@ -15,7 +15,7 @@ import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.types import Type, dtype_of
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.axes import canonicalize_shape
 from lucid.ops.core.kinds import Constant
 from lucid.ops.core.promote import as_tensor, cast, get_default_dtype
@@ -23,7 +23,6 @@ from lucid.ops.index.subscript import getitem
 from lucid.ops.reduce.sorting import argsort
 from lucid.ops.shape.concatenate import Concatenate
 from lucid.ops.shape.movement import broadcast_unbatched
-from lucid.public.declare import public
 from lucid.tape import node as tape
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
@@ -136,8 +135,7 @@ def encrypt_block(key0: int, key1: int, x0: int, x1: int) -> tuple[int, int]:
     return x0, x1
 
 
-@public("random")
-@clear_errors
+@public_function("random")
 def key(seed: int) -> Any:
     """The key of a seed: two uint32 words, low word first.
 
@@ -149,15 +147,13 @@ def key(seed: int) -> Any:
     return wrap(np.array([seed & 0xFFFFFFFF, seed >> 32], UINT32))
 
 
-@public("random")
-@clear_errors
+@public_function("random")
 def split(key: Any, n: int = 2) -> Any:
     """Split a key into `n` new keys; the old key should not be used again."""
     return _bits(key, (n, 2), SPLIT)
 
 
-@public("random")
-@clear_errors
+@public_function("random")
 def fold_in(key: Any, data: Any) -> Any:
     """Derive a new key from a key and an integer: a different one for every 32-bit integer."""
     if isinstance(data, Traced):
@@ -180,8 +176,7 @@ def _bits(key: Any, shape: tuple[int, ...], purpose: int) -> Any:
     return bind(RandomBits(shape), as_key(key), wrap(FIRST_COUNTERS[purpose]))
 
 
-@public("random")
-@clear_errors
+@public_function("random")
 def random_bits(key: Any, shape: Any = (), bits: int = 32) -> Any:
     """Uniform random words: uint8, uint16, uint32 or uint64 by the number of `bits`."""
     shape = canonicalize_shape("random_bits", (shape,))
@@ -237,8 +232,7 @@ def _floating(name: str, dtype: Any) -> np.dtype:
     return dtype
 
 
-@public("random")
-@clear_errors
+@public_function("random")
 def uniform(key: Any, shape: Any = (), low: Any = 0.0, high: Any = 1.0, dtype: Any = None) -> Any:
     """Uniform random numbers in [low, high); complex ones have both parts uniform before scaling.
 
@@ -256,8 +250,7 @@ def uniform(key: Any, shape: Any = (), low: Any = 0.0, high: Any = 1.0, dtype: A
     return unit if are_numbers and low == 0 and high == 1 else unit * (high - low) + low
 
 
-@public("random", name="keyed_normal")
-@clear_errors
+@public_function("random", name="keyed_normal")
 def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Standard normal random numbers: √2 erfinv(u) for u uniform in (-1, 1).
 
@@ -273,8 +266,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     return cast(erfinv(_tensor(symmetric, symmetric.dtype)) * math.sqrt(2.0), dtype)
 
 
-@public("random", name="keyed_bernoulli")
-@clear_errors
+@public_function("random", name="keyed_bernoulli")
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
     """Random booleans that are True with probability `p`."""
     if shape is None:
@@ -292,8 +284,7 @@ def randint(key: Any, shape: Any = (), low: int = 0, high: int = 2, dtype: Any =
     return cast(cast(unit * float(high - low), "int64") + low, dtype)
 
 
-@public("random")
-@clear_errors
+@public_function("random")
 def permutation(key: Any, n: int) -> Any:
     """The numbers 0 to n-1 in random order."""
     return argsort(uniform(key, (n,), dtype="float64"))

@@ -9,7 +9,7 @@ import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ops.core.apply import dtype_error
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import clamp, where
 from lucid.ops.elementwise.rounding import floor
@@ -19,7 +19,6 @@ from lucid.ops.index.searching import Searchsorted
 from lucid.ops.reduce.extrema import amax, amin
 from lucid.ops.reduce.reduction import sum
 from lucid.ops.shape.shaping import ravel
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced, wrap
 
@@ -34,8 +33,7 @@ class Histogram(NamedTuple):
     bin_edges: Tensor
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     """The number of occurrences of each of 0, 1, 2, ..., or the sum of their weights.
 
@@ -67,8 +65,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     return bind(ScatterAdd((size,), (0,)), counted, x)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     """The number of elements in each of `bins` equal parts of [min, max], by default their range.
 
@@ -99,8 +96,7 @@ def bin_range(x: Any, low: Any, high: Any, more: float) -> tuple[Any, Any]:
     return where(same, low - more, low), where(same, high + more, high)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def histogram(
     input: Any, bins: Any = 100, *, range: Any = None, weight: Any = None, density: bool = False
 ) -> Histogram:

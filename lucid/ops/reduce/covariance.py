@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ops.core.arguments import clear_errors, concrete_array
+from lucid.ops.core.arguments import concrete_array, public_function
 from lucid.ops.core.promote import as_tensor, cast, promote, to_floating
 from lucid.ops.elementwise.complexes import conj
 from lucid.ops.elementwise.conditional import clamp
 from lucid.ops.reduce.reduction import sum
 from lucid.ops.reduce.statistics import mean
 from lucid.ops.shape.diagonals import strided_diagonal
-from lucid.public.declare import public
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """The covariance matrix of variables (rows) over observations (columns).
 
@@ -74,8 +72,7 @@ def observation_weights(
     return weights, clamp(divisor, min=0.0)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def corrcoef(input: Any) -> Any:
     """The correlation matrix of variables (rows): covariances over standard deviations.
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ops.core.apply import dtype_error
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import clamp, where
 from lucid.ops.index.gather_scatter import ScatterAdd
 from lucid.ops.index.lookup import diff
 from lucid.ops.index.searching import Searchsorted
 from lucid.ops.reduce.counting import bin_edges
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced
 
@@ -38,8 +37,7 @@ def per_axis(bins: Any, axes: int) -> list[Any]:
     return given
 
 
-@public()
-@clear_errors
+@public_function()
 def histogramdd(
     input: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False
 ) -> Grid:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, AxisError, ShapeError
-from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.arguments import aliases, public_function
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast, to_floating
 from lucid.ops.index.lookup import diff
@@ -15,7 +15,6 @@ from lucid.ops.reduce.cumulative import Cumsum
 from lucid.ops.reduce.reduction import sum
 from lucid.ops.shape.joining import cat
 from lucid.ops.shape.movement import slice_axis
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced
 
@@ -47,8 +46,7 @@ def spacings(name: str, x: Any, y: Any, at: int) -> Any:
     return diff(x, 1, back)
 
 
-@public(aliases=("trapz",))
-@clear_errors
+@public_function(aliases=("trapz",))
 @aliases(dim="axis")
 def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     """The integral along `dim` by the trapezoidal rule, at points `x` or with spacing `dx`.
@@ -61,8 +59,7 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     return sum(parts, at - as_tensor(y).ndim)
 
 
-@public()
-@clear_errors
+@public_function()
 @aliases(dim="axis")
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     """The integrals from the first point to every later one, by the trapezoidal rule."""
@@ -70,8 +67,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1
     return bind(Cumsum(at + parts.ndim - as_tensor(y).ndim), parts)
 
 
-@public()
-@clear_errors
+@public_function()
 @aliases(dim="axis")
 def gradient(
     input: Any, *, spacing: Any = None, dim: Any = None, edge_order: int = 1

@@ -14,7 +14,7 @@ import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ops.core.apply import dtype_error
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import maximum, minimum, where
@@ -28,7 +28,7 @@ from lucid.ops.reduce.reduction import sum
 from lucid.ops.reduce.sorting import Sort, TopK, sort
 from lucid.ops.shape.movement import broadcast_to, slice_axis
 from lucid.ops.shape.shaping import movedim, ravel
-from lucid.public.declare import Dynamic, public
+from lucid.public.declare import Dynamic
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -52,15 +52,13 @@ def squeeze_scalar(found: Selected, x: Any, keep: Any) -> Selected:
     return found if as_tensor(x).ndim else Selected(*[part.reshape(()) for part in found])
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def msort(input: Any) -> Any:
     """The elements in order along axis 0."""
     return sort(input, 0).values
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def kthvalue(
     input: Any,
     k: int,
@@ -90,8 +88,7 @@ def kthvalue(
     return squeeze_scalar(out, input, keep)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def mode(
     input: Any, dim: int = -1, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Selected:
@@ -119,8 +116,7 @@ def mode(
     return squeeze_scalar(take_one(row, chosen, at, keep), input, keep)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def nanmedian(
     input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Dynamic:
@@ -143,8 +139,7 @@ def nanmedian(
     return found.values if dim is None else found
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def quantile(
     input: Any,
     q: Any,
@@ -168,8 +163,7 @@ def quantile(
     return quantiles("quantile", input, q, dim, keep, interpolation, False)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def nanquantile(
     input: Any,
     q: Any,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.ops.core.arguments import clear_errors, concrete_array
+from lucid.ops.core.arguments import concrete_array, public_function
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import where
@@ -17,7 +17,6 @@ from lucid.ops.index.scatter_reduce import scatter_reduce
 from lucid.ops.index.searching import searchsorted
 from lucid.ops.reduce.cumulative import cumsum
 from lucid.ops.shape.creation import full
-from lucid.public.declare import public
 from lucid.tape.node import wrap
 
 INITIAL_VALUES = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
@@ -51,8 +50,7 @@ def check_lengths(sizes: Any, rows: int) -> None:
         raise ArgumentError(f"segment_reduce: {facts}; unsafe=True skips this check")
 
 
-@public()
-@clear_errors
+@public_function()
 def segment_reduce(
     data: Any,
     reduce: str,

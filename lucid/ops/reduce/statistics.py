@@ -7,7 +7,7 @@ from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ops.core.apply import dtype_error
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.axes import canonicalize_axis, keepdims_shape
 from lucid.ops.core.float16 import in_float32, is_float16
 from lucid.ops.core.promote import as_tensor, cast, to_floating
@@ -51,8 +51,7 @@ def reduced_count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
     return math.prod([shape[i] for i in axes])
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def var(
     input: Any,
     dim: Any = None,
@@ -75,8 +74,7 @@ def var(
     return moments(input, "var", dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def std(
     input: Any,
     dim: Any = None,
@@ -97,8 +95,7 @@ def std(
     return deviation(input, "std", dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
 
 
-@public()
-@clear_errors
+@public_function()
 def var_mean(
     input: Any,
     dim: Any = None,
@@ -114,8 +111,7 @@ def var_mean(
     return moments(input, "var_mean", dim, unbiased, keepdim, correction, ddof, axis, keepdims)
 
 
-@public()
-@clear_errors
+@public_function()
 def std_mean(
     input: Any,
     dim: Any = None,
@@ -184,8 +180,7 @@ def safe_sqrt(x: Any) -> Any:
     return where(x == 0, 0.0, where(x == 0, 1.0, x).sqrt())
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def norm(
     input: Any,
     p: Any = "fro",
@@ -290,8 +285,7 @@ def nan_to_zero(x: Any) -> Any:
     return where(x == x, x, 0) if x.dtype.kind in "fc" else x
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def median(
     input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: Any = None
 ) -> Dynamic:

@@ -10,7 +10,7 @@ import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.types import broadcast_shapes as broadcast
-from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.arguments import aliases, public_function
 from lucid.ops.core.axes import canonicalize_axis, canonicalize_shape
 from lucid.ops.core.kinds import sum_to
 from lucid.ops.core.promote import as_tensor, promote
@@ -23,13 +23,11 @@ from lucid.ops.shape.joining import pad as pad_with_mode
 from lucid.ops.shape.movement import Pad
 from lucid.ops.shape.shaping import atleast_2d, mT, ravel
 from lucid.ops.shape.strided import windows
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
 
-@public()
-@clear_errors
+@public_function()
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """Return the shape that all these shapes broadcast to.
 
@@ -45,8 +43,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
         raise ShapeError(f"broadcast_shapes: {error}") from None
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 @aliases(indices_or_sections=("sections", "indices"))
 def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     """Split horizontally, into equal sections or at indices: along axis 1, vectors along axis 0."""
@@ -54,16 +51,14 @@ def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     return split_equally("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else 1, 1)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 @aliases(indices_or_sections=("sections", "indices"))
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     """Split vertically, into equal sections or at indices, along axis 0."""
     return split_equally("vsplit", as_tensor(input), indices_or_sections, 0, 2)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 @aliases(indices_or_sections=("sections", "indices"))
 def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     """Split depthwise, into equal sections or at indices, along axis 2."""
@@ -82,16 +77,14 @@ def split_equally(name: str, x: Any, parts: Any, axis: int, min_ndim: int) -> tu
     return tensor_split(x, parts, axis)
 
 
-@public("lucid", "Tensor", aliases=("unsafe_split_with_sizes",))
-@clear_errors
+@public_function("lucid", "Tensor", aliases=("unsafe_split_with_sizes",))
 @aliases(dim="axis")
 def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
     """Split along `dim` into pieces of the given sizes."""
     return split(input, list(split_sizes), dim)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 @aliases(dim="axis")
 def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
     """A copy of `narrow(input, dim, start, length)`."""
@@ -100,15 +93,13 @@ def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
     return clone(narrow(input, dim, start, length))
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def diagflat(input: Any, offset: int = 0) -> Any:
     """A matrix with the flattened `input` on a diagonal."""
     return diag_embed(ravel(as_tensor(input)), offset)
 
 
-@public()
-@clear_errors
+@public_function()
 def block_diag(*tensors: Any) -> Any:
     """A matrix with matrices along its diagonal and zeros elsewhere; vectors are rows.
 
@@ -131,8 +122,7 @@ def block_diag(*tensors: Any) -> Any:
     return cat(rows, 0)
 
 
-@public()
-@clear_errors
+@public_function()
 def cartesian_prod(*tensors: Any) -> Any:
     """All combinations of one element from each vector, as rows; a single vector is returned as is.
 
@@ -152,8 +142,7 @@ def cartesian_prod(*tensors: Any) -> Any:
     return stack([ravel(grid) for grid in meshgrid(*promote(*xs))], 1)
 
 
-@public()
-@clear_errors
+@public_function()
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     """All combinations of r elements of a vector, in order, as rows."""
     x = as_tensor(input)
@@ -166,8 +155,7 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     return bind(Gather((0,)), x, wrap(rows))
 
 
-@public("Tensor")
-@clear_errors
+@public_function("Tensor")
 def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
     """A view of windows of `size` elements along an axis, `step` apart, as a new last axis.
 
@@ -187,15 +175,13 @@ def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
     return windows(x, axis, size, step)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def adjoint(input: Any) -> Any:
     """The conjugate transpose of the matrices in the last two axes."""
     return conj(mT(input))
 
 
-@public()
-@clear_errors
+@public_function()
 def view_as_real(input: Any) -> Any:
     """Complex numbers as pairs of their real and imaginary parts, in a new last axis."""
     x = as_tensor(input)
@@ -204,8 +190,7 @@ def view_as_real(input: Any) -> Any:
     return stack([real(x), imag(x)], -1)
 
 
-@public()
-@clear_errors
+@public_function()
 def view_as_complex(input: Any) -> Any:
     """Pairs in the last axis as complex numbers.
 
@@ -219,8 +204,7 @@ def view_as_complex(input: Any) -> Any:
     return complex(x[..., 0], x[..., 1])
 
 
-@public()
-@clear_errors
+@public_function()
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     """The Vandermonde matrix: the powers of the elements of a vector, as columns.
 
@@ -242,8 +226,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     return x.reshape(-1, 1) ** wrap(exponents.astype(x.dtype))
 
 
-@public("Tensor")
-@clear_errors
+@public_function("Tensor")
 def sum_to_size(x: Any, *size: Any) -> Any:
     """Sum `x` over the axes along which `size` broadcasts to its shape."""
     x, shape = as_tensor(x), canonicalize_shape("sum_to_size", size)
@@ -256,8 +239,7 @@ def sum_to_size(x: Any, *size: Any) -> Any:
     return sum_to(x, shape)
 
 
-@public()
-@clear_errors
+@public_function()
 def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
     """Pad `input` with a constant: pairs (before, after), the last axis first."""
     return pad_with_mode(input, pad, "constant", value)

@@ -11,7 +11,7 @@ from lucid.errors import AxisError, DTypeError, ShapeError
 from lucid.ir.facts import Box, Points
 from lucid.ir.graph import Literal
 from lucid.ir.types import DTYPES, SHORT_NAMES, Type, dtype_of
-from lucid.ops.core.arguments import accepts_device, clear_errors, number
+from lucid.ops.core.arguments import accepts_device, clear_errors, number, public_function
 from lucid.ops.core.axes import canonicalize_shape
 from lucid.ops.core.kinds import Constant, Linear
 from lucid.ops.core.promote import (
@@ -384,8 +384,7 @@ def scalar_tensor(s: Any, *, dtype: Any = None, requires_grad: bool = False) -> 
     return make_tensor(np.array(_as_scalar("scalar_tensor", value)), requires_grad)
 
 
-@public()
-@clear_errors
+@public_function()
 def frombuffer(
     buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import AxisError, ShapeError
-from lucid.ops.core.arguments import accepts_device, clear_errors
+from lucid.ops.core.arguments import accepts_device, clear_errors, public_function
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, parse_dtype
 from lucid.ops.elementwise.conditional import where
@@ -24,8 +24,7 @@ from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def diagonal(
     input: Any,
     offset: int = 0,
@@ -57,8 +56,7 @@ def matrix_axes(name: str, x: Any, dim1: Any, dim2: Any) -> tuple[int, int]:
     return a, b
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     """Matrices with the last axis of `input` on one diagonal and zeros elsewhere."""
     x = as_tensor(input)
@@ -77,8 +75,7 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
     return movedim(matrices, (-2, -1), axes)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def diag(input: Any, diagonal: int = 0) -> Any:
     """A matrix with the vector `input` as its diagonal, or the diagonal of the matrix `input`."""
     x = as_tensor(input)
@@ -99,15 +96,13 @@ def trace(input: Any) -> Any:
     return diagonal(x).sum(dim=-1)
 
 
-@public("lucid", "Tensor", inplace=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True)
 def tril(input: Any, diagonal: int = 0) -> Any:
     """The matrices of `input` with zeros above a diagonal."""
     return triangle("tril", input, diagonal, True)
 
 
-@public("lucid", "Tensor", inplace=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True)
 def triu(input: Any, diagonal: int = 0) -> Any:
     """The matrices of `input` with zeros below a diagonal.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, ShapeError
-from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.arguments import aliases, public_function
 from lucid.ops.core.axes import canonicalize_axis, canonicalize_shape, resolve_alias
 from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.index.gather_scatter import Gather
@@ -46,8 +46,7 @@ def promote_sequence(name: str, tensors: Any) -> list[Any]:
     return promote(*[as_tensor(x) for x in tensors])
 
 
-@public(aliases=("concat",))
-@clear_errors
+@public_function(aliases=("concat",))
 def cat(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """Concatenate tensors along an axis.
 
@@ -64,8 +63,7 @@ def cat(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     return bind(Concatenate(at), *xs)
 
 
-@public()
-@clear_errors
+@public_function()
 def concatenate(tensors: Any, axis: Any = 0, *, dim: Any = None) -> Any:
     """`cat`; with axis None, of the flattened tensors."""
     if axis is None and dim is None:
@@ -73,8 +71,7 @@ def concatenate(tensors: Any, axis: Any = 0, *, dim: Any = None) -> Any:
     return cat(tensors, axis if dim is None else dim)
 
 
-@public()
-@clear_errors
+@public_function()
 def stack(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """Stack tensors of one shape along a new axis.
 
@@ -95,31 +92,27 @@ def stack(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     return bind(Concatenate(at), *[bind(op, x) for x in xs])
 
 
-@public()
-@clear_errors
+@public_function()
 def hstack(tensors: Any) -> Any:
     """Concatenate horizontally: along axis 1, vectors along axis 0."""
     xs = [atleast_1d(x) for x in promote_sequence("hstack", tensors)]
     return cat(xs, 0 if xs[0].ndim == 1 else 1)
 
 
-@public(aliases=("row_stack",))
-@clear_errors
+@public_function(aliases=("row_stack",))
 def vstack(tensors: Any) -> Any:
     """Concatenate vertically: along axis 0, vectors as rows."""
     return cat([atleast_2d(x) for x in promote_sequence("vstack", tensors)], 0)
 
 
-@public()
-@clear_errors
+@public_function()
 def column_stack(tensors: Any) -> Any:
     """Concatenate along axis 1, vectors as columns."""
     xs = promote_sequence("column_stack", tensors)
     return cat([x if x.ndim > 1 else x.reshape(-1, 1) for x in xs], 1)
 
 
-@public()
-@clear_errors
+@public_function()
 def dstack(tensors: Any) -> Any:
     """Concatenate depthwise: along axis 2."""
     xs = [atleast_2d(x) for x in promote_sequence("dstack", tensors)]
@@ -132,8 +125,7 @@ def slices_of_sizes(x: Any, axis: int, sizes: list[int]) -> tuple[Any, ...]:
     return tuple(slice_axis(x, axis, end - n, end) for n, end in zip(sizes, ends))
 
 
-@public("lucid", "Tensor", aliases=("unsafe_split",))
-@clear_errors
+@public_function("lucid", "Tensor", aliases=("unsafe_split",))
 def split(
     tensor: Any,
     split_size_or_sections: Any = None,
@@ -164,8 +156,7 @@ def split(
     return slices_of_sizes(x, at, [min(size, n - start) for start in range(0, n, size)] or [0])
 
 
-@public("lucid", "Tensor", aliases=("unsafe_chunk",))
-@clear_errors
+@public_function("lucid", "Tensor", aliases=("unsafe_chunk",))
 def chunk(input: Any, chunks: int, dim: Any = None, *, axis: Any = None) -> tuple[Any, ...]:
     """Split into at most `chunks` pieces of equal size; the last may be smaller."""
     x = as_tensor(input)
@@ -176,8 +167,7 @@ def chunk(input: Any, chunks: int, dim: Any = None, *, axis: Any = None) -> tupl
 
 
 @public(name="array_split")
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 @aliases(indices_or_sections=("sections", "indices", "tensor_indices_or_sections"))
 def tensor_split(
     input: Any, indices_or_sections: Any, dim: Any = None, *, axis: Any = None
@@ -199,8 +189,7 @@ def tensor_split(
     return slices_of_sizes(x, at, [n // count + (i < n % count) for i in range(count)])
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def roll(input: Any, shifts: Any, dims: Any = None, *, axis: Any = None) -> Any:
     """Shift `input` along axes; elements that leave one end reenter at the other.
 
@@ -225,8 +214,7 @@ def roll(input: Any, shifts: Any, dims: Any = None, *, axis: Any = None) -> Any:
     return bind(COPY, x) if x is input or x.origin is not None else x
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def repeat_interleave(
     input: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None, axis: Any = None
 ) -> Any:

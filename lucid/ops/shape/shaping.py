@@ -11,7 +11,7 @@ import numpy as np
 from lucid.caches import memoize
 from lucid.errors import ArgumentError, AxisError, ShapeError
 from lucid.ir.types import broadcast_shapes
-from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.ops.core.arguments import aliases, public_function
 from lucid.ops.core.axes import (
     canonicalize_axes,
     canonicalize_axis,
@@ -50,8 +50,7 @@ def _swap_axes_op(name: str, ndim: int, a: Any, b: Any) -> Transpose:
     return Transpose(tuple(order))
 
 
-@public("lucid", "Tensor", inplace="view")
-@clear_errors
+@public_function("lucid", "Tensor", inplace="view")
 def transpose(input: Any, dim0: Any = None, dim1: Any = None, *, axes: Any = None) -> Any:
     """Swap two axes; with one sequence of axes, or none, NumPy's transpose.
 
@@ -73,15 +72,13 @@ def transpose(input: Any, dim0: Any = None, dim1: Any = None, *, axes: Any = Non
     return bind(Transpose(tuple(order)), x)
 
 
-@public("lucid", "Tensor", inplace="view", numpy="swapaxes")
-@clear_errors
+@public_function("lucid", "Tensor", inplace="view", numpy="swapaxes")
 def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
     """Swap two axes."""
     return swap_axes("swapaxes", as_tensor(input), axis0, axis1)
 
 
-@public("lucid", "Tensor", inplace="view")
-@clear_errors
+@public_function("lucid", "Tensor", inplace="view")
 def swapdims(input: Any, dim0: int, dim1: int) -> Any:
     """Swap two axes."""
     return swap_axes("swapdims", as_tensor(input), dim0, dim1)
@@ -110,8 +107,7 @@ def t(input: Any) -> Any:
     return x if x.ndim < 2 else T(x)
 
 
-@public("lucid", "Tensor", aliases=("moveaxis",), numpy="moveaxis")
-@clear_errors
+@public_function("lucid", "Tensor", aliases=("moveaxis",), numpy="moveaxis")
 def movedim(input: Any, source: Any, destination: Any) -> Any:
     """Move axes to other positions; the remaining axes keep their order.
 
@@ -236,8 +232,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     return bind(Reshape((*x.shape[:start], size, *x.shape[end + 1 :])), x)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 @aliases(dim="axis")
 def unflatten(input: Any, dim: int, sizes: Any) -> Any:
     """Split one axis into several; one size may be -1."""
@@ -273,8 +268,7 @@ def view(input: Any, *shape: Any, dtype: Any = None, size: Any = None) -> Any:
     )
 
 
-@public("Tensor", aliases=("reshape_as",))
-@clear_errors
+@public_function("Tensor", aliases=("reshape_as",))
 def view_as(x: Any, other: Any) -> Any:
     """Reshape `x` to the shape of `other`."""
     return reshape(x, other.shape)
@@ -342,8 +336,7 @@ def flipud(input: Any) -> Any:
     return flip(x, 0)
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
     """Rotate by k times 90 degrees in the plane of two axes, from the first to the second."""
     x = as_tensor(input)

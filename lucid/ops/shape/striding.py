@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lucid.errors import ArgumentError, IndexingError, ShapeError
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.index.lookup import index_copy
 from lucid.ops.shape.copying import COPY
 from lucid.ops.shape.movement import Reshape, Transpose
 from lucid.ops.shape.strided import Strided
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.node import GRAD, wrap
@@ -113,8 +112,7 @@ def check_found(name: str, places: np.ndarray, there: np.ndarray, count: int) ->
         raise IndexingError(f"{name}: {facts}")
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def as_strided(input: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
     """Select elements of a tensor's storage by sizes and strides.
 
@@ -180,15 +178,13 @@ def offset_in(x: Any, base: Any) -> int:
     return (address(view) - address(whole)) // view.itemsize
 
 
-@public()
-@clear_errors
+@public_function()
 def as_strided_copy(input: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
     """A copy of `as_strided`."""
     return bind(COPY, as_strided(input, size, stride, storage_offset))
 
 
-@public("lucid", "Tensor")
-@clear_errors
+@public_function("lucid", "Tensor")
 def as_strided_scatter(
     input: Any, src: Any, size: Any, stride: Any, storage_offset: Any = None
 ) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError
 from lucid.ops.core.apply import floating
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import SLOW, Elementwise
 from lucid.ops.core.promote import to_floating
@@ -172,8 +172,7 @@ def polygamma(n: int, input: Any) -> Any:
 
 
 @public("special", name="multigammaln")
-@public("lucid", "Tensor", inplace=True)
-@clear_errors
+@public_function("lucid", "Tensor", inplace=True)
 def mvlgamma(input: Any, p: int) -> Any:
     """The logarithm of the multivariate gamma function of dimension `p`, elementwise.
 

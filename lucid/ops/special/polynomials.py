@@ -13,11 +13,10 @@ import numpy as np
 from lucid.errors import ArgumentError, DTypeError
 from lucid.ir.types import Type
 from lucid.ops.core.apply import dtype_error
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast, get_default_dtype, result_type, to_floating
 from lucid.ops.elementwise.conditional import clamp, where
 from lucid.ops.special.from_scipy import FromScipy
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -103,8 +102,7 @@ def shift(x: Any) -> Any:
     return (x if isinstance(x, (int, float)) else to_floating(x)) * 2.0 - 1.0
 
 
-@public("special")
-@clear_errors
+@public_function("special")
 def chebyshev_polynomial_t(x: Any, n: Any) -> Any:
     """The Chebyshev polynomial of the first kind of degree `n`, elementwise: cos(n t) at cos(t).
 
@@ -115,78 +113,67 @@ def chebyshev_polynomial_t(x: Any, n: Any) -> Any:
     return evaluate("chebyshev_polynomial_t", "chebyshev", 0, x, n)
 
 
-@public("special")
-@clear_errors
+@public_function("special")
 def chebyshev_polynomial_u(x: Any, n: Any) -> Any:
     """The Chebyshev polynomial of the second kind: sin((n + 1) t) / sin(t) at cos(t)."""
     return evaluate("chebyshev_polynomial_u", "gegenbauer", 2, x, n)
 
 
-@public("special")
-@clear_errors
+@public_function("special")
 def chebyshev_polynomial_v(x: Any, n: Any) -> Any:
     """The Chebyshev polynomial of the third kind: cos((n + 1/2) t) / cos(t / 2) at cos(t)."""
     return chebyshev_sum("chebyshev_polynomial_v", x, n, -1.0)
 
 
-@public("special")
-@clear_errors
+@public_function("special")
 def chebyshev_polynomial_w(x: Any, n: Any) -> Any:
     """The Chebyshev polynomial of the fourth kind: sin((n + 1/2) t) / sin(t / 2) at cos(t)."""
     return chebyshev_sum("chebyshev_polynomial_w", x, n, 1.0)
 
 
-@public("special")
-@clear_errors
+@public_function("special")
 def shifted_chebyshev_polynomial_t(x: Any, n: Any) -> Any:
     """The Chebyshev polynomial of the first kind at 2 x - 1, elementwise."""
     return evaluate("shifted_chebyshev_polynomial_t", "chebyshev", 0, shift(x), n)
 
 
-@public("special")
-@clear_errors
+@public_function("special")
 def shifted_chebyshev_polynomial_u(x: Any, n: Any) -> Any:
     """The Chebyshev polynomial of the second kind at 2 x - 1, elementwise."""
     return evaluate("shifted_chebyshev_polynomial_u", "gegenbauer", 2, shift(x), n)
 
 
-@public("special")
-@clear_errors
+@public_function("special")
 def shifted_chebyshev_polynomial_v(x: Any, n: Any) -> Any:
     """The Chebyshev polynomial of the third kind at 2 x - 1, elementwise."""
     return chebyshev_sum("shifted_chebyshev_polynomial_v", shift(x), n, -1.0)
 
 
-@public("special")
-@clear_errors
+@public_function("special")
 def shifted_chebyshev_polynomial_w(x: Any, n: Any) -> Any:
     """The Chebyshev polynomial of the fourth kind at 2 x - 1, elementwise."""
     return chebyshev_sum("shifted_chebyshev_polynomial_w", shift(x), n, 1.0)
 
 
-@public("special")
-@clear_errors
+@public_function("special")
 def hermite_polynomial_h(x: Any, n: Any) -> Any:
     """The physicists' Hermite polynomial of degree `n`, elementwise: 2 x for n = 1."""
     return evaluate("hermite_polynomial_h", "hermite", 0, x, n)
 
 
-@public("special")
-@clear_errors
+@public_function("special")
 def hermite_polynomial_he(x: Any, n: Any) -> Any:
     """The probabilists' Hermite polynomial of degree `n`, elementwise: x for n = 1."""
     return evaluate("hermite_polynomial_he", "hermite_e", 0, x, n)
 
 
-@public("special")
-@clear_errors
+@public_function("special")
 def laguerre_polynomial_l(x: Any, n: Any) -> Any:
     """The Laguerre polynomial of degree `n`, elementwise: 1 - x for n = 1."""
     return evaluate("laguerre_polynomial_l", "laguerre", 0, x, n)
 
 
-@public("special")
-@clear_errors
+@public_function("special")
 def legendre_polynomial_p(x: Any, n: Any) -> Any:
     """The Legendre polynomial of degree `n`, elementwise: x for n = 1."""
     return evaluate("legendre_polynomial_p", "gegenbauer", 1, x, n)

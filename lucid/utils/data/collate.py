@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ShapeError
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.joining import stack
-from lucid.public.declare import public
 from lucid.tape.node import wrap
 from lucid.tensors.tensor import Tensor, tensor
 
 
-@public("utils.data")
-@clear_errors
+@public_function("utils.data")
 def default_collate(batch: Sequence[Any]) -> Any:
     """Stack tensors, arrays and numbers; recurse into tuples, lists and dictionaries.
 
@@ -64,8 +62,7 @@ def stack_arrays(arrays: Sequence[np.ndarray]) -> np.ndarray:
     return np.stack(arrays)
 
 
-@public("utils.data")
-@clear_errors
+@public_function("utils.data")
 def default_convert(example: Any) -> Any:
     """Return an example with arrays converted to tensors, for a loader without batches."""
     if isinstance(example, np.ndarray):

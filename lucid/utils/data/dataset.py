@@ -10,7 +10,7 @@ from typing import Any
 
 from lucid import random
 from lucid.errors import ArgumentError, IndexingError
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.constructors import ClearConstructor
 from lucid.ops.core.promote import as_tensor
 from lucid.public.declare import public
@@ -167,8 +167,7 @@ class ChainDataset(IterableDataset):
         return sum(map(len, self.datasets))
 
 
-@public("utils.data")
-@clear_errors
+@public_function("utils.data")
 def random_split(
     dataset: Any, lengths: Sequence[float], generator: random.Generator | None = None
 ) -> list[Subset]:

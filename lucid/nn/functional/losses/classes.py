@@ -20,14 +20,13 @@ from lucid.nn.functional.arguments import (
     resolve_reduction,
 )
 from lucid.nn.functional.linear_maps import linear
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.kinds import times
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.higher_order.region import compile_when_hot
 from lucid.ops.index.gather_scatter import Gather, TakeAlong
 from lucid.ops.nn.softmax import LogSoftmaxAt, log_softmax
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
@@ -109,8 +108,7 @@ def weight_vector(name: str, x: Any, weight: Any) -> Any:
     return weight
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def nll_loss(
     input: Any,
     target: Any,
@@ -134,8 +132,7 @@ def nll_loss(
     return found.reduce(loss if weight is None else loss * found.weights, reduction)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def cross_entropy(
     input: Any,
     target: Any,
@@ -189,8 +186,7 @@ def unweighted_cross_entropy(x: Any, target: Any, axis: int, reduction: str) -> 
     return Targets(axis, indices, None, None).reduce(loss, reduction)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def linear_cross_entropy(
     input: Any,
     linear_weight: Any,

@@ -19,7 +19,7 @@ from lucid.nn.functional.arguments import (
 from lucid.nn.functional.distances import pairwise_distance
 from lucid.nn.functional.losses.classes import check_classes
 from lucid.nn.functional.losses.probabilities import bce_with_logits
-from lucid.ops.core.arguments import clear_errors, number
+from lucid.ops.core.arguments import number, public_function
 from lucid.ops.core.promote import as_tensor, cast, promote_tensors
 from lucid.ops.elementwise.conditional import clamp, minimum, where
 from lucid.ops.elementwise.exponential import logaddexp, rsqrt
@@ -30,8 +30,7 @@ from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def soft_margin_loss(
     input: Any,
     target: Any,
@@ -46,8 +45,7 @@ def soft_margin_loss(
     return reduce_loss(logaddexp(-t * x, 0.0), reduction)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def hinge_embedding_loss(
     input: Any,
     target: Any,
@@ -64,8 +62,7 @@ def hinge_embedding_loss(
     return reduce_loss(where(t != 1, far, 0.0) + where(t != -1, x, 0.0), reduction)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def margin_ranking_loss(
     input1: Any,
     input2: Any,
@@ -82,8 +79,7 @@ def margin_ranking_loss(
     return reduce_loss(clamp(check_number(name, margin, "margin") - t * (x - y), 0.0), reduction)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def multi_margin_loss(
     input: Any,
     target: Any,
@@ -123,8 +119,7 @@ def class_weight(name: str, weight: Any, classes: int) -> Any:
     return weight
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def multilabel_margin_loss(
     input: Any,
     target: Any,
@@ -155,8 +150,7 @@ def multilabel_margin_loss(
     return reduce_loss(where(counts, short, 0.0).sum(axis=(-2, -1)) / max(classes, 1), reduction)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def multilabel_soft_margin_loss(
     input: Any,
     target: Any,
@@ -175,8 +169,7 @@ def multilabel_soft_margin_loss(
     return reduce_loss(loss.mean(-1) if loss.ndim else loss, reduction)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def cosine_embedding_loss(
     input1: Any,
     input2: Any,
@@ -201,8 +194,7 @@ def cosine_embedding_loss(
     return reduce_loss(where(t == 1, 1 - cosine, where(t == -1, apart, 0.0)), reduction)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def triplet_margin_loss(
     anchor: Any,
     positive: Any,

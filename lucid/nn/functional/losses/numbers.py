@@ -16,14 +16,13 @@ from lucid.nn.functional.arguments import (
     resolve_reduction,
     warn_if_broadcast,
 )
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.float16 import in_float32
 from lucid.ops.core.promote import promote_tensors
 from lucid.ops.elementwise.arithmetic import abs
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.exponential import exp, log
 from lucid.ops.higher_order.region import compile_when_hot
-from lucid.public.declare import public
 
 
 def reduce_weighted(name: str, loss: Any, weight: Any, reduction: str) -> Any:
@@ -36,8 +35,7 @@ def reduce_weighted(name: str, loss: Any, weight: Any, reduction: str) -> Any:
     return loss.sum() / weight.sum() if reduction == "mean" else reduce_loss(loss, reduction)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 @in_float32
 @compile_when_hot
 def mse_loss(
@@ -61,8 +59,7 @@ def mse_loss(
     return reduce_weighted("mse_loss", gap * gap, weight, reduction)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 @compile_when_hot
 def l1_loss(
     input: Any,
@@ -80,8 +77,7 @@ def l1_loss(
     return reduce_weighted("l1_loss", abs(gap), weight, reduction)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 @compile_when_hot
 def smooth_l1_loss(
     input: Any,
@@ -105,8 +101,7 @@ def smooth_l1_loss(
     return reduce_loss(where(size < beta, gap * gap * (0.5 / beta), size - 0.5 * beta), reduction)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 @compile_when_hot
 def huber_loss(
     input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
@@ -131,8 +126,7 @@ def huber_loss(
     return reduce_loss(loss, reduction)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def poisson_nll_loss(
     input: Any,
     target: Any,
@@ -158,8 +152,7 @@ def poisson_nll_loss(
     return reduce_loss(loss, reduction)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def gaussian_nll_loss(
     input: Any,
     target: Any,

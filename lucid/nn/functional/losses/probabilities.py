@@ -15,15 +15,13 @@ from lucid.nn.functional.arguments import (
     reduce_loss,
     resolve_reduction,
 )
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.elementwise.conditional import clamp, where
 from lucid.ops.elementwise.exponential import exp, log, log1p
 from lucid.ops.higher_order.region import compile_when_hot
-from lucid.public.declare import public
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def binary_cross_entropy(
     input: Any,
     target: Any,
@@ -46,8 +44,7 @@ def binary_cross_entropy(
     return reduce_loss(loss if weight is None else loss * as_real(name, weight), reduction)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 @compile_when_hot
 def binary_cross_entropy_with_logits(
     input: Any,
@@ -89,8 +86,7 @@ def bce_with_logits(x: Any, t: Any, positive: Any = None) -> Any:
     return where(above, (1 - t) * x, -ones * x) + (1 - t + ones) * small
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 @compile_when_hot
 def kl_div(
     input: Any,

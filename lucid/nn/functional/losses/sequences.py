@@ -15,21 +15,19 @@ from lucid.nn.functional.arguments import (
     reduce_loss,
     resolve_reduction,
 )
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import cast
 from lucid.ops.elementwise.conditional import clamp, where
 from lucid.ops.elementwise.exponential import logaddexp
 from lucid.ops.index.gather_scatter import TakeAlong
 from lucid.ops.shape.creation import arange, full
 from lucid.ops.shape.joining import cat, stack
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 
 LOG_ZERO = -1e30  # log of probability 0: finite, so that no derivative computes inf - inf
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def ctc_loss(
     log_probs: Any,
     targets: Any,

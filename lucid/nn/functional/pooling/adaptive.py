@@ -15,7 +15,7 @@ from lucid.nn.functional.spatial import (
     drop_batch_axis,
     int_tuple,
 )
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.index.selection import take_along
 from lucid.ops.nn.max_pool import MaxPool
@@ -23,7 +23,7 @@ from lucid.ops.reduce.extrema import max as largest
 from lucid.ops.shape.joining import take_axis
 from lucid.ops.shape.movement import Broadcast, Transpose
 from lucid.ops.shape.shaping import movedim
-from lucid.public.declare import Dynamic, public
+from lucid.public.declare import Dynamic
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -112,8 +112,7 @@ def flat_indices(reads: list[np.ndarray], sizes: Sizes) -> np.ndarray:
     return total.reshape(*total.shape[:axes], math.prod(total.shape[axes:]))
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
     """Average `output_size` windows along the last axis.
 
@@ -124,36 +123,31 @@ def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
     return adaptive_avg_pool("adaptive_avg_pool1d", 1, input, output_size)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
     """Average `output_size` windows of an image."""
     return adaptive_avg_pool("adaptive_avg_pool2d", 2, input, output_size)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
     """Average `output_size` windows of a volume."""
     return adaptive_avg_pool("adaptive_avg_pool3d", 3, input, output_size)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Dynamic:
     """Take the maximum of `output_size` windows along the last axis."""
     return adaptive_max_pool("adaptive_max_pool1d", 1, input, output_size, return_indices)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Dynamic:
     """Take the maximum of `output_size` windows of an image."""
     return adaptive_max_pool("adaptive_max_pool2d", 2, input, output_size, return_indices)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Dynamic:
     """Take the maximum of `output_size` windows of a volume."""
     return adaptive_max_pool("adaptive_max_pool3d", 3, input, output_size, return_indices)

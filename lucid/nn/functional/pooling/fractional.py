@@ -19,13 +19,13 @@ from lucid.nn.functional.spatial import (
     drop_batch_axis,
     int_tuple,
 )
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.index.lookup import gather
 from lucid.ops.reduce.extrema import max as largest
 from lucid.ops.shape.creation import arange, full
 from lucid.ops.shape.joining import cat
-from lucid.public.declare import Dynamic, public
+from lucid.public.declare import Dynamic
 
 
 def resolve_output_size(name: str, sizes: Sizes, window: Sizes, size: Any, ratio: Any) -> Sizes:
@@ -96,8 +96,7 @@ def fractional_max_pool(
     return drop_batch_axis(values, was_batched), drop_batch_axis(indices, was_batched)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def fractional_max_pool2d_with_indices(
     input: Any,
     kernel_size: Any,
@@ -111,8 +110,7 @@ def fractional_max_pool2d_with_indices(
     return fractional_max_pool("fractional_max_pool2d", 2, input, *more)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def fractional_max_pool3d_with_indices(
     input: Any,
     kernel_size: Any,
@@ -126,8 +124,7 @@ def fractional_max_pool3d_with_indices(
     return fractional_max_pool("fractional_max_pool3d", 3, input, *more)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def fractional_max_pool2d(
     input: Any,
     kernel_size: Any,
@@ -147,8 +144,7 @@ def fractional_max_pool2d(
     return (values, indices) if return_indices else values
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def fractional_max_pool3d(
     input: Any,
     kernel_size: Any,

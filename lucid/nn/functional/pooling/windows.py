@@ -16,13 +16,13 @@ from lucid.nn.functional.spatial import (
     int_tuple,
     window_sums,
 )
-from lucid.ops.core.arguments import clear_errors
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.float16 import is_float16, upcast
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.index.writing import ScatterSet
 from lucid.ops.nn.max_pool import MaxPool
 from lucid.ops.shape.creation import zeros
-from lucid.public.declare import Dynamic, public
+from lucid.public.declare import Dynamic
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -85,8 +85,7 @@ def is_default_stride(stride: Any) -> bool:
     return stride is None or (isinstance(stride, (tuple, list)) and len(stride) == 0)
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def max_pool1d(
     input: Any,
     kernel_size: Any,
@@ -106,8 +105,7 @@ def max_pool1d(
     return max_pool("max_pool1d", 1, input, kernel_size, stride, padding, *more)
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def max_pool2d(
     input: Any,
     kernel_size: Any,
@@ -122,8 +120,7 @@ def max_pool2d(
     return max_pool("max_pool2d", 2, input, kernel_size, stride, padding, *more)
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def max_pool3d(
     input: Any,
     kernel_size: Any,
@@ -184,8 +181,7 @@ def window_sizes(
     return total
 
 
-@public("lucid", "nn.functional")
-@clear_errors
+@public_function("lucid", "nn.functional")
 def avg_pool1d(
     input: Any,
     kernel_size: Any,
@@ -204,8 +200,7 @@ def avg_pool1d(
     return avg_pool("avg_pool1d", 1, input, kernel_size, stride, padding, *more)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def avg_pool2d(
     input: Any,
     kernel_size: Any,
@@ -220,8 +215,7 @@ def avg_pool2d(
     return avg_pool("avg_pool2d", 2, input, kernel_size, stride, padding, *more)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def avg_pool3d(
     input: Any,
     kernel_size: Any,
@@ -256,8 +250,7 @@ def lp_pool(
     return drop_batch_axis(powers if p == 1 else powers ** (1.0 / p), was_batched)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def lp_pool1d(
     input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Any:
@@ -270,8 +263,7 @@ def lp_pool1d(
     return lp_pool("lp_pool1d", 1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def lp_pool2d(
     input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Any:
@@ -279,8 +271,7 @@ def lp_pool2d(
     return lp_pool("lp_pool2d", 2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def lp_pool3d(
     input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Any:
@@ -325,8 +316,7 @@ def scatter_at(x: Any, indices: Any, size: Sizes) -> Any:
     return y.reshape(*x.shape[:2], *size)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def max_unpool1d(
     input: Any,
     indices: Any,
@@ -340,8 +330,7 @@ def max_unpool1d(
     return max_unpool("max_unpool1d", 1, input, indices, *more)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def max_unpool2d(
     input: Any,
     indices: Any,
@@ -355,8 +344,7 @@ def max_unpool2d(
     return max_unpool("max_unpool2d", 2, input, indices, *more)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def max_unpool3d(
     input: Any,
     indices: Any,

@@ -10,12 +10,10 @@ from lucid.nn.functional.pooling.adaptive import (
     adaptive_max_pool3d,
 )
 from lucid.nn.functional.pooling.windows import max_pool1d, max_pool2d, max_pool3d
-from lucid.ops.core.arguments import clear_errors
-from lucid.public.declare import public
+from lucid.ops.core.arguments import public_function
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def max_pool1d_with_indices(
     input: Any,
     kernel_size: Any,
@@ -29,8 +27,7 @@ def max_pool1d_with_indices(
     return max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def max_pool2d_with_indices(
     input: Any,
     kernel_size: Any,
@@ -44,8 +41,7 @@ def max_pool2d_with_indices(
     return max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def max_pool3d_with_indices(
     input: Any,
     kernel_size: Any,
@@ -59,8 +55,7 @@ def max_pool3d_with_indices(
     return max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def adaptive_max_pool1d_with_indices(
     input: Any, output_size: Any, return_indices: bool = False
 ) -> tuple[Any, Any]:
@@ -68,8 +63,7 @@ def adaptive_max_pool1d_with_indices(
     return adaptive_max_pool1d(input, output_size, True)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def adaptive_max_pool2d_with_indices(
     input: Any, output_size: Any, return_indices: bool = False
 ) -> tuple[Any, Any]:
@@ -77,8 +71,7 @@ def adaptive_max_pool2d_with_indices(
     return adaptive_max_pool2d(input, output_size, True)
 
 
-@public("nn.functional")
-@clear_errors
+@public_function("nn.functional")
 def adaptive_max_pool3d_with_indices(
     input: Any, output_size: Any, return_indices: bool = False
 ) -> tuple[Any, Any]:
