@@ -14,207 +14,135 @@ from lucid.public.declare import public
 
 
 @public("nn")
-class ReLU(FunctionLayer):
+class ReLU(FunctionLayer, function=F.relu, inplace=False):
     """max(x, 0)."""
 
-    function = F.relu
-    settings = {"inplace": False}
-
 
 @public("nn")
-class ReLU6(FunctionLayer):
+class ReLU6(FunctionLayer, function=F.relu6, inplace=False):
     """min(max(x, 0), 6)."""
 
-    function = F.relu6
-    settings = {"inplace": False}
-
 
 @public("nn")
-class LeakyReLU(FunctionLayer):
+class LeakyReLU(FunctionLayer, function=F.leaky_relu, negative_slope=0.01, inplace=False):
     """x where it is positive, `negative_slope` x elsewhere."""
 
-    function = F.leaky_relu
-    settings = {"negative_slope": 0.01, "inplace": False}
-
 
 @public("nn")
-class ELU(FunctionLayer):
+class ELU(FunctionLayer, function=F.elu, alpha=1.0, inplace=False):
     """x where it is positive, alpha (eˣ - 1) elsewhere."""
 
-    function = F.elu
-    settings = {"alpha": 1.0, "inplace": False}
-
 
 @public("nn")
-class SELU(FunctionLayer):
+class SELU(FunctionLayer, function=F.selu, inplace=False):
     """ELU scaled to preserve mean 0 and variance 1."""
 
-    function = F.selu
-    settings = {"inplace": False}
-
 
 @public("nn")
-class CELU(FunctionLayer):
+class CELU(FunctionLayer, function=F.celu, alpha=1.0, inplace=False):
     """x where it is positive, alpha (exp(x / alpha) - 1) elsewhere."""
 
-    function = F.celu
-    settings = {"alpha": 1.0, "inplace": False}
-
 
 @public("nn")
-class GELU(FunctionLayer):
+class GELU(FunctionLayer, function=F.gelu, approximate="none"):
     """x Φ(x), with Φ the normal distribution function."""
 
-    function = F.gelu
-    settings = {"approximate": "none"}
-
 
 @public("nn")
-class SiLU(FunctionLayer):
+class SiLU(FunctionLayer, function=F.silu, inplace=False):
     """x σ(x)."""
 
-    function = F.silu
-    settings = {"inplace": False}
-
 
 @public("nn")
-class Mish(FunctionLayer):
+class Mish(FunctionLayer, function=F.mish, inplace=False):
     """x tanh(softplus(x))."""
 
-    function = F.mish
-    settings = {"inplace": False}
-
 
 @public("nn")
-class GLU(FunctionLayer):
+class GLU(FunctionLayer, function=F.glu, dim=-1):
     """The first half of an axis times the sigmoid of the second half."""
 
-    function = F.glu
-    settings = {"dim": -1}
-
 
 @public("nn")
-class Hardswish(FunctionLayer):
+class Hardswish(FunctionLayer, function=F.hardswish, inplace=False):
     """x relu6(x + 3) / 6."""
 
-    function = F.hardswish
-    settings = {"inplace": False}
-
 
 @public("nn")
-class Hardsigmoid(FunctionLayer):
+class Hardsigmoid(FunctionLayer, function=F.hardsigmoid, inplace=False):
     """relu6(x + 3) / 6."""
 
-    function = F.hardsigmoid
-    settings = {"inplace": False}
-
 
 @public("nn")
-class Hardtanh(FunctionLayer):
+class Hardtanh(FunctionLayer, function=F.hardtanh, min_val=-1.0, max_val=1.0, inplace=False):
     """x clipped to [min_val, max_val]."""
 
-    function = F.hardtanh
-    settings = {"min_val": -1.0, "max_val": 1.0, "inplace": False}
-
 
 @public("nn")
-class Hardshrink(FunctionLayer):
+class Hardshrink(FunctionLayer, function=F.hardshrink, lambd=0.5):
     """x outside [-lambd, lambd], 0 inside."""
 
-    function = F.hardshrink
-    settings = {"lambd": 0.5}
-
 
 @public("nn")
-class Softshrink(FunctionLayer):
+class Softshrink(FunctionLayer, function=F.softshrink, lambd=0.5):
     """x shrunk toward 0 by lambd."""
 
-    function = F.softshrink
-    settings = {"lambd": 0.5}
-
 
 @public("nn")
-class Tanhshrink(FunctionLayer):
+class Tanhshrink(FunctionLayer, function=F.tanhshrink):
     """x - tanh(x)."""
 
-    function = F.tanhshrink
-
 
 @public("nn")
-class Softplus(FunctionLayer):
+class Softplus(FunctionLayer, function=F.softplus, beta=1.0, threshold=20.0):
     """log(1 + exp(beta x)) / beta."""
 
-    function = F.softplus
-    settings = {"beta": 1.0, "threshold": 20.0}
-
 
 @public("nn")
-class Softsign(FunctionLayer):
+class Softsign(FunctionLayer, function=F.softsign):
     """x / (1 + |x|)."""
 
-    function = F.softsign
-
 
 @public("nn")
-class LogSigmoid(FunctionLayer):
+class LogSigmoid(FunctionLayer, function=F.logsigmoid):
     """log σ(x)."""
 
-    function = F.logsigmoid
-
 
 @public("nn")
-class Sigmoid(FunctionLayer):
+class Sigmoid(FunctionLayer, function=F.sigmoid):
     """1 / (1 + e⁻ˣ)."""
 
-    function = F.sigmoid
-
 
 @public("nn")
-class Tanh(FunctionLayer):
+class Tanh(FunctionLayer, function=F.tanh):
     """The hyperbolic tangent."""
 
-    function = F.tanh
-
 
 @public("nn")
-class Threshold(FunctionLayer):
+class Threshold(
+    FunctionLayer, function=F.threshold, threshold=REQUIRED, value=REQUIRED, inplace=False
+):
     """x where it is above `threshold`, `value` elsewhere."""
 
-    function = F.threshold
-    settings = {"threshold": REQUIRED, "value": REQUIRED, "inplace": False}
-
 
 @public("nn")
-class Softmax(FunctionLayer):
+class Softmax(FunctionLayer, function=F.softmax, dim=None):
     """exp(x) along an axis, scaled to sum to 1."""
 
-    function = F.softmax
-    settings = {"dim": None}
-
 
 @public("nn")
-class Softmin(FunctionLayer):
+class Softmin(FunctionLayer, function=F.softmin, dim=None):
     """The softmax of -x."""
 
-    function = F.softmin
-    settings = {"dim": None}
-
 
 @public("nn")
-class LogSoftmax(FunctionLayer):
+class LogSoftmax(FunctionLayer, function=F.log_softmax, dim=None):
     """The logarithm of the softmax."""
 
-    function = F.log_softmax
-    settings = {"dim": None}
-
 
 @public("nn")
-class Softmax2d(FunctionLayer):
+class Softmax2d(FunctionLayer, function=lambda x: F.softmax(x, -3)):
     """The softmax over the channels of images."""
-
-    @staticmethod
-    def function(x: Any) -> Any:  # type: ignore[override]
-        return F.softmax(x, -3)
 
 
 @public("nn")

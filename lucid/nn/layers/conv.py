@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import lucid.nn.functional as F
 from lucid.errors import ArgumentError
 from lucid.nn import init
 from lucid.nn.functional.spatial import int_tuple
-from lucid.nn.module import Module
+from lucid.nn.layers.function_layer import LayerFamily
 from lucid.nn.parameter import Parameter
 from lucid.ops.core.arguments import accepts_device
 from lucid.ops.shape.creation import empty
@@ -18,10 +19,11 @@ from lucid.public.declare import public
 MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-class ConvolutionBase(Module):
+class ConvolutionBase(LayerFamily):
     """The weight, bias and settings of convolutions; `axes` is the number of spatial axes."""
 
-    axes = 0
+    axes: ClassVar[int]
+    function: ClassVar[Callable[..., Any]]
     transposed = False
 
     def __init__(
@@ -126,13 +128,9 @@ class Convolution(ConvolutionBase):
         padding: Any = self.padding
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self.pad_widths(), self.padding_mode), 0
-        return self.function(
+        return type(self).function(
             input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
         )
-
-    @staticmethod
-    def function(*args: Any) -> Any:
-        raise NotImplementedError
 
 
 class TransposedConvolution(ConvolutionBase):
@@ -171,7 +169,7 @@ class TransposedConvolution(ConvolutionBase):
             if output_size is None
             else self.output_padding_for(input, output_size)
         )
-        return self.function(
+        return type(self).function(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
             self.dilation,
         )  # fmt: skip
@@ -194,54 +192,32 @@ class TransposedConvolution(ConvolutionBase):
             )
         return tuple(n - low for n, low in zip(wanted, least))
 
-    @staticmethod
-    def function(*args: Any) -> Any:
-        raise NotImplementedError
-
 
 @public("nn")
-class Conv1d(Convolution):
+class Conv1d(Convolution, axes=1, function=F.conv1d):
     """A convolution of sequences: (N, C, L)."""
 
-    axes = 1
-    function = staticmethod(F.conv1d)
-
 
 @public("nn")
-class Conv2d(Convolution):
+class Conv2d(Convolution, axes=2, function=F.conv2d):
     """A convolution of images: (N, C, H, W)."""
 
-    axes = 2
-    function = staticmethod(F.conv2d)
-
 
 @public("nn")
-class Conv3d(Convolution):
+class Conv3d(Convolution, axes=3, function=F.conv3d):
     """A convolution of volumes: (N, C, D, H, W)."""
 
-    axes = 3
-    function = staticmethod(F.conv3d)
-
 
 @public("nn")
-class ConvTranspose1d(TransposedConvolution):
+class ConvTranspose1d(TransposedConvolution, axes=1, function=F.conv_transpose1d):
     """A transposed convolution of sequences: (N, C, L)."""
 
-    axes = 1
-    function = staticmethod(F.conv_transpose1d)
-
 
 @public("nn")
-class ConvTranspose2d(TransposedConvolution):
+class ConvTranspose2d(TransposedConvolution, axes=2, function=F.conv_transpose2d):
     """A transposed convolution of images: (N, C, H, W)."""
 
-    axes = 2
-    function = staticmethod(F.conv_transpose2d)
-
 
 @public("nn")
-class ConvTranspose3d(TransposedConvolution):
+class ConvTranspose3d(TransposedConvolution, axes=3, function=F.conv_transpose3d):
     """A transposed convolution of volumes: (N, C, D, H, W)."""
-
-    axes = 3
-    function = staticmethod(F.conv_transpose3d)

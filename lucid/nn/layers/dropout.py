@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import lucid.nn.functional as F
 from lucid.errors import ArgumentError
-from lucid.nn.module import Module
+from lucid.nn.layers.function_layer import LayerFamily
 from lucid.public.declare import public
 
 
-class DropoutBase(Module):
+class DropoutBase(LayerFamily):
     """Apply `function` with probability `p` in training."""
 
     function: ClassVar[Callable[..., Any]]
@@ -30,42 +30,30 @@ class DropoutBase(Module):
 
 
 @public("nn")
-class Dropout(DropoutBase):
+class Dropout(DropoutBase, function=F.dropout):
     """Set elements to 0 with probability p and scale the others by 1 / (1 - p)."""
 
-    function = F.dropout
-
 
 @public("nn")
-class Dropout1d(DropoutBase):
+class Dropout1d(DropoutBase, function=F.dropout1d):
     """Set entire channels of sequences to 0."""
 
-    function = F.dropout1d
-
 
 @public("nn")
-class Dropout2d(DropoutBase):
+class Dropout2d(DropoutBase, function=F.dropout2d):
     """Set entire channels of images to 0."""
 
-    function = F.dropout2d
-
 
 @public("nn")
-class Dropout3d(DropoutBase):
+class Dropout3d(DropoutBase, function=F.dropout3d):
     """Set entire channels of volumes to 0."""
 
-    function = F.dropout3d
-
 
 @public("nn")
-class AlphaDropout(DropoutBase):
+class AlphaDropout(DropoutBase, function=F.alpha_dropout):
     """Dropout that preserves mean and variance, for SELU."""
 
-    function = F.alpha_dropout
-
 
 @public("nn")
-class FeatureAlphaDropout(DropoutBase):
+class FeatureAlphaDropout(DropoutBase, function=F.feature_alpha_dropout):
     """Alpha dropout of entire channels."""
-
-    function = F.feature_alpha_dropout

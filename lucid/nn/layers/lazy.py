@@ -34,9 +34,13 @@ from lucid.public.declare import public
 
 
 class LazyModule(Module):
-    """The base of lazy layers; a subclass gives `cls_to_become` and `infer_shapes`."""
+    """The base of lazy layers; a subclass gives `infer_shapes` and, as its last base, the layer."""
 
     cls_to_become: ClassVar[type[Module]]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.cls_to_become = cls.__bases__[-1]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         self.initialize_parameters(*args)
@@ -91,8 +95,6 @@ class LazyLinear(LazyModule, Linear):
     >>> net(lucid.ones(1, 5)).shape, net[0]
     ((1, 2), Linear(in_features=5, out_features=8, bias=True))
     """
-
-    cls_to_become = Linear
 
     @accepts_device
     def __init__(self, out_features: int, bias: bool = True, dtype: Any = None) -> None:
@@ -152,42 +154,30 @@ class LazyTransposedConvolution(LazyConvolution):
 class LazyConv1d(LazyConvolution, Conv1d):
     """A Conv1d that takes `in_channels` from its first input."""
 
-    cls_to_become = Conv1d
-
 
 @public("nn")
 class LazyConv2d(LazyConvolution, Conv2d):
     """A Conv2d that takes `in_channels` from its first input."""
-
-    cls_to_become = Conv2d
 
 
 @public("nn")
 class LazyConv3d(LazyConvolution, Conv3d):
     """A Conv3d that takes `in_channels` from its first input."""
 
-    cls_to_become = Conv3d
-
 
 @public("nn")
 class LazyConvTranspose1d(LazyTransposedConvolution, ConvTranspose1d):
     """A ConvTranspose1d that takes `in_channels` from its first input."""
-
-    cls_to_become = ConvTranspose1d
 
 
 @public("nn")
 class LazyConvTranspose2d(LazyTransposedConvolution, ConvTranspose2d):
     """A ConvTranspose2d that takes `in_channels` from its first input."""
 
-    cls_to_become = ConvTranspose2d
-
 
 @public("nn")
 class LazyConvTranspose3d(LazyTransposedConvolution, ConvTranspose3d):
     """A ConvTranspose3d that takes `in_channels` from its first input."""
-
-    cls_to_become = ConvTranspose3d
 
 
 class LazyNorm(LazyModule):
@@ -219,39 +209,27 @@ class LazyNorm(LazyModule):
 class LazyBatchNorm1d(LazyNorm, BatchNorm1d):
     """A BatchNorm1d that takes `num_features` from its first input."""
 
-    cls_to_become = BatchNorm1d
-
 
 @public("nn")
 class LazyBatchNorm2d(LazyNorm, BatchNorm2d):
     """A BatchNorm2d that takes `num_features` from its first input."""
-
-    cls_to_become = BatchNorm2d
 
 
 @public("nn")
 class LazyBatchNorm3d(LazyNorm, BatchNorm3d):
     """A BatchNorm3d that takes `num_features` from its first input."""
 
-    cls_to_become = BatchNorm3d
-
 
 @public("nn")
 class LazyInstanceNorm1d(LazyNorm, InstanceNorm1d):
     """An InstanceNorm1d that takes `num_features` from its first input."""
-
-    cls_to_become = InstanceNorm1d
 
 
 @public("nn")
 class LazyInstanceNorm2d(LazyNorm, InstanceNorm2d):
     """An InstanceNorm2d that takes `num_features` from its first input."""
 
-    cls_to_become = InstanceNorm2d
-
 
 @public("nn")
 class LazyInstanceNorm3d(LazyNorm, InstanceNorm3d):
     """An InstanceNorm3d that takes `num_features` from its first input."""
-
-    cls_to_become = InstanceNorm3d

@@ -208,11 +208,8 @@ class EmbeddingBag(EmbeddingBase):
 
 
 @public("nn")
-class Flatten(FunctionLayer):
+class Flatten(FunctionLayer, function=flatten, start_dim=1, end_dim=-1):
     """Flatten the axes from `start_dim` to `end_dim` into one."""
-
-    function = flatten
-    settings = {"start_dim": 1, "end_dim": -1}
 
 
 @public("nn")
@@ -231,16 +228,10 @@ class Unflatten(Module):
 
 
 @public("nn")
-class CosineSimilarity(FunctionLayer):
+class CosineSimilarity(FunctionLayer, function=F.cosine_similarity, dim=1, eps=1e-8):
     """The cosine of the angle between vectors along an axis."""
-
-    function = F.cosine_similarity
-    settings = {"dim": 1, "eps": 1e-8}
 
 
 @public("nn")
-class PairwiseDistance(FunctionLayer):
+class PairwiseDistance(FunctionLayer, function=F.pairwise_distance, p=2.0, eps=1e-6, keepdim=False):
     """The distance between pairs of vectors."""
-
-    function = F.pairwise_distance
-    settings = {"p": 2.0, "eps": 1e-6, "keepdim": False}

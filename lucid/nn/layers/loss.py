@@ -17,9 +17,14 @@ LEGACY_ARGUMENTS = ("size_average", "reduce")
 class Loss(FunctionLayer):
     """The base of losses; weights that are tensors are registered as buffers.
 
-    The constructor takes settings in the order of the function, including PyTorch's deprecated
-    arguments `size_average` and `reduce`.
+    The constructor takes settings in the order of the function, including `reduction` and PyTorch's
+    deprecated arguments `size_average` and `reduce`.
     """
+
+    def __init_subclass__(cls, function: Any = None, **settings: Any) -> None:
+        if function is not None:
+            settings["reduction"] = "mean"
+        super().__init_subclass__(function, **settings)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -29,14 +34,15 @@ class Loss(FunctionLayer):
                 del self.__dict__[name]
                 self.register_buffer(name, value)
 
+    @classmethod
+    def constructor_arguments(cls) -> dict[str, Any]:
+        defaults = {**dict.fromkeys(LEGACY_ARGUMENTS), **cls.settings}
+        order = inspect.signature(cls.function).parameters
+        return {name: defaults[name] for name in order if name in defaults}
+
     def bind_settings(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        names = inspect.signature(type(self).function).parameters
-        order = [name for name in names if name in (*self.settings, *LEGACY_ARGUMENTS)]
-        if len(args) > len(order):
-            return super().bind_settings(args, kwargs)
-        given = {**dict(zip(order, args)), **kwargs}
-        older = [given.pop(name, None) for name in LEGACY_ARGUMENTS]
-        settings = super().bind_settings((), given)
+        settings = super().bind_settings(args, kwargs)
+        older = [settings.pop(name, None) for name in LEGACY_ARGUMENTS]
         if older != [None, None]:
             settings["reduction"] = resolve_reduction(type(self).__name__, None, *older)
         return settings
@@ -46,168 +52,117 @@ class Loss(FunctionLayer):
 
 
 @public("nn")
-class L1Loss(Loss):
+class L1Loss(Loss, function=F.l1_loss):
     """The mean of |input - target|."""
 
-    function = F.l1_loss
-    settings = {"reduction": "mean"}
-
 
 @public("nn")
-class MSELoss(Loss):
+class MSELoss(Loss, function=F.mse_loss):
     """The mean of (input - target)²."""
 
-    function = F.mse_loss
-    settings = {"reduction": "mean"}
-
 
 @public("nn")
-class SmoothL1Loss(Loss):
+class SmoothL1Loss(Loss, function=F.smooth_l1_loss, beta=1.0):
     """Quadratic near 0 and linear beyond `beta`."""
 
-    function = F.smooth_l1_loss
-    settings = {"reduction": "mean", "beta": 1.0}
-
 
 @public("nn")
-class HuberLoss(Loss):
+class HuberLoss(Loss, function=F.huber_loss, delta=1.0):
     """Quadratic near 0 and linear beyond `delta`."""
 
-    function = F.huber_loss
-    settings = {"reduction": "mean", "delta": 1.0}
-
 
 @public("nn")
-class BCELoss(Loss):
+class BCELoss(Loss, function=F.binary_cross_entropy, weight=None):
     """Binary cross entropy of probabilities."""
 
-    function = F.binary_cross_entropy
-    settings = {"weight": None, "reduction": "mean"}
-
 
 @public("nn")
-class BCEWithLogitsLoss(Loss):
+class BCEWithLogitsLoss(
+    Loss, function=F.binary_cross_entropy_with_logits, weight=None, pos_weight=None
+):
     """Binary cross entropy of logits."""
 
-    function = F.binary_cross_entropy_with_logits
-    settings = {"weight": None, "reduction": "mean", "pos_weight": None}
-
 
 @public("nn")
-class CrossEntropyLoss(Loss):
+class CrossEntropyLoss(
+    Loss, function=F.cross_entropy, weight=None, ignore_index=-100, label_smoothing=0.0
+):
     """Cross entropy of logits and class indices or class probabilities."""
 
-    function = F.cross_entropy
-    settings = {"weight": None, "ignore_index": -100, "reduction": "mean", "label_smoothing": 0.0}
-
 
 @public("nn")
-class NLLLoss(Loss):
+class NLLLoss(Loss, function=F.nll_loss, weight=None, ignore_index=-100):
     """Minus the log-probability of the target class."""
 
-    function = F.nll_loss
-    settings = {"weight": None, "ignore_index": -100, "reduction": "mean"}
-
 
 @public("nn")
-class KLDivLoss(Loss):
+class KLDivLoss(Loss, function=F.kl_div, log_target=False):
     """The Kullback-Leibler divergence of log-probabilities from a target."""
 
-    function = F.kl_div
-    settings = {"reduction": "mean", "log_target": False}
-
 
 @public("nn")
-class PoissonNLLLoss(Loss):
+class PoissonNLLLoss(Loss, function=F.poisson_nll_loss, log_input=True, full=False, eps=1e-8):
     """Minus the log-likelihood of counts."""
 
-    function = F.poisson_nll_loss
-    settings = {"log_input": True, "full": False, "eps": 1e-8, "reduction": "mean"}
-
 
 @public("nn")
-class GaussianNLLLoss(Loss):
+class GaussianNLLLoss(Loss, function=F.gaussian_nll_loss, full=False, eps=1e-6):
     """Minus the log-likelihood of normal variables."""
 
-    function = F.gaussian_nll_loss
-    settings = {"full": False, "eps": 1e-6, "reduction": "mean"}
-
 
 @public("nn")
-class SoftMarginLoss(Loss):
+class SoftMarginLoss(Loss, function=F.soft_margin_loss):
     """log(1 + exp(-target · input))."""
 
-    function = F.soft_margin_loss
-    settings = {"reduction": "mean"}
-
 
 @public("nn")
-class HingeEmbeddingLoss(Loss):
+class HingeEmbeddingLoss(Loss, function=F.hinge_embedding_loss, margin=1.0):
     """A distance for similar pairs, a hinge for the others."""
 
-    function = F.hinge_embedding_loss
-    settings = {"margin": 1.0, "reduction": "mean"}
-
 
 @public("nn")
-class MarginRankingLoss(Loss):
+class MarginRankingLoss(Loss, function=F.margin_ranking_loss, margin=0.0):
     """A hinge on the order of two inputs."""
 
-    function = F.margin_ranking_loss
-    settings = {"margin": 0.0, "reduction": "mean"}
-
 
 @public("nn")
-class CosineEmbeddingLoss(Loss):
+class CosineEmbeddingLoss(Loss, function=F.cosine_embedding_loss, margin=0.0):
     """A hinge on the cosine of two vectors."""
 
-    function = F.cosine_embedding_loss
-    settings = {"margin": 0.0, "reduction": "mean"}
-
 
 @public("nn")
-class MultiMarginLoss(Loss):
+class MultiMarginLoss(Loss, function=F.multi_margin_loss, p=1, margin=1.0, weight=None):
     """A hinge between the target class and all others."""
 
-    function = F.multi_margin_loss
-    settings = {"p": 1, "margin": 1.0, "weight": None, "reduction": "mean"}
-
 
 @public("nn")
-class MultiLabelMarginLoss(Loss):
+class MultiLabelMarginLoss(Loss, function=F.multilabel_margin_loss):
     """A hinge between target classes and all others."""
 
-    function = F.multilabel_margin_loss
-    settings = {"reduction": "mean"}
-
 
 @public("nn")
-class MultiLabelSoftMarginLoss(Loss):
+class MultiLabelSoftMarginLoss(Loss, function=F.multilabel_soft_margin_loss, weight=None):
     """Binary cross entropy over labels."""
 
-    function = F.multilabel_soft_margin_loss
-    settings = {"weight": None, "reduction": "mean"}
-
 
 @public("nn")
-class TripletMarginLoss(Loss):
+class TripletMarginLoss(
+    Loss, function=F.triplet_margin_loss, margin=1.0, p=2.0, eps=1e-6, swap=False
+):
     """A hinge between the distances to a positive and a negative."""
 
-    function = F.triplet_margin_loss
-    settings = {"margin": 1.0, "p": 2.0, "eps": 1e-6, "swap": False, "reduction": "mean"}
-
 
 @public("nn")
-class TripletMarginWithDistanceLoss(Loss):
+class TripletMarginWithDistanceLoss(
+    Loss,
+    function=F.triplet_margin_with_distance_loss,
+    distance_function=None,
+    margin=1.0,
+    swap=False,
+):
     """The triplet loss with a user-defined distance."""
 
-    function = F.triplet_margin_with_distance_loss
-    settings = {"distance_function": None, "margin": 1.0, "swap": False, "reduction": "mean"}
-
 
 @public("nn")
-class CTCLoss(Loss):
+class CTCLoss(Loss, function=F.ctc_loss, blank=0, zero_infinity=False):
     """Connectionist temporal classification: the loss over all alignments of a target."""
-
-    function = F.ctc_loss
-    settings = {"blank": 0, "reduction": "mean", "zero_infinity": False}

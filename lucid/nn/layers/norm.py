@@ -9,7 +9,7 @@ import numpy as np
 import lucid.nn.functional as F
 from lucid.autograd import no_grad
 from lucid.errors import ArgumentError, ShapeError
-from lucid.nn.layers.function_layer import REQUIRED, FunctionLayer
+from lucid.nn.layers.function_layer import REQUIRED, FunctionLayer, LayerFamily
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
 from lucid.ops.core.arguments import accepts_device
@@ -34,7 +34,7 @@ def reset_affine(module: Any) -> None:
             module.bias.fill_(0.0)
 
 
-class RunningNorm(Module):
+class RunningNorm(LayerFamily):
     """The base of batch and instance norms: running statistics per channel.
 
     Training updates the statistics in place. If the module is an argument of a transform or a
@@ -142,24 +142,18 @@ class BatchNorm(RunningNorm):
 
 
 @public("nn")
-class BatchNorm1d(BatchNorm):
+class BatchNorm1d(BatchNorm, ranks=(2, 3)):
     """Batch norm of vectors or sequences: (N, C) or (N, C, L)."""
 
-    ranks = (2, 3)
-
 
 @public("nn")
-class BatchNorm2d(BatchNorm):
+class BatchNorm2d(BatchNorm, ranks=(4,)):
     """Batch norm of images: (N, C, H, W)."""
 
-    ranks = (4,)
-
 
 @public("nn")
-class BatchNorm3d(BatchNorm):
+class BatchNorm3d(BatchNorm, ranks=(5,)):
     """Batch norm of volumes: (N, C, D, H, W)."""
-
-    ranks = (5,)
 
 
 class InstanceNorm(RunningNorm):
@@ -194,24 +188,18 @@ class InstanceNorm(RunningNorm):
 
 
 @public("nn")
-class InstanceNorm1d(InstanceNorm):
+class InstanceNorm1d(InstanceNorm, ranks=(2, 3)):
     """Instance norm of sequences: (N, C, L) or (C, L)."""
 
-    ranks = (2, 3)
-
 
 @public("nn")
-class InstanceNorm2d(InstanceNorm):
+class InstanceNorm2d(InstanceNorm, ranks=(3, 4)):
     """Instance norm of images: (N, C, H, W) or (C, H, W)."""
 
-    ranks = (3, 4)
-
 
 @public("nn")
-class InstanceNorm3d(InstanceNorm):
+class InstanceNorm3d(InstanceNorm, ranks=(4, 5)):
     """Instance norm of volumes: (N, C, D, H, W) or (C, D, H, W)."""
-
-    ranks = (4, 5)
 
 
 @public("nn")
@@ -313,8 +301,7 @@ class GroupNorm(Module):
 
 
 @public("nn")
-class LocalResponseNorm(FunctionLayer):
+class LocalResponseNorm(
+    FunctionLayer, function=F.local_response_norm, size=REQUIRED, alpha=1e-4, beta=0.75, k=1.0
+):
     """Divide every channel by a power of the mean square of its neighbors."""
-
-    function = F.local_response_norm
-    settings = {"size": REQUIRED, "alpha": 1e-4, "beta": 0.75, "k": 1.0}

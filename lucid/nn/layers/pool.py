@@ -8,196 +8,114 @@ import lucid.nn.functional as F
 from lucid.nn.layers.function_layer import REQUIRED, FunctionLayer
 from lucid.public.declare import public
 
+WINDOW: dict[str, Any] = {"kernel_size": REQUIRED, "stride": None, "padding": 0}
+MAXIMUM = {**WINDOW, "dilation": 1, "return_indices": False, "ceil_mode": False}
+AVERAGE = {**WINDOW, "ceil_mode": False, "count_include_pad": True}
+AVERAGE_BY = {**AVERAGE, "divisor_override": None}
+NORM = {"norm_type": REQUIRED, "kernel_size": REQUIRED, "stride": None, "ceil_mode": False}
+ADAPTIVE = {"output_size": REQUIRED}
+ADAPTIVE_MAXIMUM = {**ADAPTIVE, "return_indices": False}
+
 
 @public("nn")
-class MaxPool1d(FunctionLayer):
+class MaxPool1d(FunctionLayer, function=F.max_pool1d, **MAXIMUM):
     """The maximum of every window of a sequence."""
 
-    function = F.max_pool1d
-    settings = {
-        "kernel_size": REQUIRED,
-        "stride": None,
-        "padding": 0,
-        "dilation": 1,
-        "return_indices": False,
-        "ceil_mode": False,
-    }
-
 
 @public("nn")
-class MaxPool2d(FunctionLayer):
+class MaxPool2d(FunctionLayer, function=F.max_pool2d, **MAXIMUM):
     """The maximum of every window of an image."""
 
-    function = F.max_pool2d
-    settings = {
-        "kernel_size": REQUIRED,
-        "stride": None,
-        "padding": 0,
-        "dilation": 1,
-        "return_indices": False,
-        "ceil_mode": False,
-    }
-
 
 @public("nn")
-class MaxPool3d(FunctionLayer):
+class MaxPool3d(FunctionLayer, function=F.max_pool3d, **MAXIMUM):
     """The maximum of every window of a volume."""
 
-    function = F.max_pool3d
-    settings = {
-        "kernel_size": REQUIRED,
-        "stride": None,
-        "padding": 0,
-        "dilation": 1,
-        "return_indices": False,
-        "ceil_mode": False,
-    }
-
 
 @public("nn")
-class AvgPool1d(FunctionLayer):
+class AvgPool1d(FunctionLayer, function=F.avg_pool1d, **AVERAGE):
     """The average of every window of a sequence."""
 
-    function = F.avg_pool1d
-    settings = {
-        "kernel_size": REQUIRED,
-        "stride": None,
-        "padding": 0,
-        "ceil_mode": False,
-        "count_include_pad": True,
-    }
-
 
 @public("nn")
-class AvgPool2d(FunctionLayer):
+class AvgPool2d(FunctionLayer, function=F.avg_pool2d, **AVERAGE_BY):
     """The average of every window of an image."""
 
-    function = F.avg_pool2d
-    settings = {
-        "kernel_size": REQUIRED,
-        "stride": None,
-        "padding": 0,
-        "ceil_mode": False,
-        "count_include_pad": True,
-        "divisor_override": None,
-    }
-
 
 @public("nn")
-class AvgPool3d(FunctionLayer):
+class AvgPool3d(FunctionLayer, function=F.avg_pool3d, **AVERAGE_BY):
     """The average of every window of a volume."""
 
-    function = F.avg_pool3d
-    settings = {
-        "kernel_size": REQUIRED,
-        "stride": None,
-        "padding": 0,
-        "ceil_mode": False,
-        "count_include_pad": True,
-        "divisor_override": None,
-    }
-
 
 @public("nn")
-class LPPool1d(FunctionLayer):
+class LPPool1d(FunctionLayer, function=F.lp_pool1d, **NORM):
     """The p-norm of every window of a sequence."""
 
-    function = F.lp_pool1d
-    settings = {"norm_type": REQUIRED, "kernel_size": REQUIRED, "stride": None, "ceil_mode": False}
-
 
 @public("nn")
-class LPPool2d(FunctionLayer):
+class LPPool2d(FunctionLayer, function=F.lp_pool2d, **NORM):
     """The p-norm of every window of an image."""
 
-    function = F.lp_pool2d
-    settings = {"norm_type": REQUIRED, "kernel_size": REQUIRED, "stride": None, "ceil_mode": False}
-
 
 @public("nn")
-class LPPool3d(FunctionLayer):
+class LPPool3d(FunctionLayer, function=F.lp_pool3d, **NORM):
     """The p-norm of every window of a volume."""
 
-    function = F.lp_pool3d
-    settings = {"norm_type": REQUIRED, "kernel_size": REQUIRED, "stride": None, "ceil_mode": False}
-
 
 @public("nn")
-class AdaptiveMaxPool1d(FunctionLayer):
+class AdaptiveMaxPool1d(FunctionLayer, function=F.adaptive_max_pool1d, **ADAPTIVE_MAXIMUM):
     """The maximum of `output_size` windows of a sequence."""
 
-    function = F.adaptive_max_pool1d
-    settings = {"output_size": REQUIRED, "return_indices": False}
-
 
 @public("nn")
-class AdaptiveMaxPool2d(FunctionLayer):
+class AdaptiveMaxPool2d(FunctionLayer, function=F.adaptive_max_pool2d, **ADAPTIVE_MAXIMUM):
     """The maximum of `output_size` windows of an image."""
 
-    function = F.adaptive_max_pool2d
-    settings = {"output_size": REQUIRED, "return_indices": False}
-
 
 @public("nn")
-class AdaptiveMaxPool3d(FunctionLayer):
+class AdaptiveMaxPool3d(FunctionLayer, function=F.adaptive_max_pool3d, **ADAPTIVE_MAXIMUM):
     """The maximum of `output_size` windows of a volume."""
 
-    function = F.adaptive_max_pool3d
-    settings = {"output_size": REQUIRED, "return_indices": False}
-
 
 @public("nn")
-class AdaptiveAvgPool1d(FunctionLayer):
+class AdaptiveAvgPool1d(FunctionLayer, function=F.adaptive_avg_pool1d, **ADAPTIVE):
     """The average of `output_size` windows of a sequence."""
 
-    function = F.adaptive_avg_pool1d
-    settings = {"output_size": REQUIRED}
-
 
 @public("nn")
-class AdaptiveAvgPool2d(FunctionLayer):
+class AdaptiveAvgPool2d(FunctionLayer, function=F.adaptive_avg_pool2d, **ADAPTIVE):
     """The average of `output_size` windows of an image."""
 
-    function = F.adaptive_avg_pool2d
-    settings = {"output_size": REQUIRED}
-
 
 @public("nn")
-class AdaptiveAvgPool3d(FunctionLayer):
+class AdaptiveAvgPool3d(FunctionLayer, function=F.adaptive_avg_pool3d, **ADAPTIVE):
     """The average of `output_size` windows of a volume."""
 
-    function = F.adaptive_avg_pool3d
-    settings = {"output_size": REQUIRED}
+
+class FractionalPooling(
+    FunctionLayer,
+    hidden_in_repr=("_random_samples",),
+    kernel_size=REQUIRED,
+    output_size=None,
+    output_ratio=None,
+    return_indices=False,
+    _random_samples=None,
+):
+    """The maximum of randomly placed windows."""
 
 
 @public("nn")
-class FractionalMaxPool2d(FunctionLayer):
+class FractionalMaxPool2d(FractionalPooling, function=F.fractional_max_pool2d):
     """The maximum of randomly placed windows of an image."""
 
-    function = F.fractional_max_pool2d
-    settings = {
-        "kernel_size": REQUIRED,
-        "output_size": None,
-        "output_ratio": None,
-        "return_indices": False,
-        "_random_samples": None,
-    }
-    hidden_in_repr = ("_random_samples",)
-
 
 @public("nn")
-class FractionalMaxPool3d(FunctionLayer):
+class FractionalMaxPool3d(FractionalPooling, function=F.fractional_max_pool3d):
     """The maximum of randomly placed windows of a volume."""
 
-    function = F.fractional_max_pool3d
-    settings = FractionalMaxPool2d.settings
-    hidden_in_repr = ("_random_samples",)
 
-
-class Unpooling(FunctionLayer):
+class Unpooling(FunctionLayer, **WINDOW):
     """The inverse of max pooling: elements at their indices, zeros elsewhere."""
-
-    settings = {"kernel_size": REQUIRED, "stride": None, "padding": 0}
 
     def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
         return type(self).function(
@@ -206,21 +124,15 @@ class Unpooling(FunctionLayer):
 
 
 @public("nn")
-class MaxUnpool1d(Unpooling):
+class MaxUnpool1d(Unpooling, function=F.max_unpool1d):
     """The inverse of max pooling over sequences."""
 
-    function = F.max_unpool1d
-
 
 @public("nn")
-class MaxUnpool2d(Unpooling):
+class MaxUnpool2d(Unpooling, function=F.max_unpool2d):
     """The inverse of max pooling over images."""
 
-    function = F.max_unpool2d
-
 
 @public("nn")
-class MaxUnpool3d(Unpooling):
+class MaxUnpool3d(Unpooling, function=F.max_unpool3d):
     """The inverse of max pooling over volumes."""
-
-    function = F.max_unpool3d

@@ -6,84 +6,67 @@ from typing import Any, ClassVar
 
 import lucid.nn.functional as F
 from lucid.errors import ArgumentError
-from lucid.nn.layers.function_layer import REQUIRED, FunctionLayer
-from lucid.nn.module import Module
+from lucid.nn.layers.function_layer import REQUIRED, FunctionLayer, LayerFamily
 from lucid.public.declare import public
 
+SIZE = ("size", "scale_factor")
+COLUMNS = {"kernel_size": REQUIRED, "dilation": 1, "padding": 0, "stride": 1}
+
 
 @public("nn")
-class PixelShuffle(FunctionLayer):
+class PixelShuffle(FunctionLayer, function=F.pixel_shuffle, upscale_factor=REQUIRED):
     """Rearrange (N, C r², H, W) to (N, C, H r, W r)."""
 
-    function = F.pixel_shuffle
-    settings = {"upscale_factor": REQUIRED}
-
 
 @public("nn")
-class PixelUnshuffle(FunctionLayer):
+class PixelUnshuffle(FunctionLayer, function=F.pixel_unshuffle, downscale_factor=REQUIRED):
     """Rearrange (N, C, H r, W r) to (N, C r², H, W)."""
 
-    function = F.pixel_unshuffle
-    settings = {"downscale_factor": REQUIRED}
-
 
 @public("nn")
-class ChannelShuffle(FunctionLayer):
+class ChannelShuffle(FunctionLayer, function=F.channel_shuffle, groups=REQUIRED):
     """Interleave groups of channels."""
 
-    function = F.channel_shuffle
-    settings = {"groups": REQUIRED}
-
 
 @public("nn")
-class Unfold(FunctionLayer):
+class Unfold(FunctionLayer, function=F.unfold, **COLUMNS):
     """The windows of images as columns."""
 
-    function = F.unfold
-    settings = {"kernel_size": REQUIRED, "dilation": 1, "padding": 0, "stride": 1}
-
 
 @public("nn")
-class Fold(FunctionLayer):
+class Fold(FunctionLayer, function=F.fold, output_size=REQUIRED, **COLUMNS):
     """Sum columns of windows into images."""
 
-    function = F.fold
-    settings = {
-        "output_size": REQUIRED, "kernel_size": REQUIRED, "dilation": 1, "padding": 0, "stride": 1
-    }  # fmt: skip
-
 
 @public("nn")
-class Upsample(FunctionLayer):
+class Upsample(
+    FunctionLayer,
+    function=F.interpolate,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=None,
+    recompute_scale_factor=None,
+    hidden_in_repr=(*SIZE, "align_corners", "recompute_scale_factor"),
+):
     """Resize sequences, images or volumes."""
 
-    function = F.interpolate
-    settings = {
-        "size": None, "scale_factor": None, "mode": "nearest", "align_corners": None,
-        "recompute_scale_factor": None,
-    }  # fmt: skip
-    hidden_in_repr = ("size", "scale_factor", "align_corners", "recompute_scale_factor")
+
+class Upsampling(FunctionLayer, hidden_in_repr=SIZE, size=None, scale_factor=None):
+    """Resize images."""
 
 
 @public("nn")
-class UpsamplingNearest2d(FunctionLayer):
+class UpsamplingNearest2d(Upsampling, function=F.upsample_nearest):
     """Resize images by the nearest pixel."""
 
-    function = F.upsample_nearest
-    settings = {"size": None, "scale_factor": None}
-    hidden_in_repr = ("size", "scale_factor")
-
 
 @public("nn")
-class UpsamplingBilinear2d(FunctionLayer):
+class UpsamplingBilinear2d(Upsampling, function=F.upsample_bilinear):
     """Resize images by bilinear interpolation with aligned corners."""
 
-    function = F.upsample_bilinear
-    settings = {"size": None, "scale_factor": None}
-    hidden_in_repr = ("size", "scale_factor")
 
-
-class Padding(Module):
+class Padding(LayerFamily):
     """The base of padding layers; one number pads all ends alike.
 
     axes    the number of padded axes, counted from the last
@@ -125,105 +108,75 @@ class ConstantPadding(Padding):
 
 
 @public("nn")
-class ConstantPad1d(ConstantPadding):
+class ConstantPad1d(ConstantPadding, axes=1):
     """Pad the last axis with a constant."""
 
-    axes = 1
-
 
 @public("nn")
-class ConstantPad2d(ConstantPadding):
+class ConstantPad2d(ConstantPadding, axes=2):
     """Pad the last two axes with a constant."""
 
-    axes = 2
-
 
 @public("nn")
-class ConstantPad3d(ConstantPadding):
+class ConstantPad3d(ConstantPadding, axes=3):
     """Pad the last three axes with a constant."""
 
-    axes = 3
-
 
 @public("nn")
-class ZeroPad1d(Padding):
+class ZeroPad1d(Padding, axes=1):
     """Pad the last axis with zeros."""
 
-    axes = 1
-
 
 @public("nn")
-class ZeroPad2d(Padding):
+class ZeroPad2d(Padding, axes=2):
     """Pad the last two axes with zeros."""
 
-    axes = 2
-
 
 @public("nn")
-class ZeroPad3d(Padding):
+class ZeroPad3d(Padding, axes=3):
     """Pad the last three axes with zeros."""
 
-    axes = 3
-
 
 @public("nn")
-class ReflectionPad1d(Padding):
+class ReflectionPad1d(Padding, axes=1, mode="reflect"):
     """Pad the last axis by reflection."""
 
-    axes, mode = 1, "reflect"
-
 
 @public("nn")
-class ReflectionPad2d(Padding):
+class ReflectionPad2d(Padding, axes=2, mode="reflect"):
     """Pad the last two axes by reflection."""
 
-    axes, mode = 2, "reflect"
-
 
 @public("nn")
-class ReflectionPad3d(Padding):
+class ReflectionPad3d(Padding, axes=3, mode="reflect"):
     """Pad the last three axes by reflection."""
 
-    axes, mode = 3, "reflect"
-
 
 @public("nn")
-class ReplicationPad1d(Padding):
+class ReplicationPad1d(Padding, axes=1, mode="replicate"):
     """Pad the last axis by repeating its end elements."""
 
-    axes, mode = 1, "replicate"
-
 
 @public("nn")
-class ReplicationPad2d(Padding):
+class ReplicationPad2d(Padding, axes=2, mode="replicate"):
     """Pad the last two axes by repeating their end elements."""
 
-    axes, mode = 2, "replicate"
-
 
 @public("nn")
-class ReplicationPad3d(Padding):
+class ReplicationPad3d(Padding, axes=3, mode="replicate"):
     """Pad the last three axes by repeating their end elements."""
 
-    axes, mode = 3, "replicate"
-
 
 @public("nn")
-class CircularPad1d(Padding):
+class CircularPad1d(Padding, axes=1, mode="circular"):
     """Pad the last axis circularly."""
 
-    axes, mode = 1, "circular"
-
 
 @public("nn")
-class CircularPad2d(Padding):
+class CircularPad2d(Padding, axes=2, mode="circular"):
     """Pad the last two axes circularly."""
 
-    axes, mode = 2, "circular"
-
 
 @public("nn")
-class CircularPad3d(Padding):
+class CircularPad3d(Padding, axes=3, mode="circular"):
     """Pad the last three axes circularly."""
-
-    axes, mode = 3, "circular"
