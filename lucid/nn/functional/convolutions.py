@@ -5,131 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.nn.functional.spatial import Sizes, add_batch_axis, drop_batch_axis, int_tuple
+from lucid.nn.functional.spatial import Sizes, add_batch_axis, drop_batch_axis, int_tuple, over_axes
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.nn.convolution import Convolution, ConvolutionTranspose
 from lucid.tape.bind import bind
 
 
-@public_function("lucid", "nn.functional")
-def conv1d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """Convolve (N, C, L) with weights (O, C / groups, K).
-
-    >>> import lucid
-    >>> x, w = lucid.tensor([[[1.0, 2.0, 4.0, 8.0]]]), lucid.tensor([[[1.0, 10.0]]])
-    >>> lucid.nn.functional.conv1d(x, w)
-    Tensor([[[21., 42., 84.]]])
-    """
-    return convolve("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
-
-
-@public_function("lucid", "nn.functional")
-def conv2d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """Convolve images (N, C, H, W) with weights (O, C / groups, KH, KW)."""
-    return convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
-
-
-@public_function("lucid", "nn.functional")
-def conv3d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """Convolve volumes (N, C, D, H, W) with weights (O, C / groups, KD, KH, KW)."""
-    return convolve("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
-
-
-@public_function("lucid", "nn.functional")
-def conv_transpose1d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
-    """The adjoint of conv1d: (N, C, L) and weights (C, O / groups, K) give (N, O, L')."""
-    settings = (stride, padding, output_padding, groups, dilation)
-    return conv_transpose("conv_transpose1d", 1, input, weight, bias, *settings)
-
-
-@public_function("lucid", "nn.functional")
-def conv_transpose2d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
-    """The adjoint of conv2d: (N, C, H, W) and weights (C, O / groups, KH, KW) give larger images.
-
-    >>> import lucid
-    >>> x, w = lucid.ones(1, 1, 2, 2), lucid.ones(1, 1, 2, 2)
-    >>> lucid.nn.functional.conv_transpose2d(x, w).reshape(3, 3)
-    Tensor([[1., 2., 1.],
-            [2., 4., 2.],
-            [1., 2., 1.]])
-    """
-    settings = (stride, padding, output_padding, groups, dilation)
-    return conv_transpose("conv_transpose2d", 2, input, weight, bias, *settings)
-
-
-@public_function("lucid", "nn.functional")
-def conv_transpose3d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
-    """The adjoint of conv3d: (N, C, D, H, W) and weights (C, O / groups, KD, KH, KW)."""
-    settings = (stride, padding, output_padding, groups, dilation)
-    return conv_transpose("conv_transpose3d", 3, input, weight, bias, *settings)
-
-
 def convolve(
     name: str,
     axes: int,
-    x: Any,
-    w: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: Any,
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
 ) -> Any:
     """Check the arguments and convolve over `axes` spatial axes."""
-    x, was_batched = add_batch_axis(name, x, axes)
-    w = check_weight(name, w, x, axes, groups)
+    x, was_batched = add_batch_axis(name, input, axes)
+    w = check_weight(name, weight, x, axes, groups)
     if w.shape[1] * groups != x.shape[1] or w.shape[0] % groups:
         facts = f"input of shape {x.shape} has {x.shape[1]} channels, weights of shape {w.shape}"
         takes = f"{facts} take {w.shape[1] * groups} (groups={groups})"
@@ -150,18 +46,18 @@ def convolve(
 def conv_transpose(
     name: str,
     axes: int,
-    x: Any,
-    w: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    groups: Any,
-    dilation: Any,
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
 ) -> Any:
     """Check the arguments and apply the adjoint of `convolve`."""
-    x, was_batched = add_batch_axis(name, x, axes)
-    w = check_weight(name, w, x, axes, groups)
+    x, was_batched = add_batch_axis(name, input, axes)
+    w = check_weight(name, weight, x, axes, groups)
     if w.shape[0] != x.shape[1] or x.shape[1] % groups:
         facts = f"input of shape {x.shape} has {x.shape[1]} channels, weights of shape {w.shape}"
         takes = f"{facts} take {w.shape[0]} (groups={groups})"
@@ -222,3 +118,53 @@ def add_bias(name: str, y: Any, bias: Any) -> Any:
     if bias.dtype != y.dtype:
         raise DTypeError(f"{name}: bias of dtype {bias.dtype} for a result of {y.dtype}; cast it")
     return y + bias.reshape(-1, *[1] * (y.ndim - 2))
+
+
+@public_function("lucid", "nn.functional")
+@over_axes(1, convolve)
+def conv1d() -> None:
+    """Convolve (N, C, L) with weights (O, C / groups, K).
+
+    >>> import lucid
+    >>> x, w = lucid.tensor([[[1.0, 2.0, 4.0, 8.0]]]), lucid.tensor([[[1.0, 10.0]]])
+    >>> lucid.nn.functional.conv1d(x, w)
+    Tensor([[[21., 42., 84.]]])
+    """
+
+
+@public_function("lucid", "nn.functional")
+@over_axes(2, convolve)
+def conv2d() -> None:
+    """Convolve images (N, C, H, W) with weights (O, C / groups, KH, KW)."""
+
+
+@public_function("lucid", "nn.functional")
+@over_axes(3, convolve)
+def conv3d() -> None:
+    """Convolve volumes (N, C, D, H, W) with weights (O, C / groups, KD, KH, KW)."""
+
+
+@public_function("lucid", "nn.functional")
+@over_axes(1, conv_transpose)
+def conv_transpose1d() -> None:
+    """The adjoint of conv1d: (N, C, L) and weights (C, O / groups, K) give (N, O, L')."""
+
+
+@public_function("lucid", "nn.functional")
+@over_axes(2, conv_transpose)
+def conv_transpose2d() -> None:
+    """The adjoint of conv2d: (N, C, H, W) and weights (C, O / groups, KH, KW) give larger images.
+
+    >>> import lucid
+    >>> x, w = lucid.ones(1, 1, 2, 2), lucid.ones(1, 1, 2, 2)
+    >>> lucid.nn.functional.conv_transpose2d(x, w).reshape(3, 3)
+    Tensor([[1., 2., 1.],
+            [2., 4., 2.],
+            [1., 2., 1.]])
+    """
+
+
+@public_function("lucid", "nn.functional")
+@over_axes(3, conv_transpose)
+def conv_transpose3d() -> None:
+    """The adjoint of conv3d: (N, C, D, H, W) and weights (C, O / groups, KD, KH, KW)."""

@@ -1,11 +1,14 @@
-"""Argument checks of functions over spatial axes.
+"""Functions over spatial axes: one definition for 1, 2 and 3 axes, and argument checks.
 
 Such functions take (N, C, *spatial) or, without a batch axis, (C, *spatial).
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
@@ -15,6 +18,29 @@ from lucid.ops.shape.creation import ones
 from lucid.tape.bind import bind
 
 Sizes = tuple[int, ...]
+NAMING = ("__module__", "__name__", "__qualname__", "__doc__")
+
+
+def over_axes(axes: int, function: Callable[..., Any]) -> Callable[..., Callable[..., Any]]:
+    """Return a decorator: a name and a docstring become `function(name, axes, ...)`."""
+    whole = inspect.signature(function)
+    signature = whole.replace(parameters=list(whole.parameters.values())[2:])
+
+    def decorate(named: Callable[[], None]) -> Callable[..., Any]:
+        name = named.__name__
+
+        @functools.wraps(named, NAMING)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(name, axes, *args, **kwargs)
+            except TypeError:
+                signature.bind(*args, **kwargs)  # names the argument that is missing or too many
+                raise
+
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        return call
+
+    return decorate
 
 
 def int_tuple(name: str, what: str, value: Any, axes: int, least: int = 0) -> Sizes:

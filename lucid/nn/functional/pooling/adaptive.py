@@ -14,9 +14,9 @@ from lucid.nn.functional.spatial import (
     as_floating,
     drop_batch_axis,
     int_tuple,
+    over_axes,
 )
 from lucid.ops.core.arguments import public_function
-from lucid.ops.core.promote import as_tensor
 from lucid.ops.index.selection import take_along
 from lucid.ops.nn.max_pool import MaxPool
 from lucid.ops.reduce.extrema import max as largest
@@ -49,9 +49,9 @@ def window_bounds(n: int, m: int) -> list[tuple[int, int]]:
     return [(i * n // m, -(-(i + 1) * n // m)) for i in range(m)]
 
 
-def adaptive_avg_pool(name: str, axes: int, x: Any, output_size: Any) -> Any:
+def adaptive_avg_pool(name: str, axes: int, input: Any, output_size: Any) -> Any:
     """Average over `output_size` windows."""
-    x, was_batched = add_batch_axis(name, as_floating(name, x), axes)
+    x, was_batched = add_batch_axis(name, as_floating(name, input), axes)
     size = resolve_output_size(name, output_size, x.shape[2:])
     if 0 not in size and all(n % m == 0 for n, m in zip(x.shape[2:], size)):
         split = [part for n, m in zip(x.shape[2:], size) for part in (m, n // m)]
@@ -65,9 +65,11 @@ def adaptive_avg_pool(name: str, axes: int, x: Any, output_size: Any) -> Any:
     return drop_batch_axis(x, was_batched)
 
 
-def adaptive_max_pool(name: str, axes: int, x: Any, output_size: Any, return_indices: bool) -> Any:
+def adaptive_max_pool(
+    name: str, axes: int, input: Any, output_size: Any, return_indices: bool = False
+) -> Dynamic:
     """Take the maximum over `output_size` windows."""
-    x, was_batched = add_batch_axis(name, as_tensor(x), axes)
+    x, was_batched = add_batch_axis(name, input, axes)
     if x.dtype.kind in "bc":
         raise DTypeError(f"{name}: maxima of dtype {x.dtype} are not defined")
     sizes = x.shape[2:]
@@ -112,42 +114,67 @@ def flat_indices(reads: list[np.ndarray], sizes: Sizes) -> np.ndarray:
     return total.reshape(*total.shape[:axes], math.prod(total.shape[axes:]))
 
 
+def adaptive_max_pool_with_indices(
+    name: str, axes: int, input: Any, output_size: Any, return_indices: bool = False
+) -> tuple[Any, Any]:
+    """`adaptive_max_pool` that returns indices, whatever `return_indices` says."""
+    return adaptive_max_pool(name.removesuffix("_with_indices"), axes, input, output_size, True)
+
+
 @public_function("lucid", "nn.functional")
-def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
+@over_axes(1, adaptive_avg_pool)
+def adaptive_avg_pool1d() -> None:
     """Average `output_size` windows along the last axis.
 
     >>> import lucid
     >>> lucid.nn.functional.adaptive_avg_pool1d(lucid.tensor([[1.0, 2.0, 6.0]]), 2)
     Tensor([[1.5, 4. ]])
     """
-    return adaptive_avg_pool("adaptive_avg_pool1d", 1, input, output_size)
 
 
 @public_function("nn.functional")
-def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
+@over_axes(2, adaptive_avg_pool)
+def adaptive_avg_pool2d() -> None:
     """Average `output_size` windows of an image."""
-    return adaptive_avg_pool("adaptive_avg_pool2d", 2, input, output_size)
 
 
 @public_function("nn.functional")
-def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
+@over_axes(3, adaptive_avg_pool)
+def adaptive_avg_pool3d() -> None:
     """Average `output_size` windows of a volume."""
-    return adaptive_avg_pool("adaptive_avg_pool3d", 3, input, output_size)
 
 
 @public_function("nn.functional")
-def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Dynamic:
+@over_axes(1, adaptive_max_pool)
+def adaptive_max_pool1d() -> None:
     """Take the maximum of `output_size` windows along the last axis."""
-    return adaptive_max_pool("adaptive_max_pool1d", 1, input, output_size, return_indices)
 
 
 @public_function("nn.functional")
-def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Dynamic:
+@over_axes(2, adaptive_max_pool)
+def adaptive_max_pool2d() -> None:
     """Take the maximum of `output_size` windows of an image."""
-    return adaptive_max_pool("adaptive_max_pool2d", 2, input, output_size, return_indices)
 
 
 @public_function("nn.functional")
-def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Dynamic:
+@over_axes(3, adaptive_max_pool)
+def adaptive_max_pool3d() -> None:
     """Take the maximum of `output_size` windows of a volume."""
-    return adaptive_max_pool("adaptive_max_pool3d", 3, input, output_size, return_indices)
+
+
+@public_function("nn.functional")
+@over_axes(1, adaptive_max_pool_with_indices)
+def adaptive_max_pool1d_with_indices() -> None:
+    """`adaptive_max_pool1d` with `return_indices=True`."""
+
+
+@public_function("nn.functional")
+@over_axes(2, adaptive_max_pool_with_indices)
+def adaptive_max_pool2d_with_indices() -> None:
+    """`adaptive_max_pool2d` with `return_indices=True`."""
+
+
+@public_function("nn.functional")
+@over_axes(3, adaptive_max_pool_with_indices)
+def adaptive_max_pool3d_with_indices() -> None:
+    """`adaptive_max_pool3d` with `return_indices=True`."""

@@ -18,6 +18,7 @@ from lucid.nn.functional.spatial import (
     as_floating,
     drop_batch_axis,
     int_tuple,
+    over_axes,
 )
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
@@ -70,16 +71,24 @@ def window_starts(sample: Any, n: int, k: int, m: int) -> Any:
     return cat([cast(moved - (sample * alpha).trunc(), "int64"), last], -1)
 
 
-def fractional_max_pool(
-    name: str, axes: int, x: Any, window: Any, size: Any, ratio: Any, samples: Any
+def fractional_max_pool_with_indices(
+    name: str,
+    axes: int,
+    input: Any,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Any = None,
 ) -> tuple[Any, Any]:
     """Return the maximum of every window, and its index in its plane."""
-    x, was_batched = add_batch_axis(name, as_floating(name, x), axes)
+    name = name.removesuffix("_with_indices")
+    x, was_batched = add_batch_axis(name, as_floating(name, input), axes)
     if x.dtype.kind == "c":
         raise DTypeError(f"{name}: maxima of dtype {x.dtype} are not defined")
-    window, sizes = int_tuple(name, "kernel_size", window, axes, 1), x.shape[2:]
-    size = resolve_output_size(name, sizes, window, size, ratio)
-    samples = random_samples(name, samples, x, axes)
+    window, sizes = int_tuple(name, "kernel_size", kernel_size, axes, 1), x.shape[2:]
+    size = resolve_output_size(name, sizes, window, output_size, output_ratio)
+    samples = random_samples(name, _random_samples, x, axes)
     order = (1, 0) if axes == 2 else (0, 1, 2)  # PyTorch draws for the columns of images first
     flat: Any = 0
     for i, (n, k, m) in enumerate(zip(sizes, window, size)):
@@ -96,36 +105,9 @@ def fractional_max_pool(
     return drop_batch_axis(values, was_batched), drop_batch_axis(indices, was_batched)
 
 
-@public_function("nn.functional")
-def fractional_max_pool2d_with_indices(
-    input: Any,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Any = None,
-) -> tuple[Any, Any]:
-    """Take the maximum of `output_size` randomly placed windows of an image, with indices."""
-    more = (kernel_size, output_size, output_ratio, _random_samples)
-    return fractional_max_pool("fractional_max_pool2d", 2, input, *more)
-
-
-@public_function("nn.functional")
-def fractional_max_pool3d_with_indices(
-    input: Any,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Any = None,
-) -> tuple[Any, Any]:
-    """Take the maximum of `output_size` randomly placed windows of a volume, with indices."""
-    more = (kernel_size, output_size, output_ratio, _random_samples)
-    return fractional_max_pool("fractional_max_pool3d", 3, input, *more)
-
-
-@public_function("nn.functional")
-def fractional_max_pool2d(
+def fractional_max_pool(
+    name: str,
+    axes: int,
     input: Any,
     kernel_size: Any,
     output_size: Any = None,
@@ -133,27 +115,36 @@ def fractional_max_pool2d(
     return_indices: bool = False,
     _random_samples: Any = None,
 ) -> Dynamic:
+    """Return the maximum of every window, with its index in its plane if `return_indices`."""
+    more = (kernel_size, output_size, output_ratio, True, _random_samples)
+    values, indices = fractional_max_pool_with_indices(name, axes, input, *more)
+    return (values, indices) if return_indices else values
+
+
+@public_function("nn.functional")
+@over_axes(2, fractional_max_pool_with_indices)
+def fractional_max_pool2d_with_indices() -> None:
+    """Take the maximum of `output_size` randomly placed windows of an image, with indices."""
+
+
+@public_function("nn.functional")
+@over_axes(3, fractional_max_pool_with_indices)
+def fractional_max_pool3d_with_indices() -> None:
+    """Take the maximum of `output_size` randomly placed windows of a volume, with indices."""
+
+
+@public_function("nn.functional")
+@over_axes(2, fractional_max_pool)
+def fractional_max_pool2d() -> None:
     """Take the maximum of randomly placed windows of an image.
 
     >>> import lucid
     >>> lucid.nn.functional.fractional_max_pool2d(lucid.ones(1, 5, 7), 2, (3, 4)).shape
     (1, 3, 4)
     """
-    more = (kernel_size, output_size, output_ratio, _random_samples)
-    values, indices = fractional_max_pool("fractional_max_pool2d", 2, input, *more)
-    return (values, indices) if return_indices else values
 
 
 @public_function("nn.functional")
-def fractional_max_pool3d(
-    input: Any,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Any = None,
-) -> Dynamic:
+@over_axes(3, fractional_max_pool)
+def fractional_max_pool3d() -> None:
     """Take the maximum of randomly placed windows of a volume."""
-    more = (kernel_size, output_size, output_ratio, _random_samples)
-    values, indices = fractional_max_pool("fractional_max_pool3d", 3, input, *more)
-    return (values, indices) if return_indices else values

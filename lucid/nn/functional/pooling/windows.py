@@ -14,11 +14,12 @@ from lucid.nn.functional.spatial import (
     as_floating,
     drop_batch_axis,
     int_tuple,
+    over_axes,
     window_sums,
 )
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.float16 import is_float16, upcast
-from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.core.promote import cast
 from lucid.ops.index.writing import ScatterSet
 from lucid.ops.nn.max_pool import MaxPool
 from lucid.ops.shape.creation import zeros
@@ -57,20 +58,19 @@ def window_counts(
 def max_pool(
     name: str,
     axes: int,
-    x: Any,
-    window: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    ceil_mode: bool,
-    return_indices: bool,
-) -> Any:
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Dynamic:
     """Check the arguments and take the maximum of every window."""
-    x = as_tensor(x)
-    x, was_batched = add_batch_axis(name, x, axes)
+    x, was_batched = add_batch_axis(name, input, axes)
     if x.dtype.kind in "bc":
         raise DTypeError(f"{name}: maxima of dtype {x.dtype} are not defined")
-    window = int_tuple(name, "kernel_size", window, axes, 1)
+    window = int_tuple(name, "kernel_size", kernel_size, axes, 1)
     stride = window if is_default_stride(stride) else int_tuple(name, "stride", stride, axes, 1)
     padding = int_tuple(name, "padding", padding, axes)
     dilation = int_tuple(name, "dilation", dilation, axes, 1)
@@ -85,73 +85,24 @@ def is_default_stride(stride: Any) -> bool:
     return stride is None or (isinstance(stride, (tuple, list)) and len(stride) == 0)
 
 
-@public_function("lucid", "nn.functional")
-def max_pool1d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Dynamic:
-    """Take the maximum of every window along the last axis.
-
-    >>> import lucid
-    >>> lucid.nn.functional.max_pool1d(lucid.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
-    Tensor([[3., 2.]])
-    """
-    more = (dilation, ceil_mode, return_indices)
-    return max_pool("max_pool1d", 1, input, kernel_size, stride, padding, *more)
-
-
-@public_function("lucid", "nn.functional")
-def max_pool2d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Dynamic:
-    """Take the maximum of every window of an image; indices are row-major."""
-    more = (dilation, ceil_mode, return_indices)
-    return max_pool("max_pool2d", 2, input, kernel_size, stride, padding, *more)
-
-
-@public_function("lucid", "nn.functional")
-def max_pool3d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Dynamic:
-    """Take the maximum of every window of a volume."""
-    more = (dilation, ceil_mode, return_indices)
-    return max_pool("max_pool3d", 3, input, kernel_size, stride, padding, *more)
-
-
 def avg_pool(
     name: str,
     axes: int,
-    x: Any,
-    window: Any,
-    stride: Any,
-    padding: Any,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor: Any = None,
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
 ) -> Any:
     """Check the arguments and average every window."""
-    x, was_batched = add_batch_axis(name, as_floating(name, x), axes)
+    x, was_batched = add_batch_axis(name, as_floating(name, input), axes)
+    divisor = divisor_override
     if is_float16(x):
-        more = (window, stride, padding, ceil_mode, count_include_pad, divisor)
+        more = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor)
         return drop_batch_axis(cast(avg_pool(name, axes, upcast(x), *more), x.dtype), was_batched)
-    window = int_tuple(name, "kernel_size", window, axes, 1)
+    window = int_tuple(name, "kernel_size", kernel_size, axes, 1)
     stride = window if is_default_stride(stride) else int_tuple(name, "stride", stride, axes, 1)
     padding = int_tuple(name, "padding", padding, axes)
     size = window_counts(name, x.shape[2:], window, stride, padding, (1,) * axes, bool(ceil_mode))
@@ -200,44 +151,20 @@ def avg_pool1d(
     return avg_pool("avg_pool1d", 1, input, kernel_size, stride, padding, *more)
 
 
-@public_function("nn.functional")
-def avg_pool2d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Any:
-    """Average every window of an image."""
-    more = (ceil_mode, count_include_pad, divisor_override)
-    return avg_pool("avg_pool2d", 2, input, kernel_size, stride, padding, *more)
-
-
-@public_function("nn.functional")
-def avg_pool3d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Any:
-    """Average every window of a volume."""
-    more = (ceil_mode, count_include_pad, divisor_override)
-    return avg_pool("avg_pool3d", 3, input, kernel_size, stride, padding, *more)
-
-
 def lp_pool(
-    name: str, axes: int, x: Any, norm_type: Any, window: Any, stride: Any, ceil_mode: bool
+    name: str,
+    axes: int,
+    input: Any,
+    norm_type: float,
+    kernel_size: Any,
+    stride: Any = None,
+    ceil_mode: bool = False,
 ) -> Any:
     """Return (sum of x**p) ** (1/p) of every window, with PyTorch's treatment of the sign."""
     if isinstance(norm_type, bool) or not isinstance(norm_type, (int, float)) or norm_type == 0:
         raise ArgumentError(f"{name}: norm_type is {norm_type!r}; it must be a number other than 0")
-    x, was_batched = add_batch_axis(name, as_floating(name, x), axes)
-    window = int_tuple(name, "kernel_size", window, axes, 1)
+    x, was_batched = add_batch_axis(name, as_floating(name, input), axes)
+    window = int_tuple(name, "kernel_size", kernel_size, axes, 1)
     stride = window if is_default_stride(stride) else int_tuple(name, "stride", stride, axes, 1)
     none = (0,) * axes
     size = window_counts(name, x.shape[2:], window, stride, none, (1,) * axes, bool(ceil_mode))
@@ -250,40 +177,18 @@ def lp_pool(
     return drop_batch_axis(powers if p == 1 else powers ** (1.0 / p), was_batched)
 
 
-@public_function("nn.functional")
-def lp_pool1d(
-    input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-) -> Any:
-    """Take the p-norm, (sum of xᵖ)^(1/p), of every window along the last axis.
-
-    >>> import lucid
-    >>> lucid.nn.functional.lp_pool1d(lucid.tensor([[3.0, 4.0]]), 2, 2)
-    Tensor([[5.]])
-    """
-    return lp_pool("lp_pool1d", 1, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-@public_function("nn.functional")
-def lp_pool2d(
-    input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-) -> Any:
-    """Take the p-norm, (sum of xᵖ)^(1/p), of every window of an image."""
-    return lp_pool("lp_pool2d", 2, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-@public_function("nn.functional")
-def lp_pool3d(
-    input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-) -> Any:
-    """Take the p-norm, (sum of xᵖ)^(1/p), of every window of a volume."""
-    return lp_pool("lp_pool3d", 3, input, norm_type, kernel_size, stride, ceil_mode)
-
-
 def max_unpool(
-    name: str, axes: int, x: Any, indices: Any, window: Any, stride: Any, padding: Any, wanted: Any
+    name: str,
+    axes: int,
+    input: Any,
+    indices: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
 ) -> Any:
     """Check the arguments and invert max pooling."""
-    x, was_batched = add_batch_axis(name, x, axes)
+    x, was_batched = add_batch_axis(name, input, axes)
     indices, _ = add_batch_axis(name, indices, axes)
     if indices.shape != x.shape:
         facts = (
@@ -292,17 +197,17 @@ def max_unpool(
         raise ShapeError(f"{name}: {facts}")
     if indices.dtype.kind not in "iu":
         raise DTypeError(f"{name}: indices must be integers, got {indices.dtype}")
-    window = int_tuple(name, "kernel_size", window, axes, 1)
+    window = int_tuple(name, "kernel_size", kernel_size, axes, 1)
     stride = window if is_default_stride(stride) else int_tuple(name, "stride", stride, axes, 1)
     padding = int_tuple(name, "padding", padding, axes)
     lengths = zip(x.shape[2:], window, stride, padding)
     size = tuple((n - 1) * s - 2 * p + k for n, k, s, p in lengths)
-    if wanted is not None:
-        given = tuple(wanted)
+    if output_size is not None:
+        given = tuple(output_size)
         given = given[2:] if len(given) == axes + 2 else given
         chosen = int_tuple(name, "output_size", given, axes, 1)
         if any(abs(a - b) >= s for a, b, s in zip(chosen, size, stride)):
-            facts = f"output_size {wanted!r} differs from {size} by a stride or more"
+            facts = f"output_size {output_size!r} differs from {size} by a stride or more"
             raise ShapeError(f"{name}: {facts}")
         size = chosen
     return drop_batch_axis(scatter_at(x, indices, size), was_batched)
@@ -316,43 +221,111 @@ def scatter_at(x: Any, indices: Any, size: Sizes) -> Any:
     return y.reshape(*x.shape[:2], *size)
 
 
-@public_function("nn.functional")
-def max_unpool1d(
+def max_pool_with_indices(
+    name: str,
+    axes: int,
     input: Any,
-    indices: Any,
     kernel_size: Any,
     stride: Any = None,
     padding: Any = 0,
-    output_size: Any = None,
-) -> Any:
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> tuple[Any, Any]:
+    """`max_pool` that returns indices, whatever `return_indices` says."""
+    name = name.removesuffix("_with_indices")
+    return max_pool(name, axes, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+@public_function("lucid", "nn.functional")
+@over_axes(1, max_pool)
+def max_pool1d() -> None:
+    """Take the maximum of every window along the last axis.
+
+    >>> import lucid
+    >>> lucid.nn.functional.max_pool1d(lucid.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    Tensor([[3., 2.]])
+    """
+
+
+@public_function("lucid", "nn.functional")
+@over_axes(2, max_pool)
+def max_pool2d() -> None:
+    """Take the maximum of every window of an image; indices are row-major."""
+
+
+@public_function("lucid", "nn.functional")
+@over_axes(3, max_pool)
+def max_pool3d() -> None:
+    """Take the maximum of every window of a volume."""
+
+
+@public_function("nn.functional")
+@over_axes(1, max_pool_with_indices)
+def max_pool1d_with_indices() -> None:
+    """`max_pool1d` with `return_indices=True`."""
+
+
+@public_function("nn.functional")
+@over_axes(2, max_pool_with_indices)
+def max_pool2d_with_indices() -> None:
+    """`max_pool2d` with `return_indices=True`."""
+
+
+@public_function("nn.functional")
+@over_axes(3, max_pool_with_indices)
+def max_pool3d_with_indices() -> None:
+    """`max_pool3d` with `return_indices=True`."""
+
+
+@public_function("nn.functional")
+@over_axes(2, avg_pool)
+def avg_pool2d() -> None:
+    """Average every window of an image."""
+
+
+@public_function("nn.functional")
+@over_axes(3, avg_pool)
+def avg_pool3d() -> None:
+    """Average every window of a volume."""
+
+
+@public_function("nn.functional")
+@over_axes(1, lp_pool)
+def lp_pool1d() -> None:
+    """Take the p-norm, (sum of xᵖ)^(1/p), of every window along the last axis.
+
+    >>> import lucid
+    >>> lucid.nn.functional.lp_pool1d(lucid.tensor([[3.0, 4.0]]), 2, 2)
+    Tensor([[5.]])
+    """
+
+
+@public_function("nn.functional")
+@over_axes(2, lp_pool)
+def lp_pool2d() -> None:
+    """Take the p-norm, (sum of xᵖ)^(1/p), of every window of an image."""
+
+
+@public_function("nn.functional")
+@over_axes(3, lp_pool)
+def lp_pool3d() -> None:
+    """Take the p-norm, (sum of xᵖ)^(1/p), of every window of a volume."""
+
+
+@public_function("nn.functional")
+@over_axes(1, max_unpool)
+def max_unpool1d() -> None:
     """Invert max_pool1d: maxima at their indices, zeros elsewhere."""
-    more = (kernel_size, stride, padding, output_size)
-    return max_unpool("max_unpool1d", 1, input, indices, *more)
 
 
 @public_function("nn.functional")
-def max_unpool2d(
-    input: Any,
-    indices: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
-) -> Any:
+@over_axes(2, max_unpool)
+def max_unpool2d() -> None:
     """Invert max_pool2d: maxima at their indices, zeros elsewhere."""
-    more = (kernel_size, stride, padding, output_size)
-    return max_unpool("max_unpool2d", 2, input, indices, *more)
 
 
 @public_function("nn.functional")
-def max_unpool3d(
-    input: Any,
-    indices: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
-) -> Any:
+@over_axes(3, max_unpool)
+def max_unpool3d() -> None:
     """Invert max_pool3d: maxima at their indices, zeros elsewhere."""
-    more = (kernel_size, stride, padding, output_size)
-    return max_unpool("max_unpool3d", 3, input, indices, *more)
