@@ -45,15 +45,8 @@ class LocationScale(Distribution):
     def standardize(self, value: Any) -> Any:
         return (tensor_like(value, self.loc) - self.loc) / self.scale
 
-    @property
-    def mean(self) -> Any:
-        """The location, where the distribution is symmetric."""
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        """The location."""
-        return self.loc
+    mean = property(lambda self: self.loc, doc="The location, where the distribution is symmetric.")
+    mode = property(lambda self: self.loc, doc="The location.")
 
 
 @public("distributions")
@@ -82,10 +75,7 @@ class Normal(LocationScale):
     def entropy(self) -> Any:
         return 0.5 + LOG_ROOT + log(self.scale)
 
-    @property
-    def variance(self) -> Any:
-        """scale²."""
-        return self.scale**2
+    variance = property(lambda self: self.scale**2, doc="scale².")
 
 
 @public("distributions")
@@ -109,10 +99,7 @@ class Laplace(LocationScale):
     def entropy(self) -> Any:
         return 1 + log(2 * self.scale)
 
-    @property
-    def variance(self) -> Any:
-        """2 scale²."""
-        return 2 * self.scale**2
+    variance = property(lambda self: 2 * self.scale**2, doc="2 scale².")
 
 
 @public("distributions")
@@ -134,15 +121,8 @@ class Cauchy(LocationScale):
     def entropy(self) -> Any:
         return math.log(4 * math.pi) + log(self.scale)
 
-    @property
-    def mean(self) -> Any:
-        """nan: the mean is undefined."""
-        return full_like(self.loc, math.nan)
-
-    @property
-    def variance(self) -> Any:
-        """inf."""
-        return full_like(self.loc, math.inf)
+    mean = property(lambda self: full_like(self.loc, math.nan), doc="nan: the mean is undefined.")
+    variance = property(lambda self: full_like(self.loc, math.inf), doc="inf.")
 
 
 @public("distributions")
@@ -165,15 +145,8 @@ class Gumbel(LocationScale):
     def entropy(self) -> Any:
         return log(self.scale) + 1 + EULER
 
-    @property
-    def mean(self) -> Any:
-        """loc + γ scale."""
-        return self.loc + EULER * self.scale
-
-    @property
-    def variance(self) -> Any:
-        """π² scale² / 6."""
-        return math.pi**2 / 6 * self.scale**2
+    mean = property(lambda self: self.loc + EULER * self.scale, doc="loc + γ scale.")
+    variance = property(lambda self: math.pi**2 / 6 * self.scale**2, doc="π² scale² / 6.")
 
 
 @public("distributions")
@@ -245,20 +218,9 @@ class HalfNormal(Distribution):
     def entropy(self) -> Any:
         return 0.5 + LOG_ROOT + log(self.scale) - math.log(2)
 
-    @property
-    def mean(self) -> Any:
-        """scale √(2/π)."""
-        return self.scale * math.sqrt(2 / math.pi)
-
-    @property
-    def mode(self) -> Any:
-        """0."""
-        return self.scale * 0.0
-
-    @property
-    def variance(self) -> Any:
-        """scale² (1 - 2/π)."""
-        return self.scale**2 * (1 - 2 / math.pi)
+    mean = property(lambda self: self.scale * math.sqrt(2 / math.pi), doc="scale √(2/π).")
+    mode = property(lambda self: self.scale * 0.0, doc="0.")
+    variance = property(lambda self: self.scale**2 * (1 - 2 / math.pi), doc="scale² (1 - 2/π).")
 
 
 @public("distributions")
@@ -296,15 +258,8 @@ class Uniform(Distribution):
     def entropy(self) -> Any:
         return log(self.high - self.low)
 
-    @property
-    def mean(self) -> Any:
-        """(low + high) / 2."""
-        return (self.low + self.high) / 2
-
-    @property
-    def variance(self) -> Any:
-        """(high - low)² / 12."""
-        return (self.high - self.low) ** 2 / 12
+    mean = property(lambda self: (self.low + self.high) / 2, doc="(low + high) / 2.")
+    variance = property(lambda self: (self.high - self.low) ** 2 / 12, doc="(high - low)² / 12.")
 
 
 @public("distributions")
@@ -334,20 +289,9 @@ class Exponential(Distribution):
     def entropy(self) -> Any:
         return 1 - log(self.rate)
 
-    @property
-    def mean(self) -> Any:
-        """1 / rate."""
-        return 1 / self.rate
-
-    @property
-    def mode(self) -> Any:
-        """0."""
-        return self.rate * 0.0
-
-    @property
-    def variance(self) -> Any:
-        """1 / rate²."""
-        return 1 / self.rate**2
+    mean = property(lambda self: 1 / self.rate, doc="1 / rate.")
+    mode = property(lambda self: self.rate * 0.0, doc="0.")
+    variance = property(lambda self: 1 / self.rate**2, doc="1 / rate².")
 
 
 @public("distributions")

@@ -94,20 +94,14 @@ class Bernoulli(ProbsOrLogits):
         yes, no = self.log_probabilities()
         return -xlogp(self.p, yes) - xlogp(1 - self.p, no)
 
-    @property
-    def mean(self) -> Any:
-        """p."""
-        return self.p
+    mean = property(lambda self: self.p, doc="p.")
 
     @property
     def mode(self) -> Any:
         """The more probable value, nan if p is 0.5."""
         return where(self.p == 0.5, math.nan, cast(self.p > 0.5, self.p.dtype))
 
-    @property
-    def variance(self) -> Any:
-        """p (1 - p)."""
-        return self.p * (1 - self.p)
+    variance = property(lambda self: self.p * (1 - self.p), doc="p (1 - p).")
 
 
 @public("distributions")
@@ -148,15 +142,8 @@ class Binomial(ProbsOrLogits):
             raise self.no_formula("the support of a batch with different total_count")
         return self.expand_support(arange(1 + total, dtype=self.p.dtype), expand)
 
-    @property
-    def mean(self) -> Any:
-        """n p."""
-        return self.total_count * self.p
-
-    @property
-    def variance(self) -> Any:
-        """n p (1 - p)."""
-        return self.total_count * self.p * (1 - self.p)
+    mean = property(lambda self: self.total_count * self.p, doc="n p.")
+    variance = property(lambda self: self.total_count * self.p * (1 - self.p), doc="n p (1 - p).")
 
 
 @public("distributions")
@@ -181,20 +168,9 @@ class Geometric(ProbsOrLogits):
         yes, no = self.log_probabilities()
         return -(xlogp(self.p, yes) + xlogp(1 - self.p, no)) / self.p
 
-    @property
-    def mean(self) -> Any:
-        """1/p - 1."""
-        return 1 / self.p - 1
-
-    @property
-    def mode(self) -> Any:
-        """0."""
-        return self.p * 0.0
-
-    @property
-    def variance(self) -> Any:
-        """(1/p - 1) / p."""
-        return (1 / self.p - 1) / self.p
+    mean = property(lambda self: 1 / self.p - 1, doc="1/p - 1.")
+    mode = property(lambda self: self.p * 0.0, doc="0.")
+    variance = property(lambda self: (1 / self.p - 1) / self.p, doc="(1/p - 1) / p.")
 
 
 @public("distributions")
@@ -216,20 +192,9 @@ class Poisson(Distribution):
         density = xlogy(k, self.rate) - self.rate - lgamma(k + 1)
         return where_supported((value == k) & (k == floor(k)), density)
 
-    @property
-    def mean(self) -> Any:
-        """rate."""
-        return self.rate
-
-    @property
-    def mode(self) -> Any:
-        """The rate, rounded down."""
-        return floor(self.rate)
-
-    @property
-    def variance(self) -> Any:
-        """rate."""
-        return self.rate
+    mean = property(lambda self: self.rate, doc="rate.")
+    mode = property(lambda self: floor(self.rate), doc="The rate, rounded down.")
+    variance = property(lambda self: self.rate, doc="rate.")
 
 
 @public("distributions")
@@ -282,10 +247,7 @@ class Categorical(Distribution):
         """nan: not defined for categories."""
         return full_like(self.logits[..., 0], math.nan)
 
-    @property
-    def mode(self) -> Any:
-        """The most probable index."""
-        return argmax(self.logits, -1)
+    mode = property(lambda self: argmax(self.logits, -1), doc="The most probable index.")
 
     @property
     def variance(self) -> Any:
@@ -319,20 +281,14 @@ class OneHotCategorical(Categorical):
         """Return all one-hot vectors."""
         return self.expand_support(eye(self.num_events, dtype=self.logits.dtype), expand)
 
-    @property
-    def mean(self) -> Any:
-        """The probabilities."""
-        return self.probs
+    mean = property(lambda self: self.probs, doc="The probabilities.")
 
     @property
     def mode(self) -> Any:
         """The most probable category."""
         return one_hot_vector(argmax(self.logits, -1), self.num_events, self.logits.dtype)
 
-    @property
-    def variance(self) -> Any:
-        """p (1 - p)."""
-        return self.probs * (1 - self.probs)
+    variance = property(lambda self: self.probs * (1 - self.probs), doc="p (1 - p).")
 
 
 @public("distributions")
@@ -340,6 +296,8 @@ class Multinomial(OneHotCategorical):
     """The counts of each category in `total_count` draws."""
 
     has_enumerate_support = False
+    enumerate_support, entropy = Distribution.enumerate_support, Distribution.entropy
+    mode = Distribution.mode
 
     def __init__(
         self,
@@ -366,20 +324,7 @@ class Multinomial(OneHotCategorical):
         ways = lgamma(value.sum(-1) + 1) - lgamma(value + 1).sum(-1)
         return ways + xlogp(value, self.logits).sum(-1)
 
-    def entropy(self) -> Any:
-        raise self.no_formula("entropy")
-
-    def enumerate_support(self, expand: bool = True) -> Any:
-        raise self.no_formula("the enumerated support")
-
-    @property
-    def mean(self) -> Any:
-        """n p."""
-        return self.total_count * self.probs
-
-    @property
-    def mode(self) -> Any:
-        raise self.no_formula("mode")
+    mean = property(lambda self: self.total_count * self.probs, doc="n p.")
 
     @property
     def variance(self) -> Any:

@@ -49,10 +49,7 @@ class Gamma(Distribution):
         a = self.concentration
         return a - log(self.rate) + lgamma(a) + (1 - a) * digamma(a)
 
-    @property
-    def mean(self) -> Any:
-        """concentration / rate."""
-        return self.concentration / self.rate
+    mean = property(lambda self: self.concentration / self.rate, doc="concentration / rate.")
 
     @property
     def mode(self) -> Any:

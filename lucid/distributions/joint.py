@@ -82,15 +82,8 @@ class MultivariateNormal(Distribution):
         """The inverse of the covariance."""
         return linalg.inv(self.covariance_matrix)
 
-    @property
-    def mean(self) -> Any:
-        """loc."""
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        """loc."""
-        return self.loc
+    mean = property(lambda self: self.loc, doc="loc.")
+    mode = property(lambda self: self.loc, doc="loc.")
 
     @property
     def variance(self) -> Any:
@@ -130,15 +123,8 @@ class Independent(Distribution):
     def entropy(self) -> Any:
         return self.sum_event_dims(self.base_dist.entropy())
 
-    @property
-    def mean(self) -> Any:
-        """The mean of the base distribution."""
-        return self.base_dist.mean
-
-    @property
-    def mode(self) -> Any:
-        """The mode of the base distribution."""
-        return self.base_dist.mode
+    mean = property(lambda self: self.base_dist.mean, doc="The mean of the base distribution.")
+    mode = property(lambda self: self.base_dist.mode, doc="The mode of the base distribution.")
 
     @property
     def variance(self) -> Any:

@@ -107,15 +107,8 @@ class LowRankMultivariateNormal(Distribution):
         """The Cholesky factor of the covariance matrix."""
         return linalg.cholesky(self.covariance_matrix)
 
-    @property
-    def mean(self) -> Any:
-        """loc."""
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        """loc."""
-        return self.loc
+    mean = property(lambda self: self.loc, doc="loc.")
+    mode = property(lambda self: self.loc, doc="loc.")
 
     @property
     def variance(self) -> Any:
@@ -205,10 +198,7 @@ class Wishart(Distribution):
     def df_as_matrix(self) -> Any:
         return self.df.reshape(*self.df.shape, 1, 1)
 
-    @property
-    def mean(self) -> Any:
-        """df V."""
-        return self.df_as_matrix() * self.covariance_matrix
+    mean = property(lambda self: self.df_as_matrix() * self.covariance_matrix, doc="df V.")
 
     @property
     def mode(self) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 from lucid.distributions.discrete import Categorical, OneHotCategorical, ProbsOrLogits
 from lucid.distributions.distribution import (
+    Distribution,
     as_float,
     nonnegative,
     probs_or_logits,
@@ -61,20 +62,14 @@ class NegativeBinomial(ProbsOrLogits):
         ways = where(nothing, 0.0, lgamma(filled + k) - lgamma(1 + k) - lgamma(filled))
         return where_supported((value == k) & (k == floor(k)), ways + n * no + k * yes)
 
-    @property
-    def mean(self) -> Any:
-        """n p / (1 - p)."""
-        return self.total_count * exp(self.logits)
+    mean = property(lambda self: self.total_count * exp(self.logits), doc="n p / (1 - p).")
 
     @property
     def mode(self) -> Any:
         """(n - 1) p / (1 - p), rounded down, at least 0."""
         return clamp(floor((self.total_count - 1) * exp(self.logits)), min=0.0)
 
-    @property
-    def variance(self) -> Any:
-        """n p / (1 - p)²."""
-        return self.mean / sigmoid(-self.logits)
+    variance = property(lambda self: self.mean / sigmoid(-self.logits), doc="n p / (1 - p)².")
 
 
 @public("distributions")
@@ -154,23 +149,9 @@ class RelaxedOneHotCategorical(Categorical):
         score = (score - logsumexp(score, -1, keepdim=True) - shares).sum(-1)
         return where_supported(within, score + math.lgamma(n) + (n - 1) * log(self.temperature))
 
-    def enumerate_support(self, expand: bool = True) -> Any:
-        raise self.no_formula("finite support")
-
-    def entropy(self) -> Any:
-        raise self.no_formula("entropy")
-
-    @property
-    def mean(self) -> Any:
-        raise self.no_formula("mean")
-
-    @property
-    def mode(self) -> Any:
-        raise self.no_formula("mode")
-
-    @property
-    def variance(self) -> Any:
-        raise self.no_formula("variance")
+    # the formulas of categories do not hold
+    enumerate_support, entropy = Distribution.enumerate_support, Distribution.entropy
+    mean, mode, variance = Distribution.mean, Distribution.mode, Distribution.variance
 
 
 @public("distributions")

@@ -52,20 +52,9 @@ class HalfCauchy(Distribution):
     def entropy(self) -> Any:
         return math.log(2 * math.pi) + log(self.scale)
 
-    @property
-    def mean(self) -> Any:
-        """inf."""
-        return full_like(self.scale, math.inf)
-
-    @property
-    def mode(self) -> Any:
-        """0."""
-        return self.scale * 0.0
-
-    @property
-    def variance(self) -> Any:
-        """inf."""
-        return full_like(self.scale, math.inf)
+    mean = property(lambda self: full_like(self.scale, math.inf), doc="inf.")
+    mode = property(lambda self: self.scale * 0.0, doc="0.")
+    variance = property(lambda self: full_like(self.scale, math.inf), doc="inf.")
 
 
 @public("distributions")
@@ -105,10 +94,7 @@ class Pareto(Distribution):
         """alpha scale / (alpha - 1), or inf."""
         return moment_or(self.alpha > 1, self.alpha, 2.0, lambda a: a * self.scale / (a - 1))
 
-    @property
-    def mode(self) -> Any:
-        """scale."""
-        return self.scale
+    mode = property(lambda self: self.scale, doc="scale.")
 
     @property
     def variance(self) -> Any:
@@ -271,10 +257,7 @@ class Kumaraswamy(Distribution):
         a, b = self.concentration1, self.concentration0
         return (1 - 1 / b) + (1 - 1 / a) * (digamma(b + 1) + EULER) - log(a * b)
 
-    @property
-    def mean(self) -> Any:
-        """b B(1 + 1/a, b)."""
-        return self.moment(1)
+    mean = property(lambda self: self.moment(1), doc="b B(1 + 1/a, b).")
 
     @property
     def mode(self) -> Any:
@@ -357,15 +340,8 @@ class VonMises(Distribution):
         k = self.concentration
         return k * (cos(apart) - 1) - math.log(2 * math.pi) - log(i0e(k))
 
-    @property
-    def mean(self) -> Any:
-        """loc, on the circle."""
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        """loc."""
-        return self.loc
+    mean = property(lambda self: self.loc, doc="loc, on the circle.")
+    mode = property(lambda self: self.loc, doc="loc.")
 
     @property
     def variance(self) -> Any:

@@ -310,15 +310,8 @@ class LogNormal(TransformedDistribution):
     def entropy(self) -> Any:
         return self.base_dist.entropy() + self.loc
 
-    @property
-    def mean(self) -> Any:
-        """e^(loc + scale²/2)."""
-        return exp(self.loc + self.scale**2 / 2)
-
-    @property
-    def mode(self) -> Any:
-        """e^(loc - scale²)."""
-        return exp(self.loc - self.scale**2)
+    mean = property(lambda self: exp(self.loc + self.scale**2 / 2), doc="e^(loc + scale²/2).")
+    mode = property(lambda self: exp(self.loc - self.scale**2), doc="e^(loc - scale²).")
 
     @property
     def variance(self) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from lucid.ops.elementwise.conditional import maximum, where
 from lucid.ops.elementwise.exponential import sqrt
 from lucid.ops.shape.creation import zeros_like
-from lucid.optim.optimizer import Optimizer, State, counter
+from lucid.optim.optimizer import Optimizer, State, constructor_arguments, counter
 from lucid.public.declare import public
 from lucid.tape.node import wrap
 
@@ -21,6 +21,15 @@ def update_moments(g: Any, s: State, h: SimpleNamespace) -> tuple[Any, Any, Any]
     mean = s["exp_avg"] + (1 - beta1) * (g - s["exp_avg"])
     square = beta2 * s["exp_avg_sq"] + (1 - beta2) * g * g
     return s["step"] + 1, mean, square
+
+
+def apply_weight_decay(p: Any, g: Any, h: SimpleNamespace) -> tuple[Any, Any]:
+    """Return the parameter and the gradient, one of which has the weight decay in it."""
+    if h.weight_decay is None:
+        return p, g
+    if h.decoupled_weight_decay:
+        return p * (1 - h.lr * h.weight_decay), g
+    return p, g + h.weight_decay * p
 
 
 def init_moments(p: Any) -> State:
@@ -63,19 +72,7 @@ class Adam(Optimizer):
         decoupled_weight_decay: bool = False,
         **ignored: Any,
     ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "amsgrad": amsgrad,
-                "maximize": maximize,
-                "decoupled_weight_decay": decoupled_weight_decay,
-            },
-            ignored,
-        )
+        super().__init__(*constructor_arguments(locals()))
 
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:
@@ -84,11 +81,7 @@ class Adam(Optimizer):
 
     @staticmethod
     def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
-        if h.weight_decay is not None:
-            if h.decoupled_weight_decay:
-                p = p * (1 - h.lr * h.weight_decay)
-            else:
-                g = g + h.weight_decay * p
+        p, g = apply_weight_decay(p, g, h)
         step, mean, square = update_moments(g, s, h)
         new = {"step": step, "exp_avg": mean, "exp_avg_sq": square}
         if h.amsgrad:
@@ -137,19 +130,7 @@ class NAdam(Optimizer):
         maximize: bool = False,
         **ignored: Any,
     ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "momentum_decay": momentum_decay,
-                "decoupled_weight_decay": decoupled_weight_decay,
-                "maximize": maximize,
-            },
-            ignored,
-        )
+        super().__init__(*constructor_arguments(locals()))
 
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:
@@ -157,11 +138,7 @@ class NAdam(Optimizer):
 
     @staticmethod
     def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
-        if h.weight_decay is not None:
-            if h.decoupled_weight_decay:
-                p = p * (1 - h.lr * h.weight_decay)
-            else:
-                g = g + h.weight_decay * p
+        p, g = apply_weight_decay(p, g, h)
         step, mean, square = update_moments(g, s, h)
         beta1, beta2 = h.betas
         now = beta1 * (1 - 0.5 * 0.96 ** (step * h.momentum_decay))
@@ -189,18 +166,7 @@ class RAdam(Optimizer):
         maximize: bool = False,
         **ignored: Any,
     ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "decoupled_weight_decay": decoupled_weight_decay,
-                "maximize": maximize,
-            },
-            ignored,
-        )
+        super().__init__(*constructor_arguments(locals()))
 
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:
@@ -208,11 +174,7 @@ class RAdam(Optimizer):
 
     @staticmethod
     def update(p: Any, g: Any, s: State, h: SimpleNamespace) -> tuple[Any, State]:
-        if h.weight_decay is not None:
-            if h.decoupled_weight_decay:
-                p = p * (1 - h.lr * h.weight_decay)
-            else:
-                g = g + h.weight_decay * p
+        p, g = apply_weight_decay(p, g, h)
         step, mean, square = update_moments(g, s, h)
         beta1, beta2 = h.betas
         most = 2 / (1 - beta2) - 1
@@ -241,17 +203,7 @@ class Adamax(Optimizer):
         maximize: bool = False,
         **ignored: Any,
     ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "maximize": maximize,
-            },
-            ignored,
-        )
+        super().__init__(*constructor_arguments(locals()))
 
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:

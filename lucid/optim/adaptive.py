@@ -10,7 +10,7 @@ import numpy as np
 from lucid.ops.elementwise.conditional import clamp, maximum, minimum
 from lucid.ops.elementwise.exponential import rsqrt, sqrt
 from lucid.ops.shape.creation import full_like, zeros, zeros_like
-from lucid.optim.optimizer import Optimizer, State, counter
+from lucid.optim.optimizer import Optimizer, State, constructor_arguments, counter
 from lucid.public.declare import public
 
 
@@ -33,19 +33,7 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         **ignored: Any,
     ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "alpha": alpha,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "momentum": momentum,
-                "centered": centered,
-                "maximize": maximize,
-            },
-            ignored,
-        )
+        super().__init__(*constructor_arguments(locals()))
 
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:
@@ -87,18 +75,7 @@ class Adagrad(Optimizer):
         maximize: bool = False,
         **ignored: Any,
     ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "lr_decay": lr_decay,
-                "weight_decay": weight_decay,
-                "initial_accumulator_value": initial_accumulator_value,
-                "eps": eps,
-                "maximize": maximize,
-            },
-            ignored,
-        )
+        super().__init__(*constructor_arguments(locals()))
 
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:
@@ -129,17 +106,7 @@ class Adadelta(Optimizer):
         maximize: bool = False,
         **ignored: Any,
     ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "rho": rho,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "maximize": maximize,
-            },
-            ignored,
-        )
+        super().__init__(*constructor_arguments(locals()))
 
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:
@@ -176,18 +143,7 @@ class Adafactor(Optimizer):
         maximize: bool = False,
         **ignored: Any,
     ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "beta2_decay": beta2_decay,
-                "eps": eps,
-                "d": d,
-                "weight_decay": weight_decay,
-                "maximize": maximize,
-            },
-            ignored,
-        )
+        super().__init__(*constructor_arguments(locals()))
 
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:

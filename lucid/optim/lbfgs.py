@@ -12,7 +12,7 @@ from lucid.autograd import enable_grad, no_grad
 from lucid.errors import ArgumentError
 from lucid.ops.core.promote import as_tensor
 from lucid.optim.line_search import strong_wolfe
-from lucid.optim.optimizer import Optimizer
+from lucid.optim.optimizer import Optimizer, constructor_arguments
 from lucid.public.declare import public
 from lucid.tape.node import is_recording
 
@@ -54,19 +54,8 @@ class LBFGS(Optimizer):
             raise ArgumentError(
                 f"LBFGS: line_search_fn must be 'strong_wolfe' or None, not {line_search_fn!r}"
             )
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "max_iter": max_iter,
-                "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
-                "tolerance_grad": tolerance_grad,
-                "tolerance_change": tolerance_change,
-                "history_size": history_size,
-                "line_search_fn": line_search_fn,
-            },
-            ignored,
-        )
+        max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
+        super().__init__(*constructor_arguments(locals()))
         if len(self.param_groups) != 1:
             raise ArgumentError("LBFGS: only one parameter group is supported")
         self._params = list(self.param_groups[0]["params"])

@@ -59,6 +59,13 @@ def counter() -> Any:
     return wrap(np.zeros((), np.float64))
 
 
+def constructor_arguments(given: dict[str, Any]) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """Return the parameters, settings and ignored keywords in `locals()` of a constructor."""
+    others = ("self", "__class__", "params", "ignored")
+    settings = {name: x for name, x in given.items() if name not in others}
+    return given["params"], settings, given["ignored"]
+
+
 @public("optim")
 class Optimizer(ClearConstructor):
     """The base of all optimizers; a subclass is an update rule.

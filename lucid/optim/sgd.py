@@ -8,7 +8,7 @@ from typing import Any
 from lucid.errors import ArgumentError
 from lucid.ops.elementwise.conditional import maximum, where
 from lucid.ops.shape.creation import zeros, zeros_like
-from lucid.optim.optimizer import Optimizer, State, counter
+from lucid.optim.optimizer import Optimizer, State, constructor_arguments, counter
 from lucid.public.declare import public
 
 
@@ -43,18 +43,7 @@ class SGD(Optimizer):
     ) -> None:
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ArgumentError("SGD: nesterov needs a momentum and zero dampening")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "momentum": momentum,
-                "dampening": dampening,
-                "weight_decay": weight_decay,
-                "nesterov": nesterov,
-                "maximize": maximize,
-            },
-            ignored,
-        )
+        super().__init__(*constructor_arguments(locals()))
 
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:
@@ -96,18 +85,7 @@ class ASGD(Optimizer):
         maximize: bool = False,
         **ignored: Any,
     ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "lambd": lambd,
-                "alpha": alpha,
-                "t0": t0,
-                "weight_decay": weight_decay,
-                "maximize": maximize,
-            },
-            ignored,
-        )
+        super().__init__(*constructor_arguments(locals()))
 
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:

@@ -10,7 +10,7 @@ from lucid.ops.elementwise.conditional import clamp, maximum, minimum, where
 from lucid.ops.elementwise.exponential import sqrt
 from lucid.ops.elementwise.rounding import sign
 from lucid.ops.shape.creation import zeros_like
-from lucid.optim.optimizer import Optimizer, State, counter
+from lucid.optim.optimizer import Optimizer, State, constructor_arguments, counter
 from lucid.public.declare import public
 
 
@@ -28,16 +28,7 @@ class Lion(Optimizer):
         maximize: bool = False,
         **ignored: Any,
     ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "weight_decay": weight_decay,
-                "maximize": maximize,
-            },
-            ignored,
-        )
+        super().__init__(*constructor_arguments(locals()))
 
     @staticmethod
     def init(p: Any, h: SimpleNamespace) -> State:
@@ -66,11 +57,7 @@ class Rprop(Optimizer):
         maximize: bool = False,
         **ignored: Any,
     ) -> None:
-        super().__init__(
-            params,
-            {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize},
-            ignored,
-        )
+        super().__init__(*constructor_arguments(locals()))
         for group in self.param_groups:
             shorter, longer = group["etas"]
             if not 0 < shorter < 1 < longer:
@@ -121,20 +108,7 @@ class Muon(Optimizer):
             raise ArgumentError(
                 f"Muon: adjust_lr_fn must be 'original' or 'match_rms_adamw', not {adjust_lr_fn!r}"
             )
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "weight_decay": weight_decay,
-                "momentum": momentum,
-                "nesterov": nesterov,
-                "ns_coefficients": ns_coefficients,
-                "eps": eps,
-                "ns_steps": ns_steps,
-                "adjust_lr_fn": adjust_lr_fn,
-            },
-            ignored,
-        )
+        super().__init__(*constructor_arguments(locals()))
         for group in self.param_groups:
             for p in group["params"]:
                 if p.ndim != 2:
