@@ -18,14 +18,17 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from lucid.ops.core.arguments import accepts_device, aliases, clear_errors, public_function
+from lucid.ops.core.arguments import (
+    aliases,
+    creation_function,
+    public_function,
+)
 from lucid.ops.core.axes import canonicalize_axis, resolve_alias
 from lucid.ops.core.promote import as_tensor, cast, complex_dtype, get_default_dtype, parse_dtype
 from lucid.ops.elementwise.complexes import conj
 from lucid.ops.linalg.fourier import ADJOINT_NORM, Fft, Irfft, Rfft
 from lucid.ops.shape.joining import roll
 from lucid.ops.shape.movement import Pad
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
@@ -308,31 +311,25 @@ def ihfft2(input: Any, s: Any = None, dim: Any = LAST_TWO, norm: Any = None) -> 
 # Frequencies
 
 
-@public("fft")
-@accepts_device
-@clear_errors
-def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+@creation_function("fft")
+def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None) -> Any:
     """The sample frequencies of `fft`, for sample spacing `d`.
 
     >>> import lucid
     >>> lucid.fft.fftfreq(4)
     Tensor([ 0.  ,  0.25, -0.5 , -0.25])
     """
-    return _frequencies(np.fft.fftfreq(_check_length("fftfreq", n), d), dtype, requires_grad)
+    return _frequencies(np.fft.fftfreq(_check_length("fftfreq", n), d), dtype)
 
 
-@public("fft")
-@accepts_device
-@clear_errors
-def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+@creation_function("fft")
+def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None) -> Any:
     """The sample frequencies of `rfft`, for sample spacing `d`."""
-    return _frequencies(np.fft.rfftfreq(_check_length("rfftfreq", n), d), dtype, requires_grad)
+    return _frequencies(np.fft.rfftfreq(_check_length("rfftfreq", n), d), dtype)
 
 
-def _frequencies(values: np.ndarray, dtype: Any, requires_grad: bool) -> Any:
-    dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)
-    out = wrap(values.astype(dtype))
-    return out.requires_grad_() if requires_grad else out
+def _frequencies(values: np.ndarray, dtype: Any) -> Any:
+    return wrap(values.astype(get_default_dtype() if dtype is None else parse_dtype(dtype)))
 
 
 @public_function("fft")

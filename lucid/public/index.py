@@ -451,20 +451,18 @@ NAMES: dict[str, dict[str, str]] = {
         ),
         "nn.functional.pooling.adaptive": (
             "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d "
-            "adaptive_max_pool2d adaptive_max_pool3d"
+            "adaptive_max_pool1d_with_indices adaptive_max_pool2d "
+            "adaptive_max_pool2d_with_indices adaptive_max_pool3d "
+            "adaptive_max_pool3d_with_indices"
         ),
         "nn.functional.pooling.fractional": (
             "fractional_max_pool2d fractional_max_pool2d_with_indices fractional_max_pool3d "
             "fractional_max_pool3d_with_indices"
         ),
         "nn.functional.pooling.windows": (
-            "avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_pool1d max_pool2d "
-            "max_pool3d max_unpool1d max_unpool2d max_unpool3d"
-        ),
-        "nn.functional.pooling.with_indices": (
-            "adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices "
-            "adaptive_max_pool3d_with_indices max_pool1d_with_indices max_pool2d_with_indices "
-            "max_pool3d_with_indices"
+            "avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_pool1d "
+            "max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d "
+            "max_pool3d_with_indices max_unpool1d max_unpool2d max_unpool3d"
         ),
         "nn.functional.resampling": (
             "affine_grid grid_sample interpolate upsample upsample_bilinear upsample_nearest"

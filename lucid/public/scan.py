@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).parent.parent
-DECORATORS = ("public", "public_function")  # the second also gives clear errors
+DECORATORS = ("public", "public_function", "creation_function")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,11 @@ from lucid.errors import ArgumentError, GraphError, ShapeError
 from lucid.func.batching import stream_of
 from lucid.ir.types import dtype_of
 from lucid.locks import new_lock
-from lucid.ops.core.arguments import accepts_device, clear_errors, concrete_array, public_function
+from lucid.ops.core.arguments import (
+    concrete_array,
+    creation_function,
+    public_function,
+)
 from lucid.ops.core.axes import canonicalize_shape
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import minimum, where
@@ -251,42 +255,18 @@ def next_key(generator: Generator | None) -> Any:
     return (default_generator if generator is None else generator).next_key()
 
 
-def _set_requires_grad(x: Any, requires_grad: bool) -> Any:
-    return x.requires_grad_(True) if requires_grad else x
-
-
-@public("lucid", "random")
-@accepts_device
-@clear_errors
-def rand(
-    *sizes: Any,
-    size: Any = None,
-    generator: Any = None,
-    dtype: Any = None,
-    requires_grad: bool = False,
-) -> Any:
+@creation_function("lucid", "random")
+def rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None) -> Any:
     """Return numbers uniform in [0, 1)."""
-    x = uniform(
-        next_key(generator), canonicalize_shape("rand", merge_sizes(sizes, size)), dtype=dtype
-    )
-    return _set_requires_grad(x, requires_grad)
+    shape = canonicalize_shape("rand", merge_sizes(sizes, size))
+    return uniform(next_key(generator), shape, dtype=dtype)
 
 
-@public("lucid", "random")
-@accepts_device
-@clear_errors
-def randn(
-    *sizes: Any,
-    size: Any = None,
-    generator: Any = None,
-    dtype: Any = None,
-    requires_grad: bool = False,
-) -> Any:
+@creation_function("lucid", "random")
+def randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None) -> Any:
     """Return numbers from the normal distribution with mean 0 and standard deviation 1."""
-    x = keyed_normal(
-        next_key(generator), canonicalize_shape("randn", merge_sizes(sizes, size)), dtype=dtype
-    )
-    return _set_requires_grad(x, requires_grad)
+    shape = canonicalize_shape("randn", merge_sizes(sizes, size))
+    return keyed_normal(next_key(generator), shape, dtype=dtype)
 
 
 def check_values(name: str, what: str, x: Any, low: float, high: float) -> None:
@@ -296,58 +276,33 @@ def check_values(name: str, what: str, x: Any, low: float, high: float) -> None:
         raise ArgumentError(f"{name}: {what} is not between {low:g} and {high:g}")
 
 
-@public("lucid", "random")
-@accepts_device
-@clear_errors
+@creation_function("lucid", "random")
 def normal(
-    mean: Any = 0.0,
-    std: Any = 1.0,
-    size: Any = None,
-    *,
-    generator: Any = None,
-    dtype: Any = None,
-    requires_grad: bool = False,
+    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None
 ) -> Any:
     """Return normally distributed numbers, with shape `size` or that of `mean` and `std`."""
     if size is None:
         size = np.broadcast_shapes(getattr(mean, "shape", ()), getattr(std, "shape", ()))
     check_values("normal", "std", std, 0.0, np.inf)
-    return _set_requires_grad(
-        randn(*size, generator=generator, dtype=dtype) * std + mean, requires_grad
-    )
+    return randn(*size, generator=generator, dtype=dtype) * std + mean
 
 
-@public("lucid", "random")
-@accepts_device
-@clear_errors
+@creation_function("lucid", "random")
 def randint(
-    low: int,
-    high: Any = None,
-    size: Any = None,
-    *,
-    generator: Any = None,
-    dtype: Any = None,
-    requires_grad: bool = False,
+    low: int, high: Any = None, size: Any = None, *, generator: Any = None, dtype: Any = None
 ) -> Any:
     """Return uniform integers in [low, high); also called as `randint(high, size)`."""
     if size is None:
         if not isinstance(high, (tuple, list)):
             raise ShapeError("randint: pass a size, as in randint(0, 10, (3,))")
         low, high, size = 0, low, high
-    x = pure.randint(next_key(generator), tuple(size), low, high, dtype_of(dtype or "int64"))
-    return _set_requires_grad(x, requires_grad)
+    return pure.randint(next_key(generator), tuple(size), low, high, dtype_of(dtype or "int64"))
 
 
-@public("lucid", "random")
-@accepts_device
-@clear_errors
-def randperm(
-    n: int, *, generator: Any = None, dtype: Any = None, requires_grad: bool = False
-) -> Any:
+@creation_function("lucid", "random")
+def randperm(n: int, *, generator: Any = None, dtype: Any = None) -> Any:
     """Return the numbers 0 to n-1 in random order."""
-    return _set_requires_grad(
-        cast(permutation(next_key(generator), n), dtype or "int64"), requires_grad
-    )
+    return cast(permutation(next_key(generator), n), dtype or "int64")
 
 
 @public_function("lucid", "Tensor", "random")
@@ -360,44 +315,25 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
     return cast(drawn, x.dtype)
 
 
-@public("lucid", "random")
-@accepts_device
-@clear_errors
-def rand_like(
-    input: Any, *, generator: Any = None, dtype: Any = None, requires_grad: bool = False
-) -> Any:
+@creation_function("lucid", "random")
+def rand_like(input: Any, *, generator: Any = None, dtype: Any = None) -> Any:
     """Return numbers uniform in [0, 1) in the shape and dtype of `input`."""
-    dtype = dtype or input.dtype
-    return rand(input.shape, generator=generator, dtype=dtype, requires_grad=requires_grad)
+    return rand(input.shape, generator=generator, dtype=dtype or input.dtype)
 
 
-@public("lucid", "random")
-@accepts_device
-@clear_errors
-def randn_like(
-    input: Any, *, generator: Any = None, dtype: Any = None, requires_grad: bool = False
-) -> Any:
+@creation_function("lucid", "random")
+def randn_like(input: Any, *, generator: Any = None, dtype: Any = None) -> Any:
     """Return normally distributed numbers in the shape and dtype of `input`."""
-    dtype = dtype or input.dtype
-    return randn(input.shape, generator=generator, dtype=dtype, requires_grad=requires_grad)
+    return randn(input.shape, generator=generator, dtype=dtype or input.dtype)
 
 
-@public("lucid", "random")
-@accepts_device
-@clear_errors
+@creation_function("lucid", "random")
 def randint_like(
-    input: Any,
-    low: int,
-    high: Any = None,
-    *,
-    generator: Any = None,
-    dtype: Any = None,
-    requires_grad: bool = False,
+    input: Any, low: int, high: Any = None, *, generator: Any = None, dtype: Any = None
 ) -> Any:
     """Return integers uniform in [low, high), or [0, low), in the shape and dtype of `input`."""
     low, high = (0, low) if high is None else (low, high)
-    drawn = randint(low, high, input.shape, generator=generator, dtype=dtype or input.dtype)
-    return _set_requires_grad(drawn, requires_grad)
+    return randint(low, high, input.shape, generator=generator, dtype=dtype or input.dtype)
 
 
 @public_function("lucid", "Tensor", "random")

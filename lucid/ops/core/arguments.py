@@ -90,12 +90,39 @@ def accepts_device(function: F) -> F:
             check_device(function.__qualname__.removesuffix(".__init__"), device)
         return function(*args, **kwargs)
 
-    plain = inspect.signature(function)
-    keyword = inspect.Parameter("device", inspect.Parameter.KEYWORD_ONLY, default=None)
-    call.__signature__ = plain.replace(  # type: ignore[attr-defined]
-        parameters=[*plain.parameters.values(), keyword]
-    )
+    add_keywords(call, function, {"device": None})
     return call  # type: ignore[return-value]
+
+
+def creation_function(*namespaces: str, **options: Any) -> Callable[[F], Callable[..., Any]]:
+    """`public_function` for a function that makes a tensor: adds `requires_grad` and `device`."""
+
+    def decorate(function: F) -> Callable[..., Any]:
+        create = clear_errors(function)
+
+        @functools.wraps(function)
+        def call(*args: Any, requires_grad: bool = False, device: Any = None, **kwargs: Any) -> Any:
+            if device is not None:
+                check_device(function.__name__, device)
+            x = create(*args, **kwargs)
+            return x.requires_grad_() if requires_grad else x
+
+        add_keywords(call, function, {"requires_grad": False, "device": None})
+        return call
+
+    return decorate
+
+
+def add_keywords(call: Any, function: Callable[..., Any], keywords: dict[str, Any]) -> None:
+    """Give `call` the signature of the function that it wraps, with more keywords."""
+    plain = inspect.signature(function)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    notes = {False: "bool", None: inspect.Parameter.empty}
+    more = [
+        inspect.Parameter(name, kind, default=default, annotation=notes[default])
+        for name, default in keywords.items()
+    ]
+    call.__signature__ = plain.replace(parameters=[*plain.parameters.values(), *more])
 
 
 def aliases(**names: str | tuple[str, ...]) -> Callable[[F], F]:
@@ -117,13 +144,8 @@ def aliases(**names: str | tuple[str, ...]) -> Callable[[F], F]:
                     kwargs[name] = kwargs.pop(alias)
             return function(*args, **kwargs)
 
-        plain = inspect.signature(function)
-        positions = {name: i for i, name in enumerate(plain.parameters)}
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        more = [inspect.Parameter(alias, keyword, default=None) for _, alias in pairs]
-        call.__signature__ = plain.replace(  # type: ignore[attr-defined]
-            parameters=[*plain.parameters.values(), *more]
-        )
+        positions = {name: i for i, name in enumerate(inspect.signature(function).parameters)}
+        add_keywords(call, function, {alias: None for _, alias in pairs})
         return call  # type: ignore[return-value]
 
     return decorate

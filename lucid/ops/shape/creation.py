@@ -11,7 +11,11 @@ from lucid.errors import AxisError, DTypeError, ShapeError
 from lucid.ir.facts import Box, Points
 from lucid.ir.graph import Literal
 from lucid.ir.types import DTYPES, SHORT_NAMES, Type, dtype_of
-from lucid.ops.core.arguments import accepts_device, clear_errors, number, public_function
+from lucid.ops.core.arguments import (
+    creation_function,
+    number,
+    public_function,
+)
 from lucid.ops.core.axes import canonicalize_shape
 from lucid.ops.core.kinds import Constant, Linear
 from lucid.ops.core.promote import (
@@ -23,7 +27,6 @@ from lucid.ops.core.promote import (
     parse_dtype,
 )
 from lucid.ops.shape.movement import Broadcast, broadcast_leading
-from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced, wrap
 
@@ -96,12 +99,6 @@ class Iota(Constant):
         return broadcast_leading(n, bind(self))
 
 
-def make_tensor(array: np.ndarray, requires_grad: bool) -> Any:
-    """Wrap a new array in a tensor."""
-    out = wrap(array)
-    return out.requires_grad_(True) if requires_grad else out
-
-
 def checked_size(name: str, size: Any) -> tuple[int, ...]:
     """Return a canonical shape without negative sizes."""
     shape = canonicalize_shape(name, size)
@@ -120,10 +117,8 @@ def dtype_or_default(dtype: Any) -> np.dtype:
     return get_default_dtype() if dtype is None else dtype_of(dtype)
 
 
-@public()
-@accepts_device
-@clear_errors
-def zeros(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False) -> Any:
+@creation_function()
+def zeros(*sizes: Any, size: Any = None, dtype: Any = None) -> Any:
     """A tensor of zeros: `zeros(2, 3)` or `zeros((2, 3))`.
 
     >>> import lucid
@@ -131,38 +126,26 @@ def zeros(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool 
     Tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    return make_tensor(
-        np.zeros(checked_size("zeros", merge_sizes(sizes, size)), dtype_or_default(dtype)),
-        requires_grad,
-    )
+    shape = checked_size("zeros", merge_sizes(sizes, size))
+    return wrap(np.zeros(shape, dtype_or_default(dtype)))
 
 
-@public()
-@accepts_device
-@clear_errors
-def ones(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False) -> Any:
+@creation_function()
+def ones(*sizes: Any, size: Any = None, dtype: Any = None) -> Any:
     """A tensor of ones: `ones(2, 3)` or `ones((2, 3))`."""
-    return make_tensor(
-        np.ones(checked_size("ones", merge_sizes(sizes, size)), dtype_or_default(dtype)),
-        requires_grad,
-    )
+    shape = checked_size("ones", merge_sizes(sizes, size))
+    return wrap(np.ones(shape, dtype_or_default(dtype)))
 
 
-@public()
-@accepts_device
-@clear_errors
-def empty(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False) -> Any:
+@creation_function()
+def empty(*sizes: Any, size: Any = None, dtype: Any = None) -> Any:
     """An uninitialized tensor."""
-    return make_tensor(
-        np.empty(checked_size("empty", merge_sizes(sizes, size)), dtype_or_default(dtype)),
-        requires_grad,
-    )
+    shape = checked_size("empty", merge_sizes(sizes, size))
+    return wrap(np.empty(shape, dtype_or_default(dtype)))
 
 
-@public()
-@accepts_device
-@clear_errors
-def full(size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+@creation_function()
+def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Any:
     """A tensor filled with one number, of the number's dtype unless `dtype` is given.
 
     >>> import lucid
@@ -176,7 +159,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool =
         dtype = default_dtype(fill_value)
     check_fits("full", fill_value, dtype)
     value = as_ndarray(fill_value, dtype)
-    return make_tensor(np.full(shape, _as_scalar("full", value), value.dtype), requires_grad)
+    return wrap(np.full(shape, _as_scalar("full", value), value.dtype))
 
 
 def check_fits(name: str, value: Any, dtype: Any) -> None:
@@ -200,52 +183,40 @@ def _as_scalar(name: str, value: Any) -> Any:
     return value.reshape(()) if value.shape else value
 
 
-@public()
-@accepts_device
-@clear_errors
-def zeros_like(input: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+@creation_function()
+def zeros_like(input: Any, *, dtype: Any = None) -> Any:
     """Zeros of the shape and dtype of `input`."""
     x = as_tensor(input)
-    return make_tensor(np.zeros(x.shape, dtype_of(dtype or x.dtype)), requires_grad)
+    return wrap(np.zeros(x.shape, dtype_of(dtype or x.dtype)))
 
 
-@public()
-@accepts_device
-@clear_errors
-def ones_like(input: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+@creation_function()
+def ones_like(input: Any, *, dtype: Any = None) -> Any:
     """Ones of the shape and dtype of `input`."""
     x = as_tensor(input)
-    return make_tensor(np.ones(x.shape, dtype_of(dtype or x.dtype)), requires_grad)
+    return wrap(np.ones(x.shape, dtype_of(dtype or x.dtype)))
 
 
-@public()
-@accepts_device
-@clear_errors
-def empty_like(input: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+@creation_function()
+def empty_like(input: Any, *, dtype: Any = None) -> Any:
     """An uninitialized tensor of the shape and dtype of `input`."""
     x = as_tensor(input)
-    return make_tensor(np.empty(x.shape, dtype_of(dtype or x.dtype)), requires_grad)
+    return wrap(np.empty(x.shape, dtype_of(dtype or x.dtype)))
 
 
-@public()
-@accepts_device
-@clear_errors
-def full_like(
-    input: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False
-) -> Any:
+@creation_function()
+def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Any:
     """A tensor of the shape and dtype of `input` filled with one number."""
     x = as_tensor(input)
     dtype = dtype_of(dtype or x.dtype)
     if isinstance(fill_value, Traced):
         return _full_of_tensor("full_like", x.shape, fill_value, dtype)
     check_fits("full_like", fill_value, dtype)
-    return make_tensor(np.full(x.shape, fill_value, dtype), requires_grad)
+    return wrap(np.full(x.shape, fill_value, dtype))
 
 
-@public()
-@accepts_device
-@clear_errors
-def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+@creation_function()
+def eye(n: int, m: int | None = None, *, dtype: Any = None) -> Any:
     """The identity matrix of n rows and m columns.
 
     >>> import lucid
@@ -254,15 +225,11 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool 
             [0., 1.]])
     """
     rows, columns = checked_size("eye", (n, n if m is None else m))
-    return make_tensor(np.eye(rows, columns, dtype=dtype_or_default(dtype)), requires_grad)
+    return wrap(np.eye(rows, columns, dtype=dtype_or_default(dtype)))
 
 
-@public()
-@accepts_device
-@clear_errors
-def arange(
-    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, requires_grad: bool = False
-) -> Any:
+@creation_function()
+def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Any:
     """Numbers from `start` (0 if only the end is given) to `end`, exclusive, in steps of `step`.
 
     >>> import lucid
@@ -283,20 +250,12 @@ def arange(
         raise ShapeError("arange: the step must not be 0")
     n = max(0, -((start - end) // step) if whole else math.ceil((end - start) / step))
     start, step = truncate_for_integers((start, step), wanted)
-    return make_tensor((start + step * np.arange(n)).astype(wanted), requires_grad)
+    return wrap((start + step * np.arange(n)).astype(wanted))
 
 
-@public()
-@accepts_device
-@clear_errors
+@creation_function()
 def linspace(
-    start: Any,
-    end: Any,
-    steps: int = 100,
-    *,
-    endpoint: bool = True,
-    dtype: Any = None,
-    requires_grad: bool = False,
+    start: Any, end: Any, steps: int = 100, *, endpoint: bool = True, dtype: Any = None
 ) -> Any:
     """`steps` evenly spaced numbers from `start` to `end`; gradients flow to both.
 
@@ -309,7 +268,7 @@ def linspace(
     if wanted.kind != "f" or not (isinstance(start, Traced) or isinstance(end, Traced)):
         start, end = _constant_ends("linspace", start, end, dtype)
         values = np.linspace(start, end, n, endpoint=endpoint)
-        return make_tensor(values.astype(wanted), requires_grad)
+        return wrap(values.astype(wanted))
     return cast(_spaced("linspace", start, end, n, endpoint), wanted)
 
 
@@ -325,17 +284,9 @@ def _spaced(name: str, start: Any, end: Any, n: int, endpoint: bool = True) -> A
     return start * (1.0 - weights) + end * weights
 
 
-@public()
-@accepts_device
-@clear_errors
+@creation_function()
 def logspace(
-    start: Any,
-    end: Any,
-    steps: int = 100,
-    base: float = 10.0,
-    *,
-    dtype: Any = None,
-    requires_grad: bool = False,
+    start: Any, end: Any, steps: int = 100, base: float = 10.0, *, dtype: Any = None
 ) -> Any:
     """`base ** linspace(start, end, steps)`; gradients flow to `start`, `end` and `base`."""
     (n,) = checked_size("logspace", (steps,))
@@ -343,7 +294,7 @@ def logspace(
     if wanted.kind != "f" or not any(isinstance(x, Traced) for x in (start, end, base)):
         start, end = _constant_ends("logspace", start, end, dtype)
         values = np.logspace(start, end, n, base=number("logspace", "base", base))
-        return make_tensor(values.astype(wanted), requires_grad)
+        return wrap(values.astype(wanted))
     base = _as_scalar("logspace", as_tensor(base, "float64"))
     return cast(base ** _spaced("logspace", start, end, n), wanted)
 
@@ -355,10 +306,8 @@ def truncate_for_integers(numbers: Any, dtype: Any) -> tuple[Any, ...]:
     return tuple(int(x) for x in numbers)
 
 
-@public()
-@accepts_device
-@clear_errors
-def asarray(obj: Any, *, dtype: Any = None, copy: Any = None, requires_grad: bool = False) -> Any:
+@creation_function()
+def asarray(obj: Any, *, dtype: Any = None, copy: Any = None) -> Any:
     """Convert `obj` to a tensor; tensors and arrays are copied only if `copy` is true.
 
     >>> import lucid
@@ -370,18 +319,16 @@ def asarray(obj: Any, *, dtype: Any = None, copy: Any = None, requires_grad: boo
         from lucid.ops.shape.copying import clone
 
         x = clone(x)
-    return x.requires_grad_(True) if requires_grad else x
+    return x
 
 
-@public()
-@accepts_device
-@clear_errors
-def scalar_tensor(s: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+@creation_function()
+def scalar_tensor(s: Any, *, dtype: Any = None) -> Any:
     """A number as a 0-d tensor of `dtype`, by default the default floating dtype."""
     if isinstance(s, Traced):
         return cast(_as_scalar("scalar_tensor", s), dtype_or_default(dtype))
     value = as_ndarray(s, dtype_or_default(dtype))
-    return make_tensor(np.array(_as_scalar("scalar_tensor", value)), requires_grad)
+    return wrap(np.array(_as_scalar("scalar_tensor", value)))
 
 
 @public_function()
@@ -394,4 +341,5 @@ def frombuffer(
     >>> lucid.frombuffer(bytearray([1, 2, 3]), dtype=lucid.uint8, offset=1)
     Tensor([2, 3], dtype=uint8)
     """
-    return make_tensor(np.frombuffer(buffer, dtype_of(dtype), count, offset), requires_grad)
+    x = wrap(np.frombuffer(buffer, dtype_of(dtype), count, offset))
+    return x.requires_grad_() if requires_grad else x

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ShapeError
-from lucid.ops.core.arguments import accepts_device, clear_errors
-from lucid.ops.shape.creation import dtype_or_default, make_tensor
-from lucid.public.declare import public
+from lucid.ops.core.arguments import creation_function
+from lucid.ops.shape.creation import dtype_or_default
+from lucid.tape.node import wrap
 
 
-def window(name: str, length: Any, periodic: Any, make: Any, dtype: Any, requires_grad: Any) -> Any:
+def window(name: str, length: Any, periodic: Any, make: Any, dtype: Any) -> Any:
     """Return `make(m)` for a window of m points; a periodic window drops its last point."""
     n = operator.index(length)
     wanted = dtype_or_default(dtype)
@@ -22,22 +22,16 @@ def window(name: str, length: Any, periodic: Any, make: Any, dtype: Any, require
         facts = f"length {n}, dtype {wanted}; the length must be >= 0 and the dtype floating"
         raise ShapeError(f"{name}: {facts}")
     points = make(n + 1)[:-1] if periodic and n > 1 else make(n)
-    return make_tensor(np.asarray(points, wanted), requires_grad)
+    return wrap(np.asarray(points, wanted))
 
 
-@public()
-@accepts_device
-@clear_errors
-def hann_window(
-    window_length: int, periodic: bool = True, *, dtype: Any = None, requires_grad: bool = False
-) -> Any:
+@creation_function()
+def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None) -> Any:
     """The Hann window, (1 - cos(2 pi n / N)) / 2."""
-    return window("hann_window", window_length, periodic, np.hanning, dtype, requires_grad)
+    return window("hann_window", window_length, periodic, np.hanning, dtype)
 
 
-@public()
-@accepts_device
-@clear_errors
+@creation_function()
 def hamming_window(
     window_length: int,
     periodic: bool = True,
@@ -45,7 +39,6 @@ def hamming_window(
     beta: float = 0.46,
     *,
     dtype: Any = None,
-    requires_grad: bool = False,
 ) -> Any:
     """The Hamming window, alpha - beta cos(2 pi n / N)."""
 
@@ -54,43 +47,28 @@ def hamming_window(
             return np.ones(1)
         return alpha - beta * np.cos(2 * math.pi * np.arange(m) / max(m - 1, 1))
 
-    return window("hamming_window", window_length, periodic, make, dtype, requires_grad)
+    return window("hamming_window", window_length, periodic, make, dtype)
 
 
-@public()
-@accepts_device
-@clear_errors
-def blackman_window(
-    window_length: int, periodic: bool = True, *, dtype: Any = None, requires_grad: bool = False
-) -> Any:
+@creation_function()
+def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = None) -> Any:
     """The Blackman window, 0.42 - cos(2 pi n / N) / 2 + 0.08 cos(4 pi n / N)."""
-    return window("blackman_window", window_length, periodic, np.blackman, dtype, requires_grad)
+    return window("blackman_window", window_length, periodic, np.blackman, dtype)
 
 
-@public()
-@accepts_device
-@clear_errors
-def bartlett_window(
-    window_length: int, periodic: bool = True, *, dtype: Any = None, requires_grad: bool = False
-) -> Any:
+@creation_function()
+def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = None) -> Any:
     """The triangular window."""
-    return window("bartlett_window", window_length, periodic, np.bartlett, dtype, requires_grad)
+    return window("bartlett_window", window_length, periodic, np.bartlett, dtype)
 
 
-@public()
-@accepts_device
-@clear_errors
+@creation_function()
 def kaiser_window(
-    window_length: int,
-    periodic: bool = True,
-    beta: float = 12.0,
-    *,
-    dtype: Any = None,
-    requires_grad: bool = False,
+    window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None
 ) -> Any:
     """The Kaiser window with shape parameter `beta`."""
 
     def make(m: int) -> np.ndarray:
         return np.kaiser(m, beta)
 
-    return window("kaiser_window", window_length, periodic, make, dtype, requires_grad)
+    return window("kaiser_window", window_length, periodic, make, dtype)
