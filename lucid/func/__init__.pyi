@@ -34,6 +34,16 @@ from lucid.func.jacobians import hessian as hessian
 from lucid.func.jacobians import jacfwd as jacfwd
 from lucid.func.jacobians import jacobian as jacobian
 from lucid.func.jacobians import jacrev as jacrev
+from lucid.func.mapping.collectives import all_gather as all_gather
+from lucid.func.mapping.collectives import all_to_all as all_to_all
+from lucid.func.mapping.collectives import axis_index as axis_index
+from lucid.func.mapping.collectives import axis_size as axis_size
+from lucid.func.mapping.collectives import pmax as pmax
+from lucid.func.mapping.collectives import pmean as pmean
+from lucid.func.mapping.collectives import pmin as pmin
+from lucid.func.mapping.collectives import ppermute as ppermute
+from lucid.func.mapping.collectives import psum as psum
+from lucid.func.mapping.collectives import psum_scatter as psum_scatter
 from lucid.func.numba_functions import from_numba as from_numba
 from lucid.nn.stateless import functional_call as functional_call
 from lucid.nn.stateless import replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_

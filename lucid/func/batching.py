@@ -40,14 +40,16 @@ class VmapCall:
     what          the function, for errors
     n             the number of examples
     randomness    what random draws inside it mean
+    axis_name     the name of its batch axis for collectives, or None
     seeds         id -> (Generator, the key that the streams of the examples start from)
     state         outside tensors that the function writes, and their values after it
     """
 
-    def __init__(self, what: str, n: int, randomness: str) -> None:
+    def __init__(self, what: str, n: int, randomness: str, axis_name: Any = None) -> None:
         self.what = what
         self.n = n
         self.randomness = randomness
+        self.axis_name = axis_name
         self.seeds: dict[int, tuple[Any, Any]] = {}
         self.state: list[State] = []
         self.after: dict[int, Any] = {}
@@ -115,6 +117,7 @@ class VmapLevel:
         self.streams: dict[int, Any] = {}
         self.inputs: list[Any] = []
         self.values: list[Batched] = []
+        self.numbers: Any = None
 
     @property
     def n(self) -> int:
@@ -128,6 +131,27 @@ class VmapLevel:
         self.inputs.append(inside)
         self.values.append(Batched(tensor, True))
         return inside
+
+    def index(self) -> Any:
+        """Return the number of the example, a traced value like an argument."""
+        if self.numbers is None:
+            rows = as_tensor(np.array(self.rows, np.int64))
+            self.numbers = self.capture(lambda: self.input(rows))
+        return self.numbers
+
+    def capture(self, make: Callable[[], Any]) -> Any:
+        """Return a new input, made outside the bodies in this vmap that are being traced."""
+        before, innermost = (local.recorder, local.maps), local.recorder
+        try:
+            local.recorder = self.recorder
+            local.maps = local.maps[: local.maps.index(self) + 1]
+            made = make()
+        finally:
+            local.recorder, local.maps = before
+        while innermost is not self.recorder:
+            innermost.captured[node_of(made)] = made
+            innermost = innermost.outer
+        return made
 
 
 # Random draws
@@ -161,7 +185,7 @@ def _stream(generator: Any, maps: tuple[VmapLevel, ...]) -> Any:
 
 def start_stream(generator: Any, mapped: VmapLevel, maps: tuple[VmapLevel, ...]) -> Any:
     """Start the streams of a vmap's examples, outside the bodies in it that are being traced."""
-    call, innermost = mapped.call, local.recorder
+    call = mapped.call
     before = local.recorder, local.maps
     try:
         local.recorder, local.maps = mapped.recorder.outer, maps[:-1]
@@ -169,14 +193,16 @@ def start_stream(generator: Any, mapped: VmapLevel, maps: tuple[VmapLevel, ...])
             call.seeds[id(generator)] = (generator, _stream(generator, maps[:-1]).draw())
         keys = split(call.seeds[id(generator)][1], call.n)
         keys = keys if len(mapped.rows) == call.n else select_rows(keys, mapped.rows)
-        local.recorder, local.maps = mapped.recorder, maps
-        stream = generator.substream(mapped.input(keys))
     finally:
         local.recorder, local.maps = before
-    while innermost is not mapped.recorder:
-        innermost.captured[node_of(stream._state)] = stream._state
-        innermost = innermost.outer
-    return stream
+    streams: list[Any] = []
+
+    def start() -> Any:
+        streams.append(generator.substream(mapped.input(keys)))
+        return streams[0]._state
+
+    mapped.capture(start)
+    return streams[0]
 
 
 @public_function("lucid", "func")
@@ -188,8 +214,10 @@ def vmap(
     *,
     chunk_size: int | None = None,
     branching: str = "error",
-    in_axes: Any = None,
-    out_axes: Any = None,
+    in_axes: Any = ...,
+    out_axes: Any = ...,
+    axis_name: Any = None,
+    axis_size: int | None = None,
 ) -> Callable[P, R]:
     """Return `f` vectorized over axis `in_dims` of its arguments and `out_dims` of its results.
 
@@ -198,14 +226,16 @@ def vmap(
     chunk_size          the number of examples to compute at once
     branching           Python's `if` and `while` on values inside `f`: "error", or "split", which
                         runs every path on the examples that take it
+    axis_name           a name of the batch axis, for `func.psum` and other collectives in `f`
+    axis_size           the number of examples, needed only if no argument is mapped
 
     >>> import lucid
     >>> dot = lucid.func.vmap(lambda x, y: (x * y).sum(), in_dims=(0, None))
     >>> dot(lucid.ones(3, 2), lucid.ones(2))
     Tensor([2., 2., 2.])
     """
-    dims_in = in_dims if in_axes is None else in_axes
-    dims_out = out_dims if out_axes is None else out_axes
+    dims_in = in_dims if in_axes is ... else in_axes  # None means that nothing is mapped
+    dims_out = out_dims if out_axes is ... else out_axes
     if randomness not in RANDOMNESS:
         raise LucidError(f"vmap: randomness={randomness!r} is not one of {', '.join(RANDOMNESS)}")
     if branching not in ("error", "split"):
@@ -220,8 +250,8 @@ def vmap(
         leaves, tree = flatten(args)
         dims = broadcast_dims(what, "in_dims", dims_in, args, len(leaves))
         leaves = [to_front(what, x, d) for x, d in zip(leaves, dims)]
-        n = batch_size(what, leaves, dims)
-        call = VmapCall(what, n, randomness)
+        n = batch_size(what, leaves, dims, axis_size)
+        call = VmapCall(what, n, randomness, axis_name)
         size = n if chunk_size is None else max(min(chunk_size, n), 1)
 
         def run_on(mapped: VmapLevel) -> tuple[list[Batched], Any]:
@@ -279,7 +309,8 @@ def run(
     (graph, captured, out_tree), recorder = trace_state(call.what, trace, state=call.state)
     call.hold_locks(recorder)
     values = [*mapped.values, *[Batched(bind(COPY, x), False) for x in recorder.state]]
-    results = vmap_graph(graph, mapped.n, [*values, *[Batched(x, False) for x in captured]])
+    given = [*values, *[Batched(x, False) for x in captured]]
+    results = vmap_graph(graph, mapped.n, given, call.axis_name)
     n_out = len(results) - len(recorder.state)
     call.on_part(recorder, results[n_out:])
     return results[:n_out], out_tree
@@ -311,8 +342,16 @@ def to_front(what: str, x: Any, dim: Any) -> Any:
     return x.permute((axis, *[i for i in range(x.ndim) if i != axis])) if axis else x
 
 
-def batch_size(what: str, leaves: Sequence[Any], dims: Sequence[Any]) -> int:
+def batch_size(
+    what: str, leaves: Sequence[Any], dims: Sequence[Any], axis_size: int | None = None
+) -> int:
     sizes = [x.shape[0] for x, d in zip(leaves, dims) if d is not None]
+    if axis_size is not None and not all(size == axis_size for size in sizes):
+        raise ShapeError(
+            f"{what}: axis_size={axis_size}, but mapped arguments have {sizes} examples"
+        )
+    if axis_size is not None:
+        return axis_size
     if not sizes:
         raise LucidError(f"{what}: at least one argument must be mapped; in_dims is None for all")
     if len(set(sizes)) != 1:
@@ -422,7 +461,7 @@ def common_value(mapped: VmapLevel, x: Any, what: str) -> Any:
     before = local.recorder, local.maps
     local.recorder, local.maps = mapped.recorder.outer, local.maps[: local.maps.index(mapped)]
     try:
-        (y,) = vmap_graph(graph, mapped.n, [*mapped.values, *given])
+        (y,) = vmap_graph(graph, mapped.n, [*mapped.values, *given], mapped.call.axis_name)
         values = broadcast_rows(y, mapped.n).array(what)
     finally:
         local.recorder, local.maps = before

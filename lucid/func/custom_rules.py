@@ -33,6 +33,7 @@ from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, Trace, Traced, is_recording, leaf
 from lucid.tape.trace import function_name
 from lucid.tape.views import tensor_of
+from lucid.transforms.vmap import current_axis_name
 
 RULES = ("fwd", "bwd", "rule")  # what `defvjp` and `defjvp` set
 _depth = count(2000)
@@ -328,7 +329,7 @@ class TangentRule:
         return trace_rule(self, primals, nonzero, function_name(self.custom_function.function))
 
     def batched(self, n: int, flags: tuple[bool, ...]) -> BatchedRule:
-        return BatchedRule(self, n, flags)
+        return BatchedRule(self, n, flags, current_axis_name())
 
 
 @dataclass(frozen=True)
@@ -338,6 +339,7 @@ class BatchedRule:
     inner: Any
     n: int
     flags: tuple[bool, ...]
+    axis_name: Any
 
     def tangents(self, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         nonzero = [i for i, t in enumerate(tangents) if t is not None]
@@ -354,7 +356,8 @@ class BatchedRule:
             positions, size = [i for i, t in enumerate(found) if t is not None], len(found)
             return [found[i] for i in positions]
 
-        mapped = vmap(one, in_dims=(*dims, *[dims[i] for i in nonzero]))
+        in_dims = (*dims, *[dims[i] for i in nonzero])
+        mapped = vmap(one, in_dims=in_dims, axis_name=self.axis_name)
         found = mapped(*primals, *[tangents[i] for i in nonzero])
         results: list[Any] = [None] * size
         for i, t in zip(positions, found):
@@ -365,7 +368,7 @@ class BatchedRule:
         return trace_rule(self, primals, nonzero, "vmap")
 
     def batched(self, n: int, flags: tuple[bool, ...]) -> BatchedRule:
-        return BatchedRule(self, n, flags)
+        return BatchedRule(self, n, flags, current_axis_name())
 
 
 def trace_rule(

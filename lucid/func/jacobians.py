@@ -211,7 +211,7 @@ def jacobian(
            [0., 3., 2.]], dtype=float32)
     """
     if sparsity is not None:
-        from lucid.func.sparse_jacobians import sparse_jacobian
+        from lucid.func.sparse.sparse_jacobians import sparse_jacobian
 
         return sparse_jacobian(f, argnums, has_aux, chunk_size, sparsity)
 

@@ -174,6 +174,10 @@ NAMES: dict[str, dict[str, str]] = {
         ),
         "func.implicit": "fixed_point linear_solve root",
         "func.jacobians": "hessian jacfwd jacobian jacrev",
+        "func.mapping.collectives": (
+            "all_gather all_to_all axis_index axis_size pmax pmean pmin ppermute psum "
+            "psum_scatter"
+        ),
         "func.numba_functions": "from_numba",
         "nn.stateless": "functional_call replace_all_batch_norm_modules_ stack_module_state",
     },
@@ -762,6 +766,7 @@ PRIMITIVES: dict[str, str] = {
     "ops.random.keyed": "random_bits",
     "ops.reduce.cumulative": "cummax cummin cumprod cumsum logcumsumexp recurrence",
     "ops.reduce.extrema": "argmax argmin max min",
+    "ops.reduce.named_axes": "axis_gather axis_max axis_scatter axis_sum",
     "ops.reduce.reduction": "all any logsumexp prod sum",
     "ops.reduce.sorting": "argsort sort topk",
     "ops.shape.bitcast": "bitcast",

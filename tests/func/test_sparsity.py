@@ -12,7 +12,7 @@ from scipy import sparse
 import lucid
 import lucid.func as F
 from lucid.errors import ArgumentError, DTypeError, LucidError, SettingError, ShapeError
-from lucid.func.sparsity import color_columns
+from lucid.func.sparse.sparsity import color_columns
 from lucid.ops.linalg.contraction import Einsum
 from lucid.tape.bind import bind
 from tests.campaign import ruled
@@ -152,7 +152,7 @@ def test_the_pattern_follows_indices_that_change_between_calls():
 
 def test_a_product_too_large_for_its_pattern_is_taken_for_dense(monkeypatch):
     """Of two operands only one was too large, and the other's pattern was taken for both."""
-    monkeypatch.setattr("lucid.func.sparsity.MAX_ENTRIES", 10)
+    monkeypatch.setattr("lucid.func.sparse.sparsity.MAX_ENTRIES", 10)
     op = Einsum("ij,jk->i")
 
     def f(x):

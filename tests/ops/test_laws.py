@@ -41,6 +41,10 @@ WITHOUT_CASE = {
     "function_backward": "the backward of such a call",
     "custom_function": "a Function with a jvp or vmap of its own; tests/autograd/test_function.py",
     "once_differentiable": "its derivative is an error; tests/autograd/test_function.py",
+    "axis_sum": "an operation over the examples of a vmap; tests/func/test_collectives.py",
+    "axis_max": "an operation over the examples of a vmap; tests/func/test_collectives.py",
+    "axis_gather": "an operation over the examples of a vmap; tests/func/test_collectives.py",
+    "axis_scatter": "an operation over the examples of a vmap; tests/func/test_collectives.py",
     "custom_jvp": "a rule that is a function of Python; tests/func/test_custom_rules.py",
 }
 # Primitives whose derivative is by definition not the slope of their value, with the reason.

@@ -136,7 +136,7 @@ def batched_graph(
 
     `postprocess(inputs, outputs)`, both as Batched, may change the outputs.
     """
-    from lucid.transforms.vmap import Batched, vmap
+    from lucid.transforms.vmap import Batched, vmap_inside
 
     trace = Trace("vmap")
     before, local.staging = local.staging, trace
@@ -146,7 +146,7 @@ def batched_graph(
             for var, b in zip(graph.inputs, batched, strict=True)
         ]
         given = [Batched(x, b) for x, b in zip(inputs, batched)]
-        results = vmap(graph, n, given)
+        results = vmap_inside(graph, n, given)
         if postprocess is not None:
             results = postprocess(given, results)
         outs, marks = [], []
@@ -171,9 +171,9 @@ def record_literal(x: Any) -> Any:
 
 def batched_outputs(graph: Graph, n: int, batched: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
     """Return the outputs of a Graph for `n` examples, all with the batch in axis 0."""
-    from lucid.transforms.vmap import Batched, vmap
+    from lucid.transforms.vmap import Batched, vmap_inside
 
-    outs = vmap(graph, n, [Batched(x, b) for x, b in zip(xs, batched, strict=True)])
+    outs = vmap_inside(graph, n, [Batched(x, b) for x, b in zip(xs, batched, strict=True)])
     return [expand_unbatched(n, y.batched, record_literal(y.tensor)) for y in outs]
 
 

@@ -1,6 +1,6 @@
 """Sparse Jacobians: one product for every color of the pattern, assembled as a SciPy matrix.
 
-The pattern is derived from the Graph (lucid/func/sparsity.py) or given by the user, and cached for
+The pattern is derived from the Graph (sparsity.py) or given by the user, and cached for
 the next call with the same structure.
 """
 
@@ -22,7 +22,7 @@ from lucid.func.jacobians import (
     seeds_per_chunk,
 )
 from lucid.func.run import ArgNums, Run
-from lucid.func.sparsity import color_columns, decompress, jacobian_pattern
+from lucid.func.sparse.sparsity import color_columns, decompress, jacobian_pattern
 from lucid.tape.node import residual, wrap
 
 
