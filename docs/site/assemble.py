@@ -15,7 +15,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from docs.site import reference
+from docs.site import notebooks, reference
 from docs.site.contents import ROOT, START, listed, place, toctrees
 
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
@@ -59,6 +59,8 @@ def sources() -> dict[str, str]:
     out = {f"{name}.rst": text for name, text in reference.pages().items()}
     for page in listed():
         text = with_links_of_the_site(page, (ROOT / page).read_text())
+        if page.startswith("docs/tutorials/"):
+            text += f"\n{{download}}`This tutorial as a notebook <{Path(page).stem}.ipynb>`\n"
         out[f"{place(page)}.md"] = text + ("\n" + toctrees() if page == START else "")
     return out
 
@@ -77,6 +79,7 @@ def write(target: Path, files: dict[str, str]) -> None:
 
 def main(target: Path) -> None:
     write(target, sources())
+    notebooks.write(target / "tutorials")
     shutil.copytree(ROOT / "docs" / "pictures", target / "pictures", dirs_exist_ok=True)
 
 

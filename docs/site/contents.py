@@ -12,6 +12,19 @@ START = "docs/start.md"
 REFERENCE = "reference/index"
 
 CONTENTS: dict[str, list[str]] = {
+    "Tutorials": [
+        "docs/tutorials/numpy.md",
+        "docs/tutorials/pytorch.md",
+        "docs/tutorials/jax.md",
+        "docs/tutorials/ir.md",
+        "docs/tutorials/fast.md",
+        "docs/tutorials/debugging-gradients.md",
+        "docs/tutorials/custom-rules.md",
+        "docs/tutorials/control-flow.md",
+        "docs/tutorials/jacobians.md",
+        "docs/tutorials/primitive.md",
+        "docs/tutorials/pass.md",
+    ],
     "How to": [
         "docs/coming-from.md",
         "docs/numpy-and-scipy.md",
