@@ -16,6 +16,7 @@ from lucid.errors import DTypeError, GraphError, ShapeError
 from lucid.ir.types import Type
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.shape.derivative_seeds import full_constant, zeros_like
 from lucid.public.declare import public
 from lucid.tape.cut import Cut, cut_nodes
 from lucid.tape.markers import STOP_GRADIENT
@@ -33,7 +34,6 @@ from lucid.tape.node import (
 )
 from lucid.tape.template import find_cut
 from lucid.tape.views import node_of
-from lucid.transforms.constants import full_constant, zeros_like
 from lucid.transforms.prepare import prepare, without_gradient
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, GraphError, ShapeError
-from lucid.ir.constant_key import constant_key, value_key
 from lucid.ir.types import Type
+from lucid.ops.core.constant_key import constant_key, value_key
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.tape.node import Traced
 

@@ -20,10 +20,10 @@ from lucid.autograd.function_calls import derivative_like
 from lucid.errors import ArgumentError, GraphError
 from lucid.func.batching import vmap
 from lucid.func.run import argument_numbers
-from lucid.ir.decorated import portable_function, wrapper_of
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.arguments import check_callable
+from lucid.ops.core.decorated import portable_function, wrapper_of
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.custom_derivative import CustomJvp
 from lucid.public.declare import public

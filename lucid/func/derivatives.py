@@ -17,8 +17,8 @@ from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.shape.derivative_seeds import full_constant
 from lucid.tape.trace import function_name
-from lucid.transforms.constants import full_constant
 from lucid.transforms.prepare import pullback, pushforward
 
 

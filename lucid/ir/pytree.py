@@ -70,13 +70,6 @@ def register_dataclass(cls: type) -> None:
     _registered.add(cls)
 
 
-def tree_map(function: Any, tree: Any, *rest: Any) -> Any:
-    """Apply `function` to every leaf."""
-    leaves, structure = flatten(tree)
-    others = [flatten(other)[0] for other in rest]
-    return unflatten(structure, [function(*xs) for xs in zip(leaves, *others, strict=True)])
-
-
 def broadcast_prefix(prefix: Any, tree: Any) -> list[Any]:
     """Return a leaf of `prefix` for every leaf of `tree`; None is a leaf of `prefix` only."""
     flatten(tree)

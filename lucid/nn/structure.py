@@ -12,8 +12,8 @@ from typing import Any
 
 import optree
 
-from lucid.ir.constant_key import ByIdentity, constant_key
 from lucid.ir.pytree import NAMESPACE
+from lucid.ops.core.constant_key import ByIdentity, constant_key
 
 REGISTRIES = ("_parameters", "_buffers", "_modules")
 

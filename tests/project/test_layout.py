@@ -114,3 +114,9 @@ def test_every_file_of_the_compiler_is_on_its_page():
         if folder.parent == PACKAGE / "compiler" and folder.name != "lowering":
             missing = {Path(name).stem for name in entries(folder)} - named - {"__init__"}
             assert not missing, f"docs/compiler.md does not name {sorted(missing)} of {folder.name}"
+
+
+def test_the_core_reads_in_an_afternoon():
+    files = [*PACKAGE.glob("ir/*.py"), *PACKAGE.glob("transforms/*.py")]
+    files.append(PACKAGE / "ops" / "elementwise" / "power.py")  # an ops file that has every rule
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 2000

@@ -11,7 +11,7 @@ from operator import is_
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from lucid.ir.constant_key import ByIdentity, constant_key
+from lucid.ops.core.constant_key import ByIdentity, constant_key
 
 Variable = tuple[Any, str, Any]
 UNBOUND = object()

@@ -26,13 +26,13 @@ from lucid.compiler.jit.donation import copy_if_shared, invalidate, overlap
 from lucid.compiler.jit.fast_call import GUARD_FAILED, is_tracked
 from lucid.compiler.jit.path import Path
 from lucid.errors import ArgumentError, DTypeError, LucidError, MiscompiledError
-from lucid.ir.constant_key import constant_key, value_key
-from lucid.ir.decorated import portable_function, wrapper_of
 from lucid.ir.graph import Graph
 from lucid.ir.interpret import Program
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import Type
 from lucid.locks import new_lock
+from lucid.ops.core.constant_key import constant_key, value_key
+from lucid.ops.core.decorated import portable_function, wrapper_of
 from lucid.ops.core.promote import Default, as_tensor
 from lucid.ops.higher_order.call import Call, with_residuals
 from lucid.ops.shape.copying import COPY

@@ -94,7 +94,3 @@ def reshaped(
             n //= new[position]
             position -= 1
     return tuple(out)
-
-
-def view_types(array: np.ndarray) -> Type:
-    return Type(array.dtype, array.shape)

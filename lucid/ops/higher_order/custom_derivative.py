@@ -18,6 +18,7 @@ from lucid.ir.interpret import program_of
 from lucid.ir.primitive import Primitive
 from lucid.ir.rewrite import dce
 from lucid.ir.types import Type, is_differentiable
+from lucid.ops.shape.derivative_seeds import zeros_like
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
 from lucid.tape.node import wrap
@@ -216,10 +217,4 @@ def literal_to_tensor(y: Any) -> Any:
 
 
 def zeros(like: Any) -> Any:
-    from lucid.transforms.constants import zeros_like
-
     return zeros_like(like, local.staging is not None)
-
-
-def differentiable_positions(types: Sequence[Type]) -> tuple[int, ...]:
-    return tuple(i for i, t in enumerate(types) if is_differentiable(t.dtype))

@@ -18,11 +18,11 @@ import numpy as np
 
 from lucid.caches import cached_property
 from lucid.errors import LucidError
-from lucid.ir.constant_key import constant_key, value_key
 from lucid.ir.graph import Graph
 from lucid.ir.interpret import Program
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
+from lucid.ops.core.constant_key import constant_key, value_key
 from lucid.ops.core.promote import get_default_dtype
 from lucid.ops.higher_order.custom_derivative import apply_derivative
 from lucid.tape.bind import bind

@@ -154,11 +154,6 @@ class VectorOps:
             self.load(self.table, index + (offset + count), width),
         )
 
-    def splat_constant(self, offset: int, count: int, index: Int | int, width: int) -> Number:
-        """Load one complex constant of the table into all lanes."""
-        re, im = self.constants(offset, count, index, 1)
-        return self.splat(re, width), self.splat(im, width)
-
     def factor(self, width: int) -> str:
         """The scale of the results, in all lanes."""
         return self.splat(self.load(self.table, 0, 1), width)

@@ -33,6 +33,7 @@ from lucid.ops.higher_order.control.subgraphs import (
     expand_unbatched,
     loop_program,
 )
+from lucid.ops.shape.derivative_seeds import zeros_like
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, wrap
@@ -277,8 +278,6 @@ def not_none(xs: Sequence[Any]) -> list[Any]:
 
 
 def zeros(like: Any) -> Any:
-    from lucid.transforms.constants import zeros_like
-
     return zeros_like(like if not isinstance(like, Var) else like.type, True)
 
 
