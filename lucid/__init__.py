@@ -36,6 +36,7 @@ _find, __dir__, __all__ = _attach(
     "ir",
     "linalg",
     "nn",
+    "numpy",
     "optim",
     "random",
     "special",

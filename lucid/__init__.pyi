@@ -15,6 +15,7 @@ from lucid import func as func
 from lucid import ir as ir
 from lucid import linalg as linalg
 from lucid import nn as nn
+from lucid import numpy as numpy
 from lucid import optim as optim
 from lucid import random as random
 from lucid import special as special

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from string import ascii_letters
 from typing import Any
 
 import numpy as np
 
 from lucid.errors import ShapeError
-from lucid.ops.core.promote import as_tensor, to_floating
+from lucid.ops.core.promote import as_tensor, cast, to_floating
+from lucid.ops.elementwise import complexes
 from lucid.ops.linalg import contraction, products
 from lucid.ops.reduce import statistics
 from lucid.ops.reduce.reduction import reduced_axes
 from lucid.ops.shape import joining, shaping
+from lucid.tensors.numpy_protocols import numpy_promotion
 
 
 def dot(a: Any, b: Any, out: None = None) -> Any:
@@ -37,11 +40,41 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    return products.tensordot(a, b, axes=axes)
+    a, b = numpy_promotion((as_tensor(a), as_tensor(b)))
+    if isinstance(axes, int):
+        axes = (range(a.ndim - axes, a.ndim), range(axes))
+    pairs = [list(d) if isinstance(d, (list, tuple, range)) else [d] for d in axes]
+    sizes = [(a.shape[i], b.shape[j]) for i, j in zip(*pairs)]
+    if any(m != n for m, n in sizes):
+        facts = f"axes {pairs[0]} of {a.shape} and {pairs[1]} of {b.shape} differ in size"
+        raise ShapeError(f"np.tensordot: {facts}")
+    return products.tensordot(a, b, axes=pairs)
 
 
-def einsum(*operands: Any, out: None = None, optimize: Any = False) -> Any:
-    return contraction.einsum(*operands)
+def einsum(
+    *operands: Any,
+    out: None = None,
+    dtype: Any = None,
+    order: str = "K",
+    casting: str = "safe",
+    optimize: Any = False,
+) -> Any:
+    if operands and not isinstance(operands[0], str):
+        operands = _with_equation(operands)
+    equation, *arrays = operands
+    arrays = [as_tensor(x) if dtype is None else cast(as_tensor(x), dtype) for x in arrays]
+    return contraction.einsum(equation, *numpy_promotion(arrays))
+
+
+def _with_equation(operands: Any) -> tuple[Any, ...]:
+    """Return the arguments of `einsum(a, [0, 1], b, [1, 2], [0, 2])` with an equation."""
+    *pairs, last = operands if len(operands) % 2 else (*operands, None)
+
+    def text(axes: Any) -> str:
+        return "".join("..." if i is Ellipsis else ascii_letters[i] for i in axes)
+
+    terms = ",".join(text(axes) for axes in pairs[1::2])
+    return (terms if last is None else f"{terms}->{text(last)}", *pairs[::2])
 
 
 def cross(
@@ -71,6 +104,20 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     if mode == "valid":
         return full[m - 1 : n]
     raise ShapeError(f"np.convolve: mode {mode!r} is not 'full', 'same' or 'valid'")
+
+
+def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+    a, v = as_tensor(a), as_tensor(v)
+    full = convolve(a, complexes.conj(v).flip(0))
+    n, m = a.shape[0], v.shape[0]
+    if mode == "full":
+        return full
+    if mode == "same":
+        start = (m - 1) // 2 if n >= m else n // 2
+        return full[start : start + max(n, m)]
+    if mode == "valid":
+        return full[min(n, m) - 1 : max(n, m)]
+    raise ShapeError(f"np.correlate: mode {mode!r} is not 'full', 'same' or 'valid'")
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:

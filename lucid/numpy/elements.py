@@ -12,18 +12,23 @@ from lucid.numpy.reductions import ndarray_of
 from lucid.ops.core import promote
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.elementwise import closeness, complexes, conditional, logic, rounding, trigonometric
+from lucid.ops.index import lookup
+from lucid.ops.reduce import cumulative
+from lucid.ops.shape import creation, joining
 from lucid.tape.node import Traced
 
 
 def clip(
     a: Any,
-    a_min: Any = None,
-    a_max: Any = None,
-    out: None = None,
-    *,
+    /,
     min: Any = None,
     max: Any = None,
+    out: None = None,
+    *,
+    a_min: Any = None,
+    a_max: Any = None,
 ) -> Any:
+    """np.clip; its older names for the bounds, a_min and a_max, are keywords."""
     low, high = a_min if min is None else min, a_max if max is None else max
     return as_tensor(a) if low is None and high is None else conditional.clamp(a, low, high)
 
@@ -59,6 +64,36 @@ def array_equiv(a1: Any, a2: Any) -> bool:
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     return closeness.equal(a1, a2, equal_nan)
+
+
+def real_if_close(a: Any, tol: float = 100) -> Any:
+    a = as_tensor(a)
+    if a.dtype.kind != "c":
+        return a
+    bound = tol * np.finfo(a.dtype).eps if tol > 1 else tol
+    return complexes.real(a) if bool((complexes.imag(a).abs() < bound).all()) else a
+
+
+def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * math.pi) -> Any:
+    """Add multiples of the period, which are constants for derivatives, so that jumps vanish."""
+    p = promote.to_floating(p)
+    jumps = lookup.diff(p, 1, axis).detach()
+    turns = rounding.floor((jumps + period / 2) / period) * period
+    at_end = (jumps - turns == -period / 2) & (jumps > 0)
+    turns = conditional.where(at_end, turns - period, turns)
+    keep = jumps.abs() < (period / 2 if discont is None else discont)
+    correction = cumulative.cumsum(conditional.where(keep, 0.0, -turns), axis)
+    place = axis % p.ndim
+    first = creation.zeros([1 if i == place else n for i, n in enumerate(p.shape)], dtype=p.dtype)
+    return p + joining.concatenate([first, correction], place)
+
+
+def common_type(*arrays: Any) -> type:
+    return np.common_type(*[np.empty(0, as_tensor(x).dtype) for x in arrays])
+
+
+def min_scalar_type(a: Any, /) -> np.dtype:
+    return np.min_scalar_type(ndarray_of(a))
 
 
 def isreal(x: Any) -> Any:

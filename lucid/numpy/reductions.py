@@ -21,22 +21,118 @@ def ndarray_of(x: Any) -> Any:
     return x.array() if isinstance(x, Traced) else x  # type: ignore[attr-defined]
 
 
-def reduction_with_dtype(function: Any) -> Any:
-    """sum, prod, mean, nansum, nanmean: (a, axis, dtype, out, keepdims)."""
+ALL = True  # where=: all elements
+
+
+def masked(a: Any, where: Any, replacement: Any) -> Any:
+    """Return `a` with a replacement where `where` is false."""
+    return a if where is ALL else conditional.where(where, a, replacement)
+
+
+def widened(a: Any) -> Any:
+    """Return the dtype of the sum of unsigned integers, None for the default of others."""
+    return "uint64" if a.dtype.kind == "u" else None
+
+
+def _count(a: Any, where: Any, axis: Any, keepdims: Any) -> Any:
+    """Return how many elements `where` selects along the axes."""
+    return cast(as_tensor(where).expand(a.shape), "float64").sum(axis=axis, keepdims=keepdims)
+
+
+def sum_or_product(function: Any, identity: int, combine: Any) -> Any:
+    """sum, prod, nansum, nanprod: (a, axis, dtype, out, keepdims, initial, where)."""
 
     def reduce(
-        a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: Any = False
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: Any = False,
+        initial: Any = None,
+        where: Any = ALL,
     ) -> Any:
-        return function(a, axis=axis, keepdims=keepdims, dtype=dtype)
+        a = masked(as_tensor(a), where, identity)
+        y = function(a, axis=axis, keepdims=keepdims, dtype=dtype or widened(a))
+        return y if initial is None else combine(y, initial)
 
     return reduce
 
 
-def reduction(function: Any) -> Any:
-    """max, min, any, all, argmax, argmin: (a, axis, out, keepdims)."""
+def mean(function: Any) -> Any:
+    """mean, nanmean: (a, axis, dtype, out, keepdims, where)."""
 
-    def reduce(a: Any, axis: Any = None, out: None = None, keepdims: Any = False) -> Any:
+    def reduce(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: Any = False,
+        *,
+        where: Any = ALL,
+    ) -> Any:
+        if where is ALL:
+            return function(a, axis=axis, keepdims=keepdims, dtype=dtype)
+        a = to_floating(a) if dtype is None else cast(as_tensor(a), dtype)
+        total = masked(a, where, 0).sum(axis=axis, keepdims=keepdims)
+        return total / cast(_count(a, where, axis, keepdims), total.dtype)
+
+    return reduce
+
+
+def extremum(function: Any, combine: Any) -> Any:
+    """max, min: (a, axis, out, keepdims, initial, where)."""
+
+    def reduce(
+        a: Any,
+        axis: Any = None,
+        out: None = None,
+        keepdims: Any = False,
+        initial: Any = None,
+        where: Any = ALL,
+    ) -> Any:
+        a = as_tensor(a)
+        if initial is None:
+            if where is not ALL:
+                facts = "where= needs initial=, the result where no element is selected"
+                raise ShapeError(f"np.{function.__name__[1:]}: {facts}")
+            return function(a, axis=axis, keepdims=keepdims)
+        a = masked(a, where, initial)
+        if a.numel():
+            return combine(function(a, axis=axis, keepdims=keepdims), initial)
+        return cast(a, a.dtype).sum(axis=axis, keepdims=keepdims) + cast(
+            as_tensor(initial), a.dtype
+        )
+
+    return reduce
+
+
+def logical(function: Any, identity: bool) -> Any:
+    """any, all: (a, axis, out, keepdims, where)."""
+
+    def reduce(
+        a: Any, axis: Any = None, out: None = None, keepdims: Any = False, *, where: Any = ALL
+    ) -> Any:
+        a = as_tensor(a) if where is ALL else masked(as_tensor(a) != 0, where, identity)
         return function(a, axis=axis, keepdims=keepdims)
+
+    return reduce
+
+
+def position(function: Any) -> Any:
+    """argmax, argmin: (a, axis, out, keepdims)."""
+
+    def reduce(a: Any, axis: Any = None, out: None = None, *, keepdims: Any = False) -> Any:
+        return function(a, axis=axis, keepdims=keepdims)
+
+    return reduce
+
+
+def nan_position(function: Any, replacement: float) -> Any:
+    """nanargmax, nanargmin."""
+
+    def reduce(a: Any, axis: Any = None, out: None = None, *, keepdims: Any = False) -> Any:
+        a = as_tensor(a)
+        return function(conditional.where(a != a, replacement, a), axis=axis, keepdims=keepdims)
 
     return reduce
 
@@ -57,8 +153,8 @@ def nan_reduction(function: Any, replacement: float) -> Any:
     return reduce
 
 
-def deviation(function: Any) -> Any:
-    """var, std: (a, axis, dtype, out, ddof, keepdims), with ddof 0."""
+def deviation(function: Any, finish: Any) -> Any:
+    """var, std: (a, axis, dtype, out, ddof, keepdims, where, mean, correction), with ddof 0."""
 
     def reduce(
         a: Any,
@@ -68,11 +164,19 @@ def deviation(function: Any) -> Any:
         ddof: float = 0,
         keepdims: Any = False,
         *,
+        where: Any = ALL,
+        mean: Any = None,
         correction: Any = None,
     ) -> Any:
-        a = as_tensor(a) if dtype is None else cast(as_tensor(a), dtype)
+        a = to_floating(a) if dtype is None else cast(as_tensor(a), dtype)
         ddof = ddof if correction is None else correction
-        return function(a, axis=axis, ddof=ddof, keepdims=keepdims)
+        if where is ALL and mean is None:
+            return function(a, axis=axis, ddof=ddof, keepdims=keepdims)
+        n = cast(_count(a, where, axis, True), a.dtype)
+        middle = masked(a, where, 0).sum(axis=axis, keepdims=True) / n if mean is None else mean
+        off = masked(a - middle, where, 0)
+        total = (off * off).sum(axis=axis, keepdims=keepdims)
+        return finish(total / ((n if keepdims else n.reshape(total.shape)) - ddof))
 
     return reduce
 
@@ -195,17 +299,25 @@ def cumulative(function: Any) -> Any:
     """cumsum, cumprod: (a, axis, dtype, out), over the flattened array by default."""
 
     def run(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
-        a = shaping.ravel(as_tensor(a)) if axis is None else a
-        return function(a, 0 if axis is None else axis, dtype=dtype)
+        a = shaping.ravel(as_tensor(a)) if axis is None else as_tensor(a)
+        return function(a, 0 if axis is None else axis, dtype=dtype or widened(a))
 
     return run
 
 
-def cumulative_along(function: Any) -> Any:
+def cumulative_along(function: Any, identity: int) -> Any:
     """cumulative_sum, cumulative_prod: (x, /, *, axis, dtype, out, include_initial)."""
 
-    def run(x: Any, /, *, axis: Any = None, dtype: Any = None) -> Any:
-        return function(x, 0 if axis is None else axis, dtype=dtype)
+    def run(
+        x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+    ) -> Any:
+        x = as_tensor(x)
+        place = canonicalize_axis("cumulative", 0 if axis is None else axis, x.ndim)
+        y = function(x, place, dtype=dtype or widened(x))
+        if not include_initial:
+            return y
+        shape = [1 if i == place else n for i, n in enumerate(y.shape)]
+        return joining.concatenate([creation.full(shape, identity, dtype=y.dtype), y], place)
 
     return run
 
@@ -228,17 +340,13 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     return lookup.diff(joining.concatenate(parts, place) if len(parts) > 1 else a, n, place)
 
 
-def ediff1d(ary: Any) -> Any:
-    return lookup.diff(shaping.ravel(as_tensor(ary)))
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    steps = lookup.diff(shaping.ravel(as_tensor(ary)))
+    ends = [None if x is None else cast(shaping.ravel(as_tensor(x)), steps.dtype)
+            for x in (to_begin, to_end)]  # fmt: skip
+    parts = [x for x in (ends[0], steps, ends[1]) if x is not None]
+    return joining.concatenate(parts, 0) if len(parts) > 1 else steps
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return integrals.trapezoid(y, x, dx=None if x is not None else dx, dim=axis)
-
-
-def polyval(p: Any, x: Any) -> Any:
-    p, x = as_tensor(p), as_tensor(x)
-    y = creation.zeros_like(x)
-    for i in range(p.shape[0]):
-        y = y * x + p[i]
-    return y

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from lucid.errors import ArgumentError
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast, to_floating
 from lucid.ops.elementwise import conditional
 from lucid.ops.index import lookup, searching
 from lucid.ops.reduce import counting, integrals, sorting
 from lucid.ops.reduce import quantiles as ordered
-from lucid.ops.shape import arranging
+from lucid.ops.shape import arranging, joining
 from lucid.ops.shape.shaping import ravel
+from lucid.tape.conversion import needs_grad
+from lucid.tape.node import Traced, wrap
+from lucid.tensors import numpy_protocols
 
 
 def unique(
@@ -26,9 +28,111 @@ def unique(
     *,
     equal_nan: bool = True,
 ) -> Any:
-    if return_index:
-        raise ArgumentError("np.unique: return_index is not supported for tensors")
-    return searching.unique(ar, True, return_inverse, return_counts, axis)
+    x = as_tensor(ar)
+    place = None if axis is None else canonicalize_axis("unique", axis, x.ndim)
+    _, first, inverse, counts = np.unique(
+        x.array("unique"), True, True, True, axis=place, equal_nan=equal_nan
+    )
+    values = lookup.index_select(ravel(x) if place is None else x, place or 0, wrap(first))
+    found = [values]
+    for wanted, array in (
+        (return_index, first),
+        (return_inverse, inverse),
+        (return_counts, counts),
+    ):
+        if wanted:
+            found.append(wrap(np.asarray(array, "int64")))
+    return tuple(found) if len(found) > 1 else values
+
+
+class UniqueAll(NamedTuple):
+    """The result of unique_all."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCounts(NamedTuple):
+    """The result of unique_counts."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverse(NamedTuple):
+    """The result of unique_inverse."""
+
+    values: Any
+    inverse_indices: Any
+
+
+def unique_all(x: Any) -> UniqueAll:
+    return UniqueAll(*unique(x, True, True, True, equal_nan=False))
+
+
+def unique_counts(x: Any) -> UniqueCounts:
+    return UniqueCounts(*unique(x, return_counts=True, equal_nan=False))
+
+
+def unique_inverse(x: Any) -> UniqueInverse:
+    return UniqueInverse(*unique(x, return_inverse=True, equal_nan=False))
+
+
+def unique_values(x: Any) -> Any:
+    return unique(x, equal_nan=False)
+
+
+def union1d(ar1: Any, ar2: Any) -> Any:
+    return unique(joining.concatenate([ravel(as_tensor(ar1)), ravel(as_tensor(ar2))], 0))
+
+
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    ar1 = ravel(as_tensor(ar1)) if assume_unique else unique(ar1)
+    return ar1[~searching.isin(ar1, as_tensor(ar2))]
+
+
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    return unique(joining.concatenate([setdiff1d(ar1, ar2), setdiff1d(ar2, ar1)], 0))
+
+
+def intersect1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False
+) -> Any:
+    ar1, ar2 = ravel(as_tensor(ar1)), ravel(as_tensor(ar2))
+    _, first, second = np.intersect1d(
+        ar1.array("intersect1d"), ar2.array("intersect1d"), assume_unique, True
+    )
+    common = ar1[first]
+    return (common, wrap(first), wrap(second)) if return_indices else common
+
+
+def sort_complex(a: Any) -> Any:
+    a = as_tensor(a)
+    order = np.lexsort((np.imag(a.array()), np.real(a.array())))
+    a = lookup.take_along_dim(a, wrap(order), -1)
+    return a if a.dtype.kind == "c" else cast(a, np.result_type(a.dtype, np.complex64))
+
+
+def of_values(function: Any) -> Any:
+    """Functions whose results have no derivative: NumPy's own, on the values of tensors."""
+
+    def convert(x: Any) -> Any:
+        if isinstance(x, (list, tuple)):
+            return type(x)(convert(part) for part in x)
+        if needs_grad(x):
+            raise numpy_protocols.no_counterpart(f"np.{function.__name__}")
+        return x.array() if isinstance(x, Traced) else x  # type: ignore[attr-defined]
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        found = function(*map(convert, args), **{k: convert(v) for k, v in kwargs.items()})
+        return tuple(map(tensors, found)) if isinstance(found, tuple) else tensors(found)
+
+    def tensors(x: Any) -> Any:
+        return [tensors(part) for part in x] if isinstance(x, (list, tuple)) else as_tensor(x)
+
+    return run
 
 
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:

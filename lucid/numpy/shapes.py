@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ShapeError
-from lucid.numpy.reductions import ndarray_of
+from lucid.numpy.reductions import ndarray_of, widened
 from lucid.ops.core.axes import canonicalize_axes, canonicalize_axis
-from lucid.ops.core.promote import as_tensor, cast, result_type
+from lucid.ops.core.promote import as_tensor, cast, default_dtype, result_type
 from lucid.ops.index import gather_scatter as indexing
 from lucid.ops.index import lookup, searching
 from lucid.ops.reduce import reduction, sorting
@@ -150,7 +150,10 @@ def geomspace(
 
 def _floating_type(*numbers: Any) -> Any:
     dtype = result_type(*numbers)
-    return dtype if dtype.kind == "f" else np.dtype("float64")
+    if dtype.kind in "fc":
+        return dtype
+    arrays = [x for x in numbers if isinstance(x, (Traced, np.ndarray))]
+    return np.dtype("float64") if arrays else default_dtype(1.0)
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
@@ -214,16 +217,37 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
-    if sparse:
-        raise ShapeError("np.meshgrid: sparse=True is not supported for tensors")
-    return joining.meshgrid(*xi, indexing=indexing)
+    arrays = [shaping.ravel(as_tensor(x)) for x in xi]
+    if not sparse:
+        return list(joining.meshgrid(*arrays, indexing=indexing))
+    axes = list(range(len(arrays)))
+    if indexing == "xy" and len(axes) > 1:
+        axes[:2] = [1, 0]
+    return [
+        x.reshape([-1 if k == i else 1 for k in range(len(axes))]) for x, i in zip(arrays, axes)
+    ]
+
+
+def ix_(*args: Any) -> tuple[Any, ...]:
+    found = []
+    for i, x in enumerate(args):
+        x = as_tensor(x)
+        x = flatnonzero(x) if x.dtype.kind == "b" else x
+        found.append(x.reshape([-1 if k == i else 1 for k in range(len(args))]))
+    return tuple(found)
 
 
 def like(function: Any) -> Any:
     """zeros_like, ones_like, empty_like: (a, dtype, order, subok, shape)."""
 
     def make(
-        a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None
+        a: Any,
+        dtype: Any = None,
+        order: str = "K",
+        subok: bool = True,
+        shape: Any = None,
+        *,
+        device: Any = None,
     ) -> Any:
         a = as_tensor(a)
         size = a.shape if shape is None else shape
@@ -258,19 +282,31 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind") -> None:
 
 
 def sort(
-    a: Any, axis: Any = -1, kind: Any = None, order: None = None, *, stable: Any = None
+    a: Any,
+    axis: Any = -1,
+    kind: Any = None,
+    order: None = None,
+    *,
+    stable: Any = True,
+    descending: bool = False,
 ) -> Any:
     a = as_tensor(a)
     a, axis = (shaping.ravel(a), 0) if axis is None else (a, axis)
-    return sorting.sort(a, axis, stable=True).values
+    return sorting.sort(a, axis, stable=True, descending=descending).values
 
 
 def argsort(
-    a: Any, axis: Any = -1, kind: Any = None, order: None = None, *, stable: Any = None
+    a: Any,
+    axis: Any = -1,
+    kind: Any = None,
+    order: None = None,
+    *,
+    stable: Any = True,
+    descending: bool = False,
 ) -> Any:
     a = as_tensor(a)
     a, axis = (shaping.ravel(a), 0) if axis is None else (a, axis)
-    return sorting.argsort(a, axis, stable=True)
+    return sorting.argsort(a, axis, stable=True, descending=descending)
 
 
 def take(a: Any, indices: Any, axis: Any = None, out: None = None, mode: str = "raise") -> Any:
@@ -288,6 +324,9 @@ def extract(condition: Any, arr: Any) -> Any:
 
 
 def nonzero(a: Any) -> Any:
+    if not as_tensor(a).ndim:
+        facts = "a tensor without axes has no indices; use np.atleast_1d"
+        raise ShapeError(f"np.nonzero: {facts}")
     return indexing.nonzero(a, as_tuple=True)
 
 
@@ -324,11 +363,12 @@ def last_diagonal(x: Any, /, *, offset: int = 0) -> Any:
 def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
 ) -> Any:
-    return reduction.sum(diagonals.diagonal(a, offset, axis1, axis2), -1, dtype=dtype)
+    a = as_tensor(a)
+    return reduction.sum(diagonals.diagonal(a, offset, axis1, axis2), -1, dtype=dtype or widened(a))
 
 
 def last_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    return reduction.sum(last_diagonal(x, offset=offset), -1, dtype=dtype)
+    return trace(x, offset, -2, -1, dtype)
 
 
 def triangular(function: Any) -> Any:

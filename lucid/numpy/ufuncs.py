@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from lucid.errors import DTypeError
+from lucid.errors import DTypeError, ShapeError
 from lucid.numpy.declared import declared_counterpart
 from lucid.ops.core.promote import as_tensor, cast, to_floating
-from lucid.ops.elementwise import arithmetic, complexes, rounding
+from lucid.ops.elementwise import arithmetic, complexes, conditional, rounding
+from lucid.ops.linalg import contraction
 from lucid.ops.reduce import cumulative, extrema, reduction
+from lucid.ops.shape import shaping
 from lucid.tape.node import Traced, wrap
 from lucid.tensors import mutation
 
@@ -34,16 +36,33 @@ def modf(x: Any) -> Any:
     return x - whole, whole
 
 
-def vecdot(x: Any, y: Any) -> Any:
-    return reduction.sum(complexes.conj(as_tensor(x)) * y, -1)
+def vecdot(x: Any, y: Any, *, axis: int = -1) -> Any:
+    x, y = (shaping.movedim(as_tensor(a), axis, -1) for a in (x, y))
+    if x.shape[-1] != y.shape[-1]:
+        facts = f"vectors of sizes {x.shape[-1]} and {y.shape[-1]}"
+        raise ShapeError(f"np.vecdot: {facts}")
+    row = shaping.unsqueeze(complexes.conj(x), -2)
+    column = shaping.unsqueeze(y, -1)
+    return contraction.matmul(row, column).squeeze(-1).squeeze(-1)
+
+
+def matvec(x1: Any, x2: Any) -> Any:
+    return contraction.matmul(x1, shaping.unsqueeze(as_tensor(x2), -1)).squeeze(-1)
+
+
+def vecmat(x1: Any, x2: Any) -> Any:
+    row = shaping.unsqueeze(complexes.conj(as_tensor(x1)), -2)
+    return contraction.matmul(row, x2).squeeze(-2)
 
 
 ADAPTERS: dict[np.ufunc, Callable[..., Any]] = {
     np.divmod: divmod,
     np.fabs: fabs,
     np.modf: modf,
+    np.matvec: matvec,
     np.rint: rint,
     np.vecdot: vecdot,
+    np.vecmat: vecmat,
 }
 
 REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
@@ -71,7 +90,7 @@ def ufunc_method(ufunc: np.ufunc, method: str) -> Callable[..., Any] | None:
     if method == "__call__" and function is not None:
         return _with_dtype(function)
     if method == "reduce" and ufunc in REDUCTIONS:
-        return _reduce(REDUCTIONS[ufunc])
+        return _reduce(ufunc)
     if method == "accumulate" and ufunc in ACCUMULATIONS:
         return _accumulate(ACCUMULATIONS[ufunc])
     if method == "outer" and function is not None and ufunc.nin == 2:
@@ -82,16 +101,30 @@ def ufunc_method(ufunc: np.ufunc, method: str) -> Callable[..., Any] | None:
 
 
 def _with_dtype(function: Any) -> Any:
-    def call(*xs: Any, dtype: Any = None) -> Any:
-        return function(*(xs if dtype is None else [cast(as_tensor(x), dtype) for x in xs]))
+    def call(*xs: Any, dtype: Any = None, casting: str = "", order: str = "", **axis: Any) -> Any:
+        xs = xs if dtype is None else tuple(cast(as_tensor(x), dtype) for x in xs)
+        return function(*xs, **axis)
 
     return call
 
 
-def _reduce(function: Any) -> Any:
-    def reduce(array: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False) -> Any:
+def _reduce(ufunc: np.ufunc) -> Any:
+    function, identity, combine = REDUCTIONS[ufunc], ufunc.identity, declared_counterpart(ufunc)
+
+    def reduce(
+        array: Any,
+        axis: Any = 0,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Any:
         array = as_tensor(array) if dtype is None else cast(as_tensor(array), dtype)
-        return function(array, axis=axis, keepdims=keepdims)
+        if where is not True:
+            array = conditional.where(where, array, initial if identity is None else identity)
+        result = function(array, axis=axis, keepdims=keepdims)
+        return result if initial is None else combine(result, initial)  # type: ignore[misc]
 
     return reduce
 

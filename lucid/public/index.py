@@ -688,7 +688,7 @@ INPLACE: dict[str, dict[str, str]] = {
 
 NUMPY: dict[str, str] = {
     "ops.elementwise.arithmetic": (
-        "absolute:abs add copysign divide multiply negative positive subtract"
+        "absolute:abs add copysign divide multiply negative positive sign:sgn subtract"
     ),
     "ops.elementwise.blending": "fmax fmin heaviside",
     "ops.elementwise.closeness": "allclose isclose",
@@ -703,7 +703,7 @@ NUMPY: dict[str, str] = {
         "less_equal:le logical_and logical_not logical_or logical_xor not_equal:ne right_shift"
     ),
     "ops.elementwise.power": "float_power power:pow reciprocal square",
-    "ops.elementwise.rounding": "ceil fix:trunc floor floor_divide fmod remainder sign trunc",
+    "ops.elementwise.rounding": "ceil fix:trunc floor floor_divide fmod remainder trunc",
     "ops.elementwise.trigonometric": (
         "arccos:acos arccosh:acosh arcsin:asin arcsinh:asinh arctan2:atan2 arctan:atan "
         "arctanh:atanh cos cosh deg2rad degrees:rad2deg hypot rad2deg radians:deg2rad sin sinh "

@@ -6,12 +6,15 @@ counterpart raises an error, because a silent conversion would lose the gradient
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
-from lucid.errors import DTypeError, GraphError, LucidError
+from lucid.errors import ArgumentError, DTypeError, GraphError, LucidError
 from lucid.ir.types import SHORT_NAMES
+from lucid.locks import import_module
+from lucid.ops.core.arguments import check_device
 from lucid.public.declare import public
 from lucid.tape import writes
 from lucid.tape.conversion import check_array_conversion
@@ -23,41 +26,89 @@ from lucid.tensors import mutation
 
 def apply_ufunc(x: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """`__array_ufunc__`: call the counterpart of a ufunc or of one of its methods."""
-    out = kwargs.pop("out", None)
-    if kwargs.pop("where", True) is not True:
-        raise unsupported(
-            f"np.{ufunc.__name__}", "where= is not supported for tensors; use lucid.where"
-        )
+    return call_ufunc(ufunc, method, *inputs, **kwargs)
+
+
+def call_ufunc(ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """Call the counterpart of a ufunc, or of one of its methods, with the arguments of NumPy's."""
     from lucid.numpy.ufuncs import ufunc_method
 
+    name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    out = kwargs.pop("out", None)
+    if len(inputs) > ufunc.nin and method == "__call__" and out is None:
+        inputs, out = inputs[: ufunc.nin], inputs[ufunc.nin :]
+    targets = out if isinstance(out, tuple) else (out,)
+    where = kwargs.pop("where", True) if method == "__call__" else True
+    if method == "__call__" and len(inputs) > 1:
+        inputs = numpy_promotion(inputs)
     function = ufunc_method(ufunc, method)
     if function is None:
-        what = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
-        raise no_counterpart(what)
-    if out is not None:
-        return _call_with_out(out, ufunc, method, function, inputs, kwargs)
-    return _call(f"np.{ufunc.__name__}", function, inputs, kwargs)
+        raise no_counterpart(name)
+    if where is True:
+        function = functools.partial(_call, name, function)
+        return store(name, function, inputs, kwargs, targets)
+    if len(targets) != 1 or targets[0] is None:
+        raise unsupported(name, "where= without out= would leave elements undefined; pass out=")
+
+    def chosen(*xs: Any, **options: Any) -> Any:
+        from lucid.ops.elementwise.conditional import where as choose
+
+        *xs, old = xs  # type: ignore[assignment]
+        return choose(where, _call(name, function, xs, options), old)
+
+    with_old = (*inputs, targets[0])
+    return store(name, lambda args, options: chosen(*args, **options), with_old, kwargs, targets)
 
 
-def _call_with_out(
-    out: Any, ufunc: np.ufunc, method: str, function: Any, inputs: tuple[Any, ...], kwargs: Any
-) -> Any:
-    """Store a result in `out`: a tensor, or an ndarray if no history would be lost."""
-    (target,) = out if len(out) == 1 else (None,)
+def numpy_promotion(xs: Any) -> Any:
+    """Return operands as NumPy promotes them: tensors without axes are not weaker than others.
+
+    In Lucid's own functions and operators they are, as in PyTorch.
+    """
+    found = [(x.dtype, len(x.shape)) for x in xs if isinstance(x, (Traced, np.ndarray))]
+    if len({dtype for dtype, _ in found}) < 2 or all(ndim for _, ndim in found):
+        return xs
+    from lucid.ops.core.promote import as_tensor, cast
+
+    dtype = np.result_type(*[dtype for dtype, _ in found])
+    if dtype.kind in "fc" and any(given.kind in "biu" for given, _ in found):
+        return xs  # integers take the dtype of floats, as everywhere in Lucid
+    arrays = (Traced, np.ndarray)
+    return tuple([cast(as_tensor(x), dtype) if isinstance(x, arrays) else x for x in xs])
+
+
+def store(name: str, function: Any, inputs: Any, kwargs: Any, targets: tuple[Any, ...]) -> Any:
+    """Return `function(inputs, kwargs)`, stored in the targets where there are any.
+
+    A target is a tensor, or an ndarray if no history would be lost.
+    """
+    if all(target is None for target in targets):
+        return function(inputs, kwargs)
+    tensors = [target for target in targets if isinstance(target, Traced)]
+    before = [in_place.before_write(target) for target in tensors]
+    old = {id(target): value for target, value in zip(tensors, before)}
+    inputs = tuple([old.get(id(x), x) for x in inputs])
+    results = function(inputs, kwargs)
+    found = results if isinstance(results, tuple) else (results,)
+    stored = [
+        y if target is None else _store(name, target, old.get(id(target)), y)
+        for y, target in zip(found, targets)
+    ]
+    return tuple(stored) if isinstance(results, tuple) else stored[0]
+
+
+def _store(name: str, target: Any, old: Any, result: Any) -> Any:
     if isinstance(target, Traced):
-        old = in_place.before_write(target)
-        inputs = tuple([old if x is target else x for x in inputs])
-        result = _call(f"np.{ufunc.__name__}", function, inputs, kwargs)
         in_place.save_overwritten(target, old, result)
-        return mutation.assign(target, result, f"np.{ufunc.__name__}(out=)")
-    if target is None or any(is_tracked(x) for x in inputs):
+        return mutation.assign(target, result, f"{name}(out=)")
+    if is_tracked(result):
         raise unsupported(
-            f"np.{ufunc.__name__}",
+            name,
             "out= is an ndarray, which cannot store a tracked result; "
             "omit it, or pass detach().numpy() of the tensor",
         )
-    arrays = [x.array() if isinstance(x, Traced) else x for x in inputs]  # type: ignore[attr-defined]
-    return getattr(ufunc, method)(*arrays, out=target, **kwargs)
+    np.copyto(target, result.array() if isinstance(result, Traced) else result, "same_kind")  # type: ignore[attr-defined]
+    return target
 
 
 def is_tracked(x: Any) -> bool:
@@ -71,11 +122,23 @@ def apply_function(function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     if not all(issubclass(t, (Traced, np.ndarray, np.generic)) for t in types):
         return NotImplemented
     counterpart = find_counterpart(function)
-    name = _name(function)
     if counterpart is None:
-        raise no_counterpart(name)
-    if kwargs.get("out", counterpart) is None:
-        kwargs = {key: value for key, value in kwargs.items() if key != "out"}
+        raise no_counterpart(_name(function))
+    return call_counterpart(function, counterpart, args, kwargs)
+
+
+def call_counterpart(function: Any, counterpart: Any, args: Any, kwargs: Any) -> Any:
+    """Call the counterpart of a NumPy function, which knows nothing of device=, like= and out=."""
+    name = _name(function)
+    if kwargs.keys() & {"device", "like", "out"}:
+        kwargs = dict(kwargs)
+        kwargs.pop("like", None)
+        device, out = kwargs.pop("device", None), kwargs.pop("out", None)
+        if device is not None:
+            check_device(name, device)
+        if out is not None:
+            call = functools.partial(_call, name, counterpart)
+            return store(name, call, args, kwargs, out if isinstance(out, tuple) else (out,))
     return _call(name, counterpart, args, kwargs)
 
 
@@ -108,6 +171,14 @@ def no_counterpart(name: str) -> DTypeError:
         "not supported for tensors, and a conversion would lose the gradient; pass "
         "t.detach().numpy() to use a constant",
     )
+
+
+def array_namespace(api_version: str | None = None) -> Any:
+    """`__array_namespace__`: the module with the functions of the array API standard."""
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        facts = f"api_version {api_version!r} is not supported; 2024.12 is the latest that is"
+        raise ArgumentError(f"__array_namespace__: {facts}")
+    return import_module("lucid.numpy")
 
 
 # Conversion to and from arrays

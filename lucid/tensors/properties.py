@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from lucid.ops.core.arguments import accepts_device
+from lucid.ops.core.arguments import accepts_device, check_device
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import cast
 from lucid.ops.shape import copying, creation
@@ -15,6 +15,44 @@ from lucid.tape.views import layout
 
 if TYPE_CHECKING:
     from lucid.tensors.tensor import Tensor
+
+
+class Size(int):
+    """The number of elements of a tensor; a call of it returns the shape, or the size of an axis.
+
+    >>> import lucid
+    >>> x = lucid.zeros(2, 3)
+    >>> x.size + 1, x.size(), x.size(-1)
+    (7, (2, 3), 3)
+    """
+
+    shape: tuple[int, ...]
+
+    def __new__(cls, shape: tuple[int, ...]) -> Size:
+        self = super().__new__(cls, math.prod(shape))
+        self.shape = shape
+        return self
+
+    def __call__(self, dim: Any = None) -> Any:
+        """Return the shape, or the size of one axis."""
+        if dim is None:
+            return self.shape
+        return self.shape[canonicalize_axis("size", dim, len(self.shape))]
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return (self.shape,)
+
+
+class SizeOf:
+    """`x.size`, NumPy's number of elements, and `x.size()`, PyTorch's method, in one attribute."""
+
+    def __get__(self, x: Any, cls: Any = None) -> Any:
+        return size_of if x is None else Size(x.shape)
+
+
+def size_of(self: Any, dim: Any = None) -> Any:
+    """Return the shape, or the size of one axis; without a call, the number of elements."""
+    return Size(self.shape)(dim)
 
 
 class Attributes(Traced):
@@ -67,13 +105,12 @@ class Attributes(Traced):
         """Return the number of bytes of one element."""
         return self.dtype.itemsize
 
-    def size(self, dim: Any = None) -> Any:
-        """Return the shape, or the size of one axis."""
-        return (
-            self.shape
-            if dim is None
-            else self.shape[canonicalize_axis("size", dim, len(self.shape))]
-        )
+    size = SizeOf()
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+        """Return the tensor itself: all devices are the CPU."""
+        check_device("to_device", device)
+        return self
 
     def dim(self) -> int:
         """Return the number of axes."""

@@ -318,8 +318,20 @@ class Tensor(Methods, Operators):
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return numpy_protocols.apply_function(function, types, args, kwargs)
 
-    def __dlpack__(self, **options: Any) -> Any:
-        return numpy_protocols.to_dlpack(self, **options)
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        return numpy_protocols.array_namespace(api_version)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: Any = None,
+        dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:
+        return numpy_protocols.to_dlpack(
+            self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+        )
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.array("__dlpack_device__").__dlpack_device__()

@@ -242,7 +242,7 @@ def abs(input: Any) -> Any:
     return unary(ABS, input)
 
 
-@public("lucid", "Tensor", inplace=True)
+@public("lucid", "Tensor", inplace=True, numpy="sign")
 def sgn(input: Any) -> Any:
     """x / |x|, elementwise, and 0 at 0: the sign of real numbers, the direction of complex ones."""
     from lucid.ops.elementwise.conditional import where

@@ -178,7 +178,7 @@ def frac(input: Any) -> Any:
     return input - trunc(input)
 
 
-@public("lucid", "Tensor", inplace=True, numpy="sign")
+@public("lucid", "Tensor", inplace=True)
 def sign(input: Any) -> Any:
     """-1, 0 or 1, elementwise. The derivative is 0 everywhere. For complex numbers see `sgn`."""
     x = as_tensor(input)

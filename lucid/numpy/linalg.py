@@ -1,4 +1,4 @@
-"""np.linalg functions for tensors: those of lucid.linalg with NumPy's signatures."""
+"""np.linalg for tensors: the functions of lucid.linalg with NumPy's signatures."""
 
 from __future__ import annotations
 
@@ -87,3 +87,19 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.linalg.tensorinv: linalg_function("tensorinv"),
     np.linalg.tensorsolve: tensorsolve,
 }
+
+
+def __getattr__(name: str) -> Any:
+    from lucid.numpy import namespace
+
+    return (
+        namespace.names("numpy.linalg")
+        if name == "__all__"
+        else namespace.attribute(__name__, name)
+    )
+
+
+def __dir__() -> list[str]:
+    from lucid.numpy import namespace
+
+    return namespace.names("numpy.linalg")

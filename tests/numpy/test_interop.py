@@ -8,6 +8,7 @@ import pytest
 import lucid
 from lucid.numpy import dispatch, ufuncs
 from lucid.numpy.declared import declared_counterparts
+from tests.numpy import calls
 
 DECLARED = declared_counterparts()
 FUNCTIONS = {*dispatch.ADAPTERS, *[f for f in DECLARED if not isinstance(f, np.ufunc)]}
@@ -338,7 +339,7 @@ def differences(call, x: np.ndarray) -> np.ndarray:
     return out
 
 
-@pytest.mark.parametrize("call", cases(CALLS))
+@pytest.mark.parametrize("call", cases({**CALLS, **calls.CALLS}))
 def test_numpy_function_of_a_tensor_has_numpys_value_and_its_gradient(call, request):
     name = request.node.callspec.id.rpartition("-")[0]
     constant = {f"{f.__module__}.{f.__name__}" for f in PIECEWISE_CONSTANT}
@@ -354,14 +355,22 @@ def test_numpy_function_of_a_tensor_has_numpys_value_and_its_gradient(call, requ
     np.testing.assert_allclose(functional.numpy(), expected, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("call", cases(CONSTANT_CALLS))
+@pytest.mark.parametrize("call", cases({**CONSTANT_CALLS, **calls.CONSTANT_CALLS}))
 def test_numpy_function_without_a_derivative_has_numpys_value(call):
     same(call(lucid.tensor(X)), call(X))
     same(call(lucid.tensor(X, requires_grad=True)), call(X))
 
 
+@pytest.mark.parametrize("call", cases(calls.VALUE_CALLS))
+def test_numpy_function_that_reads_values_refuses_to_lose_a_derivative(call):
+    same(call(lucid.tensor(X)), call(X))
+    with pytest.raises(TypeError, match="lose the gradient"):
+        call(lucid.tensor(X, requires_grad=True))
+
+
 def test_every_row_of_the_table_is_called_and_there_are_more_than_a_hundred():
-    called = {*CALLS, *CONSTANT_CALLS, *WITHOUT_A_VALUE}
+    called = {*CALLS, *CONSTANT_CALLS, *WITHOUT_A_VALUE, *calls.CALLS, *calls.CONSTANT_CALLS}
+    called |= {*calls.VALUE_CALLS, *calls.MADE}
     assert called == set(FUNCTIONS)
     assert len(CALLS) + len(UFUNCS) >= 100
 
@@ -404,6 +413,8 @@ def operands(ufunc) -> list[np.ndarray]:
         return [np.arange(6), np.arange(6) % 3]
     if ufunc is np.ldexp:
         return [X, np.full(X.shape, 2)]
+    if ufunc in (np.matvec, np.vecmat):
+        return [X, Y[0]] if ufunc is np.matvec else [X[:, 0], Y]
     if ufunc is np.matmul:
         return [X, Y.T]
     return [UNIT.get(ufunc, X), Y][: ufunc.nin]
@@ -494,7 +505,7 @@ def test_out_may_be_an_array_only_where_nothing_is_tracked():
 
 def test_function_without_a_counterpart_names_itself_and_the_remedy():
     t = lucid.ones(3, requires_grad=True)
-    with pytest.raises(TypeError, match=r"scimath\.sqrt: .*detach\(\)\.numpy.*test_numpy_interop"):
+    with pytest.raises(TypeError, match=r"scimath\.sqrt: .*detach\(\)\.numpy.*test_interop"):
         np.emath.sqrt(t)
     with pytest.raises(TypeError, match=r"np\.spacing: .*not supported"):
         np.spacing(t)
@@ -504,10 +515,67 @@ def test_function_without_a_counterpart_names_itself_and_the_remedy():
 
 def test_argument_that_tensors_do_not_take_is_an_error_with_its_name():
     t = lucid.ones(3)
-    with pytest.raises(TypeError, match=r"np\.sum: .*'where'"):
-        np.sum(t, where=np.array([True, False, True]))
-    with pytest.raises(TypeError, match=r"np\.add: .*where="):
+    with pytest.raises(TypeError, match=r"np\.nanmax: .*'where'"):
+        np.nanmax(t, where=np.array([True, False, True]))
+    with pytest.raises(TypeError, match=r"np\.add: .*where=.*out="):
         np.add(t, 1.0, where=np.array([True, False, True]))
+
+
+WHERE = np.array([[True, False, True, True], [False, True, True, False], [True] * 4])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a: np.sum(a, axis=1, where=WHERE, initial=2.0),
+        lambda a: np.prod(a, where=WHERE, keepdims=True),
+        lambda a: np.prod(a, 0, initial=3.0),
+        lambda a: np.mean(a, axis=0, where=WHERE),
+        lambda a: np.var(a, axis=1, where=WHERE, ddof=1),
+        lambda a: np.std(a, where=WHERE, keepdims=True),
+        lambda a: np.var(a, axis=0, mean=np.mean(a, axis=0, keepdims=True)),
+        lambda a: np.max(a, axis=1, where=WHERE, initial=-1.0),
+        lambda a: np.min(a, axis=1, where=WHERE, initial=0.5),
+        lambda a: np.min(a[:0], initial=0.5) + a,
+        lambda a: np.add.reduce(a, axis=1, where=WHERE, initial=1.0),
+        lambda a: np.maximum.reduce(a, where=WHERE, initial=0.1),
+        lambda a: np.cumulative_sum(a, axis=1, include_initial=True),
+        lambda a: np.cumulative_prod(a[0], include_initial=True),
+        lambda a: np.ediff1d(a, to_begin=[1.0], to_end=[2.0, 3.0]),
+        lambda a: np.einsum(a, [0, 1], a, [2, 1], [0, 2]),
+        lambda a: np.einsum(a, [0, 1]),
+    ],
+)
+def test_where_initial_and_other_arguments_have_numpys_value_and_gradient(call):
+    same(call(lucid.tensor(X)), call(X))
+    functional = lucid.func.grad(lambda a: weighted_sum(call(a)))(lucid.tensor(X))
+    np.testing.assert_allclose(functional.numpy(), differences(call, X), rtol=1e-5, atol=1e-7)
+
+
+def test_any_and_all_take_where():
+    assert np.any(lucid.tensor(WHERE), where=~WHERE) == np.any(WHERE, where=~WHERE)
+    assert np.all(lucid.tensor(WHERE), where=WHERE, axis=1).tolist() == [True] * 3
+
+
+def test_out_takes_the_results_of_functions_and_selected_elements():
+    target = lucid.zeros(4, dtype="float64")
+    assert np.sum(lucid.tensor(X), axis=0, out=target) is target
+    np.testing.assert_allclose(target.numpy(), X.sum(0))
+    array = np.zeros(4)
+    assert np.mean(lucid.tensor(X), 0, out=array) is array
+    np.testing.assert_allclose(array, X.mean(0))
+    kept = lucid.tensor(X)
+    np.multiply(kept, 2.0, out=kept, where=WHERE)
+    np.testing.assert_allclose(kept.numpy(), np.where(WHERE, 2.0 * X, X))
+    leaf = lucid.tensor(X, requires_grad=True)
+    np.sum(leaf, axis=0, out=target)
+    target.sum().backward()
+    np.testing.assert_allclose(leaf.grad.numpy(), np.ones_like(X))
+    with pytest.raises(TypeError, match="cannot store a tracked result"):
+        np.sum(leaf, axis=0, out=array)
+    whole, part = lucid.zeros(2), lucid.zeros(2)
+    np.modf(lucid.tensor([1.5, 2.25]), out=(part, whole))
+    assert whole.tolist() == [1.0, 2.0] and part.tolist() == [0.5, 0.25]
 
 
 def test_traced_value_given_to_numpy_is_an_error_with_its_name():

@@ -60,3 +60,17 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     }.items()
     for name in names
 }
+
+
+def __getattr__(name: str) -> Any:
+    from lucid.numpy import namespace
+
+    return (
+        namespace.names("numpy.fft") if name == "__all__" else namespace.attribute(__name__, name)
+    )
+
+
+def __dir__() -> list[str]:
+    from lucid.numpy import namespace
+
+    return namespace.names("numpy.fft")

@@ -1,0 +1,1 @@
+"""Tests of lucid.numpy: NumPy's functions and its namespace on tensors."""
