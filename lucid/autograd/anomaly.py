@@ -17,7 +17,7 @@ from lucid.transforms.prepare import prepare
 
 def explain_nan(cut: Cut, seeds: Sequence[Any], grads: Sequence[Any]) -> None:
     """Raise an error that names the line where a nan in `grads` first appeared."""
-    if not any(g is not None and g.value is not None and has_nan(g.value) for g in grads):
+    if not any(g is not None and g.raw is not None and has_nan(g.value) for g in grads):
         return
     graph, vars = cut.build()
     slot_of = {var: slot for slot, var in enumerate(vars)}

@@ -79,7 +79,7 @@ def backward(
         retain_results(cut, keep_grad)
     starts = leaf_nodes(cut)
     grads = run(cut, seeds, create_graph, bool(retain_graph) or create_graph, keep=True)
-    given: set[int] = {id(seed.value) for seed in seeds}
+    given: set[int] = {id(seed.raw) for seed in seeds}
     fast = not create_graph and not is_recording()
     for node, g in zip(starts, grads):
         if fast and g is not None and can_store(node.cell, g, given):
@@ -248,12 +248,11 @@ def accumulate(node: Node, g: Any, create_graph: bool, given: set[int]) -> None:
     if is_recording():
         local.recorder.on_grad_access(cell)
     if cell.grad is None:
-        value = g.value
-        if create_graph or value is None or (g.node is not None and g.node.flags):
+        if create_graph or g.raw is None or (g.node is not None and g.node.flags):
             cell.grad = g
         else:
-            cell.grad = wrap(unshared_array(value, given))
-    elif create_graph or any(x.node is not None or x.value is None for x in (cell.grad, g)):
+            cell.grad = wrap(unshared_array(g.value, given))
+    elif create_graph or any(x.node is not None or x.raw is None for x in (cell.grad, g)):
         cell.grad = cell.grad + g
     else:
         cell.grad.array()[...] += g.value
@@ -273,8 +272,13 @@ def can_store(cell: Any, g: Any, given: set[int]) -> bool:
         or g.node is not None
     ):
         return False
-    value = g.value
-    if value is None or value.base is not None or id(value) in given or not value.flags.writeable:
+    value = g.raw
+    if (
+        value.__class__ is not np.ndarray
+        or value.base is not None
+        or id(value) in given
+        or not value.flags.writeable
+    ):
         return False
     given.add(id(value))
     return True
@@ -284,7 +288,7 @@ def unshared(grads: Sequence[Any]) -> list[Any]:
     """Return the gradients, copying those that share memory with another or are views."""
     seen: set[int] = set()
     for g in grads:
-        if g is not None and g.value is not None and g.node is None:
+        if g is not None and g.raw is not None and g.node is None:
             g.value = unshared_array(g.value, seen)
     return list(grads)
 

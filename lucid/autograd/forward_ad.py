@@ -118,7 +118,7 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
 
 def without_level(x: Any, record: bool, outer: int, constant: bool) -> Any:
     """Return a value without the flags of the level, on the tape only if `record`."""
-    if not isinstance(x, Traced) or x.node is None or x.value is None:
+    if not isinstance(x, Traced) or x.node is None or x.raw is None:
         return x
     if record:
         if constant:

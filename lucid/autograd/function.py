@@ -436,7 +436,7 @@ def traced_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int, n_given:
     try:
         backward = trace_backward(cls, ctx, [*saved, *kept], result, args, n_given)
     except TracedValueError:
-        if any(args[i].value is None for i in positions):
+        if any(args[i].raw is None for i in positions):
             raise
         return eager_call(cls, args, kwargs, flags, n_given)
     captured = [*[tensor_of(forward.slots[s]) for s in forward.captured], *backward.captured]
@@ -459,7 +459,7 @@ def traced_call(cls: Any, args: Sequence[Any], kwargs: Any, flags: int, n_given:
 def own_input(x: Any) -> Any:
     """Return a new input of a transform that `forward` may write: in memory of its own."""
     inside = fresh(x, TRACE | (GRAD if is_differentiable(x.dtype) else 0))
-    if x.value is not None:
+    if x.raw is not None:
         inside.value = inside.node.saved = x.value.copy()
         inside.storage = inside.node.stamp = None
     inside.node.is_state = True

@@ -79,7 +79,7 @@ class Watched(Identity):
         cell = self.node.cell
         ct = run_hooks(cell, ct, self.node)
         if cell.retain and self.keep:
-            kept = wrap(ct.value.copy()) if ct.value is not None and ct.node is None else ct
+            kept = wrap(ct.value.copy()) if ct.raw is not None and ct.node is None else ct
             cell.grad = kept if cell.grad is None else cell.grad + kept
         return ct
 

@@ -237,7 +237,7 @@ class Uniform(Distribution):
     def check(self) -> None:
         super().check()
         gap = self.high - self.low
-        if gap.value is not None and not bool((gap.detach() > 0).all()):
+        if gap.raw is not None and not bool((gap.detach() > 0).all()):
             raise ArgumentError("Uniform: low must be less than high")
 
     def draw(self, shape: tuple[int, ...], generator: Any) -> Any:

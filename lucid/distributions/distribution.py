@@ -96,7 +96,7 @@ class Distribution(ClearConstructor):
     def check(self) -> None:
         for name, x in self.params.items():
             what, holds = dict(self.checks).get(name, not_nan)
-            if x.value is None or is_recording():
+            if x.raw is None or is_recording():
                 continue
             with no_grad():
                 if not bool(holds(x.detach()).all()):
@@ -206,7 +206,7 @@ class Distribution(ClearConstructor):
 
     def __repr__(self) -> str:
         shown = [
-            f"{name}: {x.item() if x.numel() == 1 and x.value is not None else x.shape}"
+            f"{name}: {x.item() if x.numel() == 1 and x.raw is not None else x.shape}"
             for name, x in self.params.items()
         ]
         return f"{type(self).__name__}({', '.join(shown)})"

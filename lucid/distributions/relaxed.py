@@ -112,7 +112,7 @@ class RelaxedBernoulli(ProbsOrLogits):
 
 def check_temperature(name: str, temperature: Any, given: dict[str, Any]) -> Any:
     found = as_float(temperature, given.values())
-    if found.value is not None and not bool((found.detach() > 0).all()):
+    if found.raw is not None and not bool((found.detach() > 0).all()):
         raise ArgumentError(f"{name}: temperature must be positive, not {found.tolist()!r}")
     return found
 

@@ -89,7 +89,7 @@ class VmapCall:
 
 def same_value(x: Any, y: Any) -> bool:
     """True if two values that a state has after different parts of a batch are known to agree."""
-    if x is None or x.value is None or y.value is None:
+    if x is None or x.raw is None or y.raw is None:
         return False
     return np.array_equal(x.value, y.value[0], equal_nan=x.dtype.kind in "fc")
 

@@ -75,7 +75,7 @@ def checkpoint(f: Callable[..., Any] | None = None, *, policy: Policy = "nothing
         graph, n_out = with_saved_outputs(section.graph(getattr(f, "__name__", "checkpoint")), keep)
         captured = [tensor_of(section.slots[slot]) for slot in section.captured]
         op, operands = Checkpoint(graph, n_out), [*tensors, *captured]
-        if len(graph.outputs) > n_out or any(y.value is None for y in results):
+        if len(graph.outputs) > n_out or any(y.raw.__class__ is not np.ndarray for y in results):
             outs = bind(op, *operands)
         else:
             values = copy_aliased([y.value for y in results], operands)

@@ -95,7 +95,7 @@ class Run:
         if not isinstance(x, Traced) or x.node is None:
             return x
         if not (self.record or outer):
-            if x.value is None:
+            if x.raw is None:
                 return x
             out = wrap(x.value)
             # a pullback may have saved this memory, so writes to it must be counted

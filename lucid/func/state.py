@@ -19,7 +19,7 @@ from lucid.tensors.mutation import assign
 def write_back(state: Sequence[State], values: Sequence[Any], what: str) -> None:
     """Write the values that a program leaves to its state, once."""
     for s, value in zip(state, values):
-        if value.value is not None and not is_recording():
+        if value.raw is not None and not is_recording():
             if s.detached or not is_differentiable(value.dtype):
                 value = wrap(value.value)  # no derivative needs how it was computed
         with no_grad() if s.detached else nullcontext():

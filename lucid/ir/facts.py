@@ -42,6 +42,7 @@ class Facts:
     operand_layout  what native code can read: "any", "dense", "matrix" (contiguous rows or columns)
                     or "rows" (contiguous rows if the result has longer ones)
     check_error     the error that native code reports: a class and a reason
+    fails           `eval` raises an error for some values, so eager code runs it at once
     """
 
     scalar: ClassVar[Any] = ""
@@ -66,6 +67,9 @@ class Facts:
     operand_layout: ClassVar[str] = "any"
     check_error: ClassVar[tuple[Any, str]] = (IndexingError, "an index is out of range")
 
+    fails: ClassVar[bool] = False
+    checks_values: ClassVar[bool] = False  # defines `check_values`
+
     # Defines `view`, so that compiled code takes no step for it. `is_view` says another thing:
     # that eager tensors share memory, and a write to one is seen by the other.
     aliases: ClassVar[bool] = False
@@ -75,6 +79,13 @@ class Facts:
         super().__init_subclass__(**kwargs)
         cls.aliases = cls.view is not Facts.view
         cls.has_loop = cls.loop is not Facts.loop
+        cls.checks_values = cls.check_values is not Facts.check_values
+
+    def check_values(self, *xs: Any) -> None:
+        """Raise the error that `eval` would raise for those operands that are arrays.
+
+        The others have types alone: they are not computed yet.
+        """
 
     def forwarded(self, operands: tuple[Any, ...], n: int) -> tuple[Any, ...]:
         """Return the `n` operands that are the results."""

@@ -151,6 +151,7 @@ class Primitive(Facts, _Parameters):
     saves: ClassVar[str] = "xy"  # what the derivative reads: inputs "x", outputs "y"
     inline: ClassVar[Any] = None  # a method that `replay` calls instead of binding the op
     single_use: ClassVar[bool] = False  # belongs to one call (a hook, a ctx): never cached
+    holds_graphs: ClassVar[bool] = False  # a parameter is a Graph
     is_region: ClassVar[bool] = False  # stands for the equations of its `graph`
     literals_are_static: ClassVar[bool] = False  # each literal value is compiled separately
     native_from: ClassVar[int] = 1 << 15  # elements from which hot eager calls are native
@@ -161,8 +162,12 @@ class Primitive(Facts, _Parameters):
         if any(not str(kind).startswith("ClassVar") for kind in own.values()):
             dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
         cls.abstract = abstract
-        if cls.is_view or cls.single_use or any("Graph" in str(kind) for kind in own.values()):
+        if any("Graph" in str(kind) for kind in own.values()):
+            cls.holds_graphs = True
+        if cls.is_view or cls.single_use or cls.holds_graphs:
             cls.native_from = NEVER  # an operation that holds a Graph counts its own work
+        if cls.single_use or ("eval" in cls.__dict__ and not cls.__module__.startswith("lucid.")):
+            cls.fails = cls.__dict__.get("fails", True)  # code of a user may raise any error
         cls.saves_x = "x" in cls.saves  # type: ignore[attr-defined]
         cls.saves_y = "y" in cls.saves  # type: ignore[attr-defined]
         if "name" not in cls.__dict__:

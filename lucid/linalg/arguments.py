@@ -75,4 +75,4 @@ def cutoff(values: Any, shape: tuple[int, ...], atol: Any, rtol: Any) -> Any:
 
 def is_positive(atol: Any) -> bool:
     """True if a tolerance is positive; a traced one without a value counts as positive."""
-    return atol.value is None or bool(np.any(atol.value > 0))
+    return atol.raw is None or bool(np.any(atol.value > 0))

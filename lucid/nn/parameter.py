@@ -63,7 +63,7 @@ class Buffer(Tensor):
 
 def recast(p: Tensor, dtype: Any) -> Tensor:
     """Return `p` with another dtype; a leaf stays the object that an optimizer may hold."""
-    if p.value is None or not p.is_leaf:
+    if p.raw is None or not p.is_leaf:
         return p.to(dtype)
     node = p.node
     p.value, p.node, p.storage, p.origin = p.value.astype(dtype), None, None, None

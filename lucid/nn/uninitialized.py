@@ -14,7 +14,7 @@ from lucid.ops.core.promote import get_default_dtype
 from lucid.public.declare import public
 from lucid.tape.node import GRAD, Node, Traced
 
-ARRAY: Any = Traced.__dict__["value"]  # the slot, which `value` hides until there is a shape
+ARRAY: Any = Traced.__dict__["raw"]  # the slot, which `raw` hides until there is a shape
 
 
 class Uninitialized:
@@ -30,7 +30,7 @@ class Uninitialized:
         self.requires_grad_(requires_grad)
 
     @property
-    def value(self) -> Any:
+    def raw(self) -> Any:
         raise ModuleError(
             f"{type(self).__name__}: it has no shape yet; call its lazy layer once, with an input"
         )
@@ -67,7 +67,7 @@ class Uninitialized:
         chosen = self.dtype if dtype is None else dtype_of(dtype)
         wanted = self.requires_grad
         self.node, self.__class__ = None, self.cls_to_become
-        self.value = np.zeros(tuple(shape), chosen)
+        self.raw = np.zeros(tuple(shape), chosen)
         if wanted:
             self.requires_grad_(True)
 

@@ -135,7 +135,7 @@ class Generator:
 
     def draw(self) -> Any:
         state = self._state
-        if is_recording() or state.value is None:
+        if is_recording() or state.raw is None:
             return self._draw_recorded()
         with self._lock:
             words = state.value
@@ -346,7 +346,7 @@ def multinomial(
     of log p + noise are k draws.
     """
     weights = cast(as_tensor(input).detach(), "float64")
-    if weights.value is not None:
+    if weights.raw is not None:
         check_weights(weights, num_samples, replacement)
     rows = weights.shape[:-1]
     if replacement:

@@ -29,12 +29,14 @@ from lucid.tape.node import (
     Node,
     Traced,
     active_recorders,
+    is_deferring,
     is_recording,
     leak_error,
     next_serial,
     note_read,
     wrap,
 )
+from lucid.tape.pending import Pending, can_wait, pending_result
 from lucid.tape.tiering import run
 from lucid.tape.views import link_view, node_of, storage_of, synchronize_node
 
@@ -53,17 +55,17 @@ def set_class(cls: type[Traced]) -> None:
 
 def fresh(x: Traced, flags: int = GRAD | TRACE) -> Any:
     """Return a new input of a transform with the value of `x`, linked to `x` if that is tracked."""
-    storage = None if x.value is None else storage_of(x)
+    storage = None if x.raw is None else storage_of(x)
     if is_recording() or (x.node is not None and x.node.flags):
         origin = note_read(node_of(x), x)
-        if x.value is not None:
-            origin.saved = x.value  # a Cut skips aliases and reads their operand instead
-        node = Node(ALIAS, (origin,), origin.flags | flags, x.value, origin.type)
+        if x.raw is not None:
+            origin.saved = x.raw  # a Cut skips aliases and reads their operand instead
+        node = Node(ALIAS, (origin,), origin.flags | flags, x.raw, origin.type)
         node.trace = origin.trace
     else:
-        node = Node(None, (), flags, x.value)
-    out = wrap(x.value, node)
-    if x.value is not None:
+        node = Node(None, (), flags, x.raw)
+    out = wrap(x.raw, node)
+    if x.raw is not None:
         out.storage = storage
         node.stamp = (storage, storage.version)  # type: ignore[union-attr]
     return out
@@ -76,21 +78,27 @@ def bind(op: Primitive, *xs: Any) -> Any:
     if not xs and current().staging is not None:
         return _bind_abstract(op, xs)
     for x in xs:
-        value = x.value
-        if value is None:
-            return _bind_abstract(op, xs)
+        if x.__class__ is Literal:
+            continue
+        value = x.raw
         if value.__class__ is _ndarray:
             size += value.size
+        elif value is None:
+            return _bind_abstract(op, xs)
+        elif value.__class__ is Pending and not is_deferring():
+            size += x.value.size
         node = x.node
         if node is not None:
             flags |= node.flags
-    if active_recorders and current().recorder is not None:
+    if active_recorders and (recorder := current().recorder) is not None:
         flags |= TRACE
+        if recorder.defers:
+            return _bind_deferred(op, xs, flags, recorder)
     try:
         if size >= op.native_from:
-            value = run(op, *[x if x.__class__ is Literal else x.value for x in xs])
+            value = run(op, *[x if x.__class__ is Literal else x.raw for x in xs])
         else:
-            value = op.eval(*[x.array if x.__class__ is Literal else x.value for x in xs])
+            value = op.eval(*[x.array if x.__class__ is Literal else x.raw for x in xs])
     except Exception as error:
         raise _explain(op, xs, error) from error
     if value.__class__ is tuple:
@@ -98,7 +106,7 @@ def bind(op: Primitive, *xs: Any) -> Any:
     if value.__class__ is not _ndarray:
         value = np.asarray(value)
     out = _new(_class)
-    out.value = value
+    out.raw = value
     out.storage = None
     out.origin = None
     out.node = record(op, xs, value, flags) if flags else None
@@ -107,17 +115,49 @@ def bind(op: Primitive, *xs: Any) -> Any:
     return out
 
 
+def _bind_deferred(op: Primitive, xs: tuple[Any, ...], flags: int, recorder: Any) -> Any:
+    """`bind` in a recording: the result is pending, unless these values may make `op` fail."""
+    if can_wait(op, xs):
+        value = pending_result(infer(op, tuple([x.type for x in xs])), recorder.pending)
+    else:
+        try:
+            value = op.eval(*[x.array if x.__class__ is Literal else x.value for x in xs])
+        except Exception as error:
+            raise _explain(op, xs, error) from error
+    return _bind_result(op, xs, value, flags)
+
+
+def _bind_result(op: Primitive, xs: tuple[Any, ...], value: Any, flags: int) -> Any:
+    """Return the results of `op` as tensors, recorded where they are tracked."""
+    if value.__class__ is tuple:
+        return _bind_several(op, xs, value, flags)
+    if value.__class__ is not _ndarray and value.__class__ is not Pending:
+        value = np.asarray(value)
+    out = _new(_class)
+    out.raw = value
+    out.storage = None
+    out.origin = None
+    out.node = record(op, xs, value, flags) if flags else None
+    if value.__class__ is Pending:
+        value.run.watch(out)  # type: ignore[union-attr]
+    if op.is_view:
+        link_view(out, op, xs[0])
+    return out
+
+
 def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
     """`bind` for the most common case, two tensors with values: the same steps, unrolled."""
+    if active_recorders and current().recorder is not None:
+        return bind(op, x, y)
     try:
-        u, v = x.value, y.value
+        u, v = x.raw, y.raw
         value = op.eval(u, v) if u.size + v.size < op.native_from else run(op, u, v)
     except Exception as error:
-        raise _explain(op, (x, y), error) from error
+        return _bind_failed(op, (x, y), error)
     if value.__class__ is not _ndarray:
         value = np.asarray(value)
     out = _new(_class)
-    out.value = value
+    out.raw = value
     out.storage = out.origin = None
     a, b = x.node, y.node
     if a is None:
@@ -130,20 +170,18 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
         or not (x.storage is None or _is_current(x))
         or not (y.storage is None or _is_current(y))
     ):
-        if active_recorders and current().recorder is not None:
-            flags |= TRACE
         out.node = record(op, (x, y), value, flags) if flags else None
         return out
     if not (op.always_differentiable or (op.differentiable and value.dtype.kind in "fc")):
         out.node = None
         return out
     if a is None:
-        a = x.node = Node(None, (), 0, x.value)
+        a = x.node = Node(None, (), 0, x.raw)
     if b is None:
-        b = y.node = Node(None, (), 0, y.value)
+        b = y.node = Node(None, (), 0, y.raw)
     if op.saves_x:  # type: ignore[attr-defined]
-        a.saved = x.value
-        b.saved = y.value
+        a.saved = x.raw
+        b.saved = y.raw
     node = _new(Node)
     node.op = op
     node.inputs = (a, b)
@@ -160,41 +198,43 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
 
 def bind_one(op: Primitive, x: Any) -> Any:
     """`bind` for one tensor with a value and an operation that is not a view, unrolled."""
+    if active_recorders and current().recorder is not None:
+        return bind(op, x)
     try:
-        v = x.value
+        v = x.raw
         value = op.eval(v) if v.size < op.native_from else run(op, v)
     except Exception as error:
-        raise _explain(op, (x,), error) from error
+        return _bind_failed(op, (x,), error)
     if value.__class__ is not _ndarray:
         value = np.asarray(value)
     out = _new(_class)
-    out.value = value
+    out.raw = value
     out.storage = out.origin = None
     node = x.node
     flags = 0 if node is None else node.flags
     if flags == GRAD and (modes := current()).fast_record and (x.storage is None or _is_current(x)):
         out.node = _record_one(op, x, (node,), value, modes.scope)
     else:
-        if active_recorders and current().recorder is not None:
-            flags |= TRACE
         out.node = record(op, (x,), value, flags) if flags else None
     return out
 
 
 def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, reflected: bool) -> Any:
     """`bind` for a tensor with a value and a literal, which NumPy takes as a 0-d array."""
+    if active_recorders and current().recorder is not None:
+        return bind(op, literal, x) if reflected else bind(op, x, literal)
     try:
-        v = x.value
+        v = x.raw
         if v.size >= op.native_from:
             value = run(op, literal, v) if reflected else run(op, v, literal)
         else:
             value = op.eval(array, v) if reflected else op.eval(v, array)
     except Exception as error:
-        raise _explain(op, (literal, x) if reflected else (x, literal), error) from error
+        return _bind_failed(op, (literal, x) if reflected else (x, literal), error)
     if value.__class__ is not _ndarray:
         value = np.asarray(value)
     out = _new(_class)
-    out.value = value
+    out.raw = value
     out.storage = out.origin = None
     node = x.node
     flags = 0 if node is None else node.flags
@@ -202,8 +242,6 @@ def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, refl
         inputs = (literal, node) if reflected else (node, literal)
         out.node = _record_one(op, x, inputs, value, modes.scope)
     else:
-        if active_recorders and current().recorder is not None:
-            flags |= TRACE
         xs = (literal, x) if reflected else (x, literal)
         out.node = record(op, xs, value, flags) if flags else None
     return out
@@ -224,7 +262,7 @@ def _record_one(
     if not (op.always_differentiable or (op.differentiable and value.dtype.kind in "fc")):
         return None
     if op.saves_x:  # type: ignore[attr-defined]
-        x.node.saved = x.value
+        x.node.saved = x.raw
     node = _new(Node)
     node.op = op
     node.inputs = inputs
@@ -257,9 +295,9 @@ def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) ->
         if x.storage is not None:
             node = synchronize_node(x)
         if node is None:
-            node = x.node = Node(None, (), 0, x.value)
+            node = x.node = Node(None, (), 0, x.raw)
         elif save:
-            node.saved = x.value
+            node.saved = x.raw
         if active_recorders:
             note_read(node, x)
         inputs.append(node)
@@ -292,8 +330,9 @@ def record_constant(op: Primitive, literals: Sequence[Literal]) -> Any:
 def _bind_several(
     op: Primitive, xs: tuple[Any, ...], values: tuple[Any, ...], flags: int
 ) -> tuple[Any, ...]:
-    outs = tuple(wrap(v if v.__class__ is _ndarray else np.asarray(v)) for v in values)
-    grad = current().grad
+    outs = tuple([_result(v) for v in values])
+    modes = current()
+    grad = modes.grad
     if not flags or not (flags & TRACE or (grad and op.differentiable)):
         return outs
     serial = next_serial()
@@ -304,24 +343,37 @@ def _bind_several(
         inputs.append(x)
     for x, node in zip(xs, inputs):
         if not isinstance(x, Literal):
-            node.saved = x.value
+            node.saved = x.raw
             note_read(node, x)
     source = caller()
     storages = [storage_of(out) for out in outs]
-    results = tuple((out.value, storage) for out, storage in zip(outs, storages))
+    results = tuple((out.raw, storage) for out, storage in zip(outs, storages))
     for i, out in enumerate(outs):
-        differentiable = op.differentiable and is_differentiable(out.value.dtype)
+        differentiable = op.differentiable and is_differentiable(out.raw.dtype)
         out_flags = flags if differentiable and grad else flags & ~GRAD
         if not out_flags:
             continue
-        node = Node(op, tuple(inputs), out_flags, out.value, None, source, serial, i)
+        node = Node(op, tuple(inputs), out_flags, out.raw, None, source, serial, i)
         node.outs = results
         node.stamp = (out.storage, 0)
+        if modes.recorder is not None:
+            modes.recorder.on_result(node, out.raw)
         if differentiable and not grad and flags & GRAD:
-            node = Node(STOP_GRADIENT, (node,), out_flags, out.value, None, source)
+            node = Node(STOP_GRADIENT, (node,), out_flags, out.raw, None, source)
             node.stamp = (out.storage, 0)
         out.node = node
     return outs
+
+
+def _result(value: Any) -> Any:
+    """Return one of several results as a tensor."""
+    if value.__class__ is Pending:
+        out = _new(_class)
+        out.raw = value
+        out.node = out.storage = out.origin = None
+        value.run.watch(out)  # type: ignore[union-attr]
+        return out
+    return wrap(value if value.__class__ is _ndarray else np.asarray(value))
 
 
 def bind_precomputed(
@@ -339,7 +391,7 @@ def without_gradient(x: Any) -> Any:
     if x.node is None or not x.node.flags & GRAD:
         return x
     out = bind(STOP_GRADIENT, x)
-    if out.value is not None and out.storage is None:
+    if out.raw is not None and out.storage is None:
         out.storage = storage_of(x)
         if out.node is not None:
             out.node.stamp = (out.storage, out.storage.version)
@@ -367,7 +419,7 @@ def _bind_abstract(op: Primitive, xs: tuple[Any, ...]) -> Any:
         if node is None:
             continue
         flags |= node.flags
-        if x.value is None:
+        if x.raw is None:
             if not node.trace.active:
                 raise leak_error(node.trace)
             if trace is None or node.trace.depth > trace.depth:
@@ -377,8 +429,8 @@ def _bind_abstract(op: Primitive, xs: tuple[Any, ...]) -> Any:
     for x in xs:
         if not isinstance(x, Literal):
             node = note_read(node_of(x), x)
-            if x.value is not None:
-                node.saved = x.value
+            if x.raw is not None:
+                node.saved = x.raw
             x = node
         inputs.append(x)
     types = result if isinstance(result, tuple) else (result,)
@@ -396,6 +448,13 @@ def _bind_abstract(op: Primitive, xs: tuple[Any, ...]) -> Any:
     if op.is_view and len(outs) == 1:
         link_view(outs[0], op, xs[0])
     return tuple(outs) if isinstance(result, tuple) else outs[0]
+
+
+def _bind_failed(op: Primitive, xs: tuple[Any, ...], error: Exception) -> Any:
+    """Return `bind` for operands that are pending; raise the error for others."""
+    if any([x.raw.__class__ is Pending for x in xs if x.__class__ is not Literal]):
+        return bind(op, *xs)
+    raise _explain(op, xs, error) from error
 
 
 def _explain(op: Primitive, xs: tuple[Any, ...], error: Exception) -> LucidError:

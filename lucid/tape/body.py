@@ -24,6 +24,7 @@ from lucid.source import at_line, caller
 from lucid.tape.cut import cut_since
 from lucid.tape.modes import current, local
 from lucid.tape.node import GRAD, TRACE, Node, Trace, active_recorders, as_source, leaf, wrap
+from lucid.tape.pending import PendingRun
 from lucid.tape.recorder import Recorder, state_lock
 from lucid.tape.views import node_of, tensor_of
 from lucid.tape.writes import rederive_views
@@ -74,12 +75,13 @@ class BodyRecorder(Recorder):
         return self
 
     def __exit__(self, error: Any = None, *_: Any) -> None:
-        super().__exit__(error)
+        self.end()
         if self.cells:
             self.restore_gradients(error is None)
 
     def begin(self) -> None:
         self.outer, self.modes = local.recorder, current()
+        self.pending = PendingRun(defers=False) if self.outer is None else self.outer.pending
         active_recorders.append(self)
         local.recorder = self
         for lock in [lock for s in self.given for lock in s.locks]:
@@ -95,7 +97,7 @@ class BodyRecorder(Recorder):
         """Give outside tensors the values they had before the trace."""
         while self._before:
             x, value, node = self._before[-1]
-            x.value, x.node = value, node
+            x.raw, x.node = value, node
             if x.storage is not None and x.node is not None and x.node.stamp is None:
                 x.node.stamp = (x.storage, x.storage.version)  # a view was made during the trace
             self._before.pop()
@@ -134,6 +136,9 @@ class BodyRecorder(Recorder):
         super().on_read(node, x)
         if self.outer is not None and node in self.captured:
             self.outer.on_read(node, x)
+
+    def add_owner(self, x: Any) -> None:
+        """The outer recording, if any, notes who uses memory."""
 
     def on_create(self, value: np.ndarray) -> Node:
         if self.outer is None:
@@ -185,12 +190,12 @@ class BodyRecorder(Recorder):
         self.hold_lock(state_lock())
         views = [] if root.storage is None else root.storage.live()
         for x in (root, *views):
-            self._before.append((x, x.value, x.node))
+            self._before.append((x, x.raw, x.node))
         inside = self.input(root.type)
         inside.node.is_state = True
         self.state.append(root)
         self.inside.append(inside)
-        root.value, root.node = None, inside.node
+        root.raw, root.node = None, inside.node
         if views:
             rederive_views(root.storage, {id(root)})
 

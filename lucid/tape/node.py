@@ -20,6 +20,7 @@ from lucid.ir.types import Type
 from lucid.public.declare import public
 from lucid.source import Source, at_line
 from lucid.tape.modes import current
+from lucid.tape.pending import Pending, array_of
 
 GRAD = 1  # a derivative is wanted (requires_grad)
 TRACE = 2  # belongs to a transform or a recording, which needs every equation
@@ -45,6 +46,11 @@ LOCAL_REFERENCES = _count_local()
 def is_recording() -> bool:
     """True while a Recorder watches this thread."""
     return bool(active_recorders) and current().recorder is not None
+
+
+def is_deferring() -> bool:
+    """True while a Recorder watches this thread that leaves the results of operations pending."""
+    return bool(active_recorders) and (r := current().recorder) is not None and r.defers
 
 
 def note_read(node: Node, x: Any) -> Node:
@@ -199,37 +205,49 @@ class GradCell:
 class Traced:
     """What flows through `bind`: a value, or None if abstract, and its Node on the tape if tracked.
 
-    value      the ndarray, or None inside vmap and abstract traces
+    raw        the ndarray, a Pending before it is computed, None inside vmap and abstract traces
     node       its Node, or None while nothing tracks it
     storage    shared-memory bookkeeping, or None while no views exist
     origin     (base, op, severed) if this is a view; severed if no gradient flows to the base
     writes     how often it was changed in place while it had no storage; absent if never
     """
 
-    __slots__ = ("__weakref__", "node", "origin", "storage", "value", "writes")
+    __slots__ = ("__weakref__", "node", "origin", "raw", "storage", "writes")
 
-    value: Any
+    raw: Any
     node: Any
     origin: Any
     storage: Any
     writes: int
 
     @property
+    def value(self) -> Any:
+        """The ndarray, computed now if it is pending; None inside vmap and abstract traces."""
+        raw = self.raw
+        if raw.__class__ is Pending:
+            raw = self.raw = raw.compute()
+        return raw
+
+    @value.setter
+    def value(self, array: Any) -> None:
+        self.raw = array
+
+    @property
     def type(self) -> Type:
         """Dtype and shape together, as the IR writes them: `f32[32,10]`."""
-        value = self.value
+        value = self.raw
         return self.node.type if value is None else Type(value.dtype, value.shape)
 
     @property
     def dtype(self) -> np.dtype:
         """The dtype of the elements, NumPy's."""
-        value = self.value
+        value = self.raw
         return self.node.type.dtype if value is None else value.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the axes."""
-        value = self.value
+        value = self.raw
         return self.node.type.shape if value is None else value.shape
 
 
@@ -241,10 +259,12 @@ def wrap(value: Any, node: Node | None = None) -> Any:
     if active_recorders and node is None and value is not None and is_recording():
         node = current().recorder.on_create(value)
     out = _new(tensor_class)
-    out.value = value
+    out.raw = value
     out.node = node
     out.storage = None
     out.origin = None
+    if value.__class__ is Pending and value.run is not None:
+        value.run.watch(out)
     return out
 
 
@@ -313,7 +333,12 @@ def freed_error() -> GraphError:
 
 
 def residual(node: Node) -> np.ndarray:
-    """Return the saved value of a Node; raise MutationError if it was overwritten since."""
+    """Return the saved array of a Node; raise MutationError if it was overwritten since."""
+    return array_of(saved_value(node))
+
+
+def saved_value(node: Node) -> Any:
+    """`residual`, which may still be pending."""
     value = node.saved
     if value is None and node.op is FREED:
         raise freed_error()

@@ -1,8 +1,14 @@
 """Recorder: records one real run of a function, so that it can be repeated without Python.
 
-While it is active every operation goes on the tape. The recorder notes which external tensors were
-read (they become inputs), which were written (they become outputs that are written back), which
-gradients changed, and which values Python read (they become guards).
+While it is active every operation goes on the tape, and its result is pending: nothing is computed
+until Python looks at a value. The recorder notes which external tensors were read (they become
+inputs), which were written (they become outputs that are written back), which gradients changed,
+and which values Python read (they become guards).
+
+No memory is written meanwhile: a write gives a tensor another Node and a pending value. At the end
+external tensors have their arrays back, and running the recorded program writes the new values.
+If a tensor that is written shares memory with another one in a way that no view describes, all
+that is pending is computed and written, and the rest of the run computes at once (`settle`).
 """
 
 from __future__ import annotations
@@ -18,6 +24,7 @@ from lucid.tape.guards import Guard
 from lucid.tape.markers import OVERWRITTEN, STOP_GRADIENT
 from lucid.tape.modes import current, local, set_modes
 from lucid.tape.node import GRAD, Node, active_recorders, next_serial, wrap
+from lucid.tape.pending import Pending, PendingRun
 from lucid.tape.views import node_of
 
 MAX_WAIT = 30.0  # seconds: user code of a recording may wait for another thread that records
@@ -108,11 +115,16 @@ class Recorder:
     arguments    id -> index of a tensor that stands for an argument
     written      id -> (external tensor that was written, its Node before)
     overwritten  index -> tensor that stands for an argument, which was written
-    before       id -> its value before: of ordinary state, or of all if the run is reversible
+    states       ids of the external tensors whose write is ordinary state
+    before       id -> its value before, of those if the run has settled
+    originals    id -> (tensor, array, Node before) of those that are pending since a write
     cells        id -> (cell, its gradient before)
     guards       values that Python read
     computed     (guard, value) of what compiled code has computed on the way to a failed guard
-    values       id -> (Node, array) of every value seen
+    values       id -> (Node, array or Pending) of every value seen
+    pending      what is not computed yet; a recording inside another one has that of the outer one
+    owners       id of the owner of memory -> the first tensor that uses it
+    shared       owners that tensors use which are not views of each other
     entries      (id, name) -> (dictionary, name, value) of Python state the run depends on
     counters     the entries that never take an earlier value again
     attributes   (id, name) -> (object, name, expected key, key function) of attributes read
@@ -135,7 +147,12 @@ class Recorder:
         self.grads: dict[int, Any] = {}
         self.guards: list[Guard] = []
         self.computed = computed
-        self.values: dict[int, tuple[Node, np.ndarray]] = {}
+        self.values: dict[int, tuple[Node, Any]] = {}
+        self.pending = PendingRun()
+        self.states: set[int] = set()
+        self.originals: dict[int, tuple[Any, np.ndarray, Node | None]] = {}
+        self.owners: dict[int, Any] = {}
+        self.shared: set[int] = set()
         self.entries: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
         self.counters: list[tuple[dict[str, Any], str, Any]] = []
         self.attributes: dict[tuple[int, str], tuple[Any, str, Any, Callable[[Any], Any]]] = {}
@@ -148,8 +165,15 @@ class Recorder:
         self.begin()
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, error: Any = None, *_: Any) -> None:
+        if error is not None:
+            self.settle(tape=False)  # what an eager program has done before the error stays done
         self.end()
+
+    @property
+    def defers(self) -> bool:
+        """True while results are left pending."""
+        return self.pending.defers
 
     def begin(self) -> None:
         self.hold_lock(state_lock(), MAX_WAIT)
@@ -172,7 +196,11 @@ class Recorder:
         self.release_locks()
 
     def detach_state(self) -> None:
-        """Detach the tensors that a recorded run has written from its tape."""
+        """Detach the tensors that a recorded run has written from its tape.
+
+        Those whose writes are pending have the values that they had before the run.
+        """
+        self.restore_arrays()
         for x, before in self.written.values():
             if before is None or not (before.flags or before.cell):
                 x.node = None
@@ -182,8 +210,10 @@ class Recorder:
                 x.node = node
             if x.storage is not None and x.node is not None:
                 x.node.stamp = (x.storage, x.storage.version)
-        for cell, _ in self.cells.values():
-            if cell.grad is not None:
+        for cell, grad in self.cells.values():
+            if self.defers:
+                cell.grad = grad
+            elif cell.grad is not None:
                 cell.grad = wrap(cell.grad.value)
 
     def is_external(self, node: Node | None) -> bool:
@@ -203,23 +233,26 @@ class Recorder:
 
     def on_read(self, node: Node, x: Any) -> None:
         """Record that an operation reads the tensor `x`."""
-        if x.value is not None:
-            self.on_result(node, x.value)
+        if x.raw is not None:
+            self.on_result(node, x.raw)
         if node not in self.captured and self.is_external(node):
             self.captured[node] = x
+            self.add_owner(x)
 
-    def on_result(self, node: Node, value: np.ndarray) -> None:
+    def on_result(self, node: Node, value: Any) -> None:
         """Record that an operation computed `value`."""
         self.values[id(value)] = (node, value)
+        if self.defers:
+            self.pending.add(node, value)
 
-    def on_create(self, value: np.ndarray) -> Node:
+    def on_create(self, value: Any) -> Node:
         """Return the Node of a tensor made from an array during the run, a constant of the run.
 
         If the array is the value of a recorded tensor, the new tensor is that one, detached.
         """
         known = self.values.get(id(value))
-        if known is not None:
-            node = known[0]
+        if known is not None or value.__class__ is Pending:
+            node = value.node if known is None else known[0]
             if node in self.constants:
                 return node
             if node.saved is None:
@@ -236,15 +269,92 @@ class Recorder:
         if index is not None:
             if index not in self.overwritten:
                 self.overwritten[index] = x
-                self.before[id(x)] = x.value.copy()
+                self.states.add(id(x))
+                self.keep_array(x)
         elif id(x) not in self.written and self.is_external(x.node):
             self.written[id(x)] = (x, x.node)
-            if x.value is not None and (self.reversible or self.is_state(x)):
+            if x.raw is not None:
+                if self.reversible or self.is_state(x):
+                    self.states.add(id(x))
+                self.add_owner(x)
+                self.keep_array(x)
+
+    def keep_array(self, x: Any) -> None:
+        """Keep the array of an external tensor that is written for the first time.
+
+        Its memory is written at the end, unless something else sees that memory.
+        """
+        if self.defers and id(owner_of(x.raw)) in self.shared:
+            self.settle()
+        if not self.defers:
+            if id(x) in self.states:
                 self.before[id(x)] = x.value.copy()
+            return
+        for view in (x, *(() if x.storage is None else x.storage.live())):
+            if id(view) not in self.originals and view.raw.__class__ is not Pending:
+                self.originals[id(view)] = (view, view.raw, view.node)
+
+    def array_before(self, x: Any) -> np.ndarray:
+        """Return the array of a tensor that the run has written."""
+        return self.originals[id(x)][1] if id(x) in self.originals else x.value
+
+    def add_owner(self, x: Any) -> None:
+        """Note who uses the memory of an external tensor."""
+        if not self.defers or not isinstance(x.raw, np.ndarray):
+            return
+        owner = id(owner_of(x.raw))
+        other = self.owners.setdefault(owner, x)
+        if other is not x and (x.storage is None or other.storage is not x.storage):
+            self.shared.add(owner)
+            written = [array for _, array, _ in self.originals.values()]
+            if any([id(owner_of(array)) == owner for array in written]):
+                self.settle()
+
+    def restore_arrays(self) -> None:
+        """Give tensors whose writes are pending the arrays and the history from before."""
+        while self.originals:
+            _, (x, array, node) = self.originals.popitem()
+            x.raw, x.node = array, node
+
+    def settle(self, tape: bool = True) -> None:
+        """Compute and write everything that is pending, and compute at once from now on.
+
+        tape    whether what is only on the tape is computed too, because the run goes on
+        """
+        if not self.defers:
+            return
+        live = self.pending.live_tensors()
+        self.pending.compute_all(tape)
+        self.pending.defers = False
+        written = [x for x, _ in self.written.values()] + list(self.overwritten.values())
+        written = [x for x in written if id(x) in self.originals]
+        for x in written:
+            if id(x) in self.states:
+                self.before[id(x)] = self.originals[id(x)][1].copy()
+        for x in written:
+            self.originals[id(x)][1][...] = x.value
+        for x, array, _ in self.originals.values():
+            x.raw = array
+        self.originals.clear()
+        for x in live:
+            if x.origin is not None:
+                x.raw = x.origin[1].eval(x.origin[0].value)
+
+    def finish(self, outputs: Sequence[Any]) -> None:
+        """Undo the writes, which are to be done by a program, and compute what else is held.
+
+        Tensors of the run that are still alive are those that something outside it holds. The
+        values in `outputs` are computed by the program.
+        """
+        self.detach_state()
+        later = set(map(id, outputs))
+        for x in self.pending.live_tensors():
+            if id(x.raw) not in later:
+                x.raw = x.value
 
     def is_state(self, x: Any) -> bool:
         """True if a write to `x` is ordinary state, not an optimizer update."""
-        if x.value.dtype.kind in "biu":
+        if x.dtype.kind in "biu":
             return True
         return not self.cells and not (x.node is not None and x.node.flags & GRAD)
 
@@ -256,7 +366,7 @@ class Recorder:
                 self.grads[id(cell.grad)] = cell
 
     def roll_back(self) -> None:
-        """Restore the values of everything the run has written."""
+        """Restore the values of everything the run has written, if it has settled."""
         assert self.reversible
         for x in (*[x for x, _ in self.written.values()], *self.overwritten.values()):
             if id(x) in self.before:
@@ -330,6 +440,14 @@ class Recorder:
 def is_unchanged(x: Any, name: str, expected: Any, key: Callable[[Any], Any]) -> bool:
     """True if an attribute still has the value that a recorded run has read."""
     return name in x.__dict__ and key(x.__dict__[name]) == expected
+
+
+def owner_of(array: np.ndarray) -> Any:
+    """Return the object that owns the memory of an array."""
+    owner: Any = array
+    while isinstance(owner, np.ndarray) and owner.base is not None:
+        owner = owner.base
+    return owner
 
 
 class Unrecorded:

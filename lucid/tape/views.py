@@ -21,17 +21,18 @@ from lucid.tape.node import (
     Storage,
     Traced,
     active_recorders,
-    residual,
+    saved_value,
     wrap,
 )
+from lucid.tape.pending import Pending
 
 
 def node_of(x: Traced) -> Node:
     """Return the Node of a tensor, making one if it has none: a captured constant."""
-    if x.storage is not None and x.value is not None:
+    if x.storage is not None and x.raw is not None:
         return synchronize_node(x)
     if x.node is None:
-        x.node = Node(None, (), 0, x.value)
+        x.node = Node(None, (), 0, x.raw)
     return x.node
 
 
@@ -44,8 +45,8 @@ def note_result(node: Node, value: Any) -> None:
 def tensor_of(node: Node) -> Any:
     """Return a tensor with the saved value of a Node, if any, sharing its storage."""
     freed = node.op is FREED
-    out = wrap(None if node.saved is None and not freed else residual(node), node)
-    if node.stamp is not None and out.value is not None:
+    out = wrap(None if node.saved is None and not freed else saved_value(node), node)
+    if node.stamp is not None and out.raw is not None:
         out.storage = node.stamp[0]
     return out
 
@@ -56,11 +57,11 @@ def synchronize_node(x: Traced) -> Node:
     now = (storage, storage.version)
     node = x.node
     if node is None:
-        node = x.node = Node(None, (), 0, x.value)
+        node = x.node = Node(None, (), 0, x.raw)
     elif node.stamp is not None and node.stamp != now:
-        node = x.node = node_after_write(node, x.value, now)
-    if x.value is not None:
-        node.saved = x.value
+        node = x.node = node_after_write(node, x.raw, now)
+    if x.raw is not None:
+        node.saved = x.raw
     node.stamp = now
     return node
 
@@ -99,14 +100,14 @@ def make_row_major(x: Traced) -> None:
     NumPy returns results in the order of its operands. What a program means does not depend on
     that: the result of an operation that is not a view is row-major before a view of it exists.
     """
-    value, node = x.value, x.node
-    if value is None or value.flags.c_contiguous:
+    value, node = x.raw, x.node
+    if value.__class__ is not np.ndarray or value.flags.c_contiguous:
         return
-    x.value = np.ascontiguousarray(value)
+    x.raw = np.ascontiguousarray(value)
     if node is not None:
         if node.saved is value:
-            node.saved = x.value
-        note_result(node, x.value)
+            node.saved = x.raw
+        note_result(node, x.raw)
 
 
 def share_array(array: np.ndarray) -> Any:
@@ -132,15 +133,15 @@ def link_view(out: Traced, op: Primitive, x: Traced) -> None:
 
 def link(out: Traced, op: Primitive, x: Traced) -> None:
     """Make `out` the view `op` of `x`; severed if no gradient flows between them."""
-    before = x.value
+    before = x.raw
     storage = storage_of(x)
     node = out.node
-    if x.value is not before:  # it has moved to row-major memory
-        value, out.value = out.value, op.eval(x.value)
+    if x.raw is not before:  # it has moved to row-major memory
+        value, out.raw = out.raw, op.eval(x.raw)
         if node is not None:
             if node.saved is value:
-                node.saved = out.value
-            note_result(node, out.value)
+                node.saved = out.raw
+            note_result(node, out.raw)
     severed = op is STOP_GRADIENT
     if not severed and x.node is not None and x.node.flags & GRAD:
         severed = node is None or not node.flags & GRAD
@@ -153,10 +154,10 @@ def link(out: Traced, op: Primitive, x: Traced) -> None:
 
 def layout(x: Traced) -> np.ndarray:
     """Return an array with the memory layout of `x`, which follows from its base by its views."""
-    if x.value is not None:
+    if x.raw is not None and x.raw.__class__ is not Pending:
         if x.storage is None:
             make_row_major(x)
-        return x.value
+        return x.raw
     if x.origin is None:
         return np.empty(x.shape, x.dtype)
     return x.origin[1].eval(layout(x.origin[0]))

@@ -22,7 +22,16 @@ from lucid.source import at_line, caller
 from lucid.tape.bind import bind
 from lucid.tape.markers import ALIAS, OVERWRITTEN, REPLACED, STOP_GRADIENT
 from lucid.tape.modes import current, local
-from lucid.tape.node import GRAD, LOCAL_REFERENCES, TRACE, Mutated, Node, is_recording
+from lucid.tape.node import (
+    GRAD,
+    LOCAL_REFERENCES,
+    TRACE,
+    Mutated,
+    is_deferring,
+    is_recording,
+    wrap,
+)
+from lucid.tape.pending import Pending
 from lucid.tape.views import node_after_write, overlaps_itself, synchronize_node
 
 UNSHARED_REFCOUNT = LOCAL_REFERENCES + 1  # of a Node that its tensor alone holds
@@ -37,12 +46,13 @@ def write(x: Any, new: Any, what: str) -> Any:
         return x
     if is_recording():
         notify_recorder(x)
-    steps = list(updated_nodes(x, new, what))
-    if x.value is not None and new.value is not None:
+    steps = list(updated_tensors(x, new, what))
+    if x.raw is not None and new.raw is not None:
         bump_version(x)
-        x.value[...] = new.value
-    for tensor, node in steps:
-        set_node(tensor, node, new.value is None)
+        if not is_deferring():
+            x.value[...] = new.value
+    for tensor, after in steps:
+        set_state(tensor, after)
     if x.storage is not None:
         rederive_views(x.storage, {id(tensor) for tensor, _ in steps})
     return x
@@ -55,12 +65,12 @@ def is_recorded(x: Any, *others: Any) -> bool:
         return True
     flags = 0
     for other in others:
-        if other.value is None:
+        if other.raw is None:
             return True
         flags |= flags_of(other)
     tensor = x
     while tensor is not None:
-        if tensor.value is None:
+        if tensor.raw is None:
             return True
         flags |= flags_of(tensor)
         tensor = None if tensor.origin is None else tensor.origin[0]
@@ -123,7 +133,8 @@ def check_writable(x: Any, what: str) -> None:
             )
         detached = detached or is_detached
         tensor = base
-    if x.value is not None and not x.value.flags.writeable:
+    array = x.raw
+    if array.__class__ is np.ndarray and not array.flags.writeable:
         raise read_only_error(what)
 
 
@@ -172,7 +183,7 @@ def mark_written(x: Any) -> None:
     elif x.storage is not None:
         synchronize_node(x)
     elif saved:
-        x.node = node_after_write(node, x.value)
+        x.node = node_after_write(node, x.raw)
 
 
 def bump_version(x: Any) -> None:
@@ -190,8 +201,8 @@ def bump_version(x: Any) -> None:
 # Recorded writes
 
 
-def updated_nodes(x: Any, new: Any, what: str) -> Any:
-    """Yield `x` and tensors it is a view of, with their Nodes after `x` has become `new`.
+def updated_tensors(x: Any, new: Any, what: str) -> Any:
+    """Yield `x` and tensors it is a view of, with what they are after `x` has become `new`.
 
     If one of them has several elements in the same memory, replacing those of `x` in it would
     leave the others: the next base is written directly, and those between are derived again.
@@ -200,7 +211,7 @@ def updated_nodes(x: Any, new: Any, what: str) -> Any:
     before, local.grad = local.grad, True
     try:
         while True:
-            yield tensor, updated_node(tensor, after, detached, what)
+            yield tensor, updated_tensor(tensor, after, detached, what)
             if tensor.origin is None:
                 return
             views = [tensor, *views_up_to_overlap(tensor)]
@@ -235,24 +246,24 @@ def positions(views: list[Any], base: Any) -> np.ndarray:
     return places
 
 
-def updated_node(x: Any, after: Any, detached: bool, what: str) -> Node | None:
-    """Return the Node of `x` with the value of `after`; `detached`: it keeps its own history."""
+def updated_tensor(x: Any, after: Any, detached: bool, what: str) -> Any:
+    """Return `x` with the value of `after`; `detached`: it keeps its own history."""
     flags = flags_of(x)
-    if x.value is None and after.value is not None:
+    if x.raw is None and after.raw is not None:
         after = bind(REPLACED, x, after)
     if not detached:
         if flags & GRAD and not flags_of(after) & GRAD:
             after = bind(REPLACED, x, after)
-        return after.node if flags_of(after) else None
+        return after
     after = stop_gradient(after)
     if not flags & GRAD:
-        return after.node if flags_of(after) else None
+        return after
     if x.node.op is not None or is_recording():
-        return bind(OVERWRITTEN, x, after).node
-    if after.value is None:
+        return bind(OVERWRITTEN, x, after)
+    if after.raw is None:
         facts = "a leaf cannot be assigned a traced value"
         raise GraphError(f"{what}: {facts}; return it instead{at_line()}")
-    return node_after_write(x.node, x.value)
+    return wrap(x.raw, node_after_write(x.node, x.raw))
 
 
 def stop_gradient(x: Any) -> Any:
@@ -260,12 +271,17 @@ def stop_gradient(x: Any) -> Any:
     return bind(STOP_GRADIENT, x) if flags_of(x) & GRAD else x
 
 
-def set_node(x: Any, node: Node | None, abstract: bool) -> None:
-    """Give `x` its Node after a write and keep its `retain_grad` setting."""
+def set_state(x: Any, after: Any) -> None:
+    """Give `x` its state after a write and keep its `retain_grad` setting.
+
+    Its value is in its memory, unless it is abstract or the write is pending.
+    """
     old = x.node
-    if abstract:
-        x.value = None
-    x.node = node
+    if after.raw is None or is_deferring():
+        x.raw = after.raw
+        if x.raw.__class__ is Pending:
+            x.raw.run.watch(x)  # type: ignore[union-attr]
+    node = x.node = after.node if flags_of(after) else None
     if node is None:
         return
     if x.storage is not None:
@@ -298,4 +314,4 @@ def rederive_view(x: Any, storage: Any, done: set[int]) -> None:
     if detached:
         part = stop_gradient(part)
         part = bind(OVERWRITTEN, x, part) if flags_of(x) & GRAD else part
-    set_node(x, part.node if flags_of(part) else None, part.value is None)
+    set_state(x, part)

@@ -23,8 +23,18 @@ from lucid.source import caller
 from lucid.tape.bind import bind
 from lucid.tape.cut import ancestors
 from lucid.tape.modes import current, local
-from lucid.tape.node import GRAD, Node, Traced, active_recorders, is_recording, note_read, wrap
-from lucid.tape.views import node_of
+from lucid.tape.node import (
+    GRAD,
+    Node,
+    Traced,
+    active_recorders,
+    is_deferring,
+    is_recording,
+    note_read,
+    wrap,
+)
+from lucid.tape.pending import array_of
+from lucid.tape.views import layout, node_of
 from lucid.tape.writes import (
     check_writable,
     flags_of,
@@ -48,7 +58,7 @@ def in_place(
         if len(args) == n_operands and not kwargs:  # exactly what the ufunc takes
             if n_operands and is_plain_write(self, args[0]):
                 try:
-                    fast(self.value, args[0].value)  # type: ignore[misc]
+                    fast(self.raw, args[0].raw)  # type: ignore[misc]
                     mark_written(self)
                     return self
                 except Exception:
@@ -74,14 +84,14 @@ def in_place(
 
 def _write_with_ufunc(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], what: str) -> bool:
     """Let NumPy write its result into the memory of `x`; return False if that is not possible."""
-    value = x.value
+    value = x.raw
     if value is None or current().maps:
         return False
     values, tensors = [], []
     for arg in args:
         if isinstance(arg, Traced):
             tensors.append(arg)
-            arg = arg.value
+            arg = arg.raw
             if arg is None or arg.dtype is not value.dtype:
                 return False
         elif value.dtype.kind == "f":
@@ -94,7 +104,7 @@ def _write_with_ufunc(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], w
         return False
     check_writable(x, what)
     try:
-        fast(value, *values)
+        fast(array_of(value), *map(array_of, values))
     except Exception:
         return False
     mark_written(x)
@@ -105,7 +115,7 @@ def is_plain_write(x: Any, other: Any) -> bool:
     """True if `x` is not a view, `other` has its dtype, and the write is not recorded."""
     if other.__class__ is not x.__class__ or x.origin is not None or active_recorders:
         return False
-    if x.value is None or other.value is None or other.value.dtype is not x.value.dtype:
+    if x.raw is None or other.raw is None or other.raw.dtype is not x.raw.dtype:
         return False
     a, b = x.node, other.node
     flags = (0 if a is None else a.flags) | (0 if b is None else b.flags)
@@ -115,26 +125,27 @@ def is_plain_write(x: Any, other: Any) -> bool:
 
 def before_write(x: Any) -> Any:
     """Return `x` as an operand of the op that overwrites it, with a Node of its own."""
-    if x.value is None:
+    if x.raw is None:
         return x
     node = None
     if flags_of(x) or is_recording():
         origin = note_read(node_of(x), x)
         node = Node(COPY, (origin,), origin.flags, None, origin.type, caller())
-    return wrap(x.value, node)
+    return wrap(x.raw, node)
 
 
 def save_overwritten(x: Any, old: Any, new: Any) -> None:
     """Copy the old value if the derivative of what overwrites it needs it, or views of it."""
     if old is x or old.node is None:
         return
+    pending = is_deferring()  # no memory is overwritten yet
     if old.storage is not None and new.node is not None:
         for node in ancestors([new.node], old.node.serial):
             for i in (node, *node.inputs):
                 if i.__class__ is Node and i.stamp is not None and i.stamp[0] is old.storage:
-                    i.saved, i.stamp = np.array(i.saved), None
+                    i.saved, i.stamp = i.saved if pending else np.array(i.saved), None
     if old.node.saved is not None:
-        old.node.saved = x.value.copy()
+        old.node.saved = x.raw if pending else x.value.copy()
     elif new.node is not None and old.node in new.node.inputs:
         (origin,) = old.node.inputs
         new.node.inputs = tuple([origin if i is old.node else i for i in new.node.inputs])
@@ -166,13 +177,20 @@ def check_integer_range(x: Any, value: Any) -> None:
 
 def is_same_view(x: Any, index: Any, value: Any) -> bool:
     """True for the second half of `x[i] += v`, which Python runs as `x[i] = (x[i] += v)`."""
-    if value.origin is None or value.storage is not x.storage or value.value is None:
+    if value.origin is None or value.storage is not x.storage or value.raw is None:
         return False
+    if x.raw.__class__ is np.ndarray:
+        array, source = x.value, value.value
+    else:
+        base, op, _ = value.origin
+        if base is not x:
+            return False
+        array = layout(x)
+        source = op.eval(array)
     try:
-        target = x.value[index, ...] if isinstance(index, int) else x.value[index]
+        target = array[index, ...] if isinstance(index, int) else array[index]
     except Exception:
         return False
-    source = value.value
     return (
         isinstance(target, np.ndarray)
         and target.dtype == source.dtype
@@ -184,7 +202,7 @@ def is_same_view(x: Any, index: Any, value: Any) -> bool:
 @quiet
 def _set_item_with_numpy(x: Any, index: Any, value: Any) -> bool:
     """Let NumPy do `x[index] = value`; return False if it is tracked or invalid."""
-    if x.value is None or local.maps:
+    if x.raw is None or local.maps:
         return False
     if isinstance(value, Traced):
         if is_recorded(x, value) or RANK[value.dtype.kind] > RANK[x.dtype.kind]:
@@ -198,7 +216,7 @@ def _set_item_with_numpy(x: Any, index: Any, value: Any) -> bool:
     arrays = []
     for part in parts:
         if isinstance(part, Traced):
-            if part.value is None:
+            if part.raw is None:
                 return False
             part = part.value
             if part.dtype.kind not in "biu":

@@ -112,7 +112,7 @@ def _store(name: str, target: Any, old: Any, result: Any) -> Any:
 
 
 def is_tracked(x: Any) -> bool:
-    return isinstance(x, Traced) and (x.value is None or writes.flags_of(x) != 0)
+    return isinstance(x, Traced) and (x.raw is None or writes.flags_of(x) != 0)
 
 
 def apply_function(function: Any, types: Any, args: Any, kwargs: Any) -> Any:

@@ -26,10 +26,10 @@ def _binary(op: Elementwise, general: Method, integers: str = "iu") -> Method:
     accepts = op.accepts
 
     def method(self: Any, other: Any) -> Any:
-        a = self.value
+        a = self.raw
         cls = other.__class__
         if cls is self.__class__:
-            b = other.value
+            b = other.raw
             if a is not None and b is not None and a.dtype is b.dtype and a.dtype.kind in accepts:
                 return bind_pair(op, self, other)
         elif cls is float or cls is int:
@@ -52,7 +52,7 @@ def _reflected(op: Elementwise, general: Method, integers: str = "iu") -> Method
     def method(self: Any, other: Any) -> Any:
         cls = other.__class__
         if cls is float or cls is int:
-            a = self.value
+            a = self.raw
             if a is not None:
                 kind = a.dtype.kind
                 if (kind == "f" and "f" in op.accepts) or (cls is int and kind in integers):
@@ -112,7 +112,7 @@ class Operators(Traced):
 
     def __matmul__(self, other: Any) -> Tensor:
         if other.__class__ is self.__class__:
-            a, b = self.value, other.value
+            a, b = self.raw, other.raw
             if a is not None and b is not None and a.dtype is b.dtype:
                 return bind_pair(contraction.MATMUL, self, other)
         return contraction.matmul(self, other) if _operand(other) else NotImplemented
@@ -127,7 +127,7 @@ class Operators(Traced):
         return (other // self, other % self) if _operand(other) else NotImplemented
 
     def __neg__(self) -> Tensor:
-        value = self.value
+        value = self.raw
         if value is not None and value.dtype.kind in "fc":
             return bind_one(arithmetic.NEG, self)
         return arithmetic.negative(self)

@@ -65,7 +65,7 @@ def tensor_repr(x: Any) -> str:
 
     Inside vmap and abstract traces, where there are no numbers, show the type and the transform.
     """
-    if x.value is None:
+    if x.raw is None:
         return f"{type(x).__name__}(<{x.type} in {x.node.trace.what}>)"
     prefix = f"{type(x).__name__}("
     with np.printoptions(**print_options):

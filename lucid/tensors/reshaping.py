@@ -20,7 +20,7 @@ from lucid.tape.writes import check_writable
 def move_to_new_tensor(x: Any) -> Any:
     """Return a new tensor that takes over the value, the history and the views of `x`."""
     twin = object.__new__(type(x))
-    twin.value, twin.node, twin.storage, twin.origin = x.value, x.node, x.storage, x.origin
+    twin.raw, twin.node, twin.storage, twin.origin = x.raw, x.node, x.storage, x.origin
     if x.storage is not None:
         x.storage.add(twin)
         for view in x.storage.live():
@@ -51,7 +51,7 @@ def in_place_view(function: Callable[..., Any], name: str) -> Callable[..., Any]
         function(self, *args, **kwargs)  # raises errors before anything is changed
         check_reshapable(self, name)
         view = function(move_to_new_tensor(self), *args, **kwargs)
-        self.value, self.node = view.value, view.node
+        self.raw, self.node = view.raw, view.node
         self.storage, self.origin = view.storage, view.origin
         if self.storage is not None:
             self.storage.add(self)

@@ -129,7 +129,7 @@ class Tensor(Methods, Operators):
             made = wrap(np.array(as_ndarray(data, dtype)))
         if requires_grad and dtype is None and not is_differentiable(made.dtype):
             made = cast(made, get_default_dtype())
-        self.value, self.node, self.storage, self.origin = made.value, made.node, None, None
+        self.raw, self.node, self.storage, self.origin = made.raw, made.node, None, None
         if requires_grad:
             self.requires_grad_(True)
         if keep_grad and requires_grad:
@@ -181,7 +181,7 @@ class Tensor(Methods, Operators):
         cell, flags = (None, 0) if node is None else (node.cell, node.flags)
         if requires_grad != bool(flags & GRAD):
             requires_grad_changes[0] += 1
-        self.node = Node(None, (), flags | GRAD if requires_grad else flags & ~GRAD, self.value)
+        self.node = Node(None, (), flags | GRAD if requires_grad else flags & ~GRAD, self.raw)
         if self.storage is not None:
             self.node.stamp = (self.storage, self.storage.version)
         self.node.cell = cell or (GradCell() if requires_grad else None)
@@ -223,7 +223,7 @@ class Tensor(Methods, Operators):
 
     def array(self, what: str = "this") -> np.ndarray:
         """Return the ndarray, or raise an error if there is none; all reads by Python end here."""
-        if self.value is None:
+        if self.raw is None:
             return read_value(self, what)
         if is_recording():
             return local.recorder.on_value_read(self, what, caller())
@@ -435,9 +435,9 @@ class Tensor(Methods, Operators):
     def detach(self) -> Tensor:
         """Return a tensor with the same memory and no history: a constant for `backward`."""
         traced = active_recorders or (self.node is not None and self.node.flags & TRACE)
-        if traced or self.value is None:
+        if traced or self.raw is None:
             return bind(STOP_GRADIENT, self)
-        out = wrap(self.value)  # the same, with less Python
+        out = wrap(self.raw)  # the same, with less Python
         link(out, STOP_GRADIENT, self)
         return out
 

@@ -77,7 +77,7 @@ class Prepared:
         """
         nodes = self.nodes(cut)
         chosen = [seeds[i] for i in self.derivative.seeds]
-        if record or any(seed.value is None for seed in chosen):
+        if record or any(seed.raw is None for seed in chosen):
             tensors = [tensor_of(node) for node in nodes]
             if constant:
                 tensors = [without_gradient(x) for x in tensors]

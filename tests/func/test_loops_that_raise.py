@@ -39,7 +39,8 @@ def is_differentiated(f):
     ("f", "error", "words"),
     [
         (scan_out_of_range, IndexingError, "index 7 is out of range"),
-        (while_out_of_range, IndexingError, "index 4 is out of range"),
+        # a compiled derivative computes nothing but its reverse pass, which meets index 8 first
+        (while_out_of_range, IndexingError, "index [48] is out of range"),
         (cholesky_that_fails, LucidError, "not positive definite"),
     ],
 )

@@ -66,10 +66,10 @@ def invalidate(leaves: Sequence[Any], donated: Iterable[int], name: str) -> None
     """Remove the values of donated tensors: reading one raises an error that says why."""
     for i in donated:
         x = leaves[i]
-        if isinstance(x, Traced) and x.value is not None:
+        if isinstance(x, Traced) and x.raw is not None:
             node = Node(None, (), TRACE, None, x.type)
             node.trace = donation_to(name)
-            x.value, x.node, x.storage, x.origin = None, node, None, None
+            x.raw, x.node, x.storage, x.origin = None, node, None, None
 
 
 @memoize(maxsize=128)

@@ -14,6 +14,7 @@ import numpy as np
 from lucid.compiler.jit.donation import copy_if_shared, have_distinct_memory, invalidate
 from lucid.tape import node as tape
 from lucid.tape.node import Traced
+from lucid.tape.pending import array_of
 
 new = object.__new__
 GUARD_FAILED = object()  # the result of a path whose guards did not hold
@@ -121,7 +122,7 @@ class FastCall:
                 node = x.node
                 if node is not None and node.flags:
                     return None
-                values.append(x.value)
+                values.append(array_of(x.raw))
             elif x.__class__ is np.ndarray:
                 values.append(x)
             else:
@@ -141,7 +142,7 @@ class PureFastCall(FastCall):
                 node = x.node
                 if node is not None and node.flags:
                     return None
-                values.append(x.value)
+                values.append(array_of(x.raw))
             elif x.__class__ is np.ndarray:
                 values.append(x)
             else:
@@ -152,7 +153,7 @@ class PureFastCall(FastCall):
         if outputs is None:
             return None
         result = new(tape.tensor_class)
-        result.value = outputs[0]
+        result.raw = outputs[0]
         result.node = result.storage = result.origin = None
         return (result,)
 
@@ -199,7 +200,7 @@ def untracked_tensors(arrays: Sequence[np.ndarray]) -> list[Any]:
     new, cls, out = object.__new__, tape.tensor_class, []
     for array in arrays:
         x = new(cls)
-        x.value = array
+        x.raw = array
         x.node = x.storage = x.origin = None
         out.append(x)
     return out

@@ -1,9 +1,9 @@
-"""jit: record a function on its first call and run it natively on later ones.
+"""jit: record a function on its first call, and run it natively on that call and later ones.
 
-The recording is a real run, so Python's `if` and `while` work in it; every value that Python reads
-becomes a guard, and if a guard fails on a later call another path is recorded. Tensors that the
-function closes over are inputs; those it changes in place, and gradients it leaves in `.grad`, are
-written back.
+The recording leaves all values pending and computes those that Python reads, so `if` and `while`
+work in it; every value read becomes a guard, and if a guard fails on a later call another path is
+recorded. Tensors that the function closes over are inputs; those it changes in place, and gradients
+it leaves in `.grad`, are written back.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from lucid.tape.bind import bind, bind_precomputed
 from lucid.tape.guards import Guard
 from lucid.tape.modes import current, local
 from lucid.tape.node import GRAD, TRACE, Node, Storage, Traced, note_read, wrap
+from lucid.tape.pending import is_pending
 from lucid.tape.recorder import Recorder
 from lucid.tape.tiering import Tiering
 from lucid.tape.trace import function_name, input_names
@@ -181,7 +182,7 @@ class Jitted(Generic[P, R]):
             or modes.staging is not None
             or modes.maps
             or modes.anomaly  # every operation is to be checked
-            or any(x.value is None for x in tensors)
+            or any(x.raw is None for x in tensors)
         ):
             return self.run_python(args, kwargs, tensors)
         key = self.key(args, tree, tensors)
@@ -232,7 +233,7 @@ class Jitted(Generic[P, R]):
         return [i + len(args) if i < 0 else i for i in self.static]
 
     def key(self, args: tuple[Any, ...], tree: Any, tensors: Sequence[Any]) -> Any:
-        types = tuple([(x.value.dtype, x.value.shape) for x in tensors])
+        types = tuple([(x.dtype, x.shape) for x in tensors])
         static: Any = [args[i] for i in self.static_indices(args) if 0 <= i < len(args)]
         key = (tree, types, constant_key(static, value_key), local.grad, Default.floating)
         try:
@@ -273,6 +274,19 @@ class Jitted(Generic[P, R]):
                 return None
             if not path.is_written_alone(values, extra):
                 return RUN_PYTHON  # a write changes another operand too, or is refused
+        found = self.compute(path, tensors, values, extra, tracked)
+        if found is RUN_PYTHON:
+            return found
+        outs, outputs, on_tape = found
+        failed = path.failed_guard(outputs[path.n_outputs + path.n_state :])
+        if failed is not None:
+            return self.guard_failure(path, failed, outputs[path.n_outputs + path.n_state :])
+        return (self.commit(path, tensors, outs, outputs, on_tape),)
+
+    def compute(
+        self, path: Path, tensors: Sequence[Any], values: list[Any], extra: list[Any], tracked: bool
+    ) -> Any:
+        """Run the program: return its outputs as tensors, as arrays, and whether on the tape."""
         on_tape = tracked or path.needs_grad()
         outs: Sequence[Any] = ()
         if on_tape and path.is_pure:
@@ -287,19 +301,47 @@ class Jitted(Generic[P, R]):
             copy_if_shared(tensors, values, path.donated)
             values += extra
             outputs = path.run(values)
-        n, m = path.n_outputs, path.n_outputs + path.n_state
-        failed = path.failed_guard(outputs[m:])
-        if failed is not None:
-            guard, value = path.guards[failed], outputs[m + failed]
-            before, now = (summary(guard.read(x)) for x in (guard.recorded, value))
-            self.reasons.append(
-                f"{self.name}: {guard.what} at {guard.source} was {before} and is now {now}"
-            )
-            return GuardFailure(path, failed, outputs[m:])
-        path.commit(outputs[n:m], tensors)
+        return outs, outputs, on_tape
+
+    def guard_failure(self, path: Path, failed: int, values: Sequence[np.ndarray]) -> GuardFailure:
+        guard = path.guards[failed]
+        before, now = (summary(guard.read(x)) for x in (guard.recorded, values[failed]))
+        self.reasons.append(
+            f"{self.name}: {guard.what} at {guard.source} was {before} and is now {now}"
+        )
+        return GuardFailure(path, failed, values)
+
+    def commit(
+        self, path: Path, tensors: Sequence[Any], outs: Any, outputs: Any, on_tape: bool
+    ) -> Any:
+        """Write back what a run has changed, and return its result."""
+        n = path.n_outputs
+        path.commit(outputs[n : n + path.n_state], tensors)
         if not on_tape:
             invalidate(tensors, path.spent(tensors), self.name)
-        return (path.result(outs or [wrap(y) for y in outputs[:n]], tensors),)
+        return path.result(outs or [wrap(y) for y in outputs[:n]], tensors)
+
+    def first_run(
+        self, path: Path, recorder: Recorder, args: Any, kwargs: Any, tensors: Any, tracked: bool
+    ) -> Any:
+        """Return the result of the run that was just recorded, by the compiled program.
+
+        Python has taken this path, so guards are not compared but learn what was computed.
+        """
+        if not (tracked or path.needs_grad()):
+            path.compile()
+        with path.locks:
+            values, extra = [x.value for x in tensors], path.current_arrays()
+            found = self.compute(path, tensors, values, extra, tracked)
+            if found is not RUN_PYTHON:
+                outs, outputs, on_tape = found
+                for guard, value in zip(path.guards, outputs[path.n_outputs + path.n_state :]):
+                    guard.accept(value)
+                for pending, value in zip(path.ends, outputs):
+                    if is_pending(pending):
+                        pending.array = value
+                return self.commit(path, tensors, outs, outputs, on_tape)
+        return self.run_python(args, kwargs, tensors)
 
     def record(
         self,
@@ -335,7 +377,7 @@ class Jitted(Generic[P, R]):
             self.reasons.append(f"{self.name}: {known[0].mismatch}")
         farthest = max(failures, key=lambda failure: failure.number, default=None)
         computed = farthest.computed() if farthest is not None else ()
-        path, first = self.trace(args, kwargs, tensors, tree, tracked, computed)
+        path, recorder, first = self.trace(args, kwargs, tensors, tree, tracked, computed)
         repeated = next((f for f in failures if f.path.is_repeated_by(path)), None)
         if repeated is None:
             self.paths.setdefault(key, known).insert(0, path)
@@ -343,6 +385,12 @@ class Jitted(Generic[P, R]):
             path = repeated.path
             for guard, value in zip(path.guards, repeated.values):
                 guard.accept(value)
+        if recorder.defers:
+            try:
+                return self.first_run(path, recorder, args, kwargs, tensors, tracked)
+            finally:
+                recorder.pending.end()
+                path.ends = []
         if tracked:  # the recorded run was rolled back; this run goes on the tape
             found = self.run(path, args, kwargs, tensors, tracked)
             return found[0] if type(found) is tuple else self.run_python(args, kwargs, tensors)
@@ -365,8 +413,11 @@ class Jitted(Generic[P, R]):
         tree: Any,
         reversible: bool,
         computed: Sequence[tuple[Guard, np.ndarray]] = (),
-    ) -> tuple[Path, Any]:
-        """Record the path that the function takes on these arguments; return it and the result."""
+    ) -> tuple[Path, Recorder, Any]:
+        """Record the path that the function takes on these arguments.
+
+        The recorder and the result are returned too; there is none if the run is pending.
+        """
         self.names = input_names(self.function, self.dynamic(args), kwargs)
         recorder = Recorder(reversible, computed)
         try:
@@ -379,24 +430,29 @@ class Jitted(Generic[P, R]):
                     now = scope.get(name)
                     if now is value or equal_constants(now, value):
                         recorder.guard_entry(scope, name)
+                y = None
                 for y in flatten(result)[0]:
                     if isinstance(y, Traced):
                         note_read(node_of(y), y)
                 path = Path(self, recorder, starts, result, tree)
+                if recorder.defers:
+                    del result, inputs, y
+                    recorder.finish(path.ends)
         finally:
             recorder.end()
+        if recorder.defers:
+            return path, recorder, None
+        path.compile()
         if reversible:
             recorder.roll_back()
-            path.compile(self, tree)
-            return path, None
+            return path, recorder, None
         for i in path.written_arguments:
             mark_written(tensors[i])
-        path.compile(self, tree)
         leaves = path.recorded_outputs(result, recorder)
         if path.needs_grad():
             outs = tracked_outputs(path, recorder, tensors, leaves)
-            return path, path.result(outs, tensors)
-        return path, path.result([wrap(y) for y in leaves], tensors)
+            return path, recorder, path.result(outs, tensors)
+        return path, recorder, path.result([wrap(y) for y in leaves], tensors)
 
     def why_recompiled(self) -> str:
         """Return, in one line, why the function was last recompiled."""
@@ -490,6 +546,8 @@ def recorded_argument(recorder: Recorder, index: int, x: Any) -> Any:
         inside.storage = Storage()
         node.stamp = (inside.storage, 0)
     recorder.arguments[id(inside)] = index
+    recorder.on_result(node, array)
+    recorder.add_owner(inside)
     return inside
 
 

@@ -12,7 +12,7 @@ from lucid.compiler.jit.donation import copy_if_aliased, overlap
 from lucid.compiler.jit.fast_call import FastCall, is_tracked
 from lucid.compiler.jit.hot_programs import compile_hot
 from lucid.compiler.passes.fold_constants import fold_constants
-from lucid.errors import TracedValueError
+from lucid.errors import LucidError, OutOfMemoryError, TracedValueError
 from lucid.ir.graph import Graph, Var
 from lucid.ir.interpret import Program
 from lucid.ir.pytree import flatten, unflatten
@@ -25,6 +25,7 @@ from lucid.tape.guards import Guard
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, Node, Traced, requires_grad_changes, wrap
+from lucid.tape.pending import array_of
 from lucid.tape.recorder import Locks, Recorder, attribute_changes, is_unchanged
 from lucid.tape.tiering import Tiering
 from lucid.tape.views import node_of
@@ -96,13 +97,13 @@ class Path:
         self.sources: list[Any] = []
         captured: list[Node] = []
         for node, x in recorder.captured.items():
-            if x.value is not None:  # an example inside vmap is not an external tensor
+            if x.raw is not None:  # an example inside vmap is not an external tensor
                 captured.append(node)
                 self.sources.append(recorder.grads.get(id(x), x))
         self.written = [x for x, _ in recorder.written.values()]
         overwritten = {i: x for i, x in recorder.overwritten.items() if i not in self.donated}
         self.written_arguments = list(overwritten)
-        self.layouts = [x.value.strides for x in overwritten.values()]
+        self.layouts = [recorder.array_before(x).strides for x in overwritten.values()]
         self.cells = [cell for cell, _ in recorder.cells.values()]
         self.had_grad = [before is not None for _, before in recorder.cells.values()]
         self.sets_grad = [cell.grad is not None for cell in self.cells]
@@ -115,10 +116,11 @@ class Path:
         self.hooks = [hooks_of(cell) for cell in self.cells]
         self.checked_at = (attribute_changes[0], requires_grad_changes[0])
         self.mismatch = ""
-        ends = [node_of(y) for y in outputs]
-        ends += [node_of(x) for x in (*self.written, *overwritten.values())]
-        ends += [node_of(cell.grad) for cell in self.cells if cell.grad is not None]
-        ends += [guard.node for guard in self.guards]  # type: ignore[misc]
+        changed = [cell.grad for cell in self.cells if cell.grad is not None]
+        tensors = [*outputs, *self.written, *overwritten.values(), *changed]
+        self.ends = [y.raw for y in tensors]  # pending until the first run
+        ends: list[Any] = [node_of(y) for y in tensors]
+        ends += [guard.node for guard in self.guards]
         for guard in self.guards:
             guard.node = None  # it holds the tape of the recorded run
         made = list(recorder.constants)
@@ -130,15 +132,22 @@ class Path:
         last = [*made, *[section.slots[slot] for slot in section.captured]]
         constants = zip(graph.inputs[len(graph.inputs) - len(last) :], last)
         self.graph, self.constants = fold_constants(
-            graph, {var: recorder.constants.get(node, node.saved) for var, node in constants}
+            graph,
+            {var: recorder.constants.get(node, array_of(node.saved)) for var, node in constants},
         )
         self.n_outputs = len(outputs)
         self.n_state = len(self.written) + len(overwritten) + sum(self.sets_grad)
         self.grad, self.default = local.grad, Default.floating
         self.name = jitted.name
+        self.program: Any = None  # compiled when it first runs
+        self.overwritten: list[int] = []
+        self.fast_call: FastCall | None = None
+        args_tree, kwargs_tree = in_tree.children()
+        positional = not (jitted.static or kwargs_tree.num_children or self.written_arguments)
+        self.positional_tree = args_tree if positional else None
         self.into = {} if self.guards else self.output_aliases(len(inputs))
         self.is_pure = not (self.cells or overwritten) and all(
-            id(x) in recorder.before and not node_of(x).flags & GRAD for x in self.written
+            id(x) in recorder.states and not node_of(x).flags & GRAD for x in self.written
         )
         self.reads = differentiable_inputs(self.graph, self.n_outputs) if self.is_pure else []
         reached = frozenset[int]().union(*self.reads)
@@ -146,16 +155,17 @@ class Path:
             x for i, x in enumerate(self.sources, len(inputs)) if i in reached
         ]
 
-    def compile(self, jitted: Any, in_tree: Any) -> None:
+    def compile(self) -> None:
         """Compile the Graph: after the recording, so that nothing waits for it or is half done."""
-        self.program: Any = (
+        if self.program is not None:
+            return
+        program = (
             Program(self.graph) if Tiering.compile is None else compile_hot(self.graph, self.into)
         )
-        self.overwritten: list[int] = getattr(self.program, "overwritten", [])
-        args_tree, kwargs_tree = in_tree.children()
-        positional = not (jitted.static or kwargs_tree.num_children)
-        has_fast_call = positional and not self.written_arguments
-        self.fast_call = FastCall.of(self, args_tree) if has_fast_call else None
+        self.overwritten = getattr(program, "overwritten", [])
+        self.program = program
+        if self.positional_tree is not None:
+            self.fast_call = FastCall.of(self, self.positional_tree)
 
     def static_output(self, y: Any, recorder: Recorder) -> Any:
         """Return what every call returns for a leaf of the result; None if it is computed.
@@ -218,9 +228,15 @@ class Path:
 
     def run(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run the program, copying inputs that it overwrites and that share memory."""
+        self.compile()
         if self.overwritten:
             values = copy_if_aliased(values, self.overwritten)
-        return self.program(values)
+        try:
+            return self.program(values)
+        except MemoryError as error:
+            if isinstance(error, LucidError):
+                raise
+            raise OutOfMemoryError(f"jit of {self.name}: {error}{at_line()}") from error
 
     def operand(self, source: Any) -> Any:
         """Return a captured tensor as an operand on the tape: a copy if the path writes to it."""
@@ -255,13 +271,16 @@ class Path:
             if now is not value and not equal_constants(now, value):
                 self.mismatch = f"{name} was changed"
                 return None
-        out = []
-        for source in self.sources:
-            x = source if isinstance(source, Traced) else source.grad
-            if x is None or x.value is None:
-                return None
-            out.append(x.value)
-        return out + self.constants
+        if any(x is None or x.raw is None for x in self.captured_tensors()):
+            return None
+        return self.current_arrays()
+
+    def captured_tensors(self) -> list[Any]:
+        return [x if isinstance(x, Traced) else x.grad for x in self.sources]
+
+    def current_arrays(self) -> list[np.ndarray]:
+        """Return what the path reads besides the arguments, whatever its state."""
+        return [x.value for x in self.captured_tensors()] + self.constants
 
     def expired(self) -> bool:
         """True if the path can never be taken again."""

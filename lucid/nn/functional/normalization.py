@@ -148,7 +148,7 @@ def update_running_stat(
     """
     if running is None or momentum is None:
         return
-    if local.maps and x.value is None and running.value is not None:
+    if local.maps and x.raw is None and running.raw is not None:
         facts = "the running statistics are shared by the examples of vmap and cannot be updated"
         raise GraphError(f"{name}: {facts}; call eval() first, or pass None for them")
     if not hasattr(momentum, "shape"):

@@ -49,7 +49,7 @@ def unary(op: Elementwise, x: Any) -> Any:
     """Apply `op` to one operand in its own dtype."""
     if not isinstance(x, Traced):
         x = as_tensor(x)
-    value = x.value
+    value = x.raw
     if value is None:
         return bind(op, x)
     if value.dtype.kind not in op.accepts:
@@ -60,7 +60,7 @@ def unary(op: Elementwise, x: Any) -> Any:
 def floating(op: Elementwise, x: Any) -> Any:
     """Apply `op` to one operand; integers and booleans become the default float dtype."""
     if isinstance(x, Traced):
-        value = x.value
+        value = x.raw
         if value is not None and value.dtype.kind == "f" and "f" in op.accepts:
             return bind_one(op, x)
     if not isinstance(x, Traced):
@@ -72,10 +72,10 @@ def floating(op: Elementwise, x: Any) -> Any:
 
 def binary(op: Elementwise, x: Any, y: Any) -> Any:
     """Apply `op` to two operands of one promoted dtype; booleans become int64 if not accepted."""
-    if isinstance(x, Traced) and x.value is not None:
-        dtype = x.value.dtype
+    if isinstance(x, Traced) and x.raw is not None:
+        dtype = x.raw.dtype
         if isinstance(y, Traced):
-            if y.value is not None and y.value.dtype is dtype and dtype.kind in op.accepts:
+            if y.raw is not None and y.raw.dtype is dtype and dtype.kind in op.accepts:
                 return bind_pair(op, x, y)
         elif (y.__class__ is float or y.__class__ is int) and dtype.kind == "f" in op.accepts:
             found = cached_scalar(y, dtype)

@@ -232,4 +232,4 @@ def is_one(x: Any) -> bool:
 def concrete_array(x: Any) -> np.ndarray | None:
     """Return the values of `x`, or None inside a trace, where reading them would bake them in."""
     traced = x.node is not None and x.node.flags & TRACE
-    return None if x.value is None or traced or is_recording() else x.value
+    return None if x.raw is None or traced or is_recording() else x.value

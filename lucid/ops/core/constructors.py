@@ -82,7 +82,7 @@ def check_range(owner: str, name: str, x: Any) -> None:
 
 def is_integer(x: Any) -> bool:
     if isinstance(x, Traced):
-        return x.value is not None and x.value.size == 1 and x.value.dtype.kind in "iu"
+        return x.raw is not None and x.value.size == 1 and x.value.dtype.kind in "iu"
     return hasattr(x, "__index__") and not isinstance(x, (bool, np.bool_, np.ndarray))
 
 

@@ -24,6 +24,7 @@ class Refuse(Linear):
     why: str
     saves = "x"
     lowering = "lucid.compiler.lowering.lapack.factorize:RefuseLowering"
+    fails = True
     check_error = (LinAlgError, "no result for this matrix")
 
     def infer(self, x: Type, bad: Type) -> Type:

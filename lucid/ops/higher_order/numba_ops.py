@@ -52,6 +52,7 @@ class FromNumba(Elementwise):
     function: Any
 
     accepts = "biufc"
+    fails = True
     saves = "x"
     lowering = "lucid.compiler.lowering.external.numba_calls:NumbaScalarLowering"
 
@@ -117,6 +118,7 @@ class NumbaArrays(Primitive):
     function: Any
     flags: tuple[bool, ...] = ()
 
+    fails = True
     saves = "x"
     lowering = "lucid.compiler.lowering.external.numba_calls:NumbaArrayLowering"
 

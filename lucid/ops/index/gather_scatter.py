@@ -7,6 +7,7 @@ range raises IndexingError when the primitive is evaluated, so traced indices ar
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,9 @@ class TakeAlong(Linear):
             return x[along_axis_index(indices, self.axis)]
         except IndexError:
             raise out_of_range_error(self.name, indices, x.shape[self.axis], self.axis) from None
+
+    def check_values(self, x: Any, indices: Any) -> None:
+        check_range(self.name, indices, x.shape[self.axis], self.axis)
 
     def can_loop(self, eqn: Any) -> bool:
         return eqn.inputs[0].type.size > 0
@@ -90,6 +94,9 @@ class PutAlong(Linear):
         np.add.at(out.reshape(-1), indices.reshape(-1), values.reshape(-1))
         return out.swapaxes(axis, -1)
 
+    def check_values(self, values: Any, indices: Any) -> None:
+        check_range(self.name, indices, self.size, self.axis)
+
     def can_loop(self, eqn: Any) -> bool:
         """True for one value per row, which is selected where its index equals the point."""
         return eqn.inputs[0].type.shape[self.axis] == 1 and eqn.outputs[0].type.size > 0
@@ -134,6 +141,9 @@ class Gather(Linear):
             for axis, i in zip(self.axes, indices):
                 normalize_indices(self.name, i, x.shape[axis], axis - self.batch_dims)
             raise
+
+    def check_values(self, x: Any, *indices: Any) -> None:
+        check_gather_range(self, x.shape, indices)
 
     def can_loop(self, eqn: Any) -> bool:
         return eqn.inputs[0].type.size > 0
@@ -186,6 +196,9 @@ class ScatterAdd(Linear):
         height = math.prod(moved[: self.batch_dims + len(self.axes)])
         out = scatter_add_rows(flat, updates.reshape(flat.size, width), height).reshape(moved)
         return out.transpose(np.argsort(order))
+
+    def check_values(self, updates: Any, *indices: Any) -> None:
+        check_gather_range(self, self.shape, indices)
 
     def adjoint(self, ct: Any, updates: Any, *indices: Any) -> Any:
         return bind(Gather(self.axes, self.batch_dims), ct, *indices)
@@ -300,6 +313,17 @@ def check_along(name: str, axis: int, shape: tuple[int, ...], indices: tuple[int
     if with_size(shape, axis, 0) != with_size(indices, axis, 0):
         facts = f"shapes {shape} and {indices} of the indices"
         raise ShapeError(f"{name}: {facts} differ outside axis {axis}")
+
+
+def check_range(name: str, indices: Any, size: int, axis: int) -> None:
+    """Raise an error if an index is out of range; indices that are not computed yet may be any."""
+    if isinstance(indices, np.ndarray):
+        normalize_indices(name, indices, size, axis)
+
+
+def check_gather_range(op: Any, shape: tuple[int, ...], indices: Iterable[Any]) -> None:
+    for axis, i in zip(op.axes, indices):
+        check_range(op.name, i, shape[axis], axis - op.batch_dims)
 
 
 def normalize_indices(name: str, indices: np.ndarray, size: int, axis: int) -> np.ndarray:

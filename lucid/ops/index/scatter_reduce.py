@@ -26,6 +26,7 @@ from lucid.ops.index.gather_scatter import (
     along_axis_index,
     check_along,
     check_indices,
+    check_range,
     normalize_indices,
 )
 from lucid.ops.index.lookup import index_tensor, leading_block
@@ -90,6 +91,9 @@ class CombineAlong(Primitive):
         positions = normalize_indices(self.name, indices, x.shape[self.axis], self.axis)
         UFUNCS[self.how].at(out, along_axis_index(positions, self.axis), values)
         return out
+
+    def check_values(self, x: Any, values: Any, indices: Any) -> None:
+        check_range(self.name, indices, x.shape[self.axis], self.axis)
 
     def jvp(self, ts: tuple[Any, ...], y: Any, x: Any, values: Any, indices: Any) -> Any:
         own, sent = self.partial_derivatives(x, values, indices)

@@ -238,7 +238,7 @@ def normalize_tensor_item(item: Any) -> Any:
         return item.array("boolean indexing")
     if item.dtype.kind not in "iu":
         raise invalid_index_error(f"a tensor of dtype {item.dtype}")
-    known = item.value is not None and not (item.node is not None and item.node.flags & TRACE)
+    known = item.raw is not None and not (item.node is not None and item.node.flags & TRACE)
     return int(item.value) if known and not item.ndim else item
 
 

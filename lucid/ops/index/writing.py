@@ -20,6 +20,7 @@ from lucid.ops.index.gather_scatter import (
     Gather,
     ScatterAdd,
     check_gather,
+    check_gather_range,
     check_indices,
     flat_indices,
     indexed_axes_first,
@@ -88,6 +89,9 @@ class ScatterSet(Primitive):
         check_gather(self, x.shape, indices)
         check_updates(self.name, x, updates, indices[0].shape + unindexed_shape(self, x.shape))
         return x
+
+    def check_values(self, x: Any, updates: Any, *indices: Any) -> None:
+        check_gather_range(self, x.shape, indices)
 
     def eval(self, x: np.ndarray, updates: Any, *indices: np.ndarray) -> np.ndarray:
         order = indexed_axes_first(self, x.ndim)

@@ -228,7 +228,7 @@ def matmul(input: Any, other: Any) -> Any:
     Tensor([3., 7.])
     """
     if isinstance(input, Traced) and isinstance(other, Traced):
-        a, b = input.value, other.value
+        a, b = input.raw, other.raw
         if a is not None and b is not None and a.dtype is b.dtype:
             return bind_pair(MATMUL, input, other)
     return bind(MATMUL, *promote(as_tensor(input), as_tensor(other)))

@@ -26,6 +26,7 @@ HALF, INT32 = np.dtype("float16"), np.dtype("int32")
 class Matrixwise(Primitive, abstract=True):
     """A primitive whose operands share their batch axes; vmap adds one more."""
 
+    fails = True
     check_error = (LinAlgError, "no result for this matrix")
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:
@@ -35,6 +36,7 @@ class Matrixwise(Primitive, abstract=True):
 class MatrixwiseConstant(Constant, abstract=True):
     """A Matrixwise primitive through which no derivative flows."""
 
+    fails = True
     check_error = (LinAlgError, "no result for this matrix")
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:

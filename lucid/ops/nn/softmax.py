@@ -19,6 +19,7 @@ from lucid.ops.index.gather_scatter import (
     along_axis_index,
     check_along,
     check_indices,
+    check_range,
     out_of_range_error,
 )
 from lucid.ops.reduce.reduction import Sum, bind_reduction, expand_reduced, reduced_axes, shift_axes
@@ -127,6 +128,9 @@ class LogSoftmaxAt(Primitive):
         np.exp(y, out=y)
         chosen -= np.log(np.add.reduce(y, self.axis, keepdims=True))
         return chosen
+
+    def check_values(self, x: Any, indices: Any) -> None:
+        check_range(self.name, indices, x.shape[self.axis], self.axis)
 
     def jvp(self, ts: tuple[Any, ...], y: Any, x: Any, indices: Any) -> Any:
         mean = bind(Sum((self.axis,)), times(ts[0], bind(Softmax((self.axis,)), x)))

@@ -197,7 +197,7 @@ def _halves(key: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 def _words(key: Any, shape: tuple[int, ...]) -> Any:
     """Return random words, as an ndarray (faster to compute with) if nothing is recording."""
-    if key.__class__ is not tape.tensor_class or key.node is not None or key.value is None:
+    if key.__class__ is not tape.tensor_class or key.node is not None or key.raw is None:
         return _bits(key, shape, DRAW)
     if is_recording() or local.staging is not None:
         return _bits(key, shape, DRAW)

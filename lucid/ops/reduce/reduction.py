@@ -216,8 +216,8 @@ def restore_axes(y: Any, x: Any, axes: tuple[int, ...]) -> Any:
 
 def bind_reduction(op: Primitive, x: Any) -> Any:
     """`bind_checked`, with a fast path for values that need no check."""
-    value = x.value
-    if value is not None and value.size and value.dtype.kind != "c":
+    value = x.raw
+    if value.__class__ is np.ndarray and value.size and value.dtype.kind != "c":
         return bind_one(op, x)
     return bind_checked(op, x)
 
@@ -257,7 +257,7 @@ def sum(
     Tensor([4., 6.])
     """
     if dim is None and axis is None and dtype is None and not (keepdim or keepdims):
-        value = input.value if isinstance(input, Traced) else None
+        value = input.raw if isinstance(input, Traced) else None
         if value is not None and value.dtype.kind in "fc":
             return bind_one(_SUM_OF_ALL[value.ndim], input)
     return reduce(Sum, "sum", promote_integers(input, dtype), dim, keepdim, axis, keepdims)

@@ -30,22 +30,25 @@ def rounded_differently() -> np.ndarray:
     total = lucid.jit(lambda x: lucid.exp(x).sum())
     for seed in range(100):
         x = data(seed=seed)
-        first = total(x).item()
-        if total(x).item() != first:
+        if total(x).item() != interpreted_sum(x):
             return x
     raise AssertionError("there is none")
+
+
+def interpreted_sum(x: np.ndarray) -> float:
+    return lucid.exp(lucid.tensor(x)).sum().item()
 
 
 def n_paths(f) -> int:
     return sum(map(len, f.paths.values()))
 
 
-def test_a_number_that_python_reads_is_recorded_again_at_most_once():
+def test_a_number_that_python_reads_is_recorded_once():
     f, runs = counted(lambda x: x * 2 if float(lucid.exp(x).sum()) > 0 else x)
     x = rounded_differently()
     for _ in range(40):
         np.testing.assert_array_equal(f(x).numpy(), x * 2)
-    assert len(runs) == 2 and n_paths(f) == 1
+    assert len(runs) == 1 and n_paths(f) == 1
 
 
 def test_many_numbers_that_python_reads_are_learned_together():
@@ -57,7 +60,7 @@ def test_many_numbers_that_python_reads_are_learned_together():
     x = rounded_differently()
     for _ in range(5):
         np.testing.assert_allclose(f(x).numpy(), x * 20, rtol=1e-6)
-    assert len(runs) == 2 and n_paths(f) == 1
+    assert len(runs) == 1 and n_paths(f) == 1
 
 
 def test_a_number_that_becomes_a_constant_of_the_program():
@@ -66,7 +69,7 @@ def test_a_number_that_becomes_a_constant_of_the_program():
     want = x / np.exp(x.astype("float64")).sum()
     for _ in range(10):
         np.testing.assert_allclose(f(x).numpy(), want, rtol=1e-5)
-    assert len(runs) == 2 and n_paths(f) == 1
+    assert len(runs) == 1 and n_paths(f) == 1
 
 
 def test_other_data_takes_its_own_path():
@@ -76,14 +79,14 @@ def test_other_data_takes_its_own_path():
     for _ in range(5):
         np.testing.assert_array_equal(f(low).numpy(), low)
         np.testing.assert_array_equal(f(high).numpy(), high * 2)
-    assert n_paths(f) == 2 and len(runs) <= 4
+    assert n_paths(f) == 2 and len(runs) == 2
 
 
 @pytest.mark.parametrize("largest", [True, False])
 def test_a_comparison_that_rounding_decides_takes_the_path_of_compiled_code(largest):
     x = rounded_differently()
     total = lucid.jit(lambda x: lucid.exp(x).sum())
-    sums = sorted([total(x).item(), total(x).item()])
+    sums = sorted([interpreted_sum(x), total(x).item()])
     bound = sums[1]
 
     def f(x):
@@ -131,7 +134,7 @@ def test_a_value_that_is_written_and_read():
         state.zero_()
         np.testing.assert_array_equal(f(x).numpy(), np.ones(1000))
         np.testing.assert_allclose(state.numpy(), np.exp(x), rtol=1e-5)
-    assert len(runs) == 2
+    assert len(runs) == 1
 
 
 def test_a_derivative_through_a_number_that_python_reads():

@@ -253,7 +253,7 @@ def run_scan(op: Scan, *operands: Any) -> tuple[Any, ...]:
 
 
 def needs_grad(x: Any) -> bool:
-    return x.value is not None and x.node is not None and x.node.flags == GRAD
+    return x.raw is not None and x.node is not None and x.node.flags == GRAD
 
 
 @memoize(maxsize=256)
