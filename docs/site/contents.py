@@ -45,6 +45,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/caches.md",
         "docs/decisions.md",
         "docs/decisions/runtime.md",
+        "docs/decisions/pending-values.md",
         "benchmarks/README.md",
     ],
     "Extending Lucid": [

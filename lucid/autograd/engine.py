@@ -18,7 +18,7 @@ from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.shape.derivative_seeds import full_constant, zeros_like
 from lucid.public.declare import public
-from lucid.tape.cut import Cut, cut_nodes
+from lucid.tape.cut import Cut, cut_nodes, find_cut
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
 from lucid.tape.node import (
@@ -32,7 +32,6 @@ from lucid.tape.node import (
     node_type,
     wrap,
 )
-from lucid.tape.template import find_cut
 from lucid.tape.views import node_of
 from lucid.transforms.prepare import prepare, without_gradient
 

@@ -44,7 +44,7 @@ def to_numpy(result: Any) -> Any:
 
 
 def _array(x: Any) -> Any:
-    if not isinstance(x, Traced) or (x.node is not None and x.node.flags) or x.value is None:
+    if not isinstance(x, Traced) or (x.node is not None and x.node.flags) or x.raw is None:
         return x
     return x.value.copy()[()]
 
