@@ -130,7 +130,7 @@ def all_gather(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) ->
 
 
 def gather_one(level: Any, x: Any) -> Any:
-    if x.value is not None:  # each example has a copy of its own, with a derivative of its own
+    if x.raw is not None:  # each example has a copy of its own, with a derivative of its own
         x = where(level.index() >= 0, x, x)
     return bind(AxisGather(level.call.axis_name, level.n), x)
 

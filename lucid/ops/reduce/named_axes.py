@@ -115,7 +115,7 @@ class AxisScatter(NamedAxis, Linear):
         )
 
     def inline(self, x: Any) -> Any:
-        if x.value is None:
+        if x.raw is None:
             return bind(self, x)
         return x[find_level(self.axis_name, "psum_scatter").index()] * self.size
 
