@@ -16,8 +16,8 @@ import numpy as np
 from lucid.errors import LeakError, LucidError, OutOfMemoryError
 from lucid.ir.graph import Graph, Literal
 from lucid.ir.primitive import Primitive
-from lucid.ir.source import Source, at_line
 from lucid.ir.types import Type
+from lucid.source import Source
 from lucid.tape.modes import local
 from lucid.tape.tiering import run
 
@@ -51,7 +51,7 @@ class Pending:
             if self.run is None:
                 raise LeakError(
                     "this value was never computed, because the jitted function that left it "
-                    f"behind was interrupted{at_line()}"
+                    "behind was interrupted"
                 )
             self.run.compute(self)
         assert self.array is not None
@@ -236,6 +236,6 @@ def evaluate_node(node: Any, env: dict[Any, Any]) -> Any:
                 raise
             kind = OutOfMemoryError if isinstance(error, MemoryError) else LucidError
             types = ", ".join([str(Type(x.dtype, x.shape)) for x in operands])
-            raise kind(f"{op!r} of {types}: {error}{at_line()}") from error
+            raise kind(f"{op!r} of {types}: {error}") from error
         finally:
             local.source = before

@@ -236,7 +236,7 @@ class Path:
         except MemoryError as error:
             if isinstance(error, LucidError):
                 raise
-            raise OutOfMemoryError(f"jit of {self.name}: {error}{at_line()}") from error
+            raise OutOfMemoryError(f"jit of {self.name}: {error}") from error
 
     def operand(self, source: Any) -> Any:
         """Return a captured tensor as an operand on the tape: a copy if the path writes to it."""
