@@ -1,0 +1,1 @@
+"""Namespaces for programs that are written for other libraries."""
