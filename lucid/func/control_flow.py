@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import optree
-
 from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
 from lucid.func.state import run_with_state
 from lucid.ir.graph import Graph, Var
@@ -142,6 +140,8 @@ def hoist_invariant(
 
 def leaf_names(tree: Any, name: str) -> list[str]:
     """Return `name` followed by the path of every leaf, in Python syntax."""
+    import optree
+
     paths = optree.tree_accessors(unflatten(tree, range(tree.num_leaves)), namespace=NAMESPACE)
     return [path.codify(name) for path in paths]
 

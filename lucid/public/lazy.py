@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -28,11 +27,6 @@ def load(home: Home) -> Any:
     """Import the module of a public object and return the object."""
     module, attribute = home
     return getattr(import_module(module), attribute)
-
-
-def natural_order(name: str) -> list[Any]:
-    """Sort numbers inside names by size: complex64 before complex128."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 def attach(
@@ -61,4 +55,4 @@ def attach(
         special = [name for name in vars(module) if name.startswith("__")]
         return sorted({*special, *names, *submodules})
 
-    return find, listing, sorted({*names, *submodules}, key=natural_order)
+    return find, listing, sorted({*names, *submodules})
