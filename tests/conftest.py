@@ -37,6 +37,7 @@ def programs_are_verified():
     patch = pytest.MonkeyPatch()
     if "LUCID_VERIFY" not in os.environ:
         patch.setenv("LUCID_VERIFY", "1")
+    patch.setenv("LUCID_CACHE_PROGRAMS", "0")  # tests look at what the compiler does
     yield
     patch.undo()
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
 from lucid.func.state import run_with_state
 from lucid.ir.graph import Graph, Var

@@ -39,12 +39,16 @@ def is_tree(cls: type) -> bool:
 
 def leaf_names(tree: Any, name: str) -> list[str]:
     """Return an expression for every leaf of a variable `name`: `params['w']`, `pair[0]`."""
+    import optree
+
     flatten(tree)  # registers dataclasses
     paths = optree.tree_accessors(tree, namespace=NAMESPACE)
     return [name + "".join(map(_entry_text, path)) for path in paths]
 
 
 def _entry_text(entry: Any) -> str:
+    import optree
+
     if isinstance(entry, optree.NamedTupleEntry):
         return f".{entry.field}"
     is_plain = isinstance(entry, (optree.MappingEntry, optree.SequenceEntry))

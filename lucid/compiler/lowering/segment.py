@@ -28,7 +28,7 @@ from lucid.compiler.lowering.matmul import ProductWork
 from lucid.compiler.lowering.nest_builder import fill
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.epilogue import Blocks, EpilogueWork, pair_products, row_blocks
-from lucid.compiler.plan.executable import Segment
+from lucid.compiler.plan.executable import Check, Segment
 from lucid.compiler.plan.inplace_reuse import donated_outputs, find_reuse
 from lucid.compiler.plan.instructions import INLINE_NS, chunk_length
 from lucid.compiler.plan.memory import Lifetime, allocate
@@ -182,7 +182,7 @@ class SegmentLayout:
         if self.status is None:
             type = Type(np.dtype("int64"), ())
             self.status = Array.of(self.builder.output(type.dtype, ()), type)
-        self.segment.checks.append(eqn)
+        self.segment.checks.append(Check.of(eqn))
         return len(self.segment.checks)
 
     def array(self, x: Var) -> Array:

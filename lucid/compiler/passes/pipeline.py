@@ -52,6 +52,22 @@ def write_dump(graph: Graph, folder: str, into: Mapping[int, int] | None) -> Non
         warnings.warn(f"LUCID_DUMP: {error}", RuntimeWarning, stacklevel=2)
 
 
+def load_or_compile(graph: Graph, into: Mapping[int, int] | None) -> Executable:
+    """Return the program of a Graph, from the disk cache of whole programs if it is there."""
+    from lucid.compiler.plan import program_cache
+
+    key = program_cache.program_key(graph, into) if setting("LUCID_CACHE_PROGRAMS") else None
+    found = None if key is None else program_cache.load(key, graph)
+    if found is not None:
+        return found
+    lowering = GraphLowering(stages(graph)["copies_inserted"], into)
+    lowering.lay_out()
+    executable = lowering.finish()
+    if key is not None:
+        program_cache.store(key, executable)
+    return executable
+
+
 def compile_graph(graph: Graph, into: Mapping[int, int] | None = None) -> Executable:
     """Compile a Graph to an Executable. LUCID_DUMP=folder writes its stages and kernels there.
 
@@ -61,9 +77,7 @@ def compile_graph(graph: Graph, into: Mapping[int, int] | None = None) -> Execut
     folder = setting("LUCID_DUMP")
     if folder:
         write_dump(graph, folder, into)
-    lowering = GraphLowering(stages(graph)["copies_inserted"], into)
-    lowering.lay_out()
-    executable = lowering.finish()
+    executable = load_or_compile(graph, into)
     if not setting("LUCID_VERIFY"):
         return executable
     from lucid.compiler.plan.verified import verify_first_result

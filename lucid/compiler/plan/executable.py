@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,19 @@ from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.tape.modes import local
 
 
+class Check(NamedTuple):
+    """The error of an equation whose kernel checks values."""
+
+    error: type[Exception]
+    message: str
+
+    @staticmethod
+    def of(eqn: Equation) -> Check:
+        where = f"   [{eqn.source}]" if eqn.source else ""
+        error, reason = eqn.op.check_error
+        return Check(error, f"{eqn.op.name}: {reason}{where}")
+
+
 @dataclass(eq=False)
 class Segment:
     """Steps that one plan runs, with the Vars that it reads and writes."""
@@ -23,7 +36,7 @@ class Segment:
     steps: list[Step]
     inputs: list[Var] = field(default_factory=list)
     outputs: list[Var] = field(default_factory=list)
-    checks: list[Equation] = field(default_factory=list)  # the last output reports one
+    checks: list[Check] = field(default_factory=list)  # the last output reports one
     plan: Plan | None = None
     into: dict[Var, Var] = field(default_factory=dict)  # outputs computed in the memory of inputs
 
@@ -106,7 +119,7 @@ class Executable:
         copies = {i for i, index in enumerate(indices) if index in self.overwritten}
         return [np.array(x, order="C") if i in copies else x for i, x in enumerate(arrays)]
 
-    def raise_check_error(self, inputs: Sequence[np.ndarray], failed: Equation) -> None:
+    def raise_check_error(self, inputs: Sequence[np.ndarray], failed: Check) -> None:
         """Raise the error that a kernel reported: the interpreter repeats it with its details."""
         env: dict[Any, Any] = dict(zip(self.graph.inputs, inputs))
         before = local.source
@@ -118,9 +131,7 @@ class Executable:
                 env.update(zip(eqn.outputs, out if isinstance(out, tuple) else (out,)))
         finally:
             local.source = before
-        where = f"   [{failed.source}]" if failed.source else ""
-        error, reason = failed.op.check_error
-        raise error(f"{failed.op.name}: {reason}{where}")
+        raise failed.error(failed.message)
 
     def read(self, x: Any, env: dict[Any, Any]) -> Any:
         if isinstance(x, Literal):

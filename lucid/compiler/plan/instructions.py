@@ -16,6 +16,27 @@ CHUNK_NS = 16_000  # the least work worth a separate chunk
 LONGEST_CHUNK_NS = 1_000_000  # so that Ctrl-C takes effect soon, and threads finish together
 
 
+class Address(int):
+    """An address in this process, and what it is the address of: a kernel, a constant, a routine.
+
+    A program on disk holds `origin` instead, (kind, names...), and `offset` bytes from there.
+    """
+
+    origin: tuple[str | int, ...]
+    offset: int
+
+    def __new__(cls, value: int, *origin: str | int, offset: int = 0) -> Address:
+        self = super().__new__(cls, value)
+        self.origin, self.offset = origin, offset
+        return self
+
+    def __add__(self, nbytes: int) -> Address:
+        return Address(int(self) + nbytes, *self.origin, offset=self.offset + nbytes)
+
+
+UNKNOWN = "unknown"  # the kind of an address that another process cannot find
+
+
 class Cell:
     """A base address that is known only when the plan runs."""
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lucid.compiler.plan.instructions import (
+    Address,
     Block,
     Cell,
     IndirectRef,
@@ -30,6 +32,7 @@ SHARED_ARENA_BYTES = 1 << 18  # larger arenas are shared by all plans of the pro
 TIMERS = 16  # the header's word with the address of the timers
 
 _HEADER_WORDS, _METHOD_WORDS, _INSTRUCTION_WORDS = 18, 4, 16
+_OWN_ADDRESSES = (0, 4, 5, 10, 11, 17)  # in the header
 _METH_FASTCALL = 0x80
 _C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 
@@ -46,8 +49,38 @@ class Code(np.ndarray):
             runtime.native().free_frames(self.ctypes.data)
 
 
-def encode(builder: Any, arena_bytes: int, release_gil: bool) -> tuple[list[Instruction], Code]:
-    """Return the instructions in order, and the code of a builder's plan."""
+@dataclass(eq=False)
+class Image:
+    """A plan that is not placed in memory yet.
+
+    words        its code, with offsets from the begin of the code in place of own addresses
+    own          the positions of these
+    addresses    the positions of other addresses, which are known in this process
+    longest      estimated ns between two checks for signals
+    """
+
+    words: np.ndarray
+    own: list[int]
+    addresses: list[tuple[int, Address]]
+    inputs: list[Input]
+    outputs: list[Output]
+    arena_bytes: int
+    labels: list[str]
+    traffic: list[tuple[int, int]]
+    longest: int
+    constants: list[np.ndarray]
+    keep_alive: list[object]
+
+    def place(self) -> Code:
+        """Return the code at its place in memory."""
+        code = np.array(self.words, np.int64).view(Code)
+        code[self.own] += code.ctypes.data
+        code.keep_alive = [*self.keep_alive, *self.constants, *(y.dtype for y in self.outputs)]
+        return code
+
+
+def encode(builder: Any, arena_bytes: int, release_gil: bool) -> Image:
+    """Return the code of a builder's plan."""
     blocks = _Blocks(builder.main)
     cells = _Cells(builder)
     patches = _Patches(builder.words, cells)
@@ -59,13 +92,9 @@ def encode(builder: Any, arena_bytes: int, release_gil: bool) -> tuple[list[Inst
 
     parts = (instructions, template, patches.words, inputs, outputs, ops)
     starts = np.cumsum([_HEADER_WORDS + _METHOD_WORDS] + [len(part) for part in parts])
-    code = np.zeros(int(starts[-1]), np.int64).view(Code)
-    for start, part in zip(starts, parts, strict=False):
-        code[start : start + len(part)] = part
-    base = code.ctypes.data
-    at = [base + 8 * int(start) for start in starts]
+    at = [8 * int(start) for start in starts]
     shared = int(arena_bytes > SHARED_ARENA_BYTES)
-    code[:_HEADER_WORDS] = [
+    header = [
         at[0],
         len(builder.main.instructions),
         cells.count,
@@ -85,8 +114,20 @@ def encode(builder: Any, arena_bytes: int, release_gil: bool) -> tuple[list[Inst
         0,  # timers
         at[5],
     ]
-    code.keep_alive = [*builder.keep_alive, *(made.dtype for made in builder.outputs)]
-    return blocks.all, code
+    words = [*header, *[0] * _METHOD_WORDS, *[word for part in parts for word in part]]
+    return Image(
+        np.array(words, np.int64),
+        list(_OWN_ADDRESSES),
+        [(i, word) for i, word in enumerate(words) if word.__class__ is Address],
+        builder.inputs,
+        builder.outputs,
+        arena_bytes,
+        [ins.label for ins in blocks.all],
+        [ins.traffic for ins in blocks.all],
+        builder.longest,
+        builder.constants,
+        builder.keep_alive,
+    )
 
 
 def native_function(code: Code) -> Callable[..., tuple[np.ndarray, ...] | None]:
@@ -199,4 +240,5 @@ def _input_spec(given: Input) -> list[int]:
 
 
 def _output_spec(made: Output) -> list[int]:
-    return [made.alias, id(made.dtype), len(made.shape), *made.shape]
+    dtype = Address(id(made.dtype), "dtype", made.dtype.str)
+    return [made.alias, dtype, len(made.shape), *made.shape]

@@ -47,6 +47,8 @@ from lucid.compiler.plan.instructions import (
     LOOP,
     NATIVE_LOOP,
     PARALLEL,
+    UNKNOWN,
+    Address,
     Block,
     Cell,
     Input,
@@ -77,6 +79,7 @@ class Builder:
         self.allocations: list[tuple[int, int]] = []  # of the arena: offset, bytes
         self.words: list[int | Ref] = []
         self.keep_alive: list[object] = []
+        self.constants: list[np.ndarray] = []
         self.work = 0.0
         self.longest = 0  # estimated ns between two checks for signals
 
@@ -99,11 +102,10 @@ class Builder:
         """An offset in the arena, which is 64-byte aligned; its contents do not outlive a call."""
         return Ref(self.arena_cell, offset, offset)
 
-    def constant(self, array: np.ndarray) -> int:
+    def constant(self, array: np.ndarray) -> Address:
         """The address of an array that the plan keeps alive."""
-        array = np.ascontiguousarray(array)
-        self.keep_alive.append(array)
-        return array.ctypes.data
+        self.constants.append(np.ascontiguousarray(array))
+        return Address(self.constants[-1].ctypes.data, "constant", len(self.constants) - 1)
 
     def call(
         self,
@@ -126,8 +128,7 @@ class Builder:
         size = grain or chunk_length(extent, cost, step)
         kind = PARALLEL if size < extent else CALL
         spent = int(min(extent, size) * cost) + 1
-        words = [kind, kernel.address, self._table(args), extent, size, spent]
-        self.keep_alive.append(kernel)
+        words = [kind, self._function(kernel), self._table(args), extent, size, spent]
         self.work += extent * cost
         self.longest = max(self.longest, spent)
         self._add(words, label or kernel.name, traffic=traffic)
@@ -163,9 +164,9 @@ class Builder:
 
     def native_loop(self, kernel: Kernel, args: Sequence[Ref | int], label: str = "") -> None:
         """Run kernel(args, frame, check): a loop that calls check(frame) for signals itself."""
-        self.keep_alive.append(kernel)
         self.work += RELEASE_NS
-        self._add([NATIVE_LOOP, kernel.address, self._table(args)], label or kernel.name)
+        words = [NATIVE_LOOP, self._function(kernel), self._table(args)]
+        self._add(words, label or kernel.name)
 
     @contextmanager
     def block(self, block: Block | None = None) -> Iterator[Block]:
@@ -179,7 +180,12 @@ class Builder:
 
     def build(self, arena_bytes: int = 0) -> Plan:
         """The finished plan."""
-        return Plan(self, arena_bytes)
+        return Plan(layout.encode(self, arena_bytes, self.work >= RELEASE_NS))
+
+    def _function(self, kernel: Kernel) -> Address:
+        self.keep_alive.append(kernel)
+        address = kernel.address
+        return address if isinstance(address, Address) else Address(address, UNKNOWN)
 
     def _table(self, args: Sequence[Ref | int]) -> int:
         first = len(self.words)
@@ -200,15 +206,16 @@ class Builder:
 class Plan:
     """A compiled program: call it with ndarrays, get the tuple of its outputs."""
 
-    def __init__(self, builder: Builder, arena_bytes: int) -> None:
-        self.inputs = builder.inputs
-        self.outputs = builder.outputs
-        self.arena_bytes = arena_bytes
-        table, self._code = layout.encode(builder, arena_bytes, builder.work >= RELEASE_NS)
-        self.labels = [ins.label for ins in table]
-        self.traffic = [ins.traffic for ins in table]
+    def __init__(self, image: layout.Image) -> None:
+        self.image = image
+        self.inputs = image.inputs
+        self.outputs = image.outputs
+        self.arena_bytes = image.arena_bytes
+        self.labels = image.labels
+        self.traffic = image.traffic
+        self._code = image.place()
         self.run = layout.native_function(self._code)
-        if builder.longest > LONG_NS:
+        if image.longest > LONG_NS:
             written = [i for i, given in enumerate(self.inputs) if given.writeable]
             self.run = interruptible(self.run, written)
         self._timers: np.ndarray | None = None

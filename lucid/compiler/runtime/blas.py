@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from lucid.caches import once
-from lucid.compiler.plan.instructions import Ref
+from lucid.compiler.plan.instructions import Address, Ref
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime import native_kernel as kernel
 from lucid.compiler.runtime.native_kernel import Kernel
@@ -222,14 +222,15 @@ def character(builder: Builder, value: str) -> int:
 
 
 @once
-def address(name: str) -> int:
+def address(name: str) -> Address:
     """Return the address of a Fortran routine of BLAS or LAPACK (32-bit integers)."""
     library = _library()
     if library is None:
         return _capsule_address(name)
     for symbol in (f"scipy_{name}_", f"{name}_"):
         with contextlib.suppress(AttributeError):
-            return ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value or 0
+            found = ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value or 0
+            return Address(found, "routine", name)
     return _capsule_address(name)
 
 
@@ -271,7 +272,7 @@ def _one_thread_in_environment() -> Iterator[None]:
             os.environ["OPENBLAS_NUM_THREADS"] = before
 
 
-def _capsule_address(name: str) -> int:
+def _capsule_address(name: str) -> Address:
     from scipy.linalg import cython_blas, cython_lapack
 
     table: dict[str, Any] = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
@@ -281,7 +282,7 @@ def _capsule_address(name: str) -> int:
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype = ctypes.c_void_p
     get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    return get_pointer(capsule, get_name(capsule))
+    return Address(get_pointer(capsule, get_name(capsule)), "routine", name)
 
 
 def _bits(code: str, value: float) -> int:

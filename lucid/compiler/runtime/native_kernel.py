@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from lucid.compiler.plan.instructions import UNKNOWN, Address
 from lucid.compiler.runtime import cache, codegen
 from lucid.compiler.runtime.loader import Library, LoadError
 from lucid.locks import fork_waits
@@ -46,7 +47,7 @@ def load(
     """
     request = Request(tuple(names), source, key, imports)
     library = load_library(request)
-    return {name: Kernel(name, library[name], library) for name in request.names}
+    return kernels_in(library, request)
 
 
 class Request(NamedTuple):
@@ -74,9 +75,17 @@ def _load_all(requests: Sequence[Request]) -> list[dict[str, Kernel]]:
         for request, library in zip(requests, found, strict=True)
     ]
     return [
-        {name: Kernel(name, library[name], library) for name in request.names}
-        for request, library in zip(requests, libraries, strict=True)
+        kernels_in(library, request) for request, library in zip(requests, libraries, strict=True)
     ]
+
+
+def kernels_in(library: Library, request: Request) -> dict[str, Kernel]:
+    """Return the kernels of a request by name; a program on disk finds them by the cache's key."""
+    home = "" if request.key is None else cache.key(request.key).hex()
+    origin = ("kernel", home) if home else (UNKNOWN,)
+    return {
+        name: Kernel(name, Address(library[name], *origin, name), library) for name in request.names
+    }
 
 
 def load_library(request: Request) -> Library:

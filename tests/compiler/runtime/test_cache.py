@@ -265,7 +265,9 @@ def assert_all_right():
 
 def test_eight_processes_race_on_a_cold_cache():
     writers = [start_writer(20) for _ in range(8)]
-    assert [writer.wait(60) for writer in writers] == [0] * 8
+    for writer in writers:
+        writer.communicate(timeout=60)
+    assert [writer.returncode for writer in writers] == [0] * 8
     assert_all_right()
     assert cache.info().entries == 8
 
@@ -278,7 +280,7 @@ def test_killed_writers_leave_only_whole_entries():
         assert writer.stdout.readline() == b"ready\n"
         time.sleep(rng.uniform(0, 0.02))
         writer.send_signal(signal.SIGKILL)
-        writer.wait()
+        writer.communicate()
         assert_all_right()
 
 

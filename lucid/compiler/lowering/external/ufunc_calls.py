@@ -17,6 +17,7 @@ import numpy as np
 from lucid.caches import memoize
 from lucid.compiler.lowering.nest_builder import copy, label_of
 from lucid.compiler.plan.arrays import Array, reshaped
+from lucid.compiler.plan.instructions import UNKNOWN, Address
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.graph import Equation, Literal
@@ -53,7 +54,8 @@ def inner_loop(function: np.ufunc, types: str) -> InnerLoop | None:
     if (fields.nin, fields.nout, fields.ntypes) != (function.nin, function.nout, function.ntypes):
         return None  # an unknown struct layout
     address = fields.functions[number]
-    return InnerLoop(address, fields.data[number] or 0) if address else None
+    data = fields.data[number] or 0
+    return InnerLoop(Address(address, UNKNOWN), Address(data, UNKNOWN)) if address else None
 
 
 def loop_of(eqn: Equation) -> InnerLoop | None:
