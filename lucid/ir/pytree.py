@@ -1,7 +1,4 @@
-"""Pytrees: flatten and unflatten nested tuples, lists, dicts, namedtuples and dataclasses.
-
-optree is imported on first use: it takes 10 ms of `import lucid`, and eager code does without.
-"""
+"""Pytrees: flatten and unflatten nested tuples, lists, dicts, namedtuples and dataclasses."""
 
 from __future__ import annotations
 
@@ -9,6 +6,9 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
+from lucid.public.lazy import LazyModule
+
+optree: Any = LazyModule("optree")  # 10 ms that eager code does without
 NAMESPACE = "lucid"
 _registered: set[type] = set()
 _leaves: set[type] = set()  # classes known not to be pytrees
@@ -16,8 +16,6 @@ _leaves: set[type] = set()  # classes known not to be pytrees
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
     """Return the leaves of a tree and its structure. None is an empty tree, as in JAX."""
-    import optree
-
     leaves, structure = optree.tree_flatten(tree, namespace=NAMESPACE)
     unknown = {x.__class__ for x in leaves} - _leaves
     if unknown:
@@ -39,16 +37,12 @@ def is_tree(cls: type) -> bool:
 
 def leaf_names(tree: Any, name: str) -> list[str]:
     """Return an expression for every leaf of a variable `name`: `params['w']`, `pair[0]`."""
-    import optree
-
     flatten(tree)  # registers dataclasses
     paths = optree.tree_accessors(tree, namespace=NAMESPACE)
     return [name + "".join(map(_entry_text, path)) for path in paths]
 
 
 def _entry_text(entry: Any) -> str:
-    import optree
-
     if isinstance(entry, optree.NamedTupleEntry):
         return f".{entry.field}"
     is_plain = isinstance(entry, (optree.MappingEntry, optree.SequenceEntry))
@@ -57,15 +51,11 @@ def _entry_text(entry: Any) -> str:
 
 
 def unflatten(structure: Any, leaves: Iterable[Any]) -> Any:
-    import optree
-
     return optree.tree_unflatten(structure, leaves)
 
 
 def register_dataclass(cls: type) -> None:
     """Register a dataclass as a pytree of its fields."""
-    import optree
-
     names = [f.name for f in dataclasses.fields(cls)]
 
     def children(value: Any) -> tuple[tuple[Any, ...], None, tuple[str, ...]]:
@@ -83,8 +73,6 @@ def register_dataclass(cls: type) -> None:
 
 def broadcast_prefix(prefix: Any, tree: Any) -> list[Any]:
     """Return a leaf of `prefix` for every leaf of `tree`; None is a leaf of `prefix` only."""
-    import optree
-
     flatten(tree)
     leaves, structure = optree.tree_flatten(prefix, none_is_leaf=True, namespace=NAMESPACE)
     parts = structure.flatten_up_to(tree)

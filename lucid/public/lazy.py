@@ -56,3 +56,14 @@ def attach(
         return sorted({*special, *names, *submodules})
 
     return find, listing, sorted({*names, *submodules})
+
+
+class LazyModule:
+    """A module that is imported when one of its attributes is first used."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        found = self.__dict__[attribute] = getattr(import_module(self.__name__), attribute)
+        return found
