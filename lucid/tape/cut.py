@@ -8,7 +8,7 @@ Graph, so a structure that was seen before goes straight to its cached program.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -18,7 +18,7 @@ from lucid.ir.infer import infer
 from lucid.ir.rewrite import inline_regions
 from lucid.ir.verify import verify
 from lucid.tape.markers import ALIAS
-from lucid.tape.node import FREED, GRAD, Node, as_source, freed_error, node_type
+from lucid.tape.node import FREED, GRAD, Node, as_source, freed_error, is_recording, node_type
 from lucid.tape.scopes import tensor_names
 from lucid.tape.views import node_of
 
@@ -38,7 +38,14 @@ class Cut:
 
     __slots__ = ("captured", "inputs", "key", "outputs", "prepared", "rows", "slots")
 
-    def __init__(self, starts: list[Node], ends: list[Any], equations: list[Node]) -> None:
+    def __init__(
+        self,
+        starts: list[Node],
+        ends: list[Any],
+        equations: list[Node],
+        lifted: Collection[tuple[int, int]] = (),
+    ) -> None:
+        """Number the Nodes. `lifted` are literals, as (row, position), that are captured values."""
         self.prepared: dict[Any, Any] = {}
         self.slots: list[Node] = []
         self.captured: list[int] = []
@@ -66,6 +73,12 @@ class Cut:
             refs: tuple[Any, ...] = tuple(
                 [x.key if x.__class__ is Literal else slot(x) for x in node.inputs]
             )
+            if lifted:
+                refs = tuple([
+                    slot(literal_node(x))
+                    if x.__class__ is Literal and (len(rows), i) in lifted else ref
+                    for i, (x, ref) in enumerate(zip(node.inputs, refs))
+                ])  # fmt: skip
             if node.op is ALIAS:
                 slot_of[node] = refs[0]
             else:
@@ -115,7 +128,7 @@ class Cut:
             if group not in outputs_of:
                 node = self.slots[slot]
                 inputs = tuple(
-                    [x if x.__class__ is Literal else vars[r] for x, r in zip(node.inputs, refs)]
+                    [vars[r] if r.__class__ is int else x for x, r in zip(node.inputs, refs)]
                 )
                 result = infer(op, tuple([x.type for x in inputs]))
                 types = result if isinstance(result, tuple) else (result,)
@@ -159,7 +172,7 @@ def between(inputs: Any, outputs: Any, name: str = "graph") -> Graph:
     return inline_regions(section.graph(name, (), section.tensor_names()))
 
 
-def cut_nodes(starts: list[Node], ends: list[Any]) -> Cut:
+def cut_nodes(starts: list[Node], ends: list[Any], lifted: Collection[tuple[int, int]] = ()) -> Cut:
     """`cut` for Nodes: the equations that depend on `starts` and lead to `ends`."""
     active: set[Any] = set(starts)
     active.update([node.cell for node in starts if node.cell is not None])  # see `free`
@@ -176,7 +189,7 @@ def cut_nodes(starts: list[Node], ends: list[Any]) -> Cut:
             if is_constant(node):
                 active.add(node)
                 equations.append(node)
-    return Cut(starts, ends, equations)
+    return Cut(starts, ends, equations, lifted)
 
 
 def cut_since(starts: list[Node], ends: list[Any], since: int) -> Cut:
@@ -214,7 +227,7 @@ def ancestors(ends: list[Any], floor: int = 0) -> list[Node]:
     return found
 
 
-def cut_to_leaves(ends: list[Node]) -> Cut:
+def cut_to_leaves(ends: list[Node], lifted: Collection[tuple[int, int]] = ()) -> Cut:
     """Return the Cut from every leaf that requires a gradient to `ends`, in one walk."""
     stack = list(ends)
     seen = set()
@@ -236,7 +249,7 @@ def cut_to_leaves(ends: list[Node]) -> Cut:
                 stack.append(x)
     leaves.sort(key=_by_serial)
     equations.sort(key=_by_serial)
-    return Cut(leaves, ends, equations)
+    return Cut(leaves, ends, equations, lifted)
 
 
 # Templates: recognize a tape that was cut before by matching it instead of cutting it again.
@@ -255,20 +268,28 @@ _templates: OrderedDict[Any, list[Template]] = new_cache(f"{__name__}._templates
 class Template:
     """A pattern that matches tapes with the structure of `cut`.
 
-    steps    for each equation, newest first: slot, op, inputs as (position, slot), Literals
+    steps    for each equation, newest first: slot, op, inputs as (position, slot), Literals,
+             lifted literals as (position, slot, dtype)
     leaves   (slot, flags, dtype, shape) of inputs and captured values
+    lifted   (row, position) of literals whose values are operands: they differ from step to step
     """
 
-    __slots__ = ("cut", "leaves", "steps")
+    __slots__ = ("cut", "leaves", "lifted", "steps")
 
     def __init__(self, cut: Cut) -> None:
         self.cut = cut.with_nodes([None] * len(cut.slots))  # the structure without the values
         self.steps = []
-        for op, refs, slot, _, _ in reversed(cut.rows):
+        self.lifted: set[tuple[int, int]] = set()
+        for number, (op, refs, slot, _, _) in reversed(list(enumerate(cut.rows))):
             inputs = cut.slots[slot].inputs
             edges = [(i, r) for i, (x, r) in enumerate(zip(inputs, refs)) if x.__class__ is Node]
-            literals = [(i, x) for i, x in enumerate(inputs) if x.__class__ is Literal]
-            self.steps.append((slot, op, len(inputs), tuple(edges), tuple(literals)))
+            numbers = [
+                (i, x, r) for i, (x, r) in enumerate(zip(inputs, refs)) if x.__class__ is Literal
+            ]
+            literals = tuple([(i, x) for i, x, r in numbers if r.__class__ is not int])
+            lifted = tuple([(i, r, x.dtype) for i, x, r in numbers if r.__class__ is int])
+            self.lifted.update([(number, i) for i, _, _ in lifted])
+            self.steps.append((slot, op, len(inputs), tuple(edges), literals, lifted))
         made = {row[2] for row in cut.rows}
         self.leaves = []
         for slot, node in enumerate(cut.slots):
@@ -276,12 +297,19 @@ class Template:
                 typed = node.saved if node.type is None else node.type
                 self.leaves.append((slot, node.flags & GRAD, typed.dtype, typed.shape))
 
-    def match(self, ends: list[Node], starts: list[Node] | None = None) -> Cut | None:
-        """Return the Cut of the tape that ends in `ends`, or None if it does not match."""
+    def match(
+        self, ends: list[Node], starts: list[Node] | None, changed: set[tuple[int, int]]
+    ) -> Cut | None:
+        """Return the Cut of the tape that ends in `ends`, or None if it does not match.
+
+        Where nothing but numbers differ, `changed` gets their places, as (row, position).
+        """
+        row, moved = len(self.steps), []
         slots: list[Any] = [None] * len(self.cut.slots)
         for slot, end in zip(self.cut.outputs, ends):
             slots[slot] = end  # type: ignore[index]
-        for slot, op, count, edges, literals in self.steps:
+        for slot, op, count, edges, literals, lifted in self.steps:
+            row -= 1
             node = slots[slot]
             if node.__class__ is not Node or node.op is not op:
                 return None
@@ -297,7 +325,14 @@ class Template:
             for position, literal in literals:
                 x = inputs[position]
                 if x is not literal and (x.__class__ is not Literal or x.key != literal.key):
+                    if not can_lift(op, x, literal):
+                        return None
+                    moved.append((row, position))
+            for position, other, dtype in lifted:
+                x = inputs[position]
+                if x.__class__ is not Literal or x.dtype != dtype:
                     return None
+                slots[other] = literal_node(x)
         if starts is not None and not self.starts_match(slots, starts):
             return None
         for slot, flags, dtype, shape in self.leaves:
@@ -313,6 +348,9 @@ class Template:
                 return None
         if len(set(slots)) != len(slots):
             return None  # one Node in two slots: its gradient would be split
+        if moved:
+            changed.update(self.lifted, moved)
+            return None
         return self.cut.with_nodes(slots)
 
     def starts_match(self, slots: list[Any], starts: list[Node]) -> bool:
@@ -337,12 +375,14 @@ def find_cut(ends: list[Node], starts: list[Node] | None = None) -> Cut:
         return cut_to_leaves(ends) if starts is None else cut_nodes(starts, ends)
     key = (id(source[0]), source[1], len(ends), -1 if starts is None else len(starts))
     candidates = _templates.get(key)
-    if candidates is not None:
-        for template in candidates:
-            cut = template.match(ends, starts)
-            if cut is not None:
-                return cut
-    cut = cut_to_leaves(ends) if starts is None else cut_nodes(starts, ends)
+    lifted: set[tuple[int, int]] = set()
+    for template in candidates or ():
+        cut = template.match(ends, starts, lifted)
+        if cut is not None:
+            return cut
+    if is_recording():  # its numbers are constants of one path
+        lifted.clear()
+    cut = cut_to_leaves(ends, lifted) if starts is None else cut_nodes(starts, ends, lifted)
     if can_be_template(cut):
         candidates = _templates.setdefault(key, [])
         candidates.insert(0, Template(cut))
@@ -350,6 +390,22 @@ def find_cut(ends: list[Node], starts: list[Node] | None = None) -> Cut:
         while len(_templates) > MAX_ENTRIES:
             _templates.popitem(last=False)
     return cut
+
+
+def can_lift(op: Any, x: Any, before: Literal) -> bool:
+    """True if a number may be an operand of a cached program instead of a part of its key."""
+    return (
+        x.__class__ is Literal
+        and x.dtype == before.dtype
+        and x.dtype.kind in "fc"
+        and bool(op.scalar)
+        and not op.literals_are_static
+    )
+
+
+def literal_node(x: Literal) -> Node:
+    """Return a constant Node with the value of a literal."""
+    return Node(None, (), 0, x.array)
 
 
 def can_be_template(cut: Cut) -> bool:

@@ -366,6 +366,28 @@ def test_a_gradient_function_that_comes_again_is_recognised_without_cutting(monk
     assert len(cuts) == 2
 
 
+def test_a_number_that_changes_every_step_is_an_operand_of_one_program():
+    from lucid.transforms.prepare import _prepared
+
+    w, known = lucid.tensor([1.0, 2.0, 3.0], requires_grad=True), []
+    x = w.detach().numpy().astype("float64")
+    for i in range(40):
+        c, d = 0.5 + 0.1 * i, 1.0 / (i + 1)
+        ((w * c + d).sin() * 2.0 / d - c).sum().backward()
+        np.testing.assert_allclose(w.grad.numpy(), np.cos(x * c + d) * c * 2 / d, rtol=1e-3)
+        w.grad = None
+        known.append(len(_prepared))
+    assert known[-1] == known[2], "the second step differs in its numbers, the third has a program"
+
+
+def test_a_number_that_decides_a_derivative_stays_in_its_program():
+    w = lucid.tensor([1.0, 2.0], requires_grad=True)
+    for n in (2.0, 3.0, 0.5, 2.0, 1.0, 0.0):
+        (w**n).sum().backward()
+        np.testing.assert_allclose(w.grad.numpy(), n * np.array([1.0, 2.0]) ** (n - 1), rtol=1e-6)
+        w.grad = None
+
+
 def test_a_tape_that_leads_elsewhere_is_not_taken_for_the_same():
     scale = {"by": lucid.tensor([1.0, 1.0])}
 
