@@ -1,4 +1,4 @@
-"""Conversion of tensors to numbers and ndarrays: where it would drop a gradient, it is no accident.
+"""Conversion of tensors to numbers and ndarrays: one that drops a gradient warns or raises.
 
 `item()`, `tolist()`, `detach()` and `numpy()` outside of transforms state that a constant is meant.
 An implicit conversion to an ndarray raises, and one to a Python number warns once a line.

@@ -1,4 +1,4 @@
-"""Cases of the factorisations of matrices and what is made of them."""
+"""Cases of the factorizations of matrices and what is made of them."""
 
 from __future__ import annotations
 

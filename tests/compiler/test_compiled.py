@@ -154,14 +154,14 @@ def test_inputs_may_lie_anyhow_in_memory(layout, rng):
 def test_a_second_pass_over_what_is_reduced_is_not_split(rng):
     """A row that is dear enough to be split, but is read again after its sum is known."""
 
-    def normalised(x):
+    def normalized(x):
         for _ in range(12):
             x = lucid.exp(lucid.sin(x))
         return x / x.sum(), ((x - x.mean()) ** 2).sum()
 
     x = rng.standard_normal(4096).astype("float32")
-    graph = lucid.ir.trace(normalised)(lucid.tensor(x))
-    job = Job("normalised", graph, [x])
+    graph = lucid.ir.trace(normalized)(lucid.tensor(x))
+    job = Job("normalized", graph, [x])
     (executable,) = compile_jobs([job])
     assert not difference(job, executable([x]), evaluate(graph, x))
 

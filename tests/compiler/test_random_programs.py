@@ -77,7 +77,7 @@ BINARY = (
 )
 
 
-def normalised(x):
+def normalized(x):
     """Moderate numbers, whatever came before."""
     return x / (1 + lucid.abs(x))
 
@@ -98,18 +98,18 @@ def fused_program(seed: int):
         for kind, i, j, k in choices:
             x, y = values[i % len(values)], values[j % len(values)]
             if kind < 2:
-                values.append(UNARY[k % len(UNARY)](normalised(x)))
+                values.append(UNARY[k % len(UNARY)](normalized(x)))
             elif kind < 4 and fit(x, y):
                 values.append(BINARY[k % len(BINARY)](x, y))
             elif kind == 4 and x.ndim:
                 dim = (None, 0, -1)[k % 3]
                 keep = bool(j % 2)
                 total = (lucid.sum, lucid.mean, lucid.amax)[i % 3](x, dim, keep)
-                values.append(normalised(total))
+                values.append(normalized(total))
             elif kind == 5 and x.ndim == 2 and x.shape[0] == x.shape[1]:
                 values.append(x.T)
             elif kind == 6 and x.ndim == 2 and y.ndim == 2 and x.shape[1] == y.shape[0]:
-                values.append(normalised(x @ y / x.shape[1]))
+                values.append(normalized(x @ y / x.shape[1]))
         kept = values[3:] or values
         return [kept[k] for k in sorted({len(kept) - 1, len(kept) // 2, seed % len(kept)})]
 

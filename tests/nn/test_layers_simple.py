@@ -38,7 +38,7 @@ def picked(x):
     return x[np.arange(4), CLASSES]
 
 
-def normalised(x, axes, eps=1e-5):
+def normalized(x, axes, eps=1e-5):
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
 
 
@@ -86,10 +86,10 @@ FORMULAS = [
     (nn.Identity(), lambda x: x, [X]),
     (nn.Flatten(), lambda x: x.reshape(2, -1), [IMAGES]),
     (nn.Unflatten(1, (2, 3)), lambda x: x.reshape(4, 2, 3), [X]),
-    (nn.LayerNorm(6), lambda x: normalised(x, (3,)), [IMAGES]),
-    (nn.GroupNorm(1, 4), lambda x: normalised(x, (1, 2, 3)), [IMAGES]),
-    (nn.InstanceNorm2d(4), lambda x: normalised(x, (2, 3)), [IMAGES]),
-    (nn.BatchNorm2d(4), lambda x: normalised(x, (0, 2, 3)), [IMAGES]),
+    (nn.LayerNorm(6), lambda x: normalized(x, (3,)), [IMAGES]),
+    (nn.GroupNorm(1, 4), lambda x: normalized(x, (1, 2, 3)), [IMAGES]),
+    (nn.InstanceNorm2d(4), lambda x: normalized(x, (2, 3)), [IMAGES]),
+    (nn.BatchNorm2d(4), lambda x: normalized(x, (0, 2, 3)), [IMAGES]),
     (nn.RMSNorm(6, eps=0.1), lambda x: x / np.sqrt((x**2).mean(-1, keepdims=True) + 0.1), [X]),
     (nn.MaxPool2d(2), lambda x: windows(x).max(-1), [IMAGES]),
     (nn.AvgPool2d(2), lambda x: windows(x).mean(-1), [IMAGES]),
@@ -274,7 +274,7 @@ def test_batch_norms_of_an_ensemble_train_under_vmap():
         return lucid.func.functional_call(models[0], (params, buffers), (x,))
 
     found = lucid.func.vmap(run)(params, buffers, lucid.tensor(np.stack([X, Y])))
-    expected = [normalised(X, (0,)), normalised(Y, (0,))]
+    expected = [normalized(X, (0,)), normalized(Y, (0,))]
     np.testing.assert_allclose(found.detach(), expected, rtol=1e-9)
 
 

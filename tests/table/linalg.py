@@ -1,4 +1,4 @@
-"""Rows of linear algebra: factorisations, systems, determinants."""
+"""Rows of linear algebra: factorizations, systems, determinants."""
 
 from __future__ import annotations
 

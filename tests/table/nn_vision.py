@@ -106,9 +106,9 @@ def smoothed(n, m, scale, mode, corners):
     reach = wide * (2 if mode == "bicubic" else 1)
     out = np.zeros((m, n))
     for i in range(m):
-        centre = scale * (i + 0.5)
-        for k in range(max(int(centre - reach + 0.5), 0), min(int(centre + reach + 0.5), n)):
-            t = (k + 0.5 - centre) / wide
+        center = scale * (i + 0.5)
+        for k in range(max(int(center - reach + 0.5), 0), min(int(center + reach + 0.5), n)):
+            t = (k + 0.5 - center) / wide
             out[i, k] = keys(t, -0.5) if mode == "bicubic" else max(0, 1 - abs(t))
     return out / out.sum(1, keepdims=True)
 

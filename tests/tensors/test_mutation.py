@@ -1,6 +1,6 @@
 """In-place writes: the values and gradients of the same program without them, or an error.
 
-Where a program stands beside a pure one, the pure one says what is right. Behaviour under `no_grad`
+Where a program stands beside a pure one, the pure one says what is right. Behavior under `no_grad`
 and through `detach` is PyTorch's.
 """
 

@@ -117,11 +117,11 @@ def test_groups_of_one_level_merge_where_they_meet():
 
 
 def test_a_large_array_is_not_gone_over_twice_in_one_kernel():
-    def normalised(x):
+    def normalized(x):
         return x / x.sum()
 
-    assert steps_of(normalised, lucid.ones(1000)) == (1, 0)
-    assert steps_of(normalised, lucid.ones(100_000)) == (2, 0)
+    assert steps_of(normalized, lucid.ones(1000)) == (1, 0)
+    assert steps_of(normalized, lucid.ones(100_000)) == (2, 0)
 
 
 def test_rows_are_gone_over_twice_however_many_there_are():
@@ -146,7 +146,7 @@ def cross_entropy(x, t):
     return -((x - lucid.logsumexp(x, 1, True)) * t).sum(1).mean()
 
 
-def labelled_cross_entropy(x, labels):
+def labeled_cross_entropy(x, labels):
     return -lucid.log_softmax(x, 1).gather(1, labels[:, None]).mean()
 
 
@@ -164,8 +164,8 @@ def gelu(x):
         (cross_entropy, (X, T), 2),
         (grad(cross_entropy), (X, T), 1),
         (value_and_grad(cross_entropy), (X, T), 2),
-        (lambda x: labelled_cross_entropy(x, LABELS), (X,), 2),
-        (value_and_grad(lambda x: labelled_cross_entropy(x, LABELS)), (X,), 2),
+        (lambda x: labeled_cross_entropy(x, LABELS), (X,), 2),
+        (value_and_grad(lambda x: labeled_cross_entropy(x, LABELS)), (X,), 2),
         (lambda x, t: vjp(gelu, x)[1](t), (X, T), 1),
         (grad(lambda x, y, z: (gelu(x * y) + lucid.sin(z) * x).sum(), (0, 1, 2)), (X, X, X), 1),
         (lambda x: lucid.var(x, 1), (X,), 1),

@@ -65,7 +65,7 @@ def test_common_divisors(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_neighbours_of_numbers(dtype):
+def test_neighbors_of_numbers(dtype):
     check(Nextafter(), numbers(dtype, 3, 50), numbers(dtype, 50, seed=1))
 
 

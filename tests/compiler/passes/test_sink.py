@@ -94,7 +94,7 @@ def test_a_window_of_an_index_begins_where_the_window_does():
     assert compile_graph(graph)([x])[0].tolist() == [4, 10, 18, 28]
 
 
-def neighbours(x):
+def neighbors(x):
     return ((x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2).sum()
 
 
@@ -107,7 +107,7 @@ A, B = (
     lucid.tensor(np.linspace(1, 2, 15).reshape(3, 5)),
 )
 PROGRAMS = {
-    "gradient of neighbours": (lucid.func.grad(neighbours), (A[:, 0] + 0,)),
+    "gradient of neighbors": (lucid.func.grad(neighbors), (A[:, 0] + 0,)),
     "gradient in two axes": (lucid.func.grad(smooth), (A,)),
     "gradient of a gradient": (
         lucid.func.grad(lambda x: (lucid.func.grad(smooth)(x) ** 2).sum()), (A,)
@@ -137,7 +137,7 @@ def test_results_are_the_same_to_the_bit(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["gradient of neighbours", "gradient in two axes", "joined", "rolled"]
+    "name", ["gradient of neighbors", "gradient in two axes", "joined", "rolled"]
 )
 def test_they_are_one_kernel_without_memory_between(name):
     f, args = PROGRAMS[name]

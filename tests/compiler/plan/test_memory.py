@@ -123,7 +123,7 @@ def test_layers_alternate_between_two_buffers():
     check(graph, floats(64, 64), floats(64, 64, seed=1))
 
 
-def test_a_row_is_normalised_in_place():
+def test_a_row_is_normalized_in_place():
     graph = lucid.ir.trace(lambda x, w: lucid.softmax(x @ w, 1))(
         lucid.ones(32, 16), lucid.ones(16, 48)
     )

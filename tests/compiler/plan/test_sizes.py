@@ -20,7 +20,7 @@ def cross_entropy(x: lucid.Tensor, y: lucid.Tensor) -> lucid.Tensor:
     return -lucid.log_softmax(x, 1).gather(1, y[:, None]).mean()
 
 
-def normalised(x: lucid.Tensor, scale: lucid.Tensor) -> lucid.Tensor:
+def normalized(x: lucid.Tensor, scale: lucid.Tensor) -> lucid.Tensor:
     return (x - x.mean(-1, keepdim=True)) * lucid.rsqrt(x.var(-1, keepdim=True) + 1e-5) * scale
 
 
@@ -43,7 +43,7 @@ def attention(q, k, v):
 def gpt_step(n: int):
     def loss(table, w, scale, tokens):
         x = table[tokens]
-        h = normalised(x, scale)
+        h = normalized(x, scale)
         h = x + attention(h @ w, h, h)
         h = h + lucid.erf(h @ w) * 0.7
         return cross_entropy((h @ table.T).reshape(-1, 11), tokens.reshape(-1))
@@ -82,7 +82,7 @@ PROGRAMS = {
     "mean": plain(lambda x: x.mean(), 5),
     "mean of rows": plain(lambda x: x.mean(0), 5),
     "variance": plain(lucid.func.grad(lambda x: x.var()), 5),
-    "standardised": plain(lambda x: (x - x.mean(0)) / x.std(0), 5),
+    "standardized": plain(lambda x: (x - x.mean(0)) / x.std(0), 5),
     "softmax cross entropy": lambda n: (
         lucid.func.grad(cross_entropy),
         (array(n, 7), labels(n, 7)),
