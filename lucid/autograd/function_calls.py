@@ -143,10 +143,10 @@ class JvpCall:
         return args
 
     def forward(self, tensors: Sequence[Any]) -> tuple[Any, ForwardResult]:
-        from lucid.autograd.function import FunctionCtx, run_forward
+        from lucid.autograd.function import FunctionCtx
 
         ctx = FunctionCtx()
-        result = run_forward(self.cls, ctx, self.filled(tensors), self.kwargs)
+        result = self.cls._run_forward(ctx, self.filled(tensors), self.kwargs)
         self.result = copy(result)
         self.result.tensors = []
         return ctx, result
@@ -172,3 +172,33 @@ def tangents_of(cls: Any, found: Sequence[Any], outputs: Sequence[Any]) -> list[
         None if t is None else derivative_like(said, "an output", t, y.type)
         for t, y in zip(found, outputs)
     ]
+
+
+def dirty_arguments(
+    cls: Any,
+    ctx: Any,
+    inside: Sequence[Any],
+    outputs: Sequence[Any],
+    changed: Sequence[bool],
+) -> dict[int, int]:
+    """Return {output: argument} of the arguments that `forward` has changed and returns."""
+    marked = {id(x) for x in ctx._dirty}
+    dirty = {}
+    for i, x in enumerate(inside):
+        if not isinstance(x, Traced) or not (changed[i] or id(x) in marked):
+            continue
+        found = [k for k, y in enumerate(outputs) if y is x]
+        dirty.update(dict.fromkeys(found, i))
+        if not found and id(x) in marked:
+            facts = f"{cls.__name__}: argument {i} is marked dirty and is not returned"
+            raise GraphError(f"{facts}; return every tensor that forward changes")
+    written = {inside[i].storage for i in dirty.values()}
+    for i, x in enumerate(inside):
+        if changed[i] and ctx.needs_input_grad[i] and x.storage not in written:
+            facts = f"{cls.__name__}: forward changes argument {i}, which requires a gradient"
+            raise GraphError(f"{facts}; return it, or clone() it first")
+    return dirty
+
+
+def is_tracked(x: Any) -> bool:
+    return isinstance(x, Traced) and x.node is not None and bool(x.node.flags)

@@ -1,4 +1,4 @@
-"""Methods of Tensor: those declared by `@public("Tensor")`, and the few that are no function."""
+"""Methods of Tensor: those declared by `@public("Tensor")`, and the few that are not functions."""
 
 from __future__ import annotations
 
