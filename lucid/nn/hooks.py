@@ -6,7 +6,8 @@ from typing import Any
 
 from lucid.autograd.function import Function
 from lucid.ir.pytree import flatten, unflatten
-from lucid.tensors.tensor import HookHandle, Tensor
+from lucid.tensors.hook_handles import HookHandle
+from lucid.tensors.tensor import Tensor
 
 KINDS = ("before", "after", "backward_before", "backward_after")
 STATE_KINDS = ("state_before", "state_after", "load_before", "load_after")

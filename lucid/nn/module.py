@@ -21,7 +21,8 @@ from lucid.public.declare import public
 from lucid.tape.modes import current, leave, local, set_modes
 from lucid.tape.node import is_recording
 from lucid.tape.recorder import attribute_changes, watch_attributes
-from lucid.tensors.tensor import HookHandle, Tensor
+from lucid.tensors.hook_handles import HookHandle
+from lucid.tensors.tensor import Tensor
 
 M = TypeVar("M", bound="Module")
 REGISTERED = ("_parameters", "_buffers", "_modules")

@@ -11,7 +11,7 @@ from lucid.errors import ModuleError
 from lucid.nn.parameter import Parameter
 from lucid.nn.uninitialized import Uninitialized
 from lucid.ops.core.promote import as_tensor
-from lucid.tensors.tensor import HookHandle
+from lucid.tensors.hook_handles import HookHandle
 
 EXTRA_STATE = "_extra_state"
 

@@ -30,8 +30,9 @@ from lucid.tape.modes import local
 from lucid.tape.node import is_recording, wrap
 from lucid.tape.recorder import Unrecorded
 from lucid.tape.scopes import in_own_scope
+from lucid.tensors.hook_handles import HookHandle
 from lucid.tensors.mutation import assign
-from lucid.tensors.tensor import HookHandle, Tensor
+from lucid.tensors.tensor import Tensor
 
 State = dict[str, Any]
 HOOKS = ("before", "after", "state_before", "state_after", "load_before", "load_after")

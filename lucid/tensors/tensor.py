@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
 from copy import deepcopy
-from itertools import count
 from typing import Any
 
 import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, GraphError, ShapeError
-from lucid.func.batching import read_value
 from lucid.ir.graph import Graph
 from lucid.ir.rewrite import inline_regions
 from lucid.ir.types import is_differentiable
@@ -25,9 +22,8 @@ from lucid.ops.core.promote import (
 )
 from lucid.ops.shape.copying import clone
 from lucid.public.declare import public
-from lucid.source import caller
 from lucid.tape.bind import bind, set_class
-from lucid.tape.conversion import check_number_conversion, check_numpy_call, needs_grad
+from lucid.tape.conversion import needs_grad
 from lucid.tape.cut import ancestors, cut_nodes
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
@@ -42,64 +38,16 @@ from lucid.tape.node import (
     requires_grad_changes,
     wrap,
 )
-from lucid.tape.recorder import attribute_changes
-from lucid.tape.views import link, make_row_major, node_after_write, node_of
-from lucid.tensors import numpy_protocols
+from lucid.tape.views import link, node_after_write, node_of
+from lucid.tensors.hook_handles import HookHandle, adapt_hook
 from lucid.tensors.methods import Methods
 from lucid.tensors.operators import Operators
 from lucid.tensors.transport import reduce_tensor
-
-_handles = count()
-
-
-class HookHandle:
-    """Removes a hook with `remove()`, at the end of a `with` block, or by a call."""
-
-    def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
-        self.hooks = hooks
-        self.number = next(n for n in _handles if n not in hooks)  # unpickled hooks have theirs
-        hooks[self.number] = hook
-        attribute_changes[0] += 1
-
-    def remove(self) -> None:
-        attribute_changes[0] += 1
-        self.hooks.pop(self.number, None)
-
-    __call__ = remove
-
-    def __enter__(self) -> HookHandle:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.remove()
-
-
-def adapt_hook(x: Tensor, hook: Any) -> Any:
-    """Return `hook(grad)` or `hook(tensor, grad)` as a function of (grad, node)."""
-    from lucid.autograd.watch import takes_tensor
-
-    if not takes_tensor(hook):
-        return lambda g, node: hook(g)
-    tensor_ref = weakref.ref(x)
-
-    def call(g: Any, node: Node) -> Any:
-        tensor = tensor_ref()
-        return hook(wrap(node.saved, node) if tensor is None else tensor, g)
-
-    return call
-
-
-def read_number(x: Tensor, what: str) -> Any:
-    """Return the only element of a tensor as a Python number; `what` says how Python reads it."""
-    value = x.array(what)
-    if value.size != 1:
-        facts = f"item: a tensor of shape {value.shape} does not have one element"
-        raise ShapeError(f"{facts}; index it, or use tolist()")
-    return value.item()
+from lucid.tensors.values import Values
 
 
 @public()
-class Tensor(Methods, Operators):
+class Tensor(Values, Methods, Operators):
     """An n-dimensional array that can be differentiated.
 
     >>> import lucid
@@ -218,123 +166,6 @@ class Tensor(Methods, Operators):
         if node.cell is None:
             node.cell = GradCell()
         return node.cell
-
-    # Values
-
-    def array(self, what: str = "this") -> np.ndarray:
-        """Return the ndarray, or raise an error if there is none; all reads by Python end here."""
-        if self.raw is None:
-            return read_value(self, what)
-        if is_recording():
-            return local.recorder.on_value_read(self, what, caller())
-        return self.value
-
-    def numpy(self, *, force: bool = False) -> np.ndarray:
-        """Return the value as an ndarray without a copy; read-only while a graph may still need it.
-
-        Inside a transform it raises an error for a value that is differentiated; `force` skips
-        that check, as in PyTorch.
-
-        >>> import lucid
-        >>> lucid.tensor([1.0, 2.0], requires_grad=True).numpy()
-        array([1., 2.], dtype=float32)
-        """
-        if not force:
-            check_numpy_call(self)
-        if self.storage is None:
-            make_row_major(self)
-        value = self.array("numpy()")
-        if self.node is not None and self.node.flags:
-            value = value.view()
-            value.flags.writeable = False
-        return value
-
-    def item(self) -> Any:
-        """Return the value of a tensor with one element as a Python number."""
-        return read_number(self, "item()")
-
-    def tolist(self) -> Any:
-        """Return the value as nested lists of Python numbers."""
-        return self.array("tolist()").tolist()
-
-    def __bool__(self) -> bool:
-        value = self.array("bool()")
-        if value.size != 1:
-            raise ShapeError(
-                f"bool: the truth value of a tensor of shape {value.shape} is ambiguous; use any() "
-                f"or all()"
-            )
-        return bool(value.item())
-
-    def __float__(self) -> float:
-        check_number_conversion(self, "float")
-        return float(self.item())
-
-    def __int__(self) -> int:
-        check_number_conversion(self, "int")
-        return int(read_number(self, "int()"))
-
-    def __complex__(self) -> complex:
-        check_number_conversion(self, "complex")
-        return complex(self.item())
-
-    def __index__(self) -> int:
-        value = self.array("an index")
-        if value.size != 1 or value.dtype.kind not in "biu":
-            raise DTypeError(f"index: a tensor of type {self.type} is not an integer")
-        return int(value.item())
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise ArgumentError("len: a 0-d tensor has no length")
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator[Tensor]:
-        if not self.shape:
-            raise ArgumentError("iter: a 0-d tensor has no elements to iterate over")
-        return (self[i] for i in range(len(self)))
-
-    def __contains__(self, x: Any) -> bool:
-        return bool((self == x).any())
-
-    __hash__ = object.__hash__
-
-    def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if self.ndim == 0 and spec else format(str(self), spec)
-
-    def __repr__(self) -> str:
-        from lucid.tensors.printing import tensor_repr
-
-        return tensor_repr(self)
-
-    # NumPy
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return numpy_protocols.to_array(self, dtype, copy)
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return numpy_protocols.apply_ufunc(self, ufunc, method, *inputs, **kwargs)
-
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return numpy_protocols.apply_function(function, types, args, kwargs)
-
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        return numpy_protocols.array_namespace(api_version)
-
-    def __dlpack__(
-        self,
-        *,
-        stream: Any = None,
-        max_version: Any = None,
-        dl_device: Any = None,
-        copy: bool | None = None,
-    ) -> Any:
-        return numpy_protocols.to_dlpack(
-            self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
-        )
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self.array("__dlpack_device__").__dlpack_device__()
 
     # Copies
 
