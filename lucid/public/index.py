@@ -716,7 +716,7 @@ NUMPY: dict[str, str] = {
 }
 
 PRIMITIVES: dict[str, str] = {
-    "autograd.function": "function_backward function_call",
+    "autograd.function_eager": "function_backward function_call",
     "autograd.watch": "watch watched",
     "ops.core.kinds": "scale",
     "ops.core.runtime_check": "refuse",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, GraphError, ShapeError
-from lucid.func.batching import stream_of
+from lucid.func.mapping.levels import stream_of
 from lucid.ir.types import dtype_of
 from lucid.locks import new_lock
 from lucid.ops.core.arguments import (

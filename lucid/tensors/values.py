@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.func.batching import read_value
+from lucid.func.mapping.levels import read_value
 from lucid.source import caller
 from lucid.tape.conversion import check_number_conversion, check_numpy_call
 from lucid.tape.modes import local

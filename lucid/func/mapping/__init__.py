@@ -1,1 +1,1 @@
-"""Built on vmap: collectives over named axes, vectorize, and functions with a batch rule."""
+"""The levels of vmap, and what is built on it: collectives over named axes, vectorize."""
