@@ -100,3 +100,19 @@ class MiscompiledError(LucidError, RuntimeError):
 
 class DetachWarning(UserWarning):
     """A Python number was taken from a tensor that requires a gradient, which drops it."""
+
+
+class DistributedError(LucidError, RuntimeError):
+    """Processes that work together cannot go on."""
+
+
+class RankFailedError(DistributedError):
+    """Another rank has raised an error, died or finished while this one waits for it."""
+
+
+class CollectiveMismatchError(DistributedError):
+    """Ranks are in different collectives, or in one with different types."""
+
+
+class CollectiveTimeoutError(DistributedError, TimeoutError):
+    """A collective has waited longer than the timeout."""

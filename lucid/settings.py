@@ -76,6 +76,17 @@ SETTINGS = {
         1 << 30, _at_least(0), "a number of bytes",
         "the memory for intermediate values of a Jacobian; 1 GiB",
     ),
+    "LUCID_DISTRIBUTED_TIMEOUT": Setting(
+        1800, _at_least(1), "a number of seconds",
+        "how long a collective may wait for other ranks; 1800",
+    ),
+    "LUCID_DISTRIBUTED_DEBUG": Setting(
+        False, _switch, "0 or 1",
+        "1: ranks compare every collective before it runs; a mismatch is an error",
+    ),
+    "LUCID_DISTRIBUTED_BOARD": Setting(
+        None, str, "a file", "where ranks say what they do; set by lucid.distributed.run"
+    ),
 }  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from lucid.ops.linalg.contraction import Einsum
 from lucid.tape.bind import bind, bind_precomputed, fresh
 from lucid.tape.cut import Cut, cut
 from lucid.tape.node import GRAD, TRACE
+from lucid.tape.recorder import CollectEffects
 from lucid.tape.views import tensor_of
 from lucid.transforms.vjp import vjp
 
@@ -92,9 +93,10 @@ def trace_function(call: Callable[..., Any], tensors: Sequence[Any]) -> tuple[li
     happen once: a recomputation reads the same keys and the same values from before the writes.
     """
     inputs = [fresh(x, TRACE | (GRAD if is_differentiable(x.dtype) else 0)) for x in tensors]
-    leaves, tree = flatten(call(inputs))
-    results = [as_tensor(y) for y in leaves]
-    return results, cut(inputs, results), tree
+    with CollectEffects() as effects:
+        leaves, tree = flatten(call(inputs))
+        results = [as_tensor(y) for y in leaves]
+    return results, cut(inputs, results, effects=effects), tree
 
 
 def copy_aliased(values: Sequence[np.ndarray], operands: Sequence[Any]) -> tuple[np.ndarray, ...]:

@@ -121,7 +121,8 @@ def hoist_invariant(
     moved, rest = [], []
     for eqn in graph.equations:
         read = [x for x in eqn.inputs if isinstance(x, Var)]
-        if read and known.issuperset(read) and not eqn.op.single_use:
+        stays = eqn.op.single_use or eqn.op.ordered
+        if read and known.issuperset(read) and not stays:
             moved.append(eqn)
             known.update(eqn.outputs)
         else:

@@ -31,6 +31,7 @@ from lucid.tape.bind import bind, fresh
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, Trace, Traced, is_recording, leaf
+from lucid.tape.recorder import CollectEffects
 from lucid.tape.trace import function_name
 from lucid.tape.views import tensor_of
 from lucid.transforms.vmap import current_axis_name
@@ -291,8 +292,9 @@ class custom_jvp(CustomRuleFunction[P, R]):
             return self.function(*arguments.args)
         given = arguments.leaves
         inputs = [fresh(x, TRACE | (GRAD if is_differentiable(x.dtype) else 0)) for x in given]
-        result, out_tree = flatten(self.function(*arguments.all(inputs)))
-        forward = cut(inputs, [as_tensor(y) for y in result])
+        with CollectEffects() as effects:
+            result, out_tree = flatten(self.function(*arguments.all(inputs)))
+        forward = cut(inputs, [as_tensor(y) for y in result], effects=effects)
         captured = [tensor_of(forward.slots[s]) for s in forward.captured]
         static = tuple(map(static_argument, arguments.static))
         rule = TangentRule(self, static, arguments.tree, out_tree)

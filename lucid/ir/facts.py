@@ -38,6 +38,7 @@ class Facts:
     control_flow    runs the Graphs in its fields as branches or loops
     reads_memory    reads the first operand from memory, at other points than those of the result
     orders          operands after the first are only waited for
+    ordered         an effect on other processes: it runs once, in the Graph's order, used or not
     updates         the result is the first operand with a part replaced
     operand_layout  what native code can read: "any", "dense", "matrix" (contiguous rows or columns)
                     or "rows" (contiguous rows if the result has longer ones)
@@ -63,6 +64,7 @@ class Facts:
     control_flow: ClassVar[bool] = False
     reads_memory: ClassVar[bool] = False
     orders: ClassVar[bool] = False
+    ordered: ClassVar[bool] = False
     updates: ClassVar[bool] = False
     operand_layout: ClassVar[str] = "any"
     check_error: ClassVar[tuple[Any, str]] = (IndexingError, "an index is out of range")

@@ -21,6 +21,7 @@ import numpy as np
 from lucid.caches import new_cache
 from lucid.errors import ArgumentError
 from lucid.ir.facts import Facts
+from lucid.ir.graph import Graph
 from lucid.ir.types import Type
 from lucid.public import index
 from lucid.public.declare import public
@@ -62,6 +63,22 @@ def register(cls: type[Primitive]) -> None:
             f"name = ..., in the class"
         )
     REGISTRY[cls.name] = cls
+
+
+def graphs_of(op: Primitive) -> list[Graph]:
+    """Return the Graphs among the parameters of an operation."""
+    values = list(op._values())
+    for value in values:
+        values += value if isinstance(value, tuple) else ()
+    return [value for value in values if isinstance(value, Graph)]
+
+
+@property  # type: ignore[misc]
+def _holds_ordered(op: Any) -> bool:
+    """The fact `ordered` of an operation that holds Graphs: true if an equation in them has it."""
+    if "_ordered" not in op.__dict__:
+        op.__dict__["_ordered"] = any([e.op.ordered for g in graphs_of(op) for e in g.equations])
+    return op.__dict__["_ordered"]
 
 
 class _Interning(type):
@@ -164,6 +181,7 @@ class Primitive(Facts, _Parameters):
         cls.abstract = abstract
         if any("Graph" in str(kind) for kind in own.values()):
             cls.holds_graphs = True
+            cls.ordered = _holds_ordered  # type: ignore[assignment]
         if cls.is_view or cls.single_use or cls.holds_graphs:
             cls.native_from = NEVER  # an operation that holds a Graph counts its own work
         if cls.single_use or ("eval" in cls.__dict__ and not cls.__module__.startswith("lucid.")):

@@ -7,7 +7,7 @@ from typing import Any
 
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.infer import infer
-from lucid.ir.primitive import Primitive
+from lucid.ir.primitive import Primitive, graphs_of
 
 
 class Rewriter:
@@ -81,11 +81,11 @@ def inline_regions(graph: Graph) -> Graph:
 
 
 def dce(graph: Graph) -> Graph:
-    """Remove dead code: equations that no output needs."""
+    """Remove dead code: equations that no output needs and that are not ordered."""
     wanted = {x for x in graph.outputs if not isinstance(x, Literal)}
     kept = []
     for eqn in reversed(graph.equations):
-        if any([var in wanted for var in eqn.outputs]):
+        if eqn.op.ordered or any([var in wanted for var in eqn.outputs]):
             eqn = prune_outputs(eqn, wanted)
             kept.append(eqn)
             wanted.update(x for x in eqn.inputs if not isinstance(x, Literal))
@@ -109,16 +109,12 @@ def with_graphs(op: Primitive, change: Callable[[Graph], Graph]) -> Primitive:
 
     The result is not interned: an equal instance may differ in source lines.
     """
-    found = False
 
     def changed(value: Any) -> Any:
-        nonlocal found
         if isinstance(value, Graph):
-            found = True
             return change(value)
         return tuple([changed(v) for v in value]) if isinstance(value, tuple) else value
 
-    if op.single_use:
+    if op.single_use or not graphs_of(op):
         return op
-    values = [changed(value) for value in op.params().values()]
-    return type.__call__(type(op), *values) if found else op
+    return type.__call__(type(op), *map(changed, op.params().values()))

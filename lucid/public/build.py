@@ -23,6 +23,9 @@ Entries are names, or `name:attribute` if the object has another name in its mod
 '''
 INDEX = PACKAGE / "public" / "index.py"
 INPLACE_FUNCTIONS = "tensors.inplace_functions"
+LAYERS_WITH_PRIMITIVES = (
+    "ops", "tape", "func", "autograd", "transforms", "random", "distributed.collectives",
+)  # fmt: skip
 
 
 def entry(name: str, attribute: str) -> str:
@@ -68,7 +71,7 @@ def primitives() -> Table:
     from lucid.public.scan import modules
 
     for module, _ in modules():
-        if module.startswith(("ops", "tape", "func", "autograd", "transforms", "random")):
+        if module.startswith(LAYERS_WITH_PRIMITIVES):
             importlib.import_module(f"lucid.{module}")
     table: Table = defaultdict(list)
     for name, cls in REGISTRY.items():  # an example in a docstring is not of its module

@@ -309,6 +309,8 @@ def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) ->
     node.serial = next_serial()
     if modes.recorder is not None:
         modes.recorder.on_result(node, value)
+        if op.ordered:
+            modes.recorder.effects.append(node)
     source = modes.source
     if source is None:
         frame = _getframe(2)
@@ -362,6 +364,8 @@ def _bind_several(
             node = Node(STOP_GRADIENT, (node,), out_flags, out.raw, None, source)
             node.stamp = (out.storage, 0)
         out.node = node
+    if op.ordered and is_recording():
+        current().recorder.effects.append(outs[0].node)
     return outs
 
 
@@ -445,6 +449,8 @@ def _bind_abstract(op: Primitive, xs: tuple[Any, ...]) -> Any:
             node = Node(STOP_GRADIENT, (node,), out_flags, None, type, source)
             node.trace = trace
         outs.append(wrap(None, node))
+    if op.ordered and trace is not None:
+        trace.effects.append(outs[0].node)
     if op.is_view and len(outs) == 1:
         link_view(outs[0], op, xs[0])
     return tuple(outs) if isinstance(result, tuple) else outs[0]

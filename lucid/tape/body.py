@@ -65,6 +65,7 @@ class BodyRecorder(Recorder):
         self.writes: dict[int, bool] = {}
         self.write_sources: dict[int, Any] = {}
         self.trace = Trace(what, depth=trace_depth() + 1)
+        self.trace.effects = self.effects
         self._before: list[tuple[Any, Any, Any]] = []
         self._grad_sources: list[Any] = []
 
@@ -122,7 +123,7 @@ class BodyRecorder(Recorder):
         """
         ends = [*outputs, *self.final_state()] if with_state else outputs
         starts = [x.node for x in (*inputs, *self.inside)]
-        section = cut_since(starts, [node_of(y) for y in ends], self.start)
+        section = cut_since(starts, [node_of(y) for y in ends], self.start, self.effects)
         captured = [self.tensor_of(section.slots[slot]) for slot in section.captured]
         return section.graph(name, names), captured
 

@@ -8,7 +8,7 @@ Graph, so a structure that was seen before goes straight to its cached program.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -156,14 +156,22 @@ def type_key(node: Node) -> Hashable:
     return (typed.dtype.char, typed.shape)
 
 
-def cut(inputs: Iterable[Any], outputs: Iterable[Any], since: int | None = None) -> Cut:
+def cut(
+    inputs: Iterable[Any],
+    outputs: Iterable[Any],
+    since: int | None = None,
+    effects: Sequence[Node] = (),
+) -> Cut:
     """Cut what computed the tensors `outputs` from the tensors `inputs`; the rest is captured.
 
-    since    a serial number: include everything recorded since then, and nothing older
+    since      a serial number: include everything recorded since then, and nothing older
+    effects    Nodes of ordered equations, which belong to the Cut though no output needs them
     """
     starts = [node_of(x) for x in inputs]
     ends = [y if isinstance(y, Literal) else node_of(y) for y in outputs]
-    return cut_nodes(starts, ends) if since is None else cut_since(starts, ends, since)
+    if since is None:
+        return cut_nodes(starts, ends, effects=effects)
+    return cut_since(starts, ends, since, effects)
 
 
 def between(inputs: Any, outputs: Any, name: str = "graph") -> Graph:
@@ -172,12 +180,17 @@ def between(inputs: Any, outputs: Any, name: str = "graph") -> Graph:
     return inline_regions(section.graph(name, (), section.tensor_names()))
 
 
-def cut_nodes(starts: list[Node], ends: list[Any], lifted: Collection[tuple[int, int]] = ()) -> Cut:
+def cut_nodes(
+    starts: list[Node],
+    ends: list[Any],
+    lifted: Collection[tuple[int, int]] = (),
+    effects: Sequence[Node] = (),
+) -> Cut:
     """`cut` for Nodes: the equations that depend on `starts` and lead to `ends`."""
     active: set[Any] = set(starts)
     active.update([node.cell for node in starts if node.cell is not None])  # see `free`
     equations = []
-    for node in ancestors(ends, min((node.serial for node in starts), default=0)):
+    for node in ancestors([*ends, *effects], min((node.serial for node in starts), default=0)):
         for x in node.inputs:
             if x in active:
                 if node.op is FREED and node not in active:
@@ -192,14 +205,16 @@ def cut_nodes(starts: list[Node], ends: list[Any], lifted: Collection[tuple[int,
     return Cut(starts, ends, equations, lifted)
 
 
-def cut_since(starts: list[Node], ends: list[Any], since: int) -> Cut:
+def cut_since(starts: list[Node], ends: list[Any], since: int, effects: Sequence[Node] = ()) -> Cut:
     """`cut_nodes` with everything recorded since a serial number; older values are inputs.
 
     Each start stays an input of its own, even if it was computed from another one.
     """
     given = set(starts)
     equations = [
-        node for node in ancestors(ends, since) if node not in given and node.op is not FREED
+        node
+        for node in ancestors([*ends, *effects], since)
+        if node not in given and node.op is not FREED
     ]
     return Cut(starts, ends, equations)
 

@@ -64,9 +64,10 @@ class Trace:
     """A running transform without values; `active` until it ends, `end_reason` may say why.
 
     is_cached    True if what is traced runs again in other calls, so it must have no effects
+    effects      Nodes of ordered equations, in order
     """
 
-    __slots__ = ("active", "depth", "end_reason", "is_cached", "what")
+    __slots__ = ("active", "depth", "effects", "end_reason", "is_cached", "what")
 
     def __init__(self, what: str, depth: int = 0) -> None:
         self.what = what
@@ -74,6 +75,7 @@ class Trace:
         self.active = True
         self.end_reason = ""
         self.is_cached = False
+        self.effects: list[Node] = []
 
 
 class Freed:

@@ -108,6 +108,13 @@ class PendingRun:
         self.tensors.clear()
 
 
+class CannotWait(BaseException):
+    """A value is needed while a function is recorded, and a collective must run to compute it.
+
+    What is recorded runs later, once, and in order, so nothing of it can run now.
+    """
+
+
 def is_pending(value: Any) -> bool:
     """True for a value that is not computed yet."""
     return value.__class__ is Pending and value.array is None
@@ -160,6 +167,8 @@ def evaluate(ends: Iterable[Any], known: dict[Any, Any], wanted: Iterable[Pendin
     """
     env: dict[Any, Any] = {}
     order, uses = unknown_nodes(ends, known, env)
+    if any([node.op.ordered for node in order]):
+        raise CannotWait
     keep = {pending.node: pending for pending in wanted}
     results: dict[int, tuple[Any, ...]] = {}  # serial -> results of an equation with several
     with np.errstate(all="ignore"):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from lucid.tape.guards import Guard
 from lucid.tape.markers import OVERWRITTEN, STOP_GRADIENT
 from lucid.tape.modes import current, local, set_modes
 from lucid.tape.node import GRAD, Node, active_recorders, next_serial, wrap
-from lucid.tape.pending import Pending, PendingRun
+from lucid.tape.pending import CannotWait, Pending, PendingRun
 from lucid.tape.views import node_of
 
 MAX_WAIT = 30.0  # seconds: user code of a recording may wait for another thread that records
@@ -125,6 +126,7 @@ class Recorder:
     pending      what is not computed yet; a recording inside another one has that of the outer one
     owners       id of the owner of memory -> the first tensor that uses it
     shared       owners that tensors use which are not views of each other
+    effects      Nodes of ordered equations, in order
     entries      (id, name) -> (dictionary, name, value) of Python state the run depends on
     counters     the entries that never take an earlier value again
     attributes   (id, name) -> (object, name, expected key, key function) of attributes read
@@ -153,6 +155,7 @@ class Recorder:
         self.originals: dict[int, tuple[Any, np.ndarray, Node | None]] = {}
         self.owners: dict[int, Any] = {}
         self.shared: set[int] = set()
+        self.effects: list[Node] = []
         self.entries: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
         self.counters: list[tuple[dict[str, Any], str, Any]] = []
         self.attributes: dict[tuple[int, str], tuple[Any, str, Any, Callable[[Any], Any]]] = {}
@@ -166,8 +169,9 @@ class Recorder:
         return self
 
     def __exit__(self, error: Any = None, *_: Any) -> None:
-        if error is not None:
-            self.settle(tape=False)  # what an eager program has done before the error stays done
+        if error is not None and error is not CannotWait:
+            with suppress(CannotWait):
+                self.settle(tape=False)  # what an eager program has done before an error stays done
         self.end()
 
     @property
@@ -448,6 +452,21 @@ def owner_of(array: np.ndarray) -> Any:
     while isinstance(owner, np.ndarray) and owner.base is not None:
         owner = owner.base
     return owner
+
+
+class CollectEffects:
+    """A block whose ordered equations are those of one operation that the caller makes of it."""
+
+    def __enter__(self) -> list[Node]:
+        self.recorder = local.recorder
+        self.nodes: list[Node] = []
+        self.start = 0 if self.recorder is None else len(self.recorder.effects)
+        return self.nodes
+
+    def __exit__(self, *_: Any) -> None:
+        if self.recorder is not None:
+            self.nodes += self.recorder.effects[self.start :]
+            del self.recorder.effects[self.start :]
 
 
 class Unrecorded:

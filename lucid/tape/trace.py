@@ -75,7 +75,8 @@ def trace(f: Callable[..., Any]) -> Callable[..., Graph]:
             inputs = [as_input(x, recorder) for x in leaves]
             new_args, new_kwargs = unflatten(structure, inputs)
             outputs = [as_tensor(y) for y in flatten(f(*new_args, **new_kwargs))[0]]
-            section, names = cut(inputs, outputs), input_names(f, args, kwargs)
+            section = cut(inputs, outputs, effects=recorder.effects)
+            names = input_names(f, args, kwargs)
             return section.graph(function_name(f), names, section.tensor_names(f))
 
         return trace_state(f"trace of {function_name(f)}", run)[0]

@@ -73,7 +73,7 @@ class Builder:
         needed: set[Any] = {r for r in results if r is not None}
         equations = []
         for eqn in reversed(self.equations):
-            if not needed.isdisjoint(eqn.outputs):
+            if eqn.op.ordered or not needed.isdisjoint(eqn.outputs):
                 eqn = prune_outputs(eqn, needed)
                 needed.update(eqn.inputs)
                 equations.append(eqn)

@@ -86,7 +86,7 @@ def batch_graph(
             x = wrap(y.tensor.array) if isinstance(y.tensor, Literal) else y.tensor
             x = x if y.batched else x.expand((n, *x.shape))
             outs.append(x.sum(dim=0) if summed_over else x)
-        section = cut(inputs, outs)
+        section = cut(inputs, outs, effects=trace.effects)
     finally:
         local.staging, trace.active = before, False
     assert not section.captured, "the Graph of an operation captures nothing"

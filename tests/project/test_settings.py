@@ -23,6 +23,8 @@ BAD = {
     "LUCID_CACHE_BYTES": "1 GB",
     "LUCID_VERIFY": "always",
     "LUCID_JACOBIAN_BYTES": "1e9",
+    "LUCID_DISTRIBUTED_TIMEOUT": "0",
+    "LUCID_DISTRIBUTED_DEBUG": "2",
 }
 
 

@@ -9,6 +9,8 @@ an operand if everything else it reads has a lower level: then no cycle can aris
 linear time. A group of lower level that no step in between reads is raised to the level of its
 reader and merged with it.
 
+A step with an ordered equation has a level above that of the ordered equation before it.
+
 What reads `optimization_barrier x ct`, the recomputation of a checkpoint, waits for `ct` as if it
 read it: it neither joins a group of the first computation nor runs beside it.
 """
@@ -55,6 +57,7 @@ class Fuser:
         self.step_of: dict[Var, Step] = {}
         self.steps: list[Step] = []
         self.merged: dict[Group, Group] = {}
+        self.last_ordered = 0  # the level of the latest ordered equation
         self.has_barriers = any(eqn.op.orders for eqn in graph.equations)
 
     def run(self) -> list[Step]:
@@ -141,7 +144,10 @@ class Fuser:
     # Steps
 
     def add_standalone(self, eqn: Equation) -> None:
-        step = Standalone(eqn, 1 + max((self.level_of(x) for x in eqn.inputs), default=0))
+        level = 1 + max((self.level_of(x) for x in eqn.inputs), default=0)
+        if eqn.op.ordered:
+            level = self.last_ordered = max(level, self.last_ordered + 1)
+        step = Standalone(eqn, level)
         self.steps.append(step)
         self.record_reader(step, eqn)
         for var in eqn.outputs:

@@ -42,7 +42,7 @@ from lucid.tape.bind import bind, bind_precomputed
 from lucid.tape.guards import Guard
 from lucid.tape.modes import current, local
 from lucid.tape.node import GRAD, TRACE, Node, Storage, Traced, note_read, wrap
-from lucid.tape.pending import is_pending
+from lucid.tape.pending import CannotWait, is_pending
 from lucid.tape.recorder import Recorder
 from lucid.tape.tiering import Tiering
 from lucid.tape.trace import function_name, input_names
@@ -377,7 +377,17 @@ class Jitted(Generic[P, R]):
             self.reasons.append(f"{self.name}: {known[0].mismatch}")
         farthest = max(failures, key=lambda failure: failure.number, default=None)
         computed = farthest.computed() if farthest is not None else ()
-        path, recorder, first = self.trace(args, kwargs, tensors, tree, tracked, computed)
+        try:
+            path, recorder, first = self.trace(args, kwargs, tensors, tree, tracked, computed)
+        except CannotWait:
+            self.give_up("a value that depends on theirs is needed while it runs")
+            return self.run_python(args, kwargs, tensors)
+        if path.is_ordered and path.guards:
+            guard = path.guards[0]
+            self.give_up(f"Python reads a value in it ({guard.what} at {guard.source})")
+            if recorder.defers:
+                recorder.pending.end()
+                return self.run_python(args, kwargs, tensors)
         repeated = next((f for f in failures if f.path.is_repeated_by(path)), None)
         if repeated is None:
             self.paths.setdefault(key, known).insert(0, path)
@@ -396,6 +406,20 @@ class Jitted(Generic[P, R]):
             return found[0] if type(found) is tuple else self.run_python(args, kwargs, tensors)
         invalidate(tensors, path.spent(tensors), self.name)
         return first
+
+    def give_up(self, reason: str) -> None:
+        """Run a function that communicates uncompiled, because its path depends on a value.
+
+        Compiled code learns that a guard fails only after it has communicated, perhaps on one rank
+        alone.
+        """
+        self.is_uncompiled = True
+        warnings.warn(
+            f"{self.name} communicates with other ranks and {reason}; it runs uncompiled; move "
+            f"that out of it",
+            RecompileWarning,
+            stacklevel=4,
+        )
 
     def signature(self, key: Any) -> list[Path]:
         """Return the paths of a signature, of which the latest MAX_SIGNATURES are kept."""

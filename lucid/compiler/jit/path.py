@@ -124,7 +124,7 @@ class Path:
         for guard in self.guards:
             guard.node = None  # it holds the tape of the recorded run
         made = list(recorder.constants)
-        section = cut_since(list(inputs) + captured + made, ends, recorder.start)
+        section = cut_since(list(inputs) + captured + made, ends, recorder.start, recorder.effects)
         refuse_traced(jitted.name, [section.slots[slot] for slot in section.captured])
         known = section.tensor_names(jitted.function)
         names = [*jitted.names, *[known.get(id(x), f"c{i}") for i, x in enumerate(self.sources)]]
@@ -135,6 +135,7 @@ class Path:
             graph,
             {var: recorder.constants.get(node, array_of(node.saved)) for var, node in constants},
         )
+        self.is_ordered = any([eqn.op.ordered for eqn in self.graph.equations])
         self.n_outputs = len(outputs)
         self.n_state = len(self.written) + len(overwritten) + sum(self.sets_grad)
         self.grad, self.default = local.grad, Default.floating
@@ -164,7 +165,9 @@ class Path:
         )
         self.overwritten = getattr(program, "overwritten", [])
         self.program = program
-        if self.positional_tree is not None:
+        # with checks, it would communicate again to explain an error
+        explains = self.is_ordered and getattr(program, "checks", False)
+        if self.positional_tree is not None and not explains:
             self.fast_call = FastCall.of(self, self.positional_tree)
 
     def static_output(self, y: Any, recorder: Recorder) -> Any:

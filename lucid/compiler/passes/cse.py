@@ -21,7 +21,7 @@ def cse(graph: Graph) -> Graph:
     for eqn in graph.equations:
         inputs = resolve(eqn.inputs)
         key = (eqn.op, tuple([x.key if isinstance(x, Literal) else x for x in inputs]))
-        if key in available and not eqn.op.single_use:
+        if key in available and not (eqn.op.single_use or eqn.op.ordered):
             renamed.update(zip(eqn.outputs, available[key]))
             continue
         available[key] = eqn.outputs

@@ -24,7 +24,8 @@ def fold_constants(
     remaining: list[Equation] = []
     for eqn in graph.equations:
         given = [x.array if x.__class__ is Literal else values.get(x) for x in eqn.inputs]
-        if all([x.__class__ is Literal for x in eqn.inputs]) or any([x is None for x in given]):
+        known = not any([x is None for x in given])
+        if not known or eqn.op.ordered or all([x.__class__ is Literal for x in eqn.inputs]):
             remaining.append(eqn)
             continue
         with np.errstate(all="ignore"):

@@ -56,7 +56,7 @@ def mergeable(graph: Graph, some: Sequence[Equation], can_merge: Any) -> Any:
     for i, first in enumerate(some):
         after: set[Any] | None = None
         for second in some[i + 1 :]:
-            if not can_merge(first, second):
+            if first.op.ordered or second.op.ordered or not can_merge(first, second):
                 continue
             if after is None:
                 after = dependents(graph, first)
@@ -65,11 +65,16 @@ def mergeable(graph: Graph, some: Sequence[Equation], can_merge: Any) -> Any:
 
 
 def dependents(graph: Graph, first: Equation) -> set[Any]:
-    """The Vars computed from the results of an equation, and those results."""
+    """The Vars computed from the results of an equation, and those results.
+
+    After an ordered equation among them every later ordered equation is one.
+    """
     found: set[Any] = set(first.outputs)
+    orders = False
     for eqn in graph.equations:
-        if not found.isdisjoint(eqn.inputs):
+        if (orders and eqn.op.ordered) or not found.isdisjoint(eqn.inputs):
             found.update(eqn.outputs)
+            orders = orders or eqn.op.ordered
     return found
 
 
@@ -293,8 +298,13 @@ def replace_equations(graph: Graph, old: Sequence[Equation], new: Merged) -> Gra
 
 
 def topological_order(equations: Sequence[Equation]) -> list[Equation]:
-    """Sort equations so that each follows those it reads from, otherwise keeping their order."""
+    """Sort equations so that each follows those it reads from, otherwise keeping their order.
+
+    An ordered equation also follows the ordered equation before it.
+    """
     producer = {v: e for e in equations for v in e.outputs}
+    ordered = [e for e in equations if e.op.ordered]
+    before = dict(zip(ordered[1:], ordered))
     done: set[Equation] = set()
     out: list[Equation] = []
     for root in equations:
@@ -309,6 +319,8 @@ def topological_order(equations: Sequence[Equation]) -> list[Equation]:
                 for x in eqn.inputs
                 if x in producer and producer[x] not in done  # type: ignore[index]
             ]
+            if eqn in before and before[eqn] not in done:
+                waiting.append(before[eqn])
             if waiting:
                 stack += waiting
             else:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from lucid.ir.graph import Equation, Graph
+from lucid.ir.primitive import graphs_of
 from lucid.ir.rewrite import with_graphs
 
 Pass = Callable[[Graph], Graph]
@@ -30,15 +30,4 @@ def recursive(run: Pass) -> Pass:
 
 def subgraphs(eqn: Equation) -> list[Graph]:
     """The Graphs among the parameters of an operation."""
-    found: list[Graph] = []
-
-    def collect(value: Any) -> None:
-        if isinstance(value, Graph):
-            found.append(value)
-        elif isinstance(value, tuple):
-            for v in value:
-                collect(v)
-
-    for value in eqn.op.params().values():
-        collect(value)
-    return found
+    return graphs_of(eqn.op)

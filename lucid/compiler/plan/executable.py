@@ -120,11 +120,15 @@ class Executable:
         return [np.array(x, order="C") if i in copies else x for i, x in enumerate(arrays)]
 
     def raise_check_error(self, inputs: Sequence[np.ndarray], failed: Check) -> None:
-        """Raise the error that a kernel reported: the interpreter repeats it with its details."""
+        """Raise the error that a kernel reported: the interpreter repeats it with its details.
+
+        Not if that would communicate again.
+        """
+        ordered = any([eqn.op.ordered for eqn in self.graph.equations])
         env: dict[Any, Any] = dict(zip(self.graph.inputs, inputs))
         before = local.source
         try:
-            for eqn in self.graph.equations:
+            for eqn in () if ordered else self.graph.equations:
                 local.source = eqn.source or before
                 with np.errstate(all="ignore"):
                     out = eqn.op.eval(*[self.read(x, env) for x in eqn.inputs])

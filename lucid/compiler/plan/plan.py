@@ -34,9 +34,9 @@ Control flow is an instruction that holds blocks of instructions:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -82,6 +82,7 @@ class Builder:
         self.constants: list[np.ndarray] = []
         self.work = 0.0
         self.longest = 0  # estimated ns between two checks for signals
+        self.raise_error: Callable[[], None] | None = None  # called after each run
 
     def input(self, dtype: DTypeLike, shape: Sequence[int], writeable: bool = False) -> Ref:
         """The next positional argument; writeable if some instruction writes into it."""
@@ -218,6 +219,8 @@ class Plan:
         if image.longest > LONG_NS:
             written = [i for i, given in enumerate(self.inputs) if given.writeable]
             self.run = interruptible(self.run, written)
+        if image.raise_error is not None:
+            self.run = checked(self.run, image.raise_error)
         self._timers: np.ndarray | None = None
 
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -248,6 +251,17 @@ class Plan:
         if len(arrays) != len(self.inputs):
             raise TypeError(f"plan: {len(arrays)} arguments given, {len(self.inputs)} expected")
         return [_convert(i, *pair) for i, pair in enumerate(zip(self.inputs, arrays, strict=True))]
+
+
+def checked(run: Callable[..., Any], raise_error: Callable[[], None]) -> Callable[..., Any]:
+    """Return `run`, followed by the error that an instruction which calls Python has kept."""
+
+    def call(*arrays: np.ndarray) -> Any:
+        results = run(*arrays)
+        raise_error()
+        return results
+
+    return call
 
 
 def _convert(i: int, wanted: Input, array: np.ndarray) -> np.ndarray:

@@ -315,7 +315,8 @@ def invariant(body: Graph, fixed: Sequence[Var]) -> set[Any]:
     """Return the loop-invariant Vars: those computed from `fixed` and literals alone."""
     known: set[Any] = set(fixed)
     for eqn in body.equations:
-        if eqn.op.single_use or not all(x in known for x in eqn.inputs if isinstance(x, Var)):
+        stays = eqn.op.single_use or eqn.op.ordered
+        if stays or not all(x in known for x in eqn.inputs if isinstance(x, Var)):
             continue
         known.update(eqn.outputs)
     return known

@@ -155,7 +155,7 @@ def batched_graph(
             x = x.expand((n, *x.shape)) if force and not y.batched else x
             outs.append(x)
             marks.append(force or y.batched)
-        traced_cut = cut(inputs, outs)
+        traced_cut = cut(inputs, outs, effects=trace.effects)
     finally:
         local.staging, trace.active = before, False
     assert not traced_cut.captured, "the Graph of an operation captures nothing"
@@ -183,10 +183,10 @@ def expand_unbatched(n: int, batched: bool, x: Any) -> Any:
 
 
 def ancestors(graph: Graph, outputs: Iterable[Atom]) -> set[Any]:
-    """Return every Var that these outputs are computed from."""
+    """Return every Var that these outputs, and ordered equations, are computed from."""
     wanted: set[Any] = {x for x in outputs if isinstance(x, Var)}
     for eqn in reversed(graph.equations):
-        if not wanted.isdisjoint(eqn.outputs):
+        if eqn.op.ordered or not wanted.isdisjoint(eqn.outputs):
             wanted.update(x for x in eqn.inputs if isinstance(x, Var))
     return wanted
 

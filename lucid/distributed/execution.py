@@ -1,0 +1,169 @@
+"""How one collective runs: it is posted without blocking, and then waited for.
+
+Waiting polls, so that Ctrl-C is answered, failures of other ranks are seen, and a timeout holds;
+polling takes no longer than a blocking call of MPI.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lucid.caches import new_cache
+from lucid.distributed.board import NOBODY, broken_error, key_of
+from lucid.distributed.runtime import Group, Runtime, group_named, runtime
+from lucid.errors import CollectiveMismatchError, CollectiveTimeoutError
+from lucid.ir.types import Type
+from lucid.source import caller
+
+SPINS = 400  # polls before other processes get the core
+CHECK_EVERY = 0.1  # seconds between looks at the other ranks
+HEADER = 512  # bytes that ranks compare in debug mode
+
+
+class Call:
+    """What is known of a collective before it runs: its text and its key, for one line.
+
+    text    name, types and line, as errors show them
+    key     what all ranks of the group must agree on
+    """
+
+    __slots__ = ("bytes", "dest", "key", "number", "source", "text")
+
+    def __init__(self, op: Any, x: Any, source: Any) -> None:
+        place = "" if source is None else f"   [{source}]"
+        signature = f"{op!r} of {Type(x.dtype, x.shape)}"
+        self.text = f"{signature}{place}"
+        self.bytes = self.text.encode()
+        self.key = signature
+        self.number = key_of(signature)
+        self.dest, self.source = op.partners(group_named(op.group))
+
+
+_calls: dict[Any, Call] = new_cache(f"{__name__}._calls", {})
+_LIMIT = 4096
+
+
+def call_of(op: Any, x: np.ndarray, source: Any) -> Call:
+    """Return the Call of an operation on an array at a line, cached."""
+    place = None if source is None else (getattr(source, "code", source), str_offset(source))
+    key = (op, x.dtype, x.shape, place)
+    found = _calls.get(key)
+    if found is None:
+        if len(_calls) >= _LIMIT:
+            _calls.clear()
+        found = _calls[key] = Call(op, x, source)
+    return found
+
+
+def str_offset(source: Any) -> Any:
+    return getattr(source, "offset", None)
+
+
+def run(op: Any, x: np.ndarray) -> np.ndarray:
+    """Run a collective of an array and return its result."""
+    result = op.infer(Type(x.dtype, x.shape))
+    out = np.empty(result.shape, result.dtype)
+    run_into(op, x, out, caller())
+    return out
+
+
+def run_into(op: Any, x: np.ndarray, out: np.ndarray, source: Any = None) -> None:
+    """Run a collective of an array and write its result to another, which is contiguous."""
+    if op.size == 1:
+        out[...] = op.alone(x)
+        return
+    world = runtime()
+    group = group_named(op.group)
+    call = call_of(op, x, source)
+    if world.broken:
+        raise broken_error(world.broken, call.text)
+    if not x.flags.c_contiguous:
+        x = np.ascontiguousarray(x)
+    board = world.board
+    board.enter(call.bytes, group.number, call.number, call.dest, call.source)
+    try:
+        if world.debug:
+            compare(world, group, op, call)
+        finish = op.start(world.mpi, group, x, out)
+        wait(world, group, finish.requests, call)
+        if finish.after is not None:
+            finish.after()
+    except BaseException as error:
+        world.broken = f"{type(error).__name__} in {call.text}"
+        raise
+    board.leave()
+
+
+class Started:
+    """A collective under way: its requests, and what is to be done when they are complete."""
+
+    __slots__ = ("after", "requests")
+
+    def __init__(self, *requests: Any, after: Any = None) -> None:
+        self.requests = requests
+        self.after = after
+
+
+def wait(world: Runtime, group: Group, requests: Sequence[Any], call: Call) -> None:
+    """Wait until the requests are complete."""
+    for request in requests:
+        test = request.Test
+        for _ in range(SPINS):
+            if test():
+                break
+        else:
+            wait_patiently(world, group, request, call)
+
+
+def wait_patiently(world: Runtime, group: Group, request: Any, call: Call) -> None:
+    """Wait, letting other processes run, and look from time to time if the others still do."""
+    test, give_way, now = request.Test, os.sched_yield, time.monotonic
+    begin = now()
+    look = begin + CHECK_EVERY
+    partners = partners_of(group, call)
+    while not test():
+        give_way()
+        time_now = now()
+        if time_now < look:
+            continue
+        world.board.check(call.text, partners)
+        if world.timeout is not None and time_now - begin > world.timeout:
+            raise CollectiveTimeoutError(
+                f"{call.text}: rank {world.rank} has waited {time_now - begin:.1f} s; "
+                f"{world.board.describe_all()}; pass a longer timeout to init, or look why"
+            )
+        look = time_now + CHECK_EVERY
+
+
+def partners_of(group: Group, call: Call) -> tuple[int, ...]:
+    if call.dest == call.source == NOBODY:
+        return group.ranks
+    return tuple([r for r in (call.dest, call.source) if r != NOBODY])
+
+
+def compare(world: Runtime, group: Group, op: Any, call: Call) -> None:
+    """Raise an error if the ranks of a group are about to do different things."""
+    mine = np.zeros(HEADER, np.uint8)
+    text = call.bytes[:HEADER]
+    mine[: len(text)] = np.frombuffer(text, np.uint8)
+    all_of_them = np.zeros((group.size, HEADER), np.uint8)
+    if call.dest == call.source == NOBODY:
+        requests = [group.checks.Iallgather(mine, all_of_them)]
+        others = list(range(group.size))
+    else:
+        requests = op.exchange(group, mine, all_of_them)
+        others = [] if op.source < 0 else [op.source]
+    wait(world, group, requests, call)
+    texts = {r: bytes(all_of_them[r]).rstrip(b"\0").decode(errors="replace") for r in others}
+    wanted = op.expected(call.key)
+    wrong = [r for r, t in texts.items() if not wanted(t.rpartition("   [")[0] or t)]
+    if wrong:
+        found = "; ".join([f"rank {group.ranks[r]}: {t}" for r, t in texts.items()])
+        raise CollectiveMismatchError(
+            f"ranks are about to do different things: {found}; rank {world.rank} is in {call.text}"
+        )
