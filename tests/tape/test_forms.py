@@ -200,6 +200,8 @@ def test_every_form_is_bind(case):
         mode = {name: options.pop(name) for name in ("recorded", "no_grad") if name in options}
         if name == "replayed" and case.op.inline is not None:
             continue  # replaying runs the equations inside
+        if mode.get("recorded") and case.op.ordered:
+            continue  # it has no value until the recorded program runs
         results = []
         for each in (lambda xs: bind(case.op, *xs), form):
             xs = operands(case.arrays(), **options)
