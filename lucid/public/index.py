@@ -116,6 +116,13 @@ NAMES: dict[str, dict[str, str]] = {
     "autograd.functional": {
         "autograd.functional": "hessian hvp jacobian jvp vhp vjp",
     },
+    "distributed": {
+        "distributed.functions": (
+            "all_gather all_reduce all_to_all barrier broadcast gather recv reduce reduce_scatter "
+            "scatter send sendrecv"
+        ),
+        "distributed.runtime": "Group init manual_seed new_group rank world_size",
+    },
     "distributions": {
         "distributions.continuous": (
             "Cauchy Exponential Gumbel HalfNormal Laplace Normal StudentT Uniform Weibull"
@@ -718,6 +725,10 @@ NUMPY: dict[str, str] = {
 PRIMITIVES: dict[str, str] = {
     "autograd.function_eager": "function_backward function_call",
     "autograd.watch": "watch watched",
+    "distributed.collectives": (
+        "all_gather all_reduce all_reduce_extremum all_reduce_prod all_to_all barrier "
+        "broadcast_from gather_to recv reduce_scatter reduce_to scatter_from send send_recv"
+    ),
     "ops.core.kinds": "scale",
     "ops.core.runtime_check": "refuse",
     "ops.elementwise.arithmetic": "abs add cast copysign div mul neg sub",
