@@ -71,7 +71,7 @@ $(BIN)/python:
 
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	@echo "installing lucid into $(VENV)"
-	@$(PIP) install --editable .
+	@$(PIP) install --editable ".[examples]"
 	@touch $@
 
 $(VENV)/.installed-test: pyproject.toml | $(BIN)/python

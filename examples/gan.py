@@ -91,7 +91,7 @@ def main(arguments: list[str] | None = None) -> float:
         axes.scatter(*real(4000).numpy().T, s=2, alpha=0.3, label="real")
         axes.scatter(*points.T, s=2, alpha=0.3, label="drawn")
         axes.set_aspect("equal")
-        axes.legend(loc="center", markerscale=4)
+        figure.legend(loc="outside upper center", ncols=2, markerscale=5, frameon=False)
 
     support.picture(options.out / "gan.png", draw, (5, 5))
     return share

@@ -86,7 +86,7 @@ def draw(figure: Any, model: VAE) -> None:
 
 def main(arguments: list[str] | None = None) -> float:
     options = support.options(__doc__, arguments)
-    epochs = 3 if options.quick else 200
+    epochs = 40 if options.quick else 200
     model, seconds = support.seconds(lambda: train(epochs, not options.eager))
     with lucid.no_grad():
         reached = float(np.mean([model(TEST_X).item() for _ in range(10)]))

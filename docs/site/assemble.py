@@ -46,12 +46,23 @@ def with_links_of_the_site(page: str, text: str) -> str:
         if path in pages:
             new = os.path.relpath(pages[path], Path(place(page)).parent) + ".md"
             return f"{mark}[{label}]({new}{hash}{heading})"
+        if mark and path.with_stem(f"{path.stem}-dark").exists():
+            return light_and_dark(label, path, place(page))
         if mark or path.is_relative_to(ROOT / "docs"):
             new = os.path.relpath(path.relative_to(ROOT / "docs"), Path(place(page)).parent)
             return f"{mark}[{label}]({new})"
         return label if path.exists() else match[0]
 
     return outside_code(text, LINK, link)
+
+
+def light_and_dark(label: str, path: Path, page: str) -> str:
+    """Return a picture as two, of which the page shows the one for its colors."""
+    parts = []
+    for kind, name in (("light", path.name), ("dark", f"{path.stem}-dark{path.suffix}")):
+        file = os.path.relpath(Path("pictures") / name, Path(page).parent)
+        parts.append(f"```{{image}} {file}\n:alt: {label}\n:class: only-{kind}\n```\n")
+    return "\n".join(parts)
 
 
 def sources() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Progress bars: values, rate and remaining time, as the output allows.
+"""Progress bars: values, rate and remaining time, as the output allows; by tqdm if there is one.
 
 A terminal rewrites one line, a notebook updates one output, and anything else (a file, a pipe)
 gets a plain line now and then. A displayed tensor is read only when a line is drawn, a few times a
@@ -8,6 +8,7 @@ second, so the loop does not wait for its values. Errors of a closed stream are 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import shutil
 import sys
 import time
@@ -118,10 +119,43 @@ class Progress:
         return "".join([c if c.isprintable() else " " for c in line])
 
 
+class TqdmProgress(Progress):
+    """A Progress that tqdm draws."""
+
+    def __iter__(self) -> Iterator[Any]:
+        from tqdm.auto import tqdm  # type: ignore[import-untyped]
+
+        self.drawn = -float("inf")
+        with tqdm(self.items, self.title, total=self.total, file=self.file) as bar:
+            for item in bar:
+                yield item
+                now = self.clock()
+                if now - self.drawn >= REDRAW_SECONDS[self.display]:
+                    self.drawn = now
+                    self.show_values(bar)
+            self.show_values(bar)
+
+    def show_values(self, bar: Any) -> None:
+        shown = {name: value_text(value) for name, value in self.values.items()}
+        bar.set_postfix(shown, refresh=False)
+
+
 @public("utils")
 def progress(items: Iterable[Any] | int, title: str = "", **options: Any) -> Progress:
-    """Return `items` with a progress bar; see `Progress`."""
-    return Progress(items, title, **options)
+    """Return `items` with a progress bar, drawn by tqdm where it is installed; see `Progress`.
+
+    Output that is not a terminal or a notebook gets a plain line now and then.
+
+    >>> import sys
+    >>> from lucid.utils import progress
+    >>> for i in (steps := progress(3, "epoch", file=sys.stdout, clock=lambda: 0.0)):
+    ...     steps.show(loss=1 / (i + 1))
+    epoch 3/3  loss 0.3333
+    """
+    made = Progress(items, title, **options)
+    if made.display != "plain" and importlib.util.find_spec("tqdm") is not None:
+        return TqdmProgress(items, title, **options)
+    return made
 
 
 def length_of(items: Any) -> int | None:

@@ -88,9 +88,11 @@ def test_loss_curves_are_equal_eager_and_jitted(name):
 
 def test_the_tour_runs(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(FOLDER.parent)}
-    command = [sys.executable, str(FOLDER / "tour.py")]
+    command = [sys.executable, str(FOLDER / "tour.py"), "--out", str(tmp_path)]
     run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+    assert f"wrote {tmp_path / 'tour.png'}" in run.stdout and "What to try next" in run.stdout
+    assert (tmp_path / "tour.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_digits_are_those_of_the_set():

@@ -9,7 +9,7 @@ import pytest
 
 import lucid
 from lucid.errors import ArgumentError
-from lucid.utils import Progress, progress
+from lucid.utils import Progress, progress, progress_bar
 from lucid.utils.progress_bar import rate_text, time_text
 
 
@@ -104,7 +104,7 @@ class EncodedTerminal(io.TextIOWrapper):
 
 def test_a_terminal_without_lines_gets_another_bar():
     file, clock = EncodedTerminal("ascii"), iter(range(100))
-    list(progress(range(3), "epoch", file=file, clock=lambda: next(clock)))
+    list(Progress(range(3), "epoch", file=file, clock=lambda: next(clock)))
     shown = file.buffer.getvalue().decode("ascii")
     assert "epoch #######............. 1/3" in shown
 
@@ -112,7 +112,7 @@ def test_a_terminal_without_lines_gets_another_bar():
 def test_a_line_is_one_line_and_fits_the_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "31")
     file, clock = EncodedTerminal("utf-8"), iter(range(100))
-    for _ in (steps := progress(range(2), "学習\n", file=file, clock=lambda: next(clock))):
+    for _ in (steps := Progress(range(2), "学習\n", file=file, clock=lambda: next(clock))):
         steps.show(note="a\nb" * 50)
     lines = file.buffer.getvalue().decode("utf-8").removesuffix("\n").split("\r")[1:]
     assert lines and all("\n" not in line and len(line) + 2 == 30 for line in lines)
@@ -121,3 +121,23 @@ def test_a_line_is_one_line_and_fits_the_terminal(monkeypatch):
 def test_what_is_no_loop_is_told():
     with pytest.raises(ArgumentError, match=r"5\.5 is not iterable"):
         progress(5.5)
+
+
+def test_tqdm_draws_on_a_terminal_where_it_is_installed(monkeypatch):
+    pytest.importorskip("tqdm")
+    monkeypatch.setattr(progress_bar, "in_notebook", lambda: False)
+    terminal = Terminal()
+    seen = []
+    for i in (loop := progress(5, "epoch", file=terminal)):
+        loop.show(loss=lucid.tensor(0.5))
+        seen.append(i)
+    text = terminal.getvalue()
+    assert seen == [0, 1, 2, 3, 4]
+    assert "epoch: 100%" in text and "5/5" in text and "loss=0.5" in text
+
+
+def test_without_tqdm_the_bar_is_our_own(monkeypatch):
+    monkeypatch.setattr(progress_bar.importlib.util, "find_spec", lambda name: None)
+    terminal = Terminal()
+    assert list(progress(3, "epoch", file=terminal)) == [0, 1, 2]
+    assert "epoch" in terminal.getvalue() and "%" not in terminal.getvalue()
