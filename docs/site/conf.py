@@ -6,6 +6,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from docutils import nodes  # noqa: E402
+from sphinx.addnodes import pending_xref  # noqa: E402
+
 import lucid  # noqa: E402
 
 project = "Lucid"
@@ -32,3 +35,14 @@ add_module_names = True
 toc_object_entries = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+
+
+def unlink_other_types(app: object, doctree: nodes.document) -> None:
+    """Leave the types of Python and NumPy in signatures as text: `bool` is not lucid.bool."""
+    for node in list(doctree.findall(pending_xref)):
+        if node.get("refdomain") == "py" and not node["reftarget"].startswith("lucid."):
+            node.replace_self(nodes.Text(node.children[-1].astext()))
+
+
+def setup(app: object) -> None:
+    app.connect("doctree-read", unlink_other_types)  # type: ignore[attr-defined]

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 import lucid
@@ -36,8 +37,6 @@ THEMES = [
     ("in-place", "In-place functions", "tensors.inplace_functions"),
     ("further", "Further names", ""),
 ]  # fmt: skip
-UNLISTED = ("errors", "distributions.constraints")  # public modules without declarations
-TITLES = {"extend": "writing primitives", "ir": "programs as data", "testing": "assertions"}
 
 
 @dataclass(frozen=True)
@@ -64,15 +63,47 @@ def entries() -> dict[str, list[Entry]]:
         tables = [table, *index.INPLACE.values()] if space == "Tensor" else [table]
         names = {name: home for t in tables for name, home in homes(t).items()}
         found[space] = [Entry(full(space, name), home) for name, home in sorted(names.items())]
-    for space in UNLISTED:
-        module = importlib.import_module(f"lucid.{space}")
-        listed = getattr(module, "__all__", None) or [
-            n for n, v in vars(module).items()
-            if n[0] != "_" and getattr(v, "__module__", "") == module.__name__
-        ]  # fmt: skip
-        names = [name for name in listed if not inspect.ismodule(getattr(module, name))]
-        found[space] = [Entry(full(space, n), (module.__name__, n)) for n in sorted(names)]
+    for module in public_modules():
+        space = module.__name__.removeprefix("lucid.")
+        known = {entry.path for entry in found.get(space, [])}
+        further = [name for name in listed(module) if full(space, name) not in known]
+        new = [Entry(full(space, name), home_of(module, name)) for name in further]
+        if new:
+            found[space] = sorted([*found.get(space, []), *new], key=lambda entry: entry.path)
     return found
+
+
+def public_modules() -> Iterator[ModuleType]:
+    """Return the modules below lucid that `__all__` of a public module names."""
+    waiting = [lucid]
+    while waiting:
+        parent = waiting.pop()
+        for name in getattr(parent, "__all__", []):
+            value = getattr(parent, name)
+            if isinstance(value, ModuleType) and value.__name__ == f"{parent.__name__}.{name}":
+                waiting.append(value)
+                yield value
+
+
+def listed(module: ModuleType) -> list[str]:
+    """Return the public names of a module: its `__all__`, or what is defined in it."""
+    names = getattr(module, "__all__", None)
+    if names is None:
+        here = [n for n, value in vars(module).items()
+                if getattr(value, "__module__", "") == module.__name__]  # fmt: skip
+        names = [name for name in here if name[0] != "_"]
+    return [name for name in names if not isinstance(getattr(module, name), ModuleType)]
+
+
+def home_of(module: ModuleType, name: str) -> Home:
+    """Return where an object is defined, if it is found there under its own name."""
+    value = getattr(module, name)
+    home = (getattr(value, "__module__", None) or "", getattr(value, "__name__", None) or "")
+    if home[0].startswith("lucid.") and home[1].isidentifier():
+        defined = vars(importlib.import_module(home[0])).get(home[1])
+        if defined is value:
+            return home
+    return module.__name__, name
 
 
 def public_names() -> list[str]:
