@@ -6,6 +6,7 @@
     times, quiet                                          helpers for rules and for `eval`
     scalar, code                                          scalar code, which fuses in kernels
     NumbaCall, NativeCall                                 lowerings: native code without fusion
+    numba_scalar                                          scalar functions for `@njit` code
 
 docs/adding-a-primitive.md has an example of each.
 """

@@ -8,6 +8,7 @@ import numpy as _np
 
 from lucid.compiler.kernels.scalars import code as code
 from lucid.compiler.kernels.scalars import register as scalar
+from lucid.compiler.kernels.scalars.dispatch import numba_scalar as numba_scalar
 from lucid.compiler.lowering.external.native_calls import NativeCall as NativeCall
 from lucid.compiler.lowering.external.numba_calls import NumbaCall as NumbaCall
 from lucid.ir.primitive import Primitive as Primitive

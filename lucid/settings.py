@@ -43,6 +43,18 @@ def _at_least(least: int) -> Callable[[str], int]:
     return parse
 
 
+BACKENDS = ("llvm", "numba")
+
+
+def _one_of(*names: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in names:
+            raise ValueError(text)
+        return text
+
+    return parse
+
+
 SETTINGS = {
     "LUCID_DISABLE_JIT": Setting(
         False, _switch, "0 or 1", "1: everything is interpreted; `lucid.jit` calls the function"
@@ -52,6 +64,10 @@ SETTINGS = {
     ),
     "LUCID_TIERING_THRESHOLD": Setting(
         16, _at_least(0), "an integer from 0", "the runs after which eager code that recurs is hot"
+    ),
+    "LUCID_BACKEND": Setting(
+        "llvm", _one_of(*BACKENDS), "llvm or numba",
+        "what compiles kernels: LLVM text, or Numba from their Python listings",
     ),
     "LUCID_NUM_THREADS": Setting(
         None, _at_least(1), "a positive integer", "the threads of compiled programs; all cores"

@@ -19,6 +19,7 @@ BAD = {
     "LUCID_DISABLE_JIT": "maybe",
     "LUCID_TIERING": "2",
     "LUCID_TIERING_THRESHOLD": "-1",
+    "LUCID_BACKEND": "cuda",
     "LUCID_NUM_THREADS": "0",
     "LUCID_CACHE_BYTES": "1 GB",
     "LUCID_VERIFY": "always",

@@ -6,12 +6,12 @@ import itertools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lucid.compiler.backends import selection
 from lucid.compiler.inspect.fused_text import fused_text
-from lucid.compiler.kernels.emit import emit
 from lucid.compiler.kernels.nest import Structure
 from lucid.compiler.lowering.lower import GraphLowering
 from lucid.compiler.passes.pipeline import STAGES, stages
@@ -34,6 +34,8 @@ class KernelText:
     listing: str
     llvm: str
     assembly: str
+    source: Any = field(repr=False, compare=False, default=None)  # its Structure or TextKernel
+    nest: Any = field(repr=False, compare=False, default=None)
 
     def __repr__(self) -> str:
         return f"<kernel {self.label}>\n{self.listing}"
@@ -100,11 +102,12 @@ def leaves(works: Sequence[Any]) -> Iterator[Any]:
 
 
 def kernels_of_graph(graph: Graph) -> list[KernelText]:
-    """The kernels of a program."""
+    """The kernels of a program, as the current backend compiles them."""
     from lucid.compiler.kernels.listing import listing
-    from lucid.compiler.runtime.kernel_table import name_of
+    from lucid.compiler.runtime.kernel_table import modules_of, name_of
 
     out, seen = [], set()
+    backend = selection.current()
     for layout in lower_graph(graph).layouts:
         for work in leaves(layout.work):
             for source in work.kernels():
@@ -112,12 +115,15 @@ def kernels_of_graph(graph: Graph) -> list[KernelText]:
                     continue
                 seen.add(source.key)
                 nest = getattr(work, "nest", None)
+                texts = modules_of(source, backend)
+                name, shown = name_of(source), ""
                 if isinstance(source, Structure):
-                    texts = emit({name_of(source): source})
-                    name, shown = name_of(source), "" if nest is None else listing(nest)
-                else:
-                    texts, name, shown = (source.text,), source.name, ""
-                out.append(KernelText(name, work.label, shown, texts[0], codegen.assembly(*texts)))
+                    text = backend.replaced.get(source.key)
+                    shown = text or ("" if nest is None else listing(nest))
+                assembly = codegen.assembly(*texts)
+                out.append(
+                    KernelText(name, work.label, shown, str(texts[0]), assembly, source, nest)
+                )
     return out
 
 

@@ -21,6 +21,7 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 import numpy as np
 
 from lucid.caches import new_cache
+from lucid.compiler.backends.selection import Backend, named
 from lucid.compiler.jit.closure_guards import closure_guards, equal_constants
 from lucid.compiler.jit.donation import copy_if_shared, invalidate, overlap
 from lucid.compiler.jit.fast_call import GUARD_FAILED, is_tracked
@@ -89,13 +90,18 @@ class Jitted(Generic[P, R]):
     """A function made by `jit`."""
 
     def __init__(
-        self, f: Callable[P, R], static_argnums: Any = (), donate_argnums: Any = ()
+        self,
+        f: Callable[P, R],
+        static_argnums: Any = (),
+        donate_argnums: Any = (),
+        backend: Backend | None = None,
     ) -> None:
         functools.update_wrapper(self, f, updated=())
         self.function = f
         self.name = function_name(f)
         self.static = argument_indices("static_argnums", static_argnums)
         self.donated = argument_indices("donate_argnums", donate_argnums)
+        self.backend = backend
         self.paths: dict[Any, list[Path]] = {}
         self.names: list[str] = []
         self.reasons: deque[str] = deque(maxlen=MAX_REASONS)
@@ -150,7 +156,7 @@ class Jitted(Generic[P, R]):
         method.method_of = reference  # type: ignore[attr-defined]
         shifted = [tuple(i - 1 if i > 0 else i for i in numbers if i) for numbers in
                    (self.static, self.donated)]  # fmt: skip
-        return Jitted(method, *shifted)
+        return Jitted(method, shifted[0], shifted[1], self.backend)
 
     def operand(self, x: Any) -> Any:
         try:
@@ -495,10 +501,13 @@ class Jitted(Generic[P, R]):
         return stage_of(path.graph, stage, path.into)
 
     def kernels(self, *args: Any, **kwargs: Any) -> list[Any]:
-        """Return the kernels for these arguments, each with `listing`, `llvm` and `assembly`."""
-        from lucid.compiler.inspect.stages import kernels_of_graph
+        """Return the kernels for these arguments, each with `listing`, `llvm` and `assembly`.
 
-        return kernels_of_graph(self.path_for(args, kwargs).graph)
+        `kernel.replace(text)` puts a listing of your own in the place of a kernel's.
+        """
+        from lucid.compiler.inspect.replacing import kernels_of_call
+
+        return kernels_of_call(self, args, kwargs)
 
     def path_for(self, args: Any, kwargs: Any) -> Path:
         """Return the path that a call with these arguments takes, recording it if there is none."""
@@ -602,18 +611,33 @@ def summary(value: np.ndarray) -> str:
 
 @overload
 def jit(
-    f: Callable[P, R], *, static_argnums: Any = (), donate_argnums: Any = ()
+    f: Callable[P, R],
+    *,
+    static_argnums: Any = (),
+    donate_argnums: Any = (),
+    backend: str | None = None,
 ) -> Jitted[P, R]: ...
 @overload
 def jit(
-    f: None = None, *, static_argnums: Any = (), donate_argnums: Any = ()
+    f: None = None,
+    *,
+    static_argnums: Any = (),
+    donate_argnums: Any = (),
+    backend: str | None = None,
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @public(aliases=("compile",))
-def jit(f: Any = None, *, static_argnums: Any = (), donate_argnums: Any = ()) -> Any:
+def jit(
+    f: Any = None,
+    *,
+    static_argnums: Any = (),
+    donate_argnums: Any = (),
+    backend: str | None = None,
+) -> Any:
     """Compile a function: it is recorded on its first call and is one native call afterward.
 
     static_argnums    arguments that are not arrays; each of their values is compiled separately
     donate_argnums    arguments whose memory the results may reuse; they cannot be used afterward
+    backend           what compiles kernels: "llvm", or "numba" from their listings; LUCID_BACKEND
 
     What the function closes over is read again at every call, and what it changes in place is
     written back. A value that Python reads inside is checked at every call, and if it differs
@@ -628,8 +652,10 @@ def jit(f: Any = None, *, static_argnums: Any = (), donate_argnums: Any = ()) ->
     Tensor([0., 0., 0.])
     """
     if f is None:
-        return functools.partial(jit, static_argnums=static_argnums, donate_argnums=donate_argnums)
+        return functools.partial(
+            jit, static_argnums=static_argnums, donate_argnums=donate_argnums, backend=backend
+        )
     if not callable(f):
         raise ArgumentError(f"jit: {type(f).__name__} is not a function{at_line()}")
     cls = JittedTransform if hasattr(f, "numpy_like") else Jitted
-    return cls(f, static_argnums, donate_argnums)
+    return cls(f, static_argnums, donate_argnums, named(backend))

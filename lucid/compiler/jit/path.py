@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lucid.compiler.backends.selection import using
 from lucid.compiler.jit.closure_guards import equal_constants
 from lucid.compiler.jit.donation import copy_if_aliased, overlap
 from lucid.compiler.jit.fast_call import FastCall, is_tracked
@@ -140,6 +141,7 @@ class Path:
         self.n_state = len(self.written) + len(overwritten) + sum(self.sets_grad)
         self.grad, self.default = local.grad, Default.floating
         self.name = jitted.name
+        self.backend = jitted.backend
         self.program: Any = None  # compiled when it first runs
         self.overwritten: list[int] = []
         self.fast_call: FastCall | None = None
@@ -160,9 +162,12 @@ class Path:
         """Compile the Graph: after the recording, so that nothing waits for it or is half done."""
         if self.program is not None:
             return
-        program = (
-            Program(self.graph) if Tiering.compile is None else compile_hot(self.graph, self.into)
-        )
+        with using(self.backend):
+            program = (
+                Program(self.graph)
+                if Tiering.compile is None
+                else compile_hot(self.graph, self.into)
+            )
         self.overwritten = getattr(program, "overwritten", [])
         self.program = program
         # with checks, it would communicate again to explain an error

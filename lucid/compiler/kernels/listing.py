@@ -1,14 +1,19 @@
 """listing: a Nest -> readable Python source that computes what its kernel computes.
 
 Each buffer is an array with an axis for every axis of the domain along which it varies, and one for
-every indexed axis. The loops are those of the kernel, without its chunks.
+every indexed axis. The loops are those of the kernel, which computes the part [lo, hi) of its
+extent; the Numba backend compiles this very text.
 
-    def kernel(b0, b1, n0=32, n1=100):
-        for i0 in range(n0):
+    def kernel(b0, b1, n0=32, n1=100, lo=0, hi=32):
+        for i0 in range(lo, hi):
             v1 = f32(0)
             for i1 in range(n1):
-                v1 = v1 + b0[i0, i1]
+                v1 += b0[i0, i1]
             b1[i0] = v1
+
+`+=` and `*=` on floats are sums and products that may be computed in any order. Extrema of floats
+are found on integer keys of the same order (`max_key`, `from_key`), with nan beyond all. A buffer
+that covers a part of the domain is indexed from its start; compiled code shifts its address.
 """
 
 from __future__ import annotations
@@ -20,9 +25,10 @@ from typing import Any
 
 import numpy as np
 
+from lucid.compiler.kernels.build import extent_of
 from lucid.compiler.kernels.indexing import SCANS, start_of
-from lucid.compiler.kernels.nest import Nest, Store, Value, values_of
-from lucid.compiler.kernels.reductions import initial
+from lucid.compiler.kernels.nest import Nest, Store, Structure, Value, values_of
+from lucid.compiler.kernels.reductions import BITS, initial, ordered_as_integers
 from lucid.ir.types import DTYPES
 
 INFIX = {
@@ -32,12 +38,19 @@ INFIX = {
 PREFIX = {"neg": "-", "bitwise_not": "~"}
 COMBINED = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum", "any": "bitwise_or",
             "all": "bitwise_and"}  # fmt: skip
+ANY_ORDER = {"sum": "+=", "prod": "*="}
 LONG_LINE = 60
+WRAPPED = ("i8", "u8", "i16", "u16", "i32", "u32", "u64")  # Numba computes these in 64 bits
 
 
 def listing(nest: Nest) -> str:
     """The Python text of a Nest's kernel."""
-    return Lister(nest).run()
+    return Lister(nest.structure, nest).run()
+
+
+def structure_listing(structure: Structure) -> str:
+    """The Python text of every kernel of a Structure: no argument has a default."""
+    return Lister(structure).run()
 
 
 def python_kernel(nest: Nest) -> Callable[..., None]:
@@ -47,14 +60,16 @@ def python_kernel(nest: Nest) -> Callable[..., None]:
     return namespace["kernel"]
 
 
-def buffer_views(nest: Nest) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
+def buffer_views(nest: Nest, chunks: int = 1) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
     """The dtype, shape and strides (in elements) of the array that stands for each buffer."""
-    lister = Lister(nest)
+    lister = Lister(nest.structure, nest)
     out = []
     for b, buffer in enumerate(nest.buffers):
         sizes = [n for _, n in buffer.box] or nest.sizes
         axes = [(sizes[a], s) for a, s in enumerate(buffer.strides) if s]
         axes += [nest.indexed_axes[k][:2] for k in lister.indexed_axes_of(b)]
+        if b in lister.chunked:
+            axes.insert(0, (chunks, nest.sizes[-1] if nest.partial else 1))
         out.append((buffer.dtype, tuple(n for n, _ in axes), tuple(s for _, s in axes)))
     return out
 
@@ -67,6 +82,7 @@ def listing_namespace() -> dict[str, Any]:
         return lambda *xs: np.asarray(eval(*[np.asarray(x) for x in xs]))[()]
 
     found: dict[str, Any] = {"inf": np.inf, "nan": np.nan, "wrap_index": wrap_index}
+    found |= {"max_key": max_key, "min_key": min_key, "from_key": from_key}
     for cls in all_primitives().values():
         if cls.scalar and not cls.__match_args__:  # type: ignore[attr-defined]
             op: Any = cls()
@@ -85,34 +101,93 @@ def wrap_index(index: Any, size: int) -> int:
     return index + size if index < 0 else index
 
 
+def max_key(x: Any) -> Any:
+    """An integer with the order of a float, and nan above all."""
+    bits = bits_of(x)
+    return bits.dtype.type(np.iinfo(bits.dtype).max) if np.isnan(x) else flip_negatives(bits)
+
+
+def min_key(x: Any) -> Any:
+    """An integer with the order of a float, and nan below all."""
+    bits = bits_of(x)
+    return bits.dtype.type(np.iinfo(bits.dtype).min) if np.isnan(x) else flip_negatives(bits)
+
+
+def from_key(key: Any) -> Any:
+    """The float of a key."""
+    key = np.asarray(key)
+    return flip_negatives(key).view({4: np.float32, 8: np.float64}[key.dtype.itemsize])[()]
+
+
+def bits_of(x: Any) -> Any:
+    x = np.asarray(x)
+    return x.view({4: np.int32, 8: np.int64}[x.dtype.itemsize])[()]
+
+
+def flip_negatives(bits: Any) -> Any:
+    """Flip all bits but the sign of negative numbers; its own inverse."""
+    bits = np.asarray(bits)
+    return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits).astype(bits.dtype)[()]
+
+
 class Lister:
     """Writes one listing: the Emitter's walk over a Nest, in Python."""
 
-    def __init__(self, nest: Nest) -> None:
+    def __init__(self, structure: Structure, nest: Nest | None = None) -> None:
+        self.s = structure
         self.nest = nest
-        self.s = nest.structure
+        self.values = structure.values
         self.lines: list[str] = []
         self.depth = 1
-        self.uses = [0] * len(nest.values)
-        for args in [v.args for v in nest.values] + [tuple(values_of([s])) for s in nest.stores]:
+        self.uses = [0] * len(self.values)
+        for args in [v.args for v in self.values] + [
+            tuple(values_of([s])) for s in structure.stores
+        ]:
             for a in args:
                 self.uses[a] += 1
+        self.chunked: set[int] = set()  # buffers with a result for each chunk
+        if structure.partial or all(structure.reduced):
+            reduced = (s for s in structure.stores if self.values[s.value].op == "reduce")
+            self.chunked = {s.buffer for s in reduced}
 
     def run(self) -> str:
         kept = [a for a, r in enumerate(self.s.reduced) if not r]
         reduced = [a for a, r in enumerate(self.s.reduced) if r]
         if self.s.mode == "map":
-            self.sweep(kept, {}, values_of(self.s.stores), self.store_all(self.s.stores))
+            write = self.store_all(self.s.stores)
+            wanted = values_of(self.s.stores)
+            if len(kept) == 1:
+                self.sweep(kept, {}, wanted, write, parts=True)
+            else:
+                self.outer(kept[:-1], lambda: self.sweep(kept[-1:], {}, wanted, write))
         elif self.s.mode == "rows":
-            self.loops(kept, lambda: self.rows(reduced))
+            self.outer(kept, lambda: self.rows(reduced))
         else:
-            self.loops(kept[:-1], lambda: self.columns(reduced, kept[-1]))
-        sizes = [f"n{axis}={n}" for axis, n in enumerate(self.nest.sizes)]
-        buffers = [f"b{i}" for i in range(len(self.nest.buffers))]
-        dtypes = {v.param: v.dtype for v in self.nest.values if v.op == "number"}
-        numbers = [f"c{k}={number(x, dtypes[k])}" for k, x in enumerate(self.nest.numbers)]
-        given = ", ".join([*buffers, *sizes, *numbers])
-        return "\n".join([f"def kernel({given}):", *self.lines])
+            self.outer(kept[:-1] if not self.s.partial else (), lambda: self.columns(reduced, kept))
+        return "\n".join([f"def kernel({', '.join(self.parameters())}):", *self.lines])
+
+    def parameters(self) -> list[str]:
+        """The parameters, with the values of the Nest as defaults."""
+        names = [f"b{i}" for i in range(len(self.s.buffers))]
+        if self.nest is None:
+            return names + self.scalar_parameters()
+        dtypes = {v.param: v.dtype for v in self.values if v.op == "number"}
+        extent, _ = extent_of(self.nest)
+        given = [
+            *self.nest.sizes,
+            *[number(x, dtypes[k]) for k, x in enumerate(self.nest.numbers)],
+            *[axis.size for axis in self.nest.indexed_axes],
+            *[0, extent, extent],
+        ]
+        return names + [f"{name}={x}" for name, x in zip(self.scalar_parameters(), given)]
+
+    def scalar_parameters(self) -> list[str]:
+        """Sizes of axes, numbers, sizes of indexed axes, the part to compute, its length."""
+        numbers = sum(v.op == "number" for v in self.values)
+        names = [f"n{axis}" for axis in range(len(self.s.reduced))]
+        names += [f"c{k}" for k in range(numbers)]
+        names += [f"m{k}" for k in range(self.s.indexed_axes)]
+        return names + ["lo", "hi"] + ["grain"] * (self.s.partial or all(self.s.reduced))
 
     # Lines
 
@@ -120,39 +195,57 @@ class Lister:
         self.lines.append("    " * self.depth + text)
 
     @contextmanager
-    def loop(self, axis: int) -> Iterator[None]:
-        self.line(f"for i{axis} in range(n{axis}):")
+    def loop(self, axis: int, parts: bool = False) -> Iterator[None]:
+        """A loop over an axis, or over its part [lo, hi)."""
+        self.line(f"for i{axis} in range({'lo, hi' if parts else f'n{axis}'}):")
         self.depth += 1
         yield
         self.depth -= 1
 
-    def loops(self, axes: Sequence[int], body: Callable[[], None]) -> None:
+    def loops(self, axes: Sequence[int], body: Callable[[], None], parts: bool = False) -> None:
         """Perfectly nested loops over `axes`."""
         if not axes:
             body()
             return
-        with self.loop(axes[0]):
+        with self.loop(axes[0], parts):
             self.loops(axes[1:], body)
+
+    def outer(self, axes: Sequence[int], body: Callable[[], None]) -> None:
+        """The loop over [lo, hi) of the flattened kept axes."""
+        if len(axes) < 2:
+            self.loops(axes, body, parts=True)
+            return
+        self.line("for o in range(lo, hi):")
+        self.depth += 1
+        rest = "o"
+        for axis in reversed(axes[1:]):
+            self.line(f"i{axis} = {rest} % n{axis}")
+            rest = f"{rest} // n{axis}"
+        self.line(f"i{axes[0]} = {rest}")
+        body()
+        self.depth -= 1
 
     # Expressions
 
     def indexed_axes_of(self, buffer: int) -> list[int]:
         """The numbers of the IndexedAxes of a buffer."""
-        for value in self.nest.values:
+        for value in self.values:
             if value.op == "at" and value.param == buffer:
-                return [self.nest.values[a].param for a in value.args]
-        for store in self.nest.stores:
+                return [self.values[a].param for a in value.args]
+        for store in self.s.stores:
             if store.buffer == buffer and store.at:
-                return [self.nest.values[a].param for a in store.at]
+                return [self.values[a].param for a in store.at]
         return []
 
     def element(self, buffer: int, at: Sequence[str] = ()) -> str:
         """The element of a buffer at this point of the domain."""
-        found = self.nest.buffers[buffer]
-        starts = [start for start, _ in found.box] or [0] * len(found.strides)
+        classes = self.s.buffers[buffer][1]
+        box = self.nest.buffers[buffer].box if self.nest is not None else ()
+        starts = [start for start, _ in box] or [0] * len(classes)
         indices = [f"i{a} - {start}" if start else f"i{a}" for a, start in enumerate(starts)]
-        axes = [index for index, stride in zip(indices, found.strides) if stride]
-        return f"b{buffer}[{', '.join([*axes, *at]) or '()'}]"
+        axes = [index for index, stride in zip(indices, classes) if stride]
+        chunk = ["lo // grain"] if buffer in self.chunked else []
+        return f"b{buffer}[{', '.join([*chunk, *axes, *at]) or '()'}]"
 
     def expression(self, value: Value, args: list[str]) -> str:
         if value.op == "load":
@@ -163,7 +256,7 @@ class Lister:
         if value.op == "at":
             return self.element(value.param, args)
         if value.op == "offset":
-            return f"wrap_index({args[0]}, {self.nest.indexed_axes[value.param].size})"
+            return f"wrap_index({unparenthesized(args[0])}, m{value.param})"
         if value.op == "const":
             return number(value.param, value.dtype)
         if value.op == "number":
@@ -172,12 +265,12 @@ class Lister:
             return f"{value.dtype}(i{value.param})"
         if value.op == "cast":
             return f"{value.dtype}({unparenthesized(args[0])})"
-        return args[0] if value.op == "copy" else apply(value.op, args)
+        return args[0] if value.op == "copy" else apply(value.op, args, value.dtype)
 
     def compute(self, values: Iterable[int], env: dict[int, str], inline: bool) -> None:
         """Add the values to `env`, as expressions or as names of variables."""
         for v in values:
-            value = self.nest.values[v]
+            value = self.values[v]
             if value.op == "scan":
                 self.scan(v, value, env)
                 continue
@@ -195,7 +288,8 @@ class Lister:
         target = self.element(store.buffer, [env[a] for a in store.at])
         value = unparenthesized(env[store.value])
         if store.combines:
-            value = unparenthesized(apply(store.combines, [target, value]))
+            dtype = self.s.buffers[store.buffer][0]
+            value = unparenthesized(apply(store.combines, [target, env[store.value]], dtype))
         self.line(f"{target} = {value}")
 
     def store_all(self, stores: Sequence[Store]) -> Callable[[dict[int, str]], None]:
@@ -211,17 +305,18 @@ class Lister:
         env: dict[int, str],
         wanted: Sequence[int],
         body: Callable[[dict[int, str]], None],
+        parts: bool = False,
     ) -> None:
         """Loops over `axes`; values that do not vary along them are computed outside."""
         env = dict(env)
         if not axes:
-            self.compute(self.s.closure(wanted, env), env, inline=len(self.nest.stores) == 1)
+            self.compute(self.s.closure(wanted, env), env, inline=len(self.s.stores) == 1)
             body(env)
             return
         inside = frozenset(axes)
         fixed = [v for v in self.s.closure(wanted, env) if not self.s.depends[v] & inside]
         self.compute(fixed, env, inline=False)
-        with self.loop(axes[0]):
+        with self.loop(axes[0], parts):
             self.sweep(axes[1:], env, wanted, body)
 
     def stages(self, axes: Sequence[int]) -> Iterator[tuple[list[int], list[Store], list[int]]]:
@@ -234,51 +329,67 @@ class Lister:
                 yield (
                     found,
                     stores,
-                    [self.nest.values[v].args[0] for v in found] + values_of(stores),
+                    [self.values[v].args[0] for v in found] + values_of(stores),
                 )
 
     def full_stores(self, axes: Sequence[int]) -> list[Store]:
         """Stores of values that vary along the reduced axes."""
-        return [self.nest.stores[k] for k, _ in self.s.full_stores(axes)]
+        return [self.s.stores[k] for k, _ in self.s.full_stores(axes)]
 
     def rows(self, axes: Sequence[int]) -> None:
         """All stages at one point of the kept axes, with results in variables."""
         env: dict[int, str] = {}
         for found, stores, wanted in self.stages(axes):
+            held = {v: f"{'k' if ordered_as_integers(self.values[v]) else 'v'}{v}" for v in found}
             for v in found:
-                self.line(f"v{v} = {self.start(v)}")
+                self.line(f"{held[v]} = {self.start(v, rows=True)}")
             for v in self.scans(wanted, env):
                 self.line(f"s{v} = {self.start(v)}")
-            self.sweep(axes, env, wanted, self.step(found, stores, {v: f"v{v}" for v in found}))
+            body = self.step(found, stores, held)
+            self.sweep(axes, env, wanted, body, parts=all(self.s.reduced))
+            for v in found:
+                if held[v] != f"v{v}":
+                    self.line(f"v{v} = from_key({held[v]})")
             env.update({v: f"v{v}" for v in found})
         full = self.full_stores(axes)
-        rest = [store for store in self.nest.stores if store not in full]
+        rest = [store for store in self.s.stores if store not in full]
         self.compute(self.s.closure(values_of(rest), env), env, inline=len(rest) == 1)
         self.store_all(rest)(env)
 
-    def columns(self, axes: Sequence[int], last: int) -> None:
+    def columns(self, axes: Sequence[int], kept: Sequence[int]) -> None:
         """All stages at one point of the outer axes, with results in buffers, a row at a time."""
-        values = self.nest.values
-        held = {s.value: s.buffer for s in self.nest.stores if values[s.value].op == "reduce"}
+        last, parts = kept[-1], len(kept) == 1 and not self.s.partial
+        held = {s.value: s.buffer for s in self.s.stores if self.values[s.value].op == "reduce"}
         holder = {v: self.element(b) for v, b in held.items()}
         for found, stores, wanted in self.stages(axes):
             scans = self.scans(wanted, {})
             if found or scans:
-                with self.loop(last):
+                with self.loop(last, parts):
                     for v in (*found, *scans):
                         self.line(f"{holder.get(v) or self.state(v)} = {self.start(v)}")
             step = self.step(found, stores, holder)
-            env_outside = {v: text for v, text in holder.items() if v not in found}
-            self.loops(axes, partial(self.row, last, env_outside, wanted, step))
+            outside = {v: text for v, text in holder.items() if v not in found}
+            row = partial(self.row, last, outside, wanted, step, parts)
+            self.loops(axes, row, self.s.partial)
         full = self.full_stores(axes)
-        rest = [s for s in self.nest.stores if s not in full and held.get(s.value) != s.buffer]
+        rest = [s for s in self.s.stores if s not in full and held.get(s.value) != s.buffer]
         if rest:
-            self.row(last, holder, values_of(rest), self.store_all(rest))
+            self.row(last, holder, values_of(rest), self.store_all(rest), parts)
 
-    def row(self, last: int, env_outside: dict[int, str], wanted: Sequence[int], body: Any) -> None:
-        with self.loop(last):
-            env = dict(env_outside)
-            self.compute(self.s.closure(wanted, env), env, inline=len(self.nest.stores) == 1)
+    def row(
+        self, last: int, outside: dict[int, str], wanted: Sequence[int], body: Any, parts: bool
+    ) -> None:
+        """The loop over adjacent columns; values that are the same in all are computed before."""
+        env = dict(outside)
+        fixed = [
+            v
+            for v in self.s.closure(wanted, env)
+            if last not in self.s.depends[v] and self.s.stage[v] == 0
+        ]
+        self.compute(fixed, env, inline=False)
+        with self.loop(last, parts):
+            env = dict(env)
+            self.compute(self.s.closure(wanted, env), env, inline=len(self.s.stores) == 1)
             body(env)
 
     def step(self, found: Sequence[int], stores: Sequence[Store], held: dict[int, str]) -> Any:
@@ -286,26 +397,35 @@ class Lister:
 
         def body(env: dict[int, str]) -> None:
             for v in found:
-                value = self.nest.values[v]
-                total = apply(COMBINED[value.param], [held[v], env[value.args[0]]])
-                self.line(f"{held[v]} = {unparenthesized(total)}")
+                self.accumulate(self.values[v], held[v], env)
             self.store_all(stores)(env)
 
         return body
 
-    def start(self, v: int) -> str:
-        value = self.nest.values[v]
+    def accumulate(self, value: Value, held: str, env: dict[int, str]) -> None:
+        """One step of a reduction."""
+        x, kind = env[value.args[0]], value.param
+        if kind in ANY_ORDER and value.dtype in BITS:
+            self.line(f"{held} {ANY_ORDER[kind]} {unparenthesized(x)}")
+            return
+        if held.startswith("k"):
+            x = f"{kind}_key({unparenthesized(x)})"
+        self.line(f"{held} = {unparenthesized(apply(COMBINED[kind], [held, x], value.dtype))}")
+
+    def start(self, v: int, rows: bool = False) -> str:
+        value = self.values[v]
         if value.op == "scan":
             return number(start_of(value.param.kind, value.dtype), value.dtype)
-        return number(initial(value.param, value.dtype), value.dtype)
+        dtype = BITS[value.dtype] if rows and ordered_as_integers(value) else value.dtype
+        return number(initial(value.param, dtype), dtype)
 
     # Scans
 
     def scans(self, wanted: Sequence[int], env: dict[int, str]) -> list[int]:
-        return [v for v in self.s.closure(wanted, env) if self.nest.values[v].op == "scan"]
+        return [v for v in self.s.closure(wanted, env) if self.values[v].op == "scan"]
 
     def state(self, v: int) -> str:
-        buffer = self.nest.values[v].param.buffer
+        buffer = self.values[v].param.buffer
         return f"s{v}" if buffer < 0 else self.element(buffer)
 
     def scan(self, v: int, value: Value, env: dict[int, str]) -> None:
@@ -315,20 +435,26 @@ class Lister:
         if value.param.kind == "recurrence":
             new = f"{args[1]} if {state} == 0 else {state} * {args[0]} + {args[1]}"
         else:
-            new = unparenthesized(apply(SCANS[value.param.kind], [state, args[0]]))
+            new = unparenthesized(apply(SCANS[value.param.kind], [state, args[0]], value.dtype))
         self.line(f"{state} = {new}")
         if not value.param.exclusive:
             self.line(f"v{v} = {state}")
         env[v] = f"v{v}"
 
 
-def apply(op: str, args: Sequence[str]) -> str:
-    """The expression of an operation."""
+def apply(op: str, args: Sequence[str], dtype: str) -> str:
+    """The expression of an operation with a result of this dtype."""
+    if dtype == "bool":
+        op = {"add": "bitwise_or", "mul": "bitwise_and"}.get(op, op)
+    if op == "bitwise_not" and dtype == "bool":
+        return f"(not {args[0]})"
     if op in INFIX and len(args) == 2:
-        return f"({args[0]} {INFIX[op]} {args[1]})"
-    if op in PREFIX:
-        return f"({PREFIX[op]}{args[0]})"
-    return f"{function_name(op)}({', '.join(unparenthesized(a) for a in args)})"
+        text = f"({args[0]} {INFIX[op]} {args[1]})"
+    elif op in PREFIX:
+        text = f"({PREFIX[op]}{args[0]})"
+    else:
+        return f"{function_name(op)}({', '.join(unparenthesized(a) for a in args)})"
+    return f"{dtype}{text}" if dtype in WRAPPED else text
 
 
 def function_name(op: str) -> str:

@@ -127,7 +127,7 @@ class Builder:
         if extent <= 0:
             return
         size = grain or chunk_length(extent, cost, step)
-        kind = PARALLEL if size < extent else CALL
+        kind = PARALLEL if size < extent and not kernel.is_python else CALL
         spent = int(min(extent, size) * cost) + 1
         words = [kind, self._function(kernel), self._table(args), extent, size, spent]
         self.work += extent * cost

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from lucid.caches import new_cache
-from lucid.compiler.kernels import emit as emitter
-from lucid.compiler.kernels import scalars
+from lucid.compiler.backends import llvm, selection
+from lucid.compiler.backends.selection import Backend
 from lucid.compiler.kernels.nest import Structure
-from lucid.compiler.runtime.native_kernel import Kernel, Request, load_all
+from lucid.compiler.runtime.native_kernel import Kernel, Request, load_all, texts_of
 from lucid.locks import fork_waits, new_lock
 
 MAX_KERNELS = 4096
@@ -58,33 +58,72 @@ class Source(Protocol):
     def request(self) -> Request: ...
 
 
-def name_of(structure: Structure) -> str:
+def name_of(source: Structure | Source) -> str:
     """Return a name for a kernel that is the same in every process."""
-    return "k" + hashlib.sha256(repr(structure.key).encode()).hexdigest()[:20]
+    if not isinstance(source, Structure):
+        return source.name
+    return "k" + hashlib.sha256(repr(source.key).encode()).hexdigest()[:20]
 
 
 def kernels_of(sources: Iterable[Structure | Source]) -> dict[Any, Kernel]:
-    """Return the Kernel of each source, by its key."""
+    """Return the Kernel of each source, by its key, as the current backend compiles it."""
+    backend = selection.current()
     with fork_waits, _lock:
         wanted = {source.key: source for source in sources}
-        missing = [source for key, source in wanted.items() if key not in _loaded]
+        slots = {key: slot_of(source, backend) for key, source in wanted.items()}
+        missing = [wanted[key] for key in wanted if slots[key] not in _loaded]
         nests = {name_of(s): s for s in missing if isinstance(s, Structure)}
         others = {s.name: s for s in missing if not isinstance(s, Structure)}
         requests = [source.request() for source in others.values()]
-        if nests:
-            requests += nest_requests(nests)
-        for loaded in load_all(requests):
+        python = python_kernels(nests, backend)
+        if nests and not python:
+            requests += nest_requests(nests, backend)
+        for loaded in [python, *load_all(requests)]:
             for name, kernel in loaded.items():
-                _loaded[(nests.get(name) or others[name]).key] = kernel
-        found = {key: _loaded[key] for key in wanted}
-        for key in wanted:
-            _loaded[key] = _loaded.pop(key)
+                _loaded[slots[(nests.get(name) or others[name]).key]] = kernel
+        found = {key: _loaded[slot] for key, slot in slots.items()}
+        for slot in slots.values():
+            _loaded[slot] = _loaded.pop(slot)
         while len(_loaded) > MAX_KERNELS:
             del _loaded[next(iter(_loaded))]
         return found
 
 
-def nest_requests(nests: dict[str, Structure]) -> list[Request]:
+def slot_of(source: Structure | Source, backend: Backend) -> Hashable:
+    """The key under which a kernel is loaded: no two backends or texts share one."""
+    if isinstance(source, TextKernel):
+        return source.key
+    called = getattr(source, "structures", {"": source}).values()
+    texts = tuple([backend.replaced.get(structure.key) for structure in called])
+    return (backend.name, is_steppable(backend), texts, source.key)
+
+
+def is_steppable(backend: Backend) -> bool:
+    """True if kernels are called as Python: NUMBA_DISABLE_JIT=1 with the Numba backend."""
+    if backend.name != "numba":
+        return False
+    from lucid.compiler.backends.numba.steppable import is_steppable
+
+    return is_steppable()
+
+
+def python_kernels(nests: dict[str, Structure], backend: Backend) -> dict[str, Kernel]:
+    """The kernels of nests as Python functions, if kernels are to be called as such."""
+    if not nests or not is_steppable(backend):
+        return {}
+    from lucid.compiler.backends.numba.steppable import python_kernels
+
+    return python_kernels(nests, {n: backend.replaced.get(s.key, "") for n, s in nests.items()})
+
+
+def modules_of(source: Structure | Source, backend: Backend) -> tuple[object, ...]:
+    """The LLVM modules of a kernel, to read: the first defines it."""
+    if isinstance(source, Structure):
+        return texts_of(nest_request({name_of(source): source}, backend).source)
+    return texts_of(source.request().source)
+
+
+def nest_requests(nests: dict[str, Structure], backend: Backend) -> list[Request]:
     """Group the kernels of nests into as many modules as can be compiled in parallel."""
     parts = max(1, min(os.cpu_count() or 1, len(nests) // MIN_KERNELS_PER_MODULE))
     modules: list[list[str]] = [[] for _ in range(parts)]
@@ -93,11 +132,14 @@ def nest_requests(nests: dict[str, Structure]) -> list[Request]:
         least = work.index(min(work))
         modules[least].append(name)
         work[least] += KERNEL_OVERHEAD + len(nests[name].values)
-    return [nest_request({name: nests[name] for name in sorted(module)}) for module in modules]
+    chosen = [{name: nests[name] for name in sorted(module)} for module in modules]
+    return [nest_request(module, backend) for module in chosen]
 
 
-def nest_request(nests: dict[str, Structure]) -> Request:
+def nest_request(nests: dict[str, Structure], backend: Backend) -> Request:
     """Request the kernels of nests as one module."""
-    names = tuple(nests)
-    text = f"{emitter.VERSION} {scalars.VERSION} {' '.join(names)}"
-    return Request(names, lambda: emitter.emit(nests), text.encode())
+    if backend.name == "llvm":
+        return llvm.request(nests)
+    from lucid.compiler.backends.numba import compile
+
+    return compile.request(nests, backend.replaced)

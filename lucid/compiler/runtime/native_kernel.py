@@ -31,6 +31,7 @@ class Kernel:
     name: str
     address: int
     library: Library
+    is_python: bool = False  # it calls back into Python, on the thread that calls the plan
 
 
 def load(
@@ -68,7 +69,7 @@ def load_all(requests: Sequence[Request]) -> list[dict[str, Kernel]]:
 def _load_all(requests: Sequence[Request]) -> list[dict[str, Kernel]]:
     found = [_find(request) for request in requests]
     missing = [request for request, library in zip(requests, found) if library is None]
-    texts = [_texts(request.source) for request in missing]  # emitted by this thread
+    texts = [texts_of(request.source) for request in missing]  # emitted by this thread
     codes = iter(_compile_all(texts))
     libraries = [
         _store(request, next(codes)) if library is None else library
@@ -94,7 +95,7 @@ def load_library(request: Request) -> Library:
         library = _find(request)
         if library is not None:
             return library
-        return _store(request, codegen.compile_object(*_texts(request.source)))
+        return _store(request, codegen.compile_object(*texts_of(request.source)))
 
 
 def _find(request: Request) -> Library | None:
@@ -114,7 +115,7 @@ def _store(request: Request, code: bytes) -> Library:
     return library
 
 
-def _texts(source: object) -> tuple[object, ...]:
+def texts_of(source: object) -> tuple[object, ...]:
     source = source() if callable(source) else source
     return source if isinstance(source, tuple) else (source,)
 

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.kernels.listing import buffer_views, listing, python_kernel
+from lucid.compiler.kernels.listing import (
+    buffer_views,
+    from_key,
+    listing,
+    max_key,
+    min_key,
+    python_kernel,
+)
 from lucid.compiler.lowering.lower import GraphLowering
 from lucid.compiler.passes.pipeline import stages
 from lucid.compiler.plan.arrays import Array
@@ -106,18 +113,19 @@ def test_the_listing_of_a_softmax():
     assert (
         listing(nest)
         == """\
-def kernel(b0, b1, n0=4, n1=3):
-    for i0 in range(n0):
-        v1 = f32(-inf)
+def kernel(b0, b1, n0=4, n1=3, lo=0, hi=4):
+    for i0 in range(lo, hi):
+        k1 = i32(-2147483648)
         for i1 in range(n1):
             v0 = b0[i0, i1]
-            v1 = maximum(v1, v0)
+            k1 = maximum(k1, max_key(v0))
+        v1 = from_key(k1)
         v5 = f32(0)
         for i1 in range(n1):
             v0 = b0[i0, i1]
             v2 = v0 - v1
             v3 = exp(v2)
-            v5 = v5 + v3
+            v5 += v3
             b1[i0, i1] = v3
         for i1 in range(n1):
             v4 = b1[i0, i1]
@@ -135,12 +143,12 @@ def test_the_listing_of_a_sum_of_columns():
     assert (
         listing(nest)
         == """\
-def kernel(b0, b1, n0=4, n1=3, c0=f32(2.0)):
-    for i1 in range(n1):
+def kernel(b0, b1, n0=4, n1=3, c0=f32(2.0), lo=0, hi=3):
+    for i1 in range(lo, hi):
         b1[i1] = f32(0)
     for i0 in range(n0):
-        for i1 in range(n1):
-            b1[i1] = b1[i1] + (b0[i0, i1] * c0)"""
+        for i1 in range(lo, hi):
+            b1[i1] += b0[i0, i1] * c0"""
     )
 
 
@@ -149,8 +157,27 @@ def test_sizes_are_arguments():
     (nest,) = nests(graph)
     kernel = python_kernel(nest)
     x, y = np.ones((2, 5), "float32"), np.zeros(2, "float32")
-    kernel(x, y, n0=2, n1=5)
+    kernel(x, y, n0=2, n1=5, hi=2)
     assert y.tolist() == [10.0, 10.0]
+
+
+def test_a_kernel_computes_the_part_it_is_asked_for():
+    graph = lucid.ir.trace(lambda x: x.transpose(0, 2) * 2)(lucid.ones(3, 4, 5))
+    (nest,) = nests(graph)
+    assert "for o in range(lo, hi):\n        i1 = o % n1\n        i0 = o // n1" in listing(nest)
+    kernel = python_kernel(nest)
+    x, y = np.arange(60, dtype="float32").reshape(3, 4, 5), np.zeros((5, 4, 3), "float32")
+    kernel(x.transpose(2, 1, 0), y, lo=0, hi=7)
+    kernel(x.transpose(2, 1, 0), y, lo=7, hi=20)
+    np.testing.assert_array_equal(y, x.transpose(2, 1, 0) * 2)
+
+
+@pytest.mark.parametrize("x", [0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, 1e-40])
+def test_keys_have_the_order_of_floats_and_give_them_back(x):
+    for kind in (np.float32, np.float64):
+        assert from_key(max_key(kind(x))) == kind(x)
+        assert min_key(kind(np.nan)) <= min_key(kind(x)) <= max_key(kind(np.nan))
+        assert (max_key(kind(x)) < max_key(kind(3))) == (kind(x) < 3)
 
 
 def test_every_listing_parses_as_python():

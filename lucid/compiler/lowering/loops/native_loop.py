@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from lucid.compiler.kernels import emit as emitter
-from lucid.compiler.kernels import scalars
+from lucid.compiler.backends import selection
 from lucid.compiler.kernels.nest import GENERAL, Structure
 from lucid.compiler.plan.instructions import (
     BRANCH,
@@ -28,8 +27,8 @@ from lucid.compiler.plan.instructions import (
     Ref,
 )
 from lucid.compiler.plan.plan import Builder
-from lucid.compiler.runtime.kernel_table import TextKernel, name_of
-from lucid.compiler.runtime.native_kernel import Request
+from lucid.compiler.runtime.kernel_table import TextKernel, is_steppable, name_of, nest_request
+from lucid.compiler.runtime.native_kernel import Request, texts_of
 from lucid.compiler.runtime.threads import CLOCK_CHECK_NS
 from lucid.ir.graph import Graph
 
@@ -56,6 +55,8 @@ def as_native(layout: Any, works: Sequence[Any], start: int, label: str) -> list
 
     start    the arena above this offset belongs to the loop alone
     """
+    if is_steppable(selection.current()):
+        return list(works)
     builder = layout.builder
     allocations = [a for a in builder.allocations if a[0] >= start]
     try:
@@ -208,13 +209,19 @@ class LoopKernel:
         """The modules to link: the function itself, the kernels it calls, scalar functions."""
         own = self.text.replace(LoopWriter.NAME, self.name)
         hand_written = {c.source.text for c in self.trace.calls if isinstance(c.source, TextKernel)}
-        nests = emitter.emit(self.structures) if self.structures else ()
-        first = [inlined(text) for text in (*nests[:1], *sorted(hand_written))]
-        return (own, *first, *nests[1:])
+        nests = texts_of(self.kernels.source) if self.structures else ()
+        return (own, *[inlined(str(text)) for text in (*nests, *sorted(hand_written))])
+
+    @property
+    def kernels(self) -> Request:
+        """The kernels that it calls, as the current backend compiles them."""
+        return nest_request(self.structures, selection.current())
 
     def request(self) -> Request:
-        key = f"{VERSION} {emitter.VERSION} {scalars.VERSION}\n{self.text}"
-        return Request((self.name,), self.texts, key.encode())
+        nests = self.kernels.key if self.structures else b""
+        if nests is None:  # a user's text, which is not cached
+            return Request((self.name,), self.texts)
+        return Request((self.name,), self.texts, f"{VERSION}\n{self.text}\n".encode() + nests)
 
 
 def inlined(text: str) -> str:

@@ -1,0 +1,1 @@
+"""Two ways from a Nest to machine code: LLVM text, and Numba on the Python listing."""

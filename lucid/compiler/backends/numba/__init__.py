@@ -1,0 +1,1 @@
+"""The Numba backend: Numba compiles the Python listing of a kernel; the same plans run it."""

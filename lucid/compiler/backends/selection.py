@@ -1,0 +1,50 @@
+"""Which backend compiles the kernels of Nests: `LUCID_BACKEND`, or what `jit` was given.
+
+with using(Backend("numba")):
+    program = compile_graph(graph)
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from lucid.errors import ArgumentError
+from lucid.settings import BACKENDS, setting
+
+_local = threading.local()
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A backend, and the texts that replace the listings of some kernels, by structure key."""
+
+    name: str = "llvm"
+    replaced: Mapping[Hashable, str] = field(default_factory=dict)
+
+
+def named(name: str | None) -> Backend | None:
+    """The backend of this name; None, which stands for `LUCID_BACKEND`, if it is None."""
+    if name is None or name in BACKENDS:
+        return None if name is None else Backend(name)
+    facts = f"backend={name!r} is not a backend; choose one of {', '.join(BACKENDS)}"
+    raise ArgumentError(f"jit: {facts}")
+
+
+def current() -> Backend:
+    """The backend of the programs that this thread compiles now."""
+    chosen = getattr(_local, "chosen", None)
+    return chosen if chosen is not None else Backend(setting("LUCID_BACKEND"))
+
+
+@contextmanager
+def using(backend: Backend | None) -> Iterator[None]:
+    """Context in which programs are compiled by this backend; None leaves it as it is."""
+    before = getattr(_local, "chosen", None)
+    _local.chosen = backend if backend is not None else before
+    try:
+        yield
+    finally:
+        _local.chosen = before
