@@ -48,3 +48,14 @@ def using(backend: Backend | None) -> Iterator[None]:
         yield
     finally:
         _local.chosen = before
+
+
+def program_key() -> str | None:
+    """What the programs of the current backend depend on; None if they are not to be stored."""
+    backend = current()
+    if backend.name == "llvm":
+        return "llvm"
+    from lucid.compiler.backends.numba.compile import versions
+    from lucid.compiler.backends.numba.steppable import is_steppable
+
+    return None if backend.replaced or is_steppable() else f"numba {versions()}"

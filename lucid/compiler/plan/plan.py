@@ -216,11 +216,16 @@ class Plan:
         self.traffic = image.traffic
         self._code = image.place()
         self.run = layout.native_function(self._code)
-        if image.longest > LONG_NS:
+        steppable = any(getattr(x, "is_python", False) for x in image.keep_alive)
+        if image.longest > LONG_NS and not steppable:
             written = [i for i, given in enumerate(self.inputs) if given.writeable]
             self.run = interruptible(self.run, written)
         if image.raise_error is not None:
             self.run = checked(self.run, image.raise_error)
+        if steppable:
+            from lucid.compiler.backends.numba.steppable import raise_errors
+
+            self.run = raise_errors(self.run)
         self._timers: np.ndarray | None = None
 
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -23,6 +23,7 @@ import numpy as np
 
 import lucid.errors
 from lucid.caches import new_cache, once
+from lucid.compiler.backends import selection
 from lucid.compiler.plan.executable import Check, Executable, Segment
 from lucid.compiler.plan.instructions import UNKNOWN, Address, Cell, Input, Output
 from lucid.compiler.plan.layout import Image
@@ -71,7 +72,11 @@ def store(key: bytes, program: Executable) -> None:
 
 def program_key(graph: Graph, into: Mapping[int, int] | None) -> bytes | None:
     """Return the key of a program; None if it depends on more than its Graph."""
-    digest = hashlib.sha256(f"program {VERSION} {sorted((into or {}).items())}\n".encode())
+    backend = selection.program_key()
+    if backend is None:
+        return None
+    chosen = f"program {VERSION} {backend} {sorted((into or {}).items())}\n"
+    digest = hashlib.sha256(chosen.encode())
     digest.update(_package())
     try:
         for line in Description().lines(graph):

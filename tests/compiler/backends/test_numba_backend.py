@@ -7,6 +7,7 @@ ten random programs. LUCID_TEST_ALL=1 tries all cases in both precisions and 200
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -130,7 +131,7 @@ def test_narrow_integers_wrap_around(dtype):
     %0: {dtype}[4] = mul x y
     %1: {dtype}[4] = add %0 x
     %2: bool[4] = lt %1 y
-    return %1 %2"""
+    return %1, %2"""
     graph = parse(text)
     kind = graph.inputs[0].type.dtype
     x, y = np.arange(100, 104).astype(kind), np.array([3, 200, 250, 7]).astype(kind)
@@ -204,7 +205,7 @@ lines = kernel.listing.splitlines()
 text = "\\n".join([lines[0], "    raise ValueError('stop here')", *lines[1:]])
 try:
     kernel.replace(text)
-except lucid.errors.LucidError as error:
+except ValueError as error:
     print(error)
 """
 
@@ -212,7 +213,7 @@ except lucid.errors.LucidError as error:
 def test_without_jit_kernels_are_python_that_can_be_traced():
     shown = run(STEPPED, NUMBA_DISABLE_JIT="1", LUCID_VERIFY="0").splitlines()
     assert shown[0] == "True"
-    assert shown[1] == "a kernel raised ValueError: stop here"
+    assert shown[1] == "stop here"
 
 
 # Replacing a kernel's text
@@ -296,7 +297,7 @@ def test_scalar_functions_vectorize_in_the_code_of_users():
         y = np.empty_like(x)
         fill(x, y)
         np.testing.assert_array_max_ulp(y, np.exp(x.astype("float64")).astype(dtype), 2)
-    assert "<8 x float>" in "".join(fill.inspect_llvm().values()) or os.uname().machine != "x86_64"
+    assert re.search(r"<\d+ x float>", "".join(fill.inspect_llvm().values()))
     assert length(3.0, 4.0) == 5.0
     with pytest.raises(ArgumentError, match="no scalar 'exq'"):
         lucid.extend.numba_scalar("exq")

@@ -29,18 +29,17 @@ VERSION = 1
 def request(nests: Mapping[str, Structure], replaced: Mapping[Hashable, str]) -> Request:
     """Request kernels by name, as one module; `replaced` has texts of users by structure key."""
     texts = {name: replaced.get(s.key, "") for name, s in nests.items()}
-    versions = (VERSION, emitter.VERSION, scalars.VERSION, numba_version())
     digest = hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest()
-    key = f"numba {versions} {' '.join(nests)} {digest}"
+    key = f"numba {versions()} {' '.join(nests)} {digest}"
     foreign = any(texts.values())  # what a user's text calls is not part of its key
     source = lambda: modules(nests, texts)  # noqa: E731
     return Request(tuple(nests), source, None if foreign else key.encode())
 
 
 @once
-def numba_version() -> str:
-    """The version of Numba, without importing it: a program found in the cache does not need it."""
-    return version("numba")
+def versions() -> str:
+    """What a listing's code depends on. Numba is not imported: a cached program does without."""
+    return f"{VERSION} {emitter.VERSION} {scalars.VERSION} {version('numba')}"
 
 
 def modules(nests: Mapping[str, Structure], texts: Mapping[str, str]) -> tuple[str, ...]:

@@ -11,9 +11,7 @@ import ctypes
 import linecache
 import os
 import sys
-import threading
-import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,9 +20,9 @@ from lucid.compiler.backends.numba.compile import buffer_classes
 from lucid.compiler.kernels.listing import Lister, listing_namespace, structure_listing
 from lucid.compiler.kernels.nest import GENERAL, Structure
 from lucid.compiler.runtime.native_kernel import Kernel
-from lucid.errors import LucidError
 from lucid.ir.types import DTYPES
 
+_errors: list[BaseException] = []  # of the plan that runs
 SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -105,11 +103,13 @@ class Call:
         self.shapes, self.lister = buffer_classes(structure), Lister(structure)
 
     def __call__(self, args: int, lo: int, hi: int) -> None:
+        if _errors:
+            return
         try:
             with np.errstate(all="ignore"):
                 self.run(args, lo, hi)
         except BaseException as error:  # ctypes would print it and go on
-            raise_in_caller(error)
+            _errors.append(error)
 
     def run(self, args: int, lo: int, hi: int) -> None:
         s = self.structure
@@ -145,10 +145,14 @@ class Call:
             self.function(*buffers, *sizes, *given, *indexed, *last)
 
 
-def raise_in_caller(error: BaseException) -> None:
-    """Raise an error of a kernel in this thread, after the native call that it interrupts."""
-    traceback.print_exception(error)
-    message = f"a kernel raised {type(error).__name__}: {error}"
-    raised = type("KernelError", (LucidError,), {"__str__": lambda self: message})
-    thread = ctypes.c_ulong(threading.get_ident())
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(raised))
+def raise_errors(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The native function of a plan, raising what a kernel raised while it ran."""
+
+    def checked(*arrays: Any) -> Any:
+        _errors.clear()
+        found = run(*arrays)
+        if _errors:
+            raise _errors.pop(0)
+        return found
+
+    return checked
