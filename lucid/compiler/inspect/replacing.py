@@ -84,7 +84,7 @@ class CallKernel(KernelText):
         """Open the listing in $VISUAL or $EDITOR, and replace it by what is saved there."""
         editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
         if not editor:
-            raise ArgumentError(f"edit: set EDITOR, or use replace(text)")
+            raise ArgumentError("edit: set EDITOR, or use replace(text)")
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "kernel.py"
             file.write_text(self.listing + "\n")
@@ -121,7 +121,7 @@ def parameters(text: str) -> list[str]:
     except SyntaxError as error:
         raise ArgumentError(f"replace: {error}") from None
     if len(body) != 1 or not isinstance(body[0], ast.FunctionDef) or body[0].name != "kernel":
-        raise ArgumentError(f"replace: the text must be one function `kernel`")
+        raise ArgumentError("replace: the text must be one function `kernel`")
     return [parameter.arg for parameter in body[0].args.args]
 
 
