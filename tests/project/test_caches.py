@@ -22,6 +22,9 @@ PAGE = PACKAGE.parent / "docs" / "caches.md"
 STATE = {
     "lucid.caches._CLEAR": "the register itself",
     "lucid.caches._ONCE": "the register itself",
+    "lucid.compiler.backends.numba.functions._local": "the functions that a kernel calls",
+    "lucid.compiler.backends.numba.steppable._errors": "the error of a kernel that runs",
+    "lucid.compiler.backends.selection._local": "the backend that a thread compiles with",
     "lucid.compiler.kernels.scalars.declare.table": "the scalar functions",
     "lucid.compiler.plan.executable.CREATION_HOOKS": "observers of the profiler",
     "lucid.compiler.plan.executable.LIVE": "the programs that exist, weakly",
