@@ -155,6 +155,7 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "extend": {
         "compiler.kernels.scalars": "code scalar:register",
+        "compiler.kernels.scalars.dispatch": "numba_scalar",
         "compiler.lowering.external.native_calls": "NativeCall",
         "compiler.lowering.external.numba_calls": "NumbaCall",
         "ir.primitive": "Primitive",
