@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from docs.site import notebooks, reference
-from docs.site.contents import ROOT, START, listed, place, toctrees
+from docs.site.contents import ROOT, START, existing, place, toctrees
 
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^(```|~~~).*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -35,7 +35,7 @@ def outside_code(text: str, change: re.Pattern[str], new: object) -> str:
 def with_links_of_the_site(page: str, text: str) -> str:
     """Return the text of a page with its links to other files turned into links of the site."""
     folder = (ROOT / page).parent
-    pages = {(ROOT / name).resolve(): place(name) for name in listed()}
+    pages = {(ROOT / name).resolve(): place(name) for name in existing()}
 
     def link(match: re.Match[str]) -> str:
         mark, label, target = match.groups()
@@ -68,7 +68,7 @@ def light_and_dark(label: str, path: Path, page: str) -> str:
 def sources() -> dict[str, str]:
     """Return the text of every page by its file on the site."""
     out = {f"{name}.rst": text for name, text in reference.pages().items()}
-    for page in listed():
+    for page in existing():
         text = with_links_of_the_site(page, (ROOT / page).read_text())
         if page.startswith("docs/tutorials/"):
             text += f"\n{{download}}`This tutorial as a notebook <{Path(page).stem}.ipynb>`\n"

@@ -33,6 +33,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/control-flow.md",
         "docs/jacobians.md",
         "docs/implicit.md",
+        "docs/distributed.md",
         "docs/custom-rules.md",
         "docs/derivatives.md",
         "examples/README.md",
@@ -79,6 +80,11 @@ def existing() -> list[str]:
     return [*found, *[page for page in MOVED if not page.startswith("docs/")]]
 
 
+def unlisted() -> list[str]:
+    """Return the pages that are not in the table of contents; the site has them under "How to"."""
+    return [page for page in existing() if page not in listed()]
+
+
 def place(page: str) -> str:
     """Return the path of a page on the site, without extension."""
     return MOVED.get(page) or page.removeprefix("docs/").removesuffix(".md")
@@ -88,7 +94,8 @@ def toctrees() -> str:
     """Return the contents as MyST, to stand at the end of the first page."""
     parts = []
     for caption, pages in CONTENTS.items():
-        places = "\n".join(place(page) for page in pages)
+        more = unlisted() if caption == "How to" else []
+        places = "\n".join(place(page) for page in [*pages, *more])
         parts.append(f"```{{toctree}}\n:caption: {caption}\n:hidden:\n\n{places}\n```\n")
     parts.append(f"```{{toctree}}\n:caption: Reference\n:hidden:\n\n{REFERENCE}\n```\n")
     return "\n".join(parts)

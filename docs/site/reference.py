@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +22,8 @@ from lucid.public import index
 from lucid.public.lazy import Home, homes, load
 
 LIBRARIES = {"torch": "PyTorch", "jax": "JAX", "numpy": "NumPy", "numba": "Numba", "tqdm": "tqdm"}
+NUMPY_SECTION = re.compile(r"^(Parameters|Returns|See Also|Notes|Examples)\n-+$", re.M)
+SIGNATURE = re.compile(r"^[\w.]+\(.*\)")
 # The names of `lucid` itself, by the module that defines them: page, title, prefixes of modules.
 THEMES = [
     ("tensors", "Tensors: creation, conversion, dtypes", "tensors.tensor tensors.numpy_protocols "
@@ -227,10 +230,17 @@ def value_line(value: Any) -> str:
 
 
 def own_doc(target: Any) -> str:
-    """Return the docstring of a function, class or descriptor; "" for other values."""
-    if callable(target) or inspect.isdatadescriptor(target):
-        return inspect.getdoc(target) or ""
-    return ""
+    """Return the docstring of a function, class or descriptor; "" for other values.
+
+    What has NumPy's docstring is explained in NumPy's documentation: its first sentence is left.
+    """
+    if not (callable(target) or inspect.isdatadescriptor(target)):
+        return ""
+    doc = inspect.getdoc(target) or ""
+    if NUMPY_SECTION.search(doc):
+        parts = [part for part in doc.split("\n\n") if not SIGNATURE.match(part)]
+        return parts[0] if parts else ""
+    return doc
 
 
 def describe(same: list[Entry]) -> list[str]:
@@ -318,9 +328,7 @@ def own_members(cls: type) -> list[str]:
 def member_doc(cls: type, name: str) -> str:
     found = inspect.getattr_static(cls, name)
     found = getattr(found, "__func__", found)
-    if inspect.isfunction(found) or isinstance(found, property):
-        return inspect.getdoc(found) or ""
-    return ""
+    return own_doc(found) if inspect.isfunction(found) or isinstance(found, property) else ""
 
 
 def member(cls: type, name: str, path: str, home: Home | None = None) -> list[str]:
