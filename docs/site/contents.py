@@ -47,6 +47,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/decisions.md",
         "docs/decisions/runtime.md",
         "docs/decisions/pending-values.md",
+        "docs/decisions/declared-once.md",
         "benchmarks/README.md",
     ],
     "Extending Lucid": [
