@@ -7,6 +7,7 @@
     lucid.nn, lucid.optim           networks, optimizers, schedules; lucid.utils.data: loaders
     lucid.linalg, fft, special      further functions; lucid.random, lucid.distributions
     lucid.save, lucid.load          safetensors files
+    lucid.tree                      nested containers: map, leaves, registration of classes
     lucid.ir                        the IR of all of this: trace, print, verify and run programs
     lucid.extend                    what primitives outside the package are written with
 
@@ -41,6 +42,7 @@ _find, __dir__, __all__ = _attach(
     "random",
     "special",
     "testing",
+    "tree",
     "utils",
 )
 

@@ -20,6 +20,7 @@ from lucid import optim as optim
 from lucid import random as random
 from lucid import special as special
 from lucid import testing as testing
+from lucid import tree as tree
 from lucid import utils as utils
 from lucid.autograd.modes import enable_grad as enable_grad
 from lucid.autograd.modes import inference_mode as inference_mode

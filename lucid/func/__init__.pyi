@@ -23,6 +23,7 @@ from lucid.func.derivatives import grad as grad
 from lucid.func.derivatives import grad_and_value as grad_and_value
 from lucid.func.derivatives import hvp as hvp
 from lucid.func.derivatives import jvp as jvp
+from lucid.func.derivatives import linear_transpose as linear_transpose
 from lucid.func.derivatives import linearize as linearize
 from lucid.func.derivatives import stop_gradient as stop_gradient
 from lucid.func.derivatives import value_and_grad as value_and_grad
@@ -44,9 +45,14 @@ from lucid.func.mapping.collectives import pmin as pmin
 from lucid.func.mapping.collectives import ppermute as ppermute
 from lucid.func.mapping.collectives import psum as psum
 from lucid.func.mapping.collectives import psum_scatter as psum_scatter
+from lucid.func.mapping.custom_batching import custom_vmap as custom_vmap
+from lucid.func.mapping.vectorization import vectorize as vectorize
 from lucid.func.numba_functions import from_numba as from_numba
 from lucid.nn.stateless import functional_call as functional_call
 from lucid.nn.stateless import replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_
 from lucid.nn.stateless import stack_module_state as stack_module_state
+from lucid.tape.trace import closure_convert as closure_convert
+from lucid.tape.trace import eval_shape as eval_shape
+from lucid.tape.trace import trace as make_jaxpr
 
 

@@ -17,7 +17,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from lucid.autograd.function import Function
 from lucid.autograd.function_calls import derivative_like
-from lucid.errors import ArgumentError, GraphError
+from lucid.errors import ArgumentError, GraphError, TracedValueError
 from lucid.func.batching import vmap
 from lucid.func.run import argument_numbers
 from lucid.ir.pytree import flatten, unflatten
@@ -26,19 +26,21 @@ from lucid.ops.core.arguments import check_callable
 from lucid.ops.core.decorated import portable_function, wrapper_of
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.custom_derivative import CustomJvp
+from lucid.ops.shape.derivative_seeds import full_constant
 from lucid.public.declare import public
 from lucid.tape.bind import bind, fresh
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, Trace, Traced, is_recording, leaf
 from lucid.tape.recorder import CollectEffects
-from lucid.tape.trace import function_name
+from lucid.tape.trace import function_name, replay
 from lucid.tape.views import tensor_of
 from lucid.transforms.vmap import current_axis_name
 
 RULES = ("fwd", "bwd", "rule")  # what `defvjp` and `defjvp` set
 _depth = count(2000)
 _running: dict[int, list[Any]] = {}  # custom_vjp functions whose fwd is running, by thread
+_running_jvp: dict[int, list[Any]] = {}  # custom_jvp functions whose rule runs on values
 _running_bwd: dict[int, list[Any]] = {}  # those whose bwd is running
 
 
@@ -49,11 +51,17 @@ R = TypeVar("R")
 class CustomRuleFunction(Generic[P, R]):
     """A function with a custom rule; its arguments are static or pytrees of tensors."""
 
-    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        fun: Callable[P, R],
+        nondiff_argnums: Sequence[int] = (),
+        nondiff_argnames: Sequence[str] = (),
+    ) -> None:
         check_callable(type(self).__name__, fun)
         functools.update_wrapper(self, fun)  # type: ignore[arg-type]
         self.function: Callable[..., R] = fun
-        self.static = argument_numbers(nondiff_argnums)
+        named = named_positions(type(self).__name__, fun, nondiff_argnames)
+        self.static = tuple(dict.fromkeys((*argument_numbers(nondiff_argnums), *named)))
 
     def __reduce__(self) -> Any:
         rules = {name: self.__dict__[name] for name in RULES if name in self.__dict__}
@@ -65,6 +73,19 @@ class CustomRuleFunction(Generic[P, R]):
     def missing_rule_error(self, method: str) -> GraphError:
         name = function_name(self.function)
         return GraphError(f"{name}: no rule was given; call {name}.{method}(...) first")
+
+
+def named_positions(what: str, fun: Any, names: Any) -> list[int]:
+    """Return the positions of the arguments of a function with these names."""
+    names = [names] if isinstance(names, str) else list(names)
+    known = list(inspect.signature(fun).parameters) if names else []
+    for name in names:
+        if name not in known:
+            raise ArgumentError(
+                f"{what}: nondiff_argnames has {name!r}, which is not an argument of "
+                f"{function_name(fun)}"
+            )
+    return sorted(known.index(name) for name in names)
 
 
 def rebuild_custom(cls: Any, function: Any, static: tuple[int, ...]) -> Any:
@@ -264,6 +285,11 @@ class custom_jvp(CustomRuleFunction[P, R]):
 
     rule: Callable[..., Any] | None = None
 
+    @functools.cached_property
+    def value_reads(self) -> dict[Any, bool]:
+        """Whether Python reads values in the rule, by the types of the arguments."""
+        return {}
+
     def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Set the forward-mode rule; also usable as a decorator."""
         self.rule = rule
@@ -288,7 +314,7 @@ class custom_jvp(CustomRuleFunction[P, R]):
         if self.rule is None:
             raise self.missing_rule_error("defjvp")
         arguments = self.arguments(args, kwargs)
-        if not arguments.is_tracked:
+        if not arguments.is_tracked or self in _running_jvp.get(get_ident(), ()):
             return self.function(*arguments.args)
         given = arguments.leaves
         inputs = [fresh(x, TRACE | (GRAD if is_differentiable(x.dtype) else 0)) for x in given]
@@ -297,9 +323,28 @@ class custom_jvp(CustomRuleFunction[P, R]):
         forward = cut(inputs, [as_tensor(y) for y in result], effects=effects)
         captured = [tensor_of(forward.slots[s]) for s in forward.captured]
         static = tuple(map(static_argument, arguments.static))
-        rule = TangentRule(self, static, arguments.tree, out_tree)
+        rule: Any = TangentRule(self, static, arguments.tree, out_tree)
+        if all(x.raw is not None for x in given) and self.rule_reads_values(rule, given):
+            rule = RecordedRule.of(rule, given)
         op = CustomJvp(forward.graph("forward"), rule, len(given))
         return unflatten(out_tree, bind(op, *given, *captured))
+
+    def rule_reads_values(self, rule: TangentRule, given: Sequence[Any]) -> bool:
+        """True if Python reads values in the rule, which therefore runs on those of each call."""
+        key = (rule, tuple(x.type for x in given))
+        if key not in self.value_reads:
+            trace = Trace(f"the rule of {rule.name}", next(_depth))
+            try:
+                trace_rule(
+                    rule, [leaf(x.type, trace) for x in given], rule.nonzero(given), rule.name
+                )
+            except TracedValueError:
+                self.value_reads[key] = True
+            except Exception:  # raised again where the derivative is taken
+                self.value_reads[key] = False
+            else:
+                self.value_reads[key] = False
+        return self.value_reads[key]
 
 
 @dataclass(frozen=True)
@@ -310,6 +355,14 @@ class TangentRule:
     static: tuple[Any, ...]
     tree: Any
     out_tree: Any
+
+    @property
+    def name(self) -> str:
+        return function_name(self.custom_function.function)
+
+    def nonzero(self, primals: Sequence[Any]) -> list[int]:
+        """Return the positions of the arguments that have tangents."""
+        return [i for i, x in enumerate(primals) if is_differentiable(x.dtype)]
 
     def tangents(self, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         """Return the tangents of the outputs, None for zero."""
@@ -329,6 +382,55 @@ class TangentRule:
     def traced(self, primals: Sequence[Any], nonzero: Sequence[int]) -> tuple[Any, list[int]]:
         """Return the Cut of the rule as a function of the tangents, and the non-zero outputs."""
         return trace_rule(self, primals, nonzero, function_name(self.custom_function.function))
+
+    def batched(self, n: int, flags: tuple[bool, ...]) -> BatchedRule:
+        return BatchedRule(self, n, flags, current_axis_name())
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedRule:
+    """A rule as it ran on values that Python read: the Graph of the branch it took.
+
+    graph       takes arguments, their tangents and captured tensors; returns nonzero tangents
+    moved       the positions of these tangents among the `n_out` outputs
+    """
+
+    inner: TangentRule
+    graph: Any
+    captured: tuple[Any, ...]
+    moved: tuple[int, ...]
+    n_out: int
+
+    @staticmethod
+    def of(rule: TangentRule, given: Sequence[Any]) -> RecordedRule:
+        """Run a rule on values; inside it the function is called without its rule."""
+        trace = Trace(f"the rule of {rule.name}", next(_depth))
+        flags = [TRACE | (GRAD if is_differentiable(x.dtype) else 0) for x in given]
+        primals = [fresh(x, flag) for x, flag in zip(given, flags)]
+        seeds = {i: leaf(given[i].type, trace) for i in rule.nonzero(given)}
+        running = _running_jvp.setdefault(get_ident(), [])
+        running.append(rule.custom_function)
+        before, local.staging = local.staging, trace
+        try:
+            found = rule.tangents(primals, [seeds.get(i) for i in range(len(given))])
+            moved = tuple(i for i, t in enumerate(found) if t is not None)
+            section = cut([*primals, *seeds.values()], [found[i] for i in moved])
+        finally:
+            local.staging, trace.active = before, False
+            running.remove(rule.custom_function)
+        captured = tuple(tensor_of(section.slots[s]) for s in section.captured)
+        return RecordedRule(rule, section.graph("tangent"), captured, moved, len(found))
+
+    def tangents(self, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        zero = [full_constant(0.0, x.shape, x.dtype, True) if t is None else t
+                for x, t in zip(primals, tangents) if is_differentiable(x.dtype)]  # fmt: skip
+        results: list[Any] = [None] * self.n_out
+        for i, t in zip(self.moved, replay(self.graph, [*primals, *zero, *self.captured])):
+            results[i] = t
+        return results
+
+    def traced(self, primals: Sequence[Any], nonzero: Sequence[int]) -> tuple[Any, list[int]]:
+        return trace_rule(self, primals, nonzero, self.inner.name)
 
     def batched(self, n: int, flags: tuple[bool, ...]) -> BatchedRule:
         return BatchedRule(self, n, flags, current_axis_name())

@@ -10,20 +10,23 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec
 
-from lucid.errors import DTypeError, ShapeError
+from lucid.errors import DTypeError, GraphError, ShapeError
 from lucid.func.numpy_results import at_positions, numpy_like, returns_numpy
 from lucid.func.run import ArgNums, Run, argnums_partial
+from lucid.ir.graph import Var
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
+from lucid.ops.elementwise.complexes import conj
 from lucid.ops.shape.derivative_seeds import full_constant
-from lucid.tape.trace import function_name
+from lucid.tape.trace import function_name, trace_types
 from lucid.transforms.prepare import pullback, pushforward
+from lucid.transforms.vjp import vjp as transposed
 
 
-def scalar_seed(run: Run) -> list[Any]:
-    """Return the cotangent 1 for the only output, a real scalar, or raise an error."""
+def scalar_seed(run: Run, holomorphic: bool = False) -> list[Any]:
+    """Return the cotangent 1 for the only output, a scalar of the right kind, or raise an error."""
     if len(run.outputs) != 1 or run.outputs[0].shape != ():
         types = ", ".join(str(y.type) for y in run.outputs)
         raise ShapeError(
@@ -36,7 +39,13 @@ def scalar_seed(run: Run) -> list[Any]:
             f"gradient; return a tensor and avoid item() and numpy()"
         )
     dtype = run.outputs[0].dtype
-    if dtype.kind != "f":
+    if holomorphic:
+        for x in (*run.inputs, *run.outputs):
+            if x.dtype.kind != "c":
+                raise DTypeError(
+                    f"{run.what}: holomorphic=True needs complex numbers, not {x.type}"
+                )
+    elif dtype.kind != "f":
         raise DTypeError(
             f"{run.what}: the function must return a real floating number, not {dtype}"
         )
@@ -48,16 +57,26 @@ P = ParamSpec("P")
 
 @public_function("func")
 def grad_and_value(
-    f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False
+    f: Callable[P, Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    *,
+    holomorphic: bool = False,
+    allow_int: bool = False,
 ) -> Callable[P, tuple[Any, Any]]:
-    """Return a function that computes (gradient, value), or (gradient, (value, aux))."""
+    """Return a function that computes (gradient, value), or (gradient, (value, aux)).
+
+    holomorphic    the function maps complex numbers to one; the result is its complex derivative
+    allow_int      arguments without floats have zero gradients, instead of being refused
+    """
 
     @returns_numpy(at_positions(argnums))
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         chosen, primals = argnums_partial(f, argnums, args, kwargs)
-        run = Run(chosen, primals, f"grad of {function_name(f)}", has_aux)
-        grads = unflatten(run.in_tree, run.pull(scalar_seed(run)))
+        run = Run(chosen, primals, f"grad of {function_name(f)}", has_aux, allow_int)
+        found = run.pull(scalar_seed(run, holomorphic))
+        grads = unflatten(run.in_tree, [conj(g) for g in found] if holomorphic else found)
         grads = grads[0] if isinstance(argnums, int) else grads
         value = run.result()
         return (grads, (value, run.unwrap_tree(run.aux))) if has_aux else (grads, value)
@@ -66,8 +85,18 @@ def grad_and_value(
 
 
 @public_function("func")
-def grad(f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[P, Any]:
+def grad(
+    f: Callable[P, Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    *,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, Any]:
     """Return a function that computes the gradient of the scalar function `f`.
+
+    holomorphic    the function maps complex numbers to one; the result is its complex derivative
+    allow_int      arguments without floats have zero gradients, instead of being refused
 
     As with every transform, NumPy arrays in, and no tensor among the arguments to differentiate,
     give NumPy arrays out.
@@ -79,7 +108,7 @@ def grad(f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> Ca
     array([ 3., 12.])
     """
 
-    both = grad_and_value(f, argnums, has_aux)
+    both = grad_and_value(f, argnums, has_aux, holomorphic=holomorphic, allow_int=allow_int)
 
     @returns_numpy(at_positions(argnums))
     @functools.wraps(f)
@@ -92,10 +121,15 @@ def grad(f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> Ca
 
 @public_function("func")
 def value_and_grad(
-    f: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False
+    f: Callable[P, Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    *,
+    holomorphic: bool = False,
+    allow_int: bool = False,
 ) -> Callable[P, tuple[Any, Any]]:
     """Return a function that computes (value, gradient), or ((value, aux), gradient)."""
-    both = grad_and_value(f, argnums, has_aux)
+    both = grad_and_value(f, argnums, has_aux, holomorphic=holomorphic, allow_int=allow_int)
 
     @returns_numpy(at_positions(argnums))
     @functools.wraps(f)
@@ -238,15 +272,17 @@ def jvp(
 
 
 @public_function("func")
-def linearize(f: Callable[..., Any], *primals: Any) -> Any:
+def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Return (output, jvp_fn); `jvp_fn` is the derivative of `f` at `primals`.
+
+    With has_aux the result is (output, jvp_fn, aux).
 
     >>> import lucid
     >>> out, push = lucid.func.linearize(lambda x: x * x, lucid.tensor([1.0, 3.0]))
     >>> push(lucid.ones(2))
     Tensor([2., 6.])
     """
-    run = Run(f, primals, f"linearize of {function_name(f)}")
+    run = Run(f, primals, f"linearize of {function_name(f)}", has_aux)
 
     def jvp_fn(*tangents: Any) -> Any:
         seeds = seeds_like(tangents, run.in_tree, run.inputs, run.what)
@@ -257,7 +293,48 @@ def linearize(f: Callable[..., Any], *primals: Any) -> Any:
         result = unflatten(run.out_tree, [run.unwrap(t, outer) for t in ts])
         return numpy_like((primals, tangents), result)
 
-    return numpy_like(primals, run.result()), jvp_fn
+    out = numpy_like(primals, run.result())
+    return (
+        (out, jvp_fn, numpy_like(primals, run.unwrap_tree(run.aux))) if has_aux else (out, jvp_fn)
+    )
+
+
+@public_function("func")
+def linear_transpose(f: Callable[..., Any], *primals: Any) -> Callable[..., tuple[Any, ...]]:
+    """Return the transpose of a linear function: cotangents of its output to those of `primals`.
+
+    The primals give types alone: tensors, arrays or Types. A function that is not linear raises.
+
+    >>> import lucid
+    >>> back = lucid.func.linear_transpose(lambda x: x[::2] * 3.0, lucid.ones(4))
+    >>> back(lucid.ones(2))
+    (Tensor([3., 0., 3., 0.]),)
+    """
+    what = f"linear_transpose of {function_name(f)}"
+    graph, _, captured = trace_types(f, primals, {})
+    inputs = graph.inputs[: len(graph.inputs) - len(captured)]
+    for x in inputs:
+        if not is_differentiable(x.type.dtype):
+            raise DTypeError(
+                f"{what}: an argument of type {x.type} has no cotangent; close over it"
+            )
+    read = transposed(graph, inputs, [is_differentiable(y.type.dtype) for y in graph.outputs])
+    if read.residuals and not depends_on(graph, inputs).isdisjoint(read.residuals):
+        raise GraphError(f"{what}: the function is not linear: its derivative reads its arguments")
+    zeros = unflatten(
+        flatten(tuple(primals))[1],
+        [full_constant(0.0, x.type.shape, x.type.dtype, False) for x in inputs],
+    )
+    return vjp(f, *zeros)[1]
+
+
+def depends_on(graph: Any, inputs: Sequence[Any]) -> set[Any]:
+    """Return the inputs and every value of a Graph that is computed from them."""
+    found = set(inputs)
+    for eqn in graph.equations:
+        if not found.isdisjoint(x for x in eqn.inputs if isinstance(x, Var)):
+            found.update(eqn.outputs)
+    return found
 
 
 @public_function("func")

@@ -148,11 +148,14 @@ def jacrev(
     argnums: ArgNums = 0,
     has_aux: bool = False,
     chunk_size: int | None = None,
+    *,
+    holomorphic: bool = False,
 ) -> Callable[P, Any]:
     """Return a function that computes the Jacobian of `f` by reverse mode.
 
-    A complex function of complex arguments must be holomorphic; the result is its complex
-    derivative. That of a real function of complex arguments is its gradient, as `grad` gives it.
+    A complex function of complex arguments must be holomorphic, which `holomorphic` states, and
+    the result is its complex derivative. That of a real function of complex arguments is its
+    gradient, as `grad` gives it.
 
     >>> import lucid
     >>> lucid.func.jacrev(lambda x: x * x)(lucid.tensor([1.0, 2.0]))
@@ -163,7 +166,9 @@ def jacrev(
     @returns_numpy(at_positions(argnums))
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        return run_jacobian(f, argnums, has_aux, chunk_size, args, kwargs, lambda run: "vjp")
+        return run_jacobian(
+            f, argnums, has_aux, chunk_size, args, kwargs, lambda run: "vjp", holomorphic
+        )
 
     return wrapped
 
@@ -174,13 +179,17 @@ def jacfwd(
     argnums: ArgNums = 0,
     has_aux: bool = False,
     chunk_size: int | None = None,
+    *,
+    holomorphic: bool = False,
 ) -> Callable[P, Any]:
     """Return a function that computes the Jacobian of `f` by forward mode."""
 
     @returns_numpy(at_positions(argnums))
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        return run_jacobian(f, argnums, has_aux, chunk_size, args, kwargs, lambda run: "jvp")
+        return run_jacobian(
+            f, argnums, has_aux, chunk_size, args, kwargs, lambda run: "jvp", holomorphic
+        )
 
     return wrapped
 
@@ -238,14 +247,17 @@ def run_jacobian(
     args: Sequence[Any],
     kwargs: Any,
     mode_of: Callable[[Run], str],
+    holomorphic: bool = False,
 ) -> Any:
     run = run_checked(f, argnums, has_aux, chunk_size, args, kwargs)
+    if holomorphic and not all(x.dtype.kind == "c" for x in (*run.inputs, *run.outputs)):
+        raise DTypeError(f"{run.what}: holomorphic=True needs complex arguments and results")
     mode = mode_of(run)
     check_complex(run, mode)
     if mode == "vjp":
         by_input = jacobian_blocks(mode, run, run.outputs, run.inputs, chunk_size)
         table = [
-            [holomorphic(by_input[i][o], y) for i in range(len(run.inputs))]
+            [conjugate_block(by_input[i][o], y) for i in range(len(run.inputs))]
             for o, y in enumerate(run.outputs)
         ]
     else:
@@ -278,7 +290,7 @@ def check_complex(run: Run, mode: str) -> None:
     raise DTypeError(f"{run.what}: {facts}")
 
 
-def holomorphic(block: Any, output: Any) -> Any:
+def conjugate_block(block: Any, output: Any) -> Any:
     """Return a block of a Jacobian by reverse mode: cotangents carry conjugate derivatives."""
     return conj(block) if output.dtype.kind == "c" else block
 
@@ -309,6 +321,8 @@ def hessian(
     chunk_size: int | None = None,
     *,
     sparsity: Any = None,
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Callable[P, Any]:
     """Return a function that computes the Hessian of a scalar function, forward over reverse.
 
@@ -319,13 +333,16 @@ def hessian(
     Tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
-    gradient = jacrev(holomorphic_or_real(f, argnums), argnums)
+    checked = holomorphic_or_real(f, argnums, has_aux)
+    gradient = jacrev(checked, argnums, has_aux, holomorphic=holomorphic)
     if sparsity is not None:
-        return jacobian(gradient, argnums, chunk_size=chunk_size, sparsity=sparsity)
-    return jacfwd(gradient, argnums, chunk_size=chunk_size)
+        return jacobian(gradient, argnums, has_aux, chunk_size, sparsity=sparsity)
+    return jacfwd(gradient, argnums, has_aux, chunk_size, holomorphic=holomorphic)
 
 
-def holomorphic_or_real(f: Callable[..., Any], argnums: ArgNums) -> Callable[..., Any]:
+def holomorphic_or_real(
+    f: Callable[..., Any], argnums: ArgNums, has_aux: bool = False
+) -> Callable[..., Any]:
     """Return `f`, which raises for a real result of complex arguments: it has no Hessian."""
 
     @functools.wraps(f)
@@ -333,7 +350,7 @@ def holomorphic_or_real(f: Callable[..., Any], argnums: ArgNums) -> Callable[...
         result = f(*args, **kwargs)
         chosen = argnums_partial(f, argnums, args, kwargs)[1]
         inputs = [as_tensor(x) for x in flatten(chosen)[0]]
-        outputs = [as_tensor(y) for y in flatten(result)[0]]
+        outputs = [as_tensor(y) for y in flatten(result[0] if has_aux else result)[0]]
         if is_complex(inputs) and any(y.dtype.kind != "c" for y in outputs):
             raise DTypeError(
                 f"hessian of {function_name(f)}: a real function of complex arguments has no "

@@ -35,13 +35,19 @@ class Run:
     """
 
     def __init__(
-        self, f: Callable[..., Any], primals: Sequence[Any], what: str, has_aux: bool = False
+        self,
+        f: Callable[..., Any],
+        primals: Sequence[Any],
+        what: str,
+        has_aux: bool = False,
+        allow_int: bool = False,
     ) -> None:
         self.what = what
         check_callable(what, f)
         given, self.in_tree = flatten(tuple(primals))
         self.primals = [as_tensor(x) for x in given]
-        check_differentiable(primals, what)
+        if not allow_int:
+            check_differentiable(primals, what)
         start = next_serial()
         self.inputs = [fresh(x) for x in self.primals]
         nodes = [x.node for x in self.inputs]

@@ -178,7 +178,8 @@ NAMES: dict[str, dict[str, str]] = {
         "func.control_flow": "cond fori_loop map scan switch while_loop",
         "func.custom_rules": "custom_jvp custom_vjp",
         "func.derivatives": (
-            "grad grad_and_value hvp jvp linearize stop_gradient value_and_grad vjp"
+            "grad grad_and_value hvp jvp linear_transpose linearize stop_gradient value_and_grad "
+            "vjp"
         ),
         "func.implicit": "fixed_point linear_solve root",
         "func.jacobians": "hessian jacfwd jacobian jacrev",
@@ -186,8 +187,11 @@ NAMES: dict[str, dict[str, str]] = {
             "all_gather all_to_all axis_index axis_size pmax pmean pmin ppermute psum "
             "psum_scatter"
         ),
+        "func.mapping.custom_batching": "custom_vmap",
+        "func.mapping.vectorization": "vectorize",
         "func.numba_functions": "from_numba",
         "nn.stateless": "functional_call replace_all_batch_norm_modules_ stack_module_state",
+        "tape.trace": "closure_convert eval_shape make_jaxpr:trace",
     },
     "ir": {
         "ir.graph": "Equation Graph Literal Var",
@@ -599,6 +603,14 @@ NAMES: dict[str, dict[str, str]] = {
     "testing": {
         "testing": "assert_close",
     },
+    "tree": {
+        "tree": (
+            "all:tree_all flatten leaves leaves_with_path map:tree_map map_with_path "
+            "reduce:tree_reduce register_dataclass register_node register_node_class "
+            "register_pytree_node:register_node register_pytree_node_class:register_node_class "
+            "register_static structure transpose unflatten"
+        ),
+    },
     "utils": {
         "utils.progress_bar": "Progress progress",
     },
@@ -730,6 +742,7 @@ PRIMITIVES: dict[str, str] = {
         "all_gather all_reduce all_reduce_extremum all_reduce_prod all_to_all barrier "
         "broadcast_from gather_to recv reduce_scatter reduce_to scatter_from send send_recv"
     ),
+    "func.mapping.custom_batching": "custom_batch",
     "ops.core.kinds": "scale",
     "ops.core.runtime_check": "refuse",
     "ops.elementwise.arithmetic": "abs add cast copysign div mul neg sub",

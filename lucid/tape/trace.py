@@ -52,6 +52,7 @@ def replay(
     return [x if x.__class__ is Literal else env[x] for x in graph.outputs]
 
 
+@public("func", name="make_jaxpr")
 @public("ir")
 def trace(f: Callable[..., Any]) -> Callable[..., Graph]:
     """Return a function that traces `f` to a Graph, given tensors, arrays, numbers or Types.
@@ -90,6 +91,66 @@ def trace(f: Callable[..., Any]) -> Callable[..., Graph]:
         return fresh(x, TRACE | (GRAD if is_differentiable(x.dtype) else 0))
 
     return traced
+
+
+def trace_types(f: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Graph, Any, list[Any]]:
+    """Return the Graph of `f` for the types of its arguments, its out tree and what it captures.
+
+    Nothing is computed and nothing is written; reading a value inside `f` is an error.
+    """
+    from lucid.ops.core.promote import as_tensor
+
+    leaves, structure = flatten((args, kwargs))
+    types = [x if isinstance(x, Type) else as_tensor(x).type for x in leaves]
+    what = f"trace of {function_name(f)}"
+
+    def run(recorder: BodyRecorder) -> tuple[Graph, Any, list[Any]]:
+        inputs = [recorder.input(type) for type in types]
+        new_args, new_kwargs = unflatten(structure, inputs)
+        found, out_tree = flatten(f(*new_args, **new_kwargs))
+        outputs = [as_tensor(y) for y in found]
+        names = input_names(f, args, kwargs)
+        graph, captured = recorder.cut(inputs, outputs, function_name(f), names)
+        return graph, out_tree, captured
+
+    return trace_state(what, run, refused=f"{what} writes to a tensor from outside")[0]
+
+
+@public("func")
+def eval_shape(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return the types of what `f` returns, without computing it.
+
+    Arguments are tensors, arrays or Types; a Type has `shape` and `dtype`.
+
+    >>> import lucid
+    >>> lucid.func.eval_shape(lambda x, y: x @ y, lucid.ones(2, 3), lucid.ir.Type.parse("f32[3,4]"))
+    f32[2,4]
+    """
+    graph, out_tree, _ = trace_types(f, args, kwargs)
+    return unflatten(out_tree, graph.out_types)
+
+
+@public("func")
+def closure_convert(f: Callable[..., Any], *example_args: Any) -> tuple[Any, list[Any]]:
+    """Return `f` as a function of its arguments and what it closes over, and the tensors it does.
+
+    >>> import lucid
+    >>> w = lucid.tensor([1.0, 2.0])
+    >>> g, consts = lucid.func.closure_convert(lambda x: x * w, lucid.ones(2))
+    >>> g(lucid.ones(2), *consts), len(consts)
+    (Tensor([1., 2.]), 1)
+    """
+    graph, out_tree, captured = trace_types(f, example_args, {})
+
+    def converted(*args: Any) -> Any:
+        from lucid.ops.core.promote import as_tensor
+
+        n = len(args) - len(captured)
+        inputs = [as_tensor(x) for x in (*flatten(args[:n])[0], *args[n:])]
+        outs = [as_tensor(y.value) if isinstance(y, Literal) else y for y in replay(graph, inputs)]
+        return unflatten(out_tree, outs)
+
+    return converted, captured
 
 
 def function_name(f: Any) -> str:

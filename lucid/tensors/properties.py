@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lucid.ops.core.arguments import accepts_device, check_device
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import cast
+from lucid.ops.index.functional_update import IndexUpdate
 from lucid.ops.shape import copying, creation
 from lucid.tape import node as tape
 from lucid.tape.node import Traced
@@ -64,6 +65,11 @@ class Attributes(Traced):
     def nbytes(self) -> int:
         """The number of bytes of all elements."""
         return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def at(self) -> IndexUpdate:
+        """Updated copies: `x.at[i].set(y)`, `add`, `multiply`, `min`, `max`, ..., as in JAX."""
+        return IndexUpdate(self)
 
     @property
     def itemsize(self) -> int:

@@ -45,6 +45,7 @@ WITHOUT_CASE = {
     "axis_max": "an operation over the examples of a vmap; tests/func/test_collectives.py",
     "axis_gather": "an operation over the examples of a vmap; tests/func/test_collectives.py",
     "axis_scatter": "an operation over the examples of a vmap; tests/func/test_collectives.py",
+    "custom_batch": "a batch rule that is a function of Python; tests/func/test_jax_habits.py",
     "custom_jvp": "a rule that is a function of Python; tests/func/test_custom_rules.py",
 }
 # Primitives whose derivative is by definition not the slope of their value, with the reason.

@@ -33,6 +33,7 @@ STATE = {
     "lucid.distributions.kl.registry.FORMULAS": "what register_kl has registered",
     "lucid.func.custom_rules._running": "rules that run right now",
     "lucid.func.custom_rules._running_bwd": "rules that run right now",
+    "lucid.func.custom_rules._running_jvp": "rules that run right now",
     "lucid.ir.pytree._leaves": "classes registered as leaves",
     "lucid.ir.pytree._registered": "classes registered as pytrees",
     "lucid.locks._locks": "the locks of the package, weakly",

@@ -23,7 +23,7 @@ LAYERS = [
     ["compiler"],
     ["tensors", "autograd", "func", "random"],
     ["numpy", "linalg", "fft", "special", "extend", "nn", "optim", "distributions", "utils",
-     "saving", "testing"],
+     "saving", "testing", "tree"],
     ["compat", "viewer", "exporters", "distributed", "public.build",
      "public.stubs"],
 ]  # fmt: skip

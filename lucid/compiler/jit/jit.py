@@ -130,11 +130,17 @@ class Jitted(Generic[P, R]):
         method_of = getattr(self.function, "method_of", None)
         if method_of is not None:
             return functools.partial, (call_method, method_of(), self.function.__name__)
-        return rebuild_jitted, (portable_function(self.function), self.static, self.donated)
+        return rebuild_jitted, (portable_function(self.function), self.options())
+
+    def options(self) -> dict[str, Any]:
+        """Return the arguments of `jit` besides the function."""
+        backend = None if self.backend is None else self.backend.name
+        chosen = {"static_argnums": self.static, "donate_argnums": self.donated}
+        return {**chosen, "backend": backend}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         copied = deepcopy(self.function, memo)
-        return self if copied is self.function else type(self)(copied, self.static, self.donated)
+        return self if copied is self.function else jit(copied, **self.options())
 
     def __get__(self, owner: Any, cls: Any = None) -> Any:
         """Return the method of an object, jitted for it alone with its state closed over."""
@@ -509,6 +515,15 @@ class Jitted(Generic[P, R]):
 
         return kernels_of_call(self, args, kwargs)
 
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the function traced for the types of these arguments, to `compile()` it early.
+
+        Arguments are tensors, arrays or Types. Nothing runs, so Python cannot read values inside.
+        """
+        from lucid.compiler.inspect.lowered import Lowered
+
+        return Lowered(self, args, kwargs)
+
     def path_for(self, args: Any, kwargs: Any) -> Path:
         """Return the path that a call with these arguments takes, recording it if there is none."""
         leaves, tree = flatten((self.dynamic(args), kwargs))
@@ -536,14 +551,10 @@ def call_method(owner: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     return getattr(owner, name)(*args, **kwargs)
 
 
-def rebuild_jitted(function: Any, static: tuple[int, ...], donated: tuple[int, ...]) -> Any:
+def rebuild_jitted(function: Any, options: dict[str, Any]) -> Any:
     """Return the Jitted of a pickle: the one that this process has, if it has the function."""
     found = wrapper_of(function)
-    return (
-        found
-        if isinstance(found, Jitted)
-        else jit(function, static_argnums=static, donate_argnums=donated)
-    )
+    return found if isinstance(found, Jitted) else jit(function, **options)
 
 
 def fails_a_guard(path: Path, values: list[Any]) -> bool:
@@ -616,6 +627,7 @@ def jit(
     static_argnums: Any = (),
     donate_argnums: Any = (),
     backend: str | None = None,
+    static_argnames: Any = (),
 ) -> Jitted[P, R]: ...
 @overload
 def jit(
@@ -624,6 +636,7 @@ def jit(
     static_argnums: Any = (),
     donate_argnums: Any = (),
     backend: str | None = None,
+    static_argnames: Any = (),
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @public(aliases=("compile",))
 def jit(
@@ -632,10 +645,12 @@ def jit(
     static_argnums: Any = (),
     donate_argnums: Any = (),
     backend: str | None = None,
+    static_argnames: Any = (),
 ) -> Any:
     """Compile a function: it is recorded on its first call and is one native call afterward.
 
     static_argnums    arguments that are not arrays; each of their values is compiled separately
+    static_argnames   the same by name, for arguments given by position or by keyword
     donate_argnums    arguments whose memory the results may reuse; they cannot be used afterward
     backend           what compiles kernels: "llvm", or "numba" from their listings; LUCID_BACKEND
 
@@ -653,9 +668,17 @@ def jit(
     """
     if f is None:
         return functools.partial(
-            jit, static_argnums=static_argnums, donate_argnums=donate_argnums, backend=backend
+            jit,
+            static_argnums=static_argnums,
+            donate_argnums=donate_argnums,
+            backend=backend,
+            static_argnames=static_argnames,
         )
     if not callable(f):
         raise ArgumentError(f"jit: {type(f).__name__} is not a function{at_line()}")
+    if static_argnames:
+        from lucid.compiler.jit.static_names import JittedByName
+
+        return JittedByName(f, static_argnums, donate_argnums, named(backend), static_argnames)
     cls = JittedTransform if hasattr(f, "numpy_like") else Jitted
     return cls(f, static_argnums, donate_argnums, named(backend))
