@@ -89,6 +89,7 @@ from lucid.tape.node import Traced as _Traced
 from lucid.tape.scopes import named_scope as named_scope
 from lucid.tensors.tensor import Tensor as Tensor
 from lucid.tensors.tensor import Tensor as _Tensor
+from lucid.viewer.show import view as view
 
 def abs(input: _TensorLike) -> _Tensor: ...
 def abs_(input: _TensorLike) -> _Tensor: ...

@@ -56,7 +56,7 @@ def _section(graph: Graph, name: str, labels: dict[Graph, str]) -> str:
     for eqn in graph.equations:
         left = ", ".join(f"{names[v]}: {v.type}" for v in eqn.outputs)
         context = _context(eqn.inputs)
-        right = " ".join([_op_text(eqn.op, labels), *[atom(x, context) for x in eqn.inputs]])
+        right = " ".join([op_text(eqn.op, labels), *[atom(x, context) for x in eqn.inputs]])
         rows.append((left, right, "" if eqn.source is None else f"# {comment(eqn.source)}"))
     wide_left = max((len(left) for left, _, _ in rows), default=0)
     wide_right = max((len(right) for _, right, _ in rows), default=0)
@@ -101,7 +101,7 @@ def _context(inputs: tuple[Atom, ...]) -> Any:
     return next((x.type.dtype for x in inputs if isinstance(x, Var)), None)
 
 
-def _op_text(op: Any, labels: dict[Graph, str]) -> str:
+def op_text(op: Any, labels: dict[Graph, str]) -> str:
     inside = ", ".join(f"{k}={_param(v, labels)}" for k, v in op.params().items())
     return f"{op.name}[{inside}]" if inside else op.name
 

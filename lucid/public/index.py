@@ -374,6 +374,7 @@ NAMES: dict[str, dict[str, str]] = {
         "tensors.numpy_protocols": "from_dlpack from_numpy",
         "tensors.printing": "set_printoptions",
         "tensors.tensor": "Tensor tensor",
+        "viewer.show": "view",
     },
     "nn": {
         "nn.containers": "ModuleDict ModuleList ParameterDict ParameterList Sequential",

@@ -103,28 +103,28 @@ def leaves(works: Sequence[Any]) -> Iterator[Any]:
 
 def kernels_of_graph(graph: Graph) -> list[KernelText]:
     """The kernels of a program, as the current backend compiles them."""
-    from lucid.compiler.kernels.listing import listing
-    from lucid.compiler.runtime.kernel_table import modules_of, name_of
-
-    out, seen = [], set()
-    backend = selection.current()
+    found: dict[Any, KernelText] = {}
     for layout in lower_graph(graph).layouts:
         for work in leaves(layout.work):
             for source in work.kernels():
-                if source.key in seen:
-                    continue
-                seen.add(source.key)
-                nest = getattr(work, "nest", None)
-                texts = modules_of(source, backend)
-                name, shown = name_of(source), ""
-                if isinstance(source, Structure):
-                    text = backend.replaced.get(source.key)
-                    shown = text or ("" if nest is None else listing(nest))
-                assembly = codegen.assembly(*texts)
-                out.append(
-                    KernelText(name, work.label, shown, str(texts[0]), assembly, source, nest)
-                )
-    return out
+                if source.key not in found:
+                    found[source.key] = kernel_text(work, source)
+    return list(found.values())
+
+
+def kernel_text(work: Any, source: Any) -> KernelText:
+    """The text of one kernel of a work, as the current backend compiles it."""
+    from lucid.compiler.kernels.listing import listing
+    from lucid.compiler.runtime.kernel_table import modules_of, name_of
+
+    nest = getattr(work, "nest", None)
+    backend = selection.current()
+    texts = modules_of(source, backend)
+    shown = ""
+    if isinstance(source, Structure):
+        shown = backend.replaced.get(source.key) or ("" if nest is None else listing(nest))
+    assembly = codegen.assembly(*texts)
+    return KernelText(name_of(source), work.label, shown, str(texts[0]), assembly, source, nest)
 
 
 def dump(graph: Graph, folder: str, into: Mapping[int, int] | None = None) -> None:

@@ -524,10 +524,14 @@ class Jitted(Generic[P, R]):
 
         return Lowered(self, args, kwargs)
 
+    def operands(self, args: Any, kwargs: Any) -> list[Any]:
+        """Return the leaves of the arguments as tensors."""
+        return [self.operand(x) for x in flatten((self.dynamic(args), kwargs))[0]]
+
     def path_for(self, args: Any, kwargs: Any) -> Path:
         """Return the path that a call with these arguments takes, recording it if there is none."""
-        leaves, tree = flatten((self.dynamic(args), kwargs))
-        tensors = [self.operand(x) for x in leaves]
+        tensors = self.operands(args, kwargs)
+        tree = flatten((self.dynamic(args), kwargs))[1]
         key = self.key(args, tree, tensors)
         values = [x.value for x in tensors]
         for path in self.paths.get(key, ()):

@@ -43,7 +43,13 @@ SHORT_ROW = 1 << 14
 
 
 class SegmentLayout:
-    """Plans the memory and the instructions of a segment."""
+    """Plans the memory and the instructions of a segment.
+
+    For `compiler/inspect` it keeps what it has decided:
+    buffers         (Var, offset, Lifetime) of every planned buffer of the arena
+    steps_of        id of a work -> the steps that it computes
+    instructions    the work of each instruction of the main block, once the plan is built
+    """
 
     base = 0  # where its part of the arena begins
     is_top_level = True  # not the body of a loop or a branch, whose outputs lie where others read
@@ -66,14 +72,20 @@ class SegmentLayout:
             self.work = [*fill(0, self.status, "status"), *self.work]
 
     def lower_steps(self) -> None:
+        self.steps_of: dict[int, list[Step]] = {}
         for step in self.segment.steps:
             if step in self.elided:
                 continue
+            begin = max(len(self.work) - 1, 0)  # a group may replace the product before it
             if isinstance(step, Group):
                 self.lower_group(step)
             else:
                 lowering = resolve(step.equation.op.lowering)
                 self.work += lowering.lower(self, step.equation)
+            for work in self.work[begin:]:
+                if id(work) not in self.steps_of:
+                    both = isinstance(work, EpilogueWork)
+                    self.steps_of[id(work)] = [*([self.product_before[step]] if both else []), step]
 
     # Memory
 
@@ -104,6 +116,9 @@ class SegmentLayout:
         self.top = self.base + top
         self.builder.allocations += [
             (self.base + offset, spans[var].nbytes) for var, offset in zip(in_arena, offsets)
+        ]
+        self.buffers: list[tuple[Var, int, Lifetime]] = [
+            (var, self.base + at, spans[var]) for var, at in zip(in_arena, offsets)
         ]
         places = {
             var: self.builder.arena(self.base + offset) for var, offset in zip(in_arena, offsets)
@@ -244,10 +259,13 @@ class SegmentLayout:
         ]
 
     def build(self, kernels: dict[Any, Any]) -> None:
+        self.instructions: list[Any] = []
         for work in self.work:
             begin = len(self.builder.current.instructions)
             work.add(self.builder, kernels)
-            note_traffic(work, self.builder.current.instructions[begin:])
+            made = self.builder.current.instructions[begin:]
+            note_traffic(work, made)
+            self.instructions += [work] * len(made)
         self.segment.plan = self.builder.build(self.top)
 
 

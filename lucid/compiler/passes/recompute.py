@@ -167,6 +167,7 @@ class Rematerializer:
             zeros, shape = (0,) * x.type.ndim, x.type.shape
             out = Var(x.type)
             op = Slice(zeros, shape, (1,) * len(shape))
-            self.equations.append(Equation(op, (x,), (out,)))
+            source = self.uses.producer[x].source
+            self.equations.append(Equation(op, (x,), (out,), source))
             self.copies[key] = out
         return self.copies[key]
