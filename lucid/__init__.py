@@ -1,21 +1,41 @@
 """Lucid: eager tensors, JAX-style transforms and a compiler, over one small readable IR.
 
-    lucid.tensor, lucid.ones ...    tensors, and functions of them under PyTorch's names
-    lucid.autograd, x.backward()    gradients of eager programs
-    lucid.func                      grad, vjp, jvp, vmap, jacobian, hessian; cond, scan, while_loop
-    lucid.jit                       compiles a function to one native call
-    lucid.nn, lucid.optim           networks, optimizers, schedules; lucid.utils.data: loaders
-    lucid.linalg, fft, special      further functions; lucid.random, lucid.distributions
-    lucid.save, lucid.load          safetensors files
-    lucid.tree                      nested containers: map, leaves, registration of classes
-    lucid.ir                        the IR of all of this: trace, print, verify and run programs
-    lucid.extend                    what primitives outside the package are written with
+A gradient, in two styles:
 
 >>> import lucid
 >>> x = lucid.tensor([1.0, 2.0], requires_grad=True)
 >>> (x**2).sum().backward()
 >>> x.grad
 Tensor([2., 4.])
+>>> lucid.func.grad(lambda x: (x**2).sum())(lucid.tensor([1.0, 2.0]))
+Tensor([2., 4.])
+
+The program behind it, and the same compiled to one native call:
+
+>>> print((x**2).sum().graph().stripped())
+graph tensor(x0: f32[2]):
+    %0: f32[2] = pow x0 2.0
+    %1: f32[]  = sum[axes=(0,)] %0
+    return %1
+>>> lucid.jit(lambda x: (x**2).sum())(lucid.tensor([3.0, 4.0]))
+Tensor(25.)
+
+Where things are:
+
+    lucid.tensor, lucid.ones ...    tensors, and functions of them under PyTorch's names
+    lucid.autograd, x.backward()    gradients of eager programs
+    lucid.func                      grad, vjp, jvp, vmap, jacobian, hessian; cond, scan, while_loop
+    lucid.jit, lucid.profile        compile a function, and see where its time goes
+    lucid.nn, lucid.optim           networks, optimizers, schedules; lucid.utils.data: loaders
+    lucid.linalg, fft, special      further functions; lucid.random, lucid.distributions
+    lucid.numpy                     NumPy's names, signatures and defaults, for tensors
+    lucid.save, lucid.load          safetensors files
+    lucid.tree                      nested containers: map, leaves, registration of classes
+    lucid.ir                        programs as data: trace, print, parse, verify and run them
+    lucid.extend                    what primitives outside the package are written with
+    lucid.errors, lucid.testing     the errors that Lucid raises; assert_close
+
+help(lucid.Tensor), help(lucid.jit) and help(lucid.func.grad) are good places to go on.
 """
 
 from lucid.compiler.jit import hot_programs as _hot

@@ -9,6 +9,7 @@ import re
 import numpy.linalg
 
 from lucid.public.declare import public
+from lucid.public.lazy import defined_in
 from lucid.source import at_line
 
 POSITION = re.compile(r"   \[[^\]]+\]$")
@@ -116,3 +117,6 @@ class CollectiveMismatchError(DistributedError):
 
 class CollectiveTimeoutError(DistributedError, TimeoutError):
     """A collective has waited longer than the timeout."""
+
+
+__dir__, __all__ = defined_in(__name__)

@@ -9,6 +9,7 @@ from lucid import linalg
 from lucid.ops.core.constructors import ClearConstructor
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.shape.diagonals import diagonal, tril
+from lucid.public.lazy import defined_in
 
 
 class Constraint(ClearConstructor):
@@ -201,3 +202,6 @@ def less_than(upper_bound: Any) -> Interval:
 def integer_interval(lower_bound: Any, upper_bound: Any) -> Integers:
     """Return the integers from `lower_bound` to `upper_bound`, inclusive."""
     return Integers(lower_bound, upper_bound)
+
+
+__dir__, __all__ = defined_in(__name__)

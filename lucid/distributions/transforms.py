@@ -17,6 +17,7 @@ from lucid.ops.elementwise.exponential import exp, expm1, log, sigmoid
 from lucid.ops.elementwise.logarithms import logit
 from lucid.ops.elementwise.trigonometric import atanh, tanh
 from lucid.public.declare import public
+from lucid.public.lazy import defined_in
 
 
 def sum_rightmost(x: Any, n: int) -> Any:
@@ -328,3 +329,6 @@ def __getattr__(name: str) -> Any:
     if name.endswith("ransform") and hasattr(event_transforms, name):
         return getattr(event_transforms, name)
     raise AttributeError(f"module 'lucid.distributions.transforms' has no attribute {name!r}")
+
+
+__dir__, __all__ = defined_in(__name__)

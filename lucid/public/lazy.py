@@ -67,3 +67,18 @@ class LazyModule:
     def __getattr__(self, attribute: str) -> Any:
         found = self.__dict__[attribute] = getattr(import_module(self.__name__), attribute)
         return found
+
+
+def defined_in(package: str) -> tuple[Callable[[], list[str]], list[str]]:
+    """Return `__dir__` and `__all__` of a module without declarations: what is defined in it."""
+    module = sys.modules[package]
+    own = [
+        name
+        for name, value in vars(module).items()
+        if name[0] != "_" and getattr(value, "__module__", None) == package
+    ]
+
+    def listing() -> list[str]:
+        return sorted({*[name for name in vars(module) if name.startswith("__")], *own})
+
+    return listing, sorted(own)

@@ -48,13 +48,26 @@ from lucid.tensors.values import Values
 
 @public()
 class Tensor(Values, Methods, Operators):
-    """An n-dimensional array that can be differentiated.
+    """An n-dimensional array that records how it was computed, so that it can be differentiated.
 
     >>> import lucid
     >>> x = lucid.Tensor([1.0, 2.0, 3.0], requires_grad=True)
     >>> (x * x).sum().backward()
     >>> x.grad
     Tensor([2., 4., 6.])
+
+    data             a number, a list, an array or a tensor; it is copied
+    requires_grad    accumulate the gradient into `.grad` when `backward()` is called
+    keep_grad        keep the gradients of what is computed from this tensor too
+    dtype            that of an array by default; float32 for Python floats
+
+    `lucid.tensor(data)` is the usual way to create one; `lucid.zeros`, `ones`, `randn`, `arange`
+    and others create them from sizes. Most attributes and methods are those of PyTorch tensors and
+    NumPy arrays: `shape`, `dtype`, `ndim`, `T`; `sum`, `mean`, `reshape`, `transpose`, `@`, slices,
+    masks. A method that ends in an underscore writes into the tensor: `x.add_(1.0)`.
+
+    For gradients: `grad`, `backward`, `requires_grad_`, `detach`, `retain_grad`, `register_hook`.
+    To leave Lucid: `numpy()` (the same memory), `item()`, `tolist()`. To look inside: `graph()`.
     """
 
     __slots__ = ()

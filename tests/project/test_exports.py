@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pydoc
 import subprocess
 import sys
 
@@ -61,6 +62,28 @@ def test_a_namespace_shows_its_public_names_and_modules_alone(name):
     modules = {n for n in shown if inspect.ismodule(getattr(module, n))}
     assert shown == set(module.__all__)
     assert not modules & {"ops", "tape", "tensors", "compiler", "np", "public"}
+
+
+def test_every_public_module_shows_its_public_names_alone():
+    waiting, seen = [lucid], 0
+    while waiting:
+        module = waiting.pop()
+        seen += 1
+        assert module.__doc__ and module.__all__, module.__name__
+        shown = {n for n in dir(module) if not n.startswith("__")}
+        assert shown == {n for n in module.__all__ if not n.startswith("__")}, module.__name__
+        for name in module.__all__:
+            value = getattr(module, name)
+            if inspect.ismodule(value) and value.__name__ == f"{module.__name__}.{name}":
+                waiting.append(value)
+    assert seen > 25
+
+
+@pytest.mark.parametrize("item", [lucid, lucid.jit, lucid.Tensor])
+def test_help_starts_with_what_it_is_and_an_example(item):
+    text = pydoc.plain(pydoc.render_doc(item)).split("Method resolution order")[0]
+    first_page = "\n".join(text.splitlines()[:60])
+    assert ">>>" in first_page and inspect.getdoc(item).splitlines()[0] in first_page
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
