@@ -11,6 +11,13 @@ ROOT = Path(__file__).parents[2]
 START = "docs/start.md"
 REFERENCE = "reference/index"
 
+
+def decisions() -> list[str]:
+    """Return the pages of single decisions."""
+    pages = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    return [page.relative_to(ROOT).as_posix() for page in pages]
+
+
 CONTENTS: dict[str, list[str]] = {
     "Tutorials": [
         "docs/tutorials/numpy.md",
@@ -43,9 +50,10 @@ CONTENTS: dict[str, list[str]] = {
         "docs/semantics.md",
         "docs/ir.md",
         "docs/compiler.md",
+        "docs/backends.md",
         "docs/caches.md",
         "docs/decisions.md",
-        "docs/decisions/runtime.md",
+        *decisions(),
         "docs/decisions/pending-values.md",
         "docs/decisions/declared-once.md",
         "benchmarks/README.md",
