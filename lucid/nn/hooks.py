@@ -60,6 +60,40 @@ class Hooks:
         return made
 
 
+class HookMethods:
+    """The methods of Module that register hooks."""
+
+    _hooks: Hooks
+
+    def register_forward_pre_hook(
+        self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> HookHandle:
+        """Call `hook(module, args)` before forward; its result replaces the arguments."""
+        return self._hooks.add("before", hook, prepend, with_kwargs)
+
+    def register_forward_hook(
+        self,
+        hook: Any,
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> HookHandle:
+        """Call `hook(module, args, output)` after forward; its result replaces the output.
+
+        always_call    also call it after a forward that raised, with None as output
+        """
+        return self._hooks.add("after", hook, prepend, with_kwargs, always_call)
+
+    def register_full_backward_pre_hook(self, hook: Any, prepend: bool = False) -> HookHandle:
+        """Call `hook(module, grad_output)` in backward; its result replaces the gradients."""
+        return self._hooks.add("backward_before", hook, prepend)
+
+    def register_full_backward_hook(self, hook: Any, prepend: bool = False) -> HookHandle:
+        """Call `hook(module, grad_input, grad_output)` in backward; it may replace grad_input."""
+        return self._hooks.add("backward_after", hook, prepend)
+
+
 def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run the forward of a module that has hooks."""
     if not module._hooks.always:

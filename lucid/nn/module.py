@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from lucid.errors import DTypeError, ModuleError
 from lucid.ir.types import dtype_of, is_differentiable
 from lucid.nn import hooks, structure
+from lucid.nn.hooks import HookMethods
 from lucid.nn.parameter import Buffer, Parameter, recast
 from lucid.nn.state import State
 from lucid.nn.uninitialized import Uninitialized
@@ -21,7 +22,6 @@ from lucid.public.declare import public
 from lucid.tape.modes import current, leave, local, set_modes
 from lucid.tape.node import is_recording
 from lucid.tape.recorder import attribute_changes, watch_attributes
-from lucid.tensors.hook_handles import HookHandle
 from lucid.tensors.tensor import Tensor
 
 M = TypeVar("M", bound="Module")
@@ -29,7 +29,7 @@ REGISTERED = ("_parameters", "_buffers", "_modules")
 
 
 @public("nn")
-class Module(State, ClearConstructor):
+class Module(State, HookMethods, ClearConstructor):
     """The base of all layers and networks: subclasses define `__init__` and `forward`.
 
     Parameters, buffers and modules assigned to attributes are found by `parameters()`,
@@ -398,36 +398,6 @@ class Module(State, ClearConstructor):
     def cpu(self: M) -> M:
         """Return this module; there is only the CPU."""
         return self
-
-    # Hooks
-
-    def register_forward_pre_hook(
-        self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False
-    ) -> HookHandle:
-        """Call `hook(module, args)` before forward; its result replaces the arguments."""
-        return self._hooks.add("before", hook, prepend, with_kwargs)
-
-    def register_forward_hook(
-        self,
-        hook: Any,
-        *,
-        prepend: bool = False,
-        with_kwargs: bool = False,
-        always_call: bool = False,
-    ) -> HookHandle:
-        """Call `hook(module, args, output)` after forward; its result replaces the output.
-
-        always_call    also call it after a forward that raised, with None as output
-        """
-        return self._hooks.add("after", hook, prepend, with_kwargs, always_call)
-
-    def register_full_backward_pre_hook(self, hook: Any, prepend: bool = False) -> HookHandle:
-        """Call `hook(module, grad_output)` in backward; its result replaces the gradients."""
-        return self._hooks.add("backward_before", hook, prepend)
-
-    def register_full_backward_hook(self, hook: Any, prepend: bool = False) -> HookHandle:
-        """Call `hook(module, grad_input, grad_output)` in backward; it may replace grad_input."""
-        return self._hooks.add("backward_after", hook, prepend)
 
     # Printing
 
