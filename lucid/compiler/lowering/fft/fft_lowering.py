@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from lucid.caches import memoize
-from lucid.compiler.lowering.fft.stockham import (
+from lucid.compiler.lowering.fft.complex_vectors import (
     ITEM,
     LANES,
     ConstantTable,
@@ -25,8 +25,10 @@ from lucid.compiler.lowering.fft.stockham import (
     InterleavedComplex,
     RealNumbers,
     SplitComplex,
-    Transform,
     VectorOps,
+)
+from lucid.compiler.lowering.fft.stockham import (
+    Transform,
     convolution_length,
     radices,
     roots_of_unity,
