@@ -120,3 +120,7 @@ class CollectiveTimeoutError(DistributedError, TimeoutError):
 
 
 __dir__, __all__ = defined_in(__name__)
+
+
+class TaskError(DistributedError):
+    """A task of `pmap` has failed."""

@@ -80,6 +80,8 @@ def backward(
     grads = run(cut, seeds, create_graph, bool(retain_graph) or create_graph, keep=True)
     given: set[int] = {id(seed.raw) for seed in seeds}
     fast = not create_graph and not is_recording()
+    GradCell.passes += 1
+    watched = []
     for node, g in zip(starts, grads):
         if fast and g is not None and can_store(node.cell, g, given):
             node.cell.grad = g
@@ -88,6 +90,12 @@ def backward(
             g = wrap(np.zeros(node_type(node).shape, node_type(node).dtype))
         if g is not None:
             accumulate(node, g, create_graph, given)
+            if node.cell.post_accumulate_hooks:
+                watched.append(node.cell)
+    for cell in watched:  # now that every leaf has its gradient
+        with Grad(create_graph or tracked(cell.grad)):
+            for hook in list(cell.post_accumulate_hooks.values()):
+                hook(cell.grad)
 
 
 def retain_results(cut: Cut, all_results: bool) -> None:
@@ -255,10 +263,6 @@ def accumulate(node: Node, g: Any, create_graph: bool, given: set[int]) -> None:
         cell.grad = cell.grad + g
     else:
         cell.grad.array()[...] += g.value
-    if cell.post_accumulate_hooks:
-        with Grad(create_graph or tracked(cell.grad)):
-            for hook in list(cell.post_accumulate_hooks.values()):
-                hook(cell.grad)
 
 
 def can_store(cell: Any, g: Any, given: set[int]) -> bool:

@@ -185,6 +185,7 @@ class GradCell:
 
     __slots__ = ("grad", "hooks", "keep", "post_accumulate_hooks", "previous_nodes", "retain")
     any_keep = False  # whether there has been a cell with `keep`
+    passes = 0  # how many times `backward` has run
 
     def __init__(self) -> None:
         self.grad: Any = None
