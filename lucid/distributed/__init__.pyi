@@ -6,6 +6,7 @@ import typing as _t
 
 import numpy as _np
 
+from lucid.distributed.bulk import pmap as pmap
 from lucid.distributed.checkpoint import load_checkpoint as load_checkpoint
 from lucid.distributed.checkpoint import save_checkpoint as save_checkpoint
 from lucid.distributed.functions import all_gather as all_gather

@@ -63,10 +63,10 @@ def pmap(
         n = count_examples(args, dims)
         n_workers = client_size(client) if client is not None else local_size(workers)
         size = chunk_size or max(1, math.ceil(n / (max(n_workers, 1) * TASKS_PER_WORKER)))
-        chunks = [
-            chunk_of(args, dims, begin, min(begin + size, n)) for begin in range(0, n, size)
+        tasks = [
+            Task(f, chunk_of(args, dims, begin, min(begin + size, n)), begin, vectorize)
+            for begin in range(0, n, size)
         ]
-        tasks = [Task(f, chunk, begin, vectorize) for chunk, begin in zip(chunks, range(0, n, size))]
         if client is not None:
             found = on_client(client, tasks)
         elif n_workers == 0:
@@ -170,9 +170,7 @@ def chunk_of(
         leaves, tree = flatten(x)
         return unflatten(tree, [as_tensor(leaf)[i].detach() for leaf in leaves])
 
-    return [
-        tuple([example(x, dim, i) for x, dim in zip(args, dims)]) for i in range(begin, end)
-    ]
+    return [tuple([example(x, dim, i) for x, dim in zip(args, dims)]) for i in range(begin, end)]
 
 
 def stacked(rows: list[Any]) -> Any:
@@ -251,6 +249,10 @@ def shown(found: Iterable[Any], total: int, progress: bool) -> Iterator[Any]:
     if not progress:
         yield from found
         return
-    from lucid.utils.progress_bar import progress_bar
+    from lucid.utils.progress_bar import Progress
 
-    yield from progress_bar(found, total=total)
+    steps = iter(Progress(range(total), "pmap"))
+    for item in found:
+        next(steps)
+        yield item
+    next(steps, None)
