@@ -20,6 +20,7 @@ from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.joining import stack as stack_tensors
 from lucid.public.declare import public
 from lucid.tape.node import Traced
+from lucid.tensors.tensor import Tensor
 
 TASKS_PER_WORKER = 4  # so that a slow task does not keep the others waiting
 SHOWN = 200  # characters of an input in an error
@@ -127,7 +128,7 @@ def shorten(text: str) -> str:
 def portable(result: Any) -> Any:
     """Return a result without its history, which stays in its process."""
     leaves, tree = flatten(result)
-    return unflatten(tree, [y.detach() if isinstance(y, Traced) else y for y in leaves])
+    return unflatten(tree, [y.detach() if isinstance(y, Tensor) else y for y in leaves])
 
 
 def is_list(x: Any) -> bool:
@@ -204,7 +205,7 @@ def client_size(client: Any) -> int:
 def pickled(task: Task) -> bytes:
     """Return a task as bytes; functions of a script or of another function need cloudpickle."""
     try:
-        import cloudpickle
+        import cloudpickle  # type: ignore[import-untyped]
     except ImportError:
         return pickle.dumps(task)
     return cloudpickle.dumps(task)

@@ -117,11 +117,15 @@ NAMES: dict[str, dict[str, str]] = {
         "autograd.functional": "hessian hvp jacobian jvp vhp vjp",
     },
     "distributed": {
+        "distributed.bulk": "pmap",
+        "distributed.checkpoint": "load_checkpoint save_checkpoint",
         "distributed.functions": (
             "all_gather all_reduce all_to_all barrier broadcast gather recv reduce reduce_scatter "
             "scatter send sendrecv"
         ),
+        "distributed.parallel": "DataParallel data_parallel",
         "distributed.runtime": "Group init manual_seed new_group rank world_size",
+        "distributed.sampler": "DistributedSampler",
     },
     "distributions": {
         "distributions.continuous": (
