@@ -147,6 +147,7 @@ class Recorder:
         self.written: dict[int, tuple[Any, Node | None]] = {}
         self.cells: dict[int, tuple[Any, Any]] = {}
         self.grads: dict[int, Any] = {}
+        self.assigned_grads: set[int] = set()
         self.guards: list[Guard] = []
         self.computed = computed
         self.values: dict[int, tuple[Node, Any]] = {}
@@ -362,10 +363,15 @@ class Recorder:
             return True
         return not self.cells and not (x.node is not None and x.node.flags & GRAD)
 
-    def on_grad_access(self, cell: Any) -> None:
-        """Record that the gradient in `cell` is read or about to change."""
+    def on_grad_access(self, cell: Any, assigns: bool = False) -> None:
+        """Record that the gradient in `cell` is read or about to change.
+
+        One that is assigned first, as `zero_grad` does, may be anything when a call begins.
+        """
         if id(cell) not in self.cells:
             self.cells[id(cell)] = (cell, cell.grad)
+            if assigns:
+                self.assigned_grads.add(id(cell))
             if cell.grad is not None:
                 self.grads[id(cell.grad)] = cell
 

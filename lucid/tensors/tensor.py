@@ -163,10 +163,11 @@ class Tensor(Values, Methods, Operators):
             if value.shape != self.shape:
                 raise ShapeError(f"grad: shape {value.shape} for a tensor of shape {self.shape}")
         elif self.node is None or self.node.cell is None:
-            return
+            if not (is_recording() and self.requires_grad):
+                return
         cell = self.cell()
         if is_recording():
-            local.recorder.on_grad_access(cell)
+            local.recorder.on_grad_access(cell, assigns=True)
         cell.grad = value
 
     @grad.deleter

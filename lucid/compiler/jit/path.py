@@ -106,7 +106,11 @@ class Path:
         self.written_arguments = list(overwritten)
         self.layouts = [recorder.array_before(x).strides for x in overwritten.values()]
         self.cells = [cell for cell, _ in recorder.cells.values()]
-        self.had_grad = [before is not None for _, before in recorder.cells.values()]
+        self.had_grad = [
+            (cell, before is not None)
+            for i, (cell, before) in recorder.cells.items()
+            if i not in recorder.assigned_grads
+        ]
         self.sets_grad = [cell.grad is not None for cell in self.cells]
         self.guards: list[Guard] = recorder.guards
         self.locks = Locks(recorder.locks.values())
@@ -271,7 +275,7 @@ class Path:
             and not self.guards_hold()
         ):
             return None
-        for cell, had in zip(self.cells, self.had_grad):
+        for cell, had in self.had_grad:
             if (cell.grad is not None) != had:
                 return None
         for state, name, value in self.entries:

@@ -268,3 +268,39 @@ def test_a_derivative_from_outside_multiplies_no_matrices_again():
     again = lucid.autograd.grad(f(*xs), xs[0], create_graph=True)
     both = [lucid.autograd.grad((g * g).sum(), xs[1]).numpy() for g in (first, again)]
     np.testing.assert_allclose(*both, rtol=1e-12)
+
+
+@pytest.mark.parametrize("leaf", ["fresh", "with a gradient"])
+def test_a_step_that_discards_gradients_first_is_recorded_once(leaf):
+    w = lucid.ones(3, requires_grad=True)
+    if leaf == "with a gradient":
+        w.grad = lucid.full((3,), 7.0)
+    runs = []
+
+    @lucid.jit
+    def step(x):
+        runs.append(1)
+        w.grad = None
+        loss = (w * x).sum()
+        loss.backward()
+        return loss
+
+    for k in range(1, 4):
+        step(lucid.full((3,), float(k)))
+        np.testing.assert_array_equal(w.grad.numpy(), k)
+        assert len(runs) == 1
+    w.grad = None
+    step(lucid.full((3,), 9.0))
+    np.testing.assert_array_equal(w.grad.numpy(), 9)
+    assert len(runs) == 1
+
+
+def test_a_step_that_adds_to_gradients_looks_at_whether_there_is_one():
+    w = lucid.ones(3, requires_grad=True)
+    step = lucid.jit(lambda x: (w * x).sum().backward())
+    for k in range(1, 4):
+        step(lucid.ones(3))
+        np.testing.assert_array_equal(w.grad.numpy(), k)
+    w.grad = None
+    step(lucid.ones(3))
+    np.testing.assert_array_equal(w.grad.numpy(), 1)
