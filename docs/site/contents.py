@@ -54,8 +54,6 @@ CONTENTS: dict[str, list[str]] = {
         "docs/caches.md",
         "docs/decisions.md",
         *decisions(),
-        "docs/decisions/pending-values.md",
-        "docs/decisions/declared-once.md",
         "benchmarks/README.md",
     ],
     "Extending Lucid": [
