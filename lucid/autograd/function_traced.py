@@ -168,11 +168,11 @@ def trace_backward(
 
     (graph, captured, returns), recorder = trace_state(what, run)
     n = len(saved) + len(result.tensors)
-    graph, captured = settle_state(what, graph, n, captured, recorder)
+    graph, captured = write_final_state(what, graph, n, captured, recorder)
     return TracedBackward(graph, captured, tuple(returns))
 
 
-def settle_state(
+def write_final_state(
     what: str, graph: Graph, n: int, captured: Sequence[Any], recorder: BodyRecorder
 ) -> tuple[Graph, list[Any]]:
     """Write the state that a `backward` leaves, and return its Graph and what that captures."""
