@@ -162,7 +162,7 @@ def grad(
         elif g is None and not allow_unused:
             raise GraphError(
                 f"grad: input {i} of type {x.type} was not used to compute the outputs; "
-                f"allow_unused=True returns None for it"
+                "allow_unused=True returns None for it"
             )
     results = unshared(results)
     return (
@@ -371,7 +371,7 @@ def root_node(root: Any) -> Node:
         )
         raise GraphError(
             f"backward: {what} does not require a gradient: it was not computed from a tensor with "
-            f"requires_grad=True, or was computed under no_grad()"
+            "requires_grad=True, or was computed under no_grad()"
         )
     return node_of(root)
 
@@ -381,6 +381,6 @@ def target_node(x: Any) -> Node:
         raise GraphError(
             f"grad: an input of type {getattr(x, 'type', type(x).__name__)} does not "
             "require a gradient; "
-            f"make it a leaf with requires_grad_()"
+            "make it a leaf with requires_grad_()"
         )
     return node_of(x)

@@ -50,7 +50,7 @@ class FunctionCtx:
             if x is not None and not isinstance(x, Traced):
                 raise DTypeError(
                     f"save_for_backward: a {type(x).__name__} is not a tensor; "
-                    f"set it as an attribute of ctx instead"
+                    "set it as an attribute of ctx instead"
                 )
         self._saved = tensors
 

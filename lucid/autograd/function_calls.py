@@ -68,7 +68,7 @@ def gradients_of(cls: Any, result: Any, n_args: int, n_given: int | None = None)
     if len(grads) != n_args:
         raise GraphError(
             f"{cls.__name__}.backward returned {len(grads)} gradients for {n_args} arguments "
-            f"of forward; return one for each, or None"
+            "of forward; return one for each, or None"
         )
     return grads
 

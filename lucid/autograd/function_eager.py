@@ -83,7 +83,7 @@ class FunctionCall(Primitive):
     def _opaque(self, what: str) -> GraphError:
         return GraphError(
             f"{self.call.cls.__name__}: this call cannot be {what}, because its backward reads "
-            f"values and could not be traced; write it with tensor operations"
+            "values and could not be traced; write it with tensor operations"
         )
 
     def vjp(self, ct: Any, y: Any, *xs: Any) -> tuple[Any, ...]:

@@ -220,5 +220,5 @@ def key_of(text: str) -> int:
 def broken_error(reason: str, where: str) -> DistributedError:
     return DistributedError(
         f"{where}: an earlier collective did not complete ({reason}), so that ranks no longer "
-        f"agree; end the job"
+        "agree; end the job"
     )

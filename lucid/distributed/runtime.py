@@ -131,7 +131,7 @@ def load_mpi() -> Any:
     except (ImportError, RuntimeError) as error:
         raise DistributedError(
             f"init: mpiexec has started this process, but MPI is not available: {error}; install "
-            f"lucid-autodiff[mpi]"
+            "lucid-autodiff[mpi]"
         ) from error
     return MPI
 

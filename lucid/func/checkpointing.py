@@ -121,7 +121,7 @@ def policy_function(policy: Policy) -> Callable[[Equation], bool]:
     if isinstance(policy, str):
         raise ArgumentError(
             f"checkpoint: policy={policy!r} is not one of nothing, dots, everything, a list of "
-            f"names or a function"
+            "names or a function"
         )
     names = frozenset(policy)
     return lambda eqn: isinstance(eqn.op, Named) and eqn.op.label in names

@@ -153,14 +153,14 @@ def check_carry(what: str, tree: Any, types: Sequence[Type], body: Body, out_tre
     if out_tree != tree:
         raise LucidError(
             f"{what}: the carry starts as {tree} and the body returns {out_tree}; "
-            f"the structures must match"
+            "the structures must match"
         )
     for name, before, after in zip(leaf_names(tree, "carry"), types, body.outputs):
         if before != after:
             raise (DTypeError if before.dtype != after.dtype else ShapeError)(
                 f"{what}: {name} starts as {before} and the body returns {after}; make the types "
                 f"match with {'to(dtype)' if before.dtype != after.dtype else 'expand()'} "
-                f"before the loop or in its body"
+                "before the loop or in its body"
             )
 
 
@@ -170,7 +170,7 @@ def as_scalar(what: str, x: Any, kinds: str, role: str) -> Any:
     if x.shape:
         raise ShapeError(
             f"{what}: {role} must be a scalar, not {x.type}; for an elementwise choice use "
-            f"where() or vmap"
+            "where() or vmap"
         )
     if x.dtype.kind not in kinds:
         if "b" in kinds and x.dtype.kind in "iuf" and kinds == "b":

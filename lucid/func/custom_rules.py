@@ -239,7 +239,7 @@ class VjpCall:
         if self.custom_function in running:
             raise GraphError(
                 f"{self.name}: its bwd calls {self.name} itself, which is traced without end; call "
-                f"a plain function there, or give the rule by custom_jvp"
+                "a plain function there, or give the rule by custom_jvp"
             )
         running.append(self.custom_function)
         try:

@@ -31,12 +31,12 @@ def scalar_seed(run: Run, holomorphic: bool = False) -> list[Any]:
         types = ", ".join(str(y.type) for y in run.outputs)
         raise ShapeError(
             f"{run.what}: the function must return one scalar, not {types or 'nothing'}; "
-            f"sum() it, or use vjp or jacrev"
+            "sum() it, or use vjp or jacrev"
         )
     if run.non_tensor_outputs:
         raise DTypeError(
             f"{run.what}: the function returned {run.non_tensor_outputs}, which has no "
-            f"gradient; return a tensor and avoid item() and numpy()"
+            "gradient; return a tensor and avoid item() and numpy()"
         )
     dtype = run.outputs[0].dtype
     if holomorphic:
@@ -154,7 +154,7 @@ def seeds_like(tree: Any, structure: Any, outputs: Sequence[Any], what: str) -> 
         if seed.dtype.kind == "c" and like.dtype.kind != "c":
             raise DTypeError(
                 f"{what}: got {seed.dtype} for an array of dtype {like.dtype}, where an imaginary "
-                f"part has no meaning; pass its .real"
+                "part has no meaning; pass its .real"
             )
         seed = cast(seed, like.dtype)
         if seed.shape != like.shape:
@@ -259,7 +259,7 @@ def jvp(
     if not isinstance(tangents, (tuple, list)):
         raise ShapeError(
             f"{run.what}: the tangents are a {type(tangents).__name__}; primals and tangents are "
-            f"both tuples"
+            "both tuples"
         )
     seeds = seeds_like(tuple(tangents), run.in_tree, run.inputs, run.what)
     for seed in seeds:

@@ -84,7 +84,7 @@ def check_chunk(what: str, chunk_size: Any) -> None:
     if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
         raise ArgumentError(
             f"{what}: chunk_size={chunk_size!r} must be a positive integer, or None for as many as "
-            f"fit into memory"
+            "fit into memory"
         )
 
 
@@ -354,7 +354,7 @@ def holomorphic_or_real(
         if is_complex(inputs) and any(y.dtype.kind != "c" for y in outputs):
             raise DTypeError(
                 f"hessian of {function_name(f)}: a real function of complex arguments has no "
-                f"complex Hessian; differentiate by view_as_real of them"
+                "complex Hessian; differentiate by view_as_real of them"
             )
         return result
 

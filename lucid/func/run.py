@@ -148,7 +148,7 @@ def check_differentiable(primals: Sequence[Any], what: str) -> None:
         if dtypes and not any(is_differentiable(dtype) for dtype in dtypes):
             raise DTypeError(
                 f"{what}: an argument of dtype {dtypes[0]} has no derivative; pass floats, "
-                f"or remove it from argnums"
+                "or remove it from argnums"
             )
 
 
@@ -171,7 +171,7 @@ def argnums_partial(
         if not -len(args) <= number < len(args):
             raise LucidError(
                 f"argnums={number} is out of range: {function_name(f)} was called with {len(args)} "
-                f"positional arguments"
+                "positional arguments"
             )
     numbers = tuple(number % len(args) for number in numbers)
     if len(set(numbers)) != len(numbers):

@@ -60,7 +60,7 @@ def register(cls: type[Primitive]) -> None:
     if names[0] != names[1]:
         raise ArgumentError(
             f"{names[1]}: the name {cls.name!r} is that of {names[0]}; set another one, "
-            f"name = ..., in the class"
+            "name = ..., in the class"
         )
     REGISTRY[cls.name] = cls
 

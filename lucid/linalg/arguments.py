@@ -36,7 +36,7 @@ def check_rows(name: str, a: Any, b: Any) -> None:
     if b.ndim < 2 or a.shape[-1] != b.shape[-2]:
         raise ShapeError(
             f"{name}: a matrix of {a.shape} and a right-hand side of {b.shape}: "
-            f"the numbers of rows differ"
+            "the numbers of rows differ"
         )
 
 

@@ -211,7 +211,7 @@ def lstsq(input: Any, b: Any, rcond: Any = None, *, driver: Any = None) -> Lstsq
     if b.ndim < 2 or b.shape[-2] != m:
         raise ShapeError(
             f"lstsq: a matrix of {A.shape} and a right-hand side of {B.shape}: "
-            f"the numbers of rows differ"
+            "the numbers of rows differ"
         )
     batch_shape("lstsq", A, b)
     parts = svd(A, full_matrices=False)

@@ -124,7 +124,7 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
     if tensor.ndim not in (3, 4, 5) or tensor.shape[0] % groups:
         raise ShapeError(
             f"dirac_: a tensor of shape {tensor.shape} is not a convolution weight with {groups} "
-            f"groups"
+            "groups"
         )
     value = np.zeros(tensor.shape, tensor.dtype)
     per_group = tensor.shape[0] // groups

@@ -80,7 +80,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: 
     if mode != "constant":
         raise ShapeError(
             f"np.pad: mode {mode!r} is not supported for tensors; use 'constant', 'edge', "
-            f"'reflect' or 'wrap'"
+            "'reflect' or 'wrap'"
         )
     values = movement.broadcast_to(as_tensor(constant_values, array.dtype), (array.ndim, 2))
     for axis, (low, high) in enumerate(widths):
@@ -207,7 +207,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     if isinstance(indices_or_sections, int) and n % indices_or_sections:
         raise ShapeError(
             f"np.split: axis {axis} of size {n} does not split into {indices_or_sections} equal "
-            f"parts; np.array_split allows unequal parts"
+            "parts; np.array_split allows unequal parts"
         )
     return array_split(ary, indices_or_sections, axis)
 

@@ -418,7 +418,7 @@ def check_parameter(name: str, p: Any, held: set[int], kinds: str) -> None:
     if not p.is_leaf:
         raise ArgumentError(
             f"{name}: a parameter of shape {p.shape} is the result of {p.node.op.name}; only "
-            f"leaves can be optimized"
+            "leaves can be optimized"
         )
     if id(p) in held:
         raise ArgumentError(f"{name}: a parameter of shape {p.shape} is given twice")

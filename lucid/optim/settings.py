@@ -21,7 +21,7 @@ def check_ignored(name: str, settings: dict[str, Any], known: Iterable[str]) -> 
     if settings.get("differentiable"):
         raise ArgumentError(
             f"{name}: steps are not differentiable; optim.functional has the rule as a "
-            f"differentiable function"
+            "differentiable function"
         )
 
 

@@ -114,7 +114,7 @@ class Muon(Optimizer):
                 if p.ndim != 2:
                     raise ArgumentError(
                         f"Muon: a parameter of shape {p.shape} is not a matrix; optimize it with "
-                        f"AdamW"
+                        "AdamW"
                     )
 
     @staticmethod

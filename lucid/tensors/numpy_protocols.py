@@ -196,7 +196,7 @@ def to_array(x: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
     if copy is False:
         raise ValueError(
             f"numpy: an array of dtype {np.dtype(dtype)} from a tensor of dtype {value.dtype} "
-            f"needs a copy"
+            "needs a copy"
         )
     return value.astype(dtype)
 

@@ -35,12 +35,12 @@ def check_reshapable(x: Any, what: str) -> None:
     if x.node is not None and x.node.op is None and x.node.flags & GRAD:
         raise GraphError(
             f"{what}: the shape of a leaf that requires a gradient cannot change; use the "
-            f"out-of-place operation"
+            "out-of-place operation"
         )
     if is_recording() and local.recorder.is_external(x.node):
         raise GraphError(
             f"{what}: the shape of a tensor from outside cannot change inside a jitted function; "
-            f"use the out-of-place operation"
+            "use the out-of-place operation"
         )
 
 

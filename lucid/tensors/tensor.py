@@ -135,7 +135,7 @@ class Tensor(Values, Methods, Operators):
         if requires_grad and not is_differentiable(self.dtype):
             raise DTypeError(
                 f"requires_grad_: a tensor of dtype {self.dtype} has no gradient; "
-                f"only floating and complex tensors do"
+                "only floating and complex tensors do"
             )
         if node is None and not requires_grad:
             return self

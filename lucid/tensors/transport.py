@@ -42,12 +42,12 @@ def check_portable(x: Any) -> None:
     if x.requires_grad and not x.is_leaf:
         raise GraphError(
             f"pickle: {x.type} is the result of {x.node.op.name}, and graphs stay in their "
-            f"process; detach() it first"
+            "process; detach() it first"
         )
     if local.transforms and needs_grad(x):
         raise GraphError(
             f"pickle: {x.type} is differentiated by the running transform, and a copy of it would "
-            f"be a constant; detach() it if that is meant"
+            "be a constant; detach() it if that is meant"
         )
 
 

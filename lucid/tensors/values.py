@@ -75,7 +75,7 @@ class Values(Traced):
         if value.size != 1:
             raise ShapeError(
                 f"bool: the truth value of a tensor of shape {value.shape} is ambiguous; use any() "
-                f"or all()"
+                "or all()"
             )
         return bool(value.item())
 

@@ -69,7 +69,7 @@ def kl_divergence(p: Any, q: Any) -> Any:
                 return FORMULAS[a, b](p, q)
     raise LucidError(
         f"kl_divergence: no formula for {type(p).__name__} and {type(q).__name__}; register_kl "
-        f"adds one"
+        "adds one"
     )
 
 

@@ -159,7 +159,7 @@ def stream_of(generator: Any) -> Any:
         if mapped.call.randomness == "error":
             raise LucidError(
                 f"{mapped.call.what}: random numbers are drawn inside it; pass randomness='same' "
-                f"to share them between examples, or 'different' to draw for each one"
+                "to share them between examples, or 'different' to draw for each one"
             )
     return _stream(generator, local.maps)
 

@@ -48,7 +48,7 @@ def sparse_jacobian(
         if run.record:
             raise LucidError(
                 f"{run.what}: a sparse Jacobian is a SciPy matrix and cannot be differentiated or "
-                f"jitted"
+                "jitted"
             )
         key = pattern_key(run)
         found = cache.get(key)

@@ -67,7 +67,7 @@ class AttentionFunction:
         if is_causal and attn_mask is None:
             raise ArgumentError(
                 f"{self.name}: is_causal describes attn_mask, which is missing; give "
-                f"Transformer.generate_square_subsequent_mask(n)"
+                "Transformer.generate_square_subsequent_mask(n)"
             )
         given = [as_tensor(x) for x in (query, key, value)]
         self.check(given, batch_first)

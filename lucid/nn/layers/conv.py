@@ -44,7 +44,7 @@ class ConvolutionBase(LayerFamily):
         if groups <= 0 or in_channels % groups or out_channels % groups:
             raise ArgumentError(
                 f"{name}: {in_channels} and {out_channels} channels do not split into {groups} "
-                f"groups"
+                "groups"
             )
         if padding_mode not in MODES:
             raise ArgumentError(

@@ -58,7 +58,7 @@ class LazyModule(Module):
             if concrete_array(x) is None:
                 raise ModuleError(
                     f"{type(self).__name__}: its first call creates its parameters, which "
-                    f"is not possible inside jit or a transform; call it once before"
+                    "is not possible inside jit or a transform; call it once before"
                 )
             shapes = self.infer_shapes(x)
             for name, tensor in [*self._parameters.items(), *self._buffers.items()]:

@@ -82,7 +82,7 @@ class Padding(LayerFamily):
         if len(ends) != 2 * self.axes:
             raise ArgumentError(
                 f"{type(self).__name__}: padding {ends}; it must be a number, or {2 * self.axes} "
-                f"numbers, last axis first"
+                "numbers, last axis first"
             )
         self.padding = ends
 

@@ -19,7 +19,7 @@ def fuse_batch_norm(layer: Any, norm: Any, axis: int) -> Any:
     if layer.training or norm.training or norm.running_mean is None:
         raise ModuleError(
             f"fuse: {type(layer).__name__} and {type(norm).__name__} must be in evaluation mode, "
-            f"with running statistics; call eval() first"
+            "with running statistics; call eval() first"
         )
     fused = copy.deepcopy(layer)
     fused.weight, fused.bias = fused_weights(
@@ -73,7 +73,7 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     if (transpose or isinstance(conv, TransposedConvolution)) and conv.groups > 1:
         raise ModuleError(
             f"fuse_conv_bn_eval: a transposed convolution with {conv.groups} groups is not "
-            f"supported"
+            "supported"
         )
     return fuse_batch_norm(conv, bn, int(transpose or isinstance(conv, TransposedConvolution)))
 

@@ -109,7 +109,7 @@ def register_parametrization(
     if not unsafe and (after.shape, after.dtype) != (before.shape, before.dtype):
         raise ShapeError(
             f"register_parametrization: {tensor_name} of {before.type} becomes {after.type}; "
-            f"unsafe=True allows it"
+            "unsafe=True allows it"
         )
     if not is_parametrized(module, tensor_name):
         delattr(module, tensor_name)
@@ -133,7 +133,7 @@ def remove_parametrizations(
     if not leave_parametrized and len(chain.names) > 1:
         raise ModuleError(
             f"remove_parametrizations: {tensor_name} has {len(chain.names)} originals; "
-            f"leave_parametrized=True keeps their value"
+            "leave_parametrized=True keeps their value"
         )
     with no_grad():
         value = chain() if leave_parametrized else chain.original

@@ -118,7 +118,7 @@ def pack_padded_sequence(
         if (np.diff(numbers) > 0).any():
             raise ArgumentError(
                 f"{name}: lengths {numbers.tolist()} increase; sort the sequences by length, or "
-                f"give enforce_sorted=False"
+                "give enforce_sorted=False"
             )
     else:
         order = np.argsort(-numbers, kind="stable")
@@ -147,7 +147,7 @@ def pad_packed_sequence(
     if total_length is not None and total_length < steps:
         raise ArgumentError(
             f"pad_packed_sequence: total_length {total_length} is less than the {steps} steps of "
-            f"the longest sequence"
+            "the longest sequence"
         )
     layout = packed_layout(sequence.batch_sizes, total_length or 0)
     x = pad_packed(sequence, layout, padding_value)

@@ -86,7 +86,7 @@ class NumbaFunction:
         if len(found) != 1 or found[0][1]:
             raise ArgumentError(
                 f"from_numba: {self.name} does not return a number for numbers; give shape= if it "
-                f"is a function of arrays"
+                "is a function of arrays"
             )
         floating = [dtype for dtype in dtypes if dtype.kind in "fc"]
         dtype = found[0][0]
@@ -200,7 +200,7 @@ class NumbaFunction:
             if len(parts) != len(derived):
                 raise GraphError(
                     f"{self.name}: {mode}= returned {len(parts)} derivatives; {len(derived)} are "
-                    f"needed"
+                    "needed"
                 )
             return [cast_and_expand(parts[i], derived[i]) for i in wanted]
 

@@ -145,5 +145,5 @@ def check_nonsingular(name: str, packed: np.ndarray) -> None:
     *index, at = (int(i) for i in np.argwhere(diagonal == 0)[0])
     raise LinAlgError(
         f"{name}: {matrix_label(tuple(index))} is singular: diagonal element {at} of U in its LU "
-        f"factorization is zero; lstsq and pinv take singular matrices"
+        "factorization is zero; lstsq and pinv take singular matrices"
     )

@@ -111,7 +111,7 @@ class AxisScatter(NamedAxis, Linear):
     def eval(self, x: np.ndarray) -> Any:
         raise GraphError(
             f"{self.name}: the result differs between the examples of {self.axis_name!r}, so it "
-            f"exists inside their vmap alone"
+            "exists inside their vmap alone"
         )
 
     def inline(self, x: Any) -> Any:
@@ -138,7 +138,7 @@ def find_level(axis_name: Any, what: str) -> Any:
     facts = f"the running ones have {', '.join(known)}" if known else "none is running"
     raise ArgumentError(
         f"{what}: no vmap with axis_name={axis_name!r} is running ({facts}); pass axis_name= to "
-        f"vmap"
+        "vmap"
     )
 
 

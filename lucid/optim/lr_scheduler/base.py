@@ -146,5 +146,5 @@ def check_not_recording(what: str) -> None:
     if is_recording():
         raise ArgumentError(
             f"{what}: a Python function cannot be called inside a jitted step; call step() "
-            f"outside of it; the rate is read at every call"
+            "outside of it; the rate is read at every call"
         )

@@ -57,7 +57,7 @@ def stack_arrays(arrays: Sequence[np.ndarray]) -> np.ndarray:
         found = " and ".join(map(str, sorted(shapes)[:2]))
         raise ShapeError(
             f"collate: examples of shapes {found} cannot be stacked; give a collate_fn that pads "
-            f"them"
+            "them"
         )
     return np.stack(arrays)
 

@@ -99,7 +99,7 @@ def register(body: Callable[..., Value]) -> str:
     except (TypeError, AttributeError, ValueError, AssertionError) as error:
         raise ArgumentError(
             f"scalar: {given}: {error}; write it in arithmetic, comparisons and the functions of "
-            f"lucid.extend.code"
+            "lucid.extend.code"
         ) from error
     digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:12]
     name = f"{re.sub(r'[^a-z0-9_]', '', given.lower())}_{digest}"
