@@ -21,6 +21,7 @@ from lucid.ops.elementwise.rounding import sign
 from lucid.ops.elementwise.trigonometric import atan, tan
 from lucid.ops.random.keyed import normal, uniform
 from lucid.ops.shape.creation import full_like
+from lucid.ops.special.beta_functions import stdtr, stdtrit
 from lucid.ops.special.error_and_gamma import digamma, lgamma
 from lucid.ops.special.normal import ndtr, ndtri
 from lucid.public.declare import public
@@ -170,6 +171,12 @@ class StudentT(LocationScale):
         z, df = self.standardize(value), self.df
         norm = log(self.scale) + 0.5 * log(df * math.pi) + lgamma(df / 2) - lgamma((df + 1) / 2)
         return -0.5 * (df + 1) * log1p(z * z / df) - norm
+
+    def cdf(self, value: Any) -> Any:
+        return stdtr(self.df, self.standardize(value))
+
+    def icdf(self, value: Any) -> Any:
+        return self.loc + self.scale * stdtrit(self.df, tensor_like(value, self.loc))
 
     def entropy(self) -> Any:
         df = self.df

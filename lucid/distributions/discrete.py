@@ -22,14 +22,16 @@ from lucid.ops.elementwise.conditional import clamp, where
 from lucid.ops.elementwise.exponential import exp, log, log1p, sigmoid
 from lucid.ops.elementwise.logarithms import xlogy
 from lucid.ops.elementwise.logic import eq
-from lucid.ops.elementwise.rounding import floor
+from lucid.ops.elementwise.rounding import ceil, floor
 from lucid.ops.index.lookup import gather
 from lucid.ops.nn.softmax import log_softmax
 from lucid.ops.random.keyed import uniform
 from lucid.ops.reduce.extrema import argmax
 from lucid.ops.shape.creation import arange, eye, full_like
 from lucid.ops.shape.shaping import squeeze, unsqueeze
+from lucid.ops.special.beta_functions import pdtrik
 from lucid.ops.special.error_and_gamma import lgamma
+from lucid.ops.special.incomplete_gamma import gammaincc
 from lucid.public.declare import public
 from lucid.random import distributions as sampling
 from lucid.random.draws import next_key
@@ -191,6 +193,17 @@ class Poisson(Distribution):
         k = clamp(value, min=0.0)
         density = xlogy(k, self.rate) - self.rate - lgamma(k + 1)
         return where_supported((value == k) & (k == floor(k)), density)
+
+    def cdf(self, value: Any) -> Any:
+        k = floor(tensor_like(value, self.rate))
+        return where(k < 0, 0.0, gammaincc(clamp(k, min=0.0) + 1, self.rate))
+
+    def icdf(self, value: Any) -> Any:
+        """The smallest k with cdf(k) >= value; the derivative is 0."""
+        value = tensor_like(value, self.rate)
+        k = clamp(ceil(pdtrik(value, self.rate)), min=0.0)
+        k = where((k >= 1) & (self.cdf(k - 1) >= value), k - 1, k)
+        return where(value == 1, math.inf, k).detach()
 
     mean = property(lambda self: self.rate, doc="rate.")
     mode = property(lambda self: floor(self.rate), doc="The rate, rounded down.")

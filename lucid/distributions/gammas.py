@@ -14,6 +14,7 @@ from lucid.distributions.distribution import (
 from lucid.ops.elementwise.conditional import clamp
 from lucid.ops.elementwise.exponential import log
 from lucid.ops.elementwise.logarithms import xlogy
+from lucid.ops.special.beta_functions import betainc, betaincinv, gammaincinv
 from lucid.ops.special.error_and_gamma import digamma, lgamma
 from lucid.ops.special.incomplete_gamma import gammainc
 from lucid.public.declare import public
@@ -44,6 +45,9 @@ class Gamma(Distribution):
     def cdf(self, value: Any) -> Any:
         x = clamp(self.rate * tensor_like(value, self.rate), min=0.0)
         return gammainc(self.concentration, x)
+
+    def icdf(self, value: Any) -> Any:
+        return gammaincinv(self.concentration, tensor_like(value, self.rate)) / self.rate
 
     def entropy(self) -> Any:
         a = self.concentration
@@ -103,6 +107,14 @@ class Beta(Distribution):
         x = clamp(value, 0.0, 1.0)
         density = xlogy(a - 1, x) + xlogy(b - 1, 1 - x) - self.log_norm()
         return where_supported((value >= 0) & (value <= 1), density)
+
+    def cdf(self, value: Any) -> Any:
+        a, b = self.concentration1, self.concentration0
+        return betainc(a, b, clamp(tensor_like(value, a), 0.0, 1.0))
+
+    def icdf(self, value: Any) -> Any:
+        a, b = self.concentration1, self.concentration0
+        return betaincinv(a, b, tensor_like(value, a))
 
     def entropy(self) -> Any:
         a, b = self.concentration1, self.concentration0

@@ -17,6 +17,7 @@ from lucid.ops.elementwise.trigonometric import acos, atan, cos, tan
 from lucid.ops.random.keyed import split, uniform
 from lucid.ops.shape.creation import full_like
 from lucid.ops.special.bessel import i0e, i1e
+from lucid.ops.special.beta_functions import gammaincinv
 from lucid.ops.special.error_and_gamma import digamma, lgamma
 from lucid.ops.special.incomplete_gamma import gammaincc
 from lucid.public.declare import public
@@ -190,6 +191,9 @@ class InverseGamma(Gamma):
         value = tensor_like(value, self.rate)
         x = where(value > 0, value, 1.0)
         return where(value > 0, gammaincc(self.concentration, self.rate / x), 0.0)
+
+    def icdf(self, value: Any) -> Any:
+        return self.rate / gammaincinv(self.concentration, 1 - tensor_like(value, self.rate))
 
     def entropy(self) -> Any:
         a = self.concentration

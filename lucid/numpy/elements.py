@@ -34,7 +34,11 @@ def clip(
 
 
 def around(a: Any, decimals: int = 0, out: None = None) -> Any:
-    return rounding.round(a, decimals)
+    a = as_tensor(a)
+    if a.dtype.kind != "c":
+        return rounding.round(a, decimals)
+    parts = (rounding.round(part(a), decimals) for part in (complexes.real, complexes.imag))
+    return complexes.complex(*parts)
 
 
 def angle(z: Any, deg: bool = False) -> Any:

@@ -68,8 +68,9 @@ def on_tensors(numpy_function: Any, counterpart: Callable[..., Any]) -> Callable
 
     given = signature_of(numpy_function)
     wanted = signature_of(counterpart)
-    names, others = ({*s.parameters} if s is not None else set() for s in (wanted, given))
-    if given is None or names == others or names - others - {"args", "kwargs"}:
+    rest = {"args", "kwargs"}
+    names, others = ({*s.parameters} - rest if s is not None else set() for s in (wanted, given))
+    if given is None or names == others or names - others:
         function.__signature__ = wanted  # type: ignore[attr-defined]
     function.__module__ = __name__
     return function

@@ -33,7 +33,13 @@ def transpose(a: Any, axes: Any = None) -> Any:
 
 
 def squeeze(a: Any, axis: Any = None) -> Any:
-    return shaping.squeeze(a) if axis is None else shaping.squeeze(a, axis=axis)
+    if axis is None:
+        return shaping.squeeze(a)
+    a = as_tensor(a)
+    places = canonicalize_axes("squeeze", axis, a.ndim)
+    if any(a.shape[i] != 1 for i in places):
+        raise ShapeError(f"np.squeeze: an axis of {places} in {a.shape} does not have size 1")
+    return shaping.squeeze(a, axis=axis)
 
 
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
+from lucid.locks import import_module
 from lucid.numpy.declared import declared_counterpart
 from lucid.ops.core.promote import as_tensor, cast, to_floating
 from lucid.ops.elementwise import arithmetic, complexes, conditional, rounding
@@ -84,9 +86,26 @@ ACCUMULATIONS: dict[np.ufunc, Callable[..., Any]] = {
 }
 
 
+# Ufuncs of scipy.special with another name in lucid.special; the others have the same.
+SCIPY_NAMES = {
+    "j0": "bessel_j0", "j1": "bessel_j1", "y0": "bessel_y0", "y1": "bessel_y1",
+    "k0": "modified_bessel_k0", "k1": "modified_bessel_k1", "k0e": "scaled_modified_bessel_k0",
+    "k1e": "scaled_modified_bessel_k1",
+}  # fmt: skip
+
+
+def scipy_counterpart(ufunc: np.ufunc) -> Callable[..., Any] | None:
+    """Return the function of lucid.special for a ufunc of scipy.special, or None."""
+    module = sys.modules.get("scipy.special")
+    name = ufunc.__name__
+    if getattr(module, name, None) is not ufunc:
+        return None
+    return getattr(import_module("lucid.special"), SCIPY_NAMES.get(name, name), None)
+
+
 def ufunc_method(ufunc: np.ufunc, method: str) -> Callable[..., Any] | None:
     """Return the counterpart of a ufunc's method, with NumPy's signature, or None."""
-    function = declared_counterpart(ufunc) or ADAPTERS.get(ufunc)
+    function = declared_counterpart(ufunc) or ADAPTERS.get(ufunc) or scipy_counterpart(ufunc)
     if method == "__call__" and function is not None:
         return _with_dtype(function)
     if method == "reduce" and ufunc in REDUCTIONS:

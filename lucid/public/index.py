@@ -590,12 +590,17 @@ NAMES: dict[str, dict[str, str]] = {
             "modified_bessel_i1:i1 modified_bessel_k0 modified_bessel_k1 "
             "scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0"
         ),
+        "ops.special.bessel_orders": "iv ive jv yv",
+        "ops.special.beta_functions": (
+            "beta betainc betaincinv betaln gamma gammaincinv gammasgn pdtrik rgamma stdtr "
+            "stdtrit"
+        ),
         "ops.special.entropies": "entr xlog1py",
         "ops.special.error_and_gamma": (
             "digamma erf erfc erfinv gammaln:lgamma multigammaln:mvlgamma polygamma psi:digamma"
         ),
         "ops.special.incomplete_gamma": "gammainc gammaincc",
-        "ops.special.normal": "erfcx log_ndtr ndtr ndtri",
+        "ops.special.normal": "erfcinv erfcx log_ndtr ndtr ndtri",
         "ops.special.polynomials": (
             "chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v "
             "chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he "
@@ -809,10 +814,14 @@ PRIMITIVES: dict[str, str] = {
         "airy_ai airy_slope bessel_i bessel_j i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e scaled_bessel_i "
         "y0 y1"
     ),
+    "ops.special.bessel_orders": "bessel_y",
+    "ops.special.beta_functions": (
+        "beta betainc betaincinv betaln gamma gammaincinv pdtrik rgamma stdtr stdtrit"
+    ),
     "ops.special.entropies": "entr xlog1py",
     "ops.special.error_and_gamma": "digamma erf erfc erfinv lgamma polygamma",
     "ops.special.incomplete_gamma": "gammainc gammaincc",
-    "ops.special.normal": "erfcx log_ndtr ndtr ndtri",
+    "ops.special.normal": "erfcinv erfcx log_ndtr ndtr ndtri",
     "ops.special.polynomials": "orthogonal_polynomial",
     "ops.special.zeta": "zeta",
     "tape.markers": "alias once_differentiable overwritten replaced stop_gradient",

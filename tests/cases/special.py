@@ -4,6 +4,8 @@ import numpy as np
 import scipy.special as sp
 
 from lucid.ops.special import bessel as b
+from lucid.ops.special import bessel_orders as o
+from lucid.ops.special import beta_functions as beta
 from lucid.ops.special import entropies as e
 from lucid.ops.special import incomplete_gamma as g
 from lucid.ops.special import normal as n
@@ -68,6 +70,23 @@ CASES = [
     Case(g.GAMMAINC, (real(2, 0), real(0)), lambda a, x: sp.gammainc(a, x), label="empty"),
     Case(g.GAMMAINCC, (positive, positive), lambda a, x: sp.gammaincc(a, x)),
     Case(g.GAMMAINCC, (near_one, positive), lambda a, x: sp.gammaincc(a, x)),
+    *unary(beta.GAMMA, lambda x: sp.gamma(x), positive, around, empty),
+    *unary(beta.RGAMMA, lambda x: sp.rgamma(x), positive, around),
+    *unary(n.ERFCINV, lambda x: sp.erfcinv(x), near_one),
+    Case(beta.BETA, (positive, positive), lambda a, b: sp.beta(a, b)),
+    Case(beta.BETALN, (positive, near_one), lambda a, b: sp.betaln(a, b)),
+    Case(beta.BETAINC, (positive, positive, near_one), lambda a, b, x: sp.betainc(a, b, x)),
+    Case(beta.BETAINC, (near_one, real(3, low=1.0, high=9.0), near_one), sp.betainc),
+    Case(beta.BETAINCINV, (positive, positive, near_one), sp.betaincinv),
+    Case(beta.GAMMAINCINV, (positive, near_one), lambda a, p: sp.gammaincinv(a, p)),
+    Case(beta.STDTR, (positive, around), lambda df, t: sp.stdtr(df, t)),
+    Case(beta.STDTRIT, (positive, near_one), lambda df, p: sp.stdtrit(df, p)),
+    Case(beta.PDTRIK, (real(3, low=0.5, high=0.9), real(2, 3, low=1.0, high=2.0)), sp.pdtrik),
+    *unary(o.BesselY(2), lambda x: sp.yv(2, x), positive),
+    *unary(o.BesselY(0.5), lambda x: sp.yv(0.5, x), positive),
+    *unary(b.BesselJ(-1.5), lambda x: sp.jv(-1.5, x), positive),
+    *unary(b.BesselI(0.25), lambda x: sp.iv(0.25, x), positive),
+    *unary(b.ScaledBesselI(2.5), lambda x: sp.ive(2.5, x), positive),
     Case(z.ZETA, (real(2, 3, low=1.5, high=9.0), positive), lambda x, q: sp.zeta(x, q)),
     Case(z.ZETA, (real(2, 1, low=1.5, high=9.0), positive), lambda x, q: sp.zeta(x, q)),
 ]

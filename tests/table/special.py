@@ -11,6 +11,7 @@ from tests.table.row import Row, bad, call
 anywhere = real(2, 3, low=-4.0, high=4.0, avoid=0.1)
 positive = real(2, 3, low=0.4, high=5.0)
 inside = real(2, 3, low=0.1, high=0.9)
+moderate = real(2, 3, low=1.0, high=5.0)
 UNDERIVED = "it has a derivative"
 
 
@@ -184,6 +185,64 @@ ROWS = [
         refused=[bad(ShapeError, "sizes 3 and 2", real(3), real(2))],
         differs="it has a derivative in its first operand",
     ),
+    unary("special.gamma", sp.gamma, positive, differs="PyTorch does not have it"),
+    unary("special.rgamma", sp.rgamma, positive, differs="PyTorch does not have it"),
+    unary("special.erfcinv", sp.erfcinv, inside, whole=1, differs="PyTorch does not have it"),
+    Row(
+        "special.gammasgn",
+        sp.gammasgn,
+        [call(anywhere), call(real(0)), call(np.array([0.0, -0.0, -1.0, -1.5]))],
+        refused=[bad(DTypeError, "complex128", complex_(2))],
+        smooth=False,
+        differs="PyTorch does not have it",
+    ),
+    *[
+        Row(
+            f"special.{name}",
+            function,
+            [call(moderate, inside), call(2.5, inside), call(moderate, 0.5)],
+            refused=[bad(ShapeError, "sizes 3 and 2", real(3), real(2))],
+            differs="PyTorch does not have it",
+        )
+        for name, function in {
+            "beta": sp.beta,
+            "betaln": sp.betaln,
+            "gammaincinv": sp.gammaincinv,
+            "stdtr": sp.stdtr,
+            "stdtrit": sp.stdtrit,
+        }.items()
+    ],
+    *[
+        Row(
+            f"special.{name}",
+            function,
+            [
+                call(positive, positive, inside),
+                call(2.5, positive, inside),
+                call(inside, inside, 0.5),
+            ],
+            refused=[bad(ShapeError, "sizes 3 and 2", real(3), real(3), real(2))],
+            differs="PyTorch does not have it",
+        )
+        for name, function in {"betainc": sp.betainc, "betaincinv": sp.betaincinv}.items()
+    ],
+    Row(
+        "special.pdtrik",
+        sp.pdtrik,
+        [call(real(3, low=0.5, high=0.9), real(2, 3, low=1.0, high=2.0))],
+        refused=[bad(ShapeError, "sizes 3 and 2", real(3), real(2))],
+        differs="PyTorch does not have it",
+    ),
+    *[
+        Row(
+            f"special.{name}",
+            function,
+            [call(v, positive) for v in (0, 1, 2, 0.5, -1.5)],
+            refused=[bad(ArgumentError, "order", real(2), real(2))],
+            differs="PyTorch does not have it",
+        )
+        for name, function in {"jv": sp.jv, "yv": sp.yv, "iv": sp.iv, "ive": sp.ive}.items()
+    ],
     Row(
         "mvlgamma",
         multigammaln,

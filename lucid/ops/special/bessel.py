@@ -46,9 +46,9 @@ class I1(FromScipy):
 
 
 class BesselI(FromScipy):
-    """The modified Bessel function of the first kind, of an integer order above 1."""
+    """The modified Bessel function of the first kind, of another order than 0 and 1."""
 
-    order: int
+    order: float
     function, saves = "iv", "x"
 
     def arguments(self, *xs: Any) -> tuple[Any, ...]:
@@ -82,7 +82,7 @@ class I1e(FromScipy):
 class ScaledBesselI(FromScipy):
     """e**(-|x|) times BesselI."""
 
-    order: int
+    order: float
     function, saves = "ive", "xy"
 
     def arguments(self, *xs: Any) -> tuple[Any, ...]:
@@ -113,9 +113,9 @@ class J1(FromScipy):
 
 
 class BesselJ(FromScipy):
-    """The Bessel function of the first kind, of an integer order above 1."""
+    """The Bessel function of the first kind, of another order than 0 and 1."""
 
-    order: int
+    order: float
     function, saves = "jv", "x"
 
     def arguments(self, *xs: Any) -> tuple[Any, ...]:

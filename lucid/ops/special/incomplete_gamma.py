@@ -96,7 +96,7 @@ def _grad_by_integral(a: Any, x: Any) -> Any:
     Beyond the end of the interval the integrand is below e**-40 of its value at v = 0, since
     v - 1 + e**-v >= v² / (2 + v) and v - log(1 + v) >= v² / (2 + 4 v / 3).
     """
-    points, weights = _quadrature()
+    points, weights = quadrature()
     log_x = log(x)
     # a (log(t) - digamma(a)) is a (log(t) - digamma(a + 1)) + 1, which holds at a = 0 too.
     start = a * (log_x - digamma(a + 1.0)) + 1.0
@@ -131,7 +131,7 @@ def _legendre_nodes() -> tuple[np.ndarray, np.ndarray]:
     return (points + 1) / 2, weights / 2
 
 
-def _quadrature() -> tuple[Any, Any]:
+def quadrature() -> tuple[Any, Any]:
     """Return the quadrature points and weights on [0, 1]."""
     points, weights = _legendre_nodes()
     return wrap(points), wrap(weights)

@@ -68,7 +68,16 @@ class Ndtri(FromScipy):
         return (exp(0.5 * y * y) / DENSITY,)
 
 
-ERFCX, NDTR, LOG_NDTR, NDTRI = Erfcx(), Ndtr(), LogNdtr(), Ndtri()
+class Erfcinv(FromScipy):
+    """The inverse of erfc."""
+
+    function, saves = "erfcinv", "y"
+
+    def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
+        return (-exp(y * y) / TWO_OVER_SQRT_PI,)
+
+
+ERFCX, NDTR, LOG_NDTR, NDTRI, ERFCINV = Erfcx(), Ndtr(), LogNdtr(), Ndtri(), Erfcinv()
 
 
 @public("special")
@@ -103,3 +112,9 @@ def log_ndtr(input: Any) -> Any:
 def ndtri(input: Any) -> Any:
     """The inverse of ndtr, elementwise; nan outside [0, 1]."""
     return floating(NDTRI, input)
+
+
+@public("special")
+def erfcinv(input: Any) -> Any:
+    """The inverse of erfc, elementwise; accurate where erfinv(1 - x) is not."""
+    return floating(ERFCINV, input)
