@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from lucid.ir.types import Type
 from lucid.ops.core.arguments import accepts_device, check_device
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import cast
@@ -56,6 +57,65 @@ def size_of(self: Any, dim: Any = None) -> Any:
     return Size(self.shape)(dim)
 
 
+class Device(str):
+    """The name of a device, "cpu" or "cuda:0", with its parts; tensors are on the CPU alone."""
+
+    __slots__ = ()
+
+    def __new__(cls, name: str = "cpu", index: int | None = None) -> Device:
+        return super().__new__(cls, name if index is None else f"{name}:{index}")
+
+    @property
+    def type(self) -> str:
+        """The kind of device."""
+        return str(self.partition(":")[0])
+
+    @property
+    def index(self) -> int | None:  # type: ignore[override]
+        """The number of the device, or None."""
+        number = self.partition(":")[2]
+        return int(number) if number else None
+
+    def __repr__(self) -> str:
+        rest = "" if self.index is None else f", index={self.index}"
+        return f"device(type={self.type!r}{rest})"
+
+
+CPU = Device("cpu")
+TORCH_NAMES = {"float32": "Float", "float64": "Double", "float16": "Half", "int64": "Long",
+               "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
+               "bool": "Bool"}  # fmt: skip
+
+
+class CallableType(Type):
+    """The Type that users see as `x.type`; called with a dtype it casts, as in PyTorch."""
+
+    __slots__ = ("tensor",)
+    tensor: Any
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return Type  # it is equal to the Type without a tensor
+
+    def __call__(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """Return the tensor with another dtype, or PyTorch's name of its class."""
+        if dtype is None:
+            return f"torch.{TORCH_NAMES.get(self.dtype.name, self.dtype.name)}Tensor"
+        if isinstance(dtype, str) and dtype.startswith("torch."):
+            names = {f"torch.{short}Tensor": name for name, short in TORCH_NAMES.items()}
+            dtype = names.get(dtype, dtype)
+        return cast(self.tensor, getattr(dtype, "dtype", dtype))
+
+
+def callable_type(x: Any, type: Type) -> CallableType:
+    """Return the type of a tensor, bound to it."""
+    bound = object.__new__(CallableType)
+    for name in ("dtype", "shape", "_hash"):
+        object.__setattr__(bound, name, getattr(type, name))
+    object.__setattr__(bound, "tensor", x)
+    return bound
+
+
 class Attributes(Traced):
     """Attributes, `new_*` constructors and `astype`."""
 
@@ -77,9 +137,9 @@ class Attributes(Traced):
         return self.dtype.itemsize
 
     @property
-    def device(self) -> str:
-        """The device of the tensor: always "cpu"."""
-        return "cpu"
+    def device(self) -> Device:
+        """The device of the tensor: always "cpu", a string with PyTorch's `type` and `index`."""
+        return CPU
 
     @property
     def is_cpu(self) -> bool:
@@ -90,6 +150,8 @@ class Attributes(Traced):
     def is_cuda(self) -> bool:
         """Always False: there are no tensors on other devices."""
         return False
+
+    is_xpu = is_mps = is_meta = is_quantized = is_cuda
 
     @property
     def is_sparse(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 import weakref
 from copy import deepcopy
 from typing import Any
@@ -11,7 +13,7 @@ import numpy as np
 from lucid.errors import ArgumentError, DTypeError, GraphError, ShapeError
 from lucid.ir.graph import Graph
 from lucid.ir.rewrite import inline_regions
-from lucid.ir.types import is_differentiable
+from lucid.ir.types import Type, is_differentiable
 from lucid.ops.core.arguments import accepts_device, check_device, is_device
 from lucid.ops.core.promote import (
     as_ndarray,
@@ -22,6 +24,7 @@ from lucid.ops.core.promote import (
 )
 from lucid.ops.shape.copying import clone
 from lucid.public.declare import public
+from lucid.source import is_internal
 from lucid.tape.bind import bind, set_class
 from lucid.tape.conversion import needs_grad
 from lucid.tape.cut import ancestors, cut_nodes
@@ -42,6 +45,7 @@ from lucid.tape.views import link, node_after_write, node_of
 from lucid.tensors.hook_handles import HookHandle, adapt_hook
 from lucid.tensors.methods import Methods
 from lucid.tensors.operators import Operators
+from lucid.tensors.properties import callable_type
 from lucid.tensors.transport import reduce_tensor
 from lucid.tensors.values import Values
 
@@ -97,6 +101,14 @@ class Tensor(Values, Methods, Operators):
             self.cell().keep = GradCell.any_keep = True
 
     # Attributes
+
+    @property
+    def type(self) -> Type:
+        """Dtype and shape, `f32[32,10]`; called with a dtype it casts, as in PyTorch."""
+        found = Traced.type.fget(self)  # type: ignore[attr-defined]
+        if is_internal(sys._getframe(1).f_code.co_filename):
+            return found
+        return callable_type(self, found)
 
     @property
     def ndim(self) -> int:
@@ -223,6 +235,9 @@ class Tensor(Values, Methods, Operators):
         """
         from lucid.autograd.engine import backward
 
+        torch = sys.modules.get("lucid.compat.torch")  # files that import it have PyTorch's rule
+        if torch is not None and gradient is None and math.prod(self.shape) != 1:
+            torch.check_backward(self)
         seeds = None if gradient is None else [gradient]
         backward([self], seeds, retain_graph, create_graph, inputs, keep_grad=keep_grad)
 

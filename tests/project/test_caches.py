@@ -30,6 +30,7 @@ STATE = {
     "lucid.compiler.plan.executable.LIVE": "the programs that exist, weakly",
     "lucid.compiler.runtime.codegen._local": "the LLVM target machine of a thread",
     "lucid.distributed.runtime._runtime": "MPI, once it has started",
+    "lucid.compat.torch.serialization._safe": "classes that the program allows in files",
     "lucid.distributions.kl.registry.FORMULAS": "what register_kl has registered",
     "lucid.func.custom_rules._running": "rules that run right now",
     "lucid.func.custom_rules._running_bwd": "rules that run right now",

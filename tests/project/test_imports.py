@@ -84,6 +84,8 @@ def upward_imports() -> dict[tuple[str, str], str]:
         name = name_of(path)
         package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
         for line, target in imported_by(ast.parse(path.read_text()), package):
+            if name.startswith("lucid.compat.") and target == "lucid":
+                continue  # namespaces of whole programs stand on the package itself
             if target.split(".")[0] == "lucid" and layer_of(target) > layer_of(name):
                 found[name, target] = f"{path}:{line}"
     return found

@@ -11,6 +11,8 @@ from lucid.ops.core.constructors import ClearConstructor
 from lucid.ops.core.promote import as_tensor
 from lucid.public.declare import public
 
+INDICES_AT_ONCE = 1 << 16
+
 
 @public("utils.data")
 class Sampler(ClearConstructor):
@@ -60,7 +62,10 @@ class RandomSampler(Sampler):
         if not n:
             return
         if self.replacement:
-            yield from random.randint(0, n, (wanted,), generator=self.generator).tolist()
+            while wanted > 0:  # in parts, since programs ask for 10**10 indices to train for ever
+                size = min(wanted, INDICES_AT_ONCE)
+                yield from random.randint(0, n, (size,), generator=self.generator).tolist()
+                wanted -= size
             return
         while wanted > 0:
             order = random.randperm(n, generator=self.generator).tolist()

@@ -1,0 +1,93 @@
+"""jax.lax: control flow, collectives over named axes, and further functions of programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import lucid
+from lucid.func import (
+    all_gather,
+    all_to_all,
+    associative_scan,
+    axis_index,
+    axis_size,
+    cond,
+    fori_loop,
+    pmax,
+    pmean,
+    pmin,
+    ppermute,
+    psum,
+    psum_scatter,
+    scan,
+    stop_gradient,
+    switch,
+    while_loop,
+)
+from lucid.func import map as map_
+
+__all__ = [
+    "all_gather", "all_to_all", "associative_scan", "axis_index", "axis_size", "cond", "fori_loop",
+    "map_", "pmax", "pmean", "pmin", "ppermute", "psum", "psum_scatter", "scan", "stop_gradient",
+    "switch", "while_loop",
+]  # fmt: skip
+
+_NAMES = {
+    "add": "add", "sub": "sub", "mul": "mul", "div": "div", "neg": "neg", "abs": "abs",
+    "exp": "exp", "log": "log", "log1p": "log1p", "expm1": "expm1", "sin": "sin", "cos": "cos",
+    "tan": "tan", "tanh": "tanh", "sqrt": "sqrt", "rsqrt": "rsqrt", "max": "maximum",
+    "min": "minimum", "pow": "pow", "sign": "sign", "floor": "floor", "ceil": "ceil",
+    "erf": "erf", "lgamma": "lgamma", "digamma": "digamma", "logistic": "sigmoid",
+    "square": "square", "cumsum": "cumsum", "cumprod": "cumprod", "eq": "eq", "ne": "ne",
+    "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name == "map":
+        return map_
+    if name in _NAMES:
+        return getattr(lucid, _NAMES[name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+    """Return elements of `on_true` where `pred` is true, of `on_false` elsewhere."""
+    return lucid.where(pred, on_true, on_false)
+
+
+def integer_pow(x: Any, y: int) -> Any:
+    """Return the power `y` of `x`."""
+    return x**y
+
+
+def top_k(operand: Any, k: int) -> tuple[Any, Any]:
+    """Return the `k` largest elements along the last axis, and their indices."""
+    values, indices = lucid.topk(operand, k)
+    return values, indices
+
+
+def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
+    """Return a block of given sizes; a start that is too large is moved, as in JAX."""
+    return operand[_block(operand, start_indices, slice_sizes)]
+
+
+def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]) -> Any:
+    """Return a copy with a block replaced; a start that is too large is moved, as in JAX."""
+    return operand.at[_block(operand, start_indices, update.shape)].set(update)
+
+
+def _block(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> tuple[Any, ...]:
+    index = []
+    for i, (start, size) in enumerate(zip(starts, sizes, strict=True)):
+        first = lucid.clamp(lucid.as_tensor(start), 0, x.shape[i] - size)
+        places = first + lucid.arange(size)
+        index.append(places.reshape([-1 if k == i else 1 for k in range(len(sizes))]))
+    return tuple(index)
+
+
+def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
+    """Return the elements at an index of one axis."""
+    found = lucid.index_select(operand, axis, lucid.as_tensor(index).reshape(1))
+    return found if keepdims else found.squeeze(axis)

@@ -1,0 +1,98 @@
+"""lucid.compat.torch: PyTorch's namespace, for programs that change their imports alone.
+
+    import lucid.compat.torch as torch
+    import lucid.compat.torch.nn as nn
+    from lucid.compat.torch.utils.data import DataLoader
+
+It is `lucid` with PyTorch's exact manners where the two differ on purpose (`autograd.grad` returns
+a tuple; `backward()` of a tensor with several elements raises in files that import it), and with
+stand-ins for what programs of one processor merely mention: devices, cuda, cudnn, tensor types.
+"""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import lucid
+from lucid.compat.torch import accelerator, amp, autograd, backends, cuda, serialization
+from lucid.compat.torch.names import ALIASES, STAND_INS
+from lucid.compat.torch.serialization import load, save
+from lucid.compat.torch.tensor_types import (
+    BoolTensor,
+    ByteTensor,
+    CharTensor,
+    DoubleTensor,
+    FloatTensor,
+    HalfTensor,
+    IntTensor,
+    LongTensor,
+    ShortTensor,
+    Size,
+    Tensor,
+)
+from lucid.source import user_frame
+from lucid.tensors.properties import Device as device
+
+__all__ = [
+    "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
+    "IntTensor", "LongTensor", "ShortTensor", "Size", "Tensor", "accelerator", "amp", "autograd",
+    "backends", "cuda", "device", "dtype", "load", "save", "serialization",
+]  # fmt: skip
+
+__version__ = "2.0.0+lucid"
+dtype = np.dtype
+long, int, short, double, half = np.dtype("int64"), np.dtype("int32"), np.dtype("int16"), np.dtype(
+    "float64"), np.dtype("float16")  # fmt: skip
+float, bool = np.dtype("float32"), np.dtype("bool")
+strided, contiguous_format, preserve_format, channels_last = (
+    "torch.strided", "torch.contiguous_format", "torch.preserve_format", "torch.channels_last",
+)  # fmt: skip
+
+_OURS = {__name__, autograd.__name__}
+
+for _name, _module in {**ALIASES, **STAND_INS}.items():
+    sys.modules.setdefault(f"{__name__}.{_name}", import_module(_module))
+
+
+def __getattr__(name: str) -> Any:
+    """Return a name of PyTorch: a module with another place, or what `lucid` has."""
+    module = sys.modules.get(f"{__name__}.{name}")
+    return getattr(lucid, name) if module is None else module
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *dir(lucid), *(name for name in ALIASES if "." not in name)})
+
+
+def check_backward(x: Any) -> None:
+    """Raise, in a file that imports this module, for `backward()` of several elements."""
+    frame = user_frame()
+    names = () if frame is None else frame.f_globals.values()
+    if any([getattr(v, "__name__", None) in _OURS for v in names if isinstance(v, ModuleType)]):
+        autograd.check_scalars("backward", [x], [])
+
+
+def is_tensor(obj: Any) -> Any:
+    """True for a tensor."""
+    return isinstance(obj, lucid.Tensor)
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Set the default dtype to that of a tensor type."""
+    lucid.set_default_dtype(t.dtype)
+
+
+def set_default_device(device: Any) -> None:
+    """Accept the CPU, which is the only device."""
+    lucid.empty(0, device=device)
+
+
+def use_deterministic_algorithms(mode: Any, *, warn_only: Any = False) -> None:
+    """Accept either: results are the same on every run, and for any number of threads."""
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Accept any: products of float32 are computed in float32."""

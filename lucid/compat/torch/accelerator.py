@@ -1,0 +1,12 @@
+"""torch.accelerator, without one."""
+
+from lucid.compat.torch.cuda import device_count, is_available, nothing
+
+__all__ = ["current_accelerator", "device_count", "is_available", "synchronize"]
+
+
+def current_accelerator(check_available: bool = False) -> None:
+    """None: there is no accelerator."""
+
+
+synchronize = nothing

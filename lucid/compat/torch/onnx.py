@@ -1,0 +1,12 @@
+"""torch.onnx: the name, for programs that export on request."""
+
+from typing import Any
+
+from lucid.errors import ArgumentError
+
+
+def export(model: Any, *args: Any, **kwargs: Any) -> None:
+    """Raise an error: PyTorch's exporter reads PyTorch's own graphs."""
+    raise ArgumentError(
+        "onnx.export: not available; save(model.state_dict(), path) has the weights"
+    )
