@@ -92,7 +92,7 @@ def tensor_names(sources: Iterable[Any], function: Any = None) -> dict[int, str]
     def add(name: str, x: Any, kind: str) -> None:
         if id(x) in names or not isinstance(x, Traced):
             return
-        if name in taken:
+        if name in taken or name[:1].isdigit():  # `0.weight` of a Sequential is not a name
             name = f"{kind}.{name}" if kind else name
         taken.add(name)
         names[id(x)] = name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from lucid.tape.node import (
 )
 from lucid.tape.views import make_row_major
 from lucid.tensors import numpy_protocols
+
+if TYPE_CHECKING:
+    from lucid.tensors.tensor import Tensor
 
 
 def read_number(x: Any, what: str) -> Any:
@@ -102,7 +105,7 @@ class Values(Traced):
             raise ArgumentError("len: a 0-d tensor has no length")
         return self.shape[0]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Tensor]:
         if not self.shape:
             raise ArgumentError("iter: a 0-d tensor has no elements to iterate over")
         this: Any = self

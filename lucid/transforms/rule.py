@@ -18,6 +18,7 @@ from lucid.ir.infer import infer
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
 from lucid.tape.node import Trace, leaf
+from lucid.tape.pending import array_of
 
 _LIMIT = 20_000
 
@@ -41,7 +42,8 @@ class Rule:
         graph = section.graph()
         n_given = len(there)
         position: dict[Any, int] = {var: i for (i, _), var in zip(there, graph.inputs)}
-        self.constants: list[np.ndarray] = [section.slots[slot].saved for slot in section.captured]
+        captured = [section.slots[slot].saved for slot in section.captured]
+        self.constants: list[np.ndarray] = [array_of(x) for x in captured]  # rules outlive a jit
         for i, var in enumerate(graph.inputs[n_given:], len(given)):
             position[var] = i
         free = len(given) + len(self.constants)

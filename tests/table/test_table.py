@@ -19,7 +19,7 @@ NOT_OPERATIONS = {
     "get_num_threads", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "jit",
     "manual_seed", "no_grad", "profile", "set_default_dtype", "set_grad_enabled",
     "set_num_threads", "seed", "initial_seed", "get_rng_state", "load", "save", "set_rng_state",
-    "set_printoptions", "vmap",
+    "set_printoptions", "view", "vmap",
 }  # fmt: skip
 # `lucid.exp_(x)` is `x.exp_()`: tests/tensors/test_inplace_functions.py
 IN_PLACE = set(index.NAMES["lucid"]["tensors.inplace_functions"].split())

@@ -64,7 +64,7 @@ def keep_needed(
             full = Full(x.type.shape, SHORT_NAMES[x.type.dtype])
             first.append(Equation(full, (number,), (out,), None))
             return out
-        arrays.append(np.ascontiguousarray(values[x]))
+        arrays.append(np.asarray(values[x], order="C"))
         inputs.append(Var(x.type, f"k{len(arrays) - 1}"))
         return inputs[-1]
 
