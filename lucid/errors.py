@@ -119,8 +119,8 @@ class CollectiveTimeoutError(DistributedError, TimeoutError):
     """A collective has waited longer than the timeout."""
 
 
-__dir__, __all__ = defined_in(__name__)
-
-
 class TaskError(DistributedError):
     """A task of `pmap` has failed."""
+
+
+__dir__, __all__ = defined_in(__name__)

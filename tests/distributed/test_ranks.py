@@ -12,3 +12,11 @@ pytestmark = needs_mpi
 @pytest.mark.parametrize("n", [2, 4])
 def test_every_collective_is_what_one_process_computes(n):
     check_ranks(n, "table.py")
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_random_programs_on_n_ranks_are_those_of_one(n, request):
+    """--programs n: a fiftieth of them, on every number of ranks."""
+    count = max(4, request.config.getoption("--programs") // 50)
+    first = request.config.getoption("--first-seed")
+    check_ranks(n, "random_programs.py", first, count)

@@ -41,6 +41,10 @@ REACHED = {
     "hessian_spectrum": (0.0, 1e-9),  # error of the largest eigenvalue by products alone
     "hmc": (0.0, 0.8),  # error of means and variances
     "scipy_minimize": (0.0, 1e-6),  # distance from the minimum
+    "parallel_digits": (0.9, 1.0),
+    "parallel_gpt": (2.0, 3.0),  # nats a letter
+    "halo_exchange": (0.0, 0.2),  # relative error of the initial state
+    "ensemble": (0.0, 0.8),  # disagreement inside the data, as a share of that outside
 }
 
 

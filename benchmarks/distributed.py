@@ -1,0 +1,226 @@
+"""Collectives beside plain mpi4py, and the data parallel step beside one process and PyTorch DDP.
+
+python benchmarks/distributed.py [--torch PYTHON]       # PYTHON: an interpreter with PyTorch
+
+Everything runs on two ranks of this machine with one thread each. The times of all_reduce give the
+latency and the bandwidth of the cost model in docs/distributed.md, whose predictions are printed
+beside measured steps on two and four ranks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+SIZES = [8, 1_000, 10_000, 131_072, 500_000, 1_250_000]  # elements of float64
+LAYERS = [(256, 512), (512, 512), (512, 512), (512, 10)]
+BATCH = 512
+ROOT = Path(__file__).parent.parent
+
+
+def median_us(runs: list[Callable[[], object]], repeat: int) -> list[float]:
+    """The median microseconds of each function, alternating."""
+    for run in runs:
+        run()
+        run()
+    times: list[list[float]] = [[] for _ in runs]
+    for _ in range(repeat):
+        for run, spent in zip(runs, times):
+            begin = time.perf_counter()
+            run()
+            spent.append(time.perf_counter() - begin)
+    return [statistics.median(spent) * 1e6 for spent in times]
+
+
+def measure_all_reduce() -> dict[str, list[float]]:
+    """Microseconds of mpi4py's Allreduce into the same array and into a new one, of ours, and of
+    ours inside a compiled function."""
+    import numpy as np
+    from mpi4py import MPI
+
+    import lucid
+    import lucid.distributed as dist
+
+    comm = MPI.COMM_WORLD.Dup()
+    found = {}
+    compiled = lucid.jit(lambda x: dist.all_reduce(x))
+    for n in SIZES:
+        x = np.ones(n)
+        tensor = lucid.tensor(x)
+        y = np.empty_like(x)
+
+        def plain(x: np.ndarray = x, y: np.ndarray = y) -> None:
+            comm.Allreduce(x, y)
+
+        def new_memory(x: np.ndarray = x) -> np.ndarray:
+            z = np.empty_like(x)
+            comm.Allreduce(x, z)
+            return z
+
+        def ours(t: lucid.Tensor = tensor) -> object:
+            return dist.all_reduce(t)
+
+        def jitted(t: lucid.Tensor = tensor) -> object:
+            return compiled(t)
+
+        found[str(8 * n)] = median_us(
+            [plain, new_memory, ours, jitted], max(20, min(300, 2_000_000 // n))
+        )
+    return found
+
+
+def measure_step(rows: int) -> float:
+    """Milliseconds of a compiled data parallel step on `rows` examples of each rank."""
+    import numpy as np
+
+    import lucid
+    import lucid.distributed as dist
+    from lucid import nn
+
+    dist.manual_seed(0, same=True)
+    layers: list[nn.Module] = []
+    for i, (a, b) in enumerate(LAYERS):
+        layers += [nn.Linear(a, b)] + ([nn.Tanh()] if i < len(LAYERS) - 1 else [])
+    model = dist.DataParallel(nn.Sequential(*layers))
+    optimizer = lucid.optim.SGD(model.parameters(), lr=0.01)
+    x = lucid.tensor(np.random.default_rng(1).normal(size=(rows, LAYERS[0][0])).astype("float32"))
+    y = lucid.tensor(np.random.default_rng(2).integers(0, 10, rows))
+
+    @lucid.jit
+    def step(x: lucid.Tensor, y: lucid.Tensor) -> lucid.Tensor:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    step(x, y)
+    dist.barrier()
+    return median_us([lambda: step(x, y)], 20)[0] / 1e3
+
+
+def measure_torch_step(rows: int) -> float:
+    """The same step by PyTorch, with DDP over gloo where there are several ranks."""
+    import numpy as np
+    import torch
+    from torch import nn
+
+    torch.set_num_threads(1)
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    torch.manual_seed(0)
+    layers: list[nn.Module] = []
+    for i, (a, b) in enumerate(LAYERS):
+        layers += [nn.Linear(a, b)] + ([nn.Tanh()] if i < len(LAYERS) - 1 else [])
+    model: nn.Module = nn.Sequential(*layers)
+    if size > 1:
+        torch.distributed.init_process_group("gloo")
+        model = nn.parallel.DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x = torch.tensor(np.random.default_rng(1).normal(size=(rows, LAYERS[0][0])).astype("float32"))
+    y = torch.tensor(np.random.default_rng(2).integers(0, 10, rows))
+
+    def step() -> None:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    return median_us([step], 20)[0] / 1e3
+
+
+MEASURES: dict[str, Callable[..., object]] = {
+    "all_reduce": measure_all_reduce,
+    "step": measure_step,
+    "torch": measure_torch_step,
+}
+
+
+def worker(what: str, args: list[int], out: str) -> None:
+    found = MEASURES[what](*args)
+    rank = os.environ.get("PMI_RANK", os.environ.get("RANK", "0"))
+    if rank == "0":
+        Path(out).write_text(json.dumps(found))
+
+
+def measured(n: int, what: str, *args: int, python: str = sys.executable) -> object:
+    """Run a measurement on n ranks and return what rank 0 found."""
+    environment = {**os.environ, "LUCID_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    with tempfile.TemporaryDirectory() as folder:
+        out = str(Path(folder) / "found.json")
+        words = [str(Path(__file__)), "--worker", what, "--out", out, *map(str, args)]
+        if what != "torch":
+            launch = [sys.executable, "-m", "lucid.distributed.run", "-n", str(n), *words]
+            subprocess.run(launch, env=environment, check=True)
+        else:
+            environment |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}
+            ranks = [
+                subprocess.Popen(
+                    [python, *words],
+                    env={**environment, "RANK": str(r), "WORLD_SIZE": str(n)},
+                )
+                for r in range(n)
+            ]
+            assert not any([rank.wait() for rank in ranks])
+        return json.loads(Path(out).read_text())
+
+
+def fit(times: dict[str, list[float]]) -> tuple[float, float]:
+    """Latency in µs and bandwidth in MB/s of a message, from the times of all_reduce on two ranks.
+
+    A ring of n ranks takes 2 (n - 1) messages of 1/n of the bytes.
+    """
+    points = [(int(nbytes), us[2]) for nbytes, us in times.items()]
+    small = min(us for _, us in points) / 2
+    nbytes, us = max(points)
+    return small, nbytes / (us - 2 * small)
+
+
+def ring_us(n: int, nbytes: int, latency: float, bandwidth: float) -> float:
+    return 2 * (n - 1) * (latency + nbytes / n / bandwidth)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--torch", default="", help="a Python with PyTorch")
+    parser.add_argument("--worker", default="")
+    parser.add_argument("--out", default="")
+    parser.add_argument("args", nargs="*", type=int)
+    given = parser.parse_args()
+    if given.worker:
+        worker(given.worker, given.args, given.out)
+        return
+    times: dict[str, list[float]] = measured(2, "all_reduce")  # type: ignore[assignment]
+    print("all_reduce on 2 ranks, µs: bytes, mpi4py (new memory), lucid, compiled, lucid / mpi4py")
+    for nbytes, (plain, new, ours, compiled) in times.items():
+        print(
+            f"{int(nbytes):>10} {plain:9.1f} ({new:9.1f}) {ours:9.1f} {compiled:9.1f}   "
+            f"{ours / plain:.2f} ({ours / new:.2f})"
+        )
+    latency, bandwidth = fit(times)
+    print(f"fitted: latency {latency:.1f} µs, bandwidth {bandwidth:.0f} MB/s")
+    nbytes = 4 * sum([a * b + b for a, b in LAYERS])
+    one = {rows: float(measured(1, "step", rows)) for rows in (BATCH, BATCH // 2, BATCH // 4)}  # type: ignore[arg-type]
+    print(f"step, {nbytes / 1e6:.1f} MB of gradients, {BATCH} examples in all, ms:")
+    print(f"  one process {one[BATCH]:.2f}")
+    cores = len(os.sched_getaffinity(0))
+    for n in (2, 4):
+        step = float(measured(n, "step", BATCH // n))  # type: ignore[arg-type]
+        waiting = max(1, n // cores)
+        model = waiting * one[BATCH // n] + ring_us(n, nbytes, latency, bandwidth) / 1e3
+        print(f"  {n} ranks {step:.2f}, by the model {model:.2f}")
+        if given.torch:
+            alone = float(measured(1, "torch", BATCH, python=given.torch))  # type: ignore[arg-type]
+            ddp = float(measured(n, "torch", BATCH // n, python=given.torch))  # type: ignore[arg-type]
+            print(f"  PyTorch: one process {alone:.2f}, DDP with gloo on {n} ranks {ddp:.2f}")
+
+
+if __name__ == "__main__":
+    main()
