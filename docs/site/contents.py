@@ -37,6 +37,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/numpy-and-scipy.md",
         "docs/training.md",
         "docs/jit.md",
+        "docs/viewer.md",
         "docs/control-flow.md",
         "docs/jacobians.md",
         "docs/implicit.md",
@@ -54,6 +55,10 @@ CONTENTS: dict[str, list[str]] = {
         "docs/caches.md",
         "docs/decisions.md",
         *decisions(),
+        "docs/decisions/runtime.md",
+        "docs/decisions/pending-values.md",
+        "docs/decisions/declared-once.md",
+        "docs/decisions/viewer.md",
         "benchmarks/README.md",
     ],
     "Extending Lucid": [

@@ -14,6 +14,7 @@ import numpy as np
 
 from lucid.caches import cached_property
 from lucid.ir.types import Type
+from lucid.markup import colored, graph_html, is_color_terminal
 from lucid.public.declare import public
 from lucid.source import Source
 
@@ -172,3 +173,10 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<Graph {self.name}: {len(self.equations)} equations>"
+
+    def show(self, color: bool | None = None) -> None:
+        """Print the text, in color if `color` is True, by default where it goes to a terminal."""
+        print(colored(str(self)) if color or (color is None and is_color_terminal()) else self)
+
+    def _repr_html_(self) -> str:
+        return graph_html(str(self))

@@ -35,21 +35,6 @@ def is_tree(cls: type) -> bool:
     return cls not in _registered
 
 
-def leaf_names(tree: Any, name: str) -> list[str]:
-    """Return an expression for every leaf of a variable `name`: `params['w']`, `pair[0]`."""
-    flatten(tree)  # registers dataclasses
-    paths = optree.tree_accessors(tree, namespace=NAMESPACE)
-    return [name + "".join(map(_entry_text, path)) for path in paths]
-
-
-def _entry_text(entry: Any) -> str:
-    if isinstance(entry, optree.NamedTupleEntry):
-        return f".{entry.field}"
-    is_plain = isinstance(entry, (optree.MappingEntry, optree.SequenceEntry))
-    is_field = isinstance(entry.entry, str) and not is_plain
-    return f".{entry.entry}" if is_field else f"[{entry.entry!r}]"
-
-
 def unflatten(structure: Any, leaves: Iterable[Any]) -> Any:
     return optree.tree_unflatten(structure, leaves)
 

@@ -147,7 +147,16 @@ class Cut:
 
     def tensor_names(self, function: Any = None) -> dict[int, str]:
         """Return the names of tensors that modules and what a function closes over give."""
-        return tensor_names([self.slots[row[2]].source for row in self.rows], function)
+        names = tensor_names([self.slots[row[2]].source for row in self.rows], function)
+        for slot in self.captured:  # a captured view is `weight.transpose`
+            base: Any = self.slots[slot]
+            steps: list[str] = []
+            while id(base) not in names and isinstance(base, Node) and len(base.inputs) == 1:
+                steps.append("" if base.op is None else base.op.name)
+                base = base.inputs[0]
+            if steps and id(base) in names:
+                names[id(self.slots[slot])] = ".".join([names[id(base)], *reversed(steps)])
+        return names
 
 
 def type_key(node: Node) -> Hashable:

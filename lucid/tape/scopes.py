@@ -14,7 +14,7 @@ from types import FunctionType, MethodType
 from typing import Any, TypeVar
 
 from lucid.errors import ArgumentError
-from lucid.ir.pytree import flatten, leaf_names
+from lucid.ir.pytree import NAMESPACE, flatten, optree
 from lucid.public.declare import public
 from lucid.source import Scope, at_line
 from lucid.tape.modes import Modes, current, leave, set_modes
@@ -112,7 +112,7 @@ def tensor_names(sources: Iterable[Any], function: Any = None) -> dict[int, str]
         elif isinstance(value, Traced):
             add(name, value, "")
         else:
-            for inside, x in zip(leaf_names(value, name), flatten(value)[0]):
+            for inside, x in zip(argument_names(value, name), flatten(value)[0]):
                 add(inside, x, "")
     return names
 
@@ -170,3 +170,18 @@ def _variables_of(f: FunctionType) -> Iterator[tuple[str, Any]]:
     for name in f.__code__.co_names:
         if name in f.__globals__:
             yield name, f.__globals__[name]
+
+
+def argument_names(tree: Any, name: str) -> list[str]:
+    """Return an expression for every leaf of a variable `name`: `params['w']`, `pair[0]`."""
+    flatten(tree)  # registers dataclasses
+    paths = optree.tree_accessors(tree, namespace=NAMESPACE)
+    return [name + "".join(map(_entry_text, path)) for path in paths]
+
+
+def _entry_text(entry: Any) -> str:
+    if isinstance(entry, optree.NamedTupleEntry):
+        return f".{entry.field}"
+    is_plain = isinstance(entry, (optree.MappingEntry, optree.SequenceEntry))
+    is_field = isinstance(entry.entry, str) and not is_plain
+    return f".{entry.entry}" if is_field else f"[{entry.entry!r}]"

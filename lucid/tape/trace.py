@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lucid.ir.graph import Equation, Graph, Literal
-from lucid.ir.pytree import flatten, leaf_names, unflatten
+from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import Type, is_differentiable
 from lucid.public.declare import public
 from lucid.tape.bind import bind, fresh, record_constant
@@ -16,6 +16,7 @@ from lucid.tape.body import BodyRecorder, trace_state
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, is_traced
+from lucid.tape.scopes import argument_names
 
 
 def bind_equation(eqn: Equation, xs: Sequence[Any]) -> Sequence[Any]:
@@ -164,4 +165,4 @@ def input_names(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[s
         bound = inspect.signature(f).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):
         bound = {f"x{i}": x for i, x in enumerate(args)} | kwargs
-    return [leaf for name, value in bound.items() for leaf in leaf_names(value, name)]
+    return [leaf for name, value in bound.items() for leaf in argument_names(value, name)]

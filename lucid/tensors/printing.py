@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import html
 from typing import Any
 
 import numpy as np
 
 from lucid.errors import ArgumentError
+from lucid.markup import text_html
 from lucid.ops.core.promote import get_default_dtype
 from lucid.public.declare import public
+from lucid.tape.node import as_source
 
 _PLAIN = (np.dtype("bool"), np.dtype("int64"))
 PROFILES: dict[str, dict[str, Any]] = {
@@ -81,3 +84,15 @@ def tensor_repr(x: Any) -> str:
     last = len(body.rsplit("\n", 1)[-1]) + (len(prefix) if "\n" not in body else 0)
     separator = ", " if last + sum(map(len, notes)) < 88 else ",\n" + " " * len(prefix)
     return prefix + body + (separator + ", ".join(notes) if notes else "") + ")"
+
+
+def tensor_html(x: Any) -> str:
+    """Return the tensor as a notebook shows it: the same text, its type, and where it was made."""
+    caption = str(x.type)
+    if x.raw is not None:
+        caption += f" · {x.value.nbytes:,} bytes"
+    if x.requires_grad and x.is_leaf:
+        caption += " · requires a gradient"
+    elif x.node is not None and x.node.op is not None and as_source(x.node.source) is not None:
+        caption += f" · {x.node.op.name} at {as_source(x.node.source)}"
+    return text_html(html.escape(tensor_repr(x)), caption)

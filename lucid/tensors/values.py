@@ -124,6 +124,11 @@ class Values(Traced):
 
         return tensor_repr(self)
 
+    def _repr_html_(self) -> str:
+        from lucid.tensors.printing import tensor_html
+
+        return tensor_html(self)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return numpy_protocols.to_array(self, dtype, copy)
 

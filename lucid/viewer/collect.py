@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from lucid.compiler.backends.selection import using
 from lucid.compiler.passes.pipeline import stages
 from lucid.ir.graph import Atom, Equation, Graph, Var
 from lucid.ir.text import op_text, readable_name
@@ -212,7 +213,8 @@ def program_data(program: Program, files: Files) -> dict[str, Any]:
     shown: list[dict[str, Any]] = []
     for stage, graph in graphs.items():
         shown.append({"name": stage, **table.section(graph, names)})
-    code = compiled(graphs["copies_inserted"], program, table)
+    with using(program.backend):
+        code = compiled(graphs["copies_inserted"], program, table)
     given = program.given if program.given >= 0 else len(names)
     return {
         "title": program.title,

@@ -55,6 +55,7 @@ class Program:
     into      outputs that are computed in the memory of inputs
     given     how many inputs are arguments; the others are read from outside
     note      what a person should know about it
+    backend   what compiles it, None for the default
     """
 
     title: str
@@ -63,6 +64,7 @@ class Program:
     into: Mapping[int, int] = field(default_factory=dict)
     given: int = -1
     note: str = ""
+    backend: Any = None
 
 
 def programs_of(subject: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Program]:
@@ -82,7 +84,8 @@ def _of_function(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[
     path = jitted.path_for(args, kwargs)
     tensors = jitted.operands(args, kwargs)
     values = [*[x.value for x in tensors], *_captured_values(path, len(tensors))]
-    shown = Program(jitted.name, numbered(path.graph), values, path.into, len(tensors))
+    graph, given = numbered(path.graph), len(tensors)
+    shown = Program(jitted.name, graph, values, path.into, given, backend=jitted.backend)
     if not path.is_pure or path.written:
         return [shown]  # it writes gradients or state: its derivatives are part of it
     required = {len(tensors) + i for i, yes in enumerate(path.required_grad) if yes}
@@ -183,4 +186,5 @@ def _gradients(forward: Program, required: set[int], n_outputs: int) -> list[Pro
     values = None if forward.values is None else [*forward.values, *ones]
     if len(found.inputs) != len(graph.inputs) + len(outputs):
         values = None  # a rule has introduced constants
-    return [Program("gradient", numbered(named), values, {}, forward.given, note)]
+    given, backend = forward.given, forward.backend
+    return [Program("gradient", numbered(named), values, {}, given, note, backend)]

@@ -67,6 +67,7 @@ def test_an_eager_result_has_the_scopes_of_its_history():
     graph = Graph.between([model.blocks[0].norm1.weight], [model(lucid.ones(2, 4)).sum()])
     assert set(scopes(graph)) == set(FORWARD)
     assert names(graph)[0] == "blocks.0.norm1.weight" and "scale" in names(graph)
+    assert "blocks.0.fc.weight.transpose" in names(graph)
 
 
 def test_gradients_and_batches_keep_the_scopes():

@@ -57,8 +57,8 @@ class Browser:
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
 
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def start(profile: Any) -> Browser:
+    """Start Chromium with a profile folder; skip the test where it is not installed."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     chromedriver = shutil.which("chromedriver")
@@ -66,11 +66,17 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         pytest.skip("chromium and chromedriver are not installed")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+    for flag in (*FLAGS, f"--user-data-dir={profile}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))
+    service = webdriver.ChromeService(chromedriver)
+    return Browser(webdriver.Chrome(options=options, service=service))
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    found = start(tmp_path_factory.mktemp("chromium"))
     try:
-        yield Browser(driver)
+        yield found
     finally:
-        driver.quit()
+        found.driver.quit()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from lucid.compiler.plan import executable
 from lucid.compiler.plan.executable import Executable
+from lucid.markup import table_html
 
 
 class Row:
@@ -74,11 +78,7 @@ class Profile:
 
     def timings(self) -> Iterable[tuple[str, int, int, tuple[int, int]]]:
         for program in self.programs:
-            for plan in program.plans():
-                for (label, calls, spent), traffic in zip(plan.timings(), plan.traffic):
-                    yield label, calls, spent, traffic
-            for label, (calls, spent) in (program.numpy_times or program.saved_times).items():
-                yield label, calls, spent, (0, 0)
+            yield from program_timings(program)
 
     def __str__(self) -> str:
         rows = self.rows
@@ -93,6 +93,53 @@ class Profile:
         return "\n".join(table_line(line, widths) for line in lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (f"{r.nanoseconds / 1000:.1f}", r.calls, f"{r.nanoseconds / 1000 / r.calls:.2f}",
+             f"{r.bytes / 1e6:.3f}" if r.bytes else "", r.source, r.instruction)
+            for r in self.rows
+        ]  # fmt: skip
+        return table_html("profile", (*HEADER[:4], "line", "instruction"), rows)
+
+    def save(self, path: Any) -> None:
+        """Write the profile as Chrome trace JSON, for chrome://tracing or ui.perfetto.dev.
+
+        Every program is a row with one call of it: an instruction takes its mean time.
+        """
+        text = json.dumps({"traceEvents": list(self.trace_events()), "displayTimeUnit": "ns"})
+        draft = f"{os.fspath(path)}.{os.getpid()}.draft"
+        with open(draft, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(draft, path)
+
+    def trace_events(self) -> Iterator[dict[str, Any]]:
+        for number, program in enumerate(self.programs):
+            at = 0.0
+            events = []
+            for label, calls, spent, (nbytes, flops) in program_timings(program):
+                if not calls:
+                    continue
+                name, _, source = label.partition("  [")
+                facts = {"calls": calls, "total us": spent / 1000, "line": source.rstrip("]"),
+                         "bytes a call": nbytes, "operations a call": flops}  # fmt: skip
+                mean = spent / calls / 1000
+                events.append({"name": name, "cat": "instruction", "ph": "X", "pid": 1,
+                               "tid": number, "ts": at, "dur": mean, "args": facts})  # fmt: skip
+                at += mean
+            if events:
+                title = {"name": f"{program.graph.name} ({number})"}
+                yield {"name": "thread_name", "ph": "M", "pid": 1, "tid": number, "args": title}
+                yield from events
+
+
+def program_timings(program: Executable) -> Iterator[tuple[str, int, int, tuple[int, int]]]:
+    """Iterate over the label, calls, nanoseconds and traffic of each instruction of a program."""
+    for plan in program.plans():
+        for (label, calls, spent), traffic in zip(plan.timings(), plan.traffic):
+            yield label, calls, spent, traffic
+    for label, (calls, spent) in (program.numpy_times or program.saved_times).items():
+        yield label, calls, spent, (0, 0)
 
 
 def table_line(cells: tuple[str, ...], widths: list[int]) -> str:

@@ -32,6 +32,7 @@ from lucid.ir.interpret import Program
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import Type
 from lucid.locks import new_lock
+from lucid.markup import table_html
 from lucid.ops.core.constant_key import constant_key, value_key
 from lucid.ops.core.decorated import portable_function, wrapper_of
 from lucid.ops.core.promote import Default, as_tensor
@@ -53,6 +54,7 @@ from lucid.tape.writes import mark_written
 MAX_PATHS = 16  # paths of one signature
 MAX_SIGNATURES = 1024  # the least recently recorded are forgotten
 MAX_REASONS = 64
+HTML_HEAD = ("inputs", "equations", "guards")  # of the paths, in a notebook
 RUN_PYTHON = object()
 
 
@@ -124,6 +126,15 @@ class Jitted(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<jitted {self.name}>"
+
+    def _repr_html_(self) -> str:
+        paths = [path for found in list(self.paths.values()) for path in list(found)]
+        rows = [
+            (", ".join(str(x.type) for x in path.graph.inputs[:4]) + ", ..." * (
+                len(path.graph.inputs) > 4), len(path.graph.equations), len(path.guards))
+            for path in paths
+        ]  # fmt: skip
+        return table_html(f"{self!r}: {self.why_recompiled()}", HTML_HEAD, rows)
 
     def __reduce__(self) -> Any:
         """Return the function and the options: machine code never travels."""

@@ -104,6 +104,20 @@ def info() -> Info:
     return Info(directory(), len(files), size, _Counters.hits, _Counters.misses, reason)
 
 
+def damaged() -> list[str]:
+    """Return the paths of entries whose bytes are not those that were stored; they are misses."""
+    found = []
+    for path, _ in _files():
+        name = os.path.basename(path).removesuffix(SUFFIX)
+        try:
+            key = bytes.fromhex(name)
+        except ValueError:
+            continue  # a temporary file
+        if _read(path, key) is None:
+            found.append(path)
+    return found
+
+
 def clear() -> None:
     """Remove every entry."""
     for path, _ in _files():
