@@ -331,4 +331,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'lucid.distributions.transforms' has no attribute {name!r}")
 
 
-__dir__, __all__ = defined_in(__name__)
+__dir__, __all__ = defined_in(__name__, "all_rightmost", "replace_unreachable", "sum_rightmost")

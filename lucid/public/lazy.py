@@ -69,13 +69,13 @@ class LazyModule:
         return found
 
 
-def defined_in(package: str) -> tuple[Callable[[], list[str]], list[str]]:
+def defined_in(package: str, *hidden: str) -> tuple[Callable[[], list[str]], list[str]]:
     """Return `__dir__` and `__all__` of a module without declarations: what is defined in it."""
     module = sys.modules[package]
     own = [
         name
         for name, value in vars(module).items()
-        if name[0] != "_" and getattr(value, "__module__", None) == package
+        if name[0] != "_" and name not in hidden and getattr(value, "__module__", None) == package
     ]
 
     def listing() -> list[str]:

@@ -76,7 +76,7 @@ def cauchy_(x: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Any =
 
 @public_function("Tensor")
 def geometric_(x: Any, p: float, *, generator: Any = None) -> Any:
-    """Fill the tensor with numbers of trials up to the first success, of probability `p`."""
+    """Fill the tensor with the number of trials, of probability `p`, up to the first success."""
     if not 0 < p < 1:
         raise ArgumentError(f"geometric_: the probability {p} is not in (0, 1)")
     trials = ceil(log1p(-uniform_like(x, generator)) / np.log1p(-p))
