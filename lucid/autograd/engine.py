@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lucid.autograd.anomaly import explain_nan
+from lucid.autograd.follow import expect_next, learn, run_followed
 from lucid.autograd.modes import Grad
 from lucid.autograd.watch import has_watchers, prepare_watched, run_hooks
 from lucid.caches import memoize
@@ -28,10 +29,13 @@ from lucid.tape.node import (
     TRACE,
     GradCell,
     Node,
+    followers,
     is_recording,
     node_type,
     wrap,
 )
+from lucid.tape.pending import is_pending
+from lucid.tape.tiering import Tiering
 from lucid.tape.views import node_of
 from lucid.transforms.prepare import prepare, without_gradient
 
@@ -63,6 +67,10 @@ def backward(
     roots = as_list(tensors)
     if not roots:
         raise GraphError("backward: no tensors given")
+    plain = not (retain_graph or create_graph or keep_grad or len(roots) > 1)
+    plain = plain and grad_tensors is None and inputs is None and local.no_observers
+    if followers and plain and backward_followed(roots[0]):
+        return
     nodes = [root_node(root) for root in roots]
     seeds = [
         seed_for(root, g) for root, g in zip(roots, as_seeds(grad_tensors, len(roots)), strict=True)
@@ -77,8 +85,38 @@ def backward(
     if keep_grad or GradCell.any_keep:
         retain_results(cut, keep_grad)
     starts = leaf_nodes(cut)
+    sequence = learn(cut) if plain and Tiering.enabled else None
     grads = run(cut, seeds, create_graph, bool(retain_graph) or create_graph, keep=True)
     given: set[int] = {id(seed.raw) for seed in seeds}
+    store_gradients(starts, grads, create_graph, inputs is None, given)
+    if sequence is not None:
+        expect_next(sequence)
+
+
+def backward_followed(root: Any) -> bool:
+    """Run the step that leads to this root, if it was followed; False if it was not."""
+    if not (tracked(root) and is_pending(root.raw) and root.shape == ()):
+        return False
+    seed = unit_seed(root.dtype)
+    found = run_followed(root, seed)
+    if found is None:
+        return False
+    cut, sequence, grads = found
+    starts = leaf_nodes(cut)
+    free(cut, sequence.prepared.types)
+    store_gradients(starts, grads, False, True, {id(seed)})
+    expect_next(sequence)
+    return True
+
+
+def store_gradients(
+    starts: Sequence[Node], grads: Sequence[Any], create_graph: bool, zeros: bool, given: set[int]
+) -> None:
+    """Add gradients to those of the leaves, and call the hooks that run afterward.
+
+    zeros    whether None is a gradient of zeros
+    given    ids of arrays that no leaf may store without a copy
+    """
     fast = not create_graph and not is_recording()
     GradCell.passes += 1
     watched = []
@@ -86,7 +124,7 @@ def backward(
         if fast and g is not None and can_store(node.cell, g, given):
             node.cell.grad = g
             continue
-        if g is None and inputs is None:  # reached only through floor, round and the like: zero
+        if g is None and zeros:  # reached only through floor, round and the like: zero
             g = wrap(np.zeros(node_type(node).shape, node_type(node).dtype))
         if g is not None:
             accumulate(node, g, create_graph, given)

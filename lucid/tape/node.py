@@ -26,6 +26,7 @@ GRAD = 1  # a derivative is wanted (requires_grad)
 TRACE = 2  # belongs to a transform or a recording, which needs every equation
 _serials = count(1)
 active_recorders: list[Any] = []  # the active Recorders of all threads
+followers: dict[int, Any] = {}  # thread -> what follows its eager code, see autograd.follow
 requires_grad_changes = [0]  # how often requires_grad of a leaf was changed
 _new = object.__new__
 

@@ -138,11 +138,16 @@ def can_wait(op: Primitive, xs: tuple[Any, ...]) -> bool:
     Indices are checked now if they are known; those that are pending are checked when they are
     computed, with an error for the same line.
     """
-    if op.fails or (op.holds_graphs and graphs_fail(op)):
+    if may_fail(op):
         return False
     if op.checks_values:
         op.check_values(*[x.array if x.__class__ is Literal else x.raw for x in xs])
     return True
+
+
+def may_fail(op: Primitive) -> bool:
+    """True if `op`, or an equation in a Graph that it holds, fails for some values."""
+    return op.fails or (op.holds_graphs and graphs_fail(op))
 
 
 def graphs_fail(op: Primitive) -> bool:

@@ -26,7 +26,7 @@ from lucid.tape.markers import OVERWRITTEN, STOP_GRADIENT
 from lucid.tape.modes import current, local, set_modes
 from lucid.tape.node import GRAD, Node, active_recorders, next_serial, wrap
 from lucid.tape.pending import CannotWait, Pending, PendingRun
-from lucid.tape.views import node_of
+from lucid.tape.views import node_of, owner_of
 
 MAX_WAIT = 30.0  # seconds: user code of a recording may wait for another thread that records
 
@@ -450,14 +450,6 @@ class Recorder:
 def is_unchanged(x: Any, name: str, expected: Any, key: Callable[[Any], Any]) -> bool:
     """True if an attribute still has the value that a recorded run has read."""
     return name in x.__dict__ and key(x.__dict__[name]) == expected
-
-
-def owner_of(array: np.ndarray) -> Any:
-    """Return the object that owns the memory of an array."""
-    owner: Any = array
-    while isinstance(owner, np.ndarray) and owner.base is not None:
-        owner = owner.base
-    return owner
 
 
 class CollectEffects:

@@ -149,7 +149,11 @@ def _outer_variables(function: Any) -> Iterator[tuple[str, Any]]:
                 f = f.__wrapped__
             else:
                 break
-        if not isinstance(f, FunctionType) or f in seen or f.__module__.startswith("lucid."):
+        if (
+            not isinstance(f, FunctionType)
+            or f in seen
+            or (f.__module__ or "").startswith("lucid.")
+        ):
             continue
         seen.add(f)
         for name, value in _variables_of(f):

@@ -7,6 +7,7 @@ from its base by its views: a tensor that is not a view is row-major, or is the 
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from lucid.tape.node import (
     wrap,
 )
 from lucid.tape.pending import Pending
+
+_exported: dict[int, Any] = {}  # id of an array whose memory NumPy sees -> a weak reference to it
 
 
 def node_of(x: Traced) -> Node:
@@ -110,8 +113,31 @@ def make_row_major(x: Traced) -> None:
         note_result(node, x.raw)
 
 
+def mark_exported(array: np.ndarray) -> None:
+    """Note that NumPy sees the memory of an array, and may write to it at any time."""
+    owner = owner_of(array)
+    if id(owner) not in _exported and isinstance(owner, np.ndarray):
+        key = id(owner)
+        _exported[key] = ref(owner, lambda _: _exported.pop(key, None))
+
+
+def is_exported(array: np.ndarray) -> bool:
+    """True if something besides tensors may see the memory of an array."""
+    owner = owner_of(array)
+    return id(owner) in _exported or not isinstance(owner, np.ndarray)
+
+
+def owner_of(array: np.ndarray) -> Any:
+    """Return the object that owns the memory of an array."""
+    owner: Any = array
+    while isinstance(owner, np.ndarray) and owner.base is not None:
+        owner = owner.base
+    return owner
+
+
 def share_array(array: np.ndarray) -> Any:
     """Return a tensor in the memory of an array of the user, which decides its layout."""
+    mark_exported(array)
     out = wrap(array)
     if not array.flags.c_contiguous:
         out.storage = Storage()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from sys import getrefcount
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from lucid.tape.node import (
     LOCAL_REFERENCES,
     TRACE,
     Mutated,
+    followers,
     is_deferring,
     is_recording,
     wrap,
@@ -92,6 +94,13 @@ def flags_of(x: Any) -> int:
 # Errors
 
 
+def flush_pending() -> None:
+    """Compute what this thread has left pending: memory is about to be written, or seen."""
+    follower = followers.get(get_ident())
+    if follower is not None and follower.at:
+        follower.stop()
+
+
 def is_argument(x: Any) -> bool:
     """True if this tensor is an input of a transform, so its memory belongs to the caller."""
     node = x.node
@@ -102,6 +111,8 @@ def is_argument(x: Any) -> bool:
 
 def check_writable(x: Any, what: str) -> None:
     """Raise an error for inputs of transforms, leaves that require grad, and read-only memory."""
+    if followers:
+        flush_pending()
     grad = current().grad
     tensor, detached = x, not grad
     while True:

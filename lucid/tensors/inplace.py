@@ -28,6 +28,7 @@ from lucid.tape.node import (
     Node,
     Traced,
     active_recorders,
+    followers,
     is_deferring,
     is_recording,
     note_read,
@@ -113,7 +114,7 @@ def _write_with_ufunc(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], w
 
 def is_plain_write(x: Any, other: Any) -> bool:
     """True if `x` is not a view, `other` has its dtype, and the write is not recorded."""
-    if other.__class__ is not x.__class__ or x.origin is not None or active_recorders:
+    if other.__class__ is not x.__class__ or x.origin is not None or active_recorders or followers:
         return False
     if x.raw is None or other.raw is None or other.raw.dtype is not x.raw.dtype:
         return False

@@ -14,9 +14,11 @@ from lucid.tape.conversion import check_number_conversion, check_numpy_call
 from lucid.tape.modes import local
 from lucid.tape.node import (
     Traced,
+    followers,
     is_recording,
 )
-from lucid.tape.views import make_row_major
+from lucid.tape.views import make_row_major, mark_exported
+from lucid.tape.writes import flush_pending
 from lucid.tensors import numpy_protocols
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ class Values(Traced):
             return read_value(self, what)
         if is_recording():
             return local.recorder.on_value_read(self, what, caller())
+        if followers:
+            flush_pending()
         return self.value
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
@@ -63,6 +67,8 @@ class Values(Traced):
         if self.node is not None and self.node.flags:
             value = value.view()
             value.flags.writeable = False
+        else:
+            mark_exported(value)
         return value
 
     def item(self) -> Any:

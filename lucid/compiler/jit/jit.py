@@ -43,13 +43,13 @@ from lucid.source import at_line
 from lucid.tape.bind import bind, bind_precomputed
 from lucid.tape.guards import Guard
 from lucid.tape.modes import current, local
-from lucid.tape.node import GRAD, TRACE, Node, Storage, Traced, note_read, wrap
+from lucid.tape.node import GRAD, TRACE, Node, Storage, Traced, followers, note_read, wrap
 from lucid.tape.pending import CannotWait, is_pending
 from lucid.tape.recorder import Recorder
 from lucid.tape.tiering import Tiering
 from lucid.tape.trace import function_name, input_names
 from lucid.tape.views import layout, node_of
-from lucid.tape.writes import mark_written
+from lucid.tape.writes import flush_pending, mark_written
 
 MAX_PATHS = 16  # paths of one signature
 MAX_SIGNATURES = 1024  # the least recently recorded are forgotten
@@ -183,6 +183,8 @@ class Jitted(Generic[P, R]):
             raise ArgumentError(f"{facts}; add its index to static_argnums{at_line()}") from None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if followers:
+            flush_pending()
         last = self.last
         modes = current()
         if (

@@ -101,7 +101,7 @@ def compile_when_hot(function: F) -> F:
         tensors, key = [], [function, get_default_dtype(), *kwargs]
         for x in (*args, *kwargs.values()) if kwargs else args:
             if isinstance(x, Traced):
-                value, node = x.value, x.node
+                value, node = x.raw, x.node
                 if value is None or (node is not None and node.flags & TRACE):
                     return function(*args, **kwargs)
                 tensors.append(x)
