@@ -20,6 +20,7 @@ from lucid.autograd.watch import has_watchers
 from lucid.caches import new_cache
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.infer import infer
+from lucid.ir.primitive import HEAVY
 from lucid.source import InternalFiles
 from lucid.tape import node as tape
 from lucid.tape.cut import Cut, can_be_template, literal_node
@@ -34,6 +35,7 @@ MAX_MISSES = 4  # steps in a row that were not followed to their end, before a s
 MAX_VARIANTS = 4  # programs of one sequence, by the values that are kept
 MAX_COPIED = 1 << 18  # elements of an operand whose memory NumPy sees
 MAX_WAITED = 256  # operations that are not the first step, before it is no longer expected
+HEAVY_SHARE = 4  # one of so many equations must be a matrix product, a convolution, a Region, ...
 MAX_EQUATIONS = 2000
 
 _is_internal = InternalFiles().__getitem__
@@ -130,6 +132,16 @@ def can_follow(cut: Cut, prepared: Prepared) -> bool:
         if not can_follow_op(op) or isinstance(infer(op, tuple(types)), tuple):
             return False
     return True
+
+
+def is_worthwhile(cut: Cut) -> bool:
+    """True if following a tape is faster than running it: it has enough of heavy operations.
+
+    A small elementwise operation takes NumPy less time than it takes Python to follow it.
+    """
+    ops = [row[0] for row in cut.rows]
+    heavy = [op for op in ops if op.is_region or op.native_from <= HEAVY]
+    return len(heavy) * HEAVY_SHARE >= len(ops)
 
 
 def can_follow_op(op: Any) -> bool:
@@ -410,7 +422,8 @@ def learn(cut: Cut) -> StepSequence | None:
         entry = table.entries.get((DERIVATIVE, prepared.derivative.graph))
         if entry is None or getattr(entry.program, "plan", None) is None:
             return None
-        found = StepSequence(cut, prepared) if can_follow(cut, prepared) else False
+        wanted = is_worthwhile(cut) and can_follow(cut, prepared)
+        found = StepSequence(cut, prepared) if wanted else False
         cut.prepared["sequence"] = found
     return found if isinstance(found, StepSequence) else None
 

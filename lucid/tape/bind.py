@@ -31,7 +31,6 @@ from lucid.tape.node import (
     Traced,
     active_recorders,
     followers,
-    is_deferring,
     is_recording,
     leak_error,
     next_serial,
@@ -77,10 +76,9 @@ def fresh(x: Traced, flags: int = GRAD | TRACE) -> Any:
 def bind(op: Primitive, *xs: Any) -> Any:
     """Apply `op` to tensors and Literals: compute where values are known, record where tracked."""
     flags = size = 0
+    waits = False
     if not xs and current().staging is not None:
         return _bind_abstract(op, xs)
-    if followers and (found := follow(op, xs)) is not None:
-        return found
     for x in xs:
         if x.__class__ is Literal:
             continue
@@ -89,8 +87,8 @@ def bind(op: Primitive, *xs: Any) -> Any:
             size += value.size
         elif value is None:
             return _bind_abstract(op, xs)
-        elif value.__class__ is Pending and not is_deferring():
-            size += x.value.size
+        else:
+            waits = waits or value.__class__ is Pending
         node = x.node
         if node is not None:
             flags |= node.flags
@@ -98,6 +96,10 @@ def bind(op: Primitive, *xs: Any) -> Any:
         flags |= TRACE
         if recorder.defers:
             return _bind_deferred(op, xs, flags, recorder)
+    elif followers and flags and (found := follow(op, xs)) is not None:
+        return found
+    if waits:
+        size = sum([x.value.size for x in xs if x.__class__ is not Literal])
     try:
         if size >= op.native_from:
             value = run(op, *[x if x.__class__ is Literal else x.raw for x in xs])
@@ -153,8 +155,10 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
     """`bind` for the most common case, two tensors with values: the same steps, unrolled."""
     if active_recorders and current().recorder is not None:
         return bind(op, x, y)
-    if followers and (found := follow(op, (x, y))) is not None:
-        return found
+    if followers and (x.node is not None or y.node is not None):
+        found = follow(op, (x, y))
+        if found is not None:
+            return found
     try:
         u, v = x.raw, y.raw
         value = op.eval(u, v) if u.size + v.size < op.native_from else run(op, u, v)
@@ -206,7 +210,7 @@ def bind_one(op: Primitive, x: Any) -> Any:
     """`bind` for one tensor with a value and an operation that is not a view, unrolled."""
     if active_recorders and current().recorder is not None:
         return bind(op, x)
-    if followers and (found := follow(op, (x,))) is not None:
+    if followers and x.node is not None and (found := follow(op, (x,))) is not None:
         return found
     try:
         v = x.raw
@@ -231,7 +235,7 @@ def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, refl
     """`bind` for a tensor with a value and a literal, which NumPy takes as a 0-d array."""
     if active_recorders and current().recorder is not None:
         return bind(op, literal, x) if reflected else bind(op, x, literal)
-    if followers:
+    if followers and x.node is not None:
         found = follow(op, (literal, x) if reflected else (x, literal))
         if found is not None:
             return found

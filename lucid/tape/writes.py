@@ -94,11 +94,16 @@ def flags_of(x: Any) -> int:
 # Errors
 
 
+def has_pending() -> bool:
+    """True if eager code of this thread has left something pending."""
+    follower = followers.get(get_ident())
+    return follower is not None and follower.at > 0
+
+
 def flush_pending() -> None:
     """Compute what this thread has left pending: memory is about to be written, or seen."""
-    follower = followers.get(get_ident())
-    if follower is not None and follower.at:
-        follower.stop()
+    if has_pending():
+        followers[get_ident()].stop()
 
 
 def is_argument(x: Any) -> bool:

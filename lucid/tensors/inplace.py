@@ -39,6 +39,7 @@ from lucid.tape.views import layout, node_of
 from lucid.tape.writes import (
     check_writable,
     flags_of,
+    has_pending,
     has_shared_elements,
     is_recorded,
     mark_written,
@@ -114,13 +115,15 @@ def _write_with_ufunc(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], w
 
 def is_plain_write(x: Any, other: Any) -> bool:
     """True if `x` is not a view, `other` has its dtype, and the write is not recorded."""
-    if other.__class__ is not x.__class__ or x.origin is not None or active_recorders or followers:
+    if other.__class__ is not x.__class__ or x.origin is not None or active_recorders:
         return False
     if x.raw is None or other.raw is None or other.raw.dtype is not x.raw.dtype:
         return False
     a, b = x.node, other.node
     flags = (0 if a is None else a.flags) | (0 if b is None else b.flags)
     modes = current()
+    if followers and has_pending():
+        return False
     return (not flags or (flags == GRAD and not modes.grad)) and not modes.maps
 
 

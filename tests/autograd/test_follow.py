@@ -16,10 +16,12 @@ from lucid.tape.node import followers
 from tests.campaign.tiers import cold, settings
 
 STEPS = 8
+is_worthwhile = follow.is_worthwhile
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_followed():
+def everything_may_be_followed(monkeypatch):
+    monkeypatch.setattr(follow, "is_worthwhile", lambda cut: True)
     followers.clear()
     yield
     followers.clear()
@@ -426,6 +428,17 @@ def test_a_step_leaves_no_tape_behind():
             )
         finally:
             gc.enable()
+
+
+def test_small_elementwise_steps_are_not_followed(counts, monkeypatch):
+    monkeypatch.setattr(follow, "is_worthwhile", is_worthwhile)
+    w = lucid.ones(3, requires_grad=True)
+    with hot():
+        for _ in range(6):
+            (lucid.exp(w * 0.5) * 2.0).sum().backward()
+        assert counts["run"] == 0
+        training(network)()
+    assert counts["run"] > 0
 
 
 def test_tiering_off_follows_nothing(counts):
