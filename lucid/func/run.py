@@ -158,7 +158,7 @@ def argument_numbers(argnums: Any) -> tuple[int, ...]:
         return tuple(map(index, argnums)) if isinstance(argnums, Iterable) else (index(argnums),)
     except TypeError:
         facts = f"argnums={argnums!r:.60} is not an integer or a sequence of integers"
-        raise ArgumentError(f"{facts}") from None
+        raise ArgumentError(facts) from None
 
 
 def argnums_partial(

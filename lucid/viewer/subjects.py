@@ -14,7 +14,7 @@ from lucid.func.derivatives import vjp
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.rewrite import inline_regions, with_graphs
 from lucid.ir.types import is_differentiable
-from lucid.source import Scope, at_line
+from lucid.source import Scope
 from lucid.tape.cut import cut_to_leaves
 from lucid.tape.node import GRAD, Traced, node_type
 from lucid.tape.trace import replay, trace
@@ -75,7 +75,7 @@ def programs_of(subject: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         return _of_tensor(subject)
     if not callable(subject):
         facts = f"view: {type(subject).__name__} is not a function, a Graph or a tensor"
-        raise ArgumentError(f"{facts}{at_line()}")
+        raise ArgumentError(facts)
     return _of_function(subject, args, kwargs)
 
 
@@ -107,7 +107,7 @@ def _of_graph(graph: Graph, args: tuple[Any, ...]) -> list[Program]:
     values = [np.asarray(x) for x in args] if args else None
     if values is not None and len(values) != len(graph.inputs):
         facts = f"view: {graph.name} has {len(graph.inputs)} inputs, and {len(values)} are given"
-        raise ArgumentError(f"{facts}{at_line()}")
+        raise ArgumentError(facts)
     shown = Program(graph.name, numbered(graph), values)
     return [shown, *_gradients(shown, set(), len(graph.outputs))]
 
@@ -117,7 +117,7 @@ def _of_tensor(x: Any) -> list[Program]:
     if node.op is None:
         facts = f"view: the tensor {x.type} has no history"
         remedy = "compute it from one that requires a gradient, or pass the function"
-        raise ArgumentError(f"{facts}; {remedy}{at_line()}")
+        raise ArgumentError(f"{facts}; {remedy}")
     section = cut_to_leaves([node])
     graph = inline_regions(section.graph("history", (), section.tensor_names()))
     starts = [*dict.fromkeys(section.inputs), *section.captured]
