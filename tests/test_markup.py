@@ -80,6 +80,20 @@ def test_a_terminal_has_color_unless_it_is_dumb(monkeypatch: pytest.MonkeyPatch)
     assert not is_color_terminal(Terminal())
 
 
+def test_ipython_in_a_terminal_shows_the_text_in_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Printer:
+        shown = ""
+
+        def text(self, text: str) -> None:
+            self.shown += text
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    printer = Printer()
+    graph()._repr_pretty_(printer, False)
+    assert plain(printer.shown) == str(graph()) != printer.shown
+
+
 def test_a_graph_in_a_notebook_is_its_text() -> None:
     page = Text(graph()._repr_html_())
     assert page.text == str(graph()) or plain(page.text) == str(graph())

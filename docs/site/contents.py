@@ -55,10 +55,6 @@ CONTENTS: dict[str, list[str]] = {
         "docs/caches.md",
         "docs/decisions.md",
         *decisions(),
-        "docs/decisions/runtime.md",
-        "docs/decisions/pending-values.md",
-        "docs/decisions/declared-once.md",
-        "docs/decisions/viewer.md",
         "benchmarks/README.md",
     ],
     "Extending Lucid": [

@@ -178,5 +178,8 @@ class Graph:
         """Print the text, in color if `color` is True, by default where it goes to a terminal."""
         print(colored(str(self)) if color or (color is None and is_color_terminal()) else self)
 
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:  # of IPython in a terminal
+        printer.text(colored(str(self)) if is_color_terminal() else str(self))
+
     def _repr_html_(self) -> str:
         return graph_html(str(self))

@@ -122,6 +122,20 @@ def test_gradient_and_forward_stand_side_by_side_and_mark_each_other(
     assert browser.all("svg[data-program='1'] .node.related")
 
 
+def test_the_body_of_a_loop_unfolds_and_belongs_to_its_instruction(
+    browser: Browser, tmp_path: Path
+) -> None:
+    def total(xs: Any) -> Any:
+        return lucid.func.scan(lambda c, x: (c + lucid.sin(x), c), lucid.tensor(0.0), xs)[0]
+
+    browser.open(lucid.view(total, lucid.ones(5), path=tmp_path / "scan.html").path)
+    browser.click("#stage-body .line", "sin")
+    assert browser.texts("#graph .selected .op")[0] in ("sin", "scan")
+    browser.click("[data-tab=kernels]")
+    assert any("scan" in text for text in selected(browser, "#instruction-list"))
+    assert browser.errors() == []
+
+
 def test_hovering_marks_the_same_thing_elsewhere(browser: Browser, gpt: Path) -> None:
     from selenium.webdriver import ActionChains
 

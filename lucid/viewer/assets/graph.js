@@ -268,10 +268,12 @@ class Drawing {
   }
 
   drawCluster(cluster, { x, y, width, height }) {
-    const left = x - width / 2, top = y - height / 2 - 8;
+    const depth = (group) => 1 + Math.max(0, ...group.children.filter((child) => child.group && child.open).map(depth));
+    const room = 8 + 13 * (depth(cluster) - 1); // for the titles of the clusters inside
+    const left = x - width / 2, top = y - height / 2 - room;
     this.boxes.set(cluster.id, { left, top, width, height });
     const element = make("g", { class: "cluster", transform: `translate(${left},${top})`, "data-scope": cluster.label },
-      make("rect", { width, height: height + 8, rx: 10 }), this.chevron(cluster, 8, 5),
+      make("rect", { width, height: height + room, rx: 10 }), this.chevron(cluster, 8, 5),
       make("text", { x: 24, y: 17 }, cluster.label, make("tspan", { class: "kind", dx: 6 }, cluster.kind)));
     element.querySelector("rect").addEventListener("click", (e) => this.click(e, cluster));
     element.querySelector("rect").addEventListener("dblclick", () => this.toggle(cluster));

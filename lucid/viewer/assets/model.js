@@ -73,11 +73,14 @@ class Program {
     }
   }
 
+  /** The traced equations that rows come from, those of loop bodies inside them too. */
   originsOf(rows) {
     const found = new Set();
-    for (const r of rows) {
+    const visit = (r) => {
       for (const origin of this.rows[r].from) found.add(origin);
-    }
+      for (const body of this.rows[r].bodies || []) this.bodies[body].rows.forEach(visit);
+    };
+    rows.forEach(visit);
     return [...found];
   }
 
