@@ -25,9 +25,9 @@ def predictions(seed: int, steps: int, at: Any) -> Any:
     """Train a network from this seed, and return what it predicts."""
     lucid.manual_seed(seed)
     rng = np.random.default_rng(0)
-    x = rng.uniform(-1, 1, (64, 1)).astype("float32")
-    y = lucid.tensor(np.sin(4 * x) + 0.05 * rng.normal(size=x.shape).astype("float32"))
-    x = lucid.tensor(x)
+    points = rng.uniform(-1, 1, (64, 1)).astype("float32")
+    noise = rng.normal(size=points.shape).astype("float32")
+    x, y = lucid.tensor(points), lucid.tensor(np.sin(4 * points) + 0.05 * noise)
     model = nn.Sequential(
         nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1)
     )
@@ -50,10 +50,10 @@ def main(arguments: list[str] | None = None) -> float:
     given = list(sys.argv[1:] if arguments is None else arguments)
     client = None
     if "--dask" in given:
-        from distributed import Client
+        import distributed
 
         place = given.index("--dask")
-        client = Client(given[place + 1])
+        client = distributed.Client(given[place + 1])  # type: ignore[no-untyped-call]
         del given[place : place + 2]
     options = support.options(__doc__, given)
     members, steps, workers = (3, 60, 0) if options.quick else (8, 600, None)

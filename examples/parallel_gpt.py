@@ -16,6 +16,7 @@ import support
 import lucid
 import lucid.distributed as dist
 from lucid.func import functional_call, value_and_grad
+from lucid.nn.functional import cross_entropy
 
 
 def train(model: gpt.GPT, steps: int, size: int, compiled: bool = True) -> list[float]:
@@ -25,7 +26,7 @@ def train(model: gpt.GPT, steps: int, size: int, compiled: bool = True) -> list[
 
     def loss(params: Any, x: Any, y: Any) -> Any:
         scores = functional_call(model, params, x)
-        return gpt.F.cross_entropy(scores.flatten(0, 1), y.flatten())
+        return cross_entropy(scores.flatten(0, 1), y.flatten())
 
     grads_of = dist.data_parallel(value_and_grad(loss), batch_argnums=(1, 2))
 
