@@ -47,7 +47,7 @@ campaign: $(VENV)/.installed-test
 # The least versions of the dependencies that pyproject.toml declares, in an environment of its own.
 minimum: pyproject.toml
 	@$(PYTHON) -m venv $(VENV)-minimum
-	@$(VENV)-minimum/bin/python -m pip --disable-pip-version-check --quiet install pytest \
+	@$(VENV)-minimum/bin/python -m pip --disable-pip-version-check --quiet install pytest mpmath \
 		$$(sed -n '/^dependencies/,/^]/s/ *"\(.*\)>=\(.*\)",/\1==\2.*/p' pyproject.toml)
 	@PYTHONPATH=. $(VENV)-minimum/bin/python -m pytest -q tests/test_seeds.py tests/autograd \
 		tests/compiler/jit tests/compiler/lowering tests/compiler/kernels/test_listing.py tests/func/test_from_numba.py

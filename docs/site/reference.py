@@ -28,7 +28,8 @@ SIGNATURE = re.compile(r"^[\w.]+\(.*\)")
 THEMES = [
     ("tensors", "Tensors: creation, conversion, dtypes", "tensors.tensor tensors.numpy_protocols "
      "tensors.printing ops.shape.creation ops.shape.copying ops.core"),
-    ("compilation", "Compiling, differentiating, saving", "compiler autograd func caches saving viewer tape exporters"),
+    ("compilation", "Compiling, differentiating, saving",
+     "compiler autograd func caches saving viewer tape exporters"),
     ("elementwise", "Elementwise functions", "ops.elementwise ops.special"),
     ("reductions", "Reductions, sorting, statistics", "ops.reduce"),
     ("shapes", "Shapes: reshape, join, split, rearrange", "ops.shape"),
