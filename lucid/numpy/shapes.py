@@ -196,8 +196,9 @@ def stack(arrays: Any, axis: int = 0, out: None = None, *, dtype: Any = None) ->
 
 
 def from_sequence(function: Any) -> Any:
-    def run(tup: Any) -> Any:
-        return function(list(tup))
+    def run(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+        y = function(list(tup))
+        return y if dtype is None else cast(y, dtype)
 
     return run
 

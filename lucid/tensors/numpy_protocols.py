@@ -7,6 +7,7 @@ counterpart raises an error, because a silent conversion would lose the gradient
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import Any
 
 import numpy as np
@@ -139,7 +140,25 @@ def call_counterpart(function: Any, counterpart: Any, args: Any, kwargs: Any) ->
         if out is not None:
             call = functools.partial(_call, name, counterpart)
             return store(name, call, args, kwargs, out if isinstance(out, tuple) else (out,))
+    if kwargs:
+        kwargs = renamed(function, counterpart, kwargs)
     return _call(name, counterpart, args, kwargs)
+
+
+def renamed(function: Any, counterpart: Any, kwargs: Any) -> Any:
+    """Return keyword arguments with the names of the counterpart's parameters at their places.
+
+    An adapter of lucid.numpy has NumPy's names; a function of Lucid has its own (input, dim).
+    """
+    try:
+        theirs = list(inspect.signature(function).parameters)
+        ours = list(inspect.signature(counterpart).parameters)
+    except ValueError:
+        return kwargs
+    if theirs[0] in ours or "args" in ours:
+        return kwargs
+    names = dict(zip(theirs, ours))
+    return {names.get(key, key): value for key, value in kwargs.items()}
 
 
 def _call(name: str, function: Any, args: Any, kwargs: Any) -> Any:

@@ -1,0 +1,1 @@
+"""The parts of SciPy that autograd wraps: special functions, distributions, linear algebra."""
