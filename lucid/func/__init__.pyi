@@ -48,6 +48,7 @@ from lucid.func.mapping.collectives import psum_scatter as psum_scatter
 from lucid.func.mapping.custom_batching import custom_vmap as custom_vmap
 from lucid.func.mapping.vectorization import vectorize as vectorize
 from lucid.func.numba_functions import from_numba as from_numba
+from lucid.func.solvers.odes import odeint as odeint
 from lucid.nn.stateless import functional_call as functional_call
 from lucid.nn.stateless import replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_
 from lucid.nn.stateless import stack_module_state as stack_module_state

@@ -13,7 +13,7 @@ import numpy as np
 
 from lucid.errors import ArgumentError, ShapeError
 from lucid.func.control_flow import Body, trace_body, while_loop
-from lucid.func.krylov import SOLVERS
+from lucid.func.solvers.krylov import SOLVERS
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import Type
 from lucid.ops.core.promote import as_tensor, result_type, to_floating

@@ -194,6 +194,7 @@ NAMES: dict[str, dict[str, str]] = {
         "func.mapping.custom_batching": "custom_vmap",
         "func.mapping.vectorization": "vectorize",
         "func.numba_functions": "from_numba",
+        "func.solvers.odes": "odeint",
         "nn.stateless": "functional_call replace_all_batch_norm_modules_ stack_module_state",
         "tape.trace": "closure_convert eval_shape make_jaxpr:trace",
     },

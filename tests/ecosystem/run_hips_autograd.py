@@ -17,7 +17,7 @@ import pytest
 
 OURS = (
     "core extend misc numpy numpy.linalg numpy.fft numpy.random scipy scipy.special scipy.stats "
-    "scipy.linalg scipy.signal"
+    "scipy.linalg scipy.signal scipy.integrate"
 ).split()
 ALIASES = {"tracer": "extend", "builtins": "", "differential_operators": "operators"}
 THEIRS = ("util", "wrap_util", "test_util")

@@ -37,7 +37,7 @@ ALLOWED = {
     ("lucid.ops.reduce.statistics", "lucid.linalg"): "norm(p='nuc') is matrix_norm",
     ("lucid.ops.higher_order.implicit_solve", "lucid.func.implicit"): "rules use its solvers",
     ("lucid.ops.higher_order.numba_function", "lucid"): "math.<name> of a tensor is lucid.<name>",
-    ("lucid.func.krylov", "lucid.linalg"): "solvers of small dense systems",
+    ("lucid.func.solvers.krylov", "lucid.linalg"): "solvers of small dense systems",
     ("lucid.tensors.numpy_protocols", "lucid.numpy.dispatch"): "NumPy's protocols dispatch there",
     ("lucid.tensors.numpy_protocols", "lucid.numpy.ufuncs"): "those of ufuncs here",
 }

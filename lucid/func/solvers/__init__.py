@@ -1,0 +1,1 @@
+"""Solvers made of loops: linear systems by products with vectors, differential equations."""
