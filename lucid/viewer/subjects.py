@@ -181,7 +181,10 @@ def _gradients(forward: Program, required: set[int], n_outputs: int) -> list[Pro
         var.name = name
     names = [graph.inputs[i].name or f"x{i}" for i in wrt]
     note = "gradient with respect to " + ", ".join(names[:4]) + ", ..." * (len(names) > 4)
-    named = Graph("gradient", found.inputs, found.equations, found.outputs)
+    # what no rule of an equation has made, a sum of cotangents or a zero, has no line of its own
+    equations = [e if isinstance(e.source, Origin) else e._replace(source=None)
+                 for e in found.equations]  # fmt: skip
+    named = Graph("gradient", found.inputs, tuple(equations), found.outputs)
     ones = [np.ones(y.type.shape, y.type.dtype) for y in outputs]
     values = None if forward.values is None else [*forward.values, *ones]
     if len(found.inputs) != len(graph.inputs) + len(outputs):

@@ -99,6 +99,21 @@ def test_the_gradient_that_is_shown_is_the_gradient() -> None:
     np.testing.assert_allclose(found[1], values[0].T @ back, rtol=1e-5)
 
 
+def test_every_line_of_a_gradient_is_a_line_of_the_function() -> None:
+    def pendulum(angle: Any, steps: Any) -> Any:
+        def step(state: Any, _: Any) -> Any:
+            angle, speed = state
+            speed = speed - 0.01 * lucid.sin(angle)
+            return (angle + 0.01 * speed, speed), angle
+
+        return lucid.func.scan(step, (angle, angle * 0.0), steps)[1].sum()
+
+    forward, gradient = shown(pendulum, lucid.tensor(1.0), lucid.zeros(5))
+    lines = {program["title"]: {tuple(row["at"]) for row in program["rows"]}
+             for program in (forward, gradient)}  # fmt: skip
+    assert lines["gradient"] <= lines["pendulum"] | {(-1, 0)}
+
+
 def test_a_training_step_is_one_program_and_its_state_is_not_measured_away() -> None:
     weight = lucid.nn.Parameter(lucid.ones(2))
     optimizer = lucid.optim.SGD([weight], lr=0.5)
