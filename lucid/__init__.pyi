@@ -34,6 +34,7 @@ from lucid.compiler.api import profile as profile
 from lucid.compiler.api import set_num_threads as set_num_threads
 from lucid.compiler.jit.jit import jit as compile
 from lucid.compiler.jit.jit import jit as jit
+from lucid.exporters.export import export as export
 from lucid.func.batching import vmap as vmap
 from lucid.linalg.decompositions import LUFactor as _LUFactor
 from lucid.linalg.decompositions import LUFactorEx as _LUFactorEx

@@ -87,6 +87,10 @@ class SettingWarning(RuntimeWarning):
     """A LUCID_* environment variable has a bad value and is ignored."""
 
 
+class ExportError(LucidError, ValueError):
+    """A function cannot be written as a stand-alone module."""
+
+
 class ParseError(LucidError, ValueError):
     """A text is not a valid Graph."""
 

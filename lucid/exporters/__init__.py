@@ -1,0 +1,1 @@
+"""Exporters: compiled functions as stand-alone modules that run without Lucid."""

@@ -1,0 +1,174 @@
+"""export: a function and example arguments -> a stand-alone module.
+
+The function is recorded as `jit` records it. Tensors that it closes over are stored beside the
+module in an .npz file. The module's function takes the leaves of the arguments, and returns an
+array, or a tuple of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lucid.compiler.jit.jit import Jitted
+from lucid.errors import ArgumentError, ExportError
+from lucid.func.derivatives import value_and_grad
+from lucid.ir.graph import Graph
+from lucid.ir.pytree import flatten
+from lucid.ir.rewrite import dce
+from lucid.public.declare import public
+from lucid.tape.trace import function_name, input_names
+
+TARGETS = ("numpy", "numba", "c")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recorded function: its Graph, names of its arguments, tensors that it closes over."""
+
+    name: str
+    graph: Graph
+    arguments: list[str]
+    constants: dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The files of a stand-alone module, by name; `write(folder)` writes them."""
+
+    name: str
+    target: str
+    files: dict[str, str]
+    constants: dict[str, np.ndarray] = field(repr=False, default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The text of the Python module."""
+        return self.files[f"{self.name}.py"]
+
+    def write(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the files into a folder, and return the path of the Python module."""
+        from lucid.saving.atomic import write_atomically
+
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        for name, text in self.files.items():
+            write_atomically(target / name, partial(write_text, text))
+        if self.constants:
+            constants: Any = self.constants
+            write_atomically(target / f"{self.name}.npz", lambda file: np.savez(file, **constants))
+        return target / f"{self.name}.py"
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name} ({len(text):,} bytes)" for name, text in self.files.items())
+        return f"<exported {self.name} to {self.target}: {sizes}>"
+
+
+def write_text(text: str, file: Any) -> None:
+    file.write(text.encode())
+
+
+@public()
+def export(
+    f: Callable[..., Any],
+    *args: Any,
+    target: str = "numpy",
+    grad: Any = None,
+    name: str = "",
+    path: str | os.PathLike[str] | None = None,
+) -> Exported:
+    """Return a function as a stand-alone module, which runs without Lucid.
+
+    target    "numpy": NumPy alone; "numba": its fused kernels under `@njit`; "c": a C99 file with
+              the same kernels, a header and a ctypes loader
+    grad      arguments, by index: the module returns the value and then their gradients
+    name      the name of the module and of its function; that of `f`
+    path      a folder to write it to
+
+    Shapes and dtypes are those of the arguments; the function must not write to tensors or branch
+    on values.
+
+    >>> import lucid
+    >>> module = lucid.export(lambda x: (x * x).sum(), lucid.ones(3), name="square", grad=0)
+    >>> print(module.text.partition("def square")[2])
+    (x):
+        with np.errstate(all="ignore"):
+            x = _array(x, np.float32, (3,))
+            v1 = x * x
+            v2 = np.add.reduce(v1, (0,), np.float32)
+            v3 = x + x
+            return _results(v2, v3)
+    <BLANKLINE>
+    """
+    if target not in TARGETS:
+        raise ArgumentError(f"export: target={target!r}; choose one of {', '.join(TARGETS)}")
+    chosen = f if grad is None else value_and_grad(f, argnums=grad)
+    recorded = record(chosen, args, name or function_name(f))
+    if target == "numpy":
+        from lucid.exporters.numpy_target import numpy_module
+
+        files = {f"{recorded.name}.py": numpy_module(recorded)}
+    elif target == "numba":
+        from lucid.exporters.numba_target import numba_module
+
+        files = {f"{recorded.name}.py": numba_module(recorded)}
+    else:
+        from lucid.exporters.c_target import c_module
+
+        files = c_module(recorded)
+    exported = Exported(recorded.name, target, files, recorded.constants)
+    if path is not None:
+        exported.write(path)
+    return exported
+
+
+def record(f: Callable[..., Any], args: Any, name: str) -> Recorded:
+    """Record a function on arguments, as a pure program."""
+    jitted: Any = Jitted(f)
+    path = jitted.path_for(args, {})
+    if path.guards:
+        lines = ", ".join(sorted({str(guard.source) for guard in path.guards}))
+        raise ExportError(
+            f"export of {name}: Python reads a value at {lines}; use where, cond or while_loop"
+        )
+    if path.n_state:
+        raise ExportError(f"export of {name}: it writes to tensors; return the new values instead")
+    leaves = flatten(args)[0]
+    extra = path.arrays() or []
+    given = unique([identifier(x) for x in input_names(f, args, {})])
+    if len(given) != len(leaves):
+        given = [f"x{i}" for i in range(len(leaves))]
+    kept = [identifier(var.name) for var in path.graph.inputs[len(leaves) :]]
+    names = unique([*given, *[x or f"c{i}" for i, x in enumerate(kept)]])
+    constants = {n: np.asarray(x) for n, x in zip(names[len(leaves) :], extra, strict=True)}
+    graph = path.graph
+    graph = Graph(name, graph.inputs, graph.equations, graph.outputs[: path.n_outputs])
+    arguments = names[: len(leaves)]
+    return Recorded(identifier(name) or "f", dce(graph), arguments, constants)
+
+
+def identifier(name: str) -> str:
+    """A name as Python and C can have it."""
+    text = re.sub(r"\W+", "_", name).strip("_")
+    return f"x{text}" if text[:1].isdigit() else text
+
+
+def unique(names: list[str]) -> list[str]:
+    """The names, made different from each other and from those of results (v0, v1, ...)."""
+    out: list[str] = []
+    for name in names:
+        stem = name or "x"
+        if re.fullmatch(r"v\d+|np|k\d+", stem):
+            stem += "_"
+        found, k = stem, 1
+        while found in out:
+            found, k = f"{stem}_{k}", k + 1
+        out.append(found)
+    return out
