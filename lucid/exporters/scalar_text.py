@@ -58,9 +58,7 @@ def number_text(type: str, text: str, integer: Callable[[str, str], str]) -> str
 
 def numpy_scalar(name: str, code: str, symbol: str) -> str:
     """A Python function of arrays that computes a scalar function; `code` is f4 or f8."""
-    result, parameters, lines = functions_of(scalars.bitcode(name, code))[
-        scalars.symbol(name, code)
-    ]
+    _, parameters, lines = functions_of(scalars.bitcode(name, code))[scalars.symbol(name, code)]
     kind = "np.float32" if code == "f4" else "np.float64"
     given = [parameter.strip("%") for _, parameter in parameters]
     out = [f"def {symbol}({', '.join(given)}):", f'    """{name} of arrays."""']

@@ -142,7 +142,8 @@ def functions(x):
     return (
         lucid.exp(x), lucid.tanh(x), lucid.erf(x), lucid.lgamma(y), lucid.log(y),
         lucid.sin(x * 1e3), lucid.cos(x), lucid.sigmoid(x), lucid.expm1(x),
-        lucid.erfinv(lucid.tanh(x)), y**1.7, lucid.atan2(x, y), lucid.digamma(y), lucid.special.ndtr(x),
+        lucid.erfinv(lucid.tanh(x)), y**1.7, lucid.atan2(x, y), lucid.digamma(y),
+        lucid.special.ndtr(x),
     )  # fmt: skip
 
 
