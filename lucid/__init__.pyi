@@ -34,6 +34,11 @@ from lucid.compiler.api import profile as profile
 from lucid.compiler.api import set_num_threads as set_num_threads
 from lucid.compiler.jit.jit import jit as compile
 from lucid.compiler.jit.jit import jit as jit
+from lucid.debugging.bad_values import find_nan as find_nan
+from lucid.debugging.memory_use import memory as memory
+from lucid.debugging.missing_gradient import explain_no_grad as explain_no_grad
+from lucid.debugging.rounding import precision as precision
+from lucid.debugging.rule_check import verify as verify
 from lucid.exporters.export import export as export
 from lucid.func.batching import vmap as vmap
 from lucid.linalg.decompositions import LUFactor as _LUFactor

@@ -6,6 +6,7 @@ import typing as _t
 
 import numpy as _np
 
+from lucid.debugging.graph_diff import diff as diff
 from lucid.ir.graph import Equation as Equation
 from lucid.ir.graph import Graph as Graph
 from lucid.ir.graph import Literal as Literal
@@ -18,6 +19,8 @@ from lucid.ir.text import parse as parse
 from lucid.ir.text import to_text as to_text
 from lucid.ir.types import Type as Type
 from lucid.ir.verify import verify as verify
+from lucid.saving.graphs import load as load
+from lucid.saving.graphs import save as save
 from lucid.tape.bind import bind as bind
 from lucid.tape.node import Node as Node
 from lucid.tape.trace import replay as replay

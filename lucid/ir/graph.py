@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -165,6 +165,13 @@ class Graph:
     @property
     def out_types(self) -> tuple[Type, ...]:
         return tuple(atom.type for atom in self.outputs)
+
+    replay: ClassVar[Any] = None  # runs a Graph on tensors; set by `tape/trace.py`
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Run the Graph on tensors: one result, or a tuple of them. Every transform applies."""
+        found = Graph.replay(self, inputs)
+        return found[0] if len(found) == 1 else tuple(found)
 
     def __str__(self) -> str:
         from lucid.ir.text import to_text

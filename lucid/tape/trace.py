@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lucid.errors import ArgumentError
 from lucid.ir.graph import Equation, Graph, Literal
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import Type, is_differentiable
@@ -54,6 +55,27 @@ def replay(
 
 
 @public("func", name="make_jaxpr")
+def call_graph(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
+    """Run a Graph on tensors, arrays or numbers of the types of its inputs."""
+    from lucid.ops.core.promote import as_tensor
+
+    if len(inputs) != len(graph.inputs):
+        raise ArgumentError(
+            f"graph {graph.name}: {len(inputs)} arguments given, {len(graph.inputs)} expected"
+        )
+    xs = [as_tensor(x) for x in inputs]
+    for var, x in zip(graph.inputs, xs):
+        if x.type != var.type:
+            raise ArgumentError(
+                f"graph {graph.name}: {var.name or 'an input'} is {x.type}, not {var.type}"
+            )
+    outs = replay(graph, xs)
+    return [as_tensor(y.array) if isinstance(y, Literal) else y for y in outs]
+
+
+Graph.replay = call_graph
+
+
 @public("ir")
 def trace(f: Callable[..., Any]) -> Callable[..., Graph]:
     """Return a function that traces `f` to a Graph, given tensors, arrays, numbers or Types.

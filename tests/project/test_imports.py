@@ -24,7 +24,7 @@ LAYERS = [
     ["tensors", "autograd", "func", "random"],
     ["numpy", "linalg", "fft", "special", "extend", "nn", "optim", "distributions", "utils",
      "saving", "testing", "tree"],
-    ["compat", "viewer", "exporters", "distributed", "public.build",
+    ["compat", "viewer", "exporters", "debugging", "distributed", "public.build",
      "public.stubs"],
 ]  # fmt: skip
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}

@@ -1,0 +1,188 @@
+"""Answers: programs whose cause is known, and ones where there is nothing to find."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import lucid
+from lucid.errors import ArgumentError
+
+X = lucid.tensor([1.0, 2.0])
+
+
+# explain_no_grad
+
+
+def through_numpy(x):
+    return (lucid.tensor(x.numpy()) * 2).sum()
+
+
+def under_no_grad(x):
+    with lucid.no_grad():
+        y = x * 3
+    return y.sum()
+
+
+@pytest.mark.parametrize(
+    "f, reason",
+    [
+        (lambda x: (x.detach() * 2).sum(), r"stop_gradient: detach\(\).*\[test_answers.py:\d+\]"),
+        (under_no_grad, r"stop_gradient: .*no_grad   \[test_answers.py:\d+\]"),
+        (lambda x: (x > 1).float().sum(), r"gt: a comparison.*\[test_answers.py:\d+\]"),
+        (lambda x: x.long().float().sum(), r"cast: a conversion to int64"),
+        (lambda x: lucid.round(x).sum(), r"round: its derivative is zero everywhere"),
+        (lambda x: lucid.argmax(x).float(), r"argmax: its result is int64"),
+        (through_numpy, r"a conversion leaves the graph"),
+        (lambda x: lucid.ones(2).sum(), r"does not depend on the tensor"),
+    ],
+)
+def test_a_missing_gradient_has_its_reason_and_line(f, reason):
+    found = lucid.explain_no_grad(f, X)
+    assert not found.flows
+    text = repr(found)
+    assert text.startswith("no gradient reaches the tensor:")
+    assert re.search(reason, text), text
+
+
+@pytest.mark.parametrize("f", [lambda x: (x * x).sum(), lambda x: lucid.where(x > 1, x, -x).sum()])
+def test_a_gradient_that_flows_is_said_to(f):
+    found = lucid.explain_no_grad(f, X)
+    assert found.flows and "flows" in repr(found)
+
+
+def test_tensors_explain_themselves_as_far_as_their_history_goes():
+    x = lucid.tensor([1.0, 2.0], requires_grad=True)
+    assert lucid.explain_no_grad((x * x).sum(), x).flows
+    assert "no history" in repr(lucid.explain_no_grad((x.detach() * 2).sum(), x))
+    assert "does not depend" in repr(
+        lucid.explain_no_grad((x * 2).sum(), lucid.ones(2, requires_grad=True))
+    )
+    assert "does not require" in repr(lucid.explain_no_grad((x * 2).sum(), lucid.ones(2)))
+    assert "int64 has no derivative" in repr(lucid.explain_no_grad(x.sum(), lucid.tensor([1])))
+    with pytest.raises(ArgumentError, match="not a tensor or a function"):
+        lucid.explain_no_grad(3, x)
+
+
+# find_nan
+
+
+def test_the_first_bad_value_of_the_forward_pass():
+    found = lucid.find_nan(lambda x: (lucid.log(x - 1) * 0).sum(), X)
+    assert found and (found.part, found.op, found.first) == ("forward", "log", "-inf at [0]")
+    assert found.operands == ("float32[2] from 0 to 1",) and "test_answers.py" in found.where
+    found = lucid.find_nan(lambda x: lucid.sqrt(-x).sum(), X, infinities=False)
+    assert (found.op, found.first) == ("sqrt", "nan at [0]")
+    found = lucid.find_nan(lambda x: (x / (x - x)).sum(), X)
+    assert found.op == "div"
+
+
+def test_the_first_bad_value_of_the_backward_pass():
+    found = lucid.find_nan(lambda x: lucid.sqrt(x - 1).sum(), X)
+    assert found.part == "backward" and found.op == "div" and "test_answers.py" in found.where
+    assert not lucid.find_nan(lambda x: lucid.sqrt(x - 1).sum(), X, backward=False)
+
+
+def test_a_bad_argument_is_named_and_a_good_program_has_none():
+    found = lucid.find_nan(lambda x: x * 2, lucid.tensor([1.0, float("nan")]))
+    assert repr(found) == "given: argument x gives nan at [1]"
+    for f in (lambda x: lucid.exp(x).sum(), lucid.jit(lambda x: lucid.exp(x).sum())):
+        assert not lucid.find_nan(f, X)
+    assert repr(lucid.find_nan(lambda x: x, X)) == "every value is finite"
+    masked = lambda x: lucid.where(x > 1.5, x, -float("inf")).amax()  # noqa: E731
+    assert not lucid.find_nan(masked, X, infinities=False)
+
+
+# verify
+
+
+@lucid.func.custom_vjp
+def wrong_square(x):
+    return x * x
+
+
+wrong_square.defvjp(lambda x: (x * x, x), lambda x, ct: (3 * x * ct,))
+
+
+def test_a_wrong_rule_is_found_with_its_line():
+    found = lucid.verify(lambda x: wrong_square(x).sum(), X)
+    assert not found and len(found.wrong) == 1
+    assert "test_answers.py" in found.wrong[0] and "1 wrong" in repr(found)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: (lucid.tanh(x) * x).sum(),
+        lambda x: lucid.softmax(x, 0).log().sum(),
+        lambda x: (x[:, None] @ x[None, :]).sum() / 3.0,
+    ],
+)
+def test_right_rules_pass(f):
+    found = lucid.verify(f, X)
+    assert found and found.checked >= 2 and not found.skipped, found
+
+
+def test_a_tensor_is_verified_by_its_history():
+    x = lucid.tensor([0.5, 2.0], requires_grad=True)
+    assert lucid.verify((lucid.sin(x) * x * 2.0).sum()).checked == 4
+    custom = lucid.verify(wrong_square(x).sum())  # the call of a rule is not evaluated again
+    assert "its value is not known" in custom.skipped[0]
+    with pytest.raises(ArgumentError, match="no history"):
+        lucid.verify(lucid.ones(2))
+
+
+# memory
+
+
+def test_memory_counts_what_is_alive_at_the_peak():
+    x = lucid.ones(64, 64)
+    found = lucid.memory(lambda x: (lucid.exp(x) @ x).sum(), x)
+    nbytes = 64 * 64 * 4
+    assert (found.arguments, found.results) == (nbytes, 4)
+    assert found.peak == 3 * nbytes and "matmul" in found.step
+    assert [row[0] for row in found.rows] == [nbytes, nbytes]
+    assert all("test_answers.py" in row[2] for row in found.rows)
+    assert "peak 48.0 KB" in repr(found)
+
+
+def test_a_fused_program_has_no_temporaries():
+    found = lucid.memory(lambda x: (lucid.exp(x) * 2 + 1).sum(1), lucid.ones(64, 64))
+    assert found.arena == 0 and found.peak == 64 * 64 * 4 + 64 * 4
+    larger = lucid.memory(lambda x: (x @ x @ x @ x).sum(), lucid.ones(64, 64))
+    assert larger.arena >= 2 * 64 * 64 * 4
+
+
+# precision
+
+
+def test_cancellation_shows_in_the_equation_that_cancels():
+    x = lucid.tensor([1.0, 1e-4])
+    found = lucid.precision(lambda x: (1.0 + x) - 1.0, x)
+    assert [row.op for row in found.rows] == ["add", "sub"]
+    assert found.rows[1].own < 1 < found.rows[1].total and found.worst[0].op == "sub"
+    assert "sub" in repr(found)
+
+
+def test_exact_programs_have_no_error_and_integers_no_rows():
+    assert all(row.total == 0 for row in lucid.precision(lambda x: x * 2 + 1, X).rows)
+    assert repr(lucid.precision(lambda x: x + 1, lucid.tensor([1]))).startswith("no equation")
+    x = lucid.tensor(np.linspace(0, 1, 50).astype("float32"))
+    found = lucid.precision(lambda x: lucid.exp(x * 30).sum(), x)
+    assert 1 < max(row.total for row in found.rows) < 100
+
+
+# diff, and Graphs as functions
+
+
+def test_a_diff_shows_what_differs_and_equal_graphs_are_equal():
+    a = lucid.ir.trace(lambda x: lucid.sin(x) * 2.0)(X)
+    b = lucid.ir.trace(lambda x: lucid.cos(x) * 2.0)(X)
+    found = lucid.ir.diff(a, b)
+    assert found and "-     f32[2] = sin x" in found.lines and "+     f32[2] = cos x" in found.lines
+    assert not lucid.ir.diff(a, a) and repr(lucid.ir.diff(a, a)) == "the Graphs are equal"
+    longer = lucid.ir.trace(lambda x: lucid.sin(x) * 2.0 + 1.0)(X)
+    added = [text for text in lucid.ir.diff(a, longer).lines if text.startswith("+")]
+    assert any("add" in text for text in added)
