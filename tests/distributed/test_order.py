@@ -267,3 +267,23 @@ def test_an_error_inside_a_compiled_collective_is_raised(monkeypatch):
 def test_text_with_collectives_parses_back():
     graph = parse(PROGRAM)
     assert parse(str(graph)).key == graph.key and sequence(graph) == SEQUENCE
+
+
+def test_a_jitted_function_on_the_tape_runs_each_collective_once_in_each_direction(log):
+    f = lucid.jit(lambda x: (dist.all_reduce(lucid.sin(x)) ** 2).sum())
+    for value in (1.0, 2.0, 3.0):
+        del log[:]
+        x = lucid.tensor([value], requires_grad=True)
+        f(x).backward()
+        assert log == ["all_reduce", "all_reduce"]
+        assert abs(x.grad.item() - np.sin(2 * value)) < 1e-6
+
+
+def test_a_repeated_eager_step_is_compiled_and_keeps_its_collectives(log):
+    x = lucid.tensor([0.5, 1.0], requires_grad=True)
+    for _ in range(40):  # hot after 16
+        del log[:]
+        x.grad = None
+        (dist.all_reduce(lucid.sin(x)) ** 2).sum().backward()
+        assert log == ["all_reduce", "all_reduce"]
+    np.testing.assert_allclose(x.grad.numpy(), np.sin(2 * x.detach().numpy()), rtol=1e-6)
