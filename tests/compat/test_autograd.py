@@ -130,3 +130,31 @@ def test_distributions_and_special_functions():
 
 def test_functions_of_lucid_take_part():
     assert grad(lambda x: lucid.jit(lucid.sin)(x) * 2.0)(0.3) == pytest.approx(2 * onp.cos(0.3))
+
+
+def test_vectors_of_eigh_and_svd_have_the_same_signs_with_and_without_a_derivative():
+    matrix = onp.random.RandomState(0).randn(4, 4)
+    for function in (np.linalg.eigh, np.linalg.svd):
+        plain = function(matrix)
+        _, traced = make_vjp(lambda x, f=function: tuple(f(x)))(matrix)
+        for a, b in zip(plain, traced):
+            assert type(a) is type(b) is onp.ndarray
+            onp.testing.assert_allclose(a, b, atol=1e-12)
+
+
+def test_eigh_has_the_derivative_of_the_triangle_it_reads():
+    matrix = onp.random.RandomState(0).randn(3, 3)
+    f = lambda x: np.sum(np.linalg.eigh(x)[0] ** 3)  # noqa: E731
+    numeric = onp.zeros((3, 3))
+    for i in onp.ndindex(3, 3):
+        step = onp.zeros((3, 3))
+        step[i] = 1e-6
+        numeric[i] = (f(matrix + step) - f(matrix - step)) / 2e-6
+    onp.testing.assert_allclose(grad(f)(matrix), numeric, atol=1e-7)
+
+
+def test_older_ways_to_give_rules():
+    product = primitive(lambda x, y: x * y)
+    product.defgrad(lambda ans, x, y: lambda g: g * y)
+    product.defvjp_is_zero(argnums=(1,))
+    assert grad(product)(2.0, 3.0) == 3.0 and grad(product, 1)(2.0, 3.0) == 0.0

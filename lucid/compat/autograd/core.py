@@ -101,11 +101,9 @@ class VSpace:
     def _make(self, make: Callable[[Any], Any]) -> Any:
         made = []
         for shape, complex_ in self.parts:
-            y = make(shape) + 1j * make(shape) * self._imaginary if complex_ else make(shape)
+            y = make(shape) + 1j * make(shape) if complex_ else make(shape)
             made.append(np.asarray(y)[()])
         return unflatten(self.structure, made)
-
-    _imaginary = 0.0
 
     def zeros(self) -> Any:
         """Return zeros."""
@@ -117,9 +115,7 @@ class VSpace:
 
     def randn(self) -> Any:
         """Return standard normal numbers."""
-        found = VSpace(self.zeros())
-        found._imaginary = 1.0
-        return found._make(lambda shape: np.array(np.random.randn(*shape)))
+        return self._make(lambda shape: np.array(np.random.randn(*shape)))
 
     def standard_basis(self) -> Any:
         """Yield the values with one number 1 (or 1j) and zeros elsewhere."""

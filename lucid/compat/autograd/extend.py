@@ -34,6 +34,20 @@ class Primitive:
             return ByVjp.apply(self, kwargs, *args)
         return ByJvp.apply(self, kwargs, *args)
 
+    def defvjp(self, vjpmaker: Any, argnum: int = 0) -> None:
+        """Define the rule of one argument, as older programs do: maker(g, ans, vs, gvs, *args)."""
+        self.vjps[argnum] = lambda ans, *args, **kwargs: (
+            lambda g: vjpmaker(g, ans, vspace(args[argnum]), vspace(ans), *args, **kwargs)
+        )
+
+    def defgrad(self, gradmaker: Any, argnum: int = 0) -> None:
+        """Define the rule of one argument, as the oldest programs do: maker(ans, *args)(g)."""
+        self.vjps[argnum] = gradmaker
+
+    def defvjp_is_zero(self, argnums: Any = (0,)) -> None:
+        """Declare that arguments have no derivative."""
+        self.vjps.update(dict.fromkeys(argnums))
+
     def run(self, ctx: Any, kwargs: Any, args: Any) -> Any:
         """Compute the value from arrays, and save what the rules take."""
         value = as_tensor(self.function(*[getval(x) for x in args], **kwargs))

@@ -9,10 +9,13 @@ import numpy as _np
 
 import lucid.numpy as _lnp
 from lucid.compat.autograd.extend import isbox as _isbox
+from lucid.locks import import_module as _import_module
 from lucid.ops.core.promote import contains_tensors as _contains_tensors
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("linalg", "fft", "random"):
+        return _import_module(f"{__name__}.{name}")
     return getattr(_np, name)
 
 

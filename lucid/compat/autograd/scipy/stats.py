@@ -40,6 +40,10 @@ class Stats:
         original = getattr(getattr(_stats, self.name), method)
 
         def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+            if method == "entropy":
+                given = [as_tensor(in_float64(v)) for v in (x, *args)]
+                tracked = any(isbox(v) for v in (x, *args))
+                return self.make(*given).entropy() if tracked else original(x, *args, **kwargs)
             if not any(isbox(v) for v in (x, *args, *kwargs.values())):
                 return original(x, *args, **kwargs)
             given = [as_tensor(in_float64(v)) for v in args]
