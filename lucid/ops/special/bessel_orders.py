@@ -42,7 +42,7 @@ def jv(v: float, x: Any) -> Any:
 
     >>> import lucid
     >>> lucid.special.jv(0.5, lucid.tensor([1.0, 2.0]))
-    Tensor([0.6713967 , 0.51301616])
+    Tensor([0.67139673, 0.51301616])
     """
     order = order_of("jv", v)
     known = {0: bessel.J_0, 1: bessel.J_1}
