@@ -89,7 +89,16 @@ def run_listings(graph: Graph, inputs) -> list[np.ndarray] | None:
 
 
 # what library routines, other programs or the interpreter compute
-WITHOUT_LOOPS = ("control", "custom", "fourier", "linalg", "random", "symmetric", "tape")
+WITHOUT_LOOPS = (
+    "collectives",
+    "control",
+    "custom",
+    "fourier",
+    "linalg",
+    "random",
+    "symmetric",
+    "tape",
+)
 
 
 @pytest.mark.parametrize("family", agreement.families())
