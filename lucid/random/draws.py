@@ -296,6 +296,8 @@ def randint(
         if not isinstance(high, (tuple, list)):
             raise ShapeError("randint: pass a size, as in randint(0, 10, (3,))")
         low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
     return pure.randint(next_key(generator), tuple(size), low, high, dtype_of(dtype or "int64"))
 
 

@@ -16,9 +16,9 @@ from lucid.tape.node import wrap
 from lucid.tensors.tensor import Tensor
 
 REMEDIES = {
-    "Module": "save its state_dict()",
-    "Optimizer": "save its state_dict()",
-    "LRScheduler": "save its state_dict()",
+    "Module": "save its state_dict(), and load it with module.load_state_dict(lucid.load(path))",
+    "Optimizer": "save its state_dict(), and load it with load_state_dict(lucid.load(path))",
+    "LRScheduler": "save its state_dict(), and load it with load_state_dict(lucid.load(path))",
     "Generator": "save its get_state()",
 }
 

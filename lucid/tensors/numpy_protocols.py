@@ -18,7 +18,7 @@ from lucid.locks import import_module
 from lucid.ops.core.arguments import check_device
 from lucid.public.declare import public
 from lucid.tape import writes
-from lucid.tape.conversion import check_array_conversion
+from lucid.tape.conversion import check_array_conversion, needs_grad
 from lucid.tape.node import Traced
 from lucid.tape.views import share_array
 from lucid.tensors import inplace as in_place
@@ -122,10 +122,26 @@ def apply_function(function: Any, types: Any, args: Any, kwargs: Any) -> Any:
 
     if not all(issubclass(t, (Traced, np.ndarray, np.generic)) for t in types):
         return NotImplemented
+    if function in WRITERS or (function is np.broadcast_arrays and any(x is None for x in args)):
+        return call_on_arrays(function, args, kwargs)
     counterpart = find_counterpart(function)
     if counterpart is None:
         raise no_counterpart(_name(function))
     return call_counterpart(function, counterpart, args, kwargs)
+
+
+# They write to files; nothing is computed from what they return.
+WRITERS = {np.save, np.savez, np.savez_compressed, np.savetxt}
+
+
+def call_on_arrays(function: Any, args: Any, kwargs: Any) -> Any:
+    """Call a function of NumPy on the arrays of tensors that require no gradient."""
+    if any(needs_grad(x) for x in (*args, *kwargs.values())):
+        facts = "a tensor requires a gradient, and what is written is a constant"
+        raise GraphError(f"{_name(function)}: {facts}; pass its detach()")
+    given = [to_array(x) if isinstance(x, Traced) else x for x in args]
+    named = {k: to_array(x) if isinstance(x, Traced) else x for k, x in kwargs.items()}
+    return function(*given, **named)
 
 
 def call_counterpart(function: Any, counterpart: Any, args: Any, kwargs: Any) -> Any:
@@ -231,6 +247,8 @@ def from_numpy(ndarray: np.ndarray) -> Any:
     >>> t
     Tensor([7., 0.])
     """
+    if isinstance(ndarray, Traced):
+        return ndarray  # a function of NumPy may have returned a tensor
     if not isinstance(ndarray, np.ndarray):
         raise unsupported(
             "from_numpy", f"{type(ndarray).__name__} is not an ndarray; use as_tensor"

@@ -79,6 +79,13 @@ class Values(Traced):
         """Return the value as nested lists of Python numbers."""
         return self.array("tolist()").tolist()
 
+    def __bytes__(self) -> bytes:
+        return self.array("bytes()").tobytes()
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """Return the memory, for `memoryview` and other readers of buffers (Python 3.12)."""
+        return memoryview(self.array("memoryview()"))  # type: ignore[arg-type]
+
     def __bool__(self) -> bool:
         value = self.array("bool()")
         if value.size != 1:

@@ -90,7 +90,7 @@ def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
 @public_function("nn.functional")
 def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Set random channels of (batch, channel, height, width) or (batch, channel, length) to 0."""
-    return drop_channels("dropout2d", input, p, training, inplace, {3: 1, 4: 1})
+    return drop_channels("dropout2d", input, p, training, inplace, {2: 1, 3: 1, 4: 1})
 
 
 @public_function("nn.functional")

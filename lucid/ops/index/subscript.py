@@ -219,7 +219,8 @@ def normalize_item(item: Any) -> Any:
         return np.asarray(item)
     if isinstance(item, (int, np.integer)):
         return int(item)
-    if isinstance(item, (list, tuple)):
+    if isinstance(item, (list, tuple, range)):
+        item = list(item) if isinstance(item, range) else item
         item = as_tensor(item) if len(item) else wrap(np.zeros(0, np.int64))
         if item.shape and 0 in item.shape and item.dtype.kind == "f":
             item = cast(item, "int64")

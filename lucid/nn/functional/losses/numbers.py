@@ -186,5 +186,7 @@ def check_variance(name: str, x: Any, var: Any) -> Any:
         return var
     if var.shape == x.shape[:-1]:
         return var[..., None]
+    if var.ndim <= x.ndim and all(n in (1, m) for n, m in zip(var.shape[::-1], x.shape[::-1])):
+        return var
     facts = f"var of shape {var.shape} for input of shape {x.shape}"
     raise ShapeError(f"{name}: {facts}; it must have that shape, or 1 in the last axis")

@@ -19,7 +19,7 @@ from lucid.nn.functional.spatial import (
 )
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.float16 import is_float16, upcast
-from lucid.ops.core.promote import cast
+from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.index.writing import ScatterSet
 from lucid.ops.nn.max_pool import MaxPool
 from lucid.ops.shape.creation import zeros
@@ -96,7 +96,10 @@ def avg_pool(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Any:
-    """Check the arguments and average every window."""
+    """Check the arguments and average every window; averages of int64 are truncated."""
+    if getattr(input, "dtype", None) == "int64":
+        more = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        return cast(avg_pool(name, axes, cast(as_tensor(input), "float64"), *more), "int64")
     x, was_batched = add_batch_axis(name, as_floating(name, input), axes)
     divisor = divisor_override
     if is_float16(x):
