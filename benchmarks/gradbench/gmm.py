@@ -22,9 +22,9 @@ def data(rng: np.random.Generator) -> list[Any]:
     ]
 
 
-def triangles(lib: Any, l: Any) -> Any:  # noqa: E741
+def triangles(lib: Any, l: Any, d: int) -> Any:  # noqa: E741
     """Strictly lower triangular matrices from their elements, column by column."""
-    k, d = l.shape[0], D
+    k = l.shape[0]
     place = np.full((d, d), l.shape[1])
     for n, (column, row) in enumerate((i, j) for i in range(d) for j in range(i + 1, d)):
         place[row, column] = n
@@ -32,25 +32,34 @@ def triangles(lib: Any, l: Any) -> Any:  # noqa: E741
     return padded[:, lib.array(place.ravel())].reshape(k, d, d)
 
 
-def objective(lib: Any, alpha: Any, means: Any, q: Any, l: Any, x: Any) -> Any:  # noqa: E741
+def objective(
+    lib: Any,
+    alpha: Any,
+    means: Any,
+    q: Any,
+    l: Any,  # noqa: E741
+    x: Any,
+    gamma: float = GAMMA,
+    m: int = M,
+) -> Any:
     """log Π_i Σ_k exp(α_k) |Q_k| N(Q_k (x_i - μ_k)) / Σ_k exp(α_k), and the prior of Q."""
     n, d = x.shape
     k = len(alpha)
     centered = x[:, None, :] - means
-    scaled = lib.exp(q) * centered + lib.einsum("kij,nkj->nki", triangles(lib, l), centered)
+    scaled = lib.exp(q) * centered + lib.einsum("kij,nkj->nki", triangles(lib, l, d), centered)
     terms = alpha + q.sum(1) - 0.5 * (scaled * scaled).sum(2)
     likelihood = lib.logsumexp(terms, 1).sum() - n * lib.logsumexp(alpha, 0)
-    return likelihood - n * d * 0.5 * math.log(2 * math.pi) + prior(lib, q, l, d, k)
+    return likelihood - n * d * 0.5 * math.log(2 * math.pi) + prior(lib, q, l, d, k, gamma, m)
 
 
-def prior(lib: Any, q: Any, l: Any, d: int, k: int) -> Any:  # noqa: E741
-    n = d + M + 1
+def prior(lib: Any, q: Any, l: Any, d: int, k: int, gamma: float, m: int) -> Any:  # noqa: E741
+    n = d + m + 1
     log_gamma = 0.25 * d * (d - 1) * math.log(math.pi) + sum(
         math.lgamma(0.5 * (n - j)) for j in range(d)
     )
-    constant = n * d * (math.log(GAMMA) - 0.5 * math.log(2)) - log_gamma
+    constant = n * d * (math.log(gamma) - 0.5 * math.log(2)) - log_gamma
     squares = (lib.exp(q) ** 2).sum() + (l * l).sum()
-    return k * constant - 0.5 * GAMMA**2 * squares + M * q.sum()
+    return k * constant - 0.5 * gamma**2 * squares + m * q.sum()
 
 
 def variants(lib: Any) -> dict[str, Any]:

@@ -13,8 +13,8 @@ def data(rng: np.random.Generator) -> list[Any]:
     return [rng.normal(size=TERMS)]
 
 
-def objective(lib: Any, x: Any) -> Any:
-    t = -1 + 2 / (POINTS - 1) * lib.arange(POINTS, dtype=x.dtype)
+def objective(lib: Any, x: Any, points: int = POINTS) -> Any:
+    t = -1 + 2 / (points - 1) * lib.arange(points, dtype=x.dtype)
     value = lib.zeros_like(t)
     for i in reversed(range(len(x))):
         value = value * t + x[i]

@@ -20,7 +20,7 @@ def data(rng: np.random.Generator) -> list[Any]:
 
 
 def cell(lib: Any, weight: Any, bias: Any, hidden: Any, memory: Any, x: Any) -> Any:
-    w, b = weight.reshape(4, UNITS), bias.reshape(4, UNITS)
+    w, b = weight.reshape(4, len(x)), bias.reshape(4, len(x))
     forget = lib.sigmoid(x * w[0] + b[0])
     ingate = lib.sigmoid(hidden * w[1] + b[1])
     outgate = lib.sigmoid(x * w[2] + b[2])
@@ -35,7 +35,7 @@ def objective(lib: Any, main: Any, extra: Any, state: Any, sequence: Any) -> Any
     def step(state: Any, x: Any) -> Any:
         y = x * extra[0]
         rows = []
-        for i in range(LAYERS):
+        for i in range(len(main) // 2):
             hidden, memory = state[2 * i], state[2 * i + 1]
             y, memory = cell(lib, main[2 * i], main[2 * i + 1], hidden, memory, y)
             rows += [y, memory]

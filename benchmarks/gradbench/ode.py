@@ -13,8 +13,8 @@ def data(rng: np.random.Generator) -> list[Any]:
     return [rng.uniform(0.5, 1.5, size=SIZE)]
 
 
-def objective(lib: Any, x: Any) -> Any:
-    h = END / STEPS
+def objective(lib: Any, x: Any, steps: int = STEPS) -> Any:
+    h = END / steps
     one = lib.ones((1,), dtype=x.dtype)
 
     def slope(y: Any) -> Any:
@@ -27,7 +27,7 @@ def objective(lib: Any, x: Any) -> Any:
         k4 = slope(y + h * k3)
         return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), None
 
-    return lib.scan(step, lib.zeros_like(x), None, length=STEPS)[0]
+    return lib.scan(step, lib.zeros_like(x), None, length=steps)[0]
 
 
 def variants(lib: Any) -> dict[str, Any]:
