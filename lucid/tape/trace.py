@@ -123,6 +123,8 @@ def trace_types(f: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Graph, A
     """
     from lucid.ops.core.promote import as_tensor
 
+    if not callable(f):
+        raise ArgumentError(f"trace: expected a function, got {type(f).__name__}")
     leaves, structure = flatten((args, kwargs))
     types = [x if isinstance(x, Type) else as_tensor(x).type for x in leaves]
     what = f"trace of {function_name(f)}"
