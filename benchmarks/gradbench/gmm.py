@@ -52,7 +52,15 @@ def objective(
     return likelihood - n * d * 0.5 * math.log(2 * math.pi) + prior(lib, q, l, d, k, gamma, m)
 
 
-def prior(lib: Any, q: Any, l: Any, d: int, k: int, gamma: float, m: int) -> Any:  # noqa: E741
+def prior(
+    lib: Any,
+    q: Any,
+    l: Any,  # noqa: E741
+    d: int,
+    k: int,
+    gamma: float = GAMMA,
+    m: int = M,
+) -> Any:
     n = d + m + 1
     log_gamma = 0.25 * d * (d - 1) * math.log(math.pi) + sum(
         math.lgamma(0.5 * (n - j)) for j in range(d)

@@ -38,6 +38,8 @@ CONTENTS: dict[str, list[str]] = {
         "docs/training.md",
         "docs/jit.md",
         "docs/viewer.md",
+        "docs/debugging.md",
+        "docs/export.md",
         "docs/control-flow.md",
         "docs/jacobians.md",
         "docs/implicit.md",

@@ -15,7 +15,7 @@ from lucid.func.derivatives import value_and_grad
 from lucid.ir.graph import Graph
 from lucid.ir.pytree import flatten
 from lucid.ir.types import is_differentiable
-from lucid.public.declare import public
+from lucid.ops.core.arguments import public_function
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class BadValue:
         return "\n".join([*lines, *[f"  operand {i}: {x}" for i, x in enumerate(self.operands)]])
 
 
-@public()
+@public_function()
 def find_nan(
     f: Callable[..., Any], *args: Any, backward: bool = True, infinities: bool = True
 ) -> BadValue:

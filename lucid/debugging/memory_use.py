@@ -10,7 +10,7 @@ from lucid.compiler.fusion.groups import Group
 from lucid.compiler.inspect.stages import lower_graph
 from lucid.debugging.recording import recorded
 from lucid.ir.graph import Literal, Var
-from lucid.public.declare import public
+from lucid.ops.core.arguments import public_function
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def nbytes_of(x: Any) -> int:
     return x.type.size * x.type.dtype.itemsize
 
 
-@public()
+@public_function()
 def memory(f: Callable[..., Any], *args: Any) -> Memory:
     """Return the memory of a function as compiled code: its peak, and what is alive there.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from lucid.debugging.recording import line, recorded
 from lucid.ir.graph import Literal
-from lucid.public.declare import public
+from lucid.ops.core.arguments import public_function
 
 WIDE = {"float32": np.float64, "float16": np.float64, "complex64": np.complex128}
 
@@ -45,7 +45,7 @@ class Precision:
         return "\n".join(lines)
 
 
-@public()
+@public_function()
 def precision(f: Callable[..., Any], *args: Any) -> Precision:
     """Compare every equation of a program in float32 with the same in float64.
 

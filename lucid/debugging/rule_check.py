@@ -14,8 +14,8 @@ from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.rewrite import inline_regions
 from lucid.ir.types import is_differentiable
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor
-from lucid.public.declare import public
 from lucid.tape.cut import ancestors, cut_nodes
 from lucid.tape.node import Node, Traced, residual
 from lucid.tape.trace import replay
@@ -39,7 +39,7 @@ class Verified:
         return "\n".join([*lines, *[f"  not checked: {text}" for text in self.skipped]])
 
 
-@public()
+@public_function()
 def verify(loss: Any, *args: Any) -> Verified:
     """Check every derivative rule of a program against finite differences, at its own values.
 

@@ -23,7 +23,7 @@ from lucid.func.derivatives import value_and_grad
 from lucid.ir.graph import Graph
 from lucid.ir.pytree import flatten
 from lucid.ir.rewrite import dce
-from lucid.public.declare import public
+from lucid.ops.core.arguments import public_function
 from lucid.tape.trace import function_name, input_names
 
 TARGETS = ("numpy", "numba", "c")
@@ -75,7 +75,7 @@ def write_text(text: str, file: Any) -> None:
     file.write(text.encode())
 
 
-@public()
+@public_function()
 def export(
     f: Callable[..., Any],
     *args: Any,

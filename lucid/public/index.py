@@ -197,7 +197,7 @@ NAMES: dict[str, dict[str, str]] = {
         "func.numba_functions": "from_numba",
         "func.solvers.odes": "odeint",
         "nn.stateless": "functional_call replace_all_batch_norm_modules_ stack_module_state",
-        "tape.trace": "closure_convert eval_shape make_jaxpr:call_graph",
+        "tape.trace": "closure_convert eval_shape make_jaxpr:trace",
     },
     "ir": {
         "debugging.graph_diff": "diff",

@@ -54,7 +54,6 @@ def replay(
     return [x if x.__class__ is Literal else env[x] for x in graph.outputs]
 
 
-@public("func", name="make_jaxpr")
 def call_graph(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
     """Run a Graph on tensors, arrays or numbers of the types of its inputs."""
     from lucid.ops.core.promote import as_tensor
@@ -76,6 +75,7 @@ def call_graph(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
 Graph.replay = call_graph
 
 
+@public("func", name="make_jaxpr")
 @public("ir")
 def trace(f: Callable[..., Any]) -> Callable[..., Graph]:
     """Return a function that traces `f` to a Graph, given tensors, arrays, numbers or Types.
@@ -89,6 +89,9 @@ def trace(f: Callable[..., Any]) -> Callable[..., Graph]:
     Tensors that `f` closes over are the last inputs. It has no effects: what it would write is not
     written, and random draws leave their Generator as it was.
     """
+
+    if not callable(f):
+        raise ArgumentError(f"trace: expected a function, got {type(f).__name__}")
 
     def traced(*args: Any, **kwargs: Any) -> Graph:
         from lucid.ops.core.promote import as_tensor

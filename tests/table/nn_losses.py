@@ -331,7 +331,7 @@ NUMBERS = [
             call(X, X, UNIT, eps=0.5).but(smooth=False),
         ],
         [
-            bad(ShapeError, "var of shape (4,)", X, X, real(4, low=1)),
+            bad(ShapeError, "var of shape (5,)", X, X, real(5, low=1)),
             bad(ArgumentError, "negative", X, X, -1.0),
         ],
     ),

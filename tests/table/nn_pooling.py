@@ -248,7 +248,7 @@ ROWS = [
             call(real(3, 7), 3, 2, 1),
             call(real(1, 2, 8), 3, 2, 1, True, False),
         ],
-        refused=[bad(DTypeError, "int64", integer(1, 2, 4), 2)],
+        refused=[bad(ShapeError, "kernel_size 0", real(1, 2, 4), 0)],
     ),
     Row(
         "nn.functional.avg_pool2d",

@@ -15,7 +15,8 @@ from tests.table.row import Row, rows
 NAMESPACES = ("", "linalg", "special", "fft", "nn.functional")
 # Exported, and not operations on tensors: they have tests of their own.
 NOT_OPERATIONS = {
-    "Generator", "Tensor", "clear_caches", "compile", "enable_grad", "get_default_dtype",
+    "Generator", "Tensor", "clear_caches", "compile", "enable_grad", "explain_no_grad", "export",
+    "find_nan", "get_default_dtype", "memory", "precision", "verify",
     "get_num_threads", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "jit",
     "manual_seed", "no_grad", "profile", "set_default_dtype", "set_grad_enabled",
     "set_num_threads", "seed", "initial_seed", "get_rng_state", "load", "save", "set_rng_state",

@@ -19,12 +19,12 @@ from lucid.func.derivatives import vjp
 from lucid.func.implicit import Vector
 from lucid.func.numpy_results import numpy_like
 from lucid.ir.pytree import flatten, unflatten
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast, to_floating
 from lucid.ops.elementwise.arithmetic import abs
 from lucid.ops.elementwise.conditional import clamp, maximum, minimum, where
 from lucid.ops.reduce.extrema import amax
 from lucid.ops.shape.joining import cat, stack
-from lucid.public.declare import public
 
 # Dormand and Prince (1980): stages, weights of order 5, and their difference from order 4.
 NODES = (1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0)
@@ -117,7 +117,7 @@ def solve_either_way(f: Field, y: Any, ts: Any, *options: Any) -> Any:
     return solve(lambda y, s: sign * f(y, sign * s), y, sign * ts, *options)
 
 
-@public("func")
+@public_function("func")
 def odeint(
     f: Callable[..., Any],
     y0: Any,
