@@ -214,7 +214,16 @@ def test_pools_of_processes_take_tensors_and_jitted_functions():
     assert [x.tolist() for x in found] == [[2.0, 2.0], [0.0, 0.0]]
 
 
-def test_joblib_maps_large_arrays_and_returns_tensors(tmp_path):
+@pytest.fixture
+def workers_end():
+    """joblib keeps its worker processes for the next call: end them here."""
+    yield
+    from joblib.externals.loky import get_reusable_executor
+
+    get_reusable_executor().shutdown(wait=True)
+
+
+def test_joblib_maps_large_arrays_and_returns_tensors(tmp_path, workers_end):
     weight = lucid.ones(200, 1000)  # large enough to be mapped from a file by the workers
     call = joblib.delayed(scaled_sum)
     found = joblib.Parallel(n_jobs=2, max_nbytes=1000, mmap_mode="r")(
