@@ -72,4 +72,4 @@ elif what == "interrupt":
         compiled(x)
     time.sleep(20)
 time.sleep(20.0)
-print(f"rank {R} has come to the end", flush=True)
+print(f"rank {R} has come to the end\n", end="", flush=True)

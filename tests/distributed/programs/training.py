@@ -18,7 +18,7 @@ R, N = dist.rank(), dist.world_size()
 
 def say(how, loss) -> None:
     if R == 0:
-        print("loss", how, float(loss).hex(), flush=True)
+        print(f"loss {how} {float(loss).hex()}\n", end="", flush=True)  # one write: ranks mix
 
 
 def batches(size: int = 16, epochs: int = 3, drop_last: bool = False):
