@@ -244,24 +244,24 @@ def copy_(x: Any, other: Any, non_blocking: bool = False) -> Any:
 
 
 @public("lucid", "Tensor")
-def fill_(x: Any, value: Any) -> Any:
-    """Overwrite every element of `x` with one number."""
-    check_integer_range(x, value)
-    value = as_tensor(value, x.dtype)
+def fill_(input: Any, value: Any) -> Any:
+    """Overwrite every element of `input` with one number."""
+    check_integer_range(input, value)
+    value = as_tensor(value, input.dtype)
     if value.ndim:
         raise ShapeError(f"fill_: the value has shape {value.shape}; it must be a scalar")
-    if is_recorded(x, value):
-        return assign(x, bind(COPY, value), "fill_")
-    check_writable(x, "fill_")
-    mark_written(x)
-    x.value[...] = value.value
-    return x
+    if is_recorded(input, value):
+        return assign(input, bind(COPY, value), "fill_")
+    check_writable(input, "fill_")
+    mark_written(input)
+    input.value[...] = value.value
+    return input
 
 
 @public("lucid", "Tensor")
-def zero_(x: Any) -> Any:
-    """Overwrite every element of `x` with zero."""
-    return fill_(x, 0)
+def zero_(input: Any) -> Any:
+    """Overwrite every element of `input` with zero."""
+    return fill_(input, 0)
 
 
 @public("Tensor")

@@ -63,15 +63,15 @@ def in_place_view(function: Callable[..., Any], name: str) -> Callable[..., Any]
 
 
 @public("lucid", "Tensor")
-def detach_(self: Any) -> Any:
+def detach_(input: Any) -> Any:
     """Detach this tensor from its history, in place."""
-    origin = self.origin
+    origin = input.origin
     if origin is not None and origin[1] is not STOP_GRADIENT:
         raise GraphError("detach_: a view shares its history with its base; use detach()")
-    if is_recording() and local.recorder.is_external(self.node):
+    if is_recording() and local.recorder.is_external(input.node):
         raise GraphError(
             "detach_: a tensor from outside cannot be detached inside a jitted function; use "
             "detach()"
         )
-    self.node = self.detach().node
-    return self
+    input.node = input.detach().node
+    return input
