@@ -13,6 +13,7 @@ import importlib
 import os
 import threading
 import time
+from collections.abc import Iterable
 from typing import Any
 from weakref import WeakSet
 
@@ -31,6 +32,7 @@ def new_lock() -> Any:
 
 
 _entrance = new_lock()  # held during a fork
+_state_lock = new_lock()
 
 
 class _ForkWaits:
@@ -81,3 +83,43 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(
     before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child
 )
+
+
+def state_lock() -> Any:
+    """Return the lock to hold while a recording or a trace uses state that threads share.
+
+    It is acquired before any other lock of shared state, so that threads never wait for each other.
+    """
+    return _state_lock
+
+
+def release(lock: Any) -> None:
+    """Release a lock that an interrupt may have kept from being acquired."""
+    if lock._is_owned():
+        lock.release()
+
+
+class Locks:
+    """Locks that are acquired together, or not at all if that is interrupted; usually none.
+
+    traces    whether something is traced while they are held
+    """
+
+    __slots__ = ("locks",)
+
+    def __init__(self, locks: Iterable[Any], traces: bool = False) -> None:
+        self.locks = list({id(lock): lock for lock in locks}.values())
+        if len(self.locks) > 1 or (self.locks and traces):
+            self.locks.insert(0, state_lock())
+
+    def __enter__(self) -> None:
+        try:
+            for lock in self.locks:
+                lock.acquire()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_: Any) -> None:
+        for lock in reversed(self.locks):
+            release(lock)

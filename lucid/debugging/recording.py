@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.compiler.jit.jit import Jitted
+from lucid.compiler.jit.jitted import Jitted
 from lucid.errors import GraphError, LucidError
 from lucid.ir.graph import Equation, Graph, Literal
 from lucid.ir.pytree import flatten

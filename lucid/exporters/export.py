@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.compiler.jit.jit import Jitted
+from lucid.compiler.jit.jitted import Jitted
 from lucid.errors import ArgumentError, ExportError
 from lucid.func.derivatives import value_and_grad
 from lucid.ir.graph import Graph

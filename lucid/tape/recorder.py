@@ -14,13 +14,13 @@ that is pending is computed and written, and the rest of the run computes at onc
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from lucid.locks import new_lock
+from lucid.locks import new_lock, release, state_lock
 from lucid.tape.guards import Guard
 from lucid.tape.markers import OVERWRITTEN, STOP_GRADIENT
 from lucid.tape.modes import current, local, set_modes
@@ -33,15 +33,6 @@ MAX_WAIT = 30.0  # seconds: user code of a recording may wait for another thread
 _getters: dict[type, Any] = {}  # watched classes -> __getattribute__ while a Recorder is active
 attribute_changes = [0]  # how often an attribute of an object of these classes was set
 _lock = new_lock()
-_state_lock = new_lock()
-
-
-def state_lock() -> Any:
-    """Return the lock to hold while a recording or a trace uses state that threads share.
-
-    It is acquired before any other lock of shared state, so that threads never wait for each other.
-    """
-    return _state_lock
 
 
 def watch_attributes(cls: type, getter: Any) -> None:
@@ -74,38 +65,6 @@ def _end_recordings() -> None:
 
 
 os.register_at_fork(after_in_child=_end_recordings)
-
-
-def release(lock: Any) -> None:
-    """Release a lock that an interrupt may have kept from being acquired."""
-    if lock._is_owned():
-        lock.release()
-
-
-class Locks:
-    """Locks that are acquired together, or not at all if that is interrupted; usually none.
-
-    traces    whether something is traced while they are held
-    """
-
-    __slots__ = ("locks",)
-
-    def __init__(self, locks: Iterable[Any], traces: bool = False) -> None:
-        self.locks = list({id(lock): lock for lock in locks}.values())
-        if len(self.locks) > 1 or (self.locks and traces):
-            self.locks.insert(0, state_lock())
-
-    def __enter__(self) -> None:
-        try:
-            for lock in self.locks:
-                lock.acquire()
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def __exit__(self, *_: Any) -> None:
-        for lock in reversed(self.locks):
-            release(lock)
 
 
 class Recorder:

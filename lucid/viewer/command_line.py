@@ -141,7 +141,7 @@ def run_script(chosen: Any) -> int:
 
 def report(script: str, seen: Any, spent: float, hits: int, n_rows: int) -> str:
     """Return the report of a run: what was compiled, why again, and where the time went."""
-    from lucid.compiler.jit.jit import _jitted
+    from lucid.compiler.jit.jitted import _jitted
 
     rows = seen.rows
     native = sum(row.nanoseconds for row in rows) / 1e9

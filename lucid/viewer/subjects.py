@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from lucid.compiler.jit.jit import Jitted, jit
+from lucid.compiler.jit.jit import jit
+from lucid.compiler.jit.jitted import Jitted
 from lucid.errors import ArgumentError, LucidError
 from lucid.func.derivatives import vjp
 from lucid.ir.graph import Equation, Graph, Var

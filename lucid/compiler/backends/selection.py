@@ -25,10 +25,12 @@ class Backend:
     replaced: Mapping[Hashable, str] = field(default_factory=dict)
 
 
-def named(name: str | None) -> Backend | None:
+def named(name: Backend | str | None) -> Backend | None:
     """The backend of this name; None, which stands for `LUCID_BACKEND`, if it is None."""
-    if name is None or name in BACKENDS:
-        return None if name is None else Backend(name)
+    if name is None or isinstance(name, Backend):
+        return name
+    if name in BACKENDS:
+        return Backend(name)
     facts = f"backend={name!r} is not a backend; choose one of {', '.join(BACKENDS)}"
     raise ArgumentError(f"jit: {facts}")
 

@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 
 from lucid.caches import memoize
+from lucid.ir.pytree import flatten, unflatten
+from lucid.ops.shape.copying import COPY
+from lucid.tape.bind import bind
 from lucid.tape.node import LOCAL_REFERENCES, TRACE, Node, Trace, Traced
 
 OWNED = LOCAL_REFERENCES + 2  # of an array that its tensor and a list of values hold
@@ -82,3 +85,13 @@ def donation_to(name: str) -> Trace:
         "use the result, or do not donate it"
     )
     return trace
+
+
+def unshare(result: Any, given: Sequence[Any]) -> Any:
+    """Return a result with copies of its views; tensors that were given stay themselves."""
+    leaves, tree = flatten(result)
+    kept = {id(x) for x in given}
+    shared = [isinstance(y, Traced) and y.origin is not None and id(y) not in kept for y in leaves]
+    if not any(shared):
+        return result
+    return unflatten(tree, [bind(COPY, y) if s else y for y, s in zip(leaves, shared)])

@@ -18,6 +18,7 @@ from lucid.ir.graph import Graph, Var
 from lucid.ir.interpret import Program
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import is_differentiable
+from lucid.locks import Locks
 from lucid.ops.core.promote import Default, as_tensor
 from lucid.source import at_line
 from lucid.tape.bind import bind
@@ -27,7 +28,7 @@ from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, Node, Traced, requires_grad_changes, wrap
 from lucid.tape.pending import array_of
-from lucid.tape.recorder import Locks, Recorder, attribute_changes, is_unchanged
+from lucid.tape.recorder import Recorder, attribute_changes, is_unchanged
 from lucid.tape.tiering import Tiering
 from lucid.tape.views import node_of
 from lucid.tape.writes import mark_written
@@ -321,6 +322,17 @@ class Path:
             if var.type.dtype != array.dtype or var.type.shape != array.shape:
                 return False
         return True
+
+    def fails_a_guard(self, values: list[Any]) -> bool:
+        """True if a guard fails for these arguments; nothing is written."""
+        extra = self.arrays() if self.guards else None
+        if extra is None or not self.types_match(extra, len(values)):
+            return False
+        try:
+            outputs = Program(self.graph)([*values, *extra])
+        except LucidError:
+            return True
+        return self.failed_guard(outputs[self.n_outputs + self.n_state :]) is not None
 
     def failed_guard(self, values: Sequence[np.ndarray]) -> int | None:
         """Return the number of the first guard that does not hold, or None."""

@@ -7,7 +7,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lucid.compiler.jit.jit import MAX_SIGNATURES, Jitted, P, R, argument_indices
+from lucid.compiler.jit.call_signature import argument_indices
+from lucid.compiler.jit.jitted import MAX_SIGNATURES, Jitted, P, R
 from lucid.errors import ArgumentError
 from lucid.ops.core.constant_key import constant_key, value_key
 from lucid.tape.trace import function_name
@@ -17,12 +18,17 @@ class JittedByName(Jitted[P, R]):
     """A jitted function with `static_argnames`: keyword arguments that are compiled separately."""
 
     def __init__(
-        self, f: Callable[P, R], static: Any, donated: Any, backend: Any, names: Any
+        self,
+        f: Callable[P, R],
+        static_argnums: Any,
+        donate_argnums: Any,
+        backend: Any,
+        static_argnames: Any,
     ) -> None:
-        self.static_names = (names,) if isinstance(names, str) else tuple(names)
-        numbers = named_positions(f, self.static_names)
-        given = (*argument_indices("static_argnums", static), *numbers)
-        super().__init__(f, tuple(dict.fromkeys(given)), donated, backend)
+        names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+        self.static_names = names
+        given = (*argument_indices("static_argnums", static_argnums), *named_positions(f, names))
+        super().__init__(f, tuple(dict.fromkeys(given)), donate_argnums, backend)
         self.by_keywords: dict[Any, Jitted] = {}
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.jit import jit as jit_module
+from lucid.compiler.jit import jitted as jit_module
 from lucid.func import grad
 
 

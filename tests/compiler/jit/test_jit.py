@@ -5,7 +5,8 @@ import pytest
 
 import lucid
 import lucid.func as F
-from lucid.compiler.jit.jit import RecompileWarning, jit
+from lucid.compiler.jit.jit import jit
+from lucid.compiler.jit.jitted import RecompileWarning
 from lucid.errors import GraphError
 
 rng = np.random.default_rng(0)
