@@ -20,7 +20,7 @@ from tests.compiler.agreement import Job, compile_jobs, difference, same_bits
 
 ALL = os.environ.get("LUCID_TEST_ALL", "") not in ("", "0")
 FAMILIES = agreement.families()
-LARGE = 200_000  # elements: enough to be split into chunks
+LARGE = 100_000  # elements: enough to be split into chunks
 THREADS = (1, 2, 4)
 
 
