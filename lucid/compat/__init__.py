@@ -1,1 +1,1 @@
-"""Namespaces for programs that are written for other libraries."""
+"""Namespaces for programs written for other libraries."""

@@ -1,4 +1,4 @@
-"""einops on tensors: `import lucid.compat.einops` registers them, once, before their first use.
+"""einops on tensors: `import lucid.compat.einops` once, before the first use, registers them.
 
 >>> import einops, lucid, lucid.compat.einops
 >>> einops.rearrange(lucid.zeros(2, 3, 4), "a b c -> b (a c)").shape
@@ -16,7 +16,7 @@ from lucid.tape.node import Traced
 
 
 class LucidBackend(NumpyBackend):
-    """What einops calls for tensors; einops finds subclasses of its backends by itself."""
+    """The backend for tensors; einops finds subclasses of its backends by itself."""
 
     framework_name = "lucid"
 

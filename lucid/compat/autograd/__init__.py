@@ -1,8 +1,8 @@
 """HIPS autograd's namespace: its operators on NumPy functions, with NumPy arrays in and out.
 
-`from lucid.compat.autograd import grad` and `import lucid.compat.autograd.numpy as np` serve
-programs that are written for autograd. Numbers are float64, and gradients by complex numbers are
-autograd's: that of a holomorphic function is its derivative.
+`from lucid.compat.autograd import grad` and `import lucid.compat.autograd.numpy as np` run
+programs written for autograd. Numbers are float64, and gradients with respect to complex numbers
+follow autograd's convention: the gradient of a holomorphic function is its derivative.
 
 >>> import lucid.compat.autograd.numpy as np
 >>> from lucid.compat.autograd import elementwise_grad, grad

@@ -24,7 +24,7 @@ def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def in_float64(tree: Any) -> Any:
-    """Return a pytree with NumPy's numbers for Python's floats and complex numbers."""
+    """Return a pytree with Python's floats and complex numbers replaced by NumPy's."""
 
     def convert(x: Any) -> Any:
         if type(x) is float:
@@ -67,7 +67,7 @@ def check(x: Any) -> None:
 
 
 class VSpace:
-    """The vector space that a value belongs to: arrays of shapes, real or complex, in a pytree."""
+    """The vector space that a value belongs to: a pytree of shapes, each real or complex."""
 
     def __init__(self, value: Any) -> None:
         leaves, self.structure = flatten(value)

@@ -1,4 +1,4 @@
-"""primitive, defvjp, defjvp: NumPy code with derivatives by hand."""
+"""primitive, defvjp, defjvp: NumPy code with hand-written derivatives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 class Primitive:
-    """A function of NumPy arrays that is one operation when it is called on tensors."""
+    """A function of NumPy arrays that becomes one operation when called on tensors."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
@@ -49,7 +49,7 @@ class Primitive:
         self.vjps.update(dict.fromkeys(argnums))
 
     def run(self, ctx: Any, kwargs: Any, args: Any) -> Any:
-        """Compute the value from arrays, and save what the rules take."""
+        """Compute the value from arrays, and save what the rules need."""
         value = as_tensor(self.function(*[getval(x) for x in args], **kwargs))
         ctx.primitive, ctx.kwargs, ctx.args = self, kwargs, args
         ctx.save_for_backward(*[x for x in args if isbox(x)], value)
@@ -60,7 +60,7 @@ class Primitive:
         *tensors, value = ctx.saved_tensors
         rest = iter(tensors)
         args = [next(rest) if isbox(x) else x for x in ctx.args]
-        if any(needs_grad(x) for x in tensors):  # a rule is differentiated: so is its value
+        if any(needs_grad(x) for x in tensors):  # to be differentiated again
             value = self(*args, **ctx.kwargs)
         return args, value
 
@@ -93,7 +93,7 @@ class ByVjp(Function):
 
 
 class ByJvp(Function):
-    """A call of a primitive with jvp rules alone."""
+    """A call of a primitive that has only jvp rules."""
 
     @staticmethod
     def forward(ctx: Any, primitive: Primitive, kwargs: Any, *args: Any) -> Any:
@@ -116,12 +116,12 @@ class ByJvp(Function):
 
 
 def primitive(function: Callable[..., Any]) -> Primitive:
-    """Make a function of NumPy arrays an operation, to be given rules by defvjp or defjvp."""
+    """Turn a function of NumPy arrays into an operation; defvjp and defjvp give it rules."""
     return Primitive(function)
 
 
 def notrace_primitive(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a function of NumPy arrays one whose value is a constant for derivatives."""
+    """Wrap a function of NumPy arrays so that its value is a constant for derivatives."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -13,7 +13,7 @@ from lucid.ir.pytree import unflatten as unflatten_tree
 
 
 def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Return the numbers of a pytree as one vector, and the function that makes the pytree of it.
+    """Return the numbers of a pytree as one vector, and a function that restores the pytree.
 
     >>> from lucid.compat.autograd.misc import flatten
     >>> vector, unflatten = flatten({"b": 3.0, "a": [1.0, 2.0]})
@@ -40,7 +40,7 @@ def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 
 def flatten_func(func: Callable[..., Any], example: Any) -> tuple[Any, Any, Any]:
-    """Return a function of vectors for one of pytrees, unflatten, and the example as a vector."""
+    """Return `f` as a function of vectors, the unflatten function, and the example as a vector."""
     vector, unflatten = flatten(example)
     return (lambda x, *args: flatten(func(unflatten(x), *args))[0]), unflatten, vector
 

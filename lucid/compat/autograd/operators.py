@@ -17,7 +17,7 @@ from lucid.errors import GraphError
 
 
 def unary_to_nary(operator: Callable[..., Any]) -> Callable[..., Any]:
-    """Let an operator of functions of one argument take functions of many, and `argnum`."""
+    """Extend an operator on functions of one argument to functions of many, by `argnum`."""
 
     @functools.wraps(operator)
     def of_function(fun: Callable[..., Any], argnum: Any = 0, *given: Any, **options: Any) -> Any:
@@ -90,7 +90,7 @@ def jacobian(fun: Any, x: Any) -> Any:
     core.check(x)
     try:
         return func.jacobian(lambda x: in_float64(fun(x)))(in_float64(x))
-    except GraphError:  # a primitive of NumPy code has no batch rule: row by row
+    except GraphError:  # a primitive made of NumPy code has no batch rule, so compute row by row
         vjp, value = core.make_vjp(fun, x)
         rows = [vjp(unit) for unit in vspace(value).standard_basis()]
         return np.reshape(np.stack(rows), vspace(value).shape + vspace(x).shape)
@@ -105,7 +105,7 @@ def holomorphic_grad(fun: Any, x: Any) -> Any:
 
 
 def grad_named(fun: Any, argname: str) -> Any:
-    """Return the gradient with respect to an argument that is given by its name."""
+    """Return the gradient with respect to an argument given by name."""
     return grad(fun, list(inspect.signature(fun).parameters).index(argname))
 
 
@@ -160,7 +160,7 @@ def half_square(x: Any) -> Any:
 
 
 def make_ggnvp(f: Any, g: Any = half_square, f_argnum: int = 0) -> Any:
-    """Return a function that makes products with the generalized Gauss-Newton matrix of g(f(x))."""
+    """Return a function that multiplies by the generalized Gauss-Newton matrix of g(f(x))."""
 
     @unary_to_nary
     def make(f: Any, x: Any) -> Any:
@@ -180,5 +180,5 @@ def grad_and_aux(fun: Any, x: Any) -> Any:
 
 
 def checkpoint(fun: Any) -> Any:
-    """Return the function, computed again for reverse mode instead of kept in memory."""
+    """Return the function with intermediate values recomputed in reverse mode instead of saved."""
     return func.checkpoint(fun)

@@ -1,10 +1,10 @@
-"""lucid.compat.jax: JAX's namespace, for programs that change their imports alone.
+"""lucid.compat.jax: JAX's namespace, for programs that change only their imports.
 
     import lucid.compat.jax as jax
     import lucid.compat.jax.numpy as jnp
     from lucid.compat.jax import grad, jit, lax, random, vmap
 
-Everything is Lucid's; arrays are its tensors, and keys are its keys, so random numbers differ.
+Everything is Lucid's own: arrays are its tensors and keys its keys, so random numbers differ.
 """
 
 import sys
@@ -76,7 +76,7 @@ def block_until_ready(x: Any) -> Any:
 
 
 class config:
-    """jax.config: float64 is always there, so its switch does nothing."""
+    """jax.config: float64 is always enabled, so the switch has no effect."""
 
     @staticmethod
     def update(name: str, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""jax.lax: control flow, collectives over named axes, and further functions of programs."""
+"""jax.lax: control flow, collectives over named axes, slicing and elementwise functions."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def top_k(operand: Any, k: int) -> tuple[Any, Any]:
 
 
 def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
-    """Return a block of given sizes; a start that is too large is moved, as in JAX."""
+    """Return a block of given sizes; a start that is too large is clamped, as in JAX."""
     return operand[_block(operand, start_indices, slice_sizes)]
 
 
 def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]) -> Any:
-    """Return a copy with a block replaced; a start that is too large is moved, as in JAX."""
+    """Return a copy with a block replaced; a start that is too large is clamped, as in JAX."""
     return operand.at[_block(operand, start_indices, update.shape)].set(update)
 
 

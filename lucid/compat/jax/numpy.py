@@ -1,4 +1,4 @@
-"""jax.numpy: lucid.numpy, with `vectorize` and the names of JAX that NumPy has not."""
+"""jax.numpy: lucid.numpy, with `vectorize` and the names that JAX adds to NumPy's."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""jax.random: numbers as pure functions of keys; a key is Lucid's, so the numbers are others."""
+"""jax.random: numbers as pure functions of keys; keys are Lucid's, so the numbers differ."""
 
 from __future__ import annotations
 

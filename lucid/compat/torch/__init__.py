@@ -1,12 +1,12 @@
-"""lucid.compat.torch: PyTorch's namespace, for programs that change their imports alone.
+"""lucid.compat.torch: PyTorch's namespace, for programs that change only their imports.
 
     import lucid.compat.torch as torch
     import lucid.compat.torch.nn as nn
     from lucid.compat.torch.utils.data import DataLoader
 
-It is `lucid` with PyTorch's exact manners where the two differ on purpose (`autograd.grad` returns
+It is `lucid` with PyTorch's exact behavior where the two differ on purpose (`autograd.grad` returns
 a tuple; `backward()` of a tensor with several elements raises in files that import it), and with
-stand-ins for what programs of one processor merely mention: devices, cuda, cudnn, tensor types.
+stand-ins for what CPU programs only mention: devices, cuda, cudnn, tensor types.
 """
 
 import functools
@@ -60,7 +60,7 @@ for _name, _module in {**ALIASES, **STAND_INS}.items():
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name of PyTorch: a module with another place, or what `lucid` has."""
+    """Return the object with PyTorch's name: a module of this package, or a name of `lucid`."""
     module = sys.modules.get(f"{__name__}.{name}")
     found = getattr(lucid, name) if module is None else module
     if isinstance(found, FunctionType) and not name.startswith("_"):

@@ -1,4 +1,4 @@
-"""torch.accelerator, without one."""
+"""torch.accelerator, when there is no accelerator."""
 
 from lucid.compat.torch.cuda import device_count, is_available, nothing
 

@@ -1,4 +1,4 @@
-"""torch.autograd: Lucid's, with PyTorch's rules for `grad` and for outputs that are no scalars."""
+"""torch.autograd: Lucid's, with PyTorch's rules for `grad` and for outputs that are not scalars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch.backends and torch.backends.cudnn: switches of libraries that are not used."""
+"""torch.backends and torch.backends.cudnn: switches for libraries that are not used."""
 
 from types import SimpleNamespace
 

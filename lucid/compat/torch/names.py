@@ -1,4 +1,4 @@
-"""Which modules stand for those of PyTorch."""
+"""The modules that stand in for PyTorch's."""
 
 ALIASES = {
     "nn": "lucid.compat.torch.nn",

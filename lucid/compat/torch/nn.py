@@ -1,4 +1,4 @@
-"""torch.nn: Lucid's, with the places where PyTorch keeps its classes."""
+"""torch.nn: Lucid's, with the modules in which PyTorch defines its classes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""torch.onnx: the name, for programs that export on request."""
+"""torch.onnx: a stand-in, for programs that export only on request."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
 """torch.save and torch.load, of whole modules too, as safetensors files and without pickles.
 
-A module is written as its class, its plain attributes and its tensors. It is loaded by looking its
-class up, which must be Lucid's own or one that the program names by `safe_globals`, or one that the
-program has defined or imported already; nothing in a file is executed.
+A module is written as its class, its plain attributes and its tensors. Loading looks up the class,
+which must be Lucid's own, listed in `safe_globals`, or already defined or imported by the program;
+nothing in a file is executed.
 """
 
 from __future__ import annotations

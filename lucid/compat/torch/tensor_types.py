@@ -11,7 +11,7 @@ import lucid
 
 
 class TensorType(type):
-    """A class of tensors of one dtype: called it makes one, from sizes or from data."""
+    """A class of tensors of one dtype; calling it creates a tensor from sizes or from data."""
 
     dtype: Any
 

@@ -1,4 +1,4 @@
-"""NumPy, whose functions take tensors, and those that make arrays, which take lists of them."""
+"""NumPy's namespace: its functions accept tensors, and array constructors accept lists of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""scipy.signal's convolve, over the axes that are given."""
+"""scipy.signal's convolve, over given axes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def convolve(A: Any, B: Any, axes: Any = None, dot_axes: Any = ((), ()), mode: str = "full") -> Any:
-    """Convolve over pairs of axes, multiply over `dot_axes`, and take other axes as they are."""
+    """Convolve over pairs of axes, contract over `dot_axes`, and leave other axes unchanged."""
     a_axes, b_axes = ((), ()) if axes is None else axes
     if axes is None:
         a_axes = b_axes = tuple(range(np.ndim(A)))

@@ -1,4 +1,4 @@
-"""scipy.special: its ufuncs take tensors as they are, and the functions below do too."""
+"""scipy.special: its ufuncs accept tensors, and so do the functions below."""
 
 from __future__ import annotations
 

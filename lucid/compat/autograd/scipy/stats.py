@@ -1,4 +1,4 @@
-"""Densities and distribution functions under scipy.stats' names, of tensors and of arrays.
+"""Densities and distribution functions with scipy.stats' names, for tensors and arrays.
 
 >>> import lucid.compat.autograd.numpy as np
 >>> from lucid.compat.autograd import grad
@@ -26,7 +26,7 @@ class Stats:
     """One distribution: SciPy's own for arrays, Lucid's for tensors.
 
     name     its name in scipy.stats
-    make     its parameters, as SciPy takes them after x -> a distribution of Lucid
+    make     SciPy's parameters after x -> the corresponding lucid.distributions object
     """
 
     def __init__(self, name: str, make: Callable[..., Any]) -> None:
