@@ -1,1 +1,1 @@
-"""Answers about a program: why a gradient is missing, where a nan comes from, what takes memory."""
+"""Debugging tools: why a gradient is missing, where a nan comes from, what uses memory."""

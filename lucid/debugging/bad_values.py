@@ -1,4 +1,4 @@
-"""find_nan: the first equation that makes a nan or an infinity of finite numbers."""
+"""find_nan: the first equation that turns finite numbers into a nan or an infinity."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lucid.ops.core.arguments import public_function
 
 @dataclass(frozen=True)
 class BadValue:
-    """The first bad value, with the operands that it was computed from; or that there is none."""
+    """The first bad value and the operands it was computed from, or the fact that there is none."""
 
     op: str = ""
     where: str = ""
@@ -72,7 +72,7 @@ def has_floats(tree: Any) -> bool:
 
 
 def first_bad(x: Any, infinities: bool) -> str:
-    """What the first bad element of an array is, and where; "" if there is none."""
+    """Describe the first bad element of an array and its index; "" if there is none."""
     x = np.asarray(x)
     if x.dtype.kind not in "fc":
         return ""

@@ -1,4 +1,4 @@
-"""ir.diff: two Graphs beside each other, as a diff of their texts."""
+"""ir.diff: compare two Graphs by a diff of their texts."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def from_graph(result: Any, inputs: Any) -> Callable[..., Any]:
 
     inputs    a tensor, or a sequence of tensors: the arguments of the function in this order
 
-    What else the result was computed from is a constant of the function. It can be transformed,
+    Everything else the result was computed from is a constant. The function can be transformed,
     jitted and exported; `function.graph` is its Graph.
 
     >>> import lucid
@@ -42,7 +42,7 @@ def from_graph(result: Any, inputs: Any) -> Callable[..., Any]:
     section = cut(list(starts), ends)
     captured = [section.slots[slot] for slot in section.captured]
     if any(node.saved is None for node in captured):
-        raise GraphError("from_graph: a value that the result needs was not kept; add it to inputs")
+        raise GraphError("from_graph: a value behind the result was not kept; add it to inputs")
     graph = section.graph("from_graph")
     constants = [as_tensor(node.saved) for node in captured]
     single = isinstance(result, Traced)

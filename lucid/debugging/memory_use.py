@@ -1,4 +1,4 @@
-"""memory: what a compiled program holds at its peak, by line and scope."""
+"""memory: the peak memory of a compiled program, by line and scope."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def nbytes_of(x: Any) -> int:
 
 @public_function()
 def memory(f: Callable[..., Any], *args: Any) -> Memory:
-    """Return the memory of a function as compiled code: its peak, and what is alive there.
+    """Return the memory use of a compiled function: its peak, and the values alive at that point.
 
     >>> import lucid
     >>> found = lucid.memory(lambda x: (lucid.exp(x) @ x).sum(), lucid.ones(100, 100))

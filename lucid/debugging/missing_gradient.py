@@ -24,7 +24,7 @@ FLAT = ("floor", "ceil", "trunc", "round", "sign", "floor_divide")  # derivative
 
 @dataclass(frozen=True)
 class NoGradient:
-    """Where the way from a tensor to a loss ends: a reason, with a line, for each place."""
+    """Where the path from a tensor to a loss is cut: a reason and a line for each place."""
 
     reasons: tuple[str, ...]
     flows: bool
@@ -40,7 +40,7 @@ class NoGradient:
 def explain_no_grad(loss: Any, x: Any, *args: Any) -> NoGradient:
     """Explain why the gradient of a loss with respect to `x` is None or zero.
 
-    loss    a tensor, or a function of `x` and further arguments: a function is run again and sees
+    loss    a tensor, or a function of `x` and further arguments; a function is run again and shows
             more, since a tensor computed without gradients has no history
 
     >>> import lucid
@@ -87,7 +87,7 @@ def explain_function(f: Callable[..., Any], args: Any) -> NoGradient:
 
 
 def explain_graph(graph: Graph, x: Var) -> NoGradient:
-    """Follow the values that depend on `x`, and note where a derivative ends."""
+    """Follow the values that depend on `x`, and record where the derivative is cut."""
     if not is_differentiable(x.type.dtype):
         return NoGradient((f"{x.type.dtype} has no derivative; use a floating dtype",), False)
     depends, smooth = {x}, {x}
@@ -127,7 +127,7 @@ def needed(graph: Graph) -> set[Any]:
 
 
 def cut_reason(eqn: Equation) -> str:
-    """Why no derivative passes an equation, or ""."""
+    """Return why no derivative flows through an equation, or ""."""
     out = eqn.outputs[0].type.dtype
     if eqn.op.name == "stop_gradient":
         return "detach(), or a result computed under no_grad"

@@ -1,4 +1,4 @@
-"""What the answers look at: the Graph of a function, with the values of every equation."""
+"""The data that the debugging tools inspect: the Graph of a function, with all its values."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def line(eqn: Equation) -> str:
 
 
 def summary(x: Any) -> str:
-    """An operand in a few words: its type and its range."""
+    """Describe an operand briefly: its type and its range."""
     x = np.asarray(x)
     if x.size == 1:
         return f"{x.dtype} {x.item()!r}"

@@ -27,7 +27,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Precision:
-    """The errors of a program's equations: of their worst elements, in ulps."""
+    """The errors of a program's equations, each at its worst element, in ulps."""
 
     rows: tuple[Row, ...]
 

@@ -1,4 +1,4 @@
-"""verify: every derivative rule that a loss uses, checked against differences at its own values."""
+"""verify: check every derivative rule that a loss uses against finite differences."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def verify(loss: Any, *args: Any) -> Verified:
 
     loss    a tensor with a history, or a function of the further arguments
 
-    A leaf of a tensor's history that no derivative needs was not kept, and is drawn at random.
+    Leaves of a tensor's history that no derivative needs are not kept; random values replace them.
 
     >>> import lucid
     >>> x = lucid.tensor([0.5, 2.0], requires_grad=True)
@@ -96,7 +96,7 @@ def history(loss: Any) -> tuple[Graph, list[Any]]:
 
 
 def value(node: Node, type: Any) -> np.ndarray:
-    """The value of a Node; one that no derivative needs was not kept, and is drawn at random."""
+    """The value of a Node; if no derivative needs it, it was not kept and is drawn at random."""
     if node.saved is not None:
         return residual(node)
     return np.random.default_rng(0).standard_normal(type.shape).astype(type.dtype)

@@ -1,10 +1,10 @@
-"""The board: shared memory in which every rank of a machine says what it is doing.
+"""The board: shared memory in which every rank of a machine posts what it is doing.
 
-A rank writes the collective that it enters, with its line. Ranks that wait look at it: another one
-that has failed, died or finished, or ranks that all wait for different things, end the wait with an
-error which names rank, line and collective. The memory is a file of `lucid.distributed.run`, which
-reads it if mpiexec has killed all ranks, or else an MPI window. Ranks on other machines are not on
-the board: their failures are reported by mpiexec, or by the timeout.
+A rank posts the collective that it enters, with its line. Waiting ranks read the board: if another
+rank failed, died or finished, or if all ranks wait for different things, the wait ends with an
+error that names the rank, the line and the collective. The memory is a file that
+`lucid.distributed.run` reads if mpiexec has killed all ranks, or else an MPI window. Ranks on other
+machines are not on the board: mpiexec or the timeout reports their failures.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from lucid.errors import CollectiveMismatchError, DistributedError, RankFailedEr
 from lucid.settings import setting
 from lucid.source import is_internal
 
-SLOT = 1024  # bytes of a rank
+SLOT = 1024  # bytes per rank
 WORDS = SLOT // 8
 PID, STATE, NUMBER, LENGTH, GROUP, KEY, DEST, SOURCE, TEXT = range(9)
 RUNNING, WAITING, FAILED, FINISHED = range(4)
-STUCK = 2.0  # seconds without any change after which waiting ranks are a deadlock
-GRACE = 3.0  # seconds that a failing rank leaves the others to report it
+STUCK = 2.0  # seconds without any change after which waiting ranks count as deadlocked
+GRACE = 3.0  # seconds that a failing rank gives the others to report it
 COMPUTING = 1.0  # and those that are not in a collective
 NOBODY = -1
 
 
 class LocalBoard:
-    """The board of a process that is alone."""
+    """The board of a single process."""
 
     def __init__(self) -> None:
         self.groups: list[tuple[int, ...]] = []
@@ -83,7 +83,7 @@ class Board:
         mine[STATE] = state
 
     def enter(self, text: bytes, group: int, key: int, dest: int, source: int) -> None:
-        """Say that this rank enters a collective."""
+        """Post that this rank enters a collective."""
         mine = self.mine
         mine[NUMBER] += 1
         mine[GROUP], mine[KEY], mine[DEST], mine[SOURCE] = group, key, dest, source
@@ -97,7 +97,7 @@ class Board:
             self.mine[STATE] = FINISHED
 
     def fail(self, error: BaseException) -> None:
-        """Say that this rank has failed, and give the others time to say so too."""
+        """Post that this rank failed, and give the others time to report it."""
         place = place_of(error)
         known = not place or place in str(error)
         where = "" if known else f" [{place}]"
@@ -118,7 +118,7 @@ class Board:
         return "; ".join([self.describe(i) for i in range(len(self.ranks))])
 
     def check(self, where: str, partners: tuple[int, ...]) -> None:
-        """Raise an error if the collective that this rank waits in cannot complete.
+        """Raise an error if the collective this rank is waiting in cannot complete.
 
         where       the collective and its line
         partners    the ranks of the world that take part in it
@@ -134,7 +134,7 @@ class Board:
             if state != FINISHED and not is_alive(words[PID]):
                 last = self.describe(slot).replace("waits in", "was in")
                 raise RankFailedError(
-                    f"rank {self.ranks[slot]} has died (process {words[PID]}): {last}; rank "
+                    f"rank {self.ranks[slot]} died (process {words[PID]}): {last}; rank "
                     f"{self.rank} waits in {where}"
                 )
         self.check_deadlock(where)
@@ -151,7 +151,7 @@ class Board:
         if now - self.seen[1] < STUCK or any([self.is_complete(r) for r in range(self.size)]):
             return
         raise CollectiveMismatchError(
-            f"ranks wait for different things: {self.describe_all()}; this rank is in {where}"
+            f"ranks wait for different things: {self.describe_all()}; this one is in {where}"
         )
 
     def is_complete(self, rank: int) -> bool:
@@ -219,6 +219,6 @@ def key_of(text: str) -> int:
 
 def broken_error(reason: str, where: str) -> DistributedError:
     return DistributedError(
-        f"{where}: an earlier collective did not complete ({reason}), so that ranks no longer "
-        "agree; end the job"
+        f"{where}: an earlier collective did not complete ({reason}), so the ranks are out of "
+        "sync; end the job"
     )

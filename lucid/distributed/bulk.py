@@ -38,13 +38,13 @@ def pmap(
     stack: bool = True,
     progress: bool = False,
 ) -> Callable[..., Any]:
-    """Return the function that maps `f` over the examples of its arguments, in many processes.
+    """Return a function that maps `f` over the examples of its arguments, in many processes.
 
     client        a Dask client, `distributed.Client(...)`; None for processes of this machine
-    workers       how many local processes; as many as there are cores
-    in_dims       for each argument, 0 if it has an example in every row or is a list of examples,
+    workers       the number of local processes; by default the number of cores
+    in_dims       for each argument, 0 if its rows are examples or it is a list of examples,
                   None if it is the same for all
-    chunk_size    examples that one task computes
+    chunk_size    the number of examples per task
     vectorize     compute the examples of a task at once, by `vmap`; `f` is then traced
     stack         stack the results along a new first axis; otherwise they are a list, in order
     progress      show a progress bar
@@ -84,7 +84,7 @@ def pmap(
 
 
 class Task:
-    """Some examples and the function to apply to them: what travels to another process.
+    """Some examples and the function to apply to them, as sent to another process.
 
     first    the number of the first example, for errors
     """
@@ -136,7 +136,7 @@ def is_list(x: Any) -> bool:
 
 
 def count_examples(args: Sequence[Any], dims: Sequence[Any]) -> int:
-    """Return the number of examples, which all mapped arguments agree on."""
+    """Return the number of examples, which must be the same in all mapped arguments."""
     if len(dims) != len(args):
         raise ArgumentError(f"pmap: {len(dims)} in_dims for {len(args)} arguments")
     sizes: set[int] = set()
@@ -154,7 +154,7 @@ def count_examples(args: Sequence[Any], dims: Sequence[Any]) -> int:
                 raise ShapeError("pmap: a number has no examples; pass in_dims=None for it")
             sizes.add(shape[0])
     if len(sizes) != 1:
-        raise ShapeError(f"pmap: arguments with {sorted(sizes)} examples")
+        raise ShapeError(f"pmap: mapped arguments have {sorted(sizes)} examples; these must agree")
     return sizes.pop()
 
 

@@ -4,11 +4,11 @@
     folder/a1b2/shard-0-of-4.safetensors
 
 A checkpoint becomes valid when the index is renamed into place, after all files are written and
-synced. Until then the index names the old files, which are removed only afterward. So a rank that
-is killed at any moment leaves the old checkpoint or the new one, whole.
+synced. Until then the index names the old files, which are removed only afterward. So if a
+rank is killed at any moment, either the old or the new checkpoint is complete.
 
-A tensor that all ranks have is written by one of them; of a tensor that is sharded along axis 0
-every rank writes its rows. Any number of ranks loads either.
+A tensor that all ranks have is written by one of them; for a tensor sharded along axis 0, every
+rank writes its own rows. Either can be loaded on any number of ranks.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def check_names(arrays: dict[str, np.ndarray], sharded: Sequence[str]) -> set[st
     names = set(sharded)
     unknown = sorted(names - arrays.keys())
     if unknown:
-        raise ArgumentError(f"save_checkpoint: there is no tensor {unknown[0]!r} to be sharded")
+        raise ArgumentError(f"save_checkpoint: there is no tensor {unknown[0]!r} to shard")
     flat = sorted([n for n in names if arrays[n].ndim == 0])
     if flat:
         raise ArgumentError(f"save_checkpoint: {flat[0]!r} is a number and has no rows")
@@ -124,9 +124,9 @@ def is_token(name: str) -> bool:
 
 @public("distributed")
 def load_checkpoint(folder: str | os.PathLike[str]) -> Any:
-    """Load what `save_checkpoint` has saved, on any number of ranks.
+    """Load a checkpoint written by `save_checkpoint`, on any number of ranks.
 
-    A tensor that was sharded is divided anew: every rank gets its part of the rows.
+    Sharded tensors are divided again: every rank gets its part of the rows.
     """
     index = read_index(Path(folder))
     world = runtime()
@@ -147,12 +147,12 @@ def load_checkpoint(folder: str | os.PathLike[str]) -> Any:
     arrays.update({name: np.concatenate(parts) for name, parts in pieces.items()})
     missing = sorted(index["owners"].keys() - arrays.keys())
     if missing:
-        raise FileFormatError(f"load_checkpoint: {folder}: no file has {missing[0]!r}")
+        raise FileFormatError(f"load_checkpoint: {folder}: no file contains {missing[0]!r}")
     return deserialize_tree(arrays, index["structure"])
 
 
 def own_rows(total: int, rank: int, size: int) -> tuple[int, int]:
-    """Return the first row of a rank and the one after its last."""
+    """Return the first row of a rank and the row after its last."""
     each, more = divmod(total, size)
     begin = rank * each + min(rank, more)
     return begin, begin + each + (rank < more)

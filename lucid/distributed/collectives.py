@@ -2,7 +2,7 @@
 collectives again.
 
 The convention: the inner product of two values is the sum over all ranks of the inner products of
-their parts, so a derivative is that of the sum of what all ranks return, with respect to what this
+their parts, so a derivative is that of the sum over all ranks' results, with respect to what this
 rank holds. Every adjoint here follows from it (docs/distributed.md).
 
     all_reduce sum      all_reduce sum          all_to_all           all_to_all
@@ -38,7 +38,7 @@ TAG = 7
 
 
 def as_bytes(x: np.ndarray) -> np.ndarray:
-    """The memory of a contiguous array; what only moves needs no type."""
+    """The memory of a contiguous array, as bytes: data that only moves needs no type."""
     return x.reshape(-1).view(np.uint8)
 
 
@@ -48,7 +48,7 @@ def move_batch(x: Any) -> Any:
 
 
 class Collective(Linear, abstract=True):
-    """One call for all ranks of a group, linear in its operand."""
+    """A collective call of all ranks of a group, linear in its operand."""
 
     group: str
     size: int
@@ -88,7 +88,7 @@ class Collective(Linear, abstract=True):
         raise NotImplementedError
 
     def partners(self, group: Any) -> tuple[int, int]:
-        """Return the ranks of the world that it sends to and receives from, if it is for two."""
+        """Return the ranks of the world that a message goes to and comes from."""
         return NOBODY, NOBODY
 
     def expected(self, key: str) -> Callable[[str], bool]:
@@ -232,7 +232,7 @@ class GatherTo(Collective):
 
 
 class Barrier(Collective):
-    """The operand, once all ranks have come here."""
+    """The operand, once all ranks have reached this point."""
 
     def adjoint(self, ct: Any, x: Any) -> Any:
         return bind(self, ct)

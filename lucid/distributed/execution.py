@@ -1,7 +1,7 @@
-"""How one collective runs: it is posted without blocking, and then waited for.
+"""Execution of a collective: it is posted without blocking, then waited for.
 
-Waiting polls, so that Ctrl-C is answered, failures of other ranks are seen, and a timeout holds;
-polling takes no longer than a blocking call of MPI.
+Waiting polls, so it answers Ctrl-C, notices failures of other ranks, and respects the timeout;
+polling takes no longer than a blocking MPI call.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from lucid.errors import CollectiveMismatchError, CollectiveTimeoutError
 from lucid.ir.types import Type
 from lucid.source import caller
 
-SPINS = 400  # polls before other processes get the core
-CHECK_EVERY = 0.1  # seconds between looks at the other ranks
+SPINS = 400  # polls before the core is yielded to other processes
+CHECK_EVERY = 0.1  # seconds between checks of the other ranks
 HEADER = 512  # bytes that ranks compare in debug mode
 
 
 class Call:
-    """What is known of a collective before it runs: its text and its key, for one line.
+    """The facts known about a collective before it runs: its text and its key, for one line.
 
     text    name, types and line, as errors show them
     key     what all ranks of the group must agree on
@@ -100,7 +100,7 @@ def run_into(op: Any, x: np.ndarray, out: np.ndarray, source: Any = None) -> Non
 
 
 class Started:
-    """A collective under way: its requests, and what is to be done when they are complete."""
+    """A collective in progress: its requests, and what to do when they are complete."""
 
     __slots__ = ("after", "requests")
 
@@ -121,7 +121,7 @@ def wait(world: Runtime, group: Group, requests: Sequence[Any], call: Call) -> N
 
 
 def wait_patiently(world: Runtime, group: Group, request: Any, call: Call) -> None:
-    """Wait, letting other processes run, and look from time to time if the others still do."""
+    """Wait, letting other processes run, and check now and then that the other ranks are alive."""
     test, give_way, now = request.Test, os.sched_yield, time.monotonic
     begin = now()
     look = begin + CHECK_EVERY
@@ -135,7 +135,7 @@ def wait_patiently(world: Runtime, group: Group, request: Any, call: Call) -> No
         if world.timeout is not None and time_now - begin > world.timeout:
             raise CollectiveTimeoutError(
                 f"{call.text}: rank {world.rank} has waited {time_now - begin:.1f} s; "
-                f"{world.board.describe_all()}; pass a longer timeout to init, or look why"
+                f"{world.board.describe_all()}; pass a longer timeout to init, or find the cause"
             )
         look = time_now + CHECK_EVERY
 

@@ -23,12 +23,12 @@ def members(what: str, group: Group | None) -> tuple[str, int]:
     if group is None:
         return WORLD, runtime().size
     if group.rank is None:
-        raise ArgumentError(f"{what}: this process is no member of {group.name}")
+        raise ArgumentError(f"{what}: this process is not a member of {group.name}")
     return group.name, group.size
 
 
 def bind_collective(op: Any, x: Any) -> Any:
-    """Bind a collective. In a body that runs later it must not run now, on values known now."""
+    """Bind a collective. Inside a body that is traced to run later, it must not run now."""
     trace = getattr(current().recorder, "trace", None)
     if trace is not None and x.raw is not None:
         origin = note_read(node_of(x), x)
@@ -234,6 +234,6 @@ def refuse_self(what: str, other: int, group: str) -> None:
 
 @public("distributed")
 def barrier(*, group: Group | None = None) -> None:
-    """Wait until every rank has come here."""
+    """Wait until every rank has reached this call."""
     name, size = members("barrier", group)
     bind_collective(c.Barrier(name, size), as_tensor(0.0))

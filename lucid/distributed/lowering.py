@@ -1,6 +1,6 @@
 """The lowering of a collective: an instruction that calls back into `execution.run_into`.
 
-The plan has released the GIL; the callback takes it to post the requests, and the calls of MPI
+The plan has released the GIL; the callback takes it to post the requests, and the MPI calls
 release it again. An error cannot cross the plan: it is kept, later collectives of the plan do
 nothing, and it is raised when the plan returns.
 """

@@ -1,7 +1,7 @@
 """Data parallel training: every rank has the whole model and a part of each batch.
 
-Gradients are summed over ranks in buckets, weighted by the number of examples, so that what a step
-computes is what one process computes on the whole batch, whatever the parts are. In a compiled step
+Gradients are summed over ranks in buckets, weighted by the number of examples, so a step computes
+the same as one process on the whole batch, however the batch is divided. In a compiled step
 each bucket is reduced as soon as the plan has computed its gradients.
 """
 
@@ -50,7 +50,7 @@ def weighted_means(
 ) -> list[Any]:
     """Return the means over all examples of all ranks, from the means over `count` examples here.
 
-    Each bucket carries the number of examples with it, so that one collective does both.
+    Each bucket carries the number of examples, so one collective reduces both.
     """
     out: list[Any] = [None] * len(tensors)
     for bucket in buckets_of(tensors, megabytes):
@@ -73,7 +73,7 @@ def batch_size(args: Any) -> int:
     for x in flatten(args)[0]:
         if getattr(x, "shape", None):
             return int(x.shape[0])
-    raise ArgumentError("data parallel: there is no array among the arguments to count examples of")
+    raise ArgumentError("data parallel: no argument is an array, so the examples cannot be counted")
 
 
 @public("distributed")
@@ -86,7 +86,7 @@ class DataParallel(Module):
     group               the ranks, all by default
 
     After `loss.backward()`, where the loss is the mean over this rank's part of the batch, the
-    gradients are those of the mean over the whole batch, also if the parts are not equally large.
+    gradients are those of the mean over the whole batch, even if the parts differ in size.
 
     >>> import lucid, lucid.distributed as dist
     >>> model = dist.DataParallel(lucid.nn.Linear(2, 1))
@@ -150,7 +150,7 @@ class DataParallel(Module):
 
 
 class Shared:
-    """What calls of a DataParallel module leave for backward: it is not state of the model.
+    """What a call of a DataParallel module leaves for backward; not part of the model's state.
 
     count         the number of examples of the last call
     reduced_in    the backward pass whose gradients were averaged last
@@ -183,8 +183,8 @@ def data_parallel(
     batch_argnums    the arguments of which every rank has its own part
     bucket_cap_mb    how many megabytes one collective reduces
     shards           the deterministic option: the whole batch is computed in this many equal
-                     parts, which are added in the same order whatever the number of ranks, so that
-                     results are equal to the bit for every number of ranks that divides it
+                     parts, which are added in the same order for any number of ranks, so results
+                     are bitwise equal for every number of ranks that divides it
 
     >>> import lucid, lucid.distributed as dist
     >>> loss = lambda w, x: ((x @ w) ** 2).mean()
@@ -221,7 +221,7 @@ def is_mean(y: Any) -> bool:
 
 
 def shards_here(shards: int, count: int, group: Group | None) -> int:
-    """Return how many of all shards this rank computes."""
+    """Return how many of the shards this rank computes."""
     size = world_size(group)
     if shards < 1 or shards % size or count % (shards // size):
         raise ArgumentError(

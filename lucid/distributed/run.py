@@ -1,8 +1,8 @@
 """python -m lucid.distributed.run -n 4 train.py ...: start a program on several ranks by mpiexec.
 
 The same as `mpiexec -n 4 python train.py ...`, with mpiexec found beside this Python, and with a
-supervisor of each rank: where a rank is killed, it says which one and in which collective, and the
-other ranks have time to say so too before mpiexec ends the job.
+supervisor for each rank: if a rank is killed, it reports which one and in which collective, and the
+other ranks have time to report it too before mpiexec ends the job.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def find_mpiexec() -> str:
     beside = Path(sys.executable).parent / "mpiexec"
     found = str(beside) if beside.exists() else shutil.which("mpiexec")
     if found is None:
-        raise DistributedError("there is no mpiexec; pip install lucid-autodiff[mpi]")
+        raise DistributedError("mpiexec was not found; pip install lucid-autodiff[mpi]")
     return found
 
 

@@ -27,7 +27,7 @@ class Group:
 
     name     how the text of a Graph names it: "world", or its ranks
     ranks    the members, as ranks of the world
-    rank     this process's position among them, None if it is no member
+    rank     this process's position among them, None if it is not a member
     """
 
     def __init__(self, name: str, ranks: Sequence[int], me: int, comm: Any, number: int) -> None:
@@ -47,14 +47,14 @@ class Group:
 
 
 class Runtime:
-    """What a process knows of the world.
+    """What a process knows about the world.
 
     mpi        the module mpi4py.MPI, None if the process is alone
     board      what every rank is doing
     groups     by name
     timeout    seconds after which a collective raises, None for never
     debug      whether ranks compare what they are about to do
-    broken     why no collective can run any more; "" if they can
+    broken     why collectives can no longer run; "" if they can
     """
 
     def __init__(self, mpi: Any, timeout: float | None, debug: bool) -> None:
@@ -130,7 +130,7 @@ def load_mpi() -> Any:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         raise DistributedError(
-            f"init: mpiexec has started this process, but MPI is not available: {error}; install "
+            f"init: mpiexec started this process, but MPI is not available: {error}; install "
             "lucid-autodiff[mpi]"
         ) from error
     return MPI
@@ -138,7 +138,7 @@ def load_mpi() -> Any:
 
 @public("distributed")
 def init(timeout: float | None = None, debug: bool | None = None) -> None:
-    """Start MPI, on every rank. The first collective does it with the defaults.
+    """Start MPI on every rank; otherwise the first collective starts it with the defaults.
 
     timeout    seconds that a collective may wait for other ranks; 1800, or
                LUCID_DISTRIBUTED_TIMEOUT
@@ -159,7 +159,7 @@ def rank(group: Group | None = None) -> int:
     if group is None:
         return runtime().rank
     if group.rank is None:
-        raise ArgumentError(f"rank: this process is no member of {group.name}")
+        raise ArgumentError(f"rank: this process is not a member of {group.name}")
     return group.rank
 
 
@@ -173,7 +173,7 @@ def world_size(group: Group | None = None) -> int:
 def new_group(ranks: Sequence[int]) -> Group:
     """Return a group of some ranks of the world. Every rank of the world calls it.
 
-    Collectives with `group=` run among its members alone; their ranks are counted in the order of
+    Collectives with `group=` run among its members only; ranks in the group follow the order of
     the world.
     """
     world = runtime()
@@ -202,7 +202,7 @@ def group_named(name: str) -> Group:
 def manual_seed(seed: int, *, same: bool = False) -> None:
     """Seed the random numbers of this rank: differently on each one, unless `same`.
 
-    Parameters are drawn with `same=True`, dropout and data augmentation without.
+    Use `same=True` to initialize parameters, and the default for dropout and data augmentation.
     """
     from lucid.random.draws import manual_seed as set_seed
 

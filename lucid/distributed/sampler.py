@@ -20,10 +20,9 @@ class DistributedSampler(Sampler):
 
     With `batch_size`, it yields lists of indices, for DataLoader's `batch_sampler`: this rank's
     part of each batch of that many examples, in the order in which one process would visit them.
-    The parts of the last batch may be unequal, or empty, and every rank takes as many steps.
-
-    Without, it yields single indices as PyTorch's does: every rank has equally many, some of which
-    are repeated so that they are, unless `drop_last`.
+    The parts of the last batch may be unequal or empty; every rank takes the same number of steps.
+    Without it, it yields single indices as PyTorch's does: every rank gets the same number, for
+    which some are repeated unless `drop_last`.
 
     >>> from lucid.distributed import DistributedSampler
     >>> list(DistributedSampler(range(7), 2, 1, shuffle=False))

@@ -1,8 +1,8 @@
 """What `lucid.distributed.run` starts as a rank: python -m lucid.distributed.supervisor train.py
 
-The program runs in a child, which is the rank. If a signal kills it, this process, which mpiexec
-knows, is still there: it says which rank was killed and what it was doing, and ends by the same
-signal once the others had time to report it, or after a few seconds.
+The program runs in a child process, which is the rank. If a signal kills it, this process, the one
+that mpiexec knows, reports which rank was killed and what it was doing, and ends by the same signal
+once the others have reported it, or after a few seconds.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def report_death(child: int, number: int) -> None:
-    """Say which rank was killed and what it was doing, and let the others do the same."""
+    """Report which rank was killed and what it was doing, and let the others do the same."""
     slots = board_slots()
     words = [slot.cast("q") for slot in slots]
     ranks = [r for r, w in enumerate(words) if w[PID] == child]

@@ -189,7 +189,7 @@ def wide_unsigned(dtype: str) -> str:
 
 
 def constant(node: ast.expr) -> Any:
-    """The number that an argument of a cast is, or None."""
+    """The value of a cast's argument if it is a number, else None."""
     match node:
         case ast.Constant(value=value):
             return value

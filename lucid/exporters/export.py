@@ -89,7 +89,7 @@ def export(
     target    "numpy": NumPy alone; "numba": its fused kernels under `@njit`; "c": a C99 file with
               the same kernels, a header and a ctypes loader
     grad      arguments, by index: the module returns the value and then their gradients
-    name      the name of the module and of its function; that of `f`
+    name      the name of the module and of its function; by default that of `f`
     path      a folder to write it to
 
     Shapes and dtypes are those of the arguments; the function must not write to tensors or branch
@@ -155,13 +155,13 @@ def record(f: Callable[..., Any], args: Any, name: str) -> Recorded:
 
 
 def identifier(name: str) -> str:
-    """A name as Python and C can have it."""
+    """A name as a valid Python and C identifier."""
     text = re.sub(r"\W+", "_", name).strip("_")
     return f"x{text}" if text[:1].isdigit() else text
 
 
 def unique(names: list[str]) -> list[str]:
-    """The names, made different from each other and from those of results (v0, v1, ...)."""
+    """The names, made distinct from each other and from those of results (v0, v1, ...)."""
     out: list[str] = []
     for name in names:
         stem = name or "x"

@@ -47,7 +47,7 @@ class Kernel:
 
 
 class Layout:
-    """What `NestBuilder` asks of a layout, with an array for every stored value."""
+    """The layout that `NestBuilder` needs, with an array for every stored value."""
 
     def __init__(self, lowering: GraphLowering, stored: set[Var]) -> None:
         self.lowering = lowering

@@ -1,4 +1,4 @@
-"""The Numba target: fused kernels under `@njit`, called by NumPy statements for all the rest.
+"""The Numba target: fused kernels under `@njit`, and NumPy statements for everything else.
 
 A kernel's text is its listing. The functions that it calls are those of Lucid's kernels, as LLVM
 text that the module links into Numba's own code.

@@ -1,4 +1,4 @@
-"""Functions that exported modules define for themselves, as text: each is NumPy alone."""
+"""Functions that exported modules contain, as text: each needs only NumPy."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def optimized(graph: Graph) -> Graph:
 
 
 class ModuleWriter:
-    """Writes functions of Graphs, and notes the helpers that they call."""
+    """Writes functions of Graphs, and records the helpers that they call."""
 
     def __init__(self) -> None:
         self.helpers: set[str] = set()

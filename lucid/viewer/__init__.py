@@ -1,1 +1,1 @@
-"""What a program became, for people to look at: the page of `lucid.view`, and the command line."""
+"""Views of compiled programs: the page of `lucid.view`, and the command line."""

@@ -1,8 +1,8 @@
 """collect: programs -> plain data for the page: equations, stages, kernels, memory and times.
 
-An equation is a row; rows are shared by the stages that leave it as it is, so a stage is a list of
-row numbers and the difference between two stages is one of lists. `from` of a row are the numbers
-of the traced equations that it comes from: by these all panes are linked.
+An equation is a row; stages that leave an equation unchanged share its row, so a stage is a list of
+row numbers, and two stages are compared as lists. `from` of a row lists the numbers of the traced
+equations that it comes from, which link all panes.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def graphs_of(op: Any) -> list[Graph]:
 
 
 def program_data(program: Program, files: Files) -> dict[str, Any]:
-    """Return what the page shows of one program."""
+    """Return the data that the page shows about one program."""
     table = Table(files)
     names = table.name_inputs(program.graph)
     graphs = stages(program.graph)

@@ -21,7 +21,7 @@ backend {backend}, {threads} threads, cache {cache}
 
 
 class UsageError(Exception):
-    """A command that does not say what to do."""
+    """An invalid command line."""
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""doctor: what this installation is made of, and whether it works."""
+"""doctor: the components of this installation, and whether they work."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Finding(NamedTuple):
 
 
 def examine() -> list[Finding]:
-    """Return what was found: versions, CPU, threads, settings, cache, a program by each backend."""
+    """Return the findings: versions, CPU, threads, settings, cache, a program on each backend."""
     return [*_versions(), _cpu(), _threads(), *_settings(), _cache(), *_backends()]
 
 
@@ -110,5 +110,5 @@ def _compute(backend: str) -> str:
     spent = time.perf_counter() - begin
     expected = float((np.tanh(x @ x) * 2).sum())
     if any(abs(value - expected) > 1e-4 for value in found):
-        raise ArithmeticError(f"computed {found[-1]}, and NumPy {expected}")
+        raise ArithmeticError(f"computed {found[-1]}, but NumPy computed {expected}")
     return f"computes what NumPy does; compiled and ran in {spent * 1000:.0f} ms"

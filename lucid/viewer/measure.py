@@ -103,7 +103,7 @@ class Kernels:
 
 
 def readable_assembly(text: str) -> str:
-    """Return assembly without the directives that say nothing about what runs."""
+    """Return assembly without directives."""
     noise = (
         ".cfi_",
         ".p2align",

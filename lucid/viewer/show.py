@@ -1,4 +1,4 @@
-"""show: `lucid.view`, which writes the page of a program and opens it."""
+"""show: `lucid.view`, which writes a page about a program and opens it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Page:
 
 @public()
 def view(f: Any, *args: Any, path: Any = None, **kwargs: Any) -> Page:
-    """Write a page that shows what a program became, and open it in the browser.
+    """Write a page that shows how a program was compiled, and open it in the browser.
 
     f       a function, a jitted function, a Module or a training step, which runs once on `args`
             as `jit` records it; a Graph, measured if arrays for its inputs are given; or a tensor

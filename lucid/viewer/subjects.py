@@ -23,7 +23,7 @@ from lucid.tape.views import node_of
 
 
 class Origin:
-    """The source of an equation, numbered: passes hand it on, so their equations say whence.
+    """A numbered source: passes hand it on, so every equation knows the one it comes from.
 
     source     what the equation had: a Source, a ParsedSource or None
     forward    the number of the equation whose derivative this is part of, or -1
@@ -55,7 +55,7 @@ class Program:
     values    arrays for its inputs, on which it is measured; None if there are none
     into      outputs that are computed in the memory of inputs
     given     how many inputs are arguments; the others are read from outside
-    note      what a person should know about it
+    note      a note shown with the program
     backend   what compiles it, None for the default
     """
 
@@ -182,7 +182,7 @@ def _gradients(forward: Program, required: set[int], n_outputs: int) -> list[Pro
         var.name = name
     names = [graph.inputs[i].name or f"x{i}" for i in wrt]
     note = "gradient with respect to " + ", ".join(names[:4]) + ", ..." * (len(names) > 4)
-    # what no rule of an equation has made, a sum of cotangents or a zero, has no line of its own
+    # equations not made by a rule (sums of cotangents, zeros) have no line of their own
     equations = [e if isinstance(e.source, Origin) else e._replace(source=None)
                  for e in found.equations]  # fmt: skip
     named = Graph("gradient", found.inputs, tuple(equations), found.outputs)

@@ -52,7 +52,7 @@ def test_a_failure_names_its_inputs():
 
 
 def test_bad_arguments_are_named():
-    with pytest.raises(ShapeError, match=r"arguments with \[2, 3\] examples"):
+    with pytest.raises(ShapeError, match=r"arguments have \[2, 3\] examples"):
         dist.pmap(lucid.add, workers=0)(lucid.ones(2), lucid.ones(3))
     with pytest.raises(ShapeError, match="pass in_dims=None"):
         dist.pmap(lucid.add, workers=0)(lucid.ones(2), 1.0)
