@@ -92,7 +92,7 @@ def check_driver(name: str, driver: Any) -> None:
 def svd(A: Any, full_matrices: bool = True, *, driver: Any = None) -> SVD:
     """A = U diag(S) Vh with orthonormal U and Vh and singular values S ≥ 0, descending.
 
-    No derivative flows to the vectors without a singular value, which `full_matrices` adds.
+    No derivative flows through the vectors without a singular value, which `full_matrices` adds.
 
     >>> import lucid
     >>> lucid.linalg.svd(lucid.tensor([[0.0, 2.0], [1.0, 0.0]])).S

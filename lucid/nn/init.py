@@ -37,7 +37,7 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     if nonlinearity not in GAINS:
         raise ArgumentError(
             f"calculate_gain: no gain is known for {nonlinearity!r}; "
-            f"known are leaky_relu, {', '.join(GAINS)}"
+            f"choose one of leaky_relu, {', '.join(GAINS)}"
         )
     return GAINS[nonlinearity]
 

@@ -279,7 +279,7 @@ class Module(State, HookMethods, ClearConstructor):
                         yield (f"{path}.{name}" if path else name), x
 
     def _inside(self) -> Iterator[tuple[str, Module]]:
-        """Iterate over the modules with their paths, outer ones first; a recording sees nothing."""
+        """Iterate over the modules with their paths, outer ones first, hidden from recordings."""
         found: list[tuple[str, Module]] = [("", self)]
         seen = {id(self)}
         for path, module in found:

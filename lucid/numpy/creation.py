@@ -50,7 +50,7 @@ def array(
 def arange(
     start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
 ) -> Any:
-    """np.arange; what would be float64 has the default dtype."""
+    """np.arange; results that would be float64 have the default dtype."""
     start, stop = (0, start) if stop is None else (start, stop)
     numbers = [ndarray_of(x) for x in (start, stop, step)]
     if dtype is None and not all(np.asarray(x).dtype.kind in "iu" for x in numbers):

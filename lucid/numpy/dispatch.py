@@ -1,6 +1,6 @@
 """NumPy functions for tensors, with NumPy's signatures, defaults and results.
 
-A function of Lucid that agrees with NumPy's declares so: `@public(numpy="allclose")`. Where
+A function of Lucid that agrees with NumPy's declares it: `@public(numpy="allclose")`. Where
 defaults or the order of arguments differ, `ADAPTERS` has a function of this package.
 """
 

@@ -1,4 +1,4 @@
-"""What the array API standard asks a namespace about itself, and questions about dtypes."""
+"""The array API's inspection functions: capabilities, devices, and the properties of dtypes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ KINDS["numeric"] = KINDS["integral"] + KINDS["real floating"] + KINDS["complex f
 
 
 class NamespaceInfo:
-    """The answers of `lucid.numpy.__array_namespace_info__()`."""
+    """The result of `lucid.numpy.__array_namespace_info__()`."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return what the library can do of what the standard leaves open."""
+        """Return which optional features of the standard the library supports."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
@@ -38,7 +38,7 @@ class NamespaceInfo:
         return ["cpu"]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
-        """Return the dtypes of new tensors where none is given."""
+        """Return the default dtypes of new tensors."""
         _check_device("default_dtypes", device)
         real = np.dtype(get_default_dtype())
         return {
@@ -49,7 +49,7 @@ class NamespaceInfo:
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype]:
-        """Return the dtypes of one or several kinds, of all by default."""
+        """Return the dtypes of one or several kinds; of all kinds by default."""
         _check_device("dtypes", device)
         kinds = (
             ("bool", "numeric") if kind is None else kind if isinstance(kind, tuple) else (kind,)
@@ -90,12 +90,12 @@ class FloatLimits:
 
 
 def finfo(type: Any, /) -> FloatLimits:
-    """Return the limits of a floating dtype, or of that of an array."""
+    """Return the limits of a floating dtype, or of the dtype of an array."""
     return FloatLimits(type.dtype if isinstance(type, Traced) else np.dtype(type))
 
 
 def iinfo(type: Any, /) -> Any:
-    """Return the limits of an integer dtype, or of that of an array."""
+    """Return the limits of an integer dtype, or of the dtype of an array."""
     return np.iinfo(type.dtype if isinstance(type, Traced) else np.dtype(type))
 
 

@@ -1,7 +1,7 @@
 """The namespaces lucid.numpy, lucid.numpy.linalg and lucid.numpy.fft, made of NumPy's own names.
 
-A function is the counterpart of NumPy's function with the same name, a ufunc that of the ufunc with
-its methods; dtypes and constants are NumPy's.
+A function is the counterpart of NumPy's function with the same name; a ufunc also has the ufunc's
+methods; dtypes and constants are NumPy's own.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def sort_complex(a: Any) -> Any:
 
 
 def of_values(function: Any) -> Any:
-    """Functions whose results have no derivative: NumPy's own, on the values of tensors."""
+    """Wrap a function whose results have no derivative: NumPy's own, on the values of tensors."""
 
     def convert(x: Any) -> Any:
         if isinstance(x, (list, tuple)):

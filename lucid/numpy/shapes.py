@@ -38,7 +38,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     a = as_tensor(a)
     places = canonicalize_axes("squeeze", axis, a.ndim)
     if any(a.shape[i] != 1 for i in places):
-        raise ShapeError(f"np.squeeze: an axis of {places} in {a.shape} does not have size 1")
+        raise ShapeError(f"np.squeeze: not all of the axes {places} of {a.shape} have size 1")
     return shaping.squeeze(a, axis=axis)
 
 
@@ -96,7 +96,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: 
 
 
 def _filled_end(array: Any, axis: int, width: int, value: Any) -> Any:
-    """Return `width` slices of one value that fit to `array` along an axis."""
+    """Return `width` slices of one value that can be joined to `array` along an axis."""
     shape = [width if i == axis else n for i, n in enumerate(array.shape)]
     return movement.broadcast_to(value, shape)
 

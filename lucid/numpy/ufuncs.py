@@ -86,7 +86,7 @@ ACCUMULATIONS: dict[np.ufunc, Callable[..., Any]] = {
 }
 
 
-# Ufuncs of scipy.special with another name in lucid.special; the others have the same.
+# Ufuncs of scipy.special that have another name in lucid.special.
 SCIPY_NAMES = {
     "j0": "bessel_j0", "j1": "bessel_j1", "y0": "bessel_y0", "y1": "bessel_y1",
     "k0": "modified_bessel_k0", "k1": "modified_bessel_k1", "k0e": "scaled_modified_bessel_k0",

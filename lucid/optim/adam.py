@@ -47,7 +47,7 @@ class Adam(Optimizer):
                     multiplied by 1 - lr weight_decay instead
     amsgrad         divide by the largest v so far
     maximize        ascend instead of descend
-    ignored         PyTorch's foreach, fused and capturable, which change nothing here: a step is
+    ignored         PyTorch's foreach, fused and capturable, which have no effect here: a step is
                     one compiled call for all parameters
 
     >>> import lucid

@@ -71,7 +71,7 @@ class SGD(Optimizer):
 
 @public("optim")
 class ASGD(Optimizer):
-    """Gradient descent with a rate that falls, and the average of its path as state `ax`."""
+    """Gradient descent with a decaying rate; the average of its path is the state `ax`."""
 
     def __init__(
         self,

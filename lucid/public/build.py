@@ -74,7 +74,7 @@ def primitives() -> Table:
         if module.startswith(LAYERS_WITH_PRIMITIVES):
             importlib.import_module(f"lucid.{module}")
     table: Table = defaultdict(list)
-    for name, cls in REGISTRY.items():  # an example in a docstring is not of its module
+    for name, cls in REGISTRY.items():  # an example in a docstring does not belong to its module
         if getattr(sys.modules.get(cls.__module__), cls.__name__, None) is not cls:
             continue
         if cls.__module__.startswith("lucid."):

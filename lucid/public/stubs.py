@@ -214,7 +214,7 @@ def stubs() -> dict[Path, str]:
     out = {}
     for space in index.NAMES:
         if space == "Tensor" or space in index.NAMES[space]:
-            continue  # a module that holds its own definitions is typed there
+            continue  # a module with its own definitions is typed in place
         package = "lucid" if space == "lucid" else f"lucid.{space}"
         stub = namespace_stub(space)
         for name in submodules(package):

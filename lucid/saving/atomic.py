@@ -53,7 +53,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def remove_leftovers(target: Path) -> None:
-    """Remove drafts of this file left by killed processes."""
+    """Remove temporary files left by killed processes."""
     for draft in target.parent.glob(f".{glob_escaped(target.name)}.*.*.draft"):
         owner = draft.name.split(".")[-3]
         if owner.isdigit():
@@ -63,8 +63,10 @@ def remove_leftovers(target: Path) -> None:
 
 
 def is_outdated(draft: Path) -> bool:
-    """True if nobody writes this draft any more: its process may have been in another container,
-    where the number that it had belongs to another process now, or to this one."""
+    """True if no process still writes this temporary file.
+
+    Its process id may come from another container, so here it may belong to another process, or to
+    this one."""
     return draft.stat().st_mtime < time.time() - HOUR
 
 

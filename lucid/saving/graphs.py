@@ -34,7 +34,7 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
 
 @public("ir")
 def load(path: str | os.PathLike[str]) -> Graph:
-    """Read a Graph that `save` wrote; what is wrong with the file is an error with its line."""
+    """Read a Graph that `save` wrote; an invalid file raises an error that names the line."""
     try:
         return verify(parse(Path(path).read_text()))
     except (ParseError, UnicodeDecodeError) as error:

@@ -1,8 +1,8 @@
-"""Progress bars: values, rate and remaining time, as the output allows; by tqdm if there is one.
+"""Progress bars with values, rate and remaining time, drawn by tqdm if it is installed.
 
 A terminal rewrites one line, a notebook updates one output, and anything else (a file, a pipe)
-gets a plain line now and then. A displayed tensor is read only when a line is drawn, a few times a
-second, so the loop does not wait for its values. Errors of a closed stream are ignored.
+gets a plain line from time to time. A displayed tensor is read only when a line is drawn, a few
+times a second, so the loop does not wait for its values. Errors of a closed stream are ignored.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Progress:
             self.finish()
 
     def show(self, **values: Any) -> None:
-        """Display these numbers or strings from now on."""
+        """Display these numbers or strings until the next call."""
         self.values.update(values)
 
     def draw_if_due(self) -> None:
@@ -144,7 +144,7 @@ class TqdmProgress(Progress):
 def progress(items: Iterable[Any] | int, title: str = "", **options: Any) -> Progress:
     """Return `items` with a progress bar, drawn by tqdm where it is installed; see `Progress`.
 
-    Output that is not a terminal or a notebook gets a plain line now and then.
+    Output that is not a terminal or a notebook gets a plain line from time to time.
 
     >>> import sys
     >>> from lucid.utils import progress

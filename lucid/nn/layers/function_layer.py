@@ -1,4 +1,4 @@
-"""Families of layers: what distinguishes a class from the next stands in its head, as keywords."""
+"""Families of layers: classes that differ only in keywords of their class statement."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Packed, the rows of step 0 of all sequences come first, then those of step 1 of the sequences that
 are that long, and so on; the longest sequence is the first one. Lengths are numbers, not values of
-a program: `jit` compiles again where they change.
+a program: `jit` recompiles when they change.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PackedSequence(NamedTuple):
     """Sequences without padding, step by step; made by `pack_padded_sequence`.
 
     batch_sizes         the number of sequences that have a row at each step
-    sorted_indices      the original index of each sorted sequence; None if they were sorted already
+    sorted_indices      the original index of each sorted sequence; None if they were already sorted
     unsorted_indices    the sorted position of each original sequence
     """
 

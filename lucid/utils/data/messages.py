@@ -1,7 +1,7 @@
 """Messages between a DataLoader and its workers: a pickle, with arrays sent separately as bytes.
 
-Both ends are one forked program, so a pickle can run nothing that its reader would not run anyway;
-files, which come from anywhere, are never pickles.
+Both ends are the same forked program, so a pickle cannot run code that its reader does not trust;
+files, which can come from anywhere, are never pickles.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class RandomSampler(Sampler):
         if not n:
             return
         if self.replacement:
-            while wanted > 0:  # in parts, since programs ask for 10**10 indices to train for ever
+            while wanted > 0:  # in parts, since programs ask for 10**10 indices to train forever
                 size = min(wanted, INDICES_AT_ONCE)
                 yield from random.randint(0, n, (size,), generator=self.generator).tolist()
                 wanted -= size
