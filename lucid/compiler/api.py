@@ -1,4 +1,4 @@
-"""The public functions of the compiler, which they import on their first call."""
+"""The public functions of the compiler, which is imported on their first call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts: what the compiler must know of an operation, as data and small methods of its class.
+"""Facts: what the compiler must know about an operation, as data and small methods of its class.
 
 A rule of the compiler is a function or a class, or its name as "module:name", which is imported
 when a program first has the operation. The defaults claim nothing, so that an operation without
@@ -72,8 +72,8 @@ class Facts:
     fails: ClassVar[bool] = False
     checks_values: ClassVar[bool] = False  # defines `check_values`
 
-    # Defines `view`, so that compiled code takes no step for it. `is_view` says another thing:
-    # that eager tensors share memory, and a write to one is seen by the other.
+    # Defines `view`, so compiled code needs no step for it. `is_view` is a different fact: that
+    # eager tensors share memory, and a write to one is seen by the other.
     aliases: ClassVar[bool] = False
     has_loop: ClassVar[bool] = False  # defines `loop`
 
@@ -86,7 +86,7 @@ class Facts:
     def check_values(self, *xs: Any) -> None:
         """Raise the error that `eval` would raise for those operands that are arrays.
 
-        The others have types alone: they are not computed yet.
+        The others are not computed yet and have only types.
         """
 
     def forwarded(self, operands: tuple[Any, ...], n: int) -> tuple[Any, ...]:

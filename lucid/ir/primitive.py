@@ -59,7 +59,7 @@ def register(cls: type[Primitive]) -> None:
     names = [f"{found.__module__}.{found.__qualname__}" for found in (other, cls)]
     if names[0] != names[1]:
         raise ArgumentError(
-            f"{names[1]}: the name {cls.name!r} is that of {names[0]}; set another one, "
+            f"{names[1]}: the name {cls.name!r} is taken by {names[0]}; set another one, "
             "name = ..., in the class"
         )
     REGISTRY[cls.name] = cls

@@ -8,7 +8,7 @@ from typing import Any
 
 from lucid.public.lazy import LazyModule
 
-optree: Any = LazyModule("optree")  # 10 ms that eager code does without
+optree: Any = LazyModule("optree")  # 10 ms that eager code does not need
 NAMESPACE = "lucid"
 _registered: set[type] = set()
 _leaves: set[type] = set()  # classes known not to be pytrees

@@ -6,7 +6,7 @@
         %2: f32[]      = sum[axes=(0,1)] %1      # train.py:14
         return %2
 
-What stands after a line is the scope: `# train.py:12  blocks.0.norm1: LayerNorm`. Inputs have the
+The scope follows the source line: `# train.py:12  blocks.0.norm1: LayerNorm`. Inputs have the
 names of arguments and parameters: `x`, `params['w']`, `blocks.0.norm1.weight`.
 
 A literal has the dtype of the equation's first Var unless it says otherwise: `1.5:f64`.

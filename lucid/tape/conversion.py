@@ -1,6 +1,6 @@
 """Conversion of tensors to numbers and ndarrays: one that drops a gradient warns or raises.
 
-`item()`, `tolist()`, `detach()` and `numpy()` outside of transforms state that a constant is meant.
+`item()`, `tolist()`, `detach()` and `numpy()` outside transforms ask for a constant explicitly.
 An implicit conversion to an ndarray raises, and one to a Python number warns once a line.
 """
 
@@ -35,7 +35,7 @@ def needs_grad(x: Any) -> bool:
 
 
 class TensorForNumberError(ArgumentError):
-    """A function of Lucid got a tensor that requires a gradient for a number without derivative."""
+    """A function got a tensor that requires a gradient where it needs a plain number."""
 
     def __init__(self, tensor: Any, function: str = "", parameter: str = "an argument") -> None:
         self.tensor = tensor

@@ -1,8 +1,8 @@
 """Modes: gradient recording, inference, anomaly checks, tracing and replay, in one object.
 
 `current()` returns the Modes of the running context (`contextvars`): of a thread, and of a task in
-asyncio. A Modes object is never changed once it is set: `local.grad = False` sets a copy, so a task
-that changes a mode changes it for nobody else. Hot code reads `current().grad`; the rest reads and
+asyncio. A Modes object never changes once it is set: `local.grad = False` sets a copy, so a task
+that changes a mode does not affect others. Hot code reads `current().grad`; the rest reads and
 writes `local.grad`, which is the same.
 """
 
@@ -102,7 +102,7 @@ class Modes:
         found = self.other_grad
         if found is None:
             found = self.with_mode("grad", grad)
-            if self.no_observers and self.dual_level is None:  # the two hold nothing but each other
+            if self.no_observers and self.dual_level is None:  # the two hold only each other
                 self.other_grad, found.other_grad = found, self
         return found
 

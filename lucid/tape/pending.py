@@ -1,4 +1,4 @@
-"""Pending: the array of a tensor that nobody has looked at yet.
+"""Pending: the array of a tensor whose value has not been needed yet.
 
 A Pending has a dtype and a shape and takes the place of the array in `Traced.raw` and `Node.saved`.
 Something that needs the array calls `compute`, which runs the equations that lead to it.

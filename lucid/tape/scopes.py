@@ -26,7 +26,7 @@ MAX_ELEMENTS = 256  # a longer list or dictionary that a function closes over na
 
 @public()
 class named_scope(ContextDecorator):
-    """Name the equations that are made in a block, or in a function.
+    """Name the equations that a block or a function creates.
 
     >>> import lucid
     >>> @lucid.named_scope("attention")

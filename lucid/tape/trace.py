@@ -86,8 +86,8 @@ def trace(f: Callable[..., Any]) -> Callable[..., Graph]:
         %0: f32[2] = matmul x y
         return %0
 
-    Tensors that `f` closes over are the last inputs. It has no effects: what it would write is not
-    written, and random draws leave their Generator as it was.
+    Tensors that `f` closes over are the last inputs. Tracing has no effects: nothing is written,
+    and random draws leave their Generator unchanged.
     """
 
     if not callable(f):
@@ -160,7 +160,7 @@ def eval_shape(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 @public("func")
 def closure_convert(f: Callable[..., Any], *example_args: Any) -> tuple[Any, list[Any]]:
-    """Return `f` as a function of its arguments and what it closes over, and the tensors it does.
+    """Return `f` as a function of its arguments and the tensors it closes over, and those tensors.
 
     >>> import lucid
     >>> w = lucid.tensor([1.0, 2.0])

@@ -98,7 +98,7 @@ def storage_of(x: Traced) -> Storage:
 
 
 def make_row_major(x: Traced) -> None:
-    """Give a tensor that shares no memory the layout it counts as having, which is row-major.
+    """Copy a tensor that shares no memory to row-major order, the layout it is assumed to have.
 
     NumPy returns results in the order of its operands. What a program means does not depend on
     that: the result of an operation that is not a view is row-major before a view of it exists.

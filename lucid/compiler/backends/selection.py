@@ -43,7 +43,7 @@ def current() -> Backend:
 
 @contextmanager
 def using(backend: Backend | None) -> Iterator[None]:
-    """Context in which programs are compiled by this backend; None leaves it as it is."""
+    """Context in which this backend compiles programs; None keeps the current one."""
     before = getattr(_local, "chosen", None)
     _local.chosen = backend if backend is not None else before
     try:

@@ -1,6 +1,6 @@
 """Ahead-of-time compilation: `jit(f).lower(*args).compile()`, as in JAX.
 
-A function is traced for the types of its arguments, so it is compiled before there are values.
+A function is traced with the types of its arguments, so it can be compiled before values exist.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class CallKernel(KernelText):
         new = compile_with(backend, path)([x.copy() for x in arrays])
         result = compare(self.label, new, old)
         if not result.agrees and not force:
-            raise ArgumentError(f"replace: {result!r}; pass force=True to use it nevertheless")
+            raise ArgumentError(f"replace: {result!r}; pass force=True to use it anyway")
         self.jitted.backend = backend
         self.jitted.forget()
         return result

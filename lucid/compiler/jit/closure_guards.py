@@ -80,8 +80,8 @@ COMPARABLE = (int, float, complex, str, bytes, Elements)
 def closure_guards(function: Any) -> list[Variable]:
     """Return (scope, name, value) of the outer variables that a user's function reads.
 
-    Among them are the attributes of objects that it closes over, the elements of lists and
-    dictionaries, and what the functions and methods that it calls read.
+    They include the attributes of objects that it closes over, the elements of lists and
+    dictionaries, and the variables that the functions and methods it calls read.
     """
     return GuardFinder(function).found
 

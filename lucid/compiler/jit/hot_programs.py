@@ -1,4 +1,4 @@
-"""Hot programs: how eager code that recurs is compiled (when is the business of `tape/tiering.py`).
+"""Hot programs: how recurring eager code is compiled (`tape/tiering.py` decides when).
 
 `install` connects the two. LUCID_TIERING=0 leaves eager code to NumPy, LUCID_TIERING_THRESHOLD (16)
 is the number of runs that make a program hot, and LUCID_DISABLE_JIT=1 interprets everything.

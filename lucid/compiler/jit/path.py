@@ -51,8 +51,8 @@ def refuse_traced(name: str, captured: Iterable[Node]) -> None:
     for node in captured:
         if node.trace is not None and node.saved is None:
             raise TracedValueError(
-                f"jit of {name}: it closes over a value of {node.trace.what}, which has none while "
-                f"it is traced; pass it as an argument{at_line()}"
+                f"jit of {name}: it closes over a value of {node.trace.what}, which is unknown "
+                f"while it is traced; pass it as an argument{at_line()}"
             )
 
 

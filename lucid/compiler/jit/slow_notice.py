@@ -1,4 +1,4 @@
-"""A line on stderr if a compilation takes long, once a process: what is compiled, and how large."""
+"""A line on stderr, once per process, if a compilation takes long: what is compiled, how large."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Notice:
 
 @contextmanager
 def slow_notice(graph: Graph) -> Iterator[None]:
-    """Say on stderr what the block compiles, if it takes more than two seconds."""
+    """Report on stderr what the block compiles, if it takes more than two seconds."""
     if Notice.written or len(graph.equations) < MIN_EQUATIONS:
         yield
         return

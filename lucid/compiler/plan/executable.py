@@ -120,7 +120,7 @@ class Executable:
         return [np.array(x, order="C") if i in copies else x for i, x in enumerate(arrays)]
 
     def raise_check_error(self, inputs: Sequence[np.ndarray], failed: Check) -> None:
-        """Raise the error that a kernel reported: the interpreter repeats it with its details.
+        """Raise the error that a kernel reported; the interpreter runs again to find the details.
 
         Not if that would communicate again.
         """

@@ -1,10 +1,10 @@
 """Whole programs on disk: the plan of a Graph, so that a warm process runs no pass of the compiler.
 
 The key is the digest of the recorded Graph with its source lines, of the package's own files and of
-what the cache of kernels depends on. The value is the code of the plan with its addresses by what
-they are addresses of: kernels, which the cache of kernels holds, routines of BLAS and LAPACK,
-constants, dtypes. A program with anything else in it (a function of Numba, a primitive from outside
-the package, a part that NumPy runs) is not stored. Whatever is wrong with a file is a miss.
+what the cache of kernels depends on. The value is the code of the plan, with each address replaced
+by what it refers to: a kernel in the cache of kernels, a routine of BLAS or LAPACK, a constant, a
+dtype. A program with anything else in it (a function of Numba, a primitive from outside
+the package, a part that NumPy runs) is not stored. Any problem with a file is a miss.
 """
 
 from __future__ import annotations

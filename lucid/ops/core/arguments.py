@@ -63,7 +63,7 @@ def public_function(*namespaces: str, **options: Any) -> Callable[[F], F]:
 
 
 def is_users_error(error: BaseException) -> bool:
-    """True if a function of the user raised the error, which Lucid has called."""
+    """True if the error was raised by a user's function that Lucid called."""
     frames = error.__traceback__
     while frames is not None:
         filename = frames.tb_frame.f_code.co_filename

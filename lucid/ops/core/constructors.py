@@ -1,4 +1,4 @@
-"""ClearConstructor: the constructors of Lucid's classes refuse wrong arguments in Lucid's words.
+"""ClearConstructor: constructors of Lucid's classes check their arguments and raise clear errors.
 
 Arguments are checked against the annotations of `__init__` (int, float, bool, str, or None) and, by
 name, against RANGES; what Python or NumPy raise for the rest becomes an ArgumentError.

@@ -1,8 +1,8 @@
-"""Pickles of decorated functions: `@jit def f` makes the name `f` that of a wrapper.
+"""Pickles of decorated functions: after `@jit def f` the name `f` refers to a wrapper.
 
 A function is pickled by its qualified name, and the function inside a wrapper is no longer there.
-While a wrapper is pickled, its function is therefore named `f.function`, which is where it is. The
-other end looks for the wrapper under `f` and takes that one, so that what it has compiled is used.
+While a wrapper is pickled, its function is therefore named `f.function`, where it can be found. The
+receiving process uses its own wrapper `f`, and with it the programs that it has compiled.
 """
 
 from __future__ import annotations

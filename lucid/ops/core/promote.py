@@ -28,7 +28,7 @@ _SCALARS = (bool, int, float, complex)
 
 
 class Default:
-    """The default dtype. Programs that are kept depend on it."""
+    """The default dtype, on which cached programs depend."""
 
     floating = np.dtype("float32")
 
@@ -278,9 +278,9 @@ def promote_tensors(*xs: Any, floating: bool = False) -> list[Any]:
 
 
 def cast_like(x: Any, name: str, values: Any) -> Any:
-    """Cast the values to be written into `x` to its dtype; an error if that loses a part of them.
+    """Cast the values to be written into `x` to its dtype; raise an error if information is lost.
 
-    Complex numbers have no place in a real tensor, and floats none among integers, unless a single
+    Complex numbers do not fit into a real tensor, nor floats into an integer one, unless a single
     Python number is whole. An assignment (`x[0] = 1.5`) truncates, as in NumPy and PyTorch.
     Python numbers are rounded once, so they reach a float64 tensor without passing through float32.
     """

@@ -14,7 +14,7 @@ from lucid.ops.shape.creation import arange
 
 
 class IndexUpdate:
-    """`x.at`: subscripted with an index it has the updates.
+    """`x.at`: `x.at[index]` has the updates.
 
     >>> import lucid
     >>> x = lucid.zeros(3)
@@ -34,7 +34,7 @@ class IndexUpdate:
 class UpdateAt:
     """Updates of a tensor at an index; each returns a new tensor.
 
-    An index that occurs several times counts each time, except in `set`, `power` and `apply`.
+    A repeated index is applied each time, except in `set`, `power` and `apply`.
     """
 
     __slots__ = ("index", "tensor")
@@ -101,7 +101,7 @@ class UpdateAt:
 
 
 def check_options(options: dict[str, Any]) -> None:
-    """Accept JAX's promises about indices; other modes for indices out of range are refused."""
+    """Accept JAX's hints about indices; raise an error for other modes for indices out of range."""
     promises = {"indices_are_sorted", "unique_indices", "wrap_negative_indices"}
     unknown = {name for name in options if name not in promises and name != "mode"}
     mode = options.get("mode")

@@ -65,7 +65,7 @@ class CombineAlong(Primitive):
     "max", "min" or "prod".
 
     Elements that tie for an extremum share the derivative. That of a product is the product of the
-    others, in which zeros are counted separately. As that of `max`, it reads operands alone.
+    others, in which zeros are counted separately. Like that of `max`, it reads only the operands.
     """
 
     axis: int

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Extremum(Primitive, abstract=True):
     """The largest or smallest element over `axes`. Elements that tie share the derivative equally.
 
-    A nan beats all numbers, and then the nans share the derivative. The derivative reads `x` alone:
+    A nan beats all numbers, and then the nans share the derivative. The derivative reads only `x`:
     the result may differ in its last bit from that of an `x` which other code has recomputed.
     """
 

@@ -1,10 +1,9 @@
 """Collectives over the named axis of a vmap: sum, maximum, gather and scatter of all examples.
 
-Inside `vmap(f, axis_name="i")` such an operation stands on the tape like any other. The vmap of
-that name batches it by `collect`, which reads the examples along the batch axis and may return a
-value that all examples share; every other vmap batches it by `batch`, one example at a time.
-
-Outside of every vmap a value is the same for all examples, which is what `eval` computes.
+Inside `vmap(f, axis_name="i")` such an operation is on the tape like any other. The vmap with that
+name batches it with `collect`, which reads the examples along the batch axis and may return a value
+that all examples share; every other vmap batches it with `batch`, one example at a time. `eval`
+computes the result outside every vmap, where a value is the same for all examples.
 """
 
 from __future__ import annotations
@@ -111,7 +110,7 @@ class AxisScatter(NamedAxis, Linear):
     def eval(self, x: np.ndarray) -> Any:
         raise GraphError(
             f"{self.name}: the result differs between the examples of {self.axis_name!r}, so it "
-            "exists inside their vmap alone"
+            "exists only inside their vmap"
         )
 
     def inline(self, x: Any) -> Any:

@@ -1,6 +1,6 @@
 """Constants that a derivative starts from, recorded as equations while tracing.
 
-So the Graph of a gradient holds its own seed (`full 1.0`) and has only the function's inputs.
+The Graph of a gradient thus contains its own seed (`full 1.0`) and has only the function's inputs.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def ufunc_module() -> Any:
     try:
         (root,) = find_spec("scipy").submodule_search_locations  # type: ignore[union-attr,misc]
         suffix = next(s for s in EXTENSION_SUFFIXES if os.path.exists(_path(root, s)))
-        name = f"lucid.{MODULE}"  # a private name, so that other importers get their own
+        name = f"lucid.{MODULE}"  # a private name, so other importers get their own copy
         spec = spec_from_file_location(name, _path(root, suffix))
         module = module_from_spec(spec)  # type: ignore[arg-type]
         spec.loader.exec_module(module)  # type: ignore[union-attr]

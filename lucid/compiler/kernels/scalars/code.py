@@ -1,4 +1,4 @@
-"""What scalar code is written in, beside arithmetic and comparisons (`lucid.extend.code`)."""
+"""The functions for scalar code, besides arithmetic and comparisons (`lucid.extend.code`)."""
 
 from __future__ import annotations
 

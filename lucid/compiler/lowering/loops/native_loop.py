@@ -4,7 +4,7 @@ A loop of a few scalars spends its time between the instructions of the plan, 30
 instructions of a loop, of its branches and of the loops inside are written as calls in one
 function, and LLVM inlines the kernels. The memory of temporaries and carries is local to the
 function, sizes are constants, so that LLVM unrolls the loops of kernels and keeps the values in
-registers. What is not a kernel of our own (BLAS, LAPACK, long arrays) leaves the loop to the plan.
+registers. A loop that needs anything else (BLAS, LAPACK, long arrays) stays with the plan.
 """
 
 from __future__ import annotations
