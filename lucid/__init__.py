@@ -32,10 +32,10 @@ Where things are:
     lucid.save, lucid.load          safetensors files
     lucid.tree                      nested containers: map, leaves, registration of classes
     lucid.ir                        programs as data: trace, print, parse, verify and run them
-    lucid.extend                    what primitives outside the package are written with
+    lucid.extend                    building blocks of primitives defined outside Lucid
     lucid.errors, lucid.testing     the errors that Lucid raises; assert_close
 
-help(lucid.Tensor), help(lucid.jit) and help(lucid.func.grad) are good places to go on.
+help(lucid.Tensor), help(lucid.jit) and help(lucid.func.grad) are good places to continue.
 """
 
 from lucid.compiler.jit import hot_programs as _hot

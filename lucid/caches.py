@@ -1,8 +1,9 @@
 """Caches: every table that the package keeps at module level is registered here.
 
 `memoize` is `functools.lru_cache` for a function whose results can be computed again, `new_cache`
-registers a table of another kind, and `clear_caches` empties them all. `once` is for what a process
-has one of (a loaded library, a fact about the CPU): running programs refer to it, so it stays.
+registers a table of another kind, and `clear_caches` empties them all. `once` is for values that
+exist once per process (a loaded library, a fact about the CPU): running programs refer to them, so
+they are never dropped.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _ONCE: list[str] = []
 def memoize(
     maxsize: int | None = None, typed: bool = False
 ) -> Callable[[Callable[..., T]], functools._lru_cache_wrapper[T]]:
-    """Return a decorator that caches the results of a function, without a bound if None."""
+    """Return a decorator that caches the results of a function; None means no bound."""
 
     def decorate(function: Callable[..., T]) -> functools._lru_cache_wrapper[T]:
         cached = functools.lru_cache(maxsize, typed)(function)
@@ -42,9 +43,9 @@ if TYPE_CHECKING:
 else:
 
     class cached_property:
-        """functools.cached_property without its lock of Python 3.11.
+        """functools.cached_property without the lock that Python 3.11 takes.
 
-        All objects of a class share that lock, and a forked child inherits it as it is.
+        All instances of a class share that lock, and a forked child inherits it locked or not.
         """
 
         def __init__(self, function: Callable[[Any], Any]) -> None:
@@ -64,14 +65,14 @@ else:
 def new_cache(name: str, table: T, clear: Callable[[], object] | None = None) -> T:
     """Register a table under `module.variable` and return it.
 
-    clear    what empties it, if its `clear` method alone does not
+    clear    a function that empties it, if its `clear` method alone is not enough
     """
     _CLEAR[name] = clear or table.clear  # type: ignore[attr-defined]
     return table
 
 
 def registered() -> tuple[list[str], list[str]]:
-    """Return the names of the caches that `clear_caches` empties, and of what stays."""
+    """Return the names of the caches that `clear_caches` empties, and of those that it keeps."""
     return sorted(_CLEAR), sorted(_ONCE)
 
 
@@ -79,8 +80,8 @@ def registered() -> tuple[list[str], list[str]]:
 def clear_caches() -> None:
     """Empty every cache: recorded and compiled programs, derivatives, rules, types, plans.
 
-    Nothing changes but the time that the next calls take. Memory of programs that are in use is
-    freed with them; the disk cache of kernels stays.
+    Results do not change, but the next calls take longer. Programs in use keep their memory until
+    they are dropped; the disk cache of kernels is kept.
 
     >>> import lucid
     >>> double = lucid.jit(lambda x: x * 2.0)

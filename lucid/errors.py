@@ -104,27 +104,27 @@ class MiscompiledError(LucidError, RuntimeError):
 
 
 class DetachWarning(UserWarning):
-    """A Python number was taken from a tensor that requires a gradient, which drops it."""
+    """A Python number was taken from a tensor that requires a gradient, so the gradient is lost."""
 
 
 class DistributedError(LucidError, RuntimeError):
-    """Processes that work together cannot go on."""
+    """Cooperating processes cannot continue."""
 
 
 class RankFailedError(DistributedError):
-    """Another rank has raised an error, died or finished while this one waits for it."""
+    """Another rank raised an error, died or finished while this one was waiting for it."""
 
 
 class CollectiveMismatchError(DistributedError):
-    """Ranks are in different collectives, or in one with different types."""
+    """Ranks called different collectives, or the same one with different types."""
 
 
 class CollectiveTimeoutError(DistributedError, TimeoutError):
-    """A collective has waited longer than the timeout."""
+    """A collective waited longer than the timeout."""
 
 
 class TaskError(DistributedError):
-    """A task of `pmap` has failed."""
+    """A task of `pmap` failed."""
 
 
 __dir__, __all__ = defined_in(__name__)

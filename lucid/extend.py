@@ -1,4 +1,4 @@
-"""extend: what a primitive defined outside of Lucid is written with.
+"""extend: the building blocks of primitives defined outside Lucid.
 
     Primitive, Elementwise, Linear, Bilinear, Constant    the base class and its kinds
     Type, bind                                            types, and how a function applies it

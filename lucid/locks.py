@@ -1,10 +1,10 @@
 """Locks that survive a fork, and blocks that a fork waits for.
 
-A forked child has one thread. A lock that another thread held at that moment would stay locked for
-ever in the child, so every lock of the package comes from `new_lock`, and those that the forking
+A forked child has one thread. A lock that another thread held at that moment would stay locked
+forever in the child, so every lock of the package comes from `new_lock`, and those that the forking
 thread does not hold are free in the child. The locks of LLVM, and of modules that are
-being imported, cannot be freed that way: what may hold them (compiling) runs under `fork_waits`,
-and a fork waits until no thread does.
+being imported, cannot be freed that way: code that may hold them (compilation) runs under
+`fork_waits`, and a fork waits until no thread is inside.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from collections.abc import Iterable
 from typing import Any
 from weakref import WeakSet
 
-MAX_WAIT = 60.0  # seconds that a fork waits at most
-POLL = 0.001  # seconds between two looks
+MAX_WAIT = 60.0  # the longest that a fork waits, in seconds
+POLL = 0.001  # polling interval in seconds
 
 _locks: WeakSet[Any] = WeakSet()
-_threads: list[int] = []  # those in `fork_waits`
+_threads: list[int] = []  # threads inside `fork_waits`
 
 
 def new_lock() -> Any:
@@ -54,7 +54,7 @@ fork_waits = _ForkWaits()
 
 
 def import_module(name: str) -> Any:
-    """Return a module; a fork waits while it is imported, since a child could not import it."""
+    """Import a module; a fork waits until it is done, since the child could not finish it."""
     with fork_waits:
         return importlib.import_module(name)
 

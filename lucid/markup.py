@@ -28,7 +28,7 @@ _WORD = re.compile(
 
 
 def words(text: str) -> Iterator[tuple[str, str]]:
-    """Split the text of a Graph into (kind, piece); the kind of what lies between is ""."""
+    """Split the text of a Graph into (kind, piece); text between words has kind ""."""
     at = 0
     for match in _WORD.finditer(text):
         if match.start() > at:
@@ -77,7 +77,7 @@ def text_html(escaped: str, caption: str = "") -> str:
 
 
 def table_html(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return an HTML table; numbers are strings of digits already."""
+    """Return an HTML table; numbers are passed as strings of digits."""
 
     def cells(tag: str, row: Sequence[Any]) -> str:
         return "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in row)

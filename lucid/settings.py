@@ -15,7 +15,7 @@ class Setting(NamedTuple):
 
     default    its value where it is not set
     parse      text -> value; raises ValueError for a bad one
-    expects    what it must be, for the error
+    expects    what a valid value is, for the error
     meaning    what it does, for the documentation
     """
 
@@ -109,7 +109,7 @@ SETTINGS = {
 def setting(name: str, strict: bool = True) -> Any:
     """Return the value of a LUCID_* variable, its default if it is unset or empty.
 
-    strict    whether a bad value is an error; otherwise it is a warning, and the default holds
+    strict    whether a bad value is an error; otherwise it is a warning and the default is used
 
     >>> from lucid.settings import setting
     >>> setting("LUCID_JACOBIAN_BYTES")

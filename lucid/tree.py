@@ -1,4 +1,4 @@
-"""lucid.tree: nested containers as trees of leaves, and how to make a class one, as in jax.tree.
+"""lucid.tree: nested containers as trees of leaves, and classes as such trees, as in jax.tree.
 
 Tuples, lists, dictionaries, named tuples, dataclasses and Modules are trees; None is an empty one.
 """
@@ -57,7 +57,7 @@ def structure(tree: Any, is_leaf: IsLeaf = None) -> Any:
 
 @public("tree", name="map")
 def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
-    """Apply `f` to every leaf, with what stands in its place in the other trees.
+    """Apply `f` to every leaf, with what is at the same position in the other trees.
 
     >>> import lucid
     >>> lucid.tree.map(lambda x, y: x + y, {"w": 1, "b": 2}, {"w": 10, "b": 20})
@@ -90,7 +90,7 @@ def tree_all(tree: Any) -> bool:
 
 @public("tree")
 def transpose(outer: Any, inner: Any, tree: Any) -> Any:
-    """Turn a tree of structure `outer` whose leaves are trees `inner` inside out."""
+    """Turn a tree of structure `outer` with leaves of structure `inner` inside out."""
     parts = [flatten_up_to(inner, part) for part in outer.flatten_up_to(tree)]
     return unflatten_tree(inner, [unflatten_tree(outer, xs) for xs in zip(*parts)])
 
@@ -124,7 +124,7 @@ def register_node(
 ) -> None:
     """Make a class a tree: `flatten_func(x)` is (children, rest), `unflatten_func(rest, children)`.
 
-    The rest is compared, as a part of the structure, so it should be hashable.
+    The rest is compared as part of the structure, so it should be hashable.
 
     >>> import lucid
     >>> class Interval:
@@ -187,17 +187,17 @@ def register_static(cls: C) -> C:
 
 
 def mark_registered(cls: type) -> None:
-    """Note that a class is a tree by its own registration."""
+    """Record that a class was registered explicitly."""
     _registered.add(cls)
     _leaves.discard(cls)
 
 
 def check_new(cls: Any) -> None:
-    """Raise an error for a class that is a tree already."""
+    """Raise an error for a class that is already a tree."""
     if not isinstance(cls, type):
         raise ArgumentError(f"tree.register_node: {cls!r:.60} is not a class")
     if optree.register_pytree_node.get(cls, namespace=NAMESPACE) is not None:  # type: ignore[attr-defined]
         raise ArgumentError(
-            f"tree.register_node: {cls.__name__} is a tree already; a dataclass becomes one when "
+            f"tree.register_node: {cls.__name__} is already a tree; a dataclass becomes one when "
             "it is first used, so register it where it is defined"
         )

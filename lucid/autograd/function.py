@@ -60,7 +60,7 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """The tensors of `save_for_backward`; an error if one was changed in place since."""
+        """The tensors passed to `save_for_backward`; raises if one was modified in place since."""
         return self._saved if self._unpack is None else self._unpack()
 
     def mark_non_differentiable(self, *outputs: Any) -> None:
@@ -68,7 +68,7 @@ class FunctionCtx:
         self._not_differentiable = outputs
 
     def mark_dirty(self, *inputs: Any) -> None:
-        """Say that `forward` changes these inputs in place; it must return all of them."""
+        """Declare that `forward` modifies these inputs in place; it must return all of them."""
         self._dirty = inputs
 
     def set_materialize_grads(self, value: bool) -> None:

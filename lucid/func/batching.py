@@ -55,7 +55,7 @@ def vmap(
     chunk_size          the number of examples to compute at once
     branching           Python's `if` and `while` on values inside `f`: "error", or "split", which
                         runs every path on the examples that take it
-    axis_name           a name of the batch axis, for `func.psum` and other collectives in `f`
+    axis_name           a name for the batch axis, used by `func.psum` and other collectives in `f`
     axis_size           the number of examples, needed only if no argument is mapped
 
     >>> import lucid

@@ -274,8 +274,8 @@ def scan(
     """Return (last carry, stacked ys) of `carry, y = f(carry, x)` for the rows x of `xs`.
 
     length     the number of steps, required without xs
-    reverse    from the last row to the first
-    unroll     accepted as in JAX, has no effect
+    reverse    go from the last row to the first
+    unroll     accepted for compatibility with JAX; has no effect
 
     >>> import lucid
     >>> step = lambda total, x: (total + x, total * x)
@@ -409,7 +409,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: An
 
 @public_function("func")
 def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
-    """Return the stacked results of `f` for every row of `xs`, `batch_size` rows at once.
+    """Return the stacked results of `f` for every row of `xs`, `batch_size` rows at a time.
 
     >>> import lucid
     >>> lucid.func.map(lambda x: x * x, lucid.tensor([1.0, 2.0, 3.0]))

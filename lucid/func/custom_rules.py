@@ -234,12 +234,12 @@ class VjpCall:
         ]
 
     def run_bwd(self, residuals: Any, ct: Any) -> Any:
-        """Run the user's rule, which may not be traced inside itself: it would have no end."""
+        """Run the user's rule, which must not call itself: tracing it would never end."""
         running = _running_bwd.setdefault(get_ident(), [])
         if self.custom_function in running:
             raise GraphError(
-                f"{self.name}: its bwd calls {self.name} itself, which is traced without end; call "
-                "a plain function there, or give the rule by custom_jvp"
+                f"{self.name}: its bwd calls {self.name} itself, so tracing would never end; call "
+                "a plain function there, or define the rule with custom_jvp"
             )
         running.append(self.custom_function)
         try:

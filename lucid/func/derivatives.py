@@ -66,8 +66,8 @@ def grad_and_value(
 ) -> Callable[P, tuple[Any, Any]]:
     """Return a function that computes (gradient, value), or (gradient, (value, aux)).
 
-    holomorphic    the function maps complex numbers to one; the result is its complex derivative
-    allow_int      arguments without floats have zero gradients, instead of being refused
+    holomorphic    `f` is holomorphic, complex to complex; the result is its complex derivative
+    allow_int      integer arguments get zero gradients, instead of raising an error
     """
 
     @returns_numpy(at_positions(argnums))
@@ -95,11 +95,11 @@ def grad(
 ) -> Callable[P, Any]:
     """Return a function that computes the gradient of the scalar function `f`.
 
-    holomorphic    the function maps complex numbers to one; the result is its complex derivative
-    allow_int      arguments without floats have zero gradients, instead of being refused
+    holomorphic    `f` is holomorphic, complex to complex; the result is its complex derivative
+    allow_int      integer arguments get zero gradients, instead of raising an error
 
-    As with every transform, NumPy arrays in, and no tensor among the arguments to differentiate,
-    give NumPy arrays out.
+    As with every transform, NumPy arrays in give NumPy arrays out, if no argument to differentiate
+    is a tensor.
 
     >>> import lucid, numpy as np
     >>> lucid.func.grad(lambda x: (x ** 3).sum())(lucid.tensor([1.0, 2.0]))
@@ -303,7 +303,8 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> An
 def linear_transpose(f: Callable[..., Any], *primals: Any) -> Callable[..., tuple[Any, ...]]:
     """Return the transpose of a linear function: cotangents of its output to those of `primals`.
 
-    The primals give types alone: tensors, arrays or Types. A function that is not linear raises.
+    Only the types of the primals matter: tensors, arrays or Types. A function that is not linear
+    raises an error.
 
     >>> import lucid
     >>> back = lucid.func.linear_transpose(lambda x: x[::2] * 3.0, lucid.ones(4))

@@ -153,9 +153,9 @@ def jacrev(
 ) -> Callable[P, Any]:
     """Return a function that computes the Jacobian of `f` by reverse mode.
 
-    A complex function of complex arguments must be holomorphic, which `holomorphic` states, and
-    the result is its complex derivative. That of a real function of complex arguments is its
-    gradient, as `grad` gives it.
+    A complex function of complex arguments must be holomorphic (pass `holomorphic=True`);
+    the result is its complex derivative. For a real function of complex arguments it is the
+    gradient, as `grad` returns it.
 
     >>> import lucid
     >>> lucid.func.jacrev(lambda x: x * x)(lucid.tensor([1.0, 2.0]))
@@ -354,7 +354,7 @@ def holomorphic_or_real(
         if is_complex(inputs) and any(y.dtype.kind != "c" for y in outputs):
             raise DTypeError(
                 f"hessian of {function_name(f)}: a real function of complex arguments has no "
-                "complex Hessian; differentiate by view_as_real of them"
+                "complex Hessian; differentiate with respect to their view_as_real"
             )
         return result
 

@@ -1,7 +1,7 @@
-"""NumPy arrays in, NumPy arrays out: the kind of what transforms return.
+"""NumPy arrays in, NumPy arrays out: which kind of array transforms return.
 
-A transform that is called on NumPy arrays, none of the arguments it differentiates or maps over
-being a tensor, returns NumPy arrays, so that SciPy takes derivatives as they are. A result that
+A transform called on NumPy arrays, with no tensor among the arguments it differentiates or maps
+over, returns NumPy arrays, so SciPy can use derivatives directly. A result that
 something tracks (an outer transform, a captured tensor that requires a gradient) stays a tensor,
 and so does everything inside `jit`, which applies the same rule to its own arguments.
 """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Size(int):
-    """The number of elements of a tensor; a call of it returns the shape, or the size of an axis.
+    """The number of elements of a tensor; calling it returns the shape, or the size of an axis.
 
     >>> import lucid
     >>> x = lucid.zeros(2, 3)
@@ -58,7 +58,7 @@ def size_of(self: Any, dim: Any = None) -> Any:
 
 
 class Device(str):
-    """The name of a device, "cpu" or "cuda:0", with its parts; tensors are on the CPU alone."""
+    """The name of a device, "cpu" or "cuda:0", with its parts; tensors are always on the CPU."""
 
     __slots__ = ()
 
@@ -98,7 +98,7 @@ class CallableType(Type):
         return Type  # it is equal to the Type without a tensor
 
     def __call__(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """Return the tensor with another dtype, or PyTorch's name of its class."""
+        """Return the tensor with another dtype, or PyTorch's name for its class."""
         if dtype is None:
             return f"torch.{TORCH_NAMES.get(self.dtype.name, self.dtype.name)}Tensor"
         if isinstance(dtype, str) and dtype.startswith("torch."):

@@ -62,7 +62,7 @@ class Tensor(Values, Methods, Operators):
 
     data             a number, a list, an array or a tensor; it is copied
     requires_grad    accumulate the gradient into `.grad` when `backward()` is called
-    keep_grad        keep the gradients of what is computed from this tensor too
+    keep_grad        also keep the gradients of everything computed from this tensor
     dtype            that of an array by default; float32 for Python floats
 
     `lucid.tensor(data)` is the usual way to create one; `lucid.zeros`, `ones`, `randn`, `arange`
@@ -253,7 +253,7 @@ class Tensor(Values, Methods, Operators):
 
     @property
     def keep_grad(self) -> bool:
-        """True if the gradient is kept: a leaf made with keep_grad=True, and what it leads to."""
+        """True if the gradient is kept: for a leaf made with keep_grad=True, and its results."""
         if self.retains_grad or not GradCell.any_keep or not self.requires_grad:
             return self.retains_grad
         leaves = [x for node in ancestors([node_of(self)]) for x in node.inputs]

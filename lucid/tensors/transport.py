@@ -47,7 +47,7 @@ def check_portable(x: Any) -> None:
     if local.transforms and needs_grad(x):
         raise GraphError(
             f"pickle: {x.type} is differentiated by the running transform, and a copy of it would "
-            "be a constant; detach() it if that is meant"
+            "be a constant; detach() it if that is intended"
         )
 
 

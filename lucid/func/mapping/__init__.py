@@ -1,1 +1,1 @@
-"""The levels of vmap, and what is built on it: collectives over named axes, vectorize."""
+"""The levels of vmap, and functions built on it: collectives over named axes, vectorize."""

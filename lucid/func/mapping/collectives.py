@@ -24,7 +24,7 @@ def names_of(axis_name: Any) -> tuple[Any, ...]:
 
 
 def whole_level(axis_name: Any, what: str) -> Any:
-    """Return the running vmap with a name; a part of its examples is an error."""
+    """Return the running vmap with this name; raise an error if it runs only some examples."""
     level = find_level(axis_name, what)
     if level.n != level.call.n:
         raise ArgumentError(
@@ -50,8 +50,8 @@ def reduce_over(op: Any, what: str, x: Any, axis_name: Any) -> Any:
 def psum(x: Any, axis_name: Any) -> Any:
     """Return the sum of `x` (a pytree) over all examples of the vmap with `axis_name`.
 
-    Booleans are counted. Its derivative is again such a sum: inside the vmap, `grad` is the
-    derivative of the sum of all examples' results.
+    Booleans are counted. The derivative is a psum too: inside the vmap, `grad` differentiates the
+    sum of all examples' results.
 
     >>> import lucid
     >>> from lucid.func import psum, vmap
@@ -88,7 +88,7 @@ def pmin(x: Any, axis_name: Any) -> Any:
 def axis_index(axis_name: Any) -> Any:
     """Return the number of the example along the axis `axis_name`, from 0.
 
-    Several names are one axis whose last name varies fastest.
+    Several names act as one axis whose last name varies fastest.
 
     >>> from lucid.func import axis_index, vmap
     >>> import lucid
@@ -104,7 +104,7 @@ def axis_index(axis_name: Any) -> Any:
 
 @public_function("func")
 def axis_size(axis_name: Any) -> int:
-    """Return the number of examples of the vmap with `axis_name`; of several, their product."""
+    """Return the number of examples of the vmap with `axis_name`; for several, the product."""
     size = 1
     for name in names_of(axis_name):
         size *= find_level(name, "axis_size").call.n
@@ -113,7 +113,7 @@ def axis_size(axis_name: Any) -> int:
 
 @public_function("func")
 def all_gather(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> Any:
-    """Return the values of `x` (a pytree) of all examples, along a new axis `axis`.
+    """Return the values of `x` (a pytree) in all examples, along a new axis `axis`.
 
     With `tiled` they are concatenated along the existing axis instead.
 

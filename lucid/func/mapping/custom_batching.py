@@ -1,4 +1,4 @@
-"""custom_vmap: functions with a batch rule of the user's, as in jax.custom_batching."""
+"""custom_vmap: functions with a user-defined batch rule, as in jax.custom_batching."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class BatchRule:
         values, tree = flatten(found[0])
         marks = [found[1]] * len(values) if isinstance(found[1], bool) else flatten(found[1])[0]
         if tree != self.out_tree or len(marks) != len(values):
-            raise GraphError(f"{name}: the batch rule returns another structure than the function")
+            raise GraphError(f"{name}: the batch rule and the function return different structures")
         outs = tuple(Batched(as_tensor(y), bool(mark)) for y, mark in zip(values, marks))
         for y in outs:
             if y.batched and y.tensor.shape[:1] != (n,):

@@ -59,7 +59,7 @@ class VmapCall:
             self.held.__exit__()
 
     def on_part(self, recorder: BodyRecorder, values: Sequence[Batched]) -> None:
-        """Note the state after a part of the batch, which must be the same after every part."""
+        """Record the state after a part of the batch, which must be the same after every part."""
         self.state = recorder.found_state()
         for s, y in zip(self.state, values):
             value = broadcast_rows(y, 1)
@@ -152,13 +152,13 @@ class VmapLevel:
 def stream_of(generator: Any) -> Any:
     """Return the stream that a Generator stands for inside the active vmaps.
 
-    With randomness="same" it is the stream around the vmap, whose state is that of any outside
-    tensor; with "different" each example has a stream of its own, from one key of that stream.
+    With randomness="same" it is the stream outside the vmap, whose state is an outside tensor
+        like any other; with "different" each example has its own stream, from one key of that one.
     """
     for mapped in local.maps:
         if mapped.call.randomness == "error":
             raise LucidError(
-                f"{mapped.call.what}: random numbers are drawn inside it; pass randomness='same' "
+                f"{mapped.call.what}: the function draws random numbers; pass randomness='same' "
                 "to share them between examples, or 'different' to draw for each one"
             )
     return _stream(generator, local.maps)

@@ -1,4 +1,4 @@
-"""vectorize: a function of core arrays, broadcast over all leading axes, as in NumPy and JAX."""
+"""vectorize: map a function of core arrays over all leading axes, as in NumPy and JAX."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def vectorize(
     """Return `f` with all axes before those of its core arguments mapped and broadcast.
 
     signature    the core axes, such as "(n),(n)->()" for a dot product; scalars by default
-    excluded     positions and names of arguments that are passed as they are
+    excluded     positions and names of arguments that are passed unchanged
 
     >>> import lucid
     >>> dot = lucid.func.vectorize(lambda x, y: (x * y).sum(), signature="(n),(n)->()")
@@ -77,7 +77,7 @@ def parse_signature(signature: str) -> tuple[Axes, Axes]:
 
 
 def batch_shape(x: Any, core: tuple[str, ...], sizes: dict[str, int]) -> tuple[int, ...]:
-    """Return the axes before the core ones, whose sizes are noted and compared."""
+    """Return the axes before the core ones; record the sizes of the core axes and compare them."""
     if x.ndim < len(core):
         raise ShapeError(f"vectorize: {x.type} has fewer axes than the core ({','.join(core)})")
     n = x.ndim - len(core)
@@ -93,7 +93,7 @@ def check_sizes(shape: Sequence[int], core: tuple[str, ...], sizes: dict[str, in
 
 
 def check_outputs(result: Any, outputs: Axes | None, sizes: dict[str, int]) -> None:
-    """Raise if the results of one call are not those that the signature promises."""
+    """Raise an error if the results of one call do not match the signature."""
     results = result if isinstance(result, (tuple, list)) else (result,)
     expected = [()] * len(results) if outputs is None else outputs
     if len(results) != len(expected):

@@ -1,7 +1,7 @@
 """odeint: ordinary differential equations by Dormand and Prince's method of order 5(4).
 
 Steps are chosen so that the difference of the two orders stays within the tolerances, and end at
-the times that are asked for. Derivatives go through the steps ("direct", any order, both modes), or
+the requested times. Derivatives go through the steps ("direct", any order, both modes), or
 solve the adjoint equation back in time ("adjoint", memory independent of the number of steps).
 """
 
@@ -58,12 +58,12 @@ def dormand_prince(f: Field, y: Any, k: Any, t: Any, h: Any) -> tuple[Any, Any, 
 
 
 def ratio_to_tolerance(error: Any, y: Any, after: Any, rtol: float, atol: float) -> Any:
-    """Return the greatest error of a component, in units of what is tolerated."""
+    """Return the greatest error of a component, relative to its tolerance."""
     return amax(abs(error) / (atol + rtol * maximum(abs(y), abs(after))))
 
 
 def first_step(f: Field, y: Any, k: Any, t: Any, rtol: float, atol: float) -> Any:
-    """Return a first step length by the sizes of the slope and of its change (Hairer et al.)."""
+    """Return a first step length from the sizes of the slope and of its change (Hairer et al.)."""
     scale = atol + rtol * abs(y)
     size, slope = amax(abs(y) / scale), amax(abs(k) / scale)
     h = where(minimum(size, slope) < 1e-5, 1e-6, 0.01 * size / where(slope == 0.0, 1.0, slope))
@@ -133,12 +133,12 @@ def odeint(
     y0, args      pytrees; the result is `y0` with the times as a new first axis
     t             a vector of increasing or of decreasing times
     rtol, atol    each step's error stays below atol + rtol |y|
-    max_steps     the most steps between two times; beyond them the result is nan
+    max_steps     the maximum number of steps between two times; beyond it the result is nan
     derivative    "direct": through the steps, in both modes and of any order; "adjoint": by the
                   adjoint equation, in memory that does not grow with the steps, for y0, t and args
                   (not for tensors that `f` closes over), in reverse mode
 
-    Derivatives in y0, t and args; it can be jitted and batched.
+    It is differentiable with respect to y0, t and args, and can be jitted and batched.
 
     >>> import lucid, numpy as np
     >>> y = lucid.func.odeint(lambda y, t, k: -k * y, np.array(1.0), np.array([0.0, 1.0]), 2.0)
