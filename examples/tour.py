@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,10 @@ from lucid.transforms.vjp import vjp
 
 def title(text: str) -> None:
     print(f"\n{text}\n{'-' * len(text)}")
+
+
+def indented(x: lucid.Tensor) -> str:
+    return str(x).replace("\n", "\n" + 14 * " ")
 
 
 def eager() -> None:
@@ -43,15 +49,15 @@ def transforms() -> None:
     title("3. Transforms compose")
     x = lucid.tensor([0.5, 1.0])
     print("grad         ", func.grad(energy)(x))
-    print("hessian      ", func.hessian(energy)(x).tolist())
+    print("hessian      ", indented(func.hessian(energy)(x)))
     batch = lucid.tensor([[0.5, 1.0], [0.0, 2.0], [1.0, 1.0]])
-    print("vmap of grad ", func.vmap(func.grad(energy))(batch).tolist())
+    print("vmap of grad ", indented(func.vmap(func.grad(energy))(batch)))
     _, tangent = func.jvp(func.grad(energy), (x,), (lucid.tensor([1.0, 0.0]),))
     print("jvp of grad  ", tangent)
 
 
 class StraightThrough(lucid.autograd.Function):
-    """Rounding that pretends to be the identity on the way back."""
+    """Rounding whose backward pass is that of the identity."""
 
     @staticmethod
     def forward(ctx: Any, x: lucid.Tensor) -> lucid.Tensor:
@@ -63,7 +69,7 @@ class StraightThrough(lucid.autograd.Function):
 
 
 def custom() -> None:
-    title("4. A derivative of your own")
+    title("4. A custom derivative")
     x = lucid.tensor([0.2, 0.7, 1.4], requires_grad=True)
     (StraightThrough.apply(x) ** 2).sum().backward()
     print("gradient of round(x)² =", x.grad)
@@ -75,7 +81,7 @@ def network(params: dict[str, lucid.Tensor], x: lucid.Tensor) -> lucid.Tensor:
 
 
 def fit(out: Path) -> None:
-    title("5. Fit a small network to a sine, eagerly and as one native call a step")
+    title("5. Fit a small network to a sine, eagerly and as one native call per step")
     rng = np.random.default_rng(0)
     x = lucid.tensor(np.linspace(-3, 3, 64, dtype="float32")[:, None])
     target = lucid.sin(x)
@@ -104,8 +110,8 @@ def fit(out: Path) -> None:
             curves.setdefault(name, []).append(value.item())
             if i % 100 == 0:
                 print(f"{name:6} step {i:3}: loss {value.item():.4f}")
-        print(f"{name:6} {1e4 * (time.perf_counter() - started):.0f} µs a step, once warm")
-    print("\nits kernels:")
+        print(f"{name:6} {1e4 * (time.perf_counter() - started):.0f} µs per step, once warm")
+    print("\nthe compiled step, instruction by instruction:")
     print(compiled.graph(params, stage="planned"))
     started = time.perf_counter()
     for _ in range(3_000):
@@ -118,24 +124,31 @@ def fit(out: Path) -> None:
         left.plot(x.numpy(), target.numpy(), ".", markersize=4, label="sine")
         left.plot(x.numpy(), network(state, x).numpy(), label="network")
         left.legend(loc="upper left", frameon=False)
-        left.set(title="the fit", xlabel="x")
+        left.set(title="The fit after 3,300 steps", xlabel="x")
         right.semilogy(curves["eager"], linewidth=4, alpha=0.4, label="eager")
         right.semilogy(curves["jitted"], label="jitted")
         right.legend(frameon=False)
-        right.set(title="the same losses", xlabel="step", ylabel="mean squared error")
+        right.set(title="The loss, eager and jitted", xlabel="step", ylabel="mean squared error")
 
     print()
     support.picture(out / "tour.png", draw, (9, 3.6))
 
 
-NEXT = """
-What to try next
-----------------
-python examples/mlp_digits.py              train a classifier of handwritten digits, in seconds
-python examples/vae.py --quick             lay the digits out on a plane, as a picture
-python examples/gpt.py --quick             a transformer that writes
-make docs                                  the documentation, in build/site/index.html
-"""
+NEXT = (
+    ("{python} examples/mlp_digits.py", "train a classifier of handwritten digits, in seconds"),
+    ("{python} examples/vae.py --quick", "arrange the digits on a plane, as a picture"),
+    ("{python} examples/gpt.py --quick", "a transformer that writes"),
+    ("{python} -m lucid doctor", "check this installation"),
+    ("make docs", "the documentation, in build/site/index.html"),
+)
+
+
+def what_next() -> None:
+    title("What to try next")
+    here = os.path.relpath(sys.executable)
+    python = "python" if here.startswith("..") else here
+    for command, meaning in NEXT:
+        print(f"{command.format(python=python):42} {meaning}")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -143,7 +156,7 @@ def main(arguments: list[str] | None = None) -> None:
     for part in (eager, programs, transforms, custom):
         part()
     fit(options.out)
-    print(NEXT.rstrip())
+    what_next()
 
 
 if __name__ == "__main__":
