@@ -51,12 +51,12 @@ def jit(
     static_argnums    arguments that are not arrays; each of their values is compiled separately
     static_argnames   the same by name, for arguments given by position or by keyword
     donate_argnums    arguments whose memory the results may reuse; they cannot be used afterward
-    backend           what compiles kernels: "llvm", or "numba" from their listings; LUCID_BACKEND
+    backend           "llvm", or "numba", which compiles the listings; by default LUCID_BACKEND
 
-    What the function closes over is read again at every call, and what it changes in place is
-    written back. A value that Python reads inside is checked at every call, and if it differs
-    another path is recorded. The result has `graph(*args, stage=...)`, `kernels(*args)` and
-    `why_recompiled()` for inspection.
+    Variables that the function closes over are read again at every call, and in-place changes are
+    written back. A value that Python reads inside becomes a guard, checked at every call; if it
+    differs, another path is recorded. Inspect the result with `graph(*args, stage=...)`,
+    `kernels(*args)` and `why_recompiled()`.
 
     >>> import lucid
     >>> @lucid.jit

@@ -379,15 +379,15 @@ class Jitted(CallSignature, Generic[P, R]):
         return first
 
     def give_up(self, reason: str) -> None:
-        """Run a function that communicates uncompiled, because its path depends on a value.
+        """Stop compiling a function that communicates, because its path depends on a value.
 
         Compiled code learns that a guard fails only after it has communicated, perhaps on one rank
         alone.
         """
         self.is_uncompiled = True
         warnings.warn(
-            f"{self.name} communicates with other ranks and {reason}; it runs uncompiled; move "
-            f"that out of it",
+            f"{self.name} communicates with other ranks and {reason}; it runs uncompiled; "
+            "move that part outside",
             RecompileWarning,
             stacklevel=4,
         )
@@ -419,7 +419,7 @@ class Jitted(CallSignature, Generic[P, R]):
     def kernels(self, *args: Any, **kwargs: Any) -> list[Any]:
         """Return the kernels for these arguments, each with `listing`, `llvm` and `assembly`.
 
-        `kernel.replace(text)` puts a listing of your own in the place of a kernel's.
+        `kernel.replace(text)` replaces a kernel's listing by your own.
         """
         from lucid.compiler.inspect.replacing import kernels_of_call
 
