@@ -9,7 +9,7 @@ from types import CodeType, FrameType
 from typing import Any
 from weakref import ref
 
-from lucid.caches import memoize
+from lucid.caches import memoize, new_cache
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -126,18 +126,16 @@ def _line(code: CodeType, offset: int) -> int:
     return lines[max(bisect_right(starts, offset) - 1, 0)]
 
 
-@memoize(maxsize=4096)
-def is_internal(filename: str) -> bool:
-    """True for files of the lucid package."""
-    return filename.startswith((PACKAGE, "<frozen"))
-
-
 class InternalFiles(dict[str, bool]):
     """filename -> whether it is Lucid's own, cached: every recorded operation looks it up."""
 
     def __missing__(self, filename: str) -> bool:
-        self[filename] = found = is_internal(filename)
+        self[filename] = found = filename.startswith((PACKAGE, "<frozen"))
         return found
+
+
+_files = new_cache(f"{__name__}._files", InternalFiles())
+is_internal = _files.__getitem__
 
 
 def user_frame(depth: int = 2) -> FrameType | None:

@@ -21,7 +21,7 @@ from lucid.caches import new_cache
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.infer import infer
 from lucid.ir.primitive import HEAVY
-from lucid.source import InternalFiles
+from lucid.source import is_internal
 from lucid.tape import node as tape
 from lucid.tape.cut import Cut, can_be_template, literal_node
 from lucid.tape.modes import current
@@ -38,7 +38,6 @@ MAX_WAITED = 256  # operations that are not the first step, before it is no long
 HEAVY_SHARE = 4  # one of so many equations must be a matrix product, a convolution, a Region, ...
 MAX_EQUATIONS = 2000
 
-_is_internal = InternalFiles().__getitem__
 _new = object.__new__
 
 
@@ -310,7 +309,7 @@ class Follower(PendingRun):
         node.saved = value if op.saves_y else None
         node.serial = next_serial()
         frame = _getframe(3)
-        while _is_internal(frame.f_code.co_filename) and frame.f_back is not None:
+        while is_internal(frame.f_code.co_filename) and frame.f_back is not None:
             frame = frame.f_back
         node.source = (frame.f_code, frame.f_lasti, scope)
         value.node = node

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import new_cache
 from lucid.errors import LucidError, OutOfMemoryError
 from lucid.ir.graph import Literal
 from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import is_differentiable
 from lucid.public.declare import public
-from lucid.source import InternalFiles, at_line, caller
+from lucid.source import at_line, caller, is_internal
 from lucid.tape import node as tape
 from lucid.tape.markers import ALIAS, STOP_GRADIENT
 from lucid.tape.modes import current
@@ -43,8 +42,6 @@ from lucid.tape.views import link_view, node_of, storage_of, synchronize_node
 
 _ndarray = np.ndarray
 _new = object.__new__
-_files = new_cache(f"{__name__}._files", InternalFiles())
-_is_internal = _files.__getitem__
 _class: type[Traced] = Traced
 
 
@@ -199,7 +196,7 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
     node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
     node.serial = next_serial()
     frame = _getframe(2)
-    while _is_internal(frame.f_code.co_filename) and frame.f_back is not None:
+    while is_internal(frame.f_code.co_filename) and frame.f_back is not None:
         frame = frame.f_back
     node.source = (frame.f_code, frame.f_lasti, modes.scope)
     out.node = node
@@ -286,7 +283,7 @@ def _record_one(
     node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
     node.serial = next_serial()
     frame = _getframe(3)
-    while _is_internal(frame.f_code.co_filename) and frame.f_back is not None:
+    while is_internal(frame.f_code.co_filename) and frame.f_back is not None:
         frame = frame.f_back
     node.source = (frame.f_code, frame.f_lasti, scope)
     return node
@@ -330,7 +327,7 @@ def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) ->
     source = modes.source
     if source is None:
         frame = _getframe(2)
-        while _is_internal(frame.f_code.co_filename) and frame.f_back is not None:
+        while is_internal(frame.f_code.co_filename) and frame.f_back is not None:
             frame = frame.f_back
         source = (frame.f_code, frame.f_lasti, modes.scope)
     node.source = source

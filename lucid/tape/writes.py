@@ -181,17 +181,18 @@ def read_only_error(what: str) -> GraphError:
 # Unrecorded writes
 
 
-def mark_written(x: Any) -> None:
-    """Note that the memory of `x` was written; its history on the tape stays."""
+def mark_written(x: Any, source: Any = None) -> None:
+    """Note that the memory of `x` was written, by the caller's line if no other source is given.
+
+    The history of `x` on the tape stays.
+    """
     node = x.node
     if x.storage is None and node is not None and node.op is None and node.cell is not None:
-        if (
-            getrefcount(node) == UNSHARED_REFCOUNT
-        ):  # no graph holds it, so none can need the old value
+        if getrefcount(node) == UNSHARED_REFCOUNT:  # no graph holds it and needs the old value
             x.writes = getattr(x, "writes", 0) + 1
             return
     saved = node is not None and node.saved is not None
-    bump_version(x)
+    bump_version(x, source)
     if x.node is None:
         return
     if not (node.flags or node.cell):
@@ -202,16 +203,16 @@ def mark_written(x: Any) -> None:
         x.node = node_after_write(node, x.raw)
 
 
-def bump_version(x: Any) -> None:
+def bump_version(x: Any, source: Any = None) -> None:
     """Count a write that is about to happen, so graphs that need the old value can detect it."""
     node = x.node
     if x.storage is not None:
         x.storage.version += 1
-        x.storage.source = caller()
+        x.storage.source = source or caller()
         return
     x.writes = getattr(x, "writes", 0) + 1
     if node is not None and node.saved is not None and node.saved.__class__ is not Mutated:
-        node.saved = Mutated(node.saved, caller())
+        node.saved = Mutated(node.saved, source or caller())
 
 
 # Recorded writes

@@ -10,13 +10,18 @@ from lucid.compiler.jit.jitted import Jitted, P, R
 from lucid.errors import ArgumentError
 from lucid.public.declare import public
 from lucid.source import at_line
+from lucid.tape.node import Traced
 
 
 class JittedTransform(Jitted[P, R]):
     """A jitted transform of `lucid.func`: NumPy arrays in give NumPy arrays out, as without jit."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self.function.numpy_like(args, super().__call__(*args, **kwargs))  # type: ignore
+        result = Jitted.__call__(self, *args, **kwargs)
+        for x in args:
+            if not isinstance(x, Traced):
+                return self.function.numpy_like(args, result)  # type: ignore[attr-defined]
+        return result
 
 
 @overload

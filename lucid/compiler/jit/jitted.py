@@ -303,6 +303,8 @@ class Jitted(CallSignature, Generic[P, R]):
             path.compile()
         with path.locks:
             values, extra = [x.value for x in tensors], path.current_arrays()
+            if extra is None:
+                return self.run_python(args, kwargs, tensors)
             found = self.compute(path, tensors, values, extra, tracked)
             if found is not RUN_PYTHON:
                 outs, outputs, on_tape = found

@@ -20,7 +20,7 @@ from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import is_differentiable
 from lucid.locks import Locks
 from lucid.ops.core.promote import Default, as_tensor
-from lucid.source import at_line
+from lucid.source import at_line, caller
 from lucid.tape.bind import bind
 from lucid.tape.cut import cut_since
 from lucid.tape.guards import Guard
@@ -284,16 +284,18 @@ class Path:
             if now is not value and not equal_constants(now, value):
                 self.mismatch = f"{name} was changed"
                 return None
-        if any(x is None or x.raw is None for x in self.captured_tensors()):
-            return None
         return self.current_arrays()
 
-    def captured_tensors(self) -> list[Any]:
-        return [x if isinstance(x, Traced) else x.grad for x in self.sources]
-
-    def current_arrays(self) -> list[np.ndarray]:
-        """Return what the path reads besides the arguments, whatever its state."""
-        return [x.value for x in self.captured_tensors()] + self.constants
+    def current_arrays(self) -> list[np.ndarray] | None:
+        """Return what the path reads besides the arguments, None if a part has no value."""
+        arrays = []
+        for source in self.sources:
+            x = source if isinstance(source, Traced) else source.grad
+            array = None if x is None else x.raw
+            if array is None:
+                return None
+            arrays.append(array if array.__class__ is np.ndarray else x.value)
+        return arrays + self.constants
 
     def expired(self) -> bool:
         """True if the path can never be taken again."""
@@ -360,11 +362,12 @@ class Path:
     def commit(self, values: Sequence[np.ndarray], args: Sequence[Any] = ()) -> None:
         """Write back the state that a run has changed."""
         rest = iter(values)
+        source = caller()
         for x in (*self.written, *[args[i] for i in self.written_arguments]):
             value = next(rest)
-            if value is not x.value:
+            if value is not x.raw:
                 x.value[...] = value
-            mark_written(x)
+            mark_written(x, source)
         for cell, sets in zip(self.cells, self.sets_grad):
             cell.grad = wrap(next(rest)) if sets else None
 
