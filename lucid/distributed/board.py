@@ -53,6 +53,7 @@ class Board:
         me = self.ranks.index(self.rank)
         self.mine, self.text = self.words[me], self.slots[me]
         self.mine[PID] = os.getpid()
+        self.posted = 0  # collectives that this rank has begun
         self.mine[STATE] = RUNNING
         node.Barrier()
         self.seen: tuple[tuple[int, ...], float] = ((), 0.0)
@@ -82,10 +83,17 @@ class Board:
         self.text[start : start + len(text)] = text
         mine[STATE] = state
 
-    def enter(self, text: bytes, group: int, key: int, dest: int, source: int) -> None:
-        """Post that this rank enters a collective."""
+    def post(self, text: bytes) -> int:
+        """Post that this rank has begun a collective, and return its number."""
+        self.posted += 1
+        self.mine[NUMBER] = self.posted
+        self.write(RUNNING, text)
+        return self.posted
+
+    def enter(self, number: int, text: bytes, group: int, key: int, dest: int, source: int) -> None:
+        """Post that this rank waits in a collective."""
         mine = self.mine
-        mine[NUMBER] += 1
+        mine[NUMBER] = number
         mine[GROUP], mine[KEY], mine[DEST], mine[SOURCE] = group, key, dest, source
         self.write(WAITING, text)
 

@@ -54,6 +54,7 @@ class Collective(Linear, abstract=True):
     size: int
 
     ordered = True
+    asynchronous = True
     native_from = NEVER
     lowering = LOWERING
     operand_layout = "dense"

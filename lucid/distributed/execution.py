@@ -1,7 +1,8 @@
 """Execution of a collective: it is posted without blocking, then waited for.
 
 Waiting polls, so it answers Ctrl-C, notices failures of other ranks, and respects the timeout;
-polling takes no longer than a blocking MPI call.
+polling takes no longer than a blocking MPI call. Several may be in flight, posted in program order;
+they are waited for in that order too, so that all ranks wait for the same one.
 """
 
 from __future__ import annotations
@@ -77,6 +78,30 @@ def run_into(op: Any, x: np.ndarray, out: np.ndarray, source: Any = None) -> Non
     if op.size == 1:
         out[...] = op.alone(x)
         return
+    finish(begin(op, x, out, source))
+
+
+class Started:
+    """A collective under way.
+
+    requests    of MPI
+    after       what is to be done when they are complete
+    memory      what MPI reads and writes until then
+    """
+
+    __slots__ = ("after", "call", "group", "memory", "number", "requests")
+
+    def __init__(self, *requests: Any, after: Any = None) -> None:
+        self.requests = requests
+        self.after = after
+        self.call: Any = None
+        self.group: Any = None
+        self.memory: Any = None
+        self.number = 0
+
+
+def begin(op: Any, x: np.ndarray, out: np.ndarray, source: Any) -> Started:
+    """Post a collective whose memory stays as it is until `finish`."""
     world = runtime()
     group = group_named(op.group)
     call = call_of(op, x, source)
@@ -84,29 +109,41 @@ def run_into(op: Any, x: np.ndarray, out: np.ndarray, source: Any = None) -> Non
         raise broken_error(world.broken, call.text)
     if not x.flags.c_contiguous:
         x = np.ascontiguousarray(x)
-    board = world.board
-    board.enter(call.bytes, group.number, call.number, call.dest, call.source)
     try:
+        number = world.board.post(call.bytes)
         if world.debug:
+            enter(world, group, call, number)
             compare(world, group, op, call)
-        finish = op.start(world.mpi, group, x, out)
-        wait(world, group, finish.requests, call)
-        if finish.after is not None:
-            finish.after()
+            world.board.leave()
+        started: Started = op.start(world.mpi, group, x, out)
     except BaseException as error:
         world.broken = f"{type(error).__name__} in {call.text}"
         raise
-    board.leave()
+    started.call, started.group, started.number = call, group, number
+    started.memory = x, out
+    world.in_flight.append(started)
+    return started
 
 
-class Started:
-    """A collective in progress: its requests, and what to do when they are complete."""
+def finish(started: Started) -> None:
+    """Wait for a collective, and before it for those that were posted earlier."""
+    world = runtime()
+    while started in world.in_flight:
+        first = world.in_flight[0]
+        enter(world, first.group, first.call, first.number)
+        try:
+            wait(world, first.group, first.requests, first.call)
+            if first.after is not None:
+                first.after()
+        except BaseException as error:
+            world.broken = f"{type(error).__name__} in {first.call.text}"
+            raise
+        world.in_flight.pop(0)
+        world.board.leave()
 
-    __slots__ = ("after", "requests")
 
-    def __init__(self, *requests: Any, after: Any = None) -> None:
-        self.requests = requests
-        self.after = after
+def enter(world: Runtime, group: Group, call: Call, number: int) -> None:
+    world.board.enter(number, call.bytes, group.number, call.number, call.dest, call.source)
 
 
 def wait(world: Runtime, group: Group, requests: Sequence[Any], call: Call) -> None:

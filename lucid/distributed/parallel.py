@@ -1,8 +1,9 @@
 """Data parallel training: every rank has the whole model and a part of each batch.
 
 Gradients are summed over ranks in buckets, weighted by the number of examples, so a step computes
-the same as one process on the whole batch, however the batch is divided. In a compiled step
-each bucket is reduced as soon as the plan has computed its gradients.
+the same as one process on the whole batch, however the batch is divided. In a compiled step the
+reduction of a bucket starts as soon as the plan has its gradients, and continues while the plan
+computes those of earlier layers.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from lucid.public.declare import public
 from lucid.tape.node import GradCell, Traced
 from lucid.tensors.tensor import Tensor
 
-BUCKET_MB = 25.0
+BUCKET_MB = 4.0
 
 
 def buckets_of(tensors: Sequence[Any], megabytes: float) -> list[list[int]]:
@@ -50,20 +51,30 @@ def weighted_means(
 ) -> list[Any]:
     """Return the means over all examples of all ranks, from the means over `count` examples here.
 
-    Each bucket carries the number of examples, so one collective reduces both.
+    The number of examples is one more value of the first bucket.
     """
+    if not tensors:
+        return []
+    wide = [x.to(np.float32) if x.dtype == np.float16 else x for x in tensors]
+    wide.append(wide[-1].new_full((), 1.0))
+    weighted = [x * float(count) if count else x.new_zeros(x.shape) for x in wide]
+    *sums, examples = sums_of(weighted, megabytes, group)
+    return [(y / examples).to(x.dtype) for x, y in zip(tensors, sums)]
+
+
+def sums_of(tensors: Sequence[Any], megabytes: float, group: Group | None) -> list[Any]:
+    """Return the sums over ranks, with one collective for each bucket."""
     out: list[Any] = [None] * len(tensors)
     for bucket in buckets_of(tensors, megabytes):
         xs = [tensors[i] for i in bucket]
-        dtype = np.float32 if xs[0].dtype == np.float16 else xs[0].dtype
-        flat = cat([x.reshape(-1).to(dtype) for x in xs])
-        flat = flat * float(count) if count else flat.new_zeros(flat.shape)  # the mean of nothing
-        total = all_reduce(cat([flat, flat.new_full((1,), float(count))]), group=group)
-        mean = total[:-1] / total[-1]
+        if len(xs) == 1:
+            out[bucket[0]] = all_reduce(xs[0], group=group)
+            continue
+        total = all_reduce(cat([x.reshape(-1) for x in xs]), group=group)
         first = 0
         for i, x in zip(bucket, xs):
             size = int(np.prod(x.shape))
-            out[i] = mean[first : first + size].reshape(x.shape).to(x.dtype)
+            out[i] = total[first : first + size].reshape(x.shape)
             first += size
     return out
 

@@ -55,6 +55,7 @@ class Runtime:
     timeout    seconds after which a collective raises, None for never
     debug      whether ranks compare what they are about to do
     broken     why collectives can no longer run; "" if they can
+    in_flight  collectives that were posted and not waited for yet, in order
     """
 
     def __init__(self, mpi: Any, timeout: float | None, debug: bool) -> None:
@@ -62,6 +63,7 @@ class Runtime:
         self.timeout = timeout
         self.debug = debug
         self.broken = ""
+        self.in_flight: list[Any] = []
         comm: Any = None if mpi is None else mpi.COMM_WORLD.Dup()
         self.comm = comm
         self.rank = 0 if comm is None else comm.Get_rank()

@@ -39,6 +39,7 @@ class Facts:
     reads_memory    reads the first operand from memory, at other points than those of the result
     orders          operands after the first are only waited for
     ordered         an effect on other processes: it runs once, in the Graph's order, used or not
+    asynchronous    in a plan it is only started; the first step that reads the result waits for it
     updates         the result is the first operand with a part replaced
     operand_layout  what native code can read: "any", "dense", "matrix" (contiguous rows or columns)
                     or "rows" (contiguous rows if the result has longer ones)
@@ -65,6 +66,7 @@ class Facts:
     reads_memory: ClassVar[bool] = False
     orders: ClassVar[bool] = False
     ordered: ClassVar[bool] = False
+    asynchronous: ClassVar[bool] = False
     updates: ClassVar[bool] = False
     operand_layout: ClassVar[str] = "any"
     check_error: ClassVar[tuple[Any, str]] = (IndexingError, "an index is out of range")

@@ -9,7 +9,8 @@ an operand if everything else it reads has a lower level: then no cycle can aris
 linear time. A group of lower level that no step in between reads is raised to the level of its
 reader and merged with it.
 
-A step with an ordered equation has a level above that of the ordered equation before it.
+A step with an ordered equation has a level above that of the ordered equation before it. What reads
+the result of an asynchronous one comes after everything that does not (`postpone_readers`).
 
 What reads `optimization_barrier x ct`, the recomputation of a checkpoint, waits for `ct` as if it
 read it: it neither joins a group of the first computation nor runs beside it.
@@ -78,7 +79,27 @@ class Fuser:
         for step in alive:
             if isinstance(step, Group):
                 step.equations.sort(key=position.__getitem__)
-        return sorted(alive, key=lambda step: step.level)
+        return self.postpone_readers(sorted(alive, key=lambda step: step.level))
+
+    def postpone_readers(self, steps: list[Step]) -> list[Step]:
+        """Order steps by how many asynchronous results they have to wait for, one after another.
+
+        So a gradient is summed over ranks while the gradients of earlier layers are computed, and
+        the parameters change afterwards. Ordered steps keep their order.
+        """
+        if not any([eqn.op.asynchronous for eqn in self.graph.equations]):
+            return steps
+        waits: dict[Step, int] = {}
+        last_ordered = 0
+        for step in steps:
+            equations = step.equations if isinstance(step, Group) else [step.equation]
+            operands = [x for eqn in equations for x in eqn.inputs]
+            read = {s for s in (*map(self.find, operands), *self.dependencies_of(operands)) if s}
+            found = [waits[s] + is_asynchronous(s) for s in read if s is not step]
+            waits[step] = max(found, default=0)
+            if not isinstance(step, Group) and step.equation.op.ordered:
+                waits[step] = last_ordered = max(waits[step], last_ordered)
+        return sorted(steps, key=waits.__getitem__)
 
     def stored(self, fits: Sequence[bool]) -> set[Any]:
         """Values that must be in memory: outputs, and operands of views and standalone ops."""
@@ -368,6 +389,10 @@ class Fuser:
         size, row = math.prod(group.sizes), math.prod(group.sizes[a] for a in reduced)
         fits = size <= SMALL_DOMAIN or (row <= LONG_ROW and size // max(row, 1) >= FEW_ROWS)
         return fits and loop < MAX_LOOPS
+
+
+def is_asynchronous(step: Step) -> bool:
+    return not isinstance(step, Group) and step.equation.op.asynchronous
 
 
 def fuse(graph: Graph) -> tuple[list[Step], dict[Var, Reading]]:

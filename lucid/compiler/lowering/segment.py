@@ -2,7 +2,9 @@
 
 A step other than a fused group is lowered by the `lowering` of its operation: `accepts(eqn)` is
 true if there is native code for its types, and `lower(layout, eqn)` returns work, each with the
-`kernels()` to compile for it and `add(builder, kernels)`, which adds its instructions.
+`kernels()` to compile for it and `add(builder, kernels)`, which adds its instructions. An
+asynchronous operation has `start` and `wait` in place of `lower`, if other steps run between them, and `poll`,
+which lets it advance.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.compiler.fusion.groups import Group, Step
+from lucid.compiler.fusion.groups import Group, Standalone, Step
 from lucid.compiler.kernels.build import (
     DTYPE_NAMES,
     NestBuilder,
@@ -73,7 +75,8 @@ class SegmentLayout:
 
     def lower_steps(self) -> None:
         self.steps_of: dict[int, list[Step]] = {}
-        for step in self.segment.steps:
+        for number, step in enumerate(self.segment.steps):
+            self.add_waits(number)
             if step in self.elided:
                 continue
             begin = max(len(self.work) - 1, 0)  # a group may replace the product before it
@@ -81,11 +84,23 @@ class SegmentLayout:
                 self.lower_group(step)
             else:
                 lowering = resolve(step.equation.op.lowering)
-                self.work += lowering.lower(self, step.equation)
+                lower = lowering.start if step in self.started else lowering.lower
+                self.work += lower(self, step.equation)
             for work in self.work[begin:]:
                 if id(work) not in self.steps_of:
                     both = isinstance(work, EpilogueWork)
                     self.steps_of[id(work)] = [*([self.product_before[step]] if both else []), step]
+        self.add_waits(len(self.segment.steps))
+
+    def add_waits(self, number: int) -> None:
+        """Wait for the asynchronous results that the step of this number reads; poll others."""
+        for step, (begin, end) in self.started.items():
+            if begin < number <= end:
+                lowering = resolve(step.equation.op.lowering)
+                action = lowering.wait if number == end else lowering.poll
+                added = action(self, step.equation)
+                self.steps_of.update({id(work): [step] for work in added})
+                self.work += added
 
     # Memory
 
@@ -94,6 +109,7 @@ class SegmentLayout:
         self.segment.steps, self.product_before = pair_products(
             self.segment.steps, self.lowering.reads
         )
+        self.started = self.find_started() if self.is_top_level else {}
         first, last = self.lifetimes()
         outputs = set(self.segment.outputs)
         temporaries = [var for var in first if var not in outputs]
@@ -173,7 +189,30 @@ class SegmentLayout:
                 for var in eqn.outputs:
                     if var in outputs or var in last or not isinstance(step, Group):
                         first[var] = number
+        for started, (_, end) in self.started.items():  # its memory is in use until then
+            for var in (*self.lowering.reads(started), *started.equation.outputs):
+                last[var] = max(last.get(var, 0), end)
         return first, last
+
+    def find_started(self) -> dict[Standalone, tuple[int, int]]:
+        """Map asynchronous steps to their number and to that of the step that waits for them.
+
+        Those that the next step reads are missing: they are lowered as if they were not.
+        """
+        steps = self.segment.steps
+        found: dict[Standalone, tuple[int, int]] = {}
+        pending: dict[Var, Standalone] = {}
+        for number, step in enumerate(steps):
+            # a product and its reader are one instruction
+            place = number - 1 if step in self.product_before else number
+            for x in self.lowering.reads(step) if pending else ():
+                if x in pending:
+                    begun = pending.pop(x)
+                    found[begun] = found[begun][0], place
+            if not isinstance(step, Group) and step.equation.op.asynchronous:
+                pending.update(dict.fromkeys(step.equation.outputs, step))
+                found[step] = number, len(steps)
+        return {step: (begin, end) for step, (begin, end) in found.items() if end > begin + 1}
 
     def scratch(self, type: Type) -> Array:
         """Allocate memory above all planned buffers, for temporaries of one step."""

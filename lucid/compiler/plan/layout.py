@@ -57,7 +57,7 @@ class Image:
     own          the positions of these
     addresses    the positions of other addresses, which are known in this process
     longest      estimated ns between two checks for signals
-    raise_error  called after each run, if an instruction calls Python
+    settle       called after each run with its error, if an instruction calls Python
     """
 
     words: np.ndarray
@@ -71,7 +71,7 @@ class Image:
     longest: int
     constants: list[np.ndarray]
     keep_alive: list[object]
-    raise_error: Any = None
+    settle: Any = None
 
     def place(self) -> Code:
         """Return the code at its place in memory."""
@@ -129,7 +129,7 @@ def encode(builder: Any, arena_bytes: int, release_gil: bool) -> Image:
         builder.longest,
         builder.constants,
         builder.keep_alive,
-        builder.raise_error,
+        builder.settle,
     )
 
 

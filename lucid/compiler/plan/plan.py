@@ -81,8 +81,9 @@ class Builder:
         self.keep_alive: list[object] = []
         self.constants: list[np.ndarray] = []
         self.work = 0.0
+        self.polled = 0.0  # the work before the latest instruction that polls
         self.longest = 0  # estimated ns between two checks for signals
-        self.raise_error: Callable[[], None] | None = None  # called after each run
+        self.settle: Callable[[BaseException | None], None] | None = None  # called after each run
 
     def input(self, dtype: DTypeLike, shape: Sequence[int], writeable: bool = False) -> Ref:
         """The next positional argument; writeable if some instruction writes into it."""
@@ -217,11 +218,13 @@ class Plan:
         self._code = image.place()
         self.run = layout.native_function(self._code)
         steppable = any(getattr(x, "is_python", False) for x in image.keep_alive)
+        if image.settle is not None:
+            self.run = settled(self.run, image.settle)
         if image.longest > LONG_NS and not steppable:
             written = [i for i, given in enumerate(self.inputs) if given.writeable]
             self.run = interruptible(self.run, written)
-        if image.raise_error is not None:
-            self.run = checked(self.run, image.raise_error)
+            if image.settle is not None:  # an interrupt of this thread, while another runs the plan
+                self.run = settled(self.run, image.settle)
         if steppable:
             from lucid.compiler.backends.numba.steppable import raise_errors
 
@@ -258,12 +261,18 @@ class Plan:
         return [_convert(i, *pair) for i, pair in enumerate(zip(self.inputs, arrays, strict=True))]
 
 
-def checked(run: Callable[..., Any], raise_error: Callable[[], None]) -> Callable[..., Any]:
-    """Return `run`, followed by the error that an instruction which calls Python has kept."""
+def settled(
+    run: Callable[..., Any], settle: Callable[[BaseException | None], None]
+) -> Callable[..., Any]:
+    """Return `run`, followed by `settle`, which raises what an instruction in Python has kept."""
 
     def call(*arrays: np.ndarray) -> Any:
-        results = run(*arrays)
-        raise_error()
+        try:
+            results = run(*arrays)
+        except BaseException as error:
+            settle(error)
+            raise
+        settle(None)
         return results
 
     return call

@@ -13,7 +13,15 @@ import lucid.distributed as dist
 what, bad = sys.argv[1], int(sys.argv[2]) if sys.argv[2:] else 1
 R, N = dist.rank(), dist.world_size()
 x = lucid.ones(3)
-compiled = lucid.jit(lambda x: dist.all_reduce(x * 2.0) + 1.0)
+W = lucid.eye(3)
+
+
+@lucid.jit
+def compiled(x):
+    first = dist.all_reduce(x * 2.0)  # in flight while the products are computed
+    return first + dist.all_reduce(W @ (W @ x))
+
+
 compiled(x)
 compiled(x)
 
