@@ -1,9 +1,9 @@
 """The lowering of a collective: instructions that call back into `execution`.
 
-One instruction posts it, and another one, before the first reader of its result, waits for it; where
-nothing runs between the two they are one. The plan has released the GIL; a callback takes it to post
-the requests, and the MPI calls release it again. An error cannot cross the plan: it is kept, later
-collectives of the plan do nothing, and it is raised when the plan returns.
+One instruction posts it, and another one, before the first reader of its result, waits for it;
+where nothing runs between the two they are one. The plan has released the GIL; a callback takes it
+to post the requests, and the MPI calls release it again. An error cannot cross the plan: it is
+kept, later collectives of the plan do nothing, and it is raised when the plan returns.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A step other than a fused group is lowered by the `lowering` of its operation: `accepts(eqn)` is
 true if there is native code for its types, and `lower(layout, eqn)` returns work, each with the
 `kernels()` to compile for it and `add(builder, kernels)`, which adds its instructions. An
-asynchronous operation has `start` and `wait` in place of `lower`, if other steps run between them, and `poll`,
-which lets it advance.
+asynchronous operation has `start` and `wait` in place of `lower` if other steps run between them,
+and `poll`, which lets it advance.
 """
 
 from __future__ import annotations
