@@ -124,7 +124,7 @@ class JvpCall:
     def __init__(
         self, cls: Any, positions: tuple[int, ...], others: list[Any], kwargs: Any
     ) -> None:
-        from lucid.func.custom_rules import custom_jvp
+        from lucid.func.custom_rules.forward import custom_jvp
 
         self.cls, self.positions, self.others, self.kwargs = cls, positions, others, kwargs
         self.result: Any = None

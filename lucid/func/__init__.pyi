@@ -18,8 +18,8 @@ from lucid.func.control_flow import map as map
 from lucid.func.control_flow import scan as scan
 from lucid.func.control_flow import switch as switch
 from lucid.func.control_flow import while_loop as while_loop
-from lucid.func.custom_rules import custom_jvp as custom_jvp
-from lucid.func.custom_rules import custom_vjp as custom_vjp
+from lucid.func.custom_rules.forward import custom_jvp as custom_jvp
+from lucid.func.custom_rules.reverse import custom_vjp as custom_vjp
 from lucid.func.derivatives import grad as grad
 from lucid.func.derivatives import grad_and_value as grad_and_value
 from lucid.func.derivatives import hvp as hvp

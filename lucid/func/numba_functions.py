@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lucid.errors import ArgumentError
-from lucid.func.custom_rules import bind_positional
+from lucid.func.custom_rules.arguments import bind_positional
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_operand, as_tensor, cast, parse_dtype, result_type
 from lucid.ops.higher_order.numba_function import NumbaFunction, dispatcher_of

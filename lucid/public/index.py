@@ -181,7 +181,8 @@ NAMES: dict[str, dict[str, str]] = {
         "func.batching": "vmap",
         "func.checkpointing": "checkpoint checkpoint_name saved_residuals",
         "func.control_flow": "cond fori_loop map scan switch while_loop",
-        "func.custom_rules": "custom_jvp custom_vjp",
+        "func.custom_rules.forward": "custom_jvp",
+        "func.custom_rules.reverse": "custom_vjp",
         "func.derivatives": (
             "grad grad_and_value hvp jvp linear_transpose linearize stop_gradient value_and_grad "
             "vjp"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lucid.func.control_flow import while_loop
-from lucid.func.custom_rules import custom_jvp
+from lucid.func.custom_rules.forward import custom_jvp
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import maximum, minimum, where
 from lucid.ops.elementwise.exponential import exp, log, sqrt

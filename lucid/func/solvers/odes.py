@@ -14,7 +14,7 @@ import numpy as np
 
 from lucid.errors import ArgumentError, ShapeError
 from lucid.func.control_flow import scan, while_loop
-from lucid.func.custom_rules import custom_vjp
+from lucid.func.custom_rules.reverse import custom_vjp
 from lucid.func.derivatives import vjp
 from lucid.func.implicit import Vector
 from lucid.func.numpy_results import numpy_like

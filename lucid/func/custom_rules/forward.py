@@ -1,29 +1,30 @@
-"""custom_vjp and custom_jvp: functions with user-defined derivative rules, as in JAX.
+"""custom_jvp: a function whose forward-mode rule the user gives; reverse mode transposes it.
 
-The rules are traced once for every differentiated call and become one equation that every transform
-supports. A tensor that the function closes over is a constant: pass it as an argument to
-differentiate with respect to it.
+The rule is traced once for every differentiated call and becomes one equation that every transform
+supports. A tensor that the function closes over is a constant.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from threading import get_ident
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any
 
-from lucid.autograd.function import Function
 from lucid.autograd.function_calls import derivative_like
 from lucid.errors import ArgumentError, GraphError, TracedValueError
 from lucid.func.batching import vmap
-from lucid.func.run import argument_numbers
+from lucid.func.custom_rules.arguments import (
+    CustomRuleFunction,
+    P,
+    R,
+    flatten_derivatives,
+    static_argument,
+)
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import is_differentiable
-from lucid.ops.core.arguments import check_callable
-from lucid.ops.core.decorated import portable_function, wrapper_of
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.custom_derivative import CustomJvp
 from lucid.ops.shape.derivative_seeds import full_constant
@@ -31,236 +32,14 @@ from lucid.public.declare import public
 from lucid.tape.bind import bind, fresh
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
-from lucid.tape.node import GRAD, TRACE, Trace, Traced, is_recording, leaf
+from lucid.tape.node import GRAD, TRACE, Trace, leaf
 from lucid.tape.recorder import CollectEffects
 from lucid.tape.trace import function_name, replay
 from lucid.tape.views import tensor_of
 from lucid.transforms.vmap import current_axis_name
 
-RULES = ("fwd", "bwd", "rule")  # what `defvjp` and `defjvp` set
 _depth = count(2000)
-_running: dict[int, list[Any]] = {}  # custom_vjp functions whose fwd is running, by thread
-_running_jvp: dict[int, list[Any]] = {}  # custom_jvp functions whose rule runs on values
-_running_bwd: dict[int, list[Any]] = {}  # those whose bwd is running
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-class CustomRuleFunction(Generic[P, R]):
-    """A function with a custom rule; its arguments are static or pytrees of tensors."""
-
-    def __init__(
-        self,
-        fun: Callable[P, R],
-        nondiff_argnums: Sequence[int] = (),
-        nondiff_argnames: Sequence[str] = (),
-    ) -> None:
-        check_callable(type(self).__name__, fun)
-        functools.update_wrapper(self, fun)  # type: ignore[arg-type]
-        self.function: Callable[..., R] = fun
-        named = named_positions(type(self).__name__, fun, nondiff_argnames)
-        self.static = tuple(dict.fromkeys((*argument_numbers(nondiff_argnums), *named)))
-
-    def __reduce__(self) -> Any:
-        rules = {name: self.__dict__[name] for name in RULES if name in self.__dict__}
-        return rebuild_custom, (type(self), portable_function(self.function), self.static), rules
-
-    def arguments(self, args: Any, kwargs: Any) -> Arguments:
-        return Arguments(self, bind_positional(self.function, args, kwargs))
-
-    def missing_rule_error(self, method: str) -> GraphError:
-        name = function_name(self.function)
-        return GraphError(f"{name}: no rule was given; call {name}.{method}(...) first")
-
-
-def named_positions(what: str, fun: Any, names: Any) -> list[int]:
-    """Return the positions of the arguments of a function with these names."""
-    names = [names] if isinstance(names, str) else list(names)
-    known = list(inspect.signature(fun).parameters) if names else []
-    for name in names:
-        if name not in known:
-            raise ArgumentError(
-                f"{what}: nondiff_argnames has {name!r}, which is not an argument of "
-                f"{function_name(fun)}"
-            )
-    return sorted(known.index(name) for name in names)
-
-
-def rebuild_custom(cls: Any, function: Any, static: tuple[int, ...]) -> Any:
-    """Return the function of a pickle: the one that this process has, if it has it."""
-    found = wrapper_of(function)
-    return found if isinstance(found, cls) else cls(function, static)
-
-
-class Arguments:
-    """The arguments of one call, split into static ones and leaves."""
-
-    def __init__(self, custom_function: CustomRuleFunction, args: tuple[Any, ...]) -> None:
-        self.args = args
-        self.positions = [i for i in range(len(args)) if i not in custom_function.static]
-        self.static = [args[i] for i in custom_function.static if i < len(args)]
-        given, self.tree = flatten(tuple(args[i] for i in self.positions))
-        self.leaves = [as_tensor(x) for x in given]
-
-    @property
-    def is_tracked(self) -> bool:
-        """True if operations on these arguments are recorded."""
-        return is_recording() or any(x.node is not None and x.node.flags for x in self.leaves)
-
-    def dynamic(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
-        return unflatten(self.tree, leaves)
-
-    def all(self, leaves: Sequence[Any]) -> list[Any]:
-        """Return all arguments, with `leaves` in place of the tensors."""
-        full = list(self.args)
-        for i, x in zip(self.positions, self.dynamic(leaves)):
-            full[i] = x
-        return full
-
-
-def bind_positional(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, ...]:
-    """Return the arguments of a call as positional ones, with defaults applied."""
-    try:
-        signature = inspect.signature(function)
-    except ValueError:
-        return args
-    try:
-        bound = signature.bind(*args, **kwargs)
-    except TypeError as error:
-        raise ArgumentError(f"{function_name(function)}: {error}") from None
-    bound.apply_defaults()
-    if bound.kwargs:
-        raise ArgumentError(
-            f"{function_name(function)}: keyword-only arguments are not supported with custom "
-            f"rules: {', '.join(bound.kwargs)}"
-        )
-    return bound.args
-
-
-def flatten_derivatives(what: str, given: Any, trees: Any) -> list[Any]:
-    """Return a derivative for every leaf of pytrees; None means zero for a leaf or a subtree."""
-    if given is None:
-        return [None] * trees.num_leaves
-    if trees.is_leaf():
-        return [given]
-    children = trees.children()
-    parts = list(given.values()) if isinstance(given, dict) else list(given)
-    if len(parts) != len(children):
-        raise GraphError(f"{what}: the rule returned {len(parts)} derivatives, not {len(children)}")
-    if isinstance(given, dict):
-        parts = [given[key] for key in trees.entries()]
-    return [
-        x for part, child in zip(parts, children) for x in flatten_derivatives(what, part, child)
-    ]
-
-
-@public("func")
-class custom_vjp(CustomRuleFunction[P, R]):
-    """A function whose reverse-mode rule is given by `defvjp(fwd, bwd)`.
-
-    fwd(*args)            (output, residuals)
-    bwd(residuals, ct)    a tuple with the cotangent of every argument, None for zero
-
-    Static arguments (`nondiff_argnums`) come first in bwd.
-
-    >>> import lucid
-    >>> @lucid.func.custom_vjp
-    ... def clip_gradient(x):
-    ...     return x * 1.0
-    >>> clip_gradient.defvjp(
-    ...     lambda x: (x * 1.0, None), lambda res, ct: (ct.clamp(-1.0, 1.0),)
-    ... )
-    >>> lucid.func.grad(lambda x: 5.0 * clip_gradient(x))(lucid.tensor(2.0))
-    Tensor(1.)
-    """
-
-    fwd: Callable[..., Any] | None = None
-    bwd: Callable[..., Any] | None = None
-
-    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
-        """Set the reverse-mode rule."""
-        self.fwd, self.bwd = fwd, bwd
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if self.fwd is None or self.bwd is None:
-            raise self.missing_rule_error("defvjp")
-        arguments = self.arguments(args, kwargs)
-        if not arguments.is_tracked or self in _running.get(get_ident(), ()):
-            return self.function(*arguments.args)
-        call = VjpCall(self, arguments)
-        outputs = CustomVjpCall.apply(call, *arguments.leaves)
-        return unflatten(call.out_tree, outputs)
-
-
-class VjpCall:
-    """One call of a custom_vjp function: maps leaves to arguments, residuals and results."""
-
-    def __init__(self, custom_function: custom_vjp, arguments: Arguments) -> None:
-        self.custom_function, self.arguments = custom_function, arguments
-        self.name = function_name(custom_function.function)
-        self.out_tree: Any = None
-        self.residual_tree: Any = None
-        self.residuals: list[Any] = []
-
-    def forward(self, leaves: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Return the leaves of the result, and the residuals that are tensors."""
-        running = _running.setdefault(get_ident(), [])
-        running.append(self.custom_function)  # a call inside fwd runs the plain function
-        try:
-            result = self.custom_function.fwd(*self.arguments.all(leaves))  # type: ignore[misc]
-        finally:
-            running.remove(self.custom_function)
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise GraphError(f"{self.name}: fwd must return (output, residuals)")
-        outputs, self.out_tree = flatten(result[0])
-        self.residuals, self.residual_tree = flatten(result[1])
-        return outputs, [x for x in self.residuals if isinstance(x, Traced)]
-
-    def backward(self, saved: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        rest = iter(saved)
-        leaves = [next(rest) if isinstance(x, Traced) else x for x in self.residuals]
-        residuals = unflatten(self.residual_tree, leaves)
-        ct = unflatten(self.out_tree, cts)
-        given = self.run_bwd(residuals, ct)
-        if len(self.arguments.positions) == 1 and not isinstance(given, (tuple, list)):
-            given = (given,)
-        found = flatten_derivatives(self.name, given, self.arguments.tree)
-        said = f"{self.name}: the rule returned a cotangent"
-        return [
-            None if g is None else derivative_like(said, "an argument", g, x.type)
-            for g, x in zip(found, self.arguments.leaves)
-        ]
-
-    def run_bwd(self, residuals: Any, ct: Any) -> Any:
-        """Run the user's rule, which must not call itself: tracing it would never end."""
-        running = _running_bwd.setdefault(get_ident(), [])
-        if self.custom_function in running:
-            raise GraphError(
-                f"{self.name}: its bwd calls {self.name} itself, so tracing would never end; call "
-                "a plain function there, or define the rule with custom_jvp"
-            )
-        running.append(self.custom_function)
-        try:
-            return self.custom_function.bwd(*self.arguments.static, residuals, ct)  # type: ignore[misc]
-        finally:
-            running.remove(self.custom_function)
-
-
-class CustomVjpCall(Function):
-    """The autograd Function that runs a VjpCall."""
-
-    @staticmethod
-    def forward(ctx: Any, call: VjpCall, *leaves: Any) -> Any:
-        ctx.call = call
-        outputs, saved = call.forward(leaves)
-        ctx.save_for_backward(*saved)
-        return tuple(outputs)
-
-    @staticmethod
-    def backward(ctx: Any, *cts: Any) -> Any:
-        return (None, *ctx.call.backward(ctx.saved_tensors, cts))
+_running_jvp: dict[int, list[Any]] = {}  # custom_jvp functions whose rule runs on values, by thread
 
 
 @public("func")
@@ -488,22 +267,6 @@ def trace_rule(
         return cut(list(seeds.values()), [found[i] for i in nonzero_outputs]), nonzero_outputs
     finally:
         local.staging, trace.active = before, False
-
-
-@dataclass(frozen=True)
-class StaticArgument:
-    """A static argument, compared by value if it is hashable and by identity otherwise."""
-
-    key: Any
-    value: Any = field(compare=False)
-
-
-def static_argument(x: Any) -> StaticArgument:
-    try:
-        hash(x)
-    except TypeError:
-        return StaticArgument(id(x), x)
-    return StaticArgument((type(x), x), x)
 
 
 def tangent_like(name: str, tangent: Any, output: Any) -> Any:
