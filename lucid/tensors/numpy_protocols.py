@@ -16,6 +16,7 @@ from lucid.errors import ArgumentError, DTypeError, GraphError, LucidError
 from lucid.ir.types import SHORT_NAMES
 from lucid.locks import import_module
 from lucid.ops.core.arguments import check_device
+from lucid.ops.core.promote import holds_tensors
 from lucid.public.declare import public
 from lucid.tape import writes
 from lucid.tape.conversion import check_array_conversion, needs_grad
@@ -27,6 +28,8 @@ from lucid.tensors import mutation
 
 def apply_ufunc(x: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """`__array_ufunc__`: call the counterpart of a ufunc or of one of its methods."""
+    if any([y.__class__ is not x.__class__ and holds_tensors(y) for y in inputs]):
+        return NotImplemented
     return call_ufunc(ufunc, method, *inputs, **kwargs)
 
 

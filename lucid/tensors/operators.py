@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lucid.ops.core.apply import cached_scalar
 from lucid.ops.core.kinds import Elementwise
+from lucid.ops.core.promote import holds_tensors
 from lucid.ops.elementwise import arithmetic, logic, power, rounding
 from lucid.ops.linalg import contraction
 from lucid.tape.bind import bind_one, bind_pair, bind_scalar
@@ -68,7 +71,17 @@ def _reflected(op: Elementwise, general: Method, integers: str = "iu") -> Method
 
 def _operand(x: Any) -> bool:
     """True if `x` is a valid operand; other classes may implement the reflected operator."""
-    return isinstance(x, (Traced, int, float, complex, list, tuple)) or hasattr(x, "__array__")
+    if isinstance(x, (Traced, int, float, complex, list, tuple)):
+        return True
+    return hasattr(x, "__array__") and not holds_tensors(x)
+
+
+def _multiply(x: Any, y: Any) -> Any:
+    """Return x * y, which is the matrix product if one of them is a np.matrix."""
+    if isinstance(x, np.matrix) or isinstance(y, np.matrix):
+        if len(x.shape) and len(y.shape):
+            return contraction.matmul(x, y)
+    return arithmetic.multiply(x, y)
 
 
 class Operators(Traced):
@@ -80,8 +93,8 @@ class Operators(Traced):
     __radd__ = _reflected(arithmetic.ADD, arithmetic.add)
     __sub__ = _binary(arithmetic.SUB, arithmetic.subtract)
     __rsub__ = _reflected(arithmetic.SUB, arithmetic.subtract)
-    __mul__ = _binary(arithmetic.MUL, arithmetic.multiply)
-    __rmul__ = _reflected(arithmetic.MUL, arithmetic.multiply)
+    __mul__ = _binary(arithmetic.MUL, _multiply)
+    __rmul__ = _reflected(arithmetic.MUL, _multiply)
     __truediv__ = _binary(arithmetic.DIV, arithmetic.divide, integers="")
     __rtruediv__ = _reflected(arithmetic.DIV, arithmetic.divide, integers="")
     __floordiv__ = _binary(rounding.FLOOR_DIVIDE, rounding.floor_divide)

@@ -80,11 +80,12 @@ class Values(Traced):
         return self.array("tolist()").tolist()
 
     def __bytes__(self) -> bytes:
+        check_numpy_call(self)
         return self.array("bytes()").tobytes()
 
     def __buffer__(self, flags: int) -> memoryview:
         """Return the memory, for `memoryview` and other readers of buffers (Python 3.12)."""
-        return memoryview(self.array("memoryview()"))  # type: ignore[arg-type]
+        return memoryview(np.asarray(self))  # type: ignore[arg-type]
 
     def __bool__(self) -> bool:
         value = self.array("bool()")

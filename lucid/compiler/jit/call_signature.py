@@ -7,13 +7,23 @@ from itertools import accumulate
 from operator import index
 from typing import Any
 
+import numpy as np
+
 from lucid.errors import ArgumentError, DTypeError
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ops.core.constant_key import constant_key, value_key
 from lucid.ops.core.promote import Default, as_tensor
 from lucid.source import at_line
 from lucid.tape.modes import local
+from lucid.tape.node import Traced
 from lucid.tape.trace import function_name
+
+WIDE = (np.dtype("float64"), np.dtype("complex128"))
+
+
+def is_wide(x: Any) -> bool:
+    """True for arrays and tensors of 64-bit floats."""
+    return isinstance(x, (Traced, np.ndarray, np.generic)) and x.dtype in WIDE
 
 
 class CallSignature:
@@ -25,16 +35,20 @@ class CallSignature:
         self.static = argument_indices("static_argnums", static_argnums)
         self.donated = argument_indices("donate_argnums", donate_argnums)
 
-    def operand(self, x: Any) -> Any:
+    def operand(self, x: Any, leaves: Sequence[Any]) -> Any:
+        """Return one of the leaves as a tensor; a Python float is float64 beside float64 arrays."""
         try:
-            return as_tensor(float(x) if isinstance(x, float) else x)
+            if x.__class__ is float and any(map(is_wide, leaves)):
+                return as_tensor(x, "float64")
+            return as_tensor(x)
         except DTypeError:
             facts = f"jit of {self.name}: argument {x!r:.40} is not an array"
             raise ArgumentError(f"{facts}; add its index to static_argnums{at_line()}") from None
 
     def operands(self, args: Any, kwargs: Any) -> list[Any]:
         """Return the leaves of the arguments as tensors."""
-        return [self.operand(x) for x in flatten((self.dynamic(args), kwargs))[0]]
+        leaves = flatten((self.dynamic(args), kwargs))[0]
+        return [self.operand(x, leaves) for x in leaves]
 
     def dynamic(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return (

@@ -150,7 +150,7 @@ class Jitted(CallSignature, Generic[P, R]):
         if key not in bound or bound[key][0]() is not owner:
             reference = weakref.ref(owner, lambda _: bound.pop(key, None))
             bound[key] = (reference, self.bind_method(reference))
-        return bound[key][1]
+        return BoundMethod(bound[key][1], owner)
 
     def bind_method(self, reference: Any) -> Jitted:
         """Return this function with a weakly referenced object as its first argument."""
@@ -180,7 +180,7 @@ class Jitted(CallSignature, Generic[P, R]):
             if found is not None and found is not GUARD_FAILED:
                 return found[0]
         leaves, tree = flatten((self.dynamic(args), kwargs))
-        tensors = [x if isinstance(x, Traced) else self.operand(x) for x in leaves]
+        tensors = [x if isinstance(x, Traced) else self.operand(x, leaves) for x in leaves]
         if Tiering.compile is None:  # LUCID_DISABLE_JIT
             return self.run_python(args, kwargs, tensors)
         if (
@@ -449,6 +449,25 @@ class Jitted(CallSignature, Generic[P, R]):
         with self._lock:
             self.record(key, args, kwargs, tensors, tree, tracked)
         return self.paths[key][0]
+
+
+class BoundMethod(Jitted[P, R]):
+    """A jitted method with its object, which it keeps alive; it shares the state of the method.
+
+    The table of methods holds objects weakly, so that jitting a method does not keep its object.
+    """
+
+    __slots__ = ("owner",)
+
+    def __init__(self, jitted: Jitted, owner: Any) -> None:
+        self.__dict__ = jitted.__dict__
+        self.owner = owner
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, BoundMethod) and self.__dict__ is other.__dict__
+
+    def __hash__(self) -> int:
+        return hash(id(self.__dict__))
 
 
 def call_method(owner: Any, name: str, *args: Any, **kwargs: Any) -> Any:

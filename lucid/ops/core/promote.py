@@ -81,6 +81,8 @@ def as_ndarray(data: Any, dtype: Any = None) -> np.ndarray:
         data = np.asarray(data)
     wanted = None if dtype is None else parse_dtype(dtype)
     if isinstance(data, (np.ndarray, np.generic)):
+        if data.__class__ is not np.ndarray:
+            check_unmasked(data)
         array = np.asarray(data)
     else:
         array = _from_python(data, wanted)
@@ -94,6 +96,28 @@ def as_ndarray(data: Any, dtype: Any = None) -> np.ndarray:
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     return array
+
+
+def check_unmasked(data: Any) -> None:
+    """Raise an error for a masked array with masked elements, which would come back as numbers."""
+    mask = getattr(data, "mask", None) if hasattr(data, "filled") else None
+    if mask is not None and np.any(mask):
+        raise DTypeError(
+            f"tensor: a masked array with {int(np.sum(mask))} masked elements cannot be a tensor, "
+            "which has no mask; use a.filled(value), or lucid.where with ~a.mask"
+        )
+
+
+def holds_tensors(x: Any) -> bool:
+    """True for containers of arrays that may be tensors: xarray's, pint's and others like them.
+
+    They implement NumPy's protocol for ufuncs, so an operation with a tensor is theirs. Objects of
+    pandas implement it too, but hold no tensors: they are read as arrays.
+    """
+    cls = x.__class__
+    if getattr(cls, "__array_ufunc__", None) is None or isinstance(x, (Traced, np.ndarray)):
+        return False
+    return not (isinstance(x, np.generic) or cls.__module__.startswith("pandas"))
 
 
 @quiet
@@ -248,11 +272,14 @@ def _raise_kind(dtype: np.dtype, higher: np.dtype) -> np.dtype:
 
 
 def as_operand(x: Any) -> Any:
-    """Return Python scalars as they are, everything else as a tensor."""
+    """Return Python scalars as they are, everything else as a tensor.
+
+    NumPy's scalars are arrays without axes, also np.float64, which is a subclass of float.
+    """
     if isinstance(x, Traced):
         return x
-    if isinstance(x, _SCALARS):
-        return x.item() if isinstance(x, np.generic) else x
+    if isinstance(x, _SCALARS) and not isinstance(x, np.generic):
+        return x
     return as_tensor(x)
 
 

@@ -102,11 +102,17 @@ def test_a_jitted_method_belongs_to_its_object():
     one, other = Trainer([0.0, 0.0]), Trainer([5.0, 5.0])
     assert one.step(X).tolist() == [-1.0, -2.0] and other.step(X).tolist() == [4.0, 3.0]
     assert one.step(X).tolist() == [-2.0, -4.0] and other.step(X).tolist() == [3.0, 1.0]
-    assert one.step is one.step and isinstance(Trainer.step, type(one.step))
+    assert one.step == one.step != other.step and isinstance(one.step, type(Trainer.step))
     gone = weakref.ref(one)
     del one
     gc.collect()
     assert gone() is None
+
+
+def test_a_jitted_method_keeps_a_temporary_object_alive():
+    assert Trainer([0.0, 0.0]).step(X).tolist() == [-1.0, -2.0]
+    step = Trainer([5.0, 5.0]).step
+    assert step(X).tolist() == [4.0, 3.0] and step(X).tolist() == [3.0, 1.0]
 
 
 def test_a_jitted_forward_has_its_gradient_and_its_statistics():

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 import pytest
 
 import lucid
@@ -143,3 +144,20 @@ def test_an_attribute_that_the_function_itself_changes_is_no_guard():
 
     assert [f(ONE).item() for _ in range(3)] == [2.0] * 3
     assert len(next(iter(f.paths.values()))) == 1
+
+
+@pytest.mark.parametrize("x", [lucid.tensor([1.0, 2.0]), lucid.tensor(3.0), lucid.tensor(3)])
+def test_a_numpy_scalar_is_an_array_of_its_dtype_with_and_without_jit(x):
+    f = lucid.jit(lambda x, s: x * s)
+    for s in [np.float64(0.1), np.float64(0.7), np.float32(0.3), np.float32(0.1), np.int64(4)] * 2:
+        same(f(x, s), x * s)
+        same(f(x, s), x * lucid.tensor(s))
+    assert len(f.paths) == 3  # one for each dtype, none for a value
+
+
+def test_a_python_float_beside_float64_arrays_keeps_its_digits():
+    f = lucid.jit(lambda x, s: x * s)
+    for dtype in (lucid.float64, lucid.complex128, lucid.float32):
+        x = lucid.tensor([1.0, 3.0], dtype=dtype)
+        for s in (0.1, 0.7, 0.3):
+            same(f(x, s), x * s)
