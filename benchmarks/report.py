@@ -9,6 +9,7 @@ from typing import Any
 from workloads import Workload
 
 COLD = "lucid, empty cache"
+JITTED = "lucid.jit"  # the same step, compiled by `lucid.jit`
 WARM_RATIO, MEMORY_RATIO = 0.5, 1.0
 
 
@@ -45,12 +46,13 @@ def times(
         found = results[w.name]
         us, errors = found[statistic], found["errors"]
         ours = us.get("lucid")
-        best = ratio(ours, [us.get(s) for s in systems if s != "lucid"])
+        best = ratio(ours, [us.get(s) for s in systems if not s.startswith("lucid")])
         target = f"{w.ratio:.2f}" if w.ratio is not None else f"{w.limit} µs"
         passed = verdict(best, w.ratio) if w.ratio is not None else verdict(ours, w.limit)
         cells = ["fails" if s in errors else cell(us.get(s)) for s in systems]
-        rows.append([w.title, *cells, cell(best, 2), target, passed])
-    return table([f"µs a step, {statistic}", *systems, "ratio", "target", ""], rows)
+        own = cell(ratio(ours, [us.get(JITTED)]), 2)
+        rows.append([w.title, *cells, cell(best, 2), target, passed, own])
+    return table([f"µs a step, {statistic}", *systems, "ratio", "target", "", "/jit"], rows)
 
 
 def starts(workloads: Sequence[Workload], systems: Sequence[str], results: Any) -> str:

@@ -29,7 +29,7 @@ import programs  # noqa: E402
 from report import report  # noqa: E402
 from workloads import WORKLOADS, Workload  # noqa: E402
 
-SYSTEMS = ["lucid", "jax", "torch", "torch.compile"]
+SYSTEMS = ["lucid", "lucid.jit", "jax", "torch", "torch.compile"]
 PAUSE_SECONDS = 0.03  # seconds between turns, in which the threads of the last one fall asleep
 
 
@@ -92,7 +92,7 @@ def started(workload: Workload, options: Any, folder: Path, log: Any) -> dict[st
     """Workers of all libraries that have the workload; Lucid's is started twice, cold and warm."""
     found: dict[str, Any] = {"errors": {}, "start": {}, "workers": {}}
     for system in [s for s in options.systems if s in workload.load()[0]]:
-        python = sys.executable if system == "lucid" else options.peer
+        python = sys.executable if system.startswith("lucid") else options.peer
         cache = str(folder / "cache" / workload.name)
         worker = Worker(python, workload, system, cache, log)
         if worker.error is None and system == "lucid":
@@ -134,6 +134,7 @@ def parse() -> Any:
     parser.add_argument("--peer", default=os.environ.get("BENCH_PYTHON", sys.executable))
     names = [*[w.name for w in WORKLOADS], "programs"]
     parser.add_argument("--only", action="append", metavar="NAME", choices=names, help=str(names))
+    parser.add_argument("--eager", action="store_true", help="only steps that are not compiled")
     parser.add_argument("--systems", nargs="+", default=SYSTEMS, choices=SYSTEMS)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=0.1, help="of one library's turn")
@@ -145,7 +146,10 @@ def parse() -> Any:
 
 def main() -> None:
     options = parse()
-    chosen = [w for w in WORKLOADS if not options.only or w.name in options.only]
+    only = options.only or (
+        [w.name for w in WORKLOADS if w.name.endswith("-eager")] if options.eager else None
+    )
+    chosen = [w for w in WORKLOADS if not only or w.name in only]
     results: dict[str, Any] = {}
     with (
         tempfile.TemporaryDirectory() as name,
@@ -155,7 +159,7 @@ def main() -> None:
             print(f"\r{workload.name:40}", end="", file=sys.stderr, flush=True)
             results[workload.name] = measure(workload, options, Path(name), log)
             save(results, options.json)
-        if not options.only or "programs" in options.only:
+        if not only or "programs" in only:
             results["programs"] = programs.measure(sys.executable, name)
     print("\r" + " " * 40 + "\r", end="", file=sys.stderr)
     print(report(chosen, options.systems, results, options.statistic))

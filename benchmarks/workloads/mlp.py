@@ -30,7 +30,7 @@ def data(rng: np.random.Generator, sizes: tuple[int, ...], batch: int) -> Any:
 
 
 small_data = small_inplace_data = small_eager_data = partial(data, sizes=(2, 32, 32, 2), batch=32)
-medium_data = partial(data, sizes=(784, 128, 10), batch=64)
+medium_data = medium_eager_data = partial(data, sizes=(784, 128, 10), batch=64)
 large_data = partial(data, sizes=(784, 512, 256, 10), batch=128)
 
 
@@ -72,15 +72,21 @@ TRAIN = {
 
 def systems(activation: str, **train: Any) -> dict[str, Any]:
     def maker(system: str) -> Any:
-        return lambda data: train_of[system](LOSSES[system](activation), *data)
+        loss = LOSSES[system.removesuffix(".jit")]
+        return lambda data: train_of[system](loss(activation), *data)
 
     train_of = {**TRAIN, **train}
     return {system: maker(system) for system in train_of}
 
 
+def eager_systems(activation: str) -> dict[str, Any]:
+    style = {"lucid": training.lucid_eager, "lucid.jit": training.lucid_inplace}
+    found = systems(activation, **style)
+    return {system: found[system] for system in (*style, "torch")}
+
+
 SMALL_SYSTEMS = systems("tanh")
 SMALL_INPLACE_SYSTEMS = systems("tanh", lucid=training.lucid_inplace)
-SMALL_EAGER_SYSTEMS = systems("tanh", lucid=training.lucid_eager)
-del SMALL_EAGER_SYSTEMS["jax"], SMALL_EAGER_SYSTEMS["torch.compile"]
+SMALL_EAGER_SYSTEMS, MEDIUM_EAGER_SYSTEMS = eager_systems("tanh"), eager_systems("relu")
 MEDIUM_SYSTEMS = systems("relu")
 LARGE_SYSTEMS = systems("relu")

@@ -33,7 +33,10 @@ def initial(rng: np.random.Generator, shapes: Shapes) -> list[np.ndarray]:
 
 
 def modules(make: Callable[[Any], Any], mode: str, library: str, data: Any) -> Made:
-    """A step in Lucid or PyTorch; `mode` is eager or compiled."""
+    """A step in Lucid or PyTorch; `mode` is eager or compiled.
+
+    A model whose networks take turns has `turns()`: pairs of a loss and the Module it trains.
+    """
     import importlib
 
     lib = importlib.import_module(library)
@@ -44,17 +47,21 @@ def modules(make: Callable[[Any], Any], mode: str, library: str, data: Any) -> M
     with lib.no_grad():
         for p, value in zip(params, start):
             p.copy_(lib.tensor(value))
-    optimizer = lib.optim.Adam(params, lr=RATE, betas=BETAS, eps=EPSILON)
     tensors, value = [lib.tensor(x) for x in batch], None
-    forward, update = model, optimizer.step
-    if mode == "compiled" and library == "torch":
-        forward, update = lib.compile(model), lib.compile(optimizer.step)
+    turns = []
+    for forward, part in model.turns() if hasattr(model, "turns") else [(model, model)]:
+        optimizer = lib.optim.Adam(part.parameters(), lr=RATE, betas=BETAS, eps=EPSILON)
+        update = optimizer.step
+        if mode == "compiled" and library == "torch":
+            forward, update = lib.compile(forward), lib.compile(update)
+        turns.append((forward, optimizer.zero_grad, update))
 
     def once(*batch: Any) -> Any:
-        loss = forward(*batch)
-        optimizer.zero_grad()
-        loss.backward()
-        update()
+        for forward, zero_grad, update in turns:
+            loss = forward(*batch)
+            zero_grad()
+            loss.backward()
+            update()
         return loss
 
     run = lib.jit(once) if mode == "compiled" and library == "lucid" else once
@@ -114,6 +121,7 @@ def systems(make: Any, make_loss: Any) -> dict[str, Any]:
 def eager_systems(make: Any) -> dict[str, Any]:
     return {
         "lucid": partial(modules, make, "eager", "lucid"),
+        "lucid.jit": partial(modules, make, "compiled", "lucid"),
         "torch": partial(modules, make, "eager", "torch"),
     }
 
