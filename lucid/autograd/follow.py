@@ -3,8 +3,10 @@
 The tape of a hot `backward()` is a sequence of equations. After it the next tracked operations are
 expected to be the same sequence: as long as each is the expected one on the expected operands, its
 result is pending, and `backward()` runs forward and reverse pass together as one native program.
-Whatever else happens first (an operation that differs, a look at a value, a write to any memory, a
-jitted call, NumPy getting an array) computes what is pending one by one, and goes on eagerly.
+An operation on values of the step that is not in the sequence (a statistic, a metric) is pending
+too, and runs with the rest if its result is alive; one on other values runs at once. Whatever else
+happens first (a look at a value, a write to what the step reads, a jitted call, NumPy getting an
+array) computes what is pending one by one, and goes on eagerly.
 """
 
 from __future__ import annotations
@@ -16,179 +18,38 @@ from typing import Any
 
 import numpy as np
 
+from lucid.autograd.step_sequence import (
+    Place,
+    Side,
+    Step,
+    StepSequence,
+    can_be_side,
+    can_follow,
+    is_worthwhile,
+)
 from lucid.autograd.watch import has_watchers
 from lucid.caches import new_cache
-from lucid.ir.graph import Equation, Graph, Literal, Var
+from lucid.ir.graph import Literal
 from lucid.ir.infer import infer
-from lucid.ir.primitive import HEAVY
-from lucid.source import is_internal
+from lucid.ir.types import is_differentiable
+from lucid.source import caller, is_internal
 from lucid.tape import node as tape
-from lucid.tape.cut import Cut, can_be_template, literal_node
+from lucid.tape.cut import Cut, literal_node
+from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import current
-from lucid.tape.node import GRAD, Node, followers, next_serial, wrap
-from lucid.tape.pending import Pending, PendingRun, evaluate, is_pending, may_fail
-from lucid.tape.tiering import DERIVATIVE, Tiering, table
-from lucid.tape.views import is_exported, link_view, synchronize_node
-from lucid.transforms.prepare import Prepared
+from lucid.tape.node import GRAD, TRACE, Node, followers, next_serial, node_type, wrap
+from lucid.tape.pending import Pending, PendingRun, array_of, evaluate, is_pending
+from lucid.tape.tiering import DERIVATIVE, table
+from lucid.tape.views import is_visible, link_view, owner_of, storage_of, synchronize_node
+from lucid.tape.writes import mark_written
 
 MAX_MISSES = 4  # steps in a row that were not followed to their end, before a sequence is given up
-MAX_VARIANTS = 4  # programs of one sequence, by the values that are kept
+RETRY = 64  # steps after which a sequence that was given up is tried once more
 MAX_COPIED = 1 << 18  # elements of an operand whose memory NumPy sees
-MAX_WAITED = 256  # operations that are not the first step, before it is no longer expected
-HEAVY_SHARE = 4  # one of so many equations must be a matrix product, a convolution, a Region, ...
-MAX_EQUATIONS = 2000
+MAX_WAITED = 256  # operations that are not the next step, before it is no longer expected
+MAX_SIDES = 256  # operations on values of the step that are not in the sequence
 
 _new = object.__new__
-
-
-class Step:
-    """One expected equation.
-
-    refs        the slots of its operands; of those that are literals, their keys
-    literals    the operands that are literals, None for others
-    slot        the slot of its result
-    check       what checks the indices of a Region, or None
-    """
-
-    __slots__ = ("check", "literals", "op", "refs", "slot", "type")
-
-    def __init__(self, row: tuple[Any, ...], inputs: Sequence[Any], type: Any) -> None:
-        self.op, self.refs, self.slot = row[0], row[1], row[2]
-        self.literals = [x if x.__class__ is Literal else None for x in inputs]
-        self.type = type
-        checks = self.op.is_region and graph_checks(self.op)
-        self.check = IndexCheck(self.op.graph) if checks else None
-
-
-class StepSequence:
-    """The equations that lead to a hot `backward()`, and the programs that run both.
-
-    cut         its structure, without values
-    steps       its equations in the order of execution
-    leaves      slot -> (flags, dtype, shape) of inputs and captured values
-    programs    slots of values that are kept -> (program, those slots)
-    misses      how many steps in a row were not followed to their end
-    following   the sequence that came after this one last time
-    """
-
-    def __init__(self, cut: Cut, prepared: Prepared) -> None:
-        self.cut = cut.with_nodes([None] * len(cut.slots))
-        self.prepared = prepared
-        self.graph, self.vars = cut.build()
-        types = prepared.types
-        self.steps = [Step(row, cut.slots[row[2]].inputs, types[row[2]]) for row in cut.rows]
-        self.step_of = {step.slot: number for number, step in enumerate(self.steps)}
-        self.leaves: dict[int, tuple[int, Any, Any]] = {}
-        for slot, node in enumerate(cut.slots):
-            if slot not in self.step_of:
-                self.leaves[slot] = (node.flags & GRAD, types[slot].dtype, types[slot].shape)
-        self.inputs = list(self.leaves)
-        self.programs: dict[tuple[int, ...], Any] = {}
-        self.misses = 0
-        self.after: StepSequence | None = None
-
-    def program(self, kept: tuple[int, ...]) -> Any:
-        """Return the program that gives the values of these slots and the derivatives, or None."""
-        found = self.programs.get(kept)
-        if found is None and len(self.programs) < MAX_VARIANTS and Tiering.compile is not None:
-            found = self.programs[kept] = Tiering.compile(self.joined_graph(kept))
-        return found
-
-    def joined_graph(self, kept: tuple[int, ...]) -> Graph:
-        """Return the Graph of the forward pass followed by its derivative."""
-        derivative = self.prepared.derivative
-        inner = derivative.graph
-        n = len(self.prepared.residuals)
-        env: dict[Any, Any] = dict(
-            zip(inner.inputs, [self.vars[slot] for slot, _ in self.prepared.residuals])
-        )
-        extra = [Var(var.type) for var in inner.inputs[n:]]
-        env.update(zip(inner.inputs[n:], extra))
-        equations = list(self.graph.equations)
-        for eqn in inner.equations:
-            outputs = tuple([Var(y.type) for y in eqn.outputs])
-            env.update(zip(eqn.outputs, outputs))
-            inputs = tuple([x if isinstance(x, Literal) else env[x] for x in eqn.inputs])
-            equations.append(Equation(eqn.op, inputs, outputs, eqn.source))
-        ends = [x if isinstance(x, Literal) else env[x] for x in inner.outputs]
-        starts = [self.vars[slot] for slot in self.inputs] + extra
-        values = [self.vars[slot] for slot in kept]
-        return Graph("step", tuple(starts), tuple(equations), (*values, *ends))
-
-
-def can_follow(cut: Cut, prepared: Prepared) -> bool:
-    """True if the tape of a backward pass can be followed: every equation may wait."""
-    if not can_be_template(cut) or len(cut.rows) > MAX_EQUATIONS or len(cut.outputs) != 1:
-        return False
-    if len(set(cut.inputs)) != len(cut.inputs) or any([i >= 0 for _, i in prepared.residuals]):
-        return False
-    serials = [cut.slots[row[2]].serial for row in cut.rows]
-    if serials != sorted(serials):
-        return False
-    for op, refs, slot, _, _ in cut.rows:
-        inputs = cut.slots[slot].inputs
-        types = [prepared.types[r] if r.__class__ is int else x.type for x, r in zip(inputs, refs)]
-        if not can_follow_op(op) or isinstance(infer(op, tuple(types)), tuple):
-            return False
-    return True
-
-
-def is_worthwhile(cut: Cut) -> bool:
-    """True if following a tape is faster than running it: it has enough of heavy operations.
-
-    A small elementwise operation takes NumPy less time than it takes Python to follow it.
-    """
-    ops = [row[0] for row in cut.rows]
-    heavy = [op for op in ops if op.is_region or op.native_from <= HEAVY]
-    return len(heavy) * HEAVY_SHARE >= len(ops)
-
-
-def can_follow_op(op: Any) -> bool:
-    """True if an operation need not run at once: what could fail is checked when it is followed."""
-    if may_fail(op) or op.ordered:
-        return False
-    return not op.holds_graphs or op.is_region or not graph_checks(op)
-
-
-def graph_checks(op: Any) -> list[Equation]:
-    """Return the equations in the Graphs of `op` that fail for indices out of range."""
-    fields = [x if isinstance(x, tuple) else (x,) for x in op.params().values()]
-    inside = [eqn for field in fields for x in field if isinstance(x, Graph) for eqn in x.equations]
-    return [
-        eqn
-        for eqn in inside
-        if eqn.op.checks_values or (eqn.op.holds_graphs and graph_checks(eqn.op))
-    ]
-
-
-class IndexCheck:
-    """Checks the indices that the equations of a Region read, without computing anything else.
-
-    checks    the equations that read indices
-    needed    the equations that lead to these indices
-    """
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.checks = [eqn for eqn in graph.equations if eqn.op.checks_values]
-        wanted = {x for eqn in self.checks for x in eqn.inputs if x.type.dtype.kind in "iu"}
-        self.needed: list[Equation] = []
-        for eqn in reversed(graph.equations):
-            if not wanted.isdisjoint(eqn.outputs):
-                self.needed.insert(0, eqn)
-                wanted.update([x for x in eqn.inputs if isinstance(x, Var)])
-        self.inputs = [(i, x) for i, x in enumerate(graph.inputs) if x in wanted]
-
-    def __call__(self, xs: Sequence[Any]) -> None:
-        """Raise an error if an index is out of range; those that are pending are not checked."""
-        env: dict[Any, Any] = {x: xs[i].raw for i, x in self.inputs}
-        if any([value.__class__ is not np.ndarray for value in env.values()]):
-            return
-        for eqn in self.needed:
-            out = eqn.op.eval(*[x.array if isinstance(x, Literal) else env[x] for x in eqn.inputs])
-            env.update(zip(eqn.outputs, out if isinstance(out, tuple) else (out,)))
-        for eqn in self.checks:
-            eqn.op.check_values(*[env.get(x, x.type) for x in eqn.inputs])
 
 
 class Follower(PendingRun):
@@ -197,8 +58,15 @@ class Follower(PendingRun):
     known     Node -> array or Pending
     slots     Nodes by slot, as far as they are known
     arrays    arrays of inputs and captured values by slot
+    owners    ids of the memory of these arrays, and of those that side operations read
+    leaves    Node of an input or captured value -> its slot
+    places    id of a Pending -> where its value is
+    others    Nodes that have no slot; those without flags are constants for the tape
+    sides     operations on values of the step that are not in the sequence
+    given     arrays from outside that they read
+    written   id of a tensor that waits for the value of a side operation -> (it, its memory)
     at        the number of the step that is expected next
-    waited    how many operations were not the first step
+    waited    how many operations were not the next step
     """
 
     def __init__(self, sequence: StepSequence) -> None:
@@ -207,96 +75,123 @@ class Follower(PendingRun):
         self.thread = get_ident()
         self.slots: list[Any] = [None] * len(sequence.cut.slots)
         self.arrays: dict[int, Any] = {}
+        self.owners: set[int] = set()
+        self.leaves: dict[Any, int] = {}
+        self.places: dict[int, Place] = {}
+        self.others: list[Node] = []
+        self.sides: list[Side] = []
+        self.given: list[np.ndarray] = []
+        self.written: dict[int, tuple[Any, np.ndarray]] = {}
         self.at = 0
         self.waited = 0
 
     def follow(self, op: Any, xs: tuple[Any, ...]) -> Any:
-        """Return the pending result of the expected operation; None if it must be computed."""
+        """Return the pending result of an operation; None if it must be computed."""
         modes = current()
-        if not modes.fast_record or not any([x.node is not None and x.node.flags for x in xs]):
-            return None
         steps = self.sequence.steps
-        if self.at == len(steps) or op is not steps[self.at].op:
-            return self.mismatch()
-        step = steps[self.at]
-        inputs = self.operands(step, xs)
-        if inputs is None:
-            return self.mismatch()
-        if op.checks_values:
-            op.check_values(*[x.array if x.__class__ is Literal else x.raw for x in xs])
-        elif step.check is not None:
-            step.check(xs)
-        return self.result(step, xs, inputs, modes.scope)
+        if self.at < len(steps) and op is steps[self.at].op and modes.fast_record:
+            step = steps[self.at]
+            inputs = self.operands(step, xs)
+            if inputs is not None:
+                if op.checks_values:
+                    op.check_values(*[x.array if x.__class__ is Literal else x.raw for x in xs])
+                elif step.check is not None:
+                    step.check(xs)
+                if step.several:
+                    return self.results(step, inputs)
+                return self.result(step, xs, inputs, modes.scope)
+        return self.other(op, xs, modes)
 
-    def mismatch(self) -> None:
-        """Stop following; before the first step, go on waiting for it."""
-        if self.at:
-            self.stop()
-            return
-        self.slots = [None] * len(self.slots)
-        self.arrays.clear()
-        self.known.clear()
+    def other(self, op: Any, xs: tuple[Any, ...], modes: Any) -> Any:
+        """Return the pending result of an operation that is not the next step, or None.
+
+        One that reads nothing pending runs at once, and the next step is waited for.
+        """
+        if any([is_pending(x.raw) for x in xs if x.__class__ is not Literal]):
+            return self.side(op, xs, modes)
         self.waited += 1
         if self.waited > MAX_WAITED:
             self.stop()
+        return None
 
     def operands(self, step: Step, xs: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Return the Nodes and Literals of the operands, None if they are not the expected ones."""
         if len(xs) != len(step.refs):
             return None
-        slots, found = self.slots, []
+        slots, bound_here = self.slots, []
+        found: list[Any] = []
         for x, ref, literal in zip(xs, step.refs, step.literals):
             if x.__class__ is Literal:
                 if literal is None:
-                    return None
+                    break
                 if ref.__class__ is int:  # its value is an operand
                     if x.dtype != literal.dtype:
-                        return None
+                        break
                     node = literal_node(x)
                     slots[ref], self.arrays[ref] = node, node.saved
                 elif x is not literal and x.key != ref:
-                    return None
+                    break
                 found.append(x)
                 continue
             if literal is not None:
-                return None
-            node = x.node if x.storage is None else synchronize_node(x)
+                break
+            node = self.current_node(x)
             bound = slots[ref]
             if bound is None:
                 node = self.leaf(ref, x, node)
                 if node is None:
-                    return None
+                    break
+                bound_here.append(ref)
             elif bound is not node:
-                return None
-            if step.op.saves_x:
-                node.saved = x.raw
+                break
             found.append(node)
-        return tuple(found)
+        else:
+            if step.op.saves_x or step.several:
+                for x, node in zip(xs, found):
+                    if x.__class__ is not Literal:
+                        node.saved = x.raw
+            return tuple(found)
+        for ref in bound_here:  # it is another operation, and these are not its operands
+            node = slots[ref]
+            slots[ref] = None
+            del self.arrays[ref], self.leaves[node]
+        return None
 
     def leaf(self, slot: int, x: Any, node: Any) -> Any:
         """Return the Node of an operand from outside the sequence, None if another is expected."""
         expected = self.sequence.leaves.get(slot)
-        array = x.raw
-        if expected is None or array.__class__ is not np.ndarray:
+        if expected is None or x.raw is None or is_pending(x.raw):
             return None
         flags, dtype, shape = expected
-        if array.dtype != dtype or array.shape != shape:
+        if x.raw.dtype != dtype or x.raw.shape != shape:
             return None
         if node is None:
-            node = x.node = Node(None, (), 0, array)
+            node = x.node = Node(None, (), 0, x.value)
         if node.flags != flags or (flags and node.op is not None):
             return None
         if node.cell is not None and node.cell.keep:
             return None  # every result retains its gradient
-        if node in self.known:
+        if node in self.leaves:
             return None  # one value in two slots: its gradient would be split
-        if is_exported(array):
-            if array.size > MAX_COPIED:
-                return None
-            array = array.copy()  # NumPy may write to this memory
+        array = self.captured(x)
+        if array is None:
+            return None
         self.slots[slot] = node
         self.arrays[slot] = self.known[node] = array
+        self.leaves[node] = slot
         return node
+
+    def captured(self, x: Any) -> np.ndarray | None:
+        """Return the value of `x`, which it keeps until the step has run, None if that is costly.
+
+        Memory that NumPy sees may be written at any time, so it is copied.
+        """
+        if x.raw.__class__ is Pending:
+            x.raw = x.value
+        if is_visible(x):
+            return None if x.value.size > MAX_COPIED else x.value.copy()
+        self.owners.add(id(owner_of(x.raw)))
+        return x.raw
 
     def result(self, step: Step, xs: tuple[Any, ...], inputs: tuple[Any, ...], scope: Any) -> Any:
         """Return the result of a step as a tensor on the tape whose value is pending."""
@@ -314,6 +209,7 @@ class Follower(PendingRun):
         node.source = (frame.f_code, frame.f_lasti, scope)
         value.node = node
         self.known[node] = value
+        self.places[id(value)] = (step.slot, -1)
         self.slots[step.slot] = node
         self.at += 1
         out = _new(tape.tensor_class)
@@ -323,6 +219,133 @@ class Follower(PendingRun):
         if op.is_view:
             link_view(out, op, xs[0])
         return out
+
+    def results(self, step: Step, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the results of a step that has several; see `bind._bind_several`."""
+        outs = self.several(step.op, inputs, step.types, step.slot, True)
+        self.slots[step.slot] = outs[step.index].node
+        self.at += 1
+        return outs
+
+    def several(
+        self, op: Any, inputs: tuple[Any, ...], types: Sequence[Any], slot: int, tracked: bool
+    ) -> tuple[Any, ...]:
+        """Return the pending results of an operation that has several."""
+        serial, source = next_serial(), caller()
+        values = [Pending(type, self) for type in types]
+        outs = [wrap(value) for value in values]
+        made = tuple([(value, storage_of(out)) for value, out in zip(values, outs)])
+        for i, (out, value) in enumerate(zip(outs, values)):
+            on_tape = tracked and is_differentiable(value.dtype)
+            node = Node(op, inputs, GRAD * on_tape, value, types[i], source, serial, i)
+            value.node = node
+            self.known[node] = value
+            self.places[id(value)] = (slot, i)
+            self.others.append(node)
+            if on_tape:
+                node.outs, node.stamp = made, (out.storage, 0)
+                out.node = node
+        return tuple(outs)
+
+    def side(self, op: Any, xs: tuple[Any, ...], modes: Any) -> Any:
+        """Return the pending result of an operation on values of the step, None if it cannot wait.
+
+        The program computes it if its tensor is alive at the end of the step.
+        """
+        if not can_be_side(op) or not modes.no_observers or len(self.sides) >= MAX_SIDES:
+            return None
+        flags = 0
+        for x in xs:
+            if x.__class__ is not Literal:
+                if x.raw is None or (is_pending(x.raw) and x.raw.run is not self):
+                    return None
+                flags |= 0 if x.node is None else x.node.flags
+        refs = [] if flags & TRACE else [self.ref(x) for x in xs]
+        if not refs or None in refs:
+            return None
+        inputs: tuple[Any, ...] = tuple([
+            x if x.__class__ is Literal else self.node(x, ref) for x, ref in zip(xs, refs)
+        ])  # fmt: skip
+        found = infer(op, tuple([x.type for x in xs]))
+        several = isinstance(found, tuple)
+        types: tuple[Any, ...] = found if isinstance(found, tuple) else (found,)
+        tracked = bool(flags and modes.grad and op.differentiable)
+        if tracked and (op.saves_x or several):
+            for x, node in zip(xs, inputs):
+                if x.__class__ is not Literal:
+                    node.saved = x.raw
+        place = ~len(self.sides)
+        self.sides.append(Side(op, tuple(refs), types))
+        if several:
+            return self.several(op, inputs, types, place, tracked)
+        value = Pending(types[0], self)
+        tracked = tracked and is_differentiable(value.dtype)
+        saved = value if tracked and op.saves_y else None
+        node = Node(op, inputs, GRAD * tracked, saved, types[0], caller())
+        value.node = node
+        self.known[node] = value
+        self.places[id(value)] = (place, 0)
+        out = wrap(value, node if tracked else None)
+        self.others.append(node)
+        if op.is_view:
+            link_view(out, op, xs[0])
+        return out
+
+    def ref(self, x: Any) -> Any:
+        """Return what a side operation reads, None if it cannot keep its value."""
+        if x.__class__ is Literal:
+            return x
+        if is_pending(x.raw):
+            return self.places[id(x.raw)]
+        slot = self.leaves.get(x.node)
+        if slot is not None:
+            return (slot, -1)
+        array = self.captured(x)
+        if array is None:
+            return None
+        self.given.append(array)
+        return len(self.given) - 1
+
+    def current_node(self, x: Any) -> Any:
+        """Return the Node of an operand; None if it has none, or none of its own yet."""
+        if x.storage is None or (x.node is None and is_pending(x.raw)):
+            return x.node
+        return synchronize_node(x)
+
+    def node(self, x: Any, ref: Any) -> Any:
+        """Return the Node of an operand of a side operation, one of its own if `x` has none."""
+        node = None if x.node is None else self.current_node(x)
+        if is_pending(x.raw):
+            if node is not None and node.op is not None:
+                return node
+            node = x.raw.node
+            if node.flags:  # `x` is detached from it
+                node = Node(STOP_GRADIENT, (node,), 0, None, node_type(node))
+                self.others.append(node)
+            return node
+        if node is None:
+            node = Node(None, (), 0, None, x.type)
+        if node not in self.known:
+            self.known[node] = self.given[ref] if ref.__class__ is int else self.arrays[ref[0]]
+        return node
+
+    def defer_write(self, x: Any, new: Any) -> bool:
+        """Let `x` have the value of a side operation once that is computed, if nobody sees it."""
+        value = new.raw
+        if not is_pending(value) or value.run is not self or value.dtype != x.dtype:
+            return False
+        if new.shape != x.shape or new.node is not None or new.origin is not None:
+            return False
+        self.written.setdefault(id(x), (x, x.raw))
+        x.raw = value
+        self.watch(x)
+        mark_written(x)
+        return True
+
+    def touches(self, x: Any) -> bool:
+        """True if a write to `x` changes what is pending."""
+        array = x.raw
+        return array.__class__ is not np.ndarray or id(owner_of(array)) in self.owners
 
     def compute(self, pending: Pending) -> None:
         """Something looks at a value: compute all that is pending, and follow no further."""
@@ -348,14 +371,20 @@ class Follower(PendingRun):
         for node in nodes:
             if node.saved.__class__ is Pending:
                 node.saved = node.saved.array
+            if node.outs is not None:
+                node.outs = tuple([(array_of(value), storage) for value, storage in node.outs])
         self.release(live)
 
     def nodes(self) -> list[Node]:
         """Return the Nodes of the steps that were followed."""
-        return [self.slots[step.slot] for step in self.sequence.steps[: self.at]]
+        steps = self.sequence.steps[: self.at]
+        return [*[self.slots[step.slot] for step in steps], *self.others]
 
     def release(self, live: Sequence[Any]) -> None:
         """Give tensors their arrays, views those in the memory of their bases."""
+        for x, memory in self.written.values():
+            memory[...] = x.value
+            x.raw = memory
         for x in live:
             if x.origin is None:
                 x.raw = x.value
@@ -363,6 +392,9 @@ class Follower(PendingRun):
                 x.raw = x.origin[1].eval(x.origin[0].value)
                 if x.node is not None and x.node.saved is not None:
                     x.node.saved = x.raw
+        for node in self.others:
+            if not node.flags:
+                node.op, node.inputs, node.outs = None, (), None
         self.at = 0
         self.end()
 
@@ -379,18 +411,19 @@ class Follower(PendingRun):
         if has_watchers(cut, True):
             return None
         live = self.live_tensors()
-        slot_of = {id(self.known[self.slots[step.slot]]): step.slot for step in steps}
-        kept = tuple([slot_of[id(x.raw)] for x in live if x.origin is None])
-        program = sequence.program(kept)
+        values = [x.raw for x in live if x.origin is None]
+        kept = tuple([self.places[id(value)] for value in values])
+        program = sequence.program(kept, self.sides, self.given)
         if program is None:
             return None
         derivative = prepared.derivative
         given = [self.arrays[slot] for slot in sequence.inputs]
-        outputs = program([*given, *[seed for _ in derivative.seeds], *derivative.constants])
+        seeds = [seed for _ in derivative.seeds]
+        outputs = program([*given, *seeds, *derivative.constants, *self.given])
         followers.pop(get_ident(), None)
         sequence.misses = 0
-        for slot, value in zip(kept, outputs):
-            self.known[self.slots[slot]].array = value
+        for pending, array in zip(values, outputs):
+            pending.array = array
         self.release(live)
         return cut, derivative.with_zeros([wrap(y) for y in outputs[len(kept) :]])
 
@@ -421,7 +454,7 @@ def learn(cut: Cut) -> StepSequence | None:
         entry = table.entries.get((DERIVATIVE, prepared.derivative.graph))
         if entry is None or getattr(entry.program, "plan", None) is None:
             return None
-        wanted = is_worthwhile(cut) and can_follow(cut, prepared)
+        wanted = is_worthwhile(cut, prepared.types) and can_follow(cut, prepared)
         found = StepSequence(cut, prepared) if wanted else False
         cut.prepared["sequence"] = found
     return found if isinstance(found, StepSequence) else None
@@ -435,5 +468,9 @@ def expect_next(sequence: StepSequence) -> None:
         before.after = sequence
     _last[thread] = sequence
     following = sequence.after or sequence
-    if following.misses < MAX_MISSES:
-        followers[thread] = Follower(following)
+    if following.misses >= MAX_MISSES:
+        following.skipped += 1
+        if following.skipped % RETRY:
+            return
+        following.misses = MAX_MISSES - 1
+    followers[thread] = Follower(following)

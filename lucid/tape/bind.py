@@ -93,8 +93,10 @@ def bind(op: Primitive, *xs: Any) -> Any:
         flags |= TRACE
         if recorder.defers:
             return _bind_deferred(op, xs, flags, recorder)
-    elif followers and flags and (found := follow(op, xs)) is not None:
-        return found
+    elif followers and (flags or waits):
+        value = None  # it may look whether anything else holds this array
+        if (found := follow(op, xs)) is not None:
+            return found
     if waits:
         size = sum([x.value.size for x in xs if x.__class__ is not Literal])
     try:
@@ -160,6 +162,7 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
         u, v = x.raw, y.raw
         value = op.eval(u, v) if u.size + v.size < op.native_from else run(op, u, v)
     except Exception as error:
+        u = v = None
         return _bind_failed(op, (x, y), error)
     if value.__class__ is not _ndarray:
         value = np.asarray(value)
@@ -213,6 +216,7 @@ def bind_one(op: Primitive, x: Any) -> Any:
         v = x.raw
         value = op.eval(v) if v.size < op.native_from else run(op, v)
     except Exception as error:
+        v = None
         return _bind_failed(op, (x,), error)
     if value.__class__ is not _ndarray:
         value = np.asarray(value)
@@ -243,6 +247,7 @@ def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, refl
         else:
             value = op.eval(array, v) if reflected else op.eval(v, array)
     except Exception as error:
+        v = None
         return _bind_failed(op, (literal, x) if reflected else (x, literal), error)
     if value.__class__ is not _ndarray:
         value = np.asarray(value)

@@ -6,6 +6,7 @@ from its base by its views: a tensor that is not a view is row-major, or is the 
 
 from __future__ import annotations
 
+from sys import getrefcount
 from typing import Any
 from weakref import ref
 
@@ -18,6 +19,7 @@ from lucid.tape.modes import local
 from lucid.tape.node import (
     FREED,
     GRAD,
+    LOCAL_REFERENCES,
     Node,
     Storage,
     Traced,
@@ -125,6 +127,22 @@ def is_exported(array: np.ndarray) -> bool:
     """True if something besides tensors may see the memory of an array."""
     owner = owner_of(array)
     return id(owner) in _exported or not isinstance(owner, np.ndarray)
+
+
+def is_visible(x: Traced) -> bool:
+    """True if something besides tensors sees the memory of `x` now; its array must have no name.
+
+    An array that was handed out, and that nothing but `x` holds any more, is not exported.
+    """
+    if not is_exported(x.raw):
+        return False
+    if x.raw.base is not None or id(x.raw) not in _exported:
+        return True
+    saved = x.node is not None and x.node.saved is x.raw
+    if getrefcount(x.raw) > LOCAL_REFERENCES + saved:  # the slot of `x` in place of a local
+        return True
+    _exported.pop(id(x.raw), None)
+    return False
 
 
 def owner_of(array: np.ndarray) -> Any:

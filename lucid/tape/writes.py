@@ -34,7 +34,7 @@ from lucid.tape.node import (
     wrap,
 )
 from lucid.tape.pending import Pending
-from lucid.tape.views import node_after_write, overlaps_itself, synchronize_node
+from lucid.tape.views import is_visible, node_after_write, overlaps_itself, synchronize_node
 
 UNSHARED_REFCOUNT = LOCAL_REFERENCES + 1  # of a Node that its tensor alone holds
 
@@ -106,6 +106,24 @@ def flush_pending() -> None:
         followers[get_ident()].stop()
 
 
+def flush_before_write(x: Any) -> None:
+    """Compute what this thread has left pending, if a write to `x` would change it."""
+    if has_pending() and followers[get_ident()].touches(x):
+        followers[get_ident()].stop()
+
+
+def can_defer_write(x: Any) -> bool:
+    """True if nobody would see that the memory of `x` is not written yet."""
+    if not has_pending() or x.node is not None or x.origin is not None or x.raw is None:
+        return False
+    if x.storage is not None and x.storage.live():
+        return False
+    modes = current()
+    return modes.no_observers and (
+        x.raw.__class__ is Pending or (x.raw.flags.writeable and not is_visible(x))
+    )
+
+
 def is_argument(x: Any) -> bool:
     """True if this tensor is an input of a transform, so its memory belongs to the caller."""
     node = x.node
@@ -117,7 +135,7 @@ def is_argument(x: Any) -> bool:
 def check_writable(x: Any, what: str) -> None:
     """Raise an error for inputs of transforms, leaves that require grad, and read-only memory."""
     if followers:
-        flush_pending()
+        flush_before_write(x)
     grad = current().grad
     tensor, detached = x, not grad
     while True:

@@ -6,6 +6,7 @@ If nothing is tracked, NumPy writes into the memory; otherwise the result goes t
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,10 @@ from lucid.tape.node import (
     note_read,
     wrap,
 )
-from lucid.tape.pending import array_of
+from lucid.tape.pending import array_of, is_pending
 from lucid.tape.views import layout, node_of
 from lucid.tape.writes import (
+    can_defer_write,
     check_writable,
     flags_of,
     has_pending,
@@ -57,6 +59,8 @@ def in_place(
     n_operands = -1 if ufunc is None else ufunc.nin - 1
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if followers and args and _is_deferred(function, self, args, kwargs):
+            return self
         if len(args) == n_operands and not kwargs:  # exactly what the ufunc takes
             if n_operands and is_plain_write(self, args[0]):
                 try:
@@ -82,6 +86,18 @@ def in_place(
     )
     method.__wrapped__ = function  # type: ignore[attr-defined]  # it has the same signature
     return method
+
+
+def _is_deferred(function: Any, x: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Let `x` wait for the result of a function of pending values; False if it cannot."""
+    pending = [arg for arg in (x, *args) if isinstance(arg, Traced) and is_pending(arg.raw)]
+    if not pending or not can_defer_write(x):
+        return False
+    new = function(x, *args, **kwargs)
+    follower = followers.get(get_ident())
+    if follower is None or new is x or any([new is arg for arg in (*args, *kwargs.values())]):
+        return False
+    return follower.defer_write(x, new)
 
 
 def _write_with_ufunc(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], what: str) -> bool:

@@ -21,7 +21,7 @@ is_worthwhile = follow.is_worthwhile
 
 @pytest.fixture(autouse=True)
 def everything_may_be_followed(monkeypatch):
-    monkeypatch.setattr(follow, "is_worthwhile", lambda cut: True)
+    monkeypatch.setattr(follow, "is_worthwhile", lambda cut, types: True)
     followers.clear()
     yield
     followers.clear()
@@ -397,7 +397,7 @@ def test_an_interrupt_in_the_program_leaves_the_step_as_it_was(monkeypatch):
             w.grad = None
         program = follow.StepSequence.program
 
-        def interrupted(self, kept):
+        def interrupted(self, *args):
             raise KeyboardInterrupt
 
         loss = (w * w).sum()

@@ -34,7 +34,7 @@ def counted(monkeypatch):
         return result
 
     monkeypatch.setattr(follow.Follower, "run", counted_run)
-    monkeypatch.setattr(follow, "is_worthwhile", lambda cut: True)
+    monkeypatch.setattr(follow, "is_worthwhile", lambda cut, types: True)
 
 
 def steps(program: Program) -> list[np.ndarray]:

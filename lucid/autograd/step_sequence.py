@@ -1,0 +1,244 @@
+"""step_sequence: the operations of a step that repeats, and the programs that run all of them.
+
+The equations that lead to a hot `backward()` become a StepSequence, if every one of them may wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lucid.ir.graph import Equation, Graph, Literal, Var
+from lucid.ir.infer import infer
+from lucid.ir.primitive import HEAVY
+from lucid.ir.types import Type
+from lucid.tape.cut import Cut, can_be_template
+from lucid.tape.node import GRAD
+from lucid.tape.pending import may_fail
+from lucid.tape.tiering import Tiering
+from lucid.transforms.prepare import Prepared
+
+MAX_VARIANTS = 4  # programs of one sequence, by the values that are kept
+HEAVY_SHARE = 4  # one of so many equations must be a matrix product, a convolution, a Region, ...
+HEAVY_SIZE = 2048  # or have so many elements
+MAX_EQUATIONS = 2000
+
+Place = tuple[int, int]  # a value: its slot, or ~number of a side operation; which result, or -1
+
+
+class Step:
+    """One expected equation.
+
+    refs        the slots of its operands; of those that are literals, their keys
+    literals    the operands that are literals, None for others
+    slot        the slot of its result, or of that one of several that the others are made of
+    index       the number of that result
+    types       the types of all results
+    several     whether the operation returns a tuple
+    check       what checks the indices of a Region, or None
+    """
+
+    __slots__ = ("check", "index", "literals", "op", "refs", "several", "slot", "type", "types")
+
+    def __init__(self, row: tuple[Any, ...], inputs: Sequence[Any], types: Sequence[Any]) -> None:
+        self.op, self.refs, self.slot, _, self.index = row
+        self.literals = [x if x.__class__ is Literal else None for x in inputs]
+        operands = [types[r] if r.__class__ is int else x.type for x, r in zip(inputs, self.refs)]
+        found = infer(self.op, tuple(operands))
+        self.several = isinstance(found, tuple)
+        self.types = found if isinstance(found, tuple) else (found,)
+        self.type = self.types[self.index]
+        checks = self.op.is_region and graph_checks(self.op)
+        self.check = IndexCheck(self.op.graph) if checks else None
+
+
+class StepSequence:
+    """The equations that lead to a hot `backward()`, and the programs that run both.
+
+    cut         its structure, without values
+    steps       its equations in the order of execution
+    leaves      slot -> (flags, dtype, shape) of inputs and captured values
+    programs    (places of values that are kept, side operations) -> the program of all
+    misses      how many steps in a row were not followed to their end
+    skipped     how many steps were not followed because of that
+    after       the sequence that came after this one last time
+    """
+
+    def __init__(self, cut: Cut, prepared: Prepared) -> None:
+        self.cut = cut.with_nodes([None] * len(cut.slots))
+        self.prepared = prepared
+        self.graph, self.vars = cut.build()
+        types = prepared.types
+        self.steps = [Step(row, cut.slots[row[2]].inputs, types) for row in cut.rows]
+        self.step_of = {step.slot: number for number, step in enumerate(self.steps)}
+        self.leaves: dict[int, tuple[int, Any, Any]] = {}
+        for slot, node in enumerate(cut.slots):
+            if slot not in self.step_of:
+                self.leaves[slot] = (node.flags & GRAD, types[slot].dtype, types[slot].shape)
+        self.inputs = list(self.leaves)
+        self.programs: dict[Any, tuple[Any, Any]] = {}
+        self.misses = self.skipped = 0
+        self.after: StepSequence | None = None
+
+    def program(
+        self, kept: tuple[Place, ...], sides: Sequence[Side], given: Sequence[np.ndarray]
+    ) -> Any:
+        """Return the program that gives these values and the derivatives, or None.
+
+        given    arrays from outside that side operations read
+        """
+        key: Any = kept
+        if sides:
+            outside = tuple([(x.dtype, x.shape) for x in given])
+            key = (kept, outside, *[side.key for side in sides])
+        found = self.programs.get(key)
+        if found is not None:
+            return found[0]
+        if len(self.programs) >= MAX_VARIANTS or Tiering.compile is None:
+            return None
+        types = [Type(x.dtype, x.shape) for x in given]
+        program = Tiering.compile(self.joined_graph(kept, sides, types))
+        self.programs[key] = (program, list(sides))  # what the key has the ids of
+        return program
+
+    def joined_graph(
+        self, kept: Iterable[Place], sides: Sequence[Side], types: Sequence[Type]
+    ) -> Graph:
+        """Return the Graph of the forward pass, side operations, and the derivative."""
+        derivative = self.prepared.derivative
+        inner = derivative.graph
+        equations = list(self.graph.equations)
+        made: list[Sequence[Var]] = []
+        given = [Var(type) for type in types]
+
+        def var(slot: int, index: int) -> Var:
+            if slot < 0:
+                return made[~slot][index]
+            return self.vars[slot] if index < 0 else equations[self.step_of[slot]].outputs[index]
+
+        for side in sides:
+            outputs = tuple([Var(type) for type in side.types])
+            inputs = [
+                given[ref] if ref.__class__ is int else ref if ref.__class__ is Literal
+                else var(*ref) for ref in side.refs
+            ]  # fmt: skip
+            equations.append(Equation(side.op, tuple(inputs), outputs, None))
+            made.append(outputs)
+        n = len(self.prepared.residuals)
+        extra = [Var(var.type) for var in inner.inputs[n:]]
+        residuals = [var(*place) for place in self.prepared.residuals]
+        ends = append_graph(equations, inner, [*residuals, *extra])
+        starts = [*[self.vars[slot] for slot in self.inputs], *extra, *given]
+        return Graph("step", tuple(starts), tuple(equations), (*[var(*p) for p in kept], *ends))
+
+
+class Side(NamedTuple):
+    """An operation on values of the step that does not lead to its loss: statistics, metrics.
+
+    refs     its operands: a Literal, the number of an array from outside, or a Place
+    types    the types of its results
+    """
+
+    op: Any
+    refs: tuple[Any, ...]
+    types: tuple[Any, ...]
+
+    @property
+    def key(self) -> Any:
+        refs = [ref.key if ref.__class__ is Literal else ref for ref in self.refs]
+        return (id(self.op), *refs)
+
+
+def append_graph(equations: list[Equation], graph: Graph, inputs: Sequence[Any]) -> list[Any]:
+    """Append the equations of a Graph on these inputs; return its outputs."""
+    env: dict[Any, Any] = dict(zip(graph.inputs, inputs))
+    for eqn in graph.equations:
+        outputs = tuple([Var(y.type) for y in eqn.outputs])
+        env.update(zip(eqn.outputs, outputs))
+        operands = tuple([x if isinstance(x, Literal) else env[x] for x in eqn.inputs])
+        equations.append(Equation(eqn.op, operands, outputs, eqn.source))
+    return [x if isinstance(x, Literal) else env[x] for x in graph.outputs]
+
+
+def can_follow(cut: Cut, prepared: Prepared) -> bool:
+    """True if the tape of a backward pass can be followed: every equation may wait."""
+    if not can_be_template(cut) or len(cut.rows) > MAX_EQUATIONS or len(cut.outputs) != 1:
+        return False
+    if len(set(cut.inputs)) != len(cut.inputs):
+        return False
+    serials = [cut.slots[row[2]].serial for row in cut.rows]
+    if serials != sorted(serials):
+        return False
+    return all([can_follow_op(row[0]) for row in cut.rows])
+
+
+def is_worthwhile(cut: Cut, types: Sequence[Any]) -> bool:
+    """True if following a tape is faster than running it: it has enough of heavy operations.
+
+    A small elementwise operation takes NumPy less time than it takes Python to follow it.
+    """
+    heavy = [
+        op for op, _, slot, _, _ in cut.rows
+        if op.is_region or op.native_from <= HEAVY or prod(types[slot].shape) >= HEAVY_SIZE
+    ]  # fmt: skip
+    return len(heavy) * HEAVY_SHARE >= len(cut.rows)
+
+
+def can_follow_op(op: Any) -> bool:
+    """True if an operation need not run at once: what could fail is checked when it is followed."""
+    if may_fail(op) or op.ordered:
+        return False
+    return not op.holds_graphs or op.is_region or not graph_checks(op)
+
+
+def can_be_side(op: Any) -> bool:
+    """True if an operation that was not expected need not run at once, whatever its operands."""
+    found = op.__dict__.get("_can_be_side")
+    if found is None:
+        checks = op.checks_values or (op.holds_graphs and graph_checks(op))
+        found = op.__dict__["_can_be_side"] = not (checks or op.ordered or may_fail(op))
+    return found
+
+
+def graph_checks(op: Any) -> list[Equation]:
+    """Return the equations in the Graphs of `op` that fail for indices out of range."""
+    fields = [x if isinstance(x, tuple) else (x,) for x in op.params().values()]
+    inside = [eqn for field in fields for x in field if isinstance(x, Graph) for eqn in x.equations]
+    return [
+        eqn
+        for eqn in inside
+        if eqn.op.checks_values or (eqn.op.holds_graphs and graph_checks(eqn.op))
+    ]
+
+
+class IndexCheck:
+    """Checks the indices that the equations of a Region read, without computing anything else.
+
+    checks    the equations that read indices
+    needed    the equations that lead to these indices
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.checks = [eqn for eqn in graph.equations if eqn.op.checks_values]
+        wanted = {x for eqn in self.checks for x in eqn.inputs if x.type.dtype.kind in "iu"}
+        self.needed: list[Equation] = []
+        for eqn in reversed(graph.equations):
+            if not wanted.isdisjoint(eqn.outputs):
+                self.needed.insert(0, eqn)
+                wanted.update([x for x in eqn.inputs if isinstance(x, Var)])
+        self.inputs = [(i, x) for i, x in enumerate(graph.inputs) if x in wanted]
+
+    def __call__(self, xs: Sequence[Any]) -> None:
+        """Raise an error if an index is out of range; those that are pending are not checked."""
+        env: dict[Any, Any] = {x: xs[i].raw for i, x in self.inputs}
+        if any([value.__class__ is not np.ndarray for value in env.values()]):
+            return
+        for eqn in self.needed:
+            out = eqn.op.eval(*[x.array if isinstance(x, Literal) else env[x] for x in eqn.inputs])
+            env.update(zip(eqn.outputs, out if isinstance(out, tuple) else (out,)))
+        for eqn in self.checks:
+            eqn.op.check_values(*[env.get(x, x.type) for x in eqn.inputs])
