@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from lucid.compiler.backends.numba.compile import operations
 from lucid.compiler.backends.numba.functions import Definitions
-from lucid.compiler.plan.arrays import dense
 from lucid.compiler.plan.work import NestWork
 from lucid.compiler.resolve import resolve
 from lucid.errors import ExportError
 from lucid.exporters.c_kernel import C_TYPES, KernelWriter, literal
+from lucid.exporters.c_ops import Operations, c_type, nbytes
 from lucid.exporters.export import Recorded
 from lucid.exporters.fused import Kernel, Layout, View, fused_steps, operand_view, work_kernel
 from lucid.exporters.scalar_text import c_functions
@@ -50,10 +49,11 @@ static inline int64_t to_uint64(double x) {
 
 enum { INDEX_OUT_OF_RANGE = 1, OUT_OF_MEMORY = 2 };
 #if defined(__GNUC__)
-static __thread int status;
+#define PER_THREAD __thread
 #else
-static int status; /* calls of this function must not overlap */
+#define PER_THREAD /* calls of this function must not overlap */
 #endif
+static PER_THREAD int status;
 
 static inline int64_t wrap_index(int64_t i, int64_t size) {
     i += i < 0 ? size : 0;
@@ -66,27 +66,23 @@ static void *allocate(size_t size) {
     void *found = malloc(size ? size : 1);
     if (!found) status = OUT_OF_MEMORY;
     return found;
+}
+
+static inline void *grow(void *old, size_t size) {
+    void *found = status ? NULL : realloc(old, size ? size : 1);
+    if (!found) status = OUT_OF_MEMORY;
+    return found ? found : old;
 }"""
 
 
-def c_type(type: Any) -> str:
-    short = SHORT_NAMES[type.dtype]
-    if short not in C_TYPES:
-        raise ExportError(f"export: {type} has no type in C")
-    return C_TYPES[short]
-
-
-def nbytes(type: Any) -> int:
-    return type.size * type.dtype.itemsize
-
-
-class CWriter:
+class CWriter(Operations):
     """Writes the functions of Graphs and their kernels."""
 
     def __init__(self) -> None:
         self.definitions = Definitions()
         self.kernels: dict[str, str] = {}
         self.functions: list[str] = []
+        self.extras: dict[str, str] = {}
         self.names: dict[Graph, str] = {}
 
     def function(self, graph: Graph) -> str:
@@ -120,6 +116,8 @@ class CWriter:
         def run(kernel: Kernel) -> None:
             for scratch, type in kernel.scratch.items():
                 declare(scratch, type)
+            if kernel.is_empty:
+                return
             given = ", ".join(pointer(view) for view in kernel.views)
             lines.append(f"{self.kernel(kernel)}({given});")
 
@@ -132,6 +130,8 @@ class CWriter:
                 run(step)
                 continue
             for var in step.outputs:
+                if SHORT_NAMES[var.type.dtype] not in C_TYPES:
+                    raise no_text(step, f": its result is {var.type}")
                 declare(var, var.type)
             lines += self.equation(step, layout, names, pointer, run)
         results = []
@@ -163,98 +163,21 @@ class CWriter:
         if special is not None:
             return special(eqn, layout, names, pointer)
         lowering: Any = resolve(eqn.op.lowering)
+        layout.scratches = {}
         try:
             works = lowering.lower(layout, eqn)
-        except (AttributeError, TypeError):
+        except Exception:  # a lowering that asks for more than this layout has
             works = [None]
         if not all(isinstance(work, NestWork) for work in works):
-            where = f" at {eqn.source}" if eqn.source else ""
-            raise ExportError(f"export: {eqn.op.name}{where} has no C text")
-        for work in works:
-            run(work_kernel(layout, work, eqn))
+            raise no_text(eqn)
+        for i, work in enumerate(works):
+            run(work_kernel(layout, work, eqn, {} if i else layout.scratches))
         return []
 
-    def operand(self, layout: Layout, x: Any, pointer: Any) -> tuple[str, View]:
-        part = operand_view(layout, x)
-        if isinstance(part, Literal):
-            raise ExportError("export: a product with a number has no C text")
-        return pointer(part), part
 
-    def op_matmul(self, eqn: Any, layout: Layout, names: Any, pointer: Any) -> list[str]:
-        (a, x), (b, y) = (self.operand(layout, z, pointer) for z in eqn.inputs)
-        out = eqn.outputs[0]
-        xs, ys = [*zip(x.shape, x.strides)], [*zip(y.shape, y.strides)]
-        rows, (k, x_step) = (xs[-2] if len(xs) > 1 else (1, 0)), xs[-1]
-        (_, y_step), columns = (ys[-2], ys[-1]) if len(ys) > 1 else (ys[-1], (1, 0))
-        batch = list(out.type.shape)[: out.type.ndim - (len(xs) > 1) - (len(ys) > 1)]
-        lines, at = [], [f"const {c_type(eqn.inputs[0].type)} *a = {a};"]
-        at.append(f"const {c_type(eqn.inputs[1].type)} *b = {b};")
-        at.append(f"{c_type(out.type)} *c = {names[out]};")
-        steps = dense((*batch, rows[0] * columns[0]))
-        for d, n in enumerate(batch):
-            lines.append(f"for (int64_t g{d} = 0; g{d} < {n}; ++g{d})")
-            for name, axes in (("a", xs[:-2]), ("b", ys[:-2])):
-                own = d - (len(batch) - len(axes))
-                if own >= 0 and axes[own][0] != 1:
-                    at.append(f"{name} += g{d} * {axes[own][1]};")
-            at.append(f"c += g{d} * {steps[d]};")
-        kind = c_type(out.type)
-        m, n = rows[0], columns[0]
-        return [
-            *lines,
-            "{",
-            *[f"    {line}" for line in at],
-            f"    memset(c, 0, {m * n} * sizeof *c);",
-            f"    for (int64_t i = 0; i < {m}; ++i)",
-            f"        for (int64_t p = 0; p < {k}; ++p) {{",
-            f"            const {kind} u = a[i * {rows[1]} + p * {x_step}];",
-            f"            for (int64_t j = 0; j < {n}; ++j)",
-            f"                c[i * {n} + j] += u * b[p * {y_step} + j * {columns[1]}];",
-            "        }",
-            "}",
-        ]
-
-    def op_scan(self, eqn: Any, layout: Layout, names: Any, pointer: Any) -> list[str]:
-        op = eqn.op
-        called = self.function(op.body)
-        n, m = op.n_consts, op.n_carry
-        given, lines = [], []
-        for i, x in enumerate(eqn.inputs):
-            part = operand_view(layout, x)
-            if isinstance(part, Literal):
-                kind = C_TYPES[SHORT_NAMES[part.dtype]]
-                lines.append(f"const {kind} l{i} = {literal(part.value, SHORT_NAMES[part.dtype])};")
-                given.append(f"&l{i}")
-            elif tuple(part.strides) != dense(part.shape) and math.prod(part.shape) > 1:
-                raise ExportError("export: an operand of scan is not dense")
-            else:
-                given.append(pointer(part))
-        outs = [names[var] for var in eqn.outputs]
-        carries, body = [], []
-        for i in range(m):
-            type = op.body.in_types[n + i]
-            kind, size = c_type(type), nbytes(type)
-            lines.append(f"memcpy({outs[i]}, {given[n + i]}, {size});")
-            lines.append(f"{kind} *next{i} = allocate({size});")
-            carries.append((outs[i], f"next{i}", size))
-        xs = [f"{given[n + m + i]} + i * {t.size}" for i, t in enumerate(op.body.in_types[n + m :])]
-        ys = [f"{outs[m + i]} + i * {t.size}" for i, t in enumerate(op.body.out_types[m:])]
-        arguments = [*given[:n], *[a for a, _, _ in carries], *xs, *[b for _, b, _ in carries], *ys]
-        body = [f"{called}({', '.join(arguments)});"]
-        body += [f"memcpy({a}, {b}, {size});" for a, b, size in carries]
-        start, stop = (op.length - 1, -1) if op.reverse else (0, op.length)
-        step = "--i" if op.reverse else "++i"
-        made = " && ".join(b for _, b, _ in carries) or "1"
-        return [
-            "{",
-            *[f"    {line}" for line in lines],
-            f"    if ({made})",
-            f"        for (int64_t i = {start}; i != {stop}; {step}) {{",
-            *[f"            {line}" for line in body],
-            "        }",
-            *[f"    free({b});" for _, b, _ in carries],
-            "}",
-        ]
+def no_text(eqn: Equation, why: str = "") -> ExportError:
+    where = f" at {eqn.source}" if eqn.source else ""
+    return ExportError(f"export: {eqn.op.name}{where} has no C text{why}")
 
 
 def c_module(recorded: Recorded) -> dict[str, str]:
@@ -265,14 +188,20 @@ def c_module(recorded: Recorded) -> dict[str, str]:
     names = [*recorded.arguments, *recorded.constants]
     inputs = [f"const {c_type(v.type)} *{n}" for n, v in zip(names, graph.inputs)]
     outputs = [f"{c_type(t)} *result{i}" for i, t in enumerate(graph.out_types)]
-    prototype = f"int {name}({', '.join(inputs + outputs)})"
+    size = ["int64_t batch_size"] * (recorded.batch is not None)
+    prototype = f"int {name}({', '.join(size + inputs + outputs)})"
     passed = ", ".join([*names, *[f"result{i}" for i in range(len(outputs))]])
     kernels = [text.replace("KERNEL", k, 1) for text, k in writer.kernels.items()]
     scalars = c_functions(writer.definitions.modules())
-    entry = f"{prototype} {{\n    status = 0;\n    {main}({passed});\n    return status;\n}}"
+    begin = (
+        "status = 0;" if recorded.batch is None else "status = 0;\n    current_batch = batch_size;"
+    )
+    entry = f"{prototype} {{\n    {begin}\n    {main}({passed});\n    return status;\n}}"
     source = "\n\n".join(
-        [f'/* {name}, exported by Lucid. */\n#include "{name}.h"\n', PRELUDE, scalars, *kernels,
-         *writer.functions, entry]
+        [f'/* {name}, exported by Lucid. */\n#include "{name}.h"\n', PRELUDE,
+         *["static PER_THREAD int64_t current_batch;"] * (recorded.batch is not None),
+         *writer.extras.values(),
+         scalars, *kernels, *writer.functions, entry]
     )  # fmt: skip
     shapes = [f"{n}: {v.type}" for n, v in zip(names, graph.inputs)]
     shapes += [f"result{i}: {t}" for i, t in enumerate(graph.out_types)]
@@ -314,8 +243,14 @@ import numpy as np
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 LIBRARY = os.path.join(FOLDER, "lib{name}.so")
 FLAGS = ["-std=c99", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared"]
-INPUTS = {inputs}
-OUTPUTS = {outputs}
+
+
+def _types({batch}):
+    """The arguments and the results: names, dtypes, shapes."""
+    return (
+        {inputs},
+        {outputs},
+    )
 
 
 def build(compiler=os.environ.get("CC", "cc"), flags=FLAGS):
@@ -333,14 +268,16 @@ _function.restype = ctypes.c_int
 {constants}
 
 def {name}({arguments}):
+    {read}inputs, outputs = _types({batch})
     given = []
-    for (name, dtype, shape), x in zip(INPUTS, [{passed}]):
+    for (name, dtype, shape), x in zip(inputs, [{passed}]):
         x = np.ascontiguousarray(x, dtype).reshape(np.shape(x))
         if x.shape != shape:
             raise ValueError(f"{{name}} has shape {{x.shape}}; it was exported for {{shape}}")
         given.append(x)
-    results = [np.empty(shape, dtype) for dtype, shape in OUTPUTS]
-    status = _function(*[ctypes.c_void_p(x.ctypes.data) for x in (*given, *results)])
+    results = [np.empty(shape, dtype) for dtype, shape in outputs]
+    pointers = [ctypes.c_void_p(x.ctypes.data) for x in (*given, *results)]
+    status = _function({size}*pointers)
     if status:
         raise IndexError("an index is out of range") if status == 1 else MemoryError()
     return results[0] if len(results) == 1 else tuple(results)
@@ -355,7 +292,14 @@ def loader(recorded: Recorded) -> str:
     load = f"_constants = dict(np.load({path}, allow_pickle=False))\n"
     constants = load if recorded.constants else ""
     passed = [*recorded.arguments, *[f'_constants["{n}"]' for n in recorded.constants]]
+    read = ""
+    if recorded.batch is not None:
+        argument, axis = recorded.batch
+        read = f"batch_size = np.shape({argument})[{axis}]\n    "
     return LOADER.format(
+        batch="batch_size" if read else "",
+        read=read,
+        size="ctypes.c_int64(batch_size), " if read else "",
         name=recorded.name,
         inputs=inputs,
         outputs=outputs,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import numpy as np
 
 from lucid.compiler.jit.jitted import Jitted
 from lucid.errors import ArgumentError, ExportError
+from lucid.exporters.batch import batch_axes, free_files, resized
 from lucid.func.derivatives import value_and_grad
 from lucid.ir.graph import Graph
 from lucid.ir.pytree import flatten
@@ -37,6 +38,7 @@ class Recorded:
     graph: Graph
     arguments: list[str]
     constants: dict[str, np.ndarray]
+    batch: tuple[str, int] | None = None  # the argument and the axis whose size is free
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ def export(
     *args: Any,
     target: str = "numpy",
     grad: Any = None,
+    batch: int | Sequence[int | None] | None = None,
     name: str = "",
     path: str | os.PathLike[str] | None = None,
 ) -> Exported:
@@ -89,11 +92,13 @@ def export(
     target    "numpy": NumPy alone; "numba": its fused kernels under `@njit`; "c": a C99 file with
               the same kernels, a header and a ctypes loader
     grad      arguments, by index: the module returns the value and then their gradients
+    batch     the axis of each argument that is the batch, whose size stays free; None for arguments
+              without one
     name      the name of the module and of its function; by default that of `f`
     path      a folder to write it to
 
-    Shapes and dtypes are those of the arguments; the function must not write to tensors or branch
-    on values.
+    All other shapes and dtypes are those of the arguments. The function must not write to tensors
+    or branch on values.
 
     >>> import lucid
     >>> module = lucid.export(lambda x: (x * x).sum(), lucid.ones(3), name="square", grad=0)
@@ -110,23 +115,59 @@ def export(
     if target not in TARGETS:
         raise ArgumentError(f"export: target={target!r}; choose one of {', '.join(TARGETS)}")
     chosen = f if grad is None else value_and_grad(f, argnums=grad)
-    recorded = record(chosen, args, name or function_name(f))
-    if target == "numpy":
-        from lucid.exporters.numpy_target import numpy_module
-
-        files = {f"{recorded.name}.py": numpy_module(recorded)}
-    elif target == "numba":
-        from lucid.exporters.numba_target import numba_module
-
-        files = {f"{recorded.name}.py": numba_module(recorded)}
+    module = writer_of(target)
+    title = name or function_name(f)
+    recorded = record(chosen, args, title)
+    if batch is None:
+        files = module(recorded)
     else:
-        from lucid.exporters.c_target import c_module
+        axes = batch_axes(args, batch)
+        recorded = freed(recorded, axes)
 
-        files = c_module(recorded)
+        def at_size(n: int) -> dict[str, str]:
+            found = freed(record(chosen, resized(args, axes, n), title), axes)
+            check_constants(recorded, found)
+            return module(found)
+
+        files = free_files(at_size)
     exported = Exported(recorded.name, target, files, recorded.constants)
     if path is not None:
         exported.write(path)
     return exported
+
+
+def writer_of(target: str) -> Callable[[Recorded], dict[str, str]]:
+    """The function that writes the files of a recorded function for a target."""
+    if target == "c":
+        from lucid.exporters.c_target import c_module
+
+        return c_module
+    if target == "numba":
+        from lucid.exporters.numba_target import numba_module
+
+        return lambda recorded: {f"{recorded.name}.py": numba_module(recorded)}
+    from lucid.exporters.numpy_target import numpy_module
+
+    return lambda recorded: {f"{recorded.name}.py": numpy_module(recorded)}
+
+
+def freed(recorded: Recorded, axes: Sequence[int | None]) -> Recorded:
+    """The same with the argument that tells the batch size."""
+    found = [(name, axis) for name, axis in zip(recorded.arguments, axes) if axis is not None]
+    return replace(recorded, batch=found[0])
+
+
+def check_constants(one: Recorded, other: Recorded) -> None:
+    """Raise if a tensor that the function closes over depends on the batch size."""
+    for name, x in one.constants.items():
+        y = other.constants.get(name)
+        if (
+            y is None
+            or y.shape != x.shape
+            or not np.array_equal(x, y, equal_nan=x.dtype.kind in "fc")
+        ):
+            facts = f"the tensor {name}, which it closes over, depends on the batch size"
+            raise ExportError(f"export of {one.name}: {facts}")
 
 
 def record(f: Callable[..., Any], args: Any, name: str) -> Recorded:
@@ -165,7 +206,7 @@ def unique(names: list[str]) -> list[str]:
     out: list[str] = []
     for name in names:
         stem = name or "x"
-        if re.fullmatch(r"v\d+|np|k\d+", stem):
+        if re.fullmatch(r"v\d+|np|k\d+|batch_size", stem):
             stem += "_"
         found, k = stem, 1
         while found in out:

@@ -45,6 +45,11 @@ class Kernel:
     def extent(self) -> int:
         return extent_of(self.nest)[0]
 
+    @property
+    def is_empty(self) -> bool:
+        """True if it has nothing to compute."""
+        return not self.nest.size
+
 
 class Layout:
     """The layout that `NestBuilder` needs, with an array for every stored value."""
@@ -99,12 +104,12 @@ def fused_steps(graph: Graph) -> tuple[Graph, Layout, Iterator[Kernel | Equation
                 continue
             layout.scratches = {}
             nest, arrays = NestBuilder(layout, step).run()
-            if nest.size:
-                views = [
-                    View(layout.owner[array.ref.cell], array.offset, shape, strides, dtype)
-                    for array, (dtype, shape, strides) in zip(arrays, buffer_views(nest))
-                ]
-                yield Kernel(nest, views, dict(layout.scratches), tuple(step.equations))
+            found = buffer_views(nest) if nest.size else []
+            views = [
+                View(layout.owner[array.ref.cell], array.offset, shape, strides, dtype)
+                for array, (dtype, shape, strides) in zip(arrays, found)
+            ]
+            yield Kernel(nest, views, dict(layout.scratches), tuple(step.equations))
 
     return graph, layout, steps()
 
@@ -118,10 +123,10 @@ def operand_view(layout: Layout, x: Any) -> View | Literal:
     return View(owner, array.offset, array.shape, array.strides, array.dtype)
 
 
-def work_kernel(layout: Layout, work: Any, eqn: Equation) -> Kernel:
+def work_kernel(layout: Layout, work: Any, eqn: Equation, scratch: dict[str, Type]) -> Kernel:
     """The kernel of a work whose lowering is a Nest."""
     views = [
         View(layout.owner[array.ref.cell], array.offset, shape, strides, dtype)
         for array, (dtype, shape, strides) in zip(work.arrays, buffer_views(work.nest))
     ]
-    return Kernel(work.nest, views, {}, (eqn,))
+    return Kernel(work.nest, views, scratch, (eqn,))

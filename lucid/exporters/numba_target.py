@@ -15,7 +15,13 @@ from lucid.compiler.kernels.listing import listing
 from lucid.errors import ExportError
 from lucid.exporters.export import Recorded
 from lucid.exporters.fused import Kernel, View, fused_steps, operand_view
-from lucid.exporters.numpy_target import ModuleWriter, constants_text, dtype_text, entry
+from lucid.exporters.numpy_target import (
+    ModuleWriter,
+    constants_text,
+    dtype_text,
+    entry,
+    imports_text,
+)
 from lucid.ir.graph import Graph, Literal
 from lucid.ir.types import DTYPES
 
@@ -119,6 +125,10 @@ class NumbaWriter(ModuleWriter):
             if isinstance(part, Literal):
                 return self.atom(part, names)
             base = names.get(part.base, part.base)
+            whole = getattr(part.base, "type", None)
+            if whole is not None and whole.dtype.kind == "c" and part.dtype[0] == "f":
+                base = f"{base}.view({dtype_text(DTYPES[part.dtype])})"  # pairs of numbers
+                return f"_view({base}, {part.first}, {part.shape}, {part.strides})"
             dense = part.shape == getattr(getattr(part.base, "type", None), "shape", None)
             if dense and is_dense(part) and not part.first:
                 return base
@@ -132,6 +142,8 @@ class NumbaWriter(ModuleWriter):
                         names[var], count = f"v{count}", count + 1
                         lines.append(f"{names[var]} = {empty(var.type)}")
                 lines += [f"{name} = {empty(type)}" for name, type in step.scratch.items()]
+                if step.is_empty:
+                    continue
                 given = [view(part) for part in step.views]
                 lines.append(f"{self.kernel(step)}({', '.join([*given, *scalars_of(step)])})")
                 continue
@@ -140,11 +152,7 @@ class NumbaWriter(ModuleWriter):
             for var in step.outputs:
                 names[var], count = f"v{count}", count + 1
                 outs.append(names[var])
-            flow = getattr(self, f"flow_{step.op.name}", None)
-            if flow is not None:
-                lines += flow(step, args, outs)
-            else:
-                lines.append(f"{outs[0]} = {self.expression(step, args)}")
+            lines += self.statement(step, args, outs)
             lines += [f"{y} = np.ascontiguousarray({y}).reshape(np.shape({y}))" for y in outs]
         results = [
             self.atom(x, names) if isinstance(x, Literal) else view(operand_view(layout, x))
@@ -220,16 +228,16 @@ def numba_module(recorded: Recorded) -> str:
     graph = recorded.graph
     names = dict(zip(graph.inputs, [*recorded.arguments, *recorded.constants]))
     lines, results = writer.statements(graph, names)
-    imports = "\n".join(
+    imports = imports_text(
+        recorded,
         [
-            *["import os\n"] * bool(recorded.constants),
             "import llvmlite.binding",
             "import numpy as np",
             "from llvmlite import ir",
             "from numba import njit, types",
             "from numba.core import cgutils",
             "from numba.extending import intrinsic",
-        ]
+        ],
     )
     rest = [
         PRELUDE,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from lucid.exporters.numpy_library import LIBRARY
+
 SOURCE = '''
 def _array(x, dtype, shape):
     """An argument, checked and in row-major order."""
@@ -157,6 +159,16 @@ def _float(x):
 '''
 
 HELPERS = {
-    match[1]: match[0] for match in re.finditer(r"^def (\w+)\(.*?(?=^def |\Z)", SOURCE, re.M | re.S)
+    match[1]: match[0]
+    for match in re.finditer(r"^def (\w+)\(.*?(?=^def |\Z)", SOURCE + LIBRARY, re.M | re.S)
 }
-ORDER = list(HELPERS)
+
+
+def with_called(names: set[str]) -> list[str]:
+    """The texts of these helpers and of those that they call."""
+    found, new = set(names), set(names)
+    while new:
+        called = {x for name in new for x in re.findall(r"\b_\w+(?=\(|,)", HELPERS[name])}
+        new = (called & HELPERS.keys()) - found
+        found |= new
+    return [text for name, text in HELPERS.items() if name in found]

@@ -6,6 +6,7 @@ Functions that NumPy does not have, such as erf, are those of Lucid's kernels (`
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from lucid.compiler.passes.simplify import simplify
 from lucid.compiler.passes.subgraph_passes import recursive
 from lucid.errors import ExportError
 from lucid.exporters.export import Recorded
-from lucid.exporters.numpy_helpers import HELPERS, ORDER
+from lucid.exporters.numpy_helpers import HELPERS, with_called
 from lucid.exporters.scalar_text import numpy_scalar
 from lucid.ir.graph import Equation, Graph, Literal
 from lucid.ir.types import DTYPES
@@ -37,11 +38,11 @@ CALLS = {
     "log10": "np.log10", "log1p": "np.log1p", "log2": "np.log2", "logaddexp": "np.logaddexp",
     "logaddexp2": "np.logaddexp2", "matmul": "np.matmul", "maximum": "np.maximum",
     "minimum": "np.minimum", "neg": "np.negative", "nextafter": "np.nextafter", "pow": "np.power",
-    "remainder": "np.remainder", "right_shift": "np.right_shift", "round": "np.rint",
+    "remainder": "np.remainder", "right_shift": "np.right_shift",
     "rsqrt": "_rsqrt", "relu": "_relu", "scale": "_scale", "sigmoid": "_sigmoid", "sign": "np.sign",
     "sin": "np.sin", "sinh": "np.sinh", "sqrt": "np.sqrt", "tan": "np.tan", "tanh": "np.tanh",
     "trunc": "np.trunc", "where": "np.where", "clamp": "_clamp", "real": "np.real",
-    "imag": "np.imag", "concatenate": "", "cholesky": "np.linalg.cholesky",
+    "imag": "np.imag",
 }  # fmt: skip
 REDUCTIONS = {"sum": "np.add", "prod": "np.multiply", "max": "np.maximum", "min": "np.minimum",
               "any": "np.logical_or", "all": "np.logical_and"}  # fmt: skip
@@ -82,15 +83,35 @@ class ModuleWriter:
             return f"{args[0]} {INFIX[op.name]} {args[1]}"
         if op.name in REDUCTIONS:
             return self.reduction(eqn, args)
+        if f"_{op.name}" in HELPERS and op.name not in CALLS:
+            facts = [repr(getattr(op, field.name)) for field in fields(op)]
+            return self.helper(f"_{op.name}", *args, *facts)
         called = CALLS.get(op.name)
+        if called and fields(op):
+            raise self.refusal(eqn)
         if called and not called.startswith("_"):
             return f"{called}({', '.join(args)})"
         if called:
             return self.helper(called, *args)
         if op.scalar and op.scalar in scalars.table:
             return self.scalar(op.scalar, eqn, args)
+        raise self.refusal(eqn)
+
+    def refusal(self, eqn: Equation) -> ExportError:
         where = f" at {eqn.source}" if eqn.source else ""
-        raise ExportError(f"export: {op.name}{where} has no NumPy text")
+        return ExportError(f"export: {eqn.op.name}{where} has no NumPy text")
+
+    def statement(self, eqn: Equation, args: list[str], outs: list[str]) -> list[str]:
+        """The statements of one equation."""
+        flow: Callable[..., list[str]] | None = getattr(self, f"flow_{eqn.op.name}", None)
+        if flow is not None:
+            return flow(eqn, args, outs)
+        if eqn.op.value_graph:
+            called = self.function(getattr(eqn.op, eqn.op.value_graph))
+            return [f"{', '.join(outs)}, = {called}({', '.join(args)})"]
+        if len(outs) > 1 and f"_{eqn.op.name}" not in HELPERS:
+            raise self.refusal(eqn)
+        return [f"{', '.join(outs)} = {self.expression(eqn, args)}"]
 
     def helper(self, name: str, *args: str) -> str:
         self.helpers.add(name)
@@ -162,14 +183,25 @@ class ModuleWriter:
         return f"np.full({eqn.op.shape}, {args[0]}, {dtype_text(DTYPES[eqn.op.dtype])})"
 
     def op_cast(self, eqn: Any, args: list[str]) -> str:
-        return f"np.asarray({args[0]}).astype({dtype_text(DTYPES[eqn.op.dtype])})"
+        dtype = DTYPES[eqn.op.dtype]
+        is_real = eqn.inputs[0].type.dtype.kind == "c" and dtype.kind not in "cb"
+        source = f"np.real({args[0]})" if is_real else f"np.asarray({args[0]})"
+        return f"{source}.astype({dtype_text(dtype)})"
 
-    def op_cumsum(self, eqn: Any, args: list[str]) -> str:
-        return self.helper("_cumulate", "np.add", args[0], str(eqn.op.axis), str(eqn.op.reverse))
+    def op_bitcast(self, eqn: Any, args: list[str]) -> str:
+        return f"np.array({args[0]}).view({dtype_text(DTYPES[eqn.op.dtype])})"
 
-    def op_cumprod(self, eqn: Any, args: list[str]) -> str:
-        reverse = str(getattr(eqn.op, "reverse", False))
-        return self.helper("_cumulate", "np.multiply", args[0], str(eqn.op.axis), reverse)
+    def op_logcumsumexp(self, eqn: Any, args: list[str]) -> str:
+        if eqn.inputs[0].type.dtype.kind == "c":
+            raise self.refusal(eqn)
+        return f"np.logaddexp.accumulate({args[0]}, {eqn.op.axis})"
+
+    def op_resample(self, eqn: Any, args: list[str]) -> str:
+        table = [repr(np.asarray(x).tolist()) for x in eqn.op.table]
+        return self.helper("_resample", args[0], str(eqn.op.axis), *table)
+
+    def op_round(self, eqn: Any, args: list[str]) -> str:
+        return f"np.round({args[0]}, {eqn.op.decimals})"
 
     # Statements
 
@@ -181,14 +213,7 @@ class ModuleWriter:
                 names[var] = f"v{len(names)}"
             args = [self.atom(x, names, eqn) for x in eqn.inputs]
             outs = [names[var] for var in eqn.outputs]
-            flow: Callable[..., list[str]] | None = getattr(self, f"flow_{eqn.op.name}", None)
-            if flow is not None:
-                lines += flow(eqn, args, outs)
-            elif eqn.op.value_graph:
-                called = self.function(getattr(eqn.op, eqn.op.value_graph))
-                lines.append(f"{', '.join(outs)}, = {called}({', '.join(args)})")
-            else:
-                lines.append(f"{outs[0]} = {self.expression(eqn, args)}")
+            lines += self.statement(eqn, args, outs)
         return lines, [self.atom(x, names) for x in graph.outputs]
 
     def atom(self, x: Any, names: dict[Any, str], eqn: Equation | None = None) -> str:
@@ -229,11 +254,17 @@ class ModuleWriter:
         chosen = f"({branches},)[min(max(int({args[0]}), 0), {len(eqn.op.branches) - 1})]"
         return [f"{', '.join(outs)}, = {chosen}({', '.join(args[1:])})"]
 
+    def flow_while(self, eqn: Any, args: list[str], outs: list[str]) -> list[str]:
+        op = eqn.op
+        loops = "".join(
+            f"({self.function(body)}, {', '.join(map(repr, rest))}), " for body, *rest in op.loops
+        )
+        parts = [self.function(op.cond), repr(op.tests), f"({loops})", repr(op.results)]
+        return [f"{', '.join(outs)}, = {self.helper('_while', *parts, *args)}"]
+
     def module(self, docstring: str, imports: str, rest: Sequence[str]) -> str:
         """The text of a module with the helpers that its functions call."""
-        wanted = {"_array", "_results", *self.helpers}
-        wanted |= {"_grid"} if wanted & {"_gather", "_scatter"} else set()
-        helpers = [HELPERS[name] for name in ORDER if name in wanted]
+        helpers = with_called({"_array", "_results", *self.helpers})
         parts = [f'"""{docstring}"""', imports, *helpers, *self.scalars.values(), *rest]
         return "\n\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
@@ -264,7 +295,7 @@ def entry(recorded: Recorded, graph: Graph, lines: list[str], results: list[str]
     """The public function: it checks the arguments, and runs the statements."""
     names = [*recorded.arguments, *recorded.constants]
     given = ", ".join(recorded.arguments)
-    checks = []
+    checks = batch_size(recorded)
     for i, (name, var) in enumerate(zip(names, graph.inputs)):
         shape = f"{dtype_text(var.type.dtype)}, {var.type.shape}"
         source = name if i < len(recorded.arguments) else f'_constants["{name}"]'
@@ -274,12 +305,28 @@ def entry(recorded: Recorded, graph: Graph, lines: list[str], results: list[str]
     return f"def {recorded.name}({given}):\n{inner}"
 
 
+def batch_size(recorded: Recorded) -> list[str]:
+    """The statement that reads a free batch size."""
+    if recorded.batch is None:
+        return []
+    name, axis = recorded.batch
+    return [f"batch_size = _call.batch_size = np.shape({name})[{axis}]"]
+
+
+def imports_text(recorded: Recorded, lines: Sequence[str]) -> str:
+    """The imports of a module, and the place where it keeps a free batch size."""
+    plain = ["import os"] * bool(recorded.constants)
+    plain += ["import threading"] * (recorded.batch is not None)
+    text = "\n".join([*plain, *[""] * bool(plain), *lines])
+    return f"{text}\n\n_call = threading.local()" if recorded.batch is not None else text
+
+
 def numpy_module(recorded: Recorded) -> str:
     """The text of a module that computes a recorded function with NumPy."""
     graph = optimized(recorded.graph)
     writer = ModuleWriter()
     names = dict(zip(graph.inputs, [*recorded.arguments, *recorded.constants]))
     lines, results = writer.statements(graph, names)
-    imports = "import os\n\nimport numpy as np" if recorded.constants else "import numpy as np"
+    imports = imports_text(recorded, ["import numpy as np"])
     rest = [constants_text(recorded), *writer.functions, entry(recorded, graph, lines, results)]
     return writer.module(f"{recorded.name}, exported by Lucid; needs NumPy alone.", imports, rest)
