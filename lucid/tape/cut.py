@@ -15,11 +15,12 @@ from typing import Any
 from lucid.caches import new_cache
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.infer import infer
+from lucid.ir.primitive import graphs_of
 from lucid.ir.rewrite import inline_regions
 from lucid.ir.verify import verify
 from lucid.tape.markers import ALIAS
 from lucid.tape.node import FREED, GRAD, Node, as_source, freed_error, is_recording, node_type
-from lucid.tape.scopes import tensor_names
+from lucid.tape.scopes import name_captures, tensor_names
 from lucid.tape.views import node_of
 
 _by_serial = attrgetter("serial")
@@ -133,7 +134,9 @@ class Cut:
                 result = infer(op, tuple([x.type for x in inputs]))
                 types = result if isinstance(result, tuple) else (result,)
                 outputs_of[group] = tuple([Var(t) for t in types])
-                equations.append(Equation(op, inputs, outputs_of[group], as_source(node.source)))
+                shown = name_captures(op, inputs) if op.control_flow else op
+                source = as_source(node.source)
+                equations.append(Equation(shown, inputs, outputs_of[group], source))
             vars[slot] = outputs_of[group][index]
         starts = tuple([vars[slot] for slot in (*given, *self.captured)])
         ends = tuple([end if isinstance(end, Literal) else vars[end] for end in self.outputs])
@@ -147,7 +150,10 @@ class Cut:
 
     def tensor_names(self, function: Any = None) -> dict[int, str]:
         """Return the names of tensors that modules and what a function closes over give."""
-        names = tensor_names([self.slots[row[2]].source for row in self.rows], function)
+        sources = [self.slots[row[2]].source for row in self.rows]
+        for op in [row[0] for row in self.rows if row[0].control_flow]:
+            sources += [eqn.source for graph in graphs_of(op) for eqn in graph.equations]
+        names = tensor_names(sources, function)
         for slot in self.captured:  # a captured view is `weight.transpose`
             base: Any = self.slots[slot]
             steps: list[str] = []

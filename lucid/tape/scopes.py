@@ -7,14 +7,16 @@ it comes from, and those know the names of their tensors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ContextDecorator
 from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, TypeVar
 
 from lucid.errors import ArgumentError
+from lucid.ir.graph import Graph, Var
 from lucid.ir.pytree import NAMESPACE, flatten, optree
+from lucid.ir.rewrite import with_graphs
 from lucid.public.declare import public
 from lucid.source import Scope, at_line
 from lucid.tape.modes import Modes, current, leave, set_modes
@@ -189,3 +191,34 @@ def _entry_text(entry: Any) -> str:
     is_plain = isinstance(entry, (optree.MappingEntry, optree.SequenceEntry))
     is_field = isinstance(entry.entry, str) and not is_plain
     return f".{entry.entry}" if is_field else f"[{entry.entry!r}]"
+
+
+def name_captures(op: Any, inputs: Sequence[Any]) -> Any:
+    """Give what the bodies of a loop or branch capture (c0, c1, ...) the names it has outside."""
+    operands = dict(op.body_operands(inputs))
+
+    def named(graph: Graph) -> Graph:
+        new: dict[Any, Any] = {}
+        taken = {x.name for x in graph.inputs}
+        for var, outer in zip(graph.inputs, operands.get(graph, ())):
+            name = getattr(outer, "name", "")
+            if is_placeholder(var.name) and not is_placeholder(name) and name not in taken:
+                new[var] = Var(var.type, name)
+                taken.add(name)
+        if not new:
+            return graph
+        equations = []
+        for eqn in graph.equations:
+            xs = tuple([new.get(x, x) if isinstance(x, Var) else x for x in eqn.inputs])
+            inner = name_captures(eqn.op, xs) if eqn.op.control_flow else eqn.op
+            equations.append(eqn._replace(op=inner, inputs=xs))
+        ends = tuple([new.get(x, x) if isinstance(x, Var) else x for x in graph.outputs])
+        starts = tuple([new.get(x, x) for x in graph.inputs])
+        return Graph(graph.name, starts, tuple(equations), ends)
+
+    return with_graphs(op, named)
+
+
+def is_placeholder(name: str) -> bool:
+    """True if a name says nothing: none, or that of the i-th captured value."""
+    return not name or (name[0] == "c" and name[1:].isdigit())

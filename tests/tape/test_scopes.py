@@ -11,6 +11,7 @@ import pytest
 import lucid
 from lucid import nn
 from lucid.ir import Graph, parse, trace
+from lucid.ir.primitive import graphs_of
 
 
 class Block(nn.Module):
@@ -213,3 +214,36 @@ def test_a_named_scope_needs_a_name():
     for bad in ("", " ", 3, None):
         with pytest.raises(lucid.errors.ArgumentError, match="nonempty string"):
             lucid.named_scope(bad)  # type: ignore[arg-type]
+
+
+def test_what_bodies_of_loops_and_branches_capture_has_its_outer_name():
+    layer = lucid.nn.Linear(3, 3)
+
+    def loops(params, x):
+        def step(c, t):
+            return lucid.tanh(c @ params["w"] + layer(c)) * t, c.sum()
+
+        y, _ = lucid.func.scan(step, x, lucid.arange(3.0))
+        y = lucid.func.cond(y.sum() > 0, lambda y: y * params["w"].sum(), lambda y: y - x, y)
+        return lucid.func.while_loop(lambda s: s.sum() > 9, lambda s: s * 0.5 - layer.bias, y)
+
+    params, x = {"w": lucid.ones(3, 3)}, lucid.ones(2, 3)
+    graph = lucid.ir.trace(loops)(params, x)
+    bodies = [sub for eqn in graph.equations for sub in graphs_of(eqn.op)]
+    assert len(bodies) == 5  # of scan, two branches, a condition and a body
+    names = [{v.name for v in body.inputs} for body in bodies]
+    assert {"params['w']", "bias", "weight.transpose", "c", "t"} == names[0]
+    assert all("params['w']" in n or "x" in n for n in names[1:3])
+    assert "bias" in names[4]
+    assert lucid.ir.parse(str(graph)) == graph
+    gradient = lucid.ir.trace(lucid.func.grad(lambda p, x: loops(p, x).sum()))(params, x)
+    assert any("p['w']" in {v.name for v in sub.inputs} for eqn in gradient.equations
+               for sub in graphs_of(eqn.op))  # fmt: skip
+    assert lucid.ir.parse(str(gradient)) == gradient
+
+
+def test_backward_equations_are_in_the_scope_of_their_module():
+    net = lucid.nn.Sequential(lucid.nn.Linear(3, 4), lucid.nn.Tanh())
+    graph = lucid.ir.trace(lucid.func.grad(lambda x: net(x).sum()))(lucid.ones(2, 3))
+    last = graph.equations[-1]  # the cotangent of x, made by the rule of the first matmul
+    assert last.op.name == "matmul" and str(last.source.scope).startswith("0")

@@ -53,6 +53,10 @@ class Scan(Primitive):
     reverse: bool
     lowering = "lucid.compiler.lowering.loops.control_flow:ScanLowering"
     control_flow = True
+
+    def body_operands(self, xs: Sequence[Any]) -> list[tuple[Graph, list[Any]]]:
+        return [(self.body, list(xs[: self.n_consts]))]
+
     operand_layout = "dense"
 
     def parts(self, xs: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:

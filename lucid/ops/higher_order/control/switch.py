@@ -37,6 +37,9 @@ class Switch(Primitive):
     control_flow = True
     operand_layout = "dense"
 
+    def body_operands(self, xs: Sequence[Any]) -> list[tuple[Graph, list[Any]]]:
+        return [(branch, list(xs[1:])) for branch in self.branches]
+
     def infer(self, chosen: Type, *xs: Type) -> tuple[Type, ...]:
         if chosen.shape or chosen.dtype.kind not in "biu":
             raise DTypeError(f"switch: the branch index must be one integer or bool, not {chosen}")

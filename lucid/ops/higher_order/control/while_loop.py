@@ -57,6 +57,13 @@ class While(Primitive):
     control_flow = True
     operand_layout = "dense"
 
+    def body_operands(self, xs: Sequence[Any]) -> list[tuple[Graph, list[Any]]]:
+        values = dict(enumerate(xs))
+        found = [(self.cond, [values.get(v) for v in self.tests])]
+        for body, _, consts, *_ in self.loops:
+            found.append((body, [values.get(v) for v in consts]))
+        return found
+
     def infer(self, *xs: Type) -> tuple[Type, ...]:
         values, stacks = list(xs), list[Type]()
         for i, loop in enumerate(Loop(*numbers) for numbers in self.loops):
