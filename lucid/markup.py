@@ -87,3 +87,32 @@ def table_html(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -
         f"<table><caption>{html.escape(title)}</caption>"
         f"<thead><tr>{cells('th', head)}</tr></thead><tbody>{body}</tbody></table>"
     )
+
+
+def bars_html(title: str, rows: Sequence[tuple[str, float, str]]) -> str:
+    """Return a picture in HTML: a bar for each (label, size, note), the longest one full."""
+    largest = max((size for _, size, _ in rows), default=0.0) or 1.0
+    lines = [
+        f'<div style="display: flex; gap: 0.6em; font-family: monospace">'
+        f'<span style="flex: 0 0 16em; text-align: right; overflow-wrap: anywhere">'
+        f"{html.escape(label)}</span>"
+        f'<span style="flex: 1 1 8em"><span style="display: block; height: 1em; margin: 0.15em 0; '
+        f'background: #4f6bd8; width: {100 * size / largest:.2f}%"></span></span>'
+        f'<span style="flex: 0 1 24em; overflow-wrap: anywhere">{html.escape(note)}</span></div>'
+        for label, size, note in rows
+    ]
+    return f"<div><div><b>{html.escape(title)}</b></div>{''.join(lines)}</div>"
+
+
+def document(title: str, body: str) -> str:
+    """Return a page around HTML; it loads nothing, and is light or dark as the reader's system."""
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}'
+        f'</title><meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        "<style>:root { color-scheme: light dark } body { font: 14px/1.5 system-ui, sans-serif; "
+        "margin: 1em } table { border-collapse: collapse; width: 100% } "
+        "td { vertical-align: top }</style></head>"
+        f"<body>{body}</body></html>"
+    )

@@ -12,8 +12,9 @@ from lucid.compiler.jit.jitted import Jitted
 from lucid.compiler.passes.pipeline import compile_graph
 from lucid.debugging.recording import line, recorded, summary, walk
 from lucid.func.derivatives import value_and_grad
-from lucid.ir.graph import Graph
+from lucid.ir.graph import Graph, Literal, Var
 from lucid.ir.pytree import flatten
+from lucid.ir.rewrite import dce
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.arguments import public_function
 
@@ -45,7 +46,8 @@ def find_nan(
     """Find the first equation whose result is nan or infinite although its operands are finite.
 
     The function is run on the arguments, then its gradient if it is a scalar function of floats
-    (`backward`). A jitted function is also run as compiled code.
+    (`backward`). A jitted function is also run as compiled code, where bisection of its Graph finds
+    the equation.
 
     >>> import lucid
     >>> lucid.find_nan(lambda x: lucid.log(x).sum(), lucid.tensor([1.0, 0.0]))
@@ -54,15 +56,20 @@ def find_nan(
     """
     graph, inputs = recorded(f, args)
     found = bad_argument(graph, inputs) or bad_equation(graph, inputs, "forward", infinities)
-    if not found and isinstance(f, Jitted):
-        found = bad_compiled(graph, inputs, infinities)
+    is_compiled = isinstance(f, Jitted)
+    if not found and is_compiled:
+        found = bad_compiled(graph, inputs, "forward", infinities)
     chosen = [i for i, x in enumerate(args) if has_floats(x)]
     is_scalar = len(graph.outputs) >= 1 and graph.outputs[0].type.shape == ()
     if found or not (backward and chosen and is_scalar):
         return found
     function = f.function if isinstance(f, Jitted) else f
     both = value_and_grad(function, argnums=tuple(chosen))
-    return bad_equation(*recorded(both, args), "backward", infinities)
+    graph, inputs = recorded(both, args)
+    found = bad_equation(graph, inputs, "backward", infinities)
+    return (
+        bad_compiled(graph, inputs, "backward", infinities) if is_compiled and not found else found
+    )
 
 
 def has_floats(tree: Any) -> bool:
@@ -101,15 +108,44 @@ def bad_equation(graph: Graph, inputs: Any, part: str, infinities: bool) -> BadV
     return BadValue()
 
 
-def bad_compiled(graph: Graph, inputs: Any, infinities: bool) -> BadValue:
-    """The first bad value of the compiled program, with every value as an output."""
-    vars = [v for eqn in graph.equations for v in eqn.outputs]
-    program = compile_graph(Graph(graph.name, graph.inputs, graph.equations, tuple(vars)))
-    values = dict(zip(vars, program([np.array(x) for x in inputs])))
-    for eqn in graph.equations:
-        for var in eqn.outputs:
-            if bad := first_bad(values[var], infinities):
-                known = {**dict(zip(graph.inputs, inputs)), **values}
-                xs = tuple(summary(known[v]) for v in eqn.inputs if v in known)
-                return BadValue(eqn.op.name, line(eqn), "compiled", xs, bad)
-    return BadValue()
+def bad_compiled(graph: Graph, inputs: Any, part: str, infinities: bool) -> BadValue:
+    """The equation that makes the first bad result of compiled code, by bisection of the Graph.
+
+    The beginning of a program, up to an equation, is compiled with the values that the rest reads
+    as results. They are finite before the equation that is found, and not after it.
+    """
+    results = frontier(graph, len(graph.equations))
+    if not any_bad(compiled_values(graph, results, inputs), infinities):
+        return BadValue()
+    low, high = 0, len(graph.equations)
+    while high - low > 1:
+        middle = (low + high) // 2
+        values = compiled_values(graph, frontier(graph, middle), inputs)
+        low, high = (low, middle) if any_bad(values, infinities) else (middle, high)
+    eqn = graph.equations[high - 1]
+    ys = compiled_values(graph, list(eqn.outputs), inputs)
+    bad = next((text for y in ys if (text := first_bad(y, infinities))), "")
+    read = [x for x in eqn.inputs if not isinstance(x, Literal)]
+    made = [x for x in read if x not in graph.inputs]
+    known = dict(zip(graph.inputs, inputs)) | dict(zip(made, compiled_values(graph, made, inputs)))
+    xs = [x.array if isinstance(x, Literal) else known[x] for x in eqn.inputs]
+    return BadValue(eqn.op.name, line(eqn), f"compiled {part}", tuple(map(summary, xs)), bad)
+
+
+def frontier(graph: Graph, count: int) -> list[Var]:
+    """The values of the first `count` equations that the rest of the Graph or its results read."""
+    rest = [x for eqn in graph.equations[count:] for x in eqn.inputs]
+    read = {x for x in (*rest, *graph.outputs) if isinstance(x, Var)}
+    return [y for eqn in graph.equations[:count] for y in eqn.outputs if y in read]
+
+
+def compiled_values(graph: Graph, wanted: list[Var], inputs: Any) -> list[Any]:
+    """Values of a Graph, computed by compiled code."""
+    if not wanted:
+        return []
+    part = dce(Graph(graph.name, graph.inputs, graph.equations, tuple(wanted)))
+    return list(compile_graph(part)([np.array(x) for x in inputs]))
+
+
+def any_bad(values: list[Any], infinities: bool) -> bool:
+    return any(first_bad(x, infinities) for x in values)

@@ -10,7 +10,6 @@ import numpy as np
 from lucid.compiler.jit.jitted import Jitted
 from lucid.errors import GraphError, LucidError
 from lucid.ir.graph import Equation, Graph, Literal
-from lucid.ir.pytree import flatten
 from lucid.ir.rewrite import inline_regions
 
 
@@ -18,8 +17,7 @@ def recorded(f: Callable[..., Any], args: Sequence[Any]) -> tuple[Graph, list[np
     """The Graph of a function for these arguments, and the values of its inputs."""
     jitted: Any = f if isinstance(f, Jitted) else Jitted(f)
     path = jitted.path_for(args, {})
-    leaves = flatten((jitted.dynamic(tuple(args)), {}))[0]
-    values = [jitted.operand(x).value for x in leaves]
+    values = [x.value for x in jitted.operands(tuple(args), {})]
     return inline_regions(path.graph), [*values, *(path.arrays() or ())]
 
 

@@ -131,4 +131,5 @@ def check(eqn: Equation, xs: list[Any], chosen: list[int], outputs: list[Var]) -
 
     wide = [as_tensor(given[i].astype("complex128" if given[i].dtype.kind == "c" else "float64"))
             for i in chosen]  # fmt: skip
-    return gradcheck(f, tuple(x.requires_grad_() for x in wide), raise_exception=False)
+    given_wide = tuple(x.requires_grad_() for x in wide)
+    return gradcheck(f, given_wide, raise_exception=False, check_forward_ad=True)

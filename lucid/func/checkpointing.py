@@ -19,6 +19,7 @@ from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.rewrite import dce
 from lucid.ir.types import Type, is_differentiable
+from lucid.markup import bars_html
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.checkpoint_op import Checkpoint, Named
@@ -188,7 +189,7 @@ class Residual:
 
 
 class Residuals(list[Residual]):
-    """A list of saved values that prints as a table."""
+    """A list of saved values: a table as text, a picture in a notebook and for `lucid.view`."""
 
     @property
     def nbytes(self) -> int:
@@ -205,10 +206,17 @@ class Residuals(list[Residual]):
         ]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        rows = [
+            (f"{x.type} {x.operation}", float(x.nbytes), f"{x.nbytes:,} {x.source}")
+            for x in sorted(self, key=lambda x: -x.nbytes)
+        ]
+        return bars_html(f"{self.nbytes:,} bytes are saved for the backward pass", rows)
+
 
 @public_function("func")
 def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Residuals:
-    """Return the values that reverse mode saves in a run of `f`.
+    """Return the values that reverse mode saves in a run of `f`; `lucid.view` draws the result.
 
     >>> import lucid
     >>> lucid.func.saved_residuals(lambda x: lucid.sin(x).sum(), lucid.ones(3))[0].nbytes

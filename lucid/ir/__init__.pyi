@@ -6,7 +6,7 @@ import typing as _t
 
 import numpy as _np
 
-from lucid.debugging.graph_diff import diff as diff
+from lucid.debugging.graph_diff import compare as diff
 from lucid.ir.graph import Equation as Equation
 from lucid.ir.graph import Graph as Graph
 from lucid.ir.graph import Literal as Literal

@@ -201,7 +201,7 @@ NAMES: dict[str, dict[str, str]] = {
         "tape.trace": "closure_convert eval_shape make_jaxpr:trace",
     },
     "ir": {
-        "debugging.graph_diff": "diff",
+        "debugging.graph_diff": "diff:compare",
         "ir.graph": "Equation Graph Literal Var",
         "ir.interpret": "Program evaluate",
         "ir.primitive": "Primitive REGISTRY",
@@ -239,6 +239,7 @@ NAMES: dict[str, dict[str, str]] = {
         "compiler.api": "get_num_threads profile set_num_threads",
         "compiler.jit.jit": "compile:jit jit",
         "debugging.bad_values": "find_nan",
+        "debugging.graph_diff": "diff",
         "debugging.memory_use": "memory",
         "debugging.missing_gradient": "explain_no_grad",
         "debugging.rounding": "precision",
@@ -314,7 +315,7 @@ NAMES: dict[str, dict[str, str]] = {
         ),
         "ops.index.gather_scatter": "nonzero",
         "ops.index.lookup": (
-            "argwhere diff gather index_add index_copy index_fill index_select masked_fill "
+            "argwhere gather index_add index_copy index_fill index_select masked_fill "
             "masked_select narrow scatter scatter_add select take take_along_axis take_along_dim"
         ),
         "ops.index.replacing": (

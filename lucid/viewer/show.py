@@ -9,6 +9,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from lucid.debugging.graph_diff import GraphDiff
+from lucid.func.checkpointing import Residuals
+from lucid.markup import document
 from lucid.public.declare import public
 from lucid.saving.atomic import write_atomically
 from lucid.viewer.subjects import programs_of
@@ -35,8 +38,8 @@ def view(f: Any, *args: Any, path: Any = None, **kwargs: Any) -> Page:
     """Write a page that shows how a program was compiled, and open it in the browser.
 
     f       a function, a jitted function, a Module or a training step, which runs once on `args`
-            as `jit` records it; a Graph, measured if arrays for its inputs are given; or a tensor
-            with a history
+            as `jit` records it; a Graph, measured if arrays for its inputs are given; a tensor
+            with a history; or the result of `lucid.diff` or `func.saved_residuals`, as a picture
     path    the HTML file to write; without it a temporary file is opened in the browser, or shown
             inline in a notebook
 
@@ -49,7 +52,10 @@ def view(f: Any, *args: Any, path: Any = None, **kwargs: Any) -> Page:
     >>> lucid.view(lambda x: lucid.sin(x) * 2.0, lucid.ones(3), path=file).path.name
     'page.html'
     """
-    text = page(programs_of(f, args, kwargs))
+    if isinstance(f, GraphDiff | Residuals):
+        text = document(f"{type(f).__name__} · lucid", f._repr_html_())
+    else:
+        text = page(programs_of(f, args, kwargs))
     if path is not None:
         target = Path(path)
         write_atomically(target, lambda file: file.write(text.encode()))

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import lucid
+from lucid import extend
+from lucid.debugging.graph_diff import GraphDiff
 from lucid.errors import ArgumentError
 
 X = lucid.tensor([1.0, 2.0])
@@ -95,6 +97,49 @@ def test_a_bad_argument_is_named_and_a_good_program_has_none():
     assert not lucid.find_nan(masked, X, infinities=False)
 
 
+class Identity(extend.Elementwise):
+    """x, whose compiled code is wrong: it is the logarithm of x - 1."""
+
+    accepts, saves = "f", "x"
+    scalar = extend.scalar(lambda x: extend.code.log(x - 1))
+
+    def eval(self, x):
+        return x.copy()
+
+    def partials(self, y, x):
+        return (lucid.ones_like(x),)
+
+
+class Slope(Identity):
+    """x, whose derivative is compiled wrong."""
+
+    scalar = extend.scalar(lambda x: x * 1)
+
+    def partials(self, y, x):
+        return (extend.bind(Identity(), x),)
+
+
+def test_a_bad_value_of_compiled_code_alone_is_found_by_bisection(monkeypatch):
+    monkeypatch.setenv("LUCID_VERIFY", "0")  # which would refuse the program
+    x = lucid.tensor([3.0, 2.0, 1.0])
+
+    def long(x):
+        y = lucid.exp(x) * 2
+        y = extend.bind(Identity(), y - y + x)
+        return (lucid.sin(y) + lucid.cos(x)).sum() * 3
+
+    assert not lucid.find_nan(long, x)  # NumPy's values are good
+    found = lucid.find_nan(lucid.jit(long), x)
+    assert (found.part, found.op, found.first) == ("compiled forward", "identity", "-inf at [2]")
+    assert found.operands == ("float32[3] from 1 to 3",) and "test_answers.py" in found.where
+    masked = lucid.jit(lambda x: lucid.where(x > 1, extend.bind(Identity(), x), x).sum())
+    assert not lucid.find_nan(masked, x, backward=False)  # no result of compiled code is bad
+    back = lucid.find_nan(lucid.jit(lambda x: extend.bind(Slope(), x * 1.0).sum()), x)
+    assert (back.part, back.op) == ("compiled backward", "identity")
+    good = lucid.jit(lambda x: extend.bind(Identity(), x + 1).sum())
+    assert not lucid.find_nan(good, x)
+
+
 # verify
 
 
@@ -106,10 +151,56 @@ def wrong_square(x):
 wrong_square.defvjp(lambda x: (x * x, x), lambda x, ct: (3 * x * ct,))
 
 
-def test_a_wrong_rule_is_found_with_its_line():
-    found = lucid.verify(lambda x: wrong_square(x).sum(), X)
-    assert not found and len(found.wrong) == 1
-    assert "test_answers.py" in found.wrong[0] and "1 wrong" in repr(found)
+@lucid.func.custom_jvp
+def wrong_cube(x):
+    return x**3
+
+
+wrong_cube.defjvp(lambda xs, ts: (xs[0] ** 3, 2 * xs[0] ** 2 * ts[0]))
+
+
+class WrongSquare(extend.Elementwise):
+    """x², with half of its derivative."""
+
+    accepts, saves = "f", "x"
+
+    def eval(self, x):
+        return x * x
+
+    def partials(self, y, x):
+        return (x,)
+
+
+class WrongTangent(extend.Primitive):
+    """2 x, whose two modes disagree: reverse is right, forward is not."""
+
+    def infer(self, x):
+        return x
+
+    def eval(self, x):
+        return x + x
+
+    def jvp(self, ts, y, x):
+        return ts[0] * 3.0
+
+    def vjp(self, ct, y, x):
+        return (ct * 2.0,)
+
+
+@pytest.mark.parametrize(
+    "f, name",
+    [
+        (wrong_square, "custom_vjp"),
+        (wrong_cube, "custom_jvp"),
+        (lambda x: extend.bind(WrongSquare(), x), "wrong_square"),
+        (lambda x: extend.bind(WrongTangent(), x), "wrong_tangent"),
+    ],
+)
+def test_a_wrong_rule_is_found_with_its_line(f, name):
+    found = lucid.verify(lambda x: (lucid.sin(x) * f(x)).sum(), X)
+    assert not found and len(found.wrong) == 1 and found.checked == 4
+    assert found.wrong[0].startswith(name) and "test_answers.py" in found.wrong[0]
+    assert "1 wrong" in repr(found)
 
 
 @pytest.mark.parametrize(
@@ -166,6 +257,15 @@ def test_cancellation_shows_in_the_equation_that_cancels():
     assert "sub" in repr(found)
 
 
+def test_a_long_sum_and_a_steep_function_show_their_own_errors():
+    x = lucid.tensor(np.linspace(0.1, 1, 4000).astype("float32"))
+    found = lucid.precision(lambda x: lucid.cumsum(x, 0), x)
+    assert found.rows[0].own > 1  # adding in order
+    found = lucid.precision(lambda x: lucid.exp(x * 80), x)
+    rows = {row.op: row for row in found.rows}
+    assert rows["exp"].own < 2 < rows["exp"].total  # the product's error, 80 times
+
+
 def test_exact_programs_have_no_error_and_integers_no_rows():
     assert all(row.total == 0 for row in lucid.precision(lambda x: x * 2 + 1, X).rows)
     assert repr(lucid.precision(lambda x: x + 1, lucid.tensor([1]))).startswith("no equation")
@@ -180,9 +280,57 @@ def test_exact_programs_have_no_error_and_integers_no_rows():
 def test_a_diff_shows_what_differs_and_equal_graphs_are_equal():
     a = lucid.ir.trace(lambda x: lucid.sin(x) * 2.0)(X)
     b = lucid.ir.trace(lambda x: lucid.cos(x) * 2.0)(X)
-    found = lucid.ir.diff(a, b)
+    found = lucid.diff(a, b)
+    assert lucid.ir.diff(a, b) == found
     assert found and "-     f32[2] = sin x" in found.lines and "+     f32[2] = cos x" in found.lines
     assert not lucid.ir.diff(a, a) and repr(lucid.ir.diff(a, a)) == "the Graphs are equal"
     longer = lucid.ir.trace(lambda x: lucid.sin(x) * 2.0 + 1.0)(X)
     added = [text for text in lucid.ir.diff(a, longer).lines if text.startswith("+")]
     assert any("add" in text for text in added)
+    with pytest.raises(ArgumentError, match="a Graph is compared with a Graph, not with int"):
+        lucid.diff(a)
+    assert lucid.diff(lucid.tensor([1, 4, 9])).tolist() == [3, 5]
+
+
+def test_a_diff_as_a_page_has_both_sides_and_is_escaped(tmp_path):
+    text = "graph f(x: f32[2]):\n    %0: f32[2] = {} x\n    return %0"
+    a, b = (lucid.ir.parse(text.format(name)) for name in ("sin", "cos"))
+    page = lucid.view(lucid.diff(a, b), path=tmp_path / "diff.html").path.read_text()
+    assert "2 lines differ" in page and page.index("sin x") < page.index("cos x")
+    assert [row for row in lucid.diff(a, b).rows() if row[0] != row[1]] == [
+        ("-     f32[2] = sin x", "+     f32[2] = cos x")
+    ]
+    assert "the Graphs are equal" in lucid.diff(a, a)._repr_html_()
+    hostile = GraphDiff(("  <script>alert(1)</script>", "+ <b>"))
+    assert "<script>" not in hostile._repr_html_() and "&lt;b&gt;" in hostile._repr_html_()
+    assert "http" not in page.replace("http-equiv", "")  # nothing is loaded
+
+
+# saved_residuals
+
+
+def test_saved_residuals_name_what_is_kept_and_are_a_picture(tmp_path):
+    x = lucid.ones(8)
+    kept = lucid.func.saved_residuals(lambda x: lucid.exp(lucid.sin(x)).sum(), x)
+    assert sorted(r.operation for r in kept) == ["an argument", "exp"] and kept.nbytes == 64
+    assert all(r.source == "" or "test_answers.py" in r.source for r in kept)
+    assert not lucid.func.saved_residuals(lambda x: (3 * x + 1).sum(), x)  # linear: nothing
+    checkpointed = lucid.func.checkpoint(lambda x: lucid.exp(lucid.sin(x)).sum())
+    assert lucid.func.saved_residuals(checkpointed, x).nbytes == 32  # the argument alone
+    page = lucid.view(kept, path=tmp_path / "kept.html").path.read_text()
+    assert "64 bytes are saved" in page and page.count("width: 100.00%") == 2
+    assert "f32[8] exp" in page
+
+
+# why_recompiled
+
+
+def test_every_recompilation_has_its_reason():
+    f = lucid.jit(lambda x: x * 2 if x.sum() > 0 else x)
+    f(lucid.ones(3))
+    f(lucid.ones(3))
+    assert "was not recompiled" in str(f.why_recompiled()) or not f.reasons
+    f(-lucid.ones(3))
+    assert "test_answers.py" in str(f.why_recompiled())
+    f(lucid.ones(3, dtype="float64"))
+    assert "float64" in str(f.why_recompiled()) or "f64" in str(f.why_recompiled())

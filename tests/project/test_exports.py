@@ -39,7 +39,7 @@ DTYPES = {
 
 # Methods that are not the function itself: detach takes tensors alone, where has the condition as
 # second operand and polygamma the order; lucid.view shows a program, x.view is a view of a tensor.
-DIFFERENT = {"detach", "polygamma", "view", "where"}
+DIFFERENT = {"diff", "detach", "polygamma", "view", "where"}
 # In-place methods that only make sense in place: they overwrite what was there.
 ALONE = {
     "fill_", "zero_", "fill_diagonal_", "uniform_", "normal_", "log_normal_", "exponential_",

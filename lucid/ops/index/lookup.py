@@ -282,7 +282,7 @@ def argwhere(input: Any) -> Any:
     return nonzero(input)
 
 
-@public_function("lucid", "Tensor")
+@public_function("Tensor")
 def diff(
     input: Any,
     n: int = 1,
