@@ -1,4 +1,4 @@
-"""An ensemble of networks, each trained in a task of its own, says how sure it is.
+"""An ensemble of networks, each trained in its own task, estimates its uncertainty.
 
     python examples/ensemble.py [--quick] [--out FOLDER]
     python examples/ensemble.py --dask ADDRESS          # on the workers of a Dask scheduler

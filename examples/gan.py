@@ -1,4 +1,4 @@
-"""Two networks play: one draws points like those of eight clusters, one tells them apart.
+"""Two networks compete: one draws points from eight clusters, the other detects its fakes.
 
     python examples/gan.py [--eager] [--quick] [--out FOLDER]
 
@@ -39,7 +39,7 @@ def real(count: int) -> Any:
 
 
 def penalty(judge: nn.Module, x: Any) -> Any:
-    """The mean square of the judge's slope at real points: a loss with a derivative inside."""
+    """The mean squared slope of the judge at real points: a loss that contains a derivative."""
     slopes = lucid.func.grad(lambda x: judge(x).sum())(x)
     return (slopes**2).sum(1).mean()
 
@@ -89,9 +89,11 @@ def main(arguments: list[str] | None = None) -> float:
     def draw(figure: Any) -> None:
         axes = figure.subplots()
         axes.scatter(*real(4000).numpy().T, s=2, alpha=0.3, label="real")
-        axes.scatter(*points.T, s=2, alpha=0.3, label="drawn")
+        axes.scatter(*points.T, s=2, alpha=0.3, label="generated")
         axes.set_aspect("equal")
-        figure.legend(loc="outside upper center", ncols=2, markerscale=5, frameon=False)
+        legend = figure.legend(loc="outside upper center", ncols=2, markerscale=5, frameon=False)
+        for handle in legend.legend_handles:
+            handle.set_alpha(1)
 
     support.picture(options.out / "gan.png", draw, (5, 5))
     return share

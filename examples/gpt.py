@@ -2,7 +2,7 @@
 
     python examples/gpt.py [--eager] [--quick] [--out FOLDER]
 
-Reaches 1.518 nats a letter on the last tenth of the book after 1,500 steps, eager and jitted alike
+Reaches 1.518 nats per letter on the last tenth of the book after 1,500 steps, eager and jitted
 (both then write the same text): 3 minutes, jitted or eager, on two busy cores with
 OPENBLAS_NUM_THREADS=1.
 """
@@ -71,13 +71,13 @@ class GPT(nn.Module):
         self.head = nn.Linear(width, len(LETTERS), bias=False)
 
     def forward(self, codes: Any) -> Any:
-        """The scores of the next letter at every place."""
+        """The scores of the next letter at every position."""
         x = self.letters(codes) + self.places.weight[: codes.shape[1]]
         return self.head(self.blocks(x))
 
 
 def batches(codes: np.ndarray, count: int, size: int, length: int, seed: int) -> Iterable[Any]:
-    """Pieces of the text, and the letters that follow each place in them."""
+    """Pieces of the text, and the letter that follows each position in them."""
     rng = np.random.default_rng(seed)
     for _ in range(count):
         starts = rng.integers(0, len(codes) - length, size)
@@ -120,7 +120,7 @@ def held_out_loss(model: GPT, count: int = 20) -> float:
 
 
 def write(model: GPT, start: str, count: int, heat: float = 0.8) -> str:
-    """Letters after `start`, each drawn from what the network expects."""
+    """Letters after `start`, each drawn from the distribution that the network predicts."""
     model.eval()
     scores = lucid.jit(lambda codes, i: model(codes)[0, i] / heat)
     codes = [LETTERS.index(c) for c in start]
@@ -142,14 +142,14 @@ def main(arguments: list[str] | None = None) -> float:
         model, steps, size, count = GPT(length=64, width=96, layers=3), 1500, 24, 600
     losses, seconds = support.seconds(lambda: train(model, steps, size, not options.eager))
     reached = held_out_loss(model)
-    print(f"held-out loss {reached:.3f} a letter, {seconds:.1f} s")
+    print(f"held-out loss {reached:.3f} nats per letter, {seconds:.1f} s")
     print(write(model, "Alice ", count))
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
-        axes.plot(losses, linewidth=0.7, label="learnt from")
+        axes.plot(losses, linewidth=0.7, label="training")
         axes.axhline(reached, color="C1", label="held out")
-        axes.set(xlabel="step", ylabel="nats a letter")
+        axes.set(xlabel="step", ylabel="nats per letter")
         axes.legend()
 
     support.picture(options.out / "gpt.png", draw)

@@ -1,10 +1,10 @@
-"""A heat equation on many processes, and its initial state from what is left of it.
+"""A heat equation on many processes, and its initial state recovered from a later one.
 
     python -m lucid.distributed.run -n 4 examples/halo_exchange.py [--eager] [--quick]
 
 Each rank has a part of a rod and exchanges one point with each neighbor at every step. The misfit
 to the temperature after some time is differentiated through all steps and all ranks, and gradient
-descent finds the state at the beginning. The objective is the sum of what all ranks return, so the
+descent finds the initial state. The objective is the sum of all ranks' results, so the
 gradient on each rank is that of the whole problem; nothing is scaled by the number of ranks.
 """
 
@@ -23,7 +23,7 @@ STEPS = 60
 
 
 def start(points: int) -> np.ndarray:
-    """The temperature of the whole rod at the beginning: what is to be found."""
+    """The initial temperature of the whole rod, which is to be found."""
     x = np.linspace(0, 1, points)
     return np.sin(np.pi * x) + 0.5 * np.sin(4 * np.pi * x)
 

@@ -4,8 +4,8 @@
 
 `func.hessian` gives the matrix; Lanczos' method by `func.hvp` needs only its products with vectors.
 
-Of 1,210 eigenvalues 15 are above a tenth of the largest. Sixty products find the largest to 2e-15
-in 0.1 s; the matrix takes 9 s the first time and 4 s from then on, on two busy cores.
+Of 1,210 eigenvalues, 15 are above a tenth of the largest. Sixty products find the largest to 2e-15
+in 0.1 s; the matrix takes 9 s the first time and 4 s afterward, on two busy cores.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def waves(rng: np.random.Generator, count: int, length: int) -> Any:
 
 
 class Forecaster(nn.Module):
-    """What it expects to come next, at every step, and the state to go on from."""
+    """The prediction of the next value at every step, and the state to continue from."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ def train(
 
 
 def continued(model: Forecaster, x: Any, count: int) -> Any:
-    """`count` more steps, each read as the input of the next."""
+    """`count` more steps, each the input of the next."""
     with lucid.no_grad():
         y, state = model(x)
         new = [y[:, -1:]]

@@ -4,7 +4,7 @@
 
 The solver is Runge-Kutta of order four in a `scan`; the gradient goes back through its steps.
 
-The learnt path stays within 0.2 of the true one, on average over 400 steps from one start, after
+The learned path stays within 0.2 of the true one, on average over 400 steps from one start, after
 3,000 steps in 10 s on two busy cores.
 """
 
@@ -93,18 +93,18 @@ def main(arguments: list[str] | None = None) -> float:
         lambda: train(observed, width, steps, length, not options.eager)
     )
     with lucid.no_grad():
-        learnt = path(model, lucid.tensor(START), 400).numpy()
-    error = float(np.abs(learnt - truth).mean())
+        learned = path(model, lucid.tensor(START), 400).numpy()
+    error = float(np.abs(learned - truth).mean())
     print(f"mean distance {error:.3f} over 400 steps from one start, {seconds:.1f} s")
 
     def draw(figure: Any) -> None:
         plane, time = figure.subplots(1, 2)
-        plane.scatter(*observed.T, s=4, color="0.7", label="observed")
-        plane.plot(*learnt.T, "C1", label="learnt")
-        plane.legend()
+        plane.scatter(*observed.T, s=4, color="0.6")
+        plane.plot(*learned.T, "C1")
+        plane.set(title="the plane, observed and learned")
         time.plot(truth, "0.7", linewidth=3)
-        time.plot(learnt, linewidth=1)
-        time.set(xlabel="step", title="true (gray) and learnt")
+        time.plot(learned, linewidth=1)
+        time.set(xlabel="step", title="over time, true (gray) and learned")
 
     support.picture(options.out / "neural_ode.png", draw, (10, 4))
     return error

@@ -2,8 +2,8 @@
 
     python -m lucid.distributed.run -n 2 examples/parallel_digits.py [--eager] [--quick]
 
-Every rank has a part of each batch of 64; gradients are averaged over all of them. On one rank, two
-or four the loss of every step agrees to rounding.
+Every rank has a part of each batch of 64; gradients are averaged over all of them. On one, two or
+four ranks the losses agree up to rounding.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m lucid.distributed.run -n 2 examples/parallel_gpt.py [--eager] [--quick]
 
-`data_parallel` makes of a function on this rank's pieces of text one on the pieces of all ranks.
-The loss is the same on every number of ranks that divides the 32 pieces of a step.
+`data_parallel` turns a function of this rank's pieces of text into one of the pieces of all ranks.
+The loss is the same for every number of ranks that divides the 32 pieces of a step.
 """
 
 from __future__ import annotations

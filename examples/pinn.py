@@ -4,7 +4,7 @@
 
     python examples/pinn.py [--eager] [--quick] [--out FOLDER]
 
-The loss holds second derivatives of the network, and training differentiates it once more.
+The loss contains second derivatives of the network, and training differentiates it once more.
 
 Reaches a relative error of 2.3e-3 after 4,000 steps in 17 s on two busy cores.
 """
@@ -34,13 +34,13 @@ def network(width: int) -> nn.Module:
 
 
 def solution(model: nn.Module, x: Any, t: Any) -> Any:
-    """The network, bent so that it has the given values at t = 0 and x = ±1 by construction."""
+    """The network, transformed to have the given values at t = 0 and x = ±1 by construction."""
     free = model(lucid.stack([x, t], -1))[..., 0]
     return -lucid.sin(np.pi * x) + t * (1 - x * x) * free
 
 
 def residual(model: nn.Module, x: Any, t: Any) -> Any:
-    """How far the equation is from holding at one point."""
+    """The residual of the equation at one point."""
 
     def u(x: Any, t: Any) -> Any:
         return solution(model, x, t)
@@ -98,7 +98,7 @@ def main(arguments: list[str] | None = None) -> float:
         for i in (0, 20, 50):
             cuts.plot(x[0], truth[i], "0.7", linewidth=4)
             cuts.plot(x[0], u[i], label=f"t = {t[i, 0]:.1f}")
-        cuts.set(xlabel="x", xticks=(-1, -0.5, 0, 0.5, 1), title="exact (gray) and learnt")
+        cuts.set(xlabel="x", xticks=(-1, -0.5, 0, 0.5, 1), title="exact (gray) and learned")
         cuts.legend()
 
     support.picture(options.out / "pinn.png", draw, (10, 4))

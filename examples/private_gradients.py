@@ -1,4 +1,4 @@
-"""Digits learnt with differential privacy: no single image can show in the network.
+"""Digits learned with differential privacy: no single image can show in the network.
 
     python examples/private_gradients.py [--eager] [--quick] [--out FOLDER]
 

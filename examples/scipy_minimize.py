@@ -23,7 +23,7 @@ LIMITS = {"L-BFGS-B": {"maxiter": 5000, "maxfun": 10**7}, "trust-ncg": {"gtol": 
 
 
 def rosenbrock(x: Any) -> Any:
-    """Least, 0, where all are 1, at the end of a long bent valley."""
+    """The minimum, 0, is where all variables are 1, at the end of a long curved valley."""
     return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
 
 

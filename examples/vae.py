@@ -1,4 +1,4 @@
-"""A variational autoencoder lays handwritten digits out on a plane.
+"""A variational autoencoder arranges handwritten digits on a plane.
 
     python examples/vae.py [--eager] [--quick] [--out FOLDER]
 
@@ -36,7 +36,7 @@ class VAE(nn.Module):
         )  # fmt: skip
 
     def forward(self, x: Any) -> Any:
-        """-ELBO: nats to describe an image, on average; gray is a chance to be black."""
+        """-ELBO: the mean number of nats to describe an image; gray is the probability of black."""
         mean, log_variance = self.encoder(x).chunk(2, 1)
         z = mean + lucid.exp(0.5 * log_variance) * lucid.randn_like(mean)
         described = F.binary_cross_entropy_with_logits(
@@ -68,7 +68,7 @@ def train(epochs: int, compiled: bool = True) -> VAE:
 
 
 def draw(figure: Any, model: VAE) -> None:
-    """Where the held-out digits lie, and what the decoder sees across the plane."""
+    """The positions of the held-out digits, and what the decoder draws across the plane."""
     left, right = figure.subplots(1, 2)
     with lucid.no_grad():
         places = model.encoder(TEST_X)[:, :2].numpy()
@@ -90,7 +90,7 @@ def main(arguments: list[str] | None = None) -> float:
     model, seconds = support.seconds(lambda: train(epochs, not options.eager))
     with lucid.no_grad():
         reached = float(np.mean([model(TEST_X).item() for _ in range(10)]))
-    print(f"-ELBO of held-out digits: {reached:.2f} nats an image, {seconds:.1f} s")
+    print(f"-ELBO of held-out digits: {reached:.2f} nats per image, {seconds:.1f} s")
     support.picture(options.out / "vae.png", lambda figure: draw(figure, model), (10, 4.5))
     return reached
 

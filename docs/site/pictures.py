@@ -164,9 +164,8 @@ def compiled_step(palette: Palette) -> str:
     canvas = Canvas(560, top + row * len(instructions) + 10, palette)
     head = f"{equations} recorded operations, {len(instructions)} instructions, one native call"
     canvas.text(280, 30, head, 16, weight="600")
-    canvas.text(
-        410, 52, "forward, backward and the Adam update of a two-layer network", 13, palette.faint
-    )
+    note = "forward, backward and the Adam update of a two-layer network"
+    canvas.text(280, 52, note, 13, palette.faint)
     for i, operations in enumerate(instructions):
         is_product = operations == "matmul"
         y = top + i * row

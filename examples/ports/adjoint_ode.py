@@ -3,7 +3,7 @@
     python examples/ports/adjoint_ode.py
 
 `lucid.func.odeint` solves the equation; with derivative="adjoint" the gradient solves a second
-equation back in time, and `minimize` takes the jitted value and gradient as they are.
+equation backward in time, and `minimize` takes the jitted value and gradient directly.
 """
 
 from __future__ import annotations

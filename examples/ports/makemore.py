@@ -37,7 +37,7 @@ class Names(Dataset):
 
 
 class InfiniteLoader:
-    """Batches for ever."""
+    """Batches forever."""
 
     def __init__(self, dataset, **options):
         sampler = torch.utils.data.RandomSampler(

@@ -1,6 +1,6 @@
 """REINFORCE in the style of pytorch/examples: a policy learns to stay on a line of five cells.
 
-The imports are the only difference from a program of PyTorch.
+The imports are the only difference from the PyTorch program.
 """
 
 import random
@@ -16,7 +16,7 @@ CELLS, LENGTH, GAMMA = 5, 20, 0.95
 
 
 class Line:
-    """Steps go left or right, and the wind blows right now and then; outside the game is over."""
+    """Steps go left or right, and the wind sometimes blows right; outside, the game ends."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)

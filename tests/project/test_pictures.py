@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from docs.site import assemble, contents, pictures
+from docs.site import assemble, contents, example_pictures, pictures
 
 NAMES = [*pictures.DIAGRAMS, *pictures.CHARTS]
 
@@ -23,6 +23,22 @@ def test_every_picture_on_a_page_is_there_for_light_and_dark_pages():
         for suffix in pictures.PALETTES:
             root = ElementTree.parse(pictures.FOLDER / f"{name}{suffix}.svg").getroot()
             assert root.tag.endswith("svg") and len(root) > 0
+
+
+def test_the_pictures_of_examples_are_on_their_page_for_light_and_dark_pages():
+    text = (contents.ROOT / "examples" / "README.md").read_text()
+    for name in example_pictures.NAMES:
+        file = f"example-{name.replace('_', '-')}"
+        assert f"](../docs/pictures/{file}.png)" in text and f"`{name}.py`" in text
+        for suffix in pictures.PALETTES:
+            assert (pictures.FOLDER / f"{file}{suffix}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_example_draws_in_the_colors_of_a_page():
+    settings = example_pictures.colors(pictures.DARK)
+    assert settings["text.color"] == pictures.DARK.text and settings["figure.facecolor"] == "none"
+    ((draw, size),) = example_pictures.draws("hmc", ["--quick"])
+    assert callable(draw) and len(size) == 2
 
 
 @pytest.mark.parametrize("name", ["pipeline", "fusion"])
