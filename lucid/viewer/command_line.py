@@ -13,11 +13,11 @@ from typing import Any
 GREETING = """lucid {version}: tensors, transforms and a compiler over one readable IR
 backend {backend}, {threads} threads, cache {cache}
 
-  python -m lucid view script.py:f    a page of what the function f became
+  python -m lucid view script.py:f    a page that shows how f is compiled
   python -m lucid run script.py       run a script, and report what was compiled and where time went
   python -m lucid doctor              check this installation
 
-`python -m lucid cache info|clear|verify` looks after the compiled programs on disk."""
+`python -m lucid cache info|clear|verify` manages the compiled programs on disk."""
 
 
 class UsageError(Exception):
@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
         command.set_defaults(act=act)
         return command
 
-    shown = add("view", run_view, "Write a page of what a function became, and open it.")
+    shown = add("view", run_view, "Write a page that shows how a function is compiled; open it.")
     shown.add_argument("target", metavar="script.py:f", help="a script and a function in it")
     shown.add_argument("-o", "--output", help="the HTML file; otherwise the browser opens it")
     ran = add("run", run_script, "Run a script and report what was compiled and where time went.")
@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     ran.add_argument("script")
     ran.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
     add("doctor", run_doctor, "Check this installation.")
-    cached = add("cache", run_cache, "Look after the compiled programs on disk.")
+    cached = add("cache", run_cache, "Manage the compiled programs on disk.")
     cached.add_argument("what", choices=("info", "clear", "verify"))
     return top
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lucid.ir.graph import Graph
+from lucid.ir.primitive import graphs_of
 
 AFTER = 2.0  # seconds
 MIN_EQUATIONS = 30  # smaller Graphs compile in well under a second
@@ -19,13 +20,20 @@ class Notice:
     written = False
 
 
+def count_equations(graph: Graph) -> int:
+    """Return the number of equations of a Graph, including those of its branches and loops."""
+    inner = [g for eqn in graph.equations if eqn.op.holds_graphs for g in graphs_of(eqn.op)]
+    return len(graph.equations) + sum(map(count_equations, inner))
+
+
 @contextmanager
 def slow_notice(graph: Graph) -> Iterator[None]:
     """Report on stderr what the block compiles, if it takes more than two seconds."""
-    if Notice.written or len(graph.equations) < MIN_EQUATIONS:
+    equations = 0 if Notice.written else count_equations(graph)
+    if equations < MIN_EQUATIONS:
         yield
         return
-    timer = threading.Timer(AFTER, _write, [graph.name, len(graph.equations)])
+    timer = threading.Timer(AFTER, _write, [graph.name, equations])
     timer.daemon = True
     timer.start()
     try:

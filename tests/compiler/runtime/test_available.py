@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+import lucid
 from lucid.compiler.jit import slow_notice as notice
 from lucid.compiler.runtime.available import problem
 from lucid.ir.text import parse
@@ -106,6 +107,16 @@ def test_a_slow_compilation_is_announced_once(monkeypatch, capsys):
                 time.sleep(0.01)
     text = capsys.readouterr().err
     assert text.count("lucid: compiling 'deep' (40 operations)") == 1
+
+
+def test_the_equations_of_a_loop_count_for_the_announcement():
+    def body(c, _):
+        for _ in range(40):
+            c = lucid.sin(c)
+        return c, None
+
+    graph = lucid.ir.trace(lambda x: lucid.func.scan(body, x, length=3)[0])(lucid.ones(2))
+    assert len(graph.equations) == 1 and notice.count_equations(graph) == 41
 
 
 def test_a_quick_compilation_is_not_announced(monkeypatch, capsys):
