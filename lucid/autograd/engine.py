@@ -13,6 +13,7 @@ from lucid.autograd.follow import expect_next, learn, run_followed
 from lucid.autograd.modes import Grad
 from lucid.autograd.watch import has_watchers, prepare_watched, run_hooks
 from lucid.caches import memoize
+from lucid.compiler.jit.reroll_recording import reroll_recording
 from lucid.errors import DTypeError, GraphError, ShapeError
 from lucid.ir.types import Type
 from lucid.ops.core.arguments import public_function
@@ -71,6 +72,8 @@ def backward(
     plain = plain and grad_tensors is None and inputs is None and local.no_observers
     if followers and plain and backward_followed(roots[0]):
         return
+    if is_recording():
+        reroll_recording(roots)
     nodes = [root_node(root) for root in roots]
     seeds = [
         seed_for(root, g) for root, g in zip(roots, as_seeds(grad_tensors, len(roots)), strict=True)
@@ -171,6 +174,8 @@ def grad(
     roots, targets = as_list(outputs), as_list(inputs)
     retain = create_graph if retain_graph is None else retain_graph
     given = as_seeds(grad_outputs, len(roots))
+    if is_recording():
+        reroll_recording(roots)
     live = [(root, g) for root, g in zip(roots, given, strict=True) if tracked(root)]
     if len(live) < len(roots) and not (allow_unused or materialize_grads):
         raise GraphError(

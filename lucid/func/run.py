@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import index
 from typing import Any
 
+from lucid.compiler.jit.reroll_recording import reroll_recording
 from lucid.errors import ArgumentError, DTypeError, LucidError
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import is_differentiable
@@ -69,6 +70,8 @@ class Run:
         self.outputs = [as_tensor(y) for y in leaves]
         kinds = {type(y).__name__ for y in leaves if not isinstance(y, Traced)}
         self.non_tensor_outputs = ", ".join(sorted(kinds))
+        if is_recording():
+            reroll_recording(self.outputs, [node_of(x) for x in self.inputs], start)
         ends = [node_of(y) for y in self.outputs]
         self.cut: Cut = find_cut(ends, [node_of(x) for x in self.inputs])
         self.outer = 0

@@ -13,6 +13,7 @@ from lucid.compiler.jit.donation import copy_if_aliased, overlap
 from lucid.compiler.jit.fast_call import FastCall, is_tracked
 from lucid.compiler.jit.hot_programs import compile_hot
 from lucid.compiler.passes.fold_constants import fold_constants
+from lucid.compiler.passes.reroll import reroll
 from lucid.errors import LucidError, OutOfMemoryError, TracedValueError
 from lucid.ir.graph import Graph, Var
 from lucid.ir.interpret import Program
@@ -134,7 +135,7 @@ class Path:
         refuse_traced(jitted.name, [section.slots[slot] for slot in section.captured])
         known = section.tensor_names(jitted.function)
         names = [*jitted.names, *[known.get(id(x), f"c{i}") for i, x in enumerate(self.sources)]]
-        graph = section.graph(jitted.name, names)
+        graph = reroll(section.graph(jitted.name, names))
         last = [*made, *[section.slots[slot] for slot in section.captured]]
         constants = zip(graph.inputs[len(graph.inputs) - len(last) :], last)
         self.graph, self.constants = fold_constants(
