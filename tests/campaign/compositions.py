@@ -15,7 +15,7 @@ import numpy as np
 import lucid
 from lucid.func import grad, hessian, jvp, vmap
 from lucid.ir.pytree import flatten
-from tests.campaign.programs import Program
+from tests.campaign.programs import Program, points, set_state
 from tests.campaign.tiers import cold, hot
 
 Function = Callable[..., Any]
@@ -72,8 +72,7 @@ def label(word: tuple[str, ...], jits: tuple[bool, ...]) -> str:
 
 def arguments(program: Program, word: tuple[str, ...], call: int) -> list[Any]:
     """The program's inputs for one call: other values every time, stacked where vmap wants it."""
-    scale = (1.0, -0.7, 0.4)[call % 3]
-    arrays = [scale * x + 0.05 * call for x in program.arrays()]
+    arrays = list(points(program))[call]
     if "vmap" in word:
         arrays = [np.stack([x * (0.5 + k) for k in range(BATCH)]) for x in arrays]
     return [lucid.as_tensor(x) for x in arrays]
@@ -103,10 +102,14 @@ def failures(program: Program, words: tuple[tuple[str, ...], ...] = WORDS) -> It
             continue
         calls = [arguments(program, word, k) for k in range(3)]
         plain = composed(word, (False,) * (len(word) + 1), f, n)
+        expected = []
         with cold():
-            expected = [values(plain(*xs)) for xs in calls]
+            for k, xs in enumerate(calls):
+                set_state(f.__globals__, k)
+                expected.append(values(plain(*xs)))
         with hot():
-            for xs, e in zip(calls, expected):
+            for k, (xs, e) in enumerate(zip(calls, expected)):
+                set_state(f.__globals__, k)
                 text = disagreement(values(plain(*xs)), e)
                 if text:
                     yield f"{'of '.join(word) or 'f'}, hot: {text}"
@@ -114,6 +117,7 @@ def failures(program: Program, words: tuple[tuple[str, ...], ...] = WORDS) -> It
         for jits in paths(word):
             g = composed(word, jits, f, n)
             for k, (xs, e) in enumerate([*zip(calls, expected), (calls[0], expected[0])]):
+                set_state(f.__globals__, k)
                 text = disagreement(values(g(*xs)), e)
                 if text:
                     yield f"{label(word, jits)}, call {k + 1}: {text}"

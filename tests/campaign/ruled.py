@@ -1,4 +1,4 @@
-"""Functions with rules of their own, for random programs. Each rule is the true derivative."""
+"""What random programs call: functions with rules, each the true derivative, and modules."""
 
 from __future__ import annotations
 
@@ -102,3 +102,51 @@ def sums() -> Any:
         return lucid.flip(lucid.cumsum(lucid.flip(ct, [0]), 0), [0])
 
     return lucid.func.from_numba(running, shape=lambda x: x, vjp=pull)
+
+
+# Modules and tensors that programs capture, the same in every run
+
+
+def filled(module: Any) -> Any:
+    """A module of float64 whose parameters are given numbers."""
+    module = module.to(dtype="float64")
+    with lucid.no_grad():
+        for i, p in enumerate(module.parameters()):
+            p.copy_(lucid.as_tensor(np.cos(np.arange(p.numel()) + i).reshape(p.shape) * 0.6))
+    return module
+
+
+@functools.cache
+def linear() -> Any:
+    return filled(lucid.nn.Linear(3, 2))
+
+
+@functools.cache
+def norm() -> Any:
+    return filled(lucid.nn.LayerNorm(3))
+
+
+@functools.cache
+def conv() -> Any:
+    return filled(lucid.nn.Conv1d(1, 2, 2))
+
+
+def net() -> Any:
+    return filled(
+        lucid.nn.Sequential(lucid.nn.Linear(3, 4), lucid.nn.Tanh(), lucid.nn.Linear(4, 3))
+    )
+
+
+def table() -> Any:
+    return lucid.as_tensor(np.linspace(-1.0, 1.0, 6).reshape(2, 3))
+
+
+class Gate(lucid.nn.Module):
+    """A module whose attribute and mode the programs' state changes between calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = 1.0
+
+    def forward(self, x: Any) -> Any:
+        return x * self.scale if self.training else lucid.tanh(x)

@@ -10,7 +10,15 @@ import pytest
 
 import lucid
 from lucid.func import grad, jvp, vmap
-from tests.campaign.programs import Program, make, runs, shrink
+from tests.campaign.programs import (
+    Program,
+    Statement,
+    has_margin,
+    make,
+    runs,
+    set_state,
+    shrink,
+)
 
 STEP = 1e-6
 # Their equations hold functions of Python or of Numba, which no text can say.
@@ -19,7 +27,9 @@ WITHOUT_TEXT = ("ruled.by_jvp", "ruled.Mapped", "ruled.numbers", "ruled.given", 
 
 def pytest_generate_tests(metafunc):
     if "seed" in metafunc.fixturenames:
-        metafunc.parametrize("seed", range(metafunc.config.getoption("--programs")))
+        first = metafunc.config.getoption("--first-seed")
+        count = metafunc.config.getoption("--programs")
+        metafunc.parametrize("seed", range(first, first + count))
 
 
 def close(actual, expected, rtol: float = 1e-9, atol: float = 1e-9) -> None:
@@ -49,8 +59,8 @@ def directions(program: Program, k: int) -> list:
 
 def differences(f, arrays, along) -> float | None:
     """The derivative along a direction by central differences; None at a kink or a jump."""
-    value = float(f(*tensors(arrays)))
-    above, below = (float(f(*shifted(arrays, along, s))) for s in (STEP, -STEP))
+    value = f(*tensors(arrays)).item()
+    above, below = (f(*shifted(arrays, along, s)).item() for s in (STEP, -STEP))
     right, left = (above - value) / STEP, (value - below) / STEP
     if not np.isclose(right, left, rtol=1e-3, atol=1e-3):
         return None
@@ -94,7 +104,7 @@ def second_derivatives_agree(program: Program) -> None:
             ((g * d).sum() for g, d in zip(grad(f, numbers)(*xs), tensors(u))), lucid.zeros(())
         )
 
-    forward = float(jvp(slope, tuple(tensors(arrays)), tuple(tensors(v)))[1])
+    forward = jvp(slope, tuple(tensors(arrays)), tuple(tensors(v)))[1].item()
     reverse = dot([g.numpy() for g in grad(slope, numbers)(*tensors(arrays))], v)
     close(reverse, forward, 1e-8, 1e-8)
     numerical = differences(slope, arrays, v)
@@ -175,7 +185,8 @@ def test_random_program(seed):
 
 def test_programs_are_the_same_every_time_and_cover_the_operations():
     assert make(7).text() == make(7).text()
-    text = "\n".join(make(seed).text() for seed in range(300))
+    programs = [make(seed) for seed in range(300)]
+    text = "\n".join(p.text() for p in programs)
     for word in (
         "@",
         "[::-1]",
@@ -187,8 +198,36 @@ def test_programs_are_the_same_every_time_and_cover_the_operations():
         "where",
         "+= ",
         "max(",
+        "[:0]",
+        "net(",
+        "table",
+        "gate(",
+        "* K",
+        "FLAG",
+        "T[0]",
     ):
         assert word in text, word
+    ranks = {len(shape) for p in programs for _, shape in p.inputs}
+    assert ranks == {0, 1, 2, 3, 4, 5}
+    assert any([0 in shape for p in programs for _, shape in p.inputs])
+
+
+def test_a_branch_that_rounding_decides_has_no_margin():
+    nothing = Statement("v0", "v0 = a * 3.0 - a - a - a", ("a",))
+    branch = Statement("v1", "v1 = a if v0.sum() > 0 else -a", ("a", "v0"))
+    program = Program((("a", (3,)),), (nothing, branch), "v1", True, 0)
+    assert not has_margin(program)
+    assert has_margin(program.returning(0))
+
+
+def test_the_state_of_programs_changes_between_calls():
+    f = Program((("a", ()),), (Statement("v0", "v0 = a * K + T[0]", ("a",)),), "v0", False, 0)
+    function = f.function()
+    found = []
+    for call in range(3):
+        set_state(function.__globals__, call)
+        found.append(function(lucid.tensor(1.0, dtype="float64")).item())
+    np.testing.assert_allclose(found, np.sin([1.5, 1.0, 1.5]))
 
 
 def test_failing_program_is_shrunk_to_the_statement_that_fails():
