@@ -91,6 +91,10 @@ class Facts:
         The others are not computed yet and have only types.
         """
 
+    def index_bound(self, *types: Type) -> int | None:
+        """Return a number that integer results are in [0, number) of; None if there is none."""
+        return None
+
     def forwarded(self, operands: tuple[Any, ...], n: int) -> tuple[Any, ...]:
         """Return the `n` operands that are the results."""
         return operands[:n] if self.forwards == "first" else operands[-n:]

@@ -214,12 +214,12 @@ class BodyRecorder(Recorder):
         """Return the values of the state at the end of the body."""
         return [wrap(None, node_of(x)) for x in self.state]
 
-    def on_grad_access(self, cell: Any, assigns: bool = False) -> None:
+    def on_grad_access(self, cell: Any, assigns: bool = False, clears: bool = False) -> None:
         if id(cell) not in self.cells:
-            super().on_grad_access(cell, assigns)
+            super().on_grad_access(cell, assigns, clears)
             self._grad_sources.append(caller())
         if self.outer is not None:
-            self.outer.on_grad_access(cell, assigns)
+            self.outer.on_grad_access(cell, assigns, clears)
 
     def restore_gradients(self, complain: bool) -> None:
         """Restore `.grad` of outside tensors; raise an error if the body has changed one."""

@@ -79,6 +79,7 @@ class Recorder:
     before       id -> its value before, of those if the run has settled
     originals    id -> (tensor, array, Node before) of those that are pending since a write
     cells        id -> (cell, its gradient before)
+    assigned_grads, cleared_grads    ids of the cells that were first assigned, first set to None
     guards       values that Python read
     computed     (guard, value) of what compiled code has computed on the way to a failed guard
     values       id -> (Node, array or Pending) of every value seen
@@ -107,6 +108,7 @@ class Recorder:
         self.cells: dict[int, tuple[Any, Any]] = {}
         self.grads: dict[int, Any] = {}
         self.assigned_grads: set[int] = set()
+        self.cleared_grads: set[int] = set()
         self.guards: list[Guard] = []
         self.computed = computed
         self.values: dict[int, tuple[Node, Any]] = {}
@@ -322,15 +324,18 @@ class Recorder:
             return True
         return not self.cells and not (x.node is not None and x.node.flags & GRAD)
 
-    def on_grad_access(self, cell: Any, assigns: bool = False) -> None:
+    def on_grad_access(self, cell: Any, assigns: bool = False, clears: bool = False) -> None:
         """Record that the gradient in `cell` is read or about to change.
 
-        One that is assigned first, as `zero_grad` does, may be anything when a call begins.
+        One that is assigned first may be anything when a call begins, and one that is cleared
+        first, as `zero_grad` does, need not be kept for it.
         """
         if id(cell) not in self.cells:
             self.cells[id(cell)] = (cell, cell.grad)
             if assigns:
                 self.assigned_grads.add(id(cell))
+            if clears:
+                self.cleared_grads.add(id(cell))
             if cell.grad is not None:
                 self.grads[id(cell.grad)] = cell
 

@@ -179,7 +179,7 @@ class Tensor(Values, Methods, Operators):
                 return
         cell = self.cell()
         if is_recording():
-            local.recorder.on_grad_access(cell, assigns=True)
+            local.recorder.on_grad_access(cell, assigns=True, clears=value is None)
         cell.grad = value
 
     @grad.deleter

@@ -86,6 +86,10 @@ class FastCall:
                 return None
         if (path.written or path.overwritten) and not have_distinct_memory(values):
             return None
+        if path.cleared:
+            if not path.types_match(values, 0):
+                return None
+            path.clear_gradients()
         indices = self.input_indices
         outputs = self.run(*(values if indices is None else [values[i] for i in indices]))
         if outputs is None or (self.checks and outputs[-1]):

@@ -34,6 +34,8 @@ from lucid.tape.tiering import Tiering
 from lucid.tape.views import node_of
 from lucid.tape.writes import mark_written
 
+MANY_ELEMENTS = 1 << 18  # of gradients: fewer of them need not be freed early
+
 
 def differentiable_inputs(graph: Graph, n_outputs: int) -> list[frozenset[int]]:
     """Return, for each of the first outputs, the inputs it has a derivative with respect to."""
@@ -73,6 +75,23 @@ def hooks_of(cell: Any) -> tuple[int, ...]:
     return (*cell.hooks, *cell.post_accumulate_hooks)
 
 
+def one_per_memory(written: list[Any], recorder: Recorder) -> tuple[list[Any], list[Any]]:
+    """Return the written tensors, one for each memory, and the others, whose values are theirs.
+
+    A Parameter is a view of the tensor it was made from, so a write to it is one to both.
+    """
+    read = {id(x) for x in recorder.captured.values()}
+    kept: dict[Any, Any] = {}
+    for x in written:
+        array = recorder.array_before(x)
+        place = (id(x.storage), array.ctypes.data, array.shape, array.strides, array.dtype)
+        key = id(x) if x.storage is None else place
+        if key not in kept or (id(x) in read and id(kept[key]) not in read):
+            kept[key] = x
+    chosen = {id(x) for x in kept.values()}
+    return [x for x in written if id(x) in chosen], [x for x in written if id(x) not in chosen]
+
+
 class Argument(NamedTuple):
     """A leaf of the result that is an argument itself."""
 
@@ -103,7 +122,8 @@ class Path:
             if x.raw is not None:  # an example inside vmap is not an external tensor
                 captured.append(node)
                 self.sources.append(recorder.grads.get(id(x), x))
-        self.written = [x for x, _ in recorder.written.values()]
+        every_written = [x for x, _ in recorder.written.values()]
+        self.written, self.aliases = one_per_memory(every_written, recorder)
         overwritten = {i: x for i, x in recorder.overwritten.items() if i not in self.donated}
         self.written_arguments = list(overwritten)
         self.layouts = [recorder.array_before(x).strides for x in overwritten.values()]
@@ -156,13 +176,28 @@ class Path:
         self.positional_tree = args_tree if positional else None
         self.into = {} if self.guards else self.output_aliases(len(inputs))
         self.is_pure = not (self.cells or overwritten) and all(
-            id(x) in recorder.states and not node_of(x).flags & GRAD for x in self.written
+            id(x) in recorder.states and not node_of(x).flags & GRAD for x in every_written
         )
+        self.cleared = self.cleared_cells(recorder)
         self.reads = differentiable_inputs(self.graph, self.n_outputs) if self.is_pure else []
         reached = frozenset[int]().union(*self.reads)
         self.differentiable_sources = [
             x for i, x in enumerate(self.sources, len(inputs)) if i in reached
         ]
+
+    def cleared_cells(self, recorder: Recorder) -> list[Any]:
+        """Return the cells whose gradients the run clears before anything else, if they are large.
+
+        A call clears them before the program runs, so that old and new ones are never both there.
+        """
+        cells = [cell for i, (cell, _) in recorder.cells.items() if i in recorder.cleared_grads]
+        sizes = [cell.grad.type.size for cell in cells if cell.grad is not None]
+        return cells if not self.guards and sum(sizes) >= MANY_ELEMENTS else []
+
+    def clear_gradients(self) -> None:
+        """Drop the gradients that the run clears first: the program is about to run."""
+        for cell in self.cleared:
+            cell.grad = None
 
     def compile(self) -> None:
         """Compile the Graph: after the recording, so that nothing waits for it or is half done."""
@@ -245,6 +280,7 @@ class Path:
         self.compile()
         if self.overwritten:
             values = copy_if_aliased(values, self.overwritten)
+        self.clear_gradients()
         try:
             return self.program(values)
         except MemoryError as error:
@@ -368,6 +404,8 @@ class Path:
             value = next(rest)
             if value is not x.raw:
                 x.value[...] = value
+            mark_written(x, source)
+        for x in self.aliases:
             mark_written(x, source)
         for cell, sets in zip(self.cells, self.sets_grad):
             cell.grad = wrap(next(rest)) if sets else None

@@ -313,7 +313,7 @@ class NestBuilder:
         """
         x, *indices = eqn.inputs
         array = self.layout.array(x)
-        code = self.layout.add_check(eqn)
+        code = self.layout.add_check(eqn, [(i, array.shape[a]) for a, i in zip(axes, indices)])
         offsets = []
         for axis, index in zip(axes, indices):
             value = self.operand(index, points[: index.type.ndim])
@@ -362,7 +362,8 @@ class NestBuilder:
         """The only value of a row at its index along an axis of `size`, 0 elsewhere."""
         dtype = SHORT_NAMES[eqn.outputs[0].type.dtype]
         value, index = (self.operand(x, points) for x in eqn.inputs)
-        offset = self.offset(index, IndexedAxis(size, 1, self.layout.add_check(eqn)))
+        code = self.layout.add_check(eqn, [(eqn.inputs[1], size)])
+        offset = self.offset(index, IndexedAxis(size, 1, code))
         found = self.add(Value("eq", (self.index(points[axis], "i64"), offset), "bool"))
         zero = self.add(Value("const", (), dtype, 0))
         added = self.add(Value("add", (zero, value), dtype))

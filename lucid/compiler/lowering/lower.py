@@ -39,6 +39,7 @@ class GraphLowering:
         self.producer: dict[Var, Equation] = {
             v: drop_ordering_inputs(eqn) for eqn in graph.equations for v in eqn.outputs
         }
+        self.checking: set[Step] = set()  # steps that report errors of values
         self.step_of: dict[Var, Step] = {}
         for step in self.steps:
             for eqn in step.equations if isinstance(step, Group) else [step.equation]:
@@ -104,11 +105,15 @@ class GraphLowering:
         self.parts = self.segments()
         if len(self.parts) > 1:
             self.into = {}  # another part may still read the input
+        known = len(self.checking)
         self.layouts = [
             SegmentLayout(self, part) for part in self.parts if isinstance(part, Segment)
         ]
-        if self.into and any(layout.segment.checks for layout in self.layouts):
-            self.into = {}  # errors are raised after the run, which must not have changed inputs
+        if self.into and len(self.checking) > known:
+            # An error must leave the inputs as they were: the plan stops before it changes one,
+            # unless something that other ranks wait for would not happen then.
+            if any([eqn.op.ordered for eqn in self.graph.equations]):
+                self.into = {}
             self.lay_out()
 
     def kernel_sources(self) -> list[Any]:

@@ -35,7 +35,7 @@ from lucid.compiler.plan.inplace_reuse import donated_outputs, find_reuse
 from lucid.compiler.plan.instructions import INLINE_NS, chunk_length
 from lucid.compiler.plan.memory import Lifetime, allocate
 from lucid.compiler.plan.plan import Builder
-from lucid.compiler.plan.work import NestWork, note_traffic
+from lucid.compiler.plan.work import NestWork, StopWork, note_traffic
 from lucid.compiler.resolve import resolve
 from lucid.ir.graph import Equation, Var
 from lucid.ir.types import Type
@@ -64,6 +64,7 @@ class SegmentLayout:
         self.work: list[Any] = []
         self.status: Array | None = None
         self.workspaces: dict[str, tuple[int, int]] = {}
+        self.checked: set[tuple[Var, int]] = set()  # index and size of the axis
         for var in segment.inputs:
             self.arrays[var] = Array.of(
                 self.builder.input(var.type.dtype, var.type.shape), var.type
@@ -77,6 +78,10 @@ class SegmentLayout:
         self.steps_of: dict[int, list[Step]] = {}
         for number, step in enumerate(self.segment.steps):
             self.add_waits(number)
+            self.step = step
+            if number == self.first_change and self.checks_before(number):
+                assert self.status is not None
+                self.work.append(StopWork(self.status))
             if step in self.elided:
                 continue
             begin = max(len(self.work) - 1, 0)  # a group may replace the product before it
@@ -117,8 +122,17 @@ class SegmentLayout:
         reserved = {
             x: y for y, x in self.lowering.into.items() if y in outputs and x in self.arrays
         }
-        reuses = find_reuse(steps, readings, last, set(first), set(temporaries), reserved)
-        self.allocate_outputs(donated_outputs(reserved, reuses, first, last))
+        checking = [i for i, step in enumerate(steps) if step in self.lowering.checking]
+        last_check = max(checking, default=-1) if self.is_top_level else -1
+        early: set[Var] | None = None
+        while early is None or early:
+            reserved = {x: y for x, y in reserved.items() if x not in (early or ())}
+            reuses = find_reuse(steps, readings, last, set(first), set(temporaries), reserved)
+            into = donated_outputs(reserved, reuses, first, last)
+            changed = {x: self.first_write(y, reuses, first) for y, x in into.items()}
+            early = {x for x, number in changed.items() if number <= last_check}
+        self.first_change = min(changed.values(), default=-1)
+        self.allocate_outputs(into)
         self.elided = self.elide_copies(reuses, set(temporaries))
         end = {x: y for y, x in reuses.items()}  # becomes the last Var written in the same place
         spans: dict[Var, Lifetime] = {}
@@ -142,6 +156,22 @@ class SegmentLayout:
         for var in temporaries:
             ref = places.get(end[var]) or self.arrays[end[var]].ref
             self.arrays[var] = Array.of(ref, var.type)
+
+    def first_write(self, y: Var, reuses: Mapping[Var, Var], first: Mapping[Var, int]) -> int:
+        """The step that first writes to the memory in which `y` is computed.
+
+        A group may run together with the product before it, so that one counts as well.
+        """
+        number = first[y]
+        while y in reuses:
+            y = reuses[y]
+            number = min(number, first.get(y, number))
+        return number - (self.segment.steps[number] in self.product_before)
+
+    def checks_before(self, number: int) -> bool:
+        """True if a step before this one may have reported an error of values."""
+        steps = self.segment.steps[:number]
+        return self.is_top_level and not self.lowering.checking.isdisjoint(steps)
 
     def elide_copies(self, reuses: dict[Var, Var], temporaries: set[Var]) -> set[Step]:
         """Find copies of a reshaped value to an output, whose value can be computed there."""
@@ -231,13 +261,28 @@ class SegmentLayout:
             self.workspaces[role] = offset, nbytes
         return Array.of(self.builder.arena(offset), type)
 
-    def add_check(self, eqn: Equation) -> int:
-        """Return the error code of an equation, which a kernel writes to the plan's last output."""
+    def add_check(self, eqn: Equation, indices: Sequence[tuple[Any, int]] = ()) -> int:
+        """Return the error code of an equation, which a kernel writes to the plan's last output.
+
+        indices    the indices that are checked, with the sizes of their axes, if nothing else is
+        """
         if self.status is None:
             type = Type(np.dtype("int64"), ())
             self.status = Array.of(self.builder.output(type.dtype, ()), type)
+        if not indices or not all([self.is_in_range(x, size) for x, size in indices]):
+            self.lowering.checking.add(self.step)
+        self.checked.update((self.lowering.base(x), size) for x, size in indices)
         self.segment.checks.append(Check.of(eqn))
         return len(self.segment.checks)
+
+    def is_in_range(self, index: Any, size: int) -> bool:
+        """True if an index is valid as it is computed, or an earlier step has checked it."""
+        base = self.lowering.base(index)
+        eqn = self.lowering.producer.get(base)
+        if (base, size) in self.checked:
+            return True
+        bound = None if eqn is None else eqn.op.index_bound(*[x.type for x in eqn.inputs])
+        return bound is not None and bound <= size
 
     def array(self, x: Var) -> Array:
         """Return the array of a value, or of a view of one."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-CALL, PARALLEL, BRANCH, LOOP, NATIVE_LOOP = range(5)
+CALL, PARALLEL, BRANCH, LOOP, NATIVE_LOOP, STOP = range(6)
 
 INLINE_NS = 20_000  # cheaper instructions run on the calling thread
 CHUNK_NS = 16_000  # the least work worth a separate chunk

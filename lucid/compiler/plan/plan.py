@@ -47,6 +47,7 @@ from lucid.compiler.plan.instructions import (
     LOOP,
     NATIVE_LOOP,
     PARALLEL,
+    STOP,
     UNKNOWN,
     Address,
     Block,
@@ -169,6 +170,10 @@ class Builder:
         self.work += RELEASE_NS
         words = [NATIVE_LOOP, self._function(kernel), self._table(args)]
         self._add(words, label or kernel.name)
+
+    def stop(self, status: Ref, label: str = "stop") -> None:
+        """End the run here, without an error, unless the int64 at `status` is zero."""
+        self._add([STOP, 0, self._table([status])], label)
 
     @contextmanager
     def block(self, block: Block | None = None) -> Iterator[Block]:

@@ -45,6 +45,20 @@ def note_traffic(work: Any, made: Sequence[Instruction]) -> None:
 
 
 @dataclass(eq=False)
+class StopWork:
+    """The end of a run in which a kernel has reported an error."""
+
+    status: Array
+    label: str = "stop if a check failed"
+
+    def kernels(self) -> Sequence[Any]:
+        return ()
+
+    def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
+        builder.stop(self.status.address, self.label)  # type: ignore[arg-type]
+
+
+@dataclass(eq=False)
 class NestWork:
     """The kernel of a Nest on the arrays of its buffers."""
 

@@ -36,6 +36,9 @@ class Selection(Primitive, abstract=True):
     saves = "y"
     axis: int
 
+    def index_bound(self, *types: Type) -> int:
+        return types[0].shape[self.axis]
+
     def jvp(self, ts: tuple[Any, ...], y: tuple[Any, ...], x: Any) -> tuple[Any, Any]:
         return take_along(ts[0], y[1], self.axis), None
 

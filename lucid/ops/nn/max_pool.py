@@ -44,6 +44,10 @@ class MaxPool(Primitive):
         shape = (*x.shape[: self.outer(x)], *self.size)
         return Type(x.dtype, shape), Type(INT64, shape)
 
+    def index_bound(self, *types: Type) -> int:
+        (x,) = types
+        return math.prod(x.shape[self.outer(x) :])
+
     def outer(self, x: Any) -> int:
         return x.ndim - len(self.size)
 

@@ -53,9 +53,10 @@ class Scatter:
 
     def offsets(self) -> list[int]:
         writer, layout = self.writer, self.layout
-        code = layout.add_check(self.eqn)
-        loads = [writer.operand(layout, i, range(i.type.ndim)) for i in self.indices]
         axes = self.eqn.op.axes  # type: ignore[attr-defined]
+        sizes = [self.target.shape[axis] for axis in axes]
+        code = layout.add_check(self.eqn, list(zip(self.indices, sizes)))
+        loads = [writer.operand(layout, i, range(i.type.ndim)) for i in self.indices]
         return [writer.offset(i, self.target, axis, code) for axis, i in zip(axes, loads)]
 
 
@@ -91,7 +92,8 @@ class PutAlongLowering:
         writer = NestWriter(values.type.shape, [axis])
         axes = [None if i == axis else i for i in range(len(out.shape))]
         value = writer.operand(layout, values)
-        offset = writer.offset(writer.operand(layout, indices), out, axis, layout.add_check(eqn))
+        code = layout.add_check(eqn, [(indices, out.shape[axis])])
+        offset = writer.offset(writer.operand(layout, indices), out, axis, code)
         writer.store(value, out, axes, [offset], "add")
         return [*fill(0, out, label), *writer.work(label, layout)]
 
@@ -111,7 +113,8 @@ class CombineAlongLowering:
         writer = NestWriter(values.type.shape, [axis])
         axes = [None if i == axis else i for i in range(len(out.shape))]
         value = writer.operand(layout, values)
-        offset = writer.offset(writer.operand(layout, indices), out, axis, layout.add_check(eqn))
+        code = layout.add_check(eqn, [(indices, out.shape[axis])])
+        offset = writer.offset(writer.operand(layout, indices), out, axis, code)
         writer.store(value, out, axes, [offset], CombineAlongLowering.OPS[op.how])  # type: ignore[attr-defined]
         return [*copy(layout, x, out, label), *writer.work(label, layout)]
 

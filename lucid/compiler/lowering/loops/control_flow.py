@@ -85,7 +85,7 @@ def inner_layout(
             self.arrays.update(self.given)  # type: ignore[arg-type]
             self.arrays.update((y, self.arrays[x]) for y, x in into.items())
 
-        def add_check(self, eqn: Equation) -> int:
+        def add_check(self, eqn: Equation, indices: Any = ()) -> int:
             code = outer.add_check(eqn)
             self.status = outer.status
             return code

@@ -15,7 +15,8 @@
 ;               6, 7 body  8, 9 predicate's sequence  10, 11 ops at entry: (cell, source, offset)
 ;               12, 13 ops at each step: (cell, other, stride)  14, 15 patches
 ;   4 native loop  1 function(args, frame, address of lucid_check)  2 args
-;               A source or other of -2 - c reads the address stored at cell c + offset.
+;               In a loop, a source or other of -2 - c reads the address stored at cell c + offset.
+;   5 stop      2 word of the address of an integer: the sequence ends here unless it is zero
 ;
 ; A frame belongs to one call at a time, which makes a Plan safe to call from many threads.
 
@@ -355,7 +356,8 @@ dispatch:
   switch i64 %kind, label %call [ i64 1, label %parallel
                                   i64 2, label %branch
                                   i64 3, label %loop
-                                  i64 4, label %native ]
+                                  i64 4, label %native
+                                  i64 5, label %stop ]
 call:
   call void %function(ptr %args, i64 0, i64 %extent)
   call i64 @tick(ptr %frame, i64 %cost)
@@ -372,6 +374,10 @@ loop:
 native:
   call void %function(ptr %args, ptr %frame, ptr @lucid_check)
   br label %finish
+stop:
+  %code = call i64 @read_integer(ptr %words, i64 %first, i64 8)
+  %passed = icmp eq i64 %code, 0
+  br i1 %passed, label %finish, label %done
 finish:
   br i1 %timed, label %stop_timer, label %advance
 stop_timer:
