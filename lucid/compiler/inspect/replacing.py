@@ -23,7 +23,6 @@ from lucid.compiler.inspect.stages import KernelText, kernels_of_graph
 from lucid.compiler.passes.pipeline import compile_graph
 from lucid.compiler.plan.verified import RTOL
 from lucid.errors import ArgumentError
-from lucid.ir.pytree import flatten
 
 
 @dataclass(frozen=True)
@@ -104,9 +103,8 @@ class CallKernel(KernelText):
             raise ArgumentError(f"{facts}; they must be ({', '.join(wanted)})")
 
     def arrays(self, path: Any) -> list[np.ndarray]:
-        leaves, _ = flatten((self.jitted.dynamic(self.args), self.kwargs or {}))
-        extra = path.arrays()
-        return [*[self.jitted.operand(x).value for x in leaves], *(extra or ())]
+        given = self.jitted.operands(self.args, self.kwargs or {})
+        return [*[x.value for x in given], *(path.arrays() or ())]
 
 
 def compile_with(backend: Backend, path: Any) -> Any:

@@ -1,7 +1,8 @@
 """The Numba backend gives what the interpreter gives, from the listings that people read.
 
-By default a sample of the compiler's cases is tried: every 16th of every family, in float32, and
-ten random programs. LUCID_TEST_ALL=1 tries all cases in both precisions and 200 programs.
+By default a sample of the compiler's cases is tried: every 16th of every family, in float32, ten
+random programs, and four of the campaign's. LUCID_TEST_ALL=1 tries all cases in both precisions,
+200 random programs and 100 of the campaign's; LUCID_BACKEND=numba runs any other test on it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from lucid.compiler.passes.pipeline import compile_graph
 from lucid.compiler.runtime import cache, kernel_table
 from lucid.errors import ArgumentError, LucidError
 from lucid.ir import evaluate, parse
+from tests.campaign import programs, tiers
 from tests.compiler import agreement, test_random_programs
 from tests.compiler.test_compiled import ONE_EACH, assert_agree
 
@@ -50,6 +52,21 @@ def test_large_cases_are_split_and_equal_interpreted_ones(threads, numba_backend
 @pytest.mark.parametrize("part", range(20 if ALL else 1))
 def test_random_programs_equal_interpreted_ones(part, numba_backend):
     test_random_programs.test_programs_that_fuse(part)
+
+
+@pytest.mark.parametrize("seed", range(100 if ALL else 4))
+def test_programs_of_the_campaign_equal_interpreted_ones(seed):
+    program = programs.make(seed)
+    arrays = program.arrays()
+    f = lucid.func.value_and_grad(program.function(), tuple(range(len(arrays))))
+    compiled = lucid.jit(f, backend="numba")
+    for scale in (1.0, 1.0, 0.9):  # the first call records
+        given = [lucid.as_tensor(x * scale) for x in arrays]
+        with tiers.cold(), np.errstate(all="ignore"):
+            value, gradients = f(*given)
+        got, pulled = compiled(*given)
+        for a, b in zip((got, *pulled), (value, *gradients), strict=True):
+            np.testing.assert_allclose(a.numpy(), b.numpy(), 1e-9, 1e-9, err_msg=program.text())
 
 
 def softmax_loss(x, w):

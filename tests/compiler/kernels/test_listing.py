@@ -8,14 +8,8 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.kernels.listing import (
-    buffer_views,
-    from_key,
-    listing,
-    max_key,
-    min_key,
-    python_kernel,
-)
+from lucid.compiler.kernels.listing import buffer_views, listing
+from lucid.compiler.kernels.python_kernel import from_key, max_key, min_key, python_kernel
 from lucid.compiler.lowering.lower import GraphLowering
 from lucid.compiler.passes.pipeline import stages
 from lucid.compiler.plan.arrays import Array

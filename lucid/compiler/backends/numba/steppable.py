@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from lucid.compiler.backends.numba.compile import buffer_classes
-from lucid.compiler.kernels.listing import Lister, listing_namespace, structure_listing
+from lucid.compiler.kernels.listing import Lister, structure_listing
 from lucid.compiler.kernels.nest import GENERAL, Structure
+from lucid.compiler.kernels.python_kernel import listing_namespace
 from lucid.compiler.runtime.native_kernel import Kernel
 from lucid.ir.types import DTYPES
 
