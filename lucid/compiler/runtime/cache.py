@@ -5,7 +5,7 @@ file is created by rename, so a reader sees all of it or nothing, however many p
 whenever one of them is killed. The directory (`LUCID_CACHE_DIR`, by default `lucid` in the XDG
 cache directory) is used only if it is private: mode 0700, a real directory, owned by this user.
 Every problem (a relative path, read-only, full, damaged, owned by another user, a FIFO) is a miss,
-never an exception.
+never an exception; if nothing can be stored, one warning says why.
 `LUCID_CACHE_BYTES` limits the size (256 MB by default): least recently used files go first.
 
     code = cache.get(key := cache.key(b"structure of the kernel"))
@@ -22,6 +22,7 @@ import stat
 import struct
 import sys
 import time
+import warnings
 from typing import NamedTuple
 
 from lucid.caches import once
@@ -52,6 +53,7 @@ class _Counters:
     hits = 0
     misses = 0
     unswept: float = math.inf  # bytes written since the last sweep: the first write sweeps
+    has_warned = False
 
 
 def key(*parts: bytes) -> bytes:
@@ -75,7 +77,8 @@ def get(key: bytes) -> bytes | None:
 
 def put(key: bytes, code: bytes) -> bool:
     """Store code under the key; return False if that is not possible."""
-    if problem() is not None:
+    if (reason := problem()) is not None:
+        _warn(reason)
         return False
     digest = hashlib.sha256(code).digest()
     data = _HEADER.pack(MAGIC, FORMAT, key, len(code), digest) + code
@@ -83,13 +86,23 @@ def put(key: bytes, code: bytes) -> bool:
     try:
         _write(temporary, data)
         os.replace(temporary, _path(key))
-    except OSError:
+    except OSError as error:
         _remove(temporary)
+        _warn(str(error))
         return False
     _Counters.unswept += len(data)
     if _Counters.unswept > limit() // 16:
         sweep()
     return True
+
+
+def _warn(reason: str) -> None:
+    """Warn, once in a process, that what it compiles is lost for the next one."""
+    if not _Counters.has_warned:
+        _Counters.has_warned = True
+        facts = f"the cache of compiled code is not used: {reason}"
+        remedy = "every process compiles anew; LUCID_CACHE_DIR chooses another directory"
+        warnings.warn(f"{facts}; {remedy}", RuntimeWarning, stacklevel=3)
 
 
 def info() -> Info:

@@ -22,6 +22,7 @@ def directory(tmp_path, monkeypatch):
     runtime.native()
     path = tmp_path / "cache"
     monkeypatch.setenv("LUCID_CACHE_DIR", str(path))
+    monkeypatch.setattr(cache._Counters, "has_warned", True)
     return path
 
 
@@ -155,6 +156,24 @@ def test_an_open_directory_is_not_used(directory):
     assert not cache.put(KEY, CODE)
     assert "chmod 700" in cache.info().problem
     run_kernel()
+
+
+@pytest.mark.parametrize("trouble", ["open", "read-only"])
+def test_a_directory_that_is_not_used_warns_once(directory, monkeypatch, trouble):
+    def refuse(*_):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(cache._Counters, "has_warned", False)
+    if trouble == "open":
+        directory.mkdir()
+        directory.chmod(0o755)
+    else:
+        cache.put(KEY, CODE)
+        monkeypatch.setattr(os, "replace", refuse)
+    words = "chmod 700" if trouble == "open" else "Read-only file system"
+    with pytest.warns(RuntimeWarning, match=f"not used.*{words}.*LUCID_CACHE_DIR"):
+        run_kernel()
+    assert not cache.put(KEY, CODE)  # a second warning would be an error
 
 
 def test_a_foreign_directory_is_not_used(directory, monkeypatch):

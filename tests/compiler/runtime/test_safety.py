@@ -253,11 +253,14 @@ def test_damaged_entries_give_right_results(tmp_path, damage):
     assert lines == ["right"] and not errors
 
 
-def test_a_folder_that_cannot_be_a_cache_gives_right_results(tmp_path):
+WARNED = PROGRAM.replace('"error"', '"always"')
+
+
+def test_a_folder_that_cannot_be_a_cache_gives_right_results_and_one_warning(tmp_path):
     (tmp_path / "file").write_text("")
     for place in (tmp_path / "file", tmp_path / "file" / "below", "/proc/none", "/dev/full"):
-        lines, errors = script(PROGRAM, LUCID_CACHE_DIR=str(place))
-        assert lines == ["right"] and not errors
+        lines, errors = script(WARNED, LUCID_CACHE_DIR=str(place))
+        assert lines == ["right"] and errors.count("RuntimeWarning: the cache of compiled") == 1
 
 
 def test_a_cache_without_room_gives_right_results(tmp_path):
@@ -273,6 +276,6 @@ def refuse(file, data):
     return write(file, data)
 os.write = refuse
 """
-    lines, errors = script(full + PROGRAM, LUCID_CACHE_DIR=str(tmp_path / "d"))
-    assert lines == ["right"] and not errors
+    lines, errors = script(full + WARNED, LUCID_CACHE_DIR=str(tmp_path / "d"))
+    assert lines == ["right"] and errors.count("RuntimeWarning: the cache of compiled") == 1
     assert not list((tmp_path / "d").iterdir())
