@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 import re
 import sys
@@ -59,12 +58,17 @@ def is_color_terminal(file: Any = None) -> bool:
     return os.environ.get("TERM") != "dumb" and bool(getattr(file, "isatty", lambda: False)())
 
 
+def escape(text: str) -> str:
+    """Return text for HTML. Few programs need it, so its module is imported here."""
+    from html import escape as escaped
+
+    return escaped(text)
+
+
 def graph_html(text: str) -> str:
     """Return the text of a Graph as HTML."""
     pieces = [
-        f'<span style="color: {STYLES[kind][1]}">{html.escape(piece)}</span>'
-        if kind
-        else html.escape(piece)
+        f'<span style="color: {STYLES[kind][1]}">{escape(piece)}</span>' if kind else escape(piece)
         for kind, piece in words(text)
     ]
     return text_html("".join(pieces))
@@ -72,7 +76,7 @@ def graph_html(text: str) -> str:
 
 def text_html(escaped: str, caption: str = "") -> str:
     """Return HTML of a text that is escaped already, with a caption that is not."""
-    below = f'<div style="color: #8a8f98">{html.escape(caption)}</div>' if caption else ""
+    below = f'<div style="color: #8a8f98">{escape(caption)}</div>' if caption else ""
     return f'<pre style="overflow: auto; max-height: 30em">{escaped}</pre>{below}'
 
 
@@ -80,11 +84,11 @@ def table_html(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -
     """Return an HTML table; numbers are passed as strings of digits."""
 
     def cells(tag: str, row: Sequence[Any]) -> str:
-        return "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in row)
+        return "".join(f"<{tag}>{escape(str(cell))}</{tag}>" for cell in row)
 
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
     return (
-        f"<table><caption>{html.escape(title)}</caption>"
+        f"<table><caption>{escape(title)}</caption>"
         f"<thead><tr>{cells('th', head)}</tr></thead><tbody>{body}</tbody></table>"
     )
 
@@ -95,20 +99,20 @@ def bars_html(title: str, rows: Sequence[tuple[str, float, str]]) -> str:
     lines = [
         f'<div style="display: flex; gap: 0.6em; font-family: monospace">'
         f'<span style="flex: 0 0 16em; text-align: right; overflow-wrap: anywhere">'
-        f"{html.escape(label)}</span>"
+        f"{escape(label)}</span>"
         f'<span style="flex: 1 1 8em"><span style="display: block; height: 1em; margin: 0.15em 0; '
         f'background: #4f6bd8; width: {100 * size / largest:.2f}%"></span></span>'
-        f'<span style="flex: 0 1 24em; overflow-wrap: anywhere">{html.escape(note)}</span></div>'
+        f'<span style="flex: 0 1 24em; overflow-wrap: anywhere">{escape(note)}</span></div>'
         for label, size, note in rows
     ]
-    return f"<div><div><b>{html.escape(title)}</b></div>{''.join(lines)}</div>"
+    return f"<div><div><b>{escape(title)}</b></div>{''.join(lines)}</div>"
 
 
 def document(title: str, body: str) -> str:
     """Return a page around HTML; it loads nothing, and is light or dark as the reader's system."""
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}'
         f'</title><meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         "<style>:root { color-scheme: light dark } body { font: 14px/1.5 system-ui, sans-serif; "

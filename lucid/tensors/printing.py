@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import html
 from typing import Any
 
 import numpy as np
 
 from lucid.errors import ArgumentError
-from lucid.markup import text_html
+from lucid.markup import escape, text_html
 from lucid.ops.core.promote import get_default_dtype
 from lucid.public.declare import public
 from lucid.tape.node import as_source
@@ -95,4 +94,4 @@ def tensor_html(x: Any) -> str:
         caption += " · requires a gradient"
     elif x.node is not None and x.node.op is not None and as_source(x.node.source) is not None:
         caption += f" · {x.node.op.name} at {as_source(x.node.source)}"
-    return text_html(html.escape(tensor_repr(x)), caption)
+    return text_html(escape(tensor_repr(x)), caption)
