@@ -32,6 +32,7 @@ from lucid.caches import clear_caches as clear_caches
 from lucid.compiler.api import get_num_threads as get_num_threads
 from lucid.compiler.api import profile as profile
 from lucid.compiler.api import set_num_threads as set_num_threads
+from lucid.compiler.jit.budget import memory_budget as memory_budget
 from lucid.compiler.jit.jit import jit as compile
 from lucid.compiler.jit.jit import jit as jit
 from lucid.debugging.bad_values import find_nan as find_nan

@@ -237,6 +237,7 @@ NAMES: dict[str, dict[str, str]] = {
         ),
         "caches": "clear_caches",
         "compiler.api": "get_num_threads profile set_num_threads",
+        "compiler.jit.budget": "memory_budget",
         "compiler.jit.jit": "compile:jit jit",
         "debugging.bad_values": "find_nan",
         "debugging.graph_diff": "diff",

@@ -31,6 +31,7 @@ class Modes:
     interpret       evals run no compiled program: the result of one is being verified
     dual_level      the open level of forward_ad
     transforms      how many derivatives of functions (grad, jvp, vjp, ...) are being computed
+    budget          the bytes that the temporaries of a jitted program may have, or None
     fast_record     grad without recorder or replay: operations record on the fast path
     no_observers    no transform, recorder, replay or anomaly check needs every equation
     other_grad      the same modes with `grad` the other way, kept while they hold no tape
@@ -40,6 +41,7 @@ class Modes:
 
     __slots__ = (
         "anomaly",
+        "budget",
         "dual_level",
         "fast_record",
         "grad",
@@ -67,6 +69,7 @@ class Modes:
         self.maps: tuple[Any, ...] = ()
         self.dual_level: Any = None
         self.transforms = 0
+        self.budget: int | None = None
         self.fast_record = True
         self.no_observers = True
         self.other_grad: Modes | None = None
@@ -86,6 +89,7 @@ class Modes:
         new.maps = self.maps
         new.dual_level = self.dual_level
         new.transforms = self.transforms
+        new.budget = self.budget
         new.scope = self.scope
         new.inner = {}
         setattr(new, name, value)
@@ -146,6 +150,7 @@ class _Local:
     maps: tuple[Any, ...]
     dual_level: Any
     transforms: int
+    budget: int | None
     scope: Scope | None
 
     def __getattr__(self, name: str) -> Any:

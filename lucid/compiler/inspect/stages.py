@@ -13,8 +13,7 @@ from typing import Any
 from lucid.compiler.backends import selection
 from lucid.compiler.inspect.fused_text import fused_text
 from lucid.compiler.kernels.nest import Structure
-from lucid.compiler.lowering.lower import GraphLowering
-from lucid.compiler.passes.pipeline import STAGES, stages
+from lucid.compiler.passes.pipeline import STAGES, lower_graph, stages
 from lucid.compiler.plan.executable import Segment
 from lucid.compiler.runtime import codegen
 from lucid.ir.graph import Graph
@@ -41,7 +40,9 @@ class KernelText:
         return f"<kernel {self.label}>\n{self.listing}"
 
 
-def stage_of(graph: Graph, name: str, into: Mapping[int, int] | None = None) -> Graph | str:
+def stage_of(
+    graph: Graph, name: str, into: Mapping[int, int] | None = None, budget: int | None = None
+) -> Graph | str:
     """The Graph after a stage of the compiler; the stages "fused" and "planned" are text."""
     name = STAGE_ALIASES.get(name, name)
     names = ["traced", *STAGES, *TEXT_STAGES]
@@ -49,19 +50,16 @@ def stage_of(graph: Graph, name: str, into: Mapping[int, int] | None = None) -> 
         raise ValueError(f"unknown stage {name!r}; the stages are {', '.join(names)}")
     found = stages(graph)
     if name == "fused":
-        return fused_text(found["copies_inserted"])
-    return planned_text(graph, into) if name == "planned" else found[name]
+        optimized = found["copies_inserted"]
+        return fused_text(optimized if budget is None else lower_graph(graph, into, budget).graph)
+    return planned_text(graph, into, budget) if name == "planned" else found[name]
 
 
-def lower_graph(graph: Graph, into: Mapping[int, int] | None = None) -> GraphLowering:
-    lowering = GraphLowering(stages(graph)["copies_inserted"], into)
-    lowering.lay_out()
-    return lowering
-
-
-def planned_text(graph: Graph, into: Mapping[int, int] | None = None) -> str:
+def planned_text(
+    graph: Graph, into: Mapping[int, int] | None = None, budget: int | None = None
+) -> str:
     """The instructions of a program in order, with the size of their arena."""
-    lowering = lower_graph(graph, into)
+    lowering = lower_graph(graph, into, budget)
     layouts = iter(lowering.layouts)
     lines = []
     for part in lowering.parts:

@@ -71,7 +71,8 @@ class CallSignature:
     def key(self, args: tuple[Any, ...], tree: Any, tensors: Sequence[Any]) -> Any:
         types = tuple([(x.dtype, x.shape) for x in tensors])
         static: Any = [args[i] for i in self.static_indices(args) if 0 <= i < len(args)]
-        key = (tree, types, constant_key(static, value_key), local.grad, Default.floating)
+        modes = (local.grad, Default.floating, local.budget)
+        key = (tree, types, constant_key(static, value_key), modes)
         try:
             hash(key)
         except TypeError:

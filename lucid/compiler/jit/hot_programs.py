@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lucid.compiler.jit.slow_notice import slow_notice
+from lucid.errors import OutOfMemoryError
 from lucid.ir.graph import Graph
 from lucid.ir.interpret import Program
 from lucid.locks import fork_waits
@@ -24,14 +25,16 @@ class CompileWarning(RuntimeWarning):
 
 
 def compile_hot(
-    graph: Graph, into: Mapping[int, int] | None = None
+    graph: Graph, into: Mapping[int, int] | None = None, budget: int | None = None
 ) -> Callable[[Sequence[Any]], list[Any]]:
     """Compile a Graph to a native program; if that fails, warn and return its interpreter."""
     try:
         with fork_waits, slow_notice(graph):
             from lucid.compiler.passes.pipeline import compile_graph
 
-            return compile_graph(graph, into)
+            return compile_graph(graph, into, budget)
+    except OutOfMemoryError:
+        raise  # no program fits the budget
     except Exception as error:
         if interpret_everything():
             return Program(graph)

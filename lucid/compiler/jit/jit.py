@@ -32,6 +32,7 @@ def jit(
     donate_argnums: Any = (),
     backend: str | None = None,
     static_argnames: Any = (),
+    memory_budget: int | str | None = None,
 ) -> Jitted[P, R]: ...
 @overload
 def jit(
@@ -41,6 +42,7 @@ def jit(
     donate_argnums: Any = (),
     backend: str | None = None,
     static_argnames: Any = (),
+    memory_budget: int | str | None = None,
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @public(aliases=("compile",))
 def jit(
@@ -50,6 +52,7 @@ def jit(
     donate_argnums: Any = (),
     backend: str | None = None,
     static_argnames: Any = (),
+    memory_budget: int | str | None = None,
 ) -> Any:
     """Compile a function: it is recorded on its first call and is one native call afterward.
 
@@ -57,6 +60,7 @@ def jit(
     static_argnames   the same by name, for arguments given by position or by keyword
     donate_argnums    arguments whose memory the results may reuse; they cannot be used afterward
     backend           "llvm", or "numba", which compiles the listings; by default LUCID_BACKEND
+    memory_budget     the bytes that temporaries may have, as in `lucid.memory_budget`
 
     Variables that the function closes over are read again at every call, and in-place changes are
     written back. A value that Python reads inside becomes a guard, checked at every call; if it
@@ -77,12 +81,15 @@ def jit(
             donate_argnums=donate_argnums,
             backend=backend,
             static_argnames=static_argnames,
+            memory_budget=memory_budget,
         )
     if not callable(f):
         raise ArgumentError(f"jit: {type(f).__name__} is not a function{at_line()}")
     if static_argnames:
         from lucid.compiler.jit.static_names import JittedByName
 
-        return JittedByName(f, static_argnums, donate_argnums, backend, static_argnames)
+        return JittedByName(
+            f, static_argnums, donate_argnums, backend, static_argnames, memory_budget
+        )
     cls = JittedTransform if hasattr(f, "numpy_like") else Jitted
-    return cls(f, static_argnums, donate_argnums, backend)
+    return cls(f, static_argnums, donate_argnums, backend, memory_budget)

@@ -20,12 +20,13 @@ import numpy as np
 
 from lucid.caches import new_cache
 from lucid.compiler.backends.selection import Backend, named
+from lucid.compiler.jit.budget import parse_bytes
 from lucid.compiler.jit.call_signature import CallSignature
 from lucid.compiler.jit.donation import copy_if_shared, invalidate, overlap, unshare
 from lucid.compiler.jit.fast_call import GUARD_FAILED
 from lucid.compiler.jit.path import Path
 from lucid.compiler.jit.recording import trace_path
-from lucid.errors import LucidError, MiscompiledError
+from lucid.errors import LucidError, MiscompiledError, OutOfMemoryError
 from lucid.ir.graph import Graph
 from lucid.ir.pytree import flatten
 from lucid.ir.types import Type
@@ -89,10 +90,12 @@ class Jitted(CallSignature, Generic[P, R]):
         static_argnums: Any = (),
         donate_argnums: Any = (),
         backend: Backend | str | None = None,
+        memory_budget: int | str | None = None,
     ) -> None:
         functools.update_wrapper(self, f, updated=())
         super().__init__(f, static_argnums, donate_argnums)
         self.backend = named(backend)
+        self.budget = None if memory_budget is None else parse_bytes("jit", memory_budget)
         self.paths: dict[Any, list[Path]] = {}
         self.names: list[str] = []
         self.reasons: deque[str] = deque(maxlen=MAX_REASONS)
@@ -136,7 +139,7 @@ class Jitted(CallSignature, Generic[P, R]):
         """Return the arguments of the constructor besides the function."""
         backend = None if self.backend is None else self.backend.name
         chosen = {"static_argnums": self.static, "donate_argnums": self.donated}
-        return {**chosen, "backend": backend}
+        return {**chosen, "backend": backend, "memory_budget": self.budget}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         copied = deepcopy(self.function, memo)
@@ -162,7 +165,7 @@ class Jitted(CallSignature, Generic[P, R]):
         method.method_of = reference  # type: ignore[attr-defined]
         shifted = [tuple(i - 1 if i > 0 else i for i in numbers if i) for numbers in
                    (self.static, self.donated)]  # fmt: skip
-        return Jitted(method, shifted[0], shifted[1], self.backend)
+        return Jitted(method, shifted[0], shifted[1], self.backend, self.budget)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if followers:
@@ -175,6 +178,7 @@ class Jitted(CallSignature, Generic[P, R]):
             and modes.grad is last.grad
             and modes.no_observers
             and Default.floating is last.default
+            and modes.budget == last.context_budget
         ):
             found = last.fast_call(last, args)  # type: ignore[misc]
             if found is not None and found is not GUARD_FAILED:
@@ -227,7 +231,7 @@ class Jitted(CallSignature, Generic[P, R]):
             try:
                 found = self.run_locked(path, tensors, tracked)
             except LucidError as error:
-                if not path.guards or isinstance(error, MiscompiledError):
+                if not path.guards or isinstance(error, (MiscompiledError, OutOfMemoryError)):
                     raise
                 return None  # these values may take another path, without the failing operation
         return (self.run_python(args, kwargs, tensors),) if found is RUN_PYTHON else found
@@ -416,7 +420,7 @@ class Jitted(CallSignature, Generic[P, R]):
         from lucid.compiler.inspect.stages import stage_of
 
         path = self.path_for(args, kwargs)
-        return stage_of(path.graph, stage, path.into)
+        return stage_of(path.graph, stage, path.into, path.budget)
 
     def kernels(self, *args: Any, **kwargs: Any) -> list[Any]:
         """Return the kernels for these arguments, each with `listing`, `llvm` and `assembly`.

@@ -168,6 +168,8 @@ class Path:
         self.grad, self.default = local.grad, Default.floating
         self.name = jitted.name
         self.backend = jitted.backend
+        self.context_budget = local.budget
+        self.budget = self.context_budget if jitted.budget is None else jitted.budget
         self.program: Any = None  # compiled when it first runs
         self.overwritten: list[int] = []
         self.fast_call: FastCall | None = None
@@ -207,7 +209,7 @@ class Path:
             program = (
                 Program(self.graph)
                 if Tiering.compile is None
-                else compile_hot(self.graph, self.into)
+                else compile_hot(self.graph, self.into, self.budget)
             )
         self.overwritten = getattr(program, "overwritten", [])
         self.program = program

@@ -24,11 +24,12 @@ class JittedByName(Jitted[P, R]):
         donate_argnums: Any,
         backend: Any,
         static_argnames: Any,
+        memory_budget: Any = None,
     ) -> None:
         names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
         self.static_names = names
         given = (*argument_indices("static_argnums", static_argnums), *named_positions(f, names))
-        super().__init__(f, tuple(dict.fromkeys(given)), donate_argnums, backend)
+        super().__init__(f, tuple(dict.fromkeys(given)), donate_argnums, backend, memory_budget)
         self.by_keywords: dict[Any, Jitted] = {}
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -49,7 +50,8 @@ class JittedByName(Jitted[P, R]):
             given = functools.update_wrapper(
                 functools.partial(self.function, **static), self.function
             )
-            found = self.by_keywords[key] = Jitted(given, self.static, self.donated, self.backend)
+            found = Jitted(given, self.static, self.donated, self.backend, self.budget)
+            self.by_keywords[key] = found
             while len(self.by_keywords) > MAX_SIGNATURES:
                 self.by_keywords.pop(next(iter(self.by_keywords)))
         return found

@@ -13,6 +13,7 @@ from lucid.compiler.passes.hoist import hoist
 from lucid.compiler.passes.insert_copies import insert_copies
 from lucid.compiler.passes.merge_loops import merge_loops
 from lucid.compiler.passes.recompute import recompute
+from lucid.compiler.passes.recompute_budget import fit_budget
 from lucid.compiler.passes.simplify import simplify
 from lucid.compiler.passes.sink import sink
 from lucid.compiler.passes.subgraph_passes import recursive
@@ -52,33 +53,41 @@ def write_dump(graph: Graph, folder: str, into: Mapping[int, int] | None) -> Non
         warnings.warn(f"LUCID_DUMP: {error}", RuntimeWarning, stacklevel=2)
 
 
-def load_or_compile(graph: Graph, into: Mapping[int, int] | None) -> Executable:
+def lower_graph(
+    graph: Graph, into: Mapping[int, int] | None = None, budget: int | None = None
+) -> GraphLowering:
+    """Return the layout of a Graph's program, with an arena of at most `budget` bytes."""
+    return fit_budget(stages(graph)["copies_inserted"], into, budget)
+
+
+def load_or_compile(graph: Graph, into: Mapping[int, int] | None, budget: int | None) -> Executable:
     """Return the program of a Graph, from the disk cache of whole programs if it is there."""
     from lucid.compiler.plan import program_cache
 
-    key = program_cache.program_key(graph, into) if setting("LUCID_CACHE_PROGRAMS") else None
+    stored = setting("LUCID_CACHE_PROGRAMS")
+    key = program_cache.program_key(graph, into, budget) if stored else None
     found = None if key is None else program_cache.load(key, graph)
     if found is not None:
         return found
-    lowering = GraphLowering(stages(graph)["copies_inserted"], into)
-    lowering.lay_out()
-    executable = lowering.finish()
+    executable = lower_graph(graph, into, budget).finish()
     if key is not None:
         program_cache.store(key, executable)
     return executable
 
 
-def compile_graph(graph: Graph, into: Mapping[int, int] | None = None) -> Executable:
+def compile_graph(
+    graph: Graph, into: Mapping[int, int] | None = None, budget: int | None = None
+) -> Executable:
     """Compile a Graph to an Executable. LUCID_DUMP=folder writes its stages and kernels there.
 
     LUCID_VERIFY=1 compares its first result with the interpreter's, unless an equation is ordered:
     running it twice would send twice.
-    `into` maps outputs to inputs whose memory they may overwrite.
+    `into` maps outputs to inputs whose memory they may overwrite; `budget` limits the arena.
     """
     folder = setting("LUCID_DUMP")
     if folder:
         write_dump(graph, folder, into)
-    executable = load_or_compile(graph, into)
+    executable = load_or_compile(graph, into, budget)
     if not setting("LUCID_VERIFY") or any([eqn.op.ordered for eqn in graph.equations]):
         return executable
     from lucid.compiler.plan.verified import verify_first_result

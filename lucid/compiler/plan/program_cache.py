@@ -70,12 +70,14 @@ def store(key: bytes, program: Executable) -> None:
 # -- The key -------------------------------------------------------------------------------------
 
 
-def program_key(graph: Graph, into: Mapping[int, int] | None) -> bytes | None:
+def program_key(
+    graph: Graph, into: Mapping[int, int] | None, budget: int | None = None
+) -> bytes | None:
     """Return the key of a program; None if it depends on more than its Graph."""
     backend = selection.program_key()
     if backend is None:
         return None
-    chosen = f"program {VERSION} {backend} {sorted((into or {}).items())}\n"
+    chosen = f"program {VERSION} {backend} {sorted((into or {}).items())} {budget}\n"
     digest = hashlib.sha256(chosen.encode())
     digest.update(_package())
     try:
