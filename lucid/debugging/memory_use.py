@@ -2,27 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lucid.compiler.fusion.groups import Group
-from lucid.compiler.inspect.stages import lower_graph
-from lucid.debugging.recording import recorded
-from lucid.ir.graph import Literal, Var
+from lucid.compiler.jit.jitted import Jitted
+from lucid.compiler.passes.pipeline import lower_graph
+from lucid.compiler.passes.recompute_budget import arena_of
+from lucid.ir.graph import Equation, Var
 from lucid.ops.core.arguments import public_function
+
+
+class Row(NamedTuple):
+    """A value that is alive at the peak."""
+
+    nbytes: int
+    what: str
+    line: str
+    scope: str
+
+    @staticmethod
+    def of(var: Var, eqn: Equation) -> Row:
+        scope = getattr(eqn.source, "scope", None)
+        text = f"{var.type} {eqn.op.name}"
+        return Row(nbytes_of(var), text, str(eqn.source or ""), "" if scope is None else str(scope))
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of a compiled program: arguments, results, temporaries, and the peak with its lines."""
+    """Bytes of a compiled program.
+
+    arguments    what it is given
+    results      what it returns
+    arena        the one memory of all temporaries
+    peak         the most that is alive at once, at the instruction `step`
+    rows         the values that are alive there, the largest first
+    """
 
     arguments: int
     results: int
     arena: int
     peak: int
     step: str
-    rows: tuple[tuple[int, str, str], ...]  # bytes, type and operation, line
+    rows: tuple[Row, ...]
+
+    @property
+    def by_line(self) -> dict[str, int]:
+        """Bytes alive at the peak by the line that computes them, the largest first."""
+        return totals(self.rows, "line")
+
+    @property
+    def by_scope(self) -> dict[str, int]:
+        """Bytes alive at the peak by module or `named_scope`, "" outside, the largest first."""
+        return totals(self.rows, "scope")
 
     def __repr__(self) -> str:
         lines = [
@@ -30,9 +63,22 @@ class Memory:
             f"  arguments {size(self.arguments)}, results {size(self.results)}, "
             f"temporaries {size(self.arena)} (one arena)",
         ]
-        for nbytes, what, where in self.rows:
-            lines.append(f"  {size(nbytes):>10}  {what}{f'   [{where}]' if where else ''}")
+        for nbytes, what, where, scope in self.rows:
+            place = "  ".join(part for part in (where, scope) if part)
+            lines.append(f"  {size(nbytes):>10}  {what}{f'   [{place}]' if place else ''}")
+        if any(self.by_scope):
+            lines.append("by scope")
+            for scope, nbytes in self.by_scope.items():
+                lines.append(f"  {size(nbytes):>10}  {scope or 'outside'}")
         return "\n".join(lines)
+
+
+def totals(rows: Sequence[Row], name: str) -> dict[str, int]:
+    """The bytes of rows by one of their fields, the largest first."""
+    found: dict[str, int] = {}
+    for row in rows:
+        found[getattr(row, name)] = found.get(getattr(row, name), 0) + row.nbytes
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
 def size(nbytes: int) -> str:
@@ -49,38 +95,36 @@ def nbytes_of(x: Any) -> int:
 
 @public_function()
 def memory(f: Callable[..., Any], *args: Any) -> Memory:
-    """Return the memory use of a compiled function: its peak, and the values alive at that point.
+    """Return the memory of a function as compiled code: its peak, and what is alive there.
+
+    It is that of the compiler's plan: values that are written over others are counted once, and
+    `lucid.memory_budget` holds. What is alive at the peak is listed by value, line and scope.
 
     >>> import lucid
     >>> found = lucid.memory(lambda x: (lucid.exp(x) @ x).sum(), lucid.ones(100, 100))
     >>> found.arguments, found.results, found.peak >= 80_000
     (40000, 4, True)
     """
-    graph, _ = recorded(f, args)
-    lowering = lower_graph(graph)
+    jitted: Any = f if isinstance(f, Jitted) else Jitted(f)
+    path = jitted.path_for(args, {})
+    lowering = lower_graph(path.graph, path.into, path.budget)
     graph = lowering.graph
-    given = sum(nbytes_of(x) for x in graph.inputs)
-    made = sum(nbytes_of(x) for x in graph.outputs)
-    arena = sum(layout.top for layout in lowering.layouts)
+    producer = {v: eqn for eqn in graph.equations for v in eqn.outputs}
+    given = sum(map(nbytes_of, graph.inputs))
     best: tuple[int, str, list[Var]] = (given, "the start", [])
     for layout in lowering.layouts:
-        first, last = layout.lifetimes()
-        ends = {x for x in graph.outputs if not isinstance(x, Literal)}
+        reused = set(layout.segment.into)
+        first, _ = layout.lifetimes()
+        made = [(y, first.get(y, 0)) for y in layout.segment.outputs if y not in reused]
         for number, step in enumerate(layout.segment.steps):
-            alive = [
-                x
-                for x, begin in first.items()
-                if begin <= number and (number <= last.get(x, begin) or x in ends)
-            ]
+            alive = [x for x, _, span in layout.buffers if span.first <= number <= span.last]
+            alive += [y for y, begin in made if begin <= number]
             total = given + sum(map(nbytes_of, alive))
             if total > best[0]:
                 best = (total, step_text(step), alive)
-    producer = {v: eqn for eqn in graph.equations for v in eqn.outputs}
-    rows = [
-        (nbytes_of(v), f"{v.type} {producer[v].op.name}", str(producer[v].source or ""))
-        for v in sorted(best[2], key=nbytes_of, reverse=True)
-    ]
-    return Memory(given, made, arena, best[0], best[1], tuple(rows))
+    rows = [Row.of(v, producer[v]) for v in sorted(best[2], key=nbytes_of, reverse=True)]
+    results = sum(nbytes_of(y) for y in graph.outputs)
+    return Memory(given, results, arena_of(lowering), best[0], best[1], tuple(rows))
 
 
 def step_text(step: Any) -> str:
