@@ -9,6 +9,7 @@ from typing import Any
 
 from lucid.locks import import_module
 from lucid.public import index
+from lucid.public.out import ACCEPTS_OUT, accepts_out
 
 Home = tuple[str, str]  # a module and a name in it
 
@@ -38,10 +39,13 @@ def attach(
     """
     module: ModuleType = sys.modules[package]
     names = homes(index.NAMES.get(package.removeprefix("lucid."), {}))
+    accepting = {names[name] for name in ACCEPTS_OUT.get(package.removeprefix("lucid."), ())}
 
     def find(name: str) -> Any:
         if name in names:
             value = load(names[name])
+            if names[name] in accepting:
+                value = accepts_out(value, package, name)
         elif name in submodules:
             value = import_module(f"{package}.{name}")
         else:

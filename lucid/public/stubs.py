@@ -20,6 +20,7 @@ import numpy as np
 
 from lucid.public import index
 from lucid.public.lazy import Home, homes, load
+from lucid.public.out import ACCEPTS_OUT, accepts_out
 from lucid.public.scan import PACKAGE
 
 HEADER = """# Written by `python -m lucid.public.build`.
@@ -76,13 +77,17 @@ class Stub:
         module, attribute = home
         self.imports.add(f"from {module} import {attribute} as {name}")
 
-    def function(self, name: str, home: Home, indent: str = "", method: bool = False) -> None:
-        """Add the signature of a function, or of the method that it is."""
+    def function(
+        self, name: str, home: Home, indent: str = "", method: bool = False, package: str = ""
+    ) -> None:
+        """Add the signature of a function of a namespace, or of the method that it is."""
         target = load(home)
+        if package:  # which has it with out=
+            target = accepts_out(target, package, name)
         signature = inspect.signature(target)
-        space = inspect.unwrap(target).__globals__
-        parts = list(self.parameters(signature.parameters.values(), space, method))
-        result = self.annotation(signature.return_annotation, space, "_Tensor")
+        scope = inspect.unwrap(target).__globals__
+        parts = list(self.parameters(signature.parameters.values(), scope, method))
+        result = self.annotation(signature.return_annotation, scope, "_Tensor")
         self.lines.append(f"{indent}def {name}({', '.join(parts)}) -> {result}: ...")
 
     def parameters(
@@ -179,6 +184,8 @@ def namespace_stub(space: str) -> Stub:
     """Return the stub of one namespace."""
     stub = Stub()
     found = homes(index.NAMES[space])
+    package = "lucid" if space == "lucid" else f"lucid.{space}"
+    accepting = {found[name] for name in ACCEPTS_OUT.get(space, ())}
     first: dict[Home, str] = {}
     for name, home in sorted(found.items()):
         if space in TYPED or not is_generated(home):
@@ -187,7 +194,7 @@ def namespace_stub(space: str) -> Stub:
             stub.lines.append(f"{name} = {first[home]}")
         else:
             first[home] = name
-            stub.function(name, home)
+            stub.function(name, home, package=package if home in accepting else "")
     return stub
 
 

@@ -9,10 +9,9 @@ a tuple; `backward()` of a tensor with several elements raises in files that imp
 stand-ins for what CPU programs only mention: devices, cuda, cudnn, tensor types.
 """
 
-import functools
 import sys
 from importlib import import_module
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,6 @@ from lucid.compat.torch.tensor_types import (
     Size,
     Tensor,
 )
-from lucid.errors import ShapeError
 from lucid.source import user_frame
 from lucid.tensors.properties import Device as device
 
@@ -63,29 +61,7 @@ def __getattr__(name: str) -> Any:
     """Return the object with PyTorch's name: a module of this package, or a name of `lucid`."""
     module = sys.modules.get(f"{__name__}.{name}")
     found = getattr(lucid, name) if module is None else module
-    if isinstance(found, FunctionType) and not name.startswith("_"):
-        found = accepts_out(found)
-        globals()[name] = found
     return found
-
-
-def accepts_out(function: Any) -> Any:
-    """Return a function that writes its results to the tensors given as `out=`."""
-
-    @functools.wraps(function)
-    def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
-        if out is None:
-            return result
-        several = isinstance(out, (tuple, list))
-        for target, value in zip(out, result) if several else [(out, result)]:
-            if target.shape != value.shape:
-                facts = f"out has shape {target.shape}, and the result has {value.shape}"
-                raise ShapeError(f"{function.__name__}: {facts}")
-            target.copy_(value)
-        return out
-
-    return call
 
 
 def __dir__() -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 from lucid.errors import ShapeError
 from lucid.ir.infer import infer
 from lucid.ir.types import Type
+from lucid.ops.core.arguments import public_function
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.kinds import Constant
 from lucid.ops.core.promote import as_tensor
@@ -149,7 +150,7 @@ def argsort(
     return reshape_to(indices, x.shape)
 
 
-@public("lucid", "Tensor")
+@public_function("lucid", "Tensor")
 def topk(
     input: Any,
     k: int,
