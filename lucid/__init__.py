@@ -60,6 +60,7 @@ _find, __dir__, __all__ = _attach(
     "numpy",
     "optim",
     "random",
+    "signal",
     "special",
     "testing",
     "tree",

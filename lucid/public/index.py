@@ -592,6 +592,12 @@ NAMES: dict[str, dict[str, str]] = {
             "randperm seed set_rng_state"
         ),
     },
+    "signal.windows": {
+        "signal.windows": (
+            "bartlett blackman cosine exponential gaussian general_cosine general_hamming hamming "
+            "hann kaiser nuttall"
+        ),
+    },
     "special": {
         "ops.elementwise.exponential": "exp2 expit:sigmoid expm1 log1p",
         "ops.elementwise.logarithms": "logit sinc xlogy",

@@ -80,10 +80,10 @@ def accepts_out(function: Callable[..., Any], package: str, name: str) -> Callab
     is_plain = not hasattr(function, "__wrapped__") and all(
         p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) for p in signature.parameters.values()
     )
-    call = with_parameters(function, signature) if is_plain else general
+    call: Any = with_parameters(function, signature) if is_plain else general
     functools.update_wrapper(call, function)
     call.__module__, call.__qualname__ = package, name  # where a pickle finds it
-    call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    call.__signature__ = signature.replace(parameters=parameters)
     function.accepts_out = call  # type: ignore[attr-defined]
     return call
 

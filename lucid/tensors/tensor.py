@@ -166,6 +166,10 @@ class Tensor(Values, Methods, Operators):
         cell = None if self.node is None else self.node.cell
         if cell is not None and is_recording():
             local.recorder.on_grad_access(cell)
+        if cell is None or (cell.grad is None and not cell.retain):
+            torch = sys.modules.get("lucid.compat.torch")  # files that import it have its warning
+            if torch is not None and not self.is_leaf:
+                torch.warn_grad_of_result()
         return None if cell is None else cell.grad
 
     @grad.setter

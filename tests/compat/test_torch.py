@@ -161,3 +161,17 @@ def test_a_training_program_runs(tmp_path):
 def test_lucid_itself_stays_clean():
     for name in ("cuda", "FloatTensor", "backends", "accelerator", "amp"):
         assert not hasattr(lucid, name)
+
+
+def test_the_grad_of_a_result_warns_as_in_pytorch():
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    with pytest.warns(UserWarning, match=r"retain_grad\(\)"):
+        assert y.grad is None
+    y.retain_grad()
+    y.sum().backward()
+    assert y.grad.tolist() == [1.0, 1.0] and x.grad.tolist() == [2.0, 2.0]
+
+
+def test_the_windows_of_torch_signal():
+    assert torch.signal.windows.hann(3).tolist() == [0.0, 1.0, 0.0]

@@ -22,8 +22,8 @@ LAYERS = [
     ["ops.higher_order"],
     ["compiler"],
     ["tensors", "autograd", "func", "random"],
-    ["numpy", "linalg", "fft", "special", "extend", "nn", "optim", "distributions", "utils",
-     "saving", "testing", "tree"],
+    ["numpy", "linalg", "fft", "signal", "special", "extend", "nn", "optim", "distributions",
+     "utils", "saving", "testing", "tree"],
     ["compat", "viewer", "exporters", "debugging", "distributed", "public.build",
      "public.stubs"],
 ]  # fmt: skip

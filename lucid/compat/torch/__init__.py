@@ -10,6 +10,7 @@ stand-ins for what CPU programs only mention: devices, cuda, cudnn, tensor types
 """
 
 import sys
+import warnings
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -68,12 +69,29 @@ def __dir__() -> list[str]:
     return sorted({*__all__, *dir(lucid), *(name for name in ALIASES if "." not in name)})
 
 
+def is_imported(frame: Any) -> Any:
+    """True if the file of a frame imports this module, so that PyTorch's manners apply there."""
+    names = () if frame is None else frame.f_globals.values()
+    return any([getattr(v, "__name__", None) in _OURS for v in names if isinstance(v, ModuleType)])
+
+
 def check_backward(x: Any) -> None:
     """Raise, in a file that imports this module, for `backward()` of several elements."""
-    frame = user_frame()
-    names = () if frame is None else frame.f_globals.values()
-    if any([getattr(v, "__name__", None) in _OURS for v in names if isinstance(v, ModuleType)]):
+    if is_imported(user_frame()):
         autograd.check_scalars("backward", [x], [])
+
+
+def warn_grad_of_result() -> None:
+    """Warn, in a file that imports this module, that `.grad` of a result is not kept."""
+    frame = user_frame()
+    if frame is not None and is_imported(frame):
+        warnings.warn_explicit(
+            "grad: the .grad of a tensor that is not a leaf is read, and backward() does not set "
+            "it; call retain_grad() on it first",
+            UserWarning,
+            frame.f_code.co_filename,
+            frame.f_lineno,
+        )
 
 
 def is_tensor(obj: Any) -> Any:

@@ -30,6 +30,8 @@ ALIASES = {
     "func": "lucid.func",
     "linalg": "lucid.linalg",
     "random": "lucid.random",
+    "signal": "lucid.signal",
+    "signal.windows": "lucid.signal.windows",
     "special": "lucid.special",
     "testing": "lucid.testing",
 }  # fmt: skip

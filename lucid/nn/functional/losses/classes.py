@@ -197,8 +197,12 @@ def linear_cross_entropy(
     reduction: str = "mean",
     ignore_index: Any = None,
     label_smoothing: float = 0.0,
+    options: Any = None,
 ) -> Any:
-    """`cross_entropy(linear(input, linear_weight, linear_bias), target, ...)`."""
+    """`cross_entropy(linear(input, linear_weight, linear_bias), target, ...)`.
+
+    `options` says how PyTorch splits the work to save memory; it does not change the result.
+    """
     scores = linear(input, linear_weight, linear_bias)
     ignored = -100 if ignore_index is None else ignore_index
     return cross_entropy(
