@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from sys import getrefcount
+from threading import get_ident
 from typing import Any
 
 import numpy as np
 
 from lucid.autograd.anomaly import explain_nan
-from lucid.autograd.follow import expect_next, learn, run_followed
+from lucid.autograd.follow import expect_next, learn, prepare_followed
 from lucid.autograd.modes import Grad
+from lucid.autograd.step_run import StepRun, expects_update
 from lucid.autograd.watch import has_watchers, prepare_watched, run_hooks
 from lucid.caches import memoize
 from lucid.compiler.jit.reroll_recording import reroll_recording
@@ -93,7 +95,7 @@ def backward(
     given: set[int] = {id(seed.raw) for seed in seeds}
     store_gradients(starts, grads, create_graph, inputs is None, given)
     if sequence is not None:
-        expect_next(sequence)
+        expect_next(sequence, get_ident())
 
 
 def backward_followed(root: Any) -> bool:
@@ -101,14 +103,34 @@ def backward_followed(root: Any) -> bool:
     if not (tracked(root) and is_pending(root.raw) and root.shape == ()):
         return False
     seed = unit_seed(root.dtype)
-    found = run_followed(root, seed)
+    found = prepare_followed(root, seed)
     if found is None:
         return False
-    cut, sequence, grads = found
+    cut, run = found
     starts = leaf_nodes(cut)
-    free(cut, sequence.prepared.types)
-    store_gradients(starts, grads, False, True, {id(seed)})
-    expect_next(sequence)
+    if can_wait(run, starts):
+        free(cut, run.sequence.prepared.types)
+        GradCell.passes += 1
+        for node, pending in zip(starts, run.wait()):
+            node.cell.grad = wrap(pending)  # type: ignore[union-attr]
+        return True
+    grads = [wrap(y) for y in run.run()]
+    followers.pop(get_ident(), None)
+    free(cut, run.sequence.prepared.types)
+    derivative = run.sequence.prepared.derivative
+    store_gradients(starts, derivative.with_zeros(grads), False, True, {id(seed)})
+    expect_next(run.sequence, get_ident())
+    return True
+
+
+def can_wait(run: StepRun, starts: Sequence[Node]) -> bool:
+    """True if an update comes next, and the leaves can take gradients that are pending."""
+    if not run.sequence.prepared.complete or not expects_update(run.sequence):
+        return False
+    for node in starts:
+        cell = node.cell
+        if cell is None or cell.grad is not None or cell.hooks or cell.post_accumulate_hooks:
+            return False
     return True
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from lucid.autograd.step_run import StepRun
 from lucid.autograd.step_sequence import (
     Place,
     Side,
@@ -65,14 +66,20 @@ class Follower(PendingRun):
     sides     operations on values of the step that are not in the sequence
     given     arrays from outside that they read
     written   id of a tensor that waits for the value of a side operation -> (it, its memory)
+    before    the sequence of the step before this one, until its update is known
+    waiting   the run of the step, once it waits for an update
     at        the number of the step that is expected next
     waited    how many operations were not the next step
     """
 
-    def __init__(self, sequence: StepSequence) -> None:
+    def __init__(
+        self, sequence: StepSequence, thread: int, before: StepSequence | None = None
+    ) -> None:
         super().__init__(defers=False)
         self.sequence = sequence
-        self.thread = get_ident()
+        self.thread = thread
+        self.before = before
+        self.waiting: StepRun | None = None
         self.slots: list[Any] = [None] * len(sequence.cut.slots)
         self.arrays: dict[int, Any] = {}
         self.owners: set[int] = set()
@@ -303,6 +310,9 @@ class Follower(PendingRun):
         array = self.captured(x)
         if array is None:
             return None
+        for number, other in enumerate(self.given):
+            if other is array:
+                return number
         self.given.append(array)
         return len(self.given) - 1
 
@@ -349,6 +359,9 @@ class Follower(PendingRun):
 
     def compute(self, pending: Pending) -> None:
         """Something looks at a value: compute all that is pending, and follow no further."""
+        if self.waiting is not None:
+            self.waiting.stop()
+            return
         if get_ident() != self.thread:
             evaluate([pending.node], dict(self.known), [pending])
             return
@@ -389,55 +402,48 @@ class Follower(PendingRun):
             if x.origin is None:
                 x.raw = x.value
             else:
-                x.raw = x.origin[1].eval(x.origin[0].value)
+                value = x.origin[1].eval(x.origin[0].value)
+                if x.raw.__class__ is Pending:
+                    x.raw.array = value
+                x.raw = value
                 if x.node is not None and x.node.saved is not None:
                     x.node.saved = x.raw
         for node in self.others:
             if not node.flags:
                 node.op, node.inputs, node.outs = None, (), None
         self.at = 0
+        self.slots, self.others = [], []
+        self.leaves.clear()
         self.end()
 
-    def run(self, root: Any, seed: np.ndarray) -> tuple[Cut, list[Any]] | None:
-        """Run forward and reverse pass from a root as one program: return the Cut and gradients.
+    def prepare(self, root: Any, seed: np.ndarray) -> tuple[Cut, StepRun] | None:
+        """Return the Cut that leads to a root, and forward and reverse pass as one program.
 
         None if the root is not the end of the sequence, or a hook is to be called on the way.
         """
-        sequence = self.sequence
-        prepared, steps = sequence.prepared, sequence.steps
-        cut = sequence.cut.with_nodes(self.slots)
-        if self.at != len(steps) or cut.slots[cut.outputs[0]] is not root.node:  # type: ignore[index]
-            return None
-        if has_watchers(cut, True):
+        cut = self.sequence.cut.with_nodes(self.slots)
+        end = cut.slots[cut.outputs[0]]  # type: ignore[index]
+        if self.at != len(self.sequence.steps) or end is not root.node or has_watchers(cut, True):
             return None
         live = self.live_tensors()
-        values = [x.raw for x in live if x.origin is None]
-        kept = tuple([self.places[id(value)] for value in values])
-        program = sequence.program(kept, self.sides, self.given)
-        if program is None:
-            return None
-        derivative = prepared.derivative
-        given = [self.arrays[slot] for slot in sequence.inputs]
-        seeds = [seed for _ in derivative.seeds]
-        outputs = program([*given, *seeds, *derivative.constants, *self.given])
-        followers.pop(get_ident(), None)
-        sequence.misses = 0
-        for pending, array in zip(values, outputs):
-            pending.array = array
-        self.release(live)
-        return cut, derivative.with_zeros([wrap(y) for y in outputs[len(kept) :]])
+        kept = tuple([self.places[id(x.raw)] for x in live if x.origin is None])
+        run = StepRun(self, live, kept, seed)
+        return None if run.program is None else (cut, run)
+
+    def expect_next(self, thread: int) -> None:
+        """Follow what came after this step last time."""
+        expect_next(self.sequence, thread)
 
 
-def run_followed(root: Any, seed: np.ndarray) -> tuple[Cut, StepSequence, list[Any]] | None:
-    """Return the Cut, its sequence and the gradients of a step that was followed, or None."""
+def prepare_followed(root: Any, seed: np.ndarray) -> tuple[Cut, StepRun] | None:
+    """Return the Cut and the program of a step that was followed to this root, or None."""
     follower = followers.get(get_ident())
-    if follower is None:
+    if follower.__class__ is not Follower:
         return None
-    found = follower.run(root, seed)
+    found = follower.prepare(root, seed)
     if found is None:
         follower.stop()
-        return None
-    return found[0], follower.sequence, found[1]
+    return found
 
 
 # thread -> the sequence of its last backward pass
@@ -460,9 +466,8 @@ def learn(cut: Cut) -> StepSequence | None:
     return found if isinstance(found, StepSequence) else None
 
 
-def expect_next(sequence: StepSequence) -> None:
+def expect_next(sequence: StepSequence, thread: int) -> None:
     """Follow the sequence that came after this one last time."""
-    thread = get_ident()
     before = _last.get(thread)
     if before is not None:
         before.after = sequence
@@ -473,4 +478,4 @@ def expect_next(sequence: StepSequence) -> None:
         if following.skipped % RETRY:
             return
         following.misses = MAX_MISSES - 1
-    followers[thread] = Follower(following)
+    followers[thread] = Follower(following, thread, sequence)

@@ -64,6 +64,9 @@ class StepSequence:
     programs    (places of values that are kept, side operations) -> the program of all
     misses      how many steps in a row were not followed to their end
     skipped     how many steps were not followed because of that
+    updates     programs that run the update of an optimizer too, see `step_run`
+    has_update  whether an optimizer's compiled update came after the step
+    updates_missed    how many steps in a row waited for one in vain
     after       the sequence that came after this one last time
     """
 
@@ -81,6 +84,9 @@ class StepSequence:
         self.inputs = list(self.leaves)
         self.programs: dict[Any, tuple[Any, Any]] = {}
         self.misses = self.skipped = 0
+        self.updates: dict[Any, tuple[Any, Any]] = {}
+        self.has_update = False
+        self.updates_missed = 0
         self.after: StepSequence | None = None
 
     def program(

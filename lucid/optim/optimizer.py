@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from lucid.autograd import enable_grad, no_grad
+from lucid.autograd.step_run import run_update
 from lucid.compiler.jit.jit import jit
 from lucid.errors import ArgumentError
 from lucid.ops.core.arguments import clear_errors
@@ -27,7 +28,7 @@ from lucid.optim.observed import ObservedList, States
 from lucid.optim.settings import check_ignored, check_settings
 from lucid.public.declare import public
 from lucid.tape.modes import local
-from lucid.tape.node import is_recording, wrap
+from lucid.tape.node import followers, is_recording, wrap
 from lucid.tape.recorder import Unrecorded
 from lucid.tape.scopes import in_own_scope
 from lucid.tensors.hook_handles import HookHandle
@@ -197,7 +198,7 @@ class Optimizer(ClearConstructor):
         self._init_states()
         if is_recording():
             self._update()
-        else:
+        elif not (followers and run_update(self._update_all)):
             self._update_all()
         return loss
 

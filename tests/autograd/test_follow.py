@@ -31,10 +31,10 @@ def everything_may_be_followed(monkeypatch):
 def counts(monkeypatch):
     """How many steps ran as one program, and how many were given up on the way."""
     found = {"run": 0, "stopped": 0}
-    run, stop = follow.Follower.run, follow.Follower.stop
+    prepare, stop = follow.Follower.prepare, follow.Follower.stop
 
-    def counted_run(self, *args):
-        result = run(self, *args)
+    def counted_prepare(self, *args):
+        result = prepare(self, *args)
         found["run"] += result is not None
         return result
 
@@ -42,7 +42,7 @@ def counts(monkeypatch):
         found["stopped"] += self.at > 0
         return stop(self)
 
-    monkeypatch.setattr(follow.Follower, "run", counted_run)
+    monkeypatch.setattr(follow.Follower, "prepare", counted_prepare)
     monkeypatch.setattr(follow.Follower, "stop", counted_stop)
     return found
 

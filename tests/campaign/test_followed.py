@@ -26,14 +26,14 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture(autouse=True)
 def counted(monkeypatch):
-    run = follow.Follower.run
+    prepare = follow.Follower.prepare
 
-    def counted_run(self, *args):
-        result = run(self, *args)
+    def counted_prepare(self, *args):
+        result = prepare(self, *args)
         followed[0] += result is not None
         return result
 
-    monkeypatch.setattr(follow.Follower, "run", counted_run)
+    monkeypatch.setattr(follow.Follower, "prepare", counted_prepare)
     monkeypatch.setattr(follow, "is_worthwhile", lambda cut, types: True)
 
 

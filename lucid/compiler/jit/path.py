@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lucid.caches import cached_property
 from lucid.compiler.backends.selection import using
 from lucid.compiler.jit.closure_guards import equal_constants
 from lucid.compiler.jit.donation import copy_if_aliased, overlap
@@ -310,20 +311,29 @@ class Path:
 
     def arrays(self) -> list[np.ndarray] | None:
         """Return what the path reads besides the arguments, None if its state has changed."""
+        return self.current_arrays() if self.state_holds() else None
+
+    def state_holds(self) -> bool:
+        """True if what the path depends on besides values is as recorded."""
         if (
             self.checked_at != (attribute_changes[0], requires_grad_changes[0])
             and not self.guards_hold()
         ):
-            return None
+            return False
         for cell, had in self.had_grad:
             if (cell.grad is not None) != had:
-                return None
+                return False
         for state, name, value in self.entries:
             now = state.get(name)
             if now is not value and not equal_constants(now, value):
                 self.mismatch = f"{name} was changed"
-                return None
-        return self.current_arrays()
+                return False
+        return True
+
+    def captured_tensors(self) -> list[Any]:
+        """Return the tensors that the path reads besides the arguments, None for a gradient that
+        is not there."""
+        return [x if isinstance(x, Traced) else x.grad for x in self.sources]
 
     def current_arrays(self) -> list[np.ndarray] | None:
         """Return what the path reads besides the arguments, None if a part has no value."""
@@ -400,17 +410,37 @@ class Path:
 
     def commit(self, values: Sequence[np.ndarray], args: Sequence[Any] = ()) -> None:
         """Write back the state that a run has changed."""
-        rest = iter(values)
+        written = [*self.written, *[args[i] for i in self.written_arguments]]
+        self.write(written, values)
+        rest = iter(values[len(written) :])
+        for cell, sets in zip(self.cells, self.sets_grad):
+            cell.grad = wrap(next(rest)) if sets else None
+
+    def write(self, tensors: Sequence[Any], values: Sequence[np.ndarray]) -> None:
+        """Give tensors the values that a run has computed for them."""
         source = caller()
-        for x in (*self.written, *[args[i] for i in self.written_arguments]):
-            value = next(rest)
+        for x, value in zip(tensors, values):
             if value is not x.raw:
                 x.value[...] = value
             mark_written(x, source)
         for x in self.aliases:
             mark_written(x, source)
-        for cell, sets in zip(self.cells, self.sets_grad):
-            cell.grad = wrap(next(rest)) if sets else None
+
+    @cached_property
+    def leaves_gradients(self) -> bool:
+        """True if every `.grad` that the run has read is afterward what it was before."""
+        n = self.n_outputs + len(self.written) + len(self.written_arguments)
+        before = {id(x): y for x, y in zip(self.sources, self.source_vars())}
+        after = iter(self.graph.outputs[n:])
+        return all([
+            sets and before.get(id(cell)) is next(after)
+            for cell, sets in zip(self.cells, self.sets_grad)
+        ])  # fmt: skip
+
+    def source_vars(self) -> Sequence[Var]:
+        """Return the inputs of the Graph that are captured tensors."""
+        end = len(self.graph.inputs) - len(self.constants)
+        return self.graph.inputs[end - len(self.sources) : end]
 
     def result(self, outputs: Sequence[Any], args: Sequence[Any] = ()) -> Any:
         """Return the result that has these tensors as its computed outputs."""

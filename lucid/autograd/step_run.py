@@ -1,0 +1,259 @@
+"""step_run: a followed step that waits for the optimizer, and runs with its update as one program.
+
+After `backward()` of a followed step, the loss and the gradients are pending. The optimizer's
+compiled update then runs in one program with the forward and the reverse pass. Whatever else
+happens first runs the forward and the reverse pass alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from threading import RLock, get_ident
+from typing import Any
+
+import numpy as np
+
+from lucid.autograd.step_sequence import Place, StepSequence, append_graph
+from lucid.compiler.jit.fast_call import FastCall
+from lucid.compiler.jit.hot_programs import compile_hot
+from lucid.ir.graph import Graph, Var
+from lucid.ir.types import Type
+from lucid.ops.core.promote import Default
+from lucid.tape.modes import current
+from lucid.tape.node import followers
+from lucid.tape.pending import Pending, PendingRun
+from lucid.tape.views import owner_of
+
+MAX_ALONE = 4  # steps in a row that ran without an update, before they no longer wait for one
+RETRY = 64  # steps after which one waits again
+MAX_UPDATES = 4  # programs of one sequence with an update
+
+
+class StepRun(PendingRun):
+    """The forward and the reverse pass of one step, prepared to run.
+
+    follower    what has followed the step
+    live        the tensors whose values the step gives
+    values      the Pendings of those that are not views
+    program     the program of both passes
+    inputs      the arrays that it takes
+    key         what the program depends on, besides the sequence
+    grads       the gradients, in the order of the leaves, if they are pending
+    """
+
+    at = 1  # something is pending
+
+    def __init__(
+        self, follower: Any, live: Sequence[Any], kept: tuple[Place, ...], seed: np.ndarray
+    ) -> None:
+        super().__init__(defers=False)
+        self.follower, self.live, self.kept = follower, live, kept
+        self.sequence = follower.sequence
+        self.thread = get_ident()
+        self.values = [x.raw for x in live if x.origin is None]
+        self.program = self.sequence.program(kept, follower.sides, follower.given)
+        derivative = self.sequence.prepared.derivative
+        given = [follower.arrays[slot] for slot in self.sequence.inputs]
+        seeds = [seed for _ in derivative.seeds]
+        self.inputs = [*given, *seeds, *derivative.constants, *follower.given]
+        self.grads: list[Pending] = []
+        self.lock = RLock()
+
+    def run(self) -> list[np.ndarray]:
+        """Run both passes: give the values to their tensors, and return the gradients."""
+        return self.finish(self.program(self.inputs))
+
+    def finish(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Give values to tensors, and return the gradients."""
+        self.sequence.misses = 0
+        for pending, array in zip(self.values, outputs):
+            pending.array = array
+        self.follower.release(self.live)
+        return list(outputs[len(self.values) :])
+
+    # Waiting for an update
+
+    def wait(self) -> list[Pending]:
+        """Return the gradients as values that are pending until an update, or a look."""
+        types = [y.type for y in self.sequence.prepared.derivative.graph.outputs]
+        self.grads = [Pending(type, self) for type in types]
+        self.follower.waiting = self
+        followers[self.thread] = self
+        return self.grads
+
+    def follow(self, op: Any, xs: tuple[Any, ...]) -> Any:
+        """Run the step if the next one begins, and follow that."""
+        tracked = [x for x in xs if getattr(x, "node", None) is not None and x.node.flags]
+        if not (tracked and current().fast_record):
+            return None
+        self.stop()
+        following = followers.get(get_ident())
+        return None if following is None else following.follow(op, xs)
+
+    def touches(self, x: Any) -> bool:
+        """True if a write to `x` changes what is pending."""
+        return self.follower.touches(x)
+
+    def defer_write(self, x: Any, new: Any) -> bool:
+        """A gradient is not written before it is there."""
+        return False
+
+    def compute(self, pending: Pending) -> None:
+        """Something looks at a value."""
+        self.stop()
+
+    def stop(self) -> None:
+        """Run both passes without an update."""
+        with self.lock:
+            if self.grads:
+                outputs = self.run()
+                self.sequence.updates_missed += 1
+                self.store(outputs)
+
+    def store(self, outputs: Sequence[np.ndarray]) -> None:
+        """Give the gradients their arrays, each in memory of its own, and follow the next step."""
+        seen: set[int] = set()
+        for pending, array in zip(self.grads, outputs):
+            if array.base is not None or id(array) in seen or not array.flags.writeable:
+                array = array.copy()
+            seen.add(id(array))
+            pending.array = array
+            pending.run = None
+        follower = self.end_wait()
+        follower.expect_next(self.thread)
+
+    def end_wait(self) -> Any:
+        """Let go of all arrays and of the follower, which is returned."""
+        if followers.get(self.thread) is self:
+            del followers[self.thread]
+        follower = self.follower
+        follower.waiting = self.follower = None
+        self.grads, self.values, self.live, self.inputs = [], [], [], []
+        return follower
+
+    def join(self, path: Any) -> bool:
+        """Run both passes and the update that `path` has recorded, as one program, if possible."""
+        wiring = self.wiring(path)
+        found = None if wiring is None else self.program_with(path, wiring[0], wiring[1])
+        values = [] if wiring is None else [*self.inputs, *wiring[1]]
+        if found is None or not are_apart(values, getattr(found, "overwritten", ())):
+            return False
+        with self.lock:
+            if not self.grads:
+                return False
+            try:
+                outputs = found(values)
+            except BaseException:
+                self.abandon()  # parameters may be half written
+                raise
+            n = len(self.values) + len(self.grads)
+            self.store(self.finish(outputs[:n]))
+            self.sequence.updates_missed = 0
+        path.write(path.written, outputs[n:])
+        return True
+
+    def abandon(self) -> None:
+        """Leave what is pending without a value; statistics keep the one before this step."""
+        for x, memory in self.follower.written.values():
+            x.raw = memory
+        for pending in (*self.values, *self.grads):
+            pending.run = pending.node = None
+        self.end_wait()
+
+    def wiring(self, path: Any) -> tuple[tuple[int, ...], list[np.ndarray]] | None:
+        """Return where the update finds its operands, and arrays that the step does not have.
+
+        A number n is an input of the step, ~n a gradient, and those after the inputs of the step
+        are the other arrays.
+        """
+        if not is_simple(path):
+            return None
+        inputs = {id(x): i for i, x in enumerate(self.inputs)}
+        grads = {id(x): i for i, x in enumerate(self.grads)}
+        places: list[int] = []
+        others: list[np.ndarray] = []
+        raws = [x.raw if x is not None else None for x in path.captured_tensors()]
+        for var, raw in zip(path.graph.inputs, [*raws, *path.constants], strict=True):
+            if raw is None or raw.dtype != var.type.dtype or raw.shape != var.type.shape:
+                return None
+            if id(raw) in grads:
+                places.append(~grads[id(raw)])
+            elif raw.__class__ is Pending:
+                return None
+            elif id(raw) in inputs:
+                places.append(inputs[id(raw)])
+            else:
+                places.append(len(self.inputs) + len(others))
+                others.append(raw)
+        return tuple(places), others
+
+    def program_with(self, path: Any, places: tuple[int, ...], others: Sequence[np.ndarray]) -> Any:
+        """Return the program of both passes and an update."""
+        updates, sides = self.sequence.updates, self.follower.sides
+        aliases = tuple(path.into.items())
+        key = (self.kept, *[side.key for side in sides], path.graph, places, aliases)
+        found = updates.get(key)
+        if found is not None:
+            return found[0]
+        while len(updates) >= MAX_UPDATES:
+            del updates[next(iter(updates))]
+        given = [Type(x.dtype, x.shape) for x in self.follower.given]
+        step = self.sequence.joined_graph(self.kept, self.follower.sides, given)
+        starts = [*step.inputs, *[Var(Type(x.dtype, x.shape)) for x in others]]
+        grads = step.outputs[len(self.kept) :]
+        operands = [grads[~i] if i < 0 else starts[i] for i in places]
+        equations = list(step.equations)
+        ends = append_graph(equations, path.graph, operands)[: len(path.written)]
+        n = len(step.outputs)
+        into = {n + y: places[x] for y, x in path.into.items() if places[x] >= 0 and y < len(ends)}
+        graph = Graph("step", tuple(starts), tuple(equations), (*step.outputs, *ends))
+        program = compile_hot(graph, into)
+        updates[key] = (program, list(sides))  # what the key has the ids of
+        return program
+
+
+def are_apart(values: Sequence[np.ndarray], overwritten: Sequence[int]) -> bool:
+    """True if the arrays with these numbers share no memory with any other."""
+    owners = [id(owner_of(x)) for x in values]
+    counts = Counter(owners)
+    return all([counts[owners[i]] == 1 for i in overwritten])
+
+
+def expects_update(sequence: StepSequence) -> bool:
+    """True if the update of an optimizer is likely to come next."""
+    if sequence.has_update and sequence.updates_missed >= MAX_ALONE:
+        sequence.updates_missed += 1
+        return sequence.updates_missed % RETRY == 0
+    return sequence.has_update
+
+
+def is_simple(path: Any) -> bool:
+    """True if a recorded update only writes tensors, and its state is as recorded."""
+    modes, call = current(), path.fast_call
+    return (
+        type(call) is FastCall
+        and modes.grad is path.grad
+        and modes.no_observers
+        and Default.floating is path.default
+        and not (call.n_args or call.checks or path.guards or path.n_outputs)
+        and not path.written_arguments
+        and path.leaves_gradients
+        and not path.needs_grad()
+        and path.state_holds()
+    )
+
+
+def run_update(jitted: Any) -> bool:
+    """Run an optimizer's jitted update with the step that waits for it; False if none does."""
+    waiting = followers.get(get_ident())
+    if waiting is None:
+        return False
+    if waiting.__class__ is StepRun:
+        if jitted.last is not None and waiting.join(jitted.last):
+            return True
+        waiting.stop()
+    elif waiting.at == 0 and waiting.before is not None:
+        waiting.before.has_update = jitted.last is not None
+        waiting.before = None
+    return False
