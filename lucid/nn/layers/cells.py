@@ -12,6 +12,7 @@ from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
 from lucid.ops.core.arguments import accepts_device
 from lucid.ops.core.promote import as_tensor
+from lucid.ops.higher_order.region import compile_when_hot
 from lucid.ops.shape.creation import empty, zeros
 from lucid.ops.shape.joining import chunk
 from lucid.ops.shape.shaping import t
@@ -61,10 +62,23 @@ class LSTMRule(Rule):
 
     def step(self, x: Any, state: tuple[Any, ...], w: Weights) -> tuple[Any, ...]:
         h, c = state
-        i, f, g, o = chunk(x + h @ w.hh, 4, -1)
-        c = F.sigmoid(f) * c + F.sigmoid(i) * F.tanh(g)
-        h = F.sigmoid(o) * F.tanh(c)
+        gates = x + h @ w.hh
+        c = lstm_memory(gates, c)
+        h = lstm_output(gates, c)
         return (h if w.hr is None else h @ w.hr, c)
+
+
+@compile_when_hot
+def lstm_memory(gates: Any, c: Any) -> Any:
+    """Return the next memory of an LSTM."""
+    i, f, g, _ = chunk(gates, 4, -1)
+    return F.sigmoid(f) * c + F.sigmoid(i) * F.tanh(g)
+
+
+@compile_when_hot
+def lstm_output(gates: Any, c: Any) -> Any:
+    """Return what an LSTM shows of its memory."""
+    return F.sigmoid(chunk(gates, 4, -1)[3]) * F.tanh(c)
 
 
 class GRURule(Rule):
