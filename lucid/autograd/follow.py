@@ -41,7 +41,7 @@ from lucid.tape.modes import current
 from lucid.tape.node import GRAD, TRACE, Node, followers, next_serial, node_type, wrap
 from lucid.tape.pending import Pending, PendingRun, array_of, evaluate, is_pending
 from lucid.tape.tiering import DERIVATIVE, table
-from lucid.tape.views import is_visible, link_view, owner_of, storage_of, synchronize_node
+from lucid.tape.views import exported, is_visible, link_view, owner_of, storage_of, synchronize_node
 from lucid.tape.writes import mark_written
 
 MAX_MISSES = 4  # steps in a row that were not followed to their end, before a sequence is given up
@@ -142,7 +142,7 @@ class Follower(PendingRun):
                 continue
             if literal is not None:
                 break
-            node = self.current_node(x)
+            node = x.node if x.storage is None else self.current_node(x)
             bound = slots[ref]
             if bound is None:
                 node = self.leaf(ref, x, node)
@@ -153,7 +153,7 @@ class Follower(PendingRun):
                 break
             found.append(node)
         else:
-            if step.op.saves_x or step.several:
+            if step.saves_x:
                 for x, node in zip(xs, found):
                     if x.__class__ is not Literal:
                         node.saved = x.raw
@@ -167,7 +167,7 @@ class Follower(PendingRun):
     def leaf(self, slot: int, x: Any, node: Any) -> Any:
         """Return the Node of an operand from outside the sequence, None if another is expected."""
         expected = self.sequence.leaves.get(slot)
-        if expected is None or x.raw is None or is_pending(x.raw):
+        if expected is None or (x.raw.__class__ is not np.ndarray and not has_array(x.raw)):
             return None
         flags, dtype, shape = expected
         if x.raw.dtype != dtype or x.raw.shape != shape:
@@ -195,6 +195,9 @@ class Follower(PendingRun):
         """
         if x.raw.__class__ is Pending:
             x.raw = x.value
+        if x.raw.base is None and not exported:  # nothing was ever handed out
+            self.owners.add(id(x.raw))
+            return x.raw
         if is_visible(x):
             return None if x.value.size > MAX_COPIED else x.value.copy()
         self.owners.add(id(owner_of(x.raw)))
@@ -433,6 +436,11 @@ class Follower(PendingRun):
     def expect_next(self, thread: int) -> None:
         """Follow what came after this step last time."""
         expect_next(self.sequence, thread)
+
+
+def has_array(value: Any) -> bool:
+    """True for a value that was pending and is computed."""
+    return value.__class__ is Pending and value.array is not None
 
 
 def prepare_followed(root: Any, seed: np.ndarray) -> tuple[Cut, StepRun] | None:

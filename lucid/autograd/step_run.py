@@ -237,7 +237,7 @@ def is_simple(path: Any) -> bool:
         and modes.no_observers
         and Default.floating is path.default
         and not (call.n_args or call.checks or path.guards or path.n_outputs)
-        and not path.written_arguments
+        and not (path.written_arguments or path.cleared)
         and path.leaves_gradients
         and not path.needs_grad()
         and path.state_holds()

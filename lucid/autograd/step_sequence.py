@@ -38,10 +38,13 @@ class Step:
     index       the number of that result
     types       the types of all results
     several     whether the operation returns a tuple
+    saves_x     whether its operands are saved for its derivative
     check       what checks the indices of a Region, or None
     """
 
-    __slots__ = ("check", "index", "literals", "op", "refs", "several", "slot", "type", "types")
+    __slots__ = (
+        "check", "index", "literals", "op", "refs", "saves_x", "several", "slot", "type", "types",
+    )  # fmt: skip
 
     def __init__(self, row: tuple[Any, ...], inputs: Sequence[Any], types: Sequence[Any]) -> None:
         self.op, self.refs, self.slot, _, self.index = row
@@ -51,6 +54,7 @@ class Step:
         self.several = isinstance(found, tuple)
         self.types = found if isinstance(found, tuple) else (found,)
         self.type = self.types[self.index]
+        self.saves_x = bool(self.op.saves_x or self.several)
         checks = self.op.is_region and graph_checks(self.op)
         self.check = IndexCheck(self.op.graph) if checks else None
 

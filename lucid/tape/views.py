@@ -29,7 +29,7 @@ from lucid.tape.node import (
 )
 from lucid.tape.pending import Pending
 
-_exported: dict[int, Any] = {}  # id of an array whose memory NumPy sees -> a weak reference to it
+exported: dict[int, Any] = {}  # id of an array whose memory NumPy sees -> a weak reference to it
 
 
 def node_of(x: Traced) -> Node:
@@ -118,15 +118,15 @@ def make_row_major(x: Traced) -> None:
 def mark_exported(array: np.ndarray) -> None:
     """Note that NumPy sees the memory of an array, and may write to it at any time."""
     owner = owner_of(array)
-    if id(owner) not in _exported and isinstance(owner, np.ndarray):
+    if id(owner) not in exported and isinstance(owner, np.ndarray):
         key = id(owner)
-        _exported[key] = ref(owner, lambda _: _exported.pop(key, None))
+        exported[key] = ref(owner, lambda _: exported.pop(key, None))
 
 
 def is_exported(array: np.ndarray) -> bool:
     """True if something besides tensors may see the memory of an array."""
     owner = owner_of(array)
-    return id(owner) in _exported or not isinstance(owner, np.ndarray)
+    return id(owner) in exported or not isinstance(owner, np.ndarray)
 
 
 def is_visible(x: Traced) -> bool:
@@ -136,12 +136,12 @@ def is_visible(x: Traced) -> bool:
     """
     if not is_exported(x.raw):
         return False
-    if x.raw.base is not None or id(x.raw) not in _exported:
+    if x.raw.base is not None or id(x.raw) not in exported:
         return True
     saved = x.node is not None and x.node.saved is x.raw
     if getrefcount(x.raw) > LOCAL_REFERENCES + saved:  # the slot of `x` in place of a local
         return True
-    _exported.pop(id(x.raw), None)
+    exported.pop(id(x.raw), None)
     return False
 
 

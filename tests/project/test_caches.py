@@ -41,7 +41,7 @@ STATE = {
     "lucid.locks._threads": "threads that a fork waits for right now",
     "lucid.tape.node.active_recorders": "the Recorders that are active right now",
     "lucid.tape.node.followers": "what follows the eager code of threads right now",
-    "lucid.tape.views._exported": "the arrays whose memory NumPy sees, weakly",
+    "lucid.tape.views.exported": "the arrays whose memory NumPy sees, weakly",
     "lucid.tape.recorder._getters": "classes whose attributes a recording watches",
     "lucid.tensors.printing.print_options": "what set_printoptions has set",
 }
