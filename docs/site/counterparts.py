@@ -41,6 +41,8 @@ BY_HAND = {
     "lucid.compile": "torch.compile jax.jit",
     "lucid.profile": "torch.profiler.profile jax.profiler.trace",
     "lucid.Tensor": "torch.Tensor jax.Array numpy.ndarray",
+    "lucid.export": "torch.export.export jax.export.export",
+    "lucid.memory": "-",
     "lucid.save": "torch.save numpy.savez",
     "lucid.load": "torch.load numpy.load",
     "lucid.no_grad": "torch.no_grad jax.lax.stop_gradient",

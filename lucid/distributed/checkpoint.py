@@ -112,7 +112,7 @@ def row_counts(x: np.ndarray) -> list[int]:
 
 
 def remove_others(root: Path, token: str) -> None:
-    """Remove the files of other checkpoints, which no index names any more."""
+    """Remove the files of other checkpoints, which no index names anymore."""
     for path in root.iterdir():
         if path.is_dir() and path.name != token and is_token(path.name):
             shutil.rmtree(path, ignore_errors=True)

@@ -1,6 +1,6 @@
 """insert_copies: Graph -> Graph with a copy wherever a memory layout cannot be read directly.
 
-Afterwards every view is a strided view of its operand's memory, every operand of a matrix product
+Afterward every view is a strided view of its operand's memory, every operand of a matrix product
 has contiguous rows or columns, padded operands have contiguous rows, and every output has memory of
 its own.
 """

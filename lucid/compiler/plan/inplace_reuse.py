@@ -1,7 +1,7 @@
 """In-place reuse: the results of a segment that may overwrite an operand that is no longer read.
 
 A kernel may write y into the memory of x if it reads x only at the point where it writes y, and not
-afterwards: x has y's shape and element size and runs along the same axes of the domain, every point
+afterward: x has y's shape and element size and runs along the same axes of the domain, every point
 is written once, and no loop over the domain after the one that stores y needs x.
 
 An op that replaces part of x (`buffer[i] = v`) writes only that part, if x is no longer read and

@@ -322,7 +322,7 @@ def test_a_fifo_in_the_place_of_an_entry_is_a_miss(directory):
     path = entry(directory)
     path.unlink()
     os.mkfifo(path, 0o600)
-    signal.alarm(20)  # a reader of the FIFO would wait for ever
+    signal.alarm(20)  # a reader of the FIFO would wait forever
     try:
         assert cache.get(KEY) is None
         assert cache.info().entries == 1

@@ -225,7 +225,7 @@ class LoopKernel:
 
 
 def inlined(text: str) -> str:
-    """Let LLVM inline the kernels of a module, and drop them afterwards."""
+    """Let LLVM inline the kernels of a module, and drop them afterward."""
     text = text.replace("\ndefine void @", "\ndefine linkonce_odr void @")
     if text.startswith("define void @"):
         text = text.replace("define void @", "define linkonce_odr void @", 1)
