@@ -109,7 +109,7 @@ def main() -> None:
         for name in found:
             own = f"{prefix}.{name}"
             others = BY_HAND.get(own) or " ".join(counterparts(space, name))
-            if others:
+            if others not in ("", "-"):
                 lines.append(f"{own} {others}")
     STORED.write_text("\n".join(sorted(set(lines))) + "\n")
 
