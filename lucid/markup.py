@@ -100,9 +100,9 @@ def bars_html(title: str, rows: Sequence[tuple[str, float, str]]) -> str:
         f'<div style="display: flex; gap: 0.6em; font-family: monospace">'
         f'<span style="flex: 0 0 16em; text-align: right; overflow-wrap: anywhere">'
         f"{escape(label)}</span>"
-        f'<span style="flex: 1 1 8em"><span style="display: block; height: 1em; margin: 0.15em 0; '
+        f'<span style="flex: 3 1 10em"><span style="display: block; height: 1em; margin: 0.15em 0; '
         f'background: #4f6bd8; width: {100 * size / largest:.2f}%"></span></span>'
-        f'<span style="flex: 0 1 24em; overflow-wrap: anywhere">{escape(note)}</span></div>'
+        f'<span style="flex: 1 1 12em; overflow-wrap: anywhere">{escape(note)}</span></div>'
         for label, size, note in rows
     ]
     return f"<div><div><b>{escape(title)}</b></div>{''.join(lines)}</div>"
