@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-SIZES = [8, 1_000, 10_000, 131_072, 500_000, 1_250_000]  # elements of float64
+SIZES = [8, 1_000, 10_000, 50_000, 131_072, 325_000, 500_000, 1_250_000]  # elements of float64
 LAYERS = [(256, 512), (512, 512), (512, 512), (512, 10)]
 BATCH = 512
 ROOT = Path(__file__).parent.parent
@@ -107,6 +107,55 @@ def measure_step(rows: int) -> float:
     return quartile_us([lambda: step(x, y)], 20)[0] / 1e3
 
 
+def measure_uneven(overlap: int) -> float:
+    """Milliseconds of a step of ranks that are slow in different layers, in buckets of 1 MB.
+
+    With overlap = 0 every reduction waits for its result at once.
+    """
+    import numpy as np
+
+    import lucid
+    import lucid.distributed as dist
+    from lucid import nn
+    from lucid.distributed.collectives import Collective
+
+    Collective.asynchronous = bool(overlap)
+    dist.manual_seed(0, same=True)
+    turn = lucid.tensor(np.random.default_rng(5).normal(size=(512, 512)) / 23.0, dtype="float32")
+
+    class Uneven(nn.Module):
+        """More work on this rank in every other layer."""
+
+        def __init__(self, number: int) -> None:
+            super().__init__()
+            self.repeats = 4 * ((number + dist.rank()) % 2)
+
+        def forward(self, x: lucid.Tensor) -> lucid.Tensor:
+            y = x
+            for _ in range(self.repeats):
+                y = lucid.tanh(y @ turn)
+            return x + 0.001 * y
+
+    layers: list[nn.Module] = []
+    for i in range(8):
+        layers += [Uneven(i), nn.Linear(512, 512), nn.Tanh()]
+    model = dist.DataParallel(nn.Sequential(*layers), bucket_cap_mb=1.0)
+    optimizer = lucid.optim.SGD(model.parameters(), lr=0.01)
+    x = lucid.tensor(np.random.default_rng(1).normal(size=(256, 512)).astype("float32"))
+
+    @lucid.jit
+    def step(x: lucid.Tensor) -> lucid.Tensor:
+        optimizer.zero_grad()
+        loss = (model(x) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    step(x)
+    dist.barrier()
+    return quartile_us([lambda: step(x)], 20)[0] / 1e3
+
+
 def measure_torch_step(rows: int) -> float:
     """The same step by PyTorch, with DDP over gloo where there are several ranks."""
     import numpy as np
@@ -138,6 +187,7 @@ def measure_torch_step(rows: int) -> float:
 MEASURES: dict[str, Callable[..., object]] = {
     "all_reduce": measure_all_reduce,
     "step": measure_step,
+    "uneven": measure_uneven,
     "torch": measure_torch_step,
 }
 
@@ -172,15 +222,16 @@ def measured(n: int, what: str, *args: int, python: str = sys.executable) -> obj
         return json.loads(Path(out).read_text())
 
 
-def fit(times: dict[str, list[float]]) -> tuple[float, float]:
+def fit(times: dict[str, list[float]], nbytes: int) -> tuple[float, float]:
     """Latency in µs and bandwidth in MB/s of a message, from the times of all_reduce on two ranks.
 
-    A ring of n ranks takes 2 (n - 1) messages of 1/n of the bytes.
+    A ring of n ranks takes 2 (n - 1) messages of 1/n of the bytes. The bandwidth is that of the
+    measured size next to `nbytes`: it falls where operands leave the cache.
     """
-    points = [(int(nbytes), us[2]) for nbytes, us in times.items()]
+    points = [(int(measured_bytes), us[2]) for measured_bytes, us in times.items()]
     small = min(us for _, us in points) / 2
-    slopes = [(us - 2 * small) / nbytes for nbytes, us in points if nbytes >= 1 << 20]
-    return small, 1 / statistics.median(slopes)
+    near, us = min(points, key=lambda point: abs(point[0] - nbytes))
+    return small, near / (us - 2 * small)
 
 
 def ring_us(n: int, nbytes: int, latency: float, bandwidth: float) -> float:
@@ -199,14 +250,16 @@ def main() -> None:
         return
     times: dict[str, list[float]] = measured(2, "all_reduce")  # type: ignore[assignment]
     print("all_reduce on 2 ranks, µs: bytes, mpi4py (new memory), lucid, compiled, lucid / mpi4py")
-    for nbytes, (plain, new, ours, compiled) in times.items():
+    for size_text, (plain, new, ours, compiled) in times.items():
         print(
-            f"{int(nbytes):>10} {plain:9.1f} ({new:9.1f}) {ours:9.1f} {compiled:9.1f}   "
+            f"{int(size_text):>10} {plain:9.1f} ({new:9.1f}) {ours:9.1f} {compiled:9.1f}   "
             f"{ours / plain:.2f} ({ours / new:.2f})"
         )
-    latency, bandwidth = fit(times)
-    print(f"fitted: latency {latency:.1f} µs, bandwidth {bandwidth:.0f} MB/s")
     nbytes = 4 * sum([a * b + b for a, b in LAYERS])
+    for size in (80_000, 1 << 20, nbytes, 10_000_000):
+        latency, bandwidth = fit(times, size)
+        print(f"at {size} bytes: latency {latency:.1f} µs, bandwidth {bandwidth:.0f} MB/s")
+    latency, bandwidth = fit(times, nbytes)
     one = {rows: float(measured(1, "step", rows)) for rows in (BATCH, BATCH // 2, BATCH // 4)}  # type: ignore[arg-type]
     print(f"step, {nbytes / 1e6:.1f} MB of gradients, {BATCH} examples in all, ms:")
     print(f"  one process {one[BATCH]:.2f}")
@@ -220,6 +273,8 @@ def main() -> None:
             alone = float(measured(1, "torch", BATCH, python=given.torch))  # type: ignore[arg-type]
             ddp = float(measured(n, "torch", BATCH // n, python=given.torch))  # type: ignore[arg-type]
             print(f"  PyTorch: one process {alone:.2f}, DDP with gloo on {n} ranks {ddp:.2f}")
+    uneven = [float(measured(2, "uneven", overlap)) for overlap in (1, 0)]  # type: ignore[arg-type]
+    print(f"  2 ranks slow in turns: {uneven[0]:.2f}, without overlap {uneven[1]:.2f}")
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def arguments(program: Program, word: tuple[str, ...], call: int) -> list[Any]:
     """The program's inputs for one call: other values every time, stacked where vmap wants it."""
     arrays = list(points(program))[call]
     if "vmap" in word:
-        arrays = [np.stack([x * (0.5 + k) for k in range(BATCH)]) for x in arrays]
+        arrays = [np.stack([x * (1.0 - 0.3 * k) for k in range(BATCH)]) for x in arrays]
     return [lucid.as_tensor(x) for x in arrays]
 
 
