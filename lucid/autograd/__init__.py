@@ -2,4 +2,4 @@
 
 from lucid.public.lazy import attach
 
-__getattr__, __dir__, __all__ = attach(__name__, "forward_ad", "functional")
+__getattr__, __dir__, __all__ = attach(__name__, "forward_ad", "functional", "graph")

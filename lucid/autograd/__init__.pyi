@@ -8,6 +8,7 @@ import numpy as _np
 
 from lucid.autograd import forward_ad as forward_ad
 from lucid.autograd import functional as functional
+from lucid.autograd import graph as graph
 from lucid.autograd.engine import backward as backward
 from lucid.autograd.engine import grad as grad
 from lucid.autograd.function import Function as Function

@@ -116,6 +116,9 @@ NAMES: dict[str, dict[str, str]] = {
     "autograd.functional": {
         "autograd.functional": "hessian hvp jacobian jvp vhp vjp",
     },
+    "autograd.graph": {
+        "autograd.graph": "Node",
+    },
     "distributed": {
         "distributed.bulk": "pmap",
         "distributed.checkpoint": "load_checkpoint save_checkpoint",

@@ -291,8 +291,12 @@ class Tensor(Values, Methods, Operators):
 
     @property
     def grad_fn(self) -> Any:
-        """The operation that computed this tensor, or None for a leaf."""
-        return None if self.is_leaf else self.node.op
+        """The operation that computed this tensor, an `autograd.graph.Node`; None for a leaf."""
+        if self.is_leaf:
+            return None
+        from lucid.autograd.graph import Node as GraphNode
+
+        return GraphNode(self.node)
 
     # History
 

@@ -23,6 +23,7 @@ ALIASES = {
     "utils.data.sampler": "lucid.utils.data",
     "autograd.functional": "lucid.autograd.functional",
     "autograd.forward_ad": "lucid.autograd.forward_ad",
+    "autograd.graph": "lucid.autograd.graph",
     "autograd.function": "lucid.autograd",
     "autograd.gradcheck": "lucid.autograd",
     "distributions": "lucid.distributions",
