@@ -13,7 +13,6 @@ import numpy as np
 
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.infer import infer
-from lucid.ir.primitive import HEAVY
 from lucid.ir.types import Type
 from lucid.tape.cut import Cut, can_be_template
 from lucid.tape.node import GRAD
@@ -192,7 +191,7 @@ def is_worthwhile(cut: Cut, types: Sequence[Any]) -> bool:
     """
     heavy = [
         op for op, _, slot, _, _ in cut.rows
-        if op.is_region or op.native_from <= HEAVY or prod(types[slot].shape) >= HEAVY_SIZE
+        if op.is_region or op.is_heavy or prod(types[slot].shape) >= HEAVY_SIZE
     ]  # fmt: skip
     return len(heavy) * HEAVY_SHARE >= len(cut.rows)
 

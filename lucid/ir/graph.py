@@ -45,7 +45,7 @@ class Literal:
     It can stand in for a traced value, hence `node`: a literal is never on the tape.
     """
 
-    __slots__ = ("dtype", "value")
+    __slots__ = ("_operand", "dtype", "value")
     node = None
     storage = None
     shape = ()
@@ -62,6 +62,16 @@ class Literal:
     @property
     def array(self) -> np.ndarray:
         return np.asarray(self.value, self.dtype)
+
+    @property
+    def operand(self) -> np.ndarray:
+        """`array`, made once: to read, not to keep."""
+        try:
+            return self._operand
+        except AttributeError:
+            self._operand = array = self.array
+            array.flags.writeable = False
+            return array
 
     @property
     def key(self) -> Hashable:

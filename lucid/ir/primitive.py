@@ -172,6 +172,9 @@ class Primitive(Facts, _Parameters):
     is_region: ClassVar[bool] = False  # stands for the equations of its `graph`
     literals_are_static: ClassVar[bool] = False  # each literal value is compiled separately
     native_from: ClassVar[int] = 1 << 15  # elements from which hot eager calls are native
+    numpy_calls: ClassVar[int] = 0  # of `eval`; with 1 or more, hot calls of any size are native
+    is_heavy: ClassVar[bool] = False  # does much work per element: `native_from` is at most HEAVY
+    calls: ClassVar[dict[Any, Any] | None] = None  # see `tape.tiering.run`; of an instance
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -182,8 +185,13 @@ class Primitive(Facts, _Parameters):
         if any("Graph" in str(kind) for kind in own.values()):
             cls.holds_graphs = True
             cls.ordered = _holds_ordered  # type: ignore[assignment]
-        if cls.is_view or cls.single_use or cls.holds_graphs:
+        if cls.is_view or cls.single_use or (cls.holds_graphs and not cls.is_region):
             cls.native_from = NEVER  # an operation that holds a Graph counts its own work
+            cls.numpy_calls = 0
+        elif "native_from" in cls.__dict__:
+            cls.is_heavy = cls.native_from <= HEAVY
+        if cls.numpy_calls:
+            cls.native_from = 0
         if cls.single_use or ("eval" in cls.__dict__ and not cls.__module__.startswith("lucid.")):
             cls.fails = cls.__dict__.get("fails", True)  # code of a user may raise any error
         cls.saves_x = "x" in cls.saves  # type: ignore[attr-defined]

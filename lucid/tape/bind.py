@@ -1,7 +1,7 @@
 """bind: apply an operation. It computes where values are known and records what is tracked.
 
-`bind_pair`, `bind_one` and `bind_scalar` are the same steps unrolled for the most common operands,
-because recording an addition of ten elements must not cost more than computing it.
+`bind_pair`, `bind_one`, `bind_scalar` and `bind_view` are the same steps unrolled for the most
+common operands, because recording an addition of ten elements must not cost more than computing it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from sys import _getframe
 from threading import get_ident
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -37,7 +38,7 @@ from lucid.tape.node import (
     wrap,
 )
 from lucid.tape.pending import Pending, can_wait, pending_result
-from lucid.tape.tiering import run
+from lucid.tape.tiering import run, run_counted
 from lucid.tape.views import link_view, node_of, storage_of, synchronize_node
 
 _ndarray = np.ndarray
@@ -74,18 +75,21 @@ def bind(op: Primitive, *xs: Any) -> Any:
     """Apply `op` to tensors and Literals: compute where values are known, record where tracked."""
     flags = size = 0
     waits = False
+    values: Any = []
     if not xs and current().staging is not None:
         return _bind_abstract(op, xs)
     for x in xs:
         if x.__class__ is Literal:
+            values.append(x.operand)
             continue
         value = x.raw
         if value.__class__ is _ndarray:
             size += value.size
+            values.append(value)
         elif value is None:
             return _bind_abstract(op, xs)
         else:
-            waits = waits or value.__class__ is Pending
+            waits = True
         node = x.node
         if node is not None:
             flags |= node.flags
@@ -94,16 +98,20 @@ def bind(op: Primitive, *xs: Any) -> Any:
         if recorder.defers:
             return _bind_deferred(op, xs, flags, recorder)
     elif followers and (flags or waits):
-        value = None  # it may look whether anything else holds this array
+        value = values = None  # it may look whether anything else holds an array
         if (found := follow(op, xs)) is not None:
             return found
+        waits = True
     if waits:
-        size = sum([x.value.size for x in xs if x.__class__ is not Literal])
+        values = [x.operand if x.__class__ is Literal else x.value for x in xs]
+        size = sum([x.size for x in values])
     try:
-        if size >= op.native_from:
-            value = run(op, *[x if x.__class__ is Literal else x.raw for x in xs])
+        if size < op.native_from:
+            value = op.eval(*values)
+        elif op.literals_are_static:
+            value = run_counted(op, [x if x.__class__ is Literal else x.raw for x in xs])
         else:
-            value = op.eval(*[x.array if x.__class__ is Literal else x.raw for x in xs])
+            value = run(op, *values)
     except Exception as error:
         raise _explain(op, xs, error) from error
     if value.__class__ is tuple:
@@ -242,10 +250,12 @@ def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, refl
             return found
     try:
         v = x.raw
-        if v.size >= op.native_from:
-            value = run(op, literal, v) if reflected else run(op, v, literal)
-        else:
+        if v.size < op.native_from:
             value = op.eval(array, v) if reflected else op.eval(v, array)
+        elif op.literals_are_static:
+            value = run_counted(op, (literal, v) if reflected else (v, literal))
+        else:
+            value = run(op, array, v) if reflected else run(op, v, array)
     except Exception as error:
         v = None
         return _bind_failed(op, (literal, x) if reflected else (x, literal), error)
@@ -262,6 +272,46 @@ def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, refl
     else:
         xs = (literal, x) if reflected else (x, literal)
         out.node = record(op, xs, value, flags) if flags else None
+    return out
+
+
+def bind_view(op: Primitive, x: Any) -> Any:
+    """`bind` for a view of one tensor with a value, unrolled."""
+    v, node, storage = x.raw, x.node, x.storage
+    if active_recorders or v.__class__ is not _ndarray or (followers and node is not None):
+        v = None  # what follows may look whether anything else holds this array
+        return bind(op, x)
+    if not v.flags.c_contiguous and (storage is None or op.name == "reshape"):
+        return bind(op, x)  # `x` moves to row-major memory, or the reshape may be a copy
+    try:
+        value = op.eval(v)
+    except Exception as error:
+        raise _explain(op, (x,), error) from error
+    if value.__class__ is not _ndarray:
+        value = np.asarray(value)
+    out = _new(_class)
+    out.raw = value
+    severed = op is STOP_GRADIENT
+    if node is None or not (flags := node.flags):
+        out.node = None
+    else:
+        modes = current()
+        if flags == GRAD and modes.fast_record and (storage is None or _is_current(x)):
+            made = _record_one(op, x, (node,), value, modes.scope)
+        else:
+            made = record(op, (x,), value, flags)
+        out.node = made
+        severed = severed or (flags & GRAD and (made is None or not made.flags & GRAD)) != 0
+    if storage is None:
+        storage = storage_of(x)
+    out.storage = storage
+    out.origin = (x, op, severed)
+    members = storage.members
+    members.append(ref(out))
+    if len(members) > storage.limit:
+        storage.prune()
+    if (made := out.node) is not None and made.saved is not None:
+        made.stamp = (storage, storage.version)
     return out
 
 

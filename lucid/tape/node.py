@@ -117,8 +117,12 @@ class Storage:
     def add(self, x: Any) -> None:
         self.members.append(ref(x))
         if len(self.members) > self.limit:
-            self.members = [r for r in self.members if r() is not None]
-            self.limit = 64 + 2 * len(self.members)
+            self.prune()
+
+    def prune(self) -> None:
+        """Forget the views that are gone."""
+        self.members = [r for r in self.members if r() is not None]
+        self.limit = 64 + 2 * len(self.members)
 
     def live(self) -> list[Any]:
         return [x for r in self.members if (x := r()) is not None]

@@ -19,7 +19,7 @@ from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
 from lucid.source import Source
 from lucid.tape.modes import local
-from lucid.tape.tiering import run
+from lucid.tape.tiering import run_counted
 
 _by_serial = attrgetter("serial")
 
@@ -239,7 +239,7 @@ def evaluate_node(node: Any, env: dict[Any, Any]) -> Any:
     size = sum([x.size for x in operands if x.__class__ is np.ndarray])
     try:
         if size >= op.native_from:
-            return run(op, *operands)
+            return run_counted(op, operands)
         return op.eval(*[x.array if x.__class__ is Literal else x for x in operands])
     except Exception as error:
         before = local.source

@@ -5,7 +5,6 @@ program once it is compiled. A Policy says how much work makes an entry of its k
 
     operation      an operation on given types and layouts; counts elements
     composition    a function of several operations on given types; counts calls
-    region         the Graph of such a function; counts elements
     derivative     the Graph of a pullback or pushforward; counts runs
     loop           a scan or while loop; counts equations of its body
     call           a Graph that is one operation (a checkpoint, a jitted function on the tape)
@@ -29,11 +28,12 @@ import numpy as np
 from lucid.caches import new_cache
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.interpret import Program
-from lucid.ir.primitive import HEAVY, Primitive
+from lucid.ir.primitive import NEVER, Primitive
 from lucid.ir.types import Type
 
 ELEMENTS = 200  # elements that NumPy computes in the time Python takes for an equation
 MAX_WORK = (1 << 16) // ELEMENTS  # the most that one run of an operation counts
+MAX_CALLS = 256  # shapes of operands for which an operation counts its work
 MAX_ENTRIES = 2048
 MAX_WEIGHT = 300_000  # equations in all entries together, at about a kilobyte each
 
@@ -76,7 +76,6 @@ class Policy:
 
 OPERATION = Policy("operation", MAX_WORK)
 COMPOSITION = Policy("composition", max_runs=4)
-REGION = Policy("region", MAX_WORK)
 DERIVATIVE = Policy("derivative")
 LOOP = Policy("loop", 6250)  # at 16 runs: as much as takes about the time of compiling it
 CALL = Policy("call", max_runs=1)
@@ -87,7 +86,7 @@ class Entry:
 
     work       the work counted so far
     limit      the work that makes it hot
-    program    what runs instead, or None
+    program    what runs instead, or None; None too once the table has dropped the entry
     weight     its share of MAX_WEIGHT
     used       orders the entries by their last use
     """
@@ -123,6 +122,8 @@ class Table:
         self.entries: dict[Any, Entry] = {}
         self.weight = 0
         self.next_use = count(1).__next__
+        self.with_calls: list[Primitive] = []  # operations that have `calls`
+        self.shortcuts: list[dict[Any, Any]] = []
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -144,19 +145,44 @@ class Table:
             self._evict()
         return found
 
+    def calls_of(self, op: Primitive) -> dict[Any, Any]:
+        """Return the `calls` of an operation: shapes -> work counted, or its native call.
+
+        They go when entries are dropped, and what is used again finds its entry again.
+        """
+        if op.calls is None:
+            self.with_calls.append(op)
+        return op.__dict__.setdefault("calls", {})
+
+    def shortcut(self) -> dict[Any, Any]:
+        """Return a new dictionary for programs of the table, which is emptied like `calls`."""
+        self.shortcuts.append({})
+        return self.shortcuts[-1]
+
+    def _drop_calls(self) -> None:
+        for shortcut in self.shortcuts:
+            shortcut.clear()
+        while self.with_calls:
+            self.with_calls.pop().__dict__.pop("calls", None)
+
     def _evict(self) -> None:
         """Drop the least recently used entries, an eighth of what fits at once."""
+        self._drop_calls()
         oldest_first = sorted(self.entries.items(), key=lambda item: item[1].used)
         n, weight = len(oldest_first), sum([entry.weight for _, entry in oldest_first])
         for key, entry in oldest_first[:-1]:
             if n <= MAX_ENTRIES * 7 // 8 and weight <= MAX_WEIGHT * 7 // 8:
                 break
             self.entries.pop(key, None)
+            entry.program = None
             n, weight = n - 1, weight - entry.weight
         self.weight = weight
 
     def clear(self) -> None:
         """Drop every entry."""
+        self._drop_calls()
+        for entry in list(self.entries.values()):
+            entry.program = None
         self.entries.clear()
         self.weight = 0
 
@@ -181,10 +207,11 @@ def compile_native(graph: Graph) -> Any:
 class TieredProgram:
     """Runs a Graph: interpreted at first, natively once it is hot."""
 
-    __slots__ = ("_interpreter", "_recurs", "graph")
+    __slots__ = ("_entry", "_interpreter", "_recurs", "graph")
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self._entry: Entry | None = None  # of the table, which empties it when it drops it
         self._interpreter: Program | None = None
         self._recurs = len(graph.equations) <= MAX_WEIGHT // 2 and not any(
             [eqn.op.single_use for eqn in graph.equations]
@@ -199,7 +226,11 @@ class TieredProgram:
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         if not Tiering.enabled or not self._recurs:
             return self.interpreter()(inputs)
-        entry = table.entry(DERIVATIVE, self.graph, len(self.graph.equations))
+        entry = self._entry
+        if entry is not None and (program := entry.program) is not None:
+            entry.used = table.next_use()
+            return program(inputs)
+        entry = self._entry = table.entry(DERIVATIVE, self.graph, len(self.graph.equations))
         program = entry.program
         if program is None:
             program = entry.count(1, self._compile) or self.interpreter()
@@ -234,48 +265,81 @@ def single_op_graph(op: Primitive, operands: Sequence[Any]) -> Graph:
     return Graph(op.name, inputs, (Equation(op, tuple(atoms), outputs),), outputs)
 
 
-def operation_limit(op: Primitive, arrays: Sequence[np.ndarray]) -> float:
-    """Return the work that makes an operation hot.
+def fits_layout(op: Primitive, arrays: Sequence[np.ndarray]) -> bool:
+    """True if a native program is of use for such arrays.
 
     A native program reads row-major memory. Only a heavy operation is worth copying other layouts
     for; NumPy computes the others in the order of the memory.
     """
-    any_layout = op.native_from <= HEAVY or all([x.flags.c_contiguous for x in arrays])
-    return OPERATION.limit() if any_layout else math.inf
+    if arrays and not any([x.size for x in arrays]):
+        return False
+    return op.is_heavy or all([x.flags.c_contiguous for x in arrays])
 
 
-def compile_operation(op: Primitive, xs: Sequence[Any]) -> Any:
+class NativeOperation:
+    """The native program of one operation on operands of given types and layouts."""
+
+    __slots__ = ("program", "several", "swapped")
+
+    def __init__(self, program: Any, several: bool, swapped: Sequence[bool]) -> None:
+        self.program = program
+        self.several = several
+        self.swapped = list(swapped) if any(swapped) else None
+
+    def __call__(self, given: Sequence[np.ndarray]) -> Any:
+        """Return what `op.eval` returns: an array, or a tuple of them."""
+        outs = self.program(given if self.swapped is None else self._as_they_lie(given))
+        return tuple(outs) if self.several else outs[0]
+
+    def direct(self) -> Callable[..., Any] | None:
+        """Return what takes arrays and returns results, the first the array that is wanted.
+
+        It returns None for arrays of other types and for values that the program refuses. None if
+        the program does more than run a plan.
+        """
+        program = self.program
+        if self.several or program.overwritten or not program.is_verified:
+            return None
+        if program.input_indices is not None:
+            return None
+        if program.checks:
+            return self._run_checked
+        return program.plan.run if self.swapped is None else self._run_swapped
+
+    def _as_they_lie(self, given: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return [x.swapaxes(-1, -2) if s else x for x, s in zip(given, self.swapped)]  # type: ignore[arg-type]
+
+    def _run_swapped(self, *given: np.ndarray) -> Any:
+        return self.program.plan.run(*self._as_they_lie(given))
+
+    def _run_checked(self, *given: np.ndarray) -> Any:
+        outs = (self.program.plan.run if self.swapped is None else self._run_swapped)(*given)
+        return None if outs is None or outs[-1] else outs
+
+
+def compile_operation(op: Primitive, xs: Sequence[Any]) -> NativeOperation | None:
     """Return the program of `op` on operands with these layouts, None if it is not native.
-
-    It returns what `op.eval` returns: an array, or a tuple of them.
 
     Operands whose last two axes are swapped in memory are given as they lie; the program swaps
     them back.
     """
     from lucid.ops.shape.movement import Transpose
 
-    inner = single_op_graph(op, xs)
-    several = isinstance(op.infer(*[x.type for x in inner.equations[0].inputs]), tuple)
+    inner = op.graph if op.is_region else single_op_graph(op, xs)  # type: ignore[attr-defined]
+    eqn = inner.equations[0]
+    several = not op.is_region and isinstance(op.infer(*[x.type for x in eqn.inputs]), tuple)
     arrays = [x for x in xs if x.__class__ is not Literal]
     swapped = [not x.flags.c_contiguous and is_transposed(x) for x in arrays]
-    inputs, equations = list(inner.inputs), list(inner.equations)
+    inputs, equations = list(inner.inputs), []
     for i, var in enumerate(inner.inputs):
         if swapped[i]:
             *outer, rows, columns = var.type.shape
             inputs[i] = Var(Type(var.type.dtype, (*outer, columns, rows)))
             n = len(outer)
-            equations.insert(0, Equation(Transpose((*range(n), n + 1, n)), (inputs[i],), (var,)))
+            equations.append(Equation(Transpose((*range(n), n + 1, n)), (inputs[i],), (var,)))
+    equations += inner.equations
     program = compile_native(Graph(inner.name, tuple(inputs), tuple(equations), inner.outputs))
-    if program is None:
-        return None
-
-    def run_native(given: Sequence[np.ndarray]) -> Any:
-        if any(swapped):
-            given = [x.swapaxes(-1, -2) if s else x for x, s in zip(given, swapped)]
-        outs = program(given)
-        return tuple(outs) if several else outs[0]
-
-    return run_native
+    return None if program is None else NativeOperation(program, several, swapped)
 
 
 def is_transposed(x: np.ndarray) -> bool:
@@ -283,13 +347,38 @@ def is_transposed(x: np.ndarray) -> bool:
 
 
 def run(op: Primitive, *xs: Any) -> Any:
-    """Return `op.eval` of arrays and Literals, or the result of its native program if it is hot.
+    """Return `op.eval` of arrays, or the result of its native program if it is hot.
 
-    The program takes a Literal as one more array, unless literals of the operation are static.
+    `op.calls` is what makes this quick for few elements: for the shapes of operands, the work that
+    was counted, or the native program itself, which looks at dtypes and layouts and refuses others.
     """
-    values = [x.array if x.__class__ is Literal else x for x in xs]
+    if not Tiering.enabled:
+        return op.eval(*xs)
+    shapes: Any = xs[0].shape if len(xs) == 1 else tuple([x.shape for x in xs])
+    calls = op.calls
+    if calls is None:
+        calls = table.calls_of(op)
+    found = calls.get(shapes, 0)
+    if found.__class__ is not int:
+        outs = found(*xs)
+        return run_counted(op, xs, shapes) if outs is None else outs[0]
+    if op.numpy_calls and found < Tiering.threshold * MAX_WORK:
+        if len(calls) >= MAX_CALLS:
+            calls.clear()
+        calls[shapes] = found + op.numpy_calls + sum([x.size for x in xs]) // ELEMENTS
+        return op.eval(*xs)
+    return run_counted(op, xs, shapes, found)
+
+
+def run_counted(op: Primitive, xs: Sequence[Any], shapes: Any = None, work: int = 0) -> Any:
+    """`run` for operands whose program is not in `op.calls`, or which are Literals.
+
+    shapes    the key of `op.calls` under which the program can be found from now on
+    work      what was counted there
+    """
+    values = [x.operand if x.__class__ is Literal else x for x in xs]
     if not op.literals_are_static:
-        xs = tuple(values)
+        xs = values
     if not Tiering.enabled:
         return op.eval(*values)
     arrays = [x for x in xs if x.__class__ is not Literal]
@@ -297,10 +386,16 @@ def run(op: Primitive, *xs: Any) -> Any:
     key = (OPERATION, op, *parts)
     entry = table.entries.get(key)
     if entry is None:
-        entry = table.add(key, operation_limit(op, arrays))
+        limit = OPERATION.limit() if fits_layout(op, arrays) else math.inf
+        entry = table.add(key, limit, len(op.graph.equations) if op.is_region else 1)  # type: ignore[attr-defined]
     else:
         entry.used = table.next_use()
     if entry.program is None:
-        entry.count(work_on(arrays), lambda: compile_operation(op, xs))
-        return op.eval(*values)
+        entry.count(work_on(arrays) + work, lambda: compile_operation(op, xs))
+        if entry.program is None:
+            if work:  # count again, or never if it is not native
+                table.calls_of(op)[shapes] = 0 if entry.work < entry.limit else -NEVER
+            return op.eval(*values)
+    if shapes is not None and (direct := entry.program.direct()) is not None:
+        table.calls_of(op)[shapes] = direct
     return entry.program(arrays)

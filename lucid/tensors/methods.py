@@ -89,7 +89,7 @@ class Methods(DeclaredMethods, InPlaceOperators, Attributes, Casts):
     @property
     def T(self) -> Tensor:
         """The tensor with its axes in reverse order."""
-        return shaping.transpose(self)
+        return shaping.T(self)
 
     @property
     def mT(self) -> Tensor:

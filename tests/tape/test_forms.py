@@ -21,7 +21,7 @@ from lucid.ir.graph import Graph, Literal
 from lucid.ir.primitive import NEVER
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.core.promote import literal
-from lucid.tape.bind import bind, bind_one, bind_pair, bind_scalar
+from lucid.tape.bind import bind, bind_one, bind_pair, bind_scalar, bind_view
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.node import Node, Traced, as_source
 from lucid.tape.recorder import Recorder
@@ -166,6 +166,8 @@ def forms(case):
     """The forms of `bind` that may be used for the operation of a case."""
     op = case.op
     yield "replayed", lambda xs: unpack(replay_form(op, xs))
+    if op.is_view:
+        yield "bind_view", lambda xs: bind_view(op, *xs)
     if op.is_view or case.several:
         return
     if len(case.args) == 1:

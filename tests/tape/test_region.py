@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.special
 
 import lucid
 import lucid.nn.functional as F
 from lucid.autograd import set_detect_anomaly
 from lucid.errors import IndexingError
+from lucid.ops.nn.softmax import Softmax
 from lucid.tape import tiering
 from lucid.tape.tiering import COMPOSITION, OPERATION, Tiering
 
@@ -71,7 +73,7 @@ def test_an_index_out_of_range_is_refused_by_hot_operations_too(hot):
     x = lucid.ones(400, 100)
     x[lucid.arange(400)]
     for _ in range(3):
-        with pytest.raises(lucid.errors.IndexingError, match=r"test_region\.py"):
+        with pytest.raises(IndexingError, match=r"test_region\.py"):
             x[lucid.arange(400) + 1]
 
 
@@ -209,11 +211,63 @@ def test_hot_products_of_integers_stay_with_numpy(hot):
         assert (x @ x).tolist() == (x.numpy() @ x.numpy()).tolist()
 
 
-def test_small_products_are_never_compiled(hot):
-    x = lucid.ones(4, 4)
+SMALL = {
+    "softmax": (lambda x: lucid.softmax(x, -1), lambda x: scipy.special.softmax(x, -1)),
+    "sum": (lambda x: x.sum(0), lambda x: x.sum(0)),
+    "matmul": (lambda x: x @ x.T, lambda x: x @ x.T),
+    "max": (lambda x: x.max(1)[0], lambda x: x.max(1)),
+    "clamp": (lambda x: x.clamp(-0.5, 0.5), lambda x: np.clip(x, -0.5, 0.5)),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_operations_are_native_for_every_shape_dtype_and_layout(hot, name):
+    ours, numpy = SMALL[name]
+    for shape in ((2, 5), (3, 3), (2, 5), (0, 4)):
+        if name == "max" and 0 in shape:
+            continue
+        for dtype in ("float64", "float32", "float64"):
+            for layout in (np.ascontiguousarray, np.asfortranarray):
+                x = layout(rows(*shape).astype(dtype))
+                for _ in range(3):
+                    found = ours(lucid.from_numpy(x)).numpy()
+                    assert found.dtype == dtype
+                    np.testing.assert_allclose(found, numpy(x), rtol=1e-5, atol=1e-7)
+    assert any(entry.program is not None for entry in tiering.table.of(OPERATION).values())
+
+
+def test_a_small_operation_is_native_after_calls_that_are_worth_it(monkeypatch):
+    monkeypatch.setattr(Tiering, "enabled", True)
+    tiering.table.clear()
+    x, op = lucid.ones(2, 5), Softmax((1,))
+    limit = Tiering.threshold * tiering.MAX_WORK
+    for _ in range(limit // op.numpy_calls):
+        lucid.softmax(x, 1)
+    assert isinstance(op.calls[2, 5], int) and not tiering.table.of(OPERATION)
+    for _ in range(2):
+        lucid.softmax(x, 1)
+    assert callable(op.calls[2, 5])
+    tiering.table.clear()
+    assert op.calls is None
+
+
+def test_counts_of_small_operations_are_bounded(monkeypatch):
+    monkeypatch.setattr(Tiering, "enabled", True)
+    tiering.table.clear()
+    monkeypatch.setattr(tiering, "MAX_CALLS", 8)
+    for n in range(1, 40):
+        lucid.softmax(lucid.ones(n), 0)
+        assert len(Softmax((0,)).calls) <= 8
+
+
+def test_a_small_operation_refuses_an_index_out_of_range_when_it_is_hot(hot):
+    x, good, bad = lucid.tensor(rows(2, 3)), lucid.tensor([[2], [0]]), lucid.tensor([[3], [0]])
     for _ in range(3):
-        x @ x
-    assert not tiering.table.of(OPERATION)
+        np.testing.assert_array_equal(
+            lucid.gather(x, 1, good).numpy(), np.take_along_axis(x.numpy(), good.numpy(), 1)
+        )
+        with pytest.raises(IndexingError, match="out of range"):
+            lucid.gather(x, 1, bad)
 
 
 def test_nothing_becomes_a_region_where_nothing_is_compiled(monkeypatch):

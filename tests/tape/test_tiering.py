@@ -324,7 +324,7 @@ def test_one_table_holds_all_that_is_hot(monkeypatch):
         jitted(x).sum().backward()
     names = {key[0].name for key, entry in table.entries.items() if entry.program is not None}
     assert names == {
-        "operation", "composition", "region", "derivative", "loop", "call", "cipher", "draw"
+        "operation", "composition", "derivative", "loop", "call", "cipher", "draw"
     }  # fmt: skip
     table.clear()
     assert len(table) == 0 and not table.of(OPERATION)

@@ -15,7 +15,7 @@ from lucid.errors import ArgumentError, DTypeError
 from lucid.ir.graph import Literal
 from lucid.ir.types import Type
 from lucid.ops.core.apply import binary, dtype_error, operands, unary
-from lucid.ops.core.kinds import Elementwise, sum_to, unwrap_literals
+from lucid.ops.core.kinds import BOOL, Elementwise, sum_to, unwrap_literals
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.public.declare import public
 from lucid.tape.bind import bind
@@ -58,6 +58,7 @@ class Where(Elementwise):
     numpy = select
     scalar, accepts, saves = "where", "biufc", "x"
     moves = True
+    numpy_calls = 1
 
     def infer(self, c: Type, x: Type, y: Type) -> Type:
         if c.dtype.kind != "b":
@@ -110,6 +111,7 @@ class Relu(Selection):
 
     scalar, accepts, saves = "relu", "iuf", "y"
     exact = True
+    numpy_calls = 1
 
     def eval(self, x: np.ndarray) -> Any:
         return _clip(x, 0, math.inf) if x.dtype.kind == "f" else np.maximum(x, 0)
@@ -124,6 +126,7 @@ class Clamp(Selection):
     numpy = _clip
     scalar, accepts, saves = "clamp", "iuf", "x"
     exact = True
+    numpy_calls = 1
 
     def selected(self, y: Any, x: Any, low: Any, high: Any) -> tuple[Any, ...]:
         if isinstance(low, float) and low == -math.inf:
@@ -180,7 +183,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     if input is None or other is None:
         raise ArgumentError("where: give both input and other, or neither")
     x, y = operands(input, other)
-    return bind(WHERE, cast(as_tensor(condition), "bool"), x, y)
+    return bind(WHERE, cast(as_tensor(condition), BOOL), x, y)
 
 
 @public("lucid", "Tensor", inplace_function=True)
@@ -204,9 +207,12 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     >>> lucid.clamp(lucid.tensor([-3.0, 0.5, 3.0]), -1.0, 1.0)
     Tensor([-1. ,  0.5,  1. ])
     """
-    if min is None and max is None:
-        raise ArgumentError("clamp: give min, max or both")
-    given = operands(input, *[bound for bound in (min, max) if bound is not None])
+    if min is None or max is None:
+        if min is max:
+            raise ArgumentError("clamp: give min, max or both")
+        given = operands(input, max if min is None else min)
+    else:
+        given = operands(input, min, max)
     dtype = given[0].dtype
     if dtype.kind not in Clamp.accepts:
         raise dtype_error("clamp", dtype, "it takes integer and floating dtypes")

@@ -20,16 +20,16 @@ from lucid.caches import cached_property
 from lucid.errors import LucidError
 from lucid.ir.graph import Graph
 from lucid.ir.interpret import Program
-from lucid.ir.primitive import Primitive
+from lucid.ir.primitive import HEAVY, Primitive
 from lucid.ir.types import Type
 from lucid.ops.core.constant_key import constant_key, value_key
 from lucid.ops.core.promote import get_default_dtype
 from lucid.ops.higher_order.custom_derivative import apply_derivative
 from lucid.tape.bind import bind
 from lucid.tape.cut import cut
-from lucid.tape.modes import local
+from lucid.tape.modes import current, local
 from lucid.tape.node import TRACE, Trace, Traced, leaf, wrap
-from lucid.tape.tiering import COMPOSITION, REGION, Tiering, compile_native, table, work_on
+from lucid.tape.tiering import COMPOSITION, Tiering, table
 from lucid.tape.trace import replay
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -42,6 +42,8 @@ class Region(Primitive):
     saves = "x"
 
     is_region: ClassVar[bool] = True
+    numpy_calls = 5
+    native_from = HEAVY
     value_graph = "graph"
 
     @cached_property
@@ -52,12 +54,6 @@ class Region(Primitive):
         return self.graph.out_types[0]
 
     def eval(self, *xs: np.ndarray) -> Any:
-        if not Tiering.enabled or local.interpret:
-            return self.program(xs)[0]
-        entry = table.entry(REGION, self, len(self.graph.equations))
-        if entry.program is not None:
-            return entry.program(xs)[0]
-        entry.count(work_on(xs), lambda: compile_native(self.graph))
         return self.program(xs)[0]
 
     def inline(self, *xs: Any) -> Any:
@@ -94,29 +90,35 @@ def compile_when_hot(function: F) -> F:
     It must be pure: no random draws, no writes to operands, no reads of values.
     """
 
+    regions: dict[Any, ClosedRegion] = table.shortcut()  # the same as in the table
+
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not Tiering.enabled or not local.no_observers:
+        if not Tiering.enabled or not current().no_observers:
             return function(*args, **kwargs)
-        tensors, key = [], [function, get_default_dtype(), *kwargs]
+        tensors, parts = [], [get_default_dtype(), *kwargs]
         for x in (*args, *kwargs.values()) if kwargs else args:
             if isinstance(x, Traced):
                 value, node = x.raw, x.node
                 if value is None or (node is not None and node.flags & TRACE):
                     return function(*args, **kwargs)
                 tensors.append(x)
-                key.append((value.dtype.char, value.shape))
+                parts += (value.dtype.char, value.shape)
             else:
-                key.append(constant_key(x, value_key))
+                parts.append(constant_key(x, value_key))
+        key = tuple(parts)
         try:
-            entry = table.entry(COMPOSITION, tuple(key))
+            found = regions.get(key)
+            entry = table.entry(COMPOSITION, (function, key)) if found is None else None
         except TypeError:  # an argument without a hash
             return function(*args, **kwargs)
-        found = entry.program
-        if found is None:
-            found = entry.count(1, lambda: trace_region(function, args, kwargs))
+        if entry is not None:
+            found = entry.program
             if found is None:
-                return function(*args, **kwargs)
+                found = entry.count(1, lambda: trace_region(function, args, kwargs))
+                if found is None:
+                    return function(*args, **kwargs)
+            regions[key] = found
         try:
             return bind(found.region, *tensors, *found.constants)
         except LucidError:

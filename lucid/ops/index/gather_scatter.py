@@ -32,6 +32,7 @@ class TakeAlong(Linear):
     saves = "x"
     moves = True
     reads_memory = True
+    numpy_calls = 3
 
     def infer(self, x: Type, indices: Type) -> Type:
         check_indices(self.name, indices)

@@ -22,7 +22,7 @@ from lucid.ops.elementwise.conditional import where
 from lucid.ops.index.gather_scatter import Gather
 from lucid.ops.index.writing import ScatterSet, SliceSet
 from lucid.ops.shape.movement import Flip, Reshape, Slice, Transpose, broadcast_to
-from lucid.tape.bind import bind
+from lucid.tape.bind import bind, bind_view
 from lucid.tape.node import TRACE, Traced, wrap
 
 
@@ -50,7 +50,7 @@ class BasicIndex(NamedTuple):
 
     def read(self, x: Any) -> Any:
         for op in self.operations(x.shape):
-            x = bind(op, x)
+            x = bind_view(op, x)
         return x
 
     def covers(self, x: Any) -> bool:
@@ -85,13 +85,14 @@ class ParsedIndex(NamedTuple):
 
 def getitem(x: Any, index: Any) -> Any:
     """Return `x[index]`, for every index that NumPy accepts."""
-    if index.__class__ is int:
-        return bind(select_operation(index, x.shape), x)
+    kind = index.__class__
+    if kind is int:
+        return bind_view(select_operation(index, x.shape), x)
     x = as_tensor(x)
-    key = basic_key(index if index.__class__ is tuple else (index,))
+    key = basic_key(index if kind is tuple else (index,))
     if key is not None:
         for op in view_operations(key, x.shape):
-            x = bind(op, x)
+            x = bind_view(op, x)
         return x
     if isinstance(index, Traced) and index.dtype.kind == "i" and index.shape and x.shape:
         return bind(Gather((0,)), x, index)
@@ -112,10 +113,10 @@ def basic_key(items: tuple[Any, ...]) -> tuple[Any, ...] | None:
     for item in items:
         kind = item.__class__
         if kind is slice:
-            bounds = (item.start, item.stop, item.step)
-            if not all([bound.__class__ in _PLAIN for bound in bounds]):
+            a, b, c = item.start, item.stop, item.step
+            if not (a.__class__ in _PLAIN and b.__class__ in _PLAIN and c.__class__ in _PLAIN):
                 return None
-            key.append(bounds)
+            key.append((a, b, c))
         elif kind is int or item is None or item is Ellipsis:
             key.append(item)
         else:

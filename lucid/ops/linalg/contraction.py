@@ -32,6 +32,7 @@ class Matmul(Bilinear):
     """
 
     native_from = HEAVY
+    numpy_calls = 1
     lowering = "lucid.compiler.lowering.matmul:MatmulLowering"
     empty = 0
     decomposition = "lucid.compiler.passes.expand.decompose:integer_matmul"

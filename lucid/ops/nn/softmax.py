@@ -22,7 +22,7 @@ from lucid.ops.index.gather_scatter import (
     check_range,
     out_of_range_error,
 )
-from lucid.ops.reduce.reduction import Sum, bind_reduction, expand_reduced, reduced_axes, shift_axes
+from lucid.ops.reduce.reduction import Sum, bind_reduction, expand_reduced, reduction_op, shift_axes
 from lucid.ops.shape.movement import broadcast_unbatched
 from lucid.public.declare import public
 from lucid.tape.bind import bind
@@ -34,6 +34,7 @@ class SoftmaxBase(Primitive, abstract=True):
     axes: tuple[int, ...]
     saves = "y"
     native_from = HEAVY
+    numpy_calls = 5
 
     def infer(self, x: Type) -> Type:
         if x.dtype.kind != "f":
@@ -107,6 +108,7 @@ class LogSoftmaxAt(Primitive):
     axis: int
     saves = "x"
     native_from = HEAVY
+    numpy_calls = 5
     decomposition = "lucid.compiler.passes.expand.decompose:log_softmax_at"
 
     def infer(self, x: Type, indices: Type) -> Type:
@@ -168,4 +170,4 @@ def _softmax(op: type[SoftmaxBase], x: Any, dim: Any, axis: Any, dtype: Any) -> 
         raise ArgumentError(f"{op.name}: give dim (or axis), the axis that sums to 1")
     if x.dtype.kind == "c":
         raise DTypeError(f"{op.name}: operand of dtype {x.dtype}; it takes floating dtypes")
-    return bind_reduction(op(reduced_axes(op.name, len(x.shape), dim, axis)), x)
+    return bind_reduction(reduction_op(op, op.name, len(x.shape), dim, axis), x)

@@ -15,12 +15,12 @@ from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
 from lucid.ops.core.axes import canonicalize_axis, resolve_alias
 from lucid.ops.core.errstate import quiet
-from lucid.ops.core.float16 import in_float32
+from lucid.ops.core.float16 import in_float32, is_float16
 from lucid.ops.core.kinds import Linear, conjugate, times
 from lucid.ops.core.promote import as_tensor, to_floating
 from lucid.ops.elementwise import complex_exponentials
 from lucid.ops.index.selection import INT64, Selected, Selection, check_ordered, reshape_to
-from lucid.ops.reduce.reduction import bind_checked, promote_integers
+from lucid.ops.reduce.reduction import bind_checked, bind_reduction, promote_integers
 from lucid.ops.shape.movement import broadcast_unbatched, pad_axis
 from lucid.public.declare import public
 from lucid.tape.bind import bind
@@ -118,6 +118,7 @@ class Cumsum(Linear):
     lowering = "lucid.compiler.lowering.index.cumulative_kernel:CumulativeLowering"
     scan = "sum"
     partwise = True
+    numpy_calls = 1
 
     def infer(self, x: Type) -> Type:
         return x
@@ -266,11 +267,12 @@ class Cummin(RunningExtremum):
 
 def one_axis(name: str, x: Any, dim: Any, axis: Any) -> tuple[Any, int]:
     """Return the operand and its axis; a scalar becomes a vector of one element."""
-    axis = resolve_alias(name, ("dim", dim), ("axis", axis))
-    if axis is None:
+    if axis is not None:
+        dim = resolve_alias(name, ("dim", dim), ("axis", axis))
+    if dim is None:
         raise ArgumentError(f"{name}: give dim (or axis)")
-    number = canonicalize_axis(name, axis, x.ndim)
-    return (x.reshape(1) if x.ndim == 0 else x), number
+    ndim = len(x.shape)
+    return (x if ndim else x.reshape(1)), canonicalize_axis(name, dim, ndim)
 
 
 @public("lucid", "Tensor", inplace=True)
@@ -283,7 +285,9 @@ def cumsum(input: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) 
     """
     x = promote_integers(input, dtype)
     row, number = one_axis("cumsum", x, dim, axis)
-    return reshape_to(bind_in_float32(row, Cumsum(number)), x.shape)
+    op = Cumsum(number)
+    y = bind_in_float32(row, op) if is_float16(x) else bind_reduction(op, row)
+    return y if row is x else y.reshape(())
 
 
 @public("lucid", "Tensor", inplace=True)

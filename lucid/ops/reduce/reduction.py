@@ -19,7 +19,7 @@ from lucid.ops.core.promote import as_tensor, cast, to_floating
 from lucid.ops.elementwise import complex_exponentials
 from lucid.ops.shape.movement import Broadcast, Reshape
 from lucid.public.declare import public
-from lucid.tape.bind import bind, bind_one
+from lucid.tape.bind import bind, bind_one, bind_view
 from lucid.tape.node import Traced
 
 BOOL, INT64 = np.dtype("bool"), np.dtype("int64")
@@ -32,6 +32,7 @@ class Sum(Linear):
     axes: tuple[int, ...]
     monoid, empty = "sum", 0
     partwise = True
+    numpy_calls = 1
 
     def infer(self, x: Type) -> Type:
         return Type(x.dtype, drop_axes(x.shape, self.axes))
@@ -130,6 +131,7 @@ class LogSumExp(Primitive):
     name = "logsumexp"
     axes: tuple[int, ...]
     empty = -np.inf
+    numpy_calls = 6
     decomposition = "lucid.compiler.passes.expand.decompose:logsumexp"
 
     def infer(self, x: Type) -> Type:
@@ -179,10 +181,15 @@ def shift_axes(axes: tuple[int, ...]) -> tuple[int, ...]:
 
 def reduced_axes(name: str, ndim: int, dim: Any, axis: Any) -> tuple[int, ...]:
     """Return the axes in `dim` (PyTorch: `()` means all) or `axis` (NumPy: `()` means none)."""
+    return reduction_op(Sum, name, ndim, dim, axis).axes
+
+
+def reduction_op(op: type[Any], name: str, ndim: int, dim: Any, axis: Any) -> Any:
+    """Return the primitive `op` over the axes that `reduced_axes` describes."""
     if dim.__class__ is list or axis.__class__ is list:
         dim, axis = (tuple(d) if d.__class__ is list else d for d in (dim, axis))
     try:
-        return _reduced_axes(name, ndim, dim, axis)
+        return _reduction_op(op, name, ndim, dim, axis)
     except TypeError as error:
         if isinstance(error, ArgumentError):
             raise
@@ -190,28 +197,29 @@ def reduced_axes(name: str, ndim: int, dim: Any, axis: Any) -> tuple[int, ...]:
         raise AxisError(f"{name}: axis {wrong!r} is not an integer") from None
 
 
-@memoize(maxsize=1024, typed=True)
-def _reduced_axes(name: str, ndim: int, dim: Any, axis: Any) -> tuple[int, ...]:
+@memoize(maxsize=4096, typed=True)
+def _reduction_op(op: type[Any], name: str, ndim: int, dim: Any, axis: Any) -> Any:
     if axis is not None:
         if dim is not None:
             raise ArgumentError(f"{name}: give dim or axis, not both")
-        return canonicalize_axes(name, axis, ndim)
-    return tuple(range(ndim)) if dim is None or dim == () else canonicalize_axes(name, dim, ndim)
+        return op(canonicalize_axes(name, axis, ndim))
+    every = dim is None or dim == ()
+    return op(tuple(range(ndim)) if every else canonicalize_axes(name, dim, ndim))
 
 
 def reduce(
     op: type[Any], name: str, x: Any, dim: Any, keepdim: Any, axis: Any, keepdims: Any
 ) -> Any:
     """Bind the primitive `op` over the axes given by `dim` or `axis`."""
-    axes = reduced_axes(name, len(x.shape), dim, axis)
-    y = bind_reduction(op(axes), x)
+    reduction = reduction_op(op, name, len(x.shape), dim, axis)
+    y = bind_reduction(reduction, x)
     keep = keepdim if keepdims is None else keepdims
-    return restore_axes(y, x, axes) if keep else y
+    return restore_axes(y, x, reduction.axes) if keep else y
 
 
 def restore_axes(y: Any, x: Any, axes: tuple[int, ...]) -> Any:
     """Restore the axes that a reduction of `x` removed, with size 1."""
-    return bind(Reshape(keepdims_shape(x.shape, axes)), y)
+    return bind_view(Reshape(keepdims_shape(x.shape, axes)), y)
 
 
 def bind_reduction(op: Primitive, x: Any) -> Any:

@@ -22,7 +22,8 @@ from lucid.ops.core.axes import (
 from lucid.ops.core.kinds import Linear
 from lucid.ops.core.promote import as_tensor
 from lucid.public.declare import public
-from lucid.tape.bind import bind
+from lucid.tape.bind import bind, bind_view
+from lucid.tape.node import Traced
 
 
 class Reshape(Linear):
@@ -378,9 +379,14 @@ def pad_axis(x: Any, axis: int, low: int, high: int) -> Any:
 
 def slice_axis(x: Any, axis: int, start: int, limit: int, stride: int = 1) -> Any:
     """Return `x[start:limit:stride]` along one axis, for bounds within it."""
-    starts = with_size([0] * x.ndim, axis, start)
-    strides = with_size([1] * x.ndim, axis, stride)
-    return bind(Slice(starts, with_size(x.shape, axis, limit), strides), x)
+    return bind_view(slice_op(x.shape, axis, start, limit, stride), x)
+
+
+@memoize(maxsize=4096)
+def slice_op(shape: tuple[int, ...], axis: int, start: int, limit: int, stride: int) -> Slice:
+    starts, strides = [0] * len(shape), [1] * len(shape)
+    bounds = [with_size(sizes, axis, n) for sizes, n in ((starts, start), (shape, limit))]
+    return Slice(*bounds, with_size(strides, axis, stride))
 
 
 def with_size(sizes: Any, axis: int, size: int) -> tuple[int, ...]:
@@ -406,7 +412,7 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     >>> lucid.arange(6).reshape(2, -1).shape
     (2, 3)
     """
-    x = as_tensor(input)
+    x = input if isinstance(input, Traced) else as_tensor(input)
     if shape is not None:
         sizes = exclusive_keyword("reshape", "shape", sizes, shape)
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
@@ -415,7 +421,7 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
         op = reshape_op(x.shape, *sizes)
     except TypeError:  # an unhashable argument is not a size
         raise ShapeError(f"reshape: {sizes} is not a shape: sizes must be integers") from None
-    return bind(op, x)
+    return bind_view(op, x)
 
 
 @memoize(maxsize=4096, typed=True)
@@ -438,7 +444,7 @@ def permute(input: Any, *order: Any, dims: Any = None) -> Any:
     )
     if sorted(order) != list(range(x.ndim)):
         raise ShapeError(f"permute: {order} is not a permutation of {x.ndim} axes")
-    return bind(Transpose(order), x)
+    return bind_view(Transpose(order), x)
 
 
 @public("lucid", "Tensor")
@@ -451,4 +457,4 @@ def broadcast_to(input: Any, size: Any, *sizes: Any) -> Any:
         raise ShapeError(f"broadcast_to: {x.shape} has more axes than {shape}")
     if x.shape == shape:
         return x
-    return bind(Broadcast(shape, tuple(range(extra, len(shape)))), x)
+    return bind_view(Broadcast(shape, tuple(range(extra, len(shape)))), x)

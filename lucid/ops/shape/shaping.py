@@ -33,12 +33,12 @@ from lucid.ops.shape.movement import (
     reshape,
 )
 from lucid.public.declare import Dynamic, public
-from lucid.tape.bind import bind
+from lucid.tape.bind import bind, bind_view
 from lucid.tape.node import Traced
 
 
 def swap_axes(name: str, x: Any, a: Any, b: Any) -> Any:
-    return bind(_swap_axes_op(name, x.ndim, a, b), x)
+    return bind_view(_swap_axes_op(name, len(x.shape), a, b), x)
 
 
 @memoize(maxsize=1024)
@@ -58,7 +58,7 @@ def transpose(input: Any, dim0: Any = None, dim1: Any = None, *, axes: Any = Non
     >>> lucid.transpose(lucid.zeros(2, 3, 4), 0, 2).shape
     (4, 3, 2)
     """
-    x = as_tensor(input)
+    x = input if isinstance(input, Traced) else as_tensor(input)
     if dim1 is not None:
         return swap_axes("transpose", x, dim0, dim1)
     order = resolve_alias("transpose", ("dim0", dim0), ("axes", axes))
@@ -87,7 +87,10 @@ def swapdims(input: Any, dim0: int, dim1: int) -> Any:
 def T(x: Any) -> Any:
     """Return `x` with its axes in reverse order."""
     x = as_tensor(x)
-    return bind(Transpose(tuple(range(x.ndim))[::-1]), x)
+    return bind_view(_REVERSE[len(x.shape)], x)
+
+
+_REVERSE = [Transpose(tuple(range(ndim))[::-1]) for ndim in range(65)]
 
 
 def mT(x: Any) -> Any:
@@ -151,9 +154,9 @@ def unsqueeze(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
     >>> lucid.unsqueeze(lucid.zeros(2, 3), 1).shape
     (2, 1, 3)
     """
-    return _expand_dims(
-        "unsqueeze", input, resolve_alias("unsqueeze", ("dim", dim), ("axis", axis))
-    )
+    if axis is not None:
+        dim = resolve_alias("unsqueeze", ("dim", dim), ("axis", axis))
+    return _expand_dims("unsqueeze", input, dim)
 
 
 @public(numpy="expand_dims")
@@ -163,13 +166,13 @@ def expand_dims(x: Any, axis: Any) -> Any:
 
 
 def _expand_dims(name: str, x: Any, axis: Any) -> Any:
-    x = as_tensor(x)
+    x = x if isinstance(x, Traced) else as_tensor(x)
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     try:
         op = expand_dims_op(name, x.shape, axes)
     except TypeError:  # an unhashable argument is not an axis
         raise AxisError(f"{name}: axis {axis!r} is not an integer") from None
-    return bind(op, x)
+    return bind_view(op, x)
 
 
 @memoize(maxsize=4096)
@@ -224,12 +227,12 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     """
     x = as_tensor(input)
     if not x.ndim:
-        return bind(Reshape((1,)), x)
+        return bind_view(Reshape((1,)), x)
     start, end = (canonicalize_axis("flatten", d, x.ndim) for d in (start_dim, end_dim))
     if start > end:
         raise AxisError(f"flatten: start_dim {start} comes after end_dim {end}")
     size = math.prod(x.shape[start : end + 1])
-    return bind(Reshape((*x.shape[:start], size, *x.shape[end + 1 :])), x)
+    return bind_view(Reshape((*x.shape[:start], size, *x.shape[end + 1 :])), x)
 
 
 @public_function("lucid", "Tensor")
@@ -246,7 +249,7 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Any:
 def ravel(input: Any) -> Any:
     """Flatten `input` to a vector in row-major order."""
     x = as_tensor(input)
-    return bind(Reshape((math.prod(x.shape),)), x)
+    return bind_view(Reshape((math.prod(x.shape),)), x)
 
 
 @public("Tensor")
