@@ -3,6 +3,7 @@
 import numpy as np
 
 from lucid.ops.index.gather_scatter import Gather, PutAlong, ScatterAdd, TakeAlong
+from lucid.ops.index.selection import TakeOne
 from lucid.ops.index.writing import LastWrite, ScatterSet, SliceSet
 from tests.cases.case import Arg, Case, boolean, complex_, index, integer, real
 
@@ -37,6 +38,16 @@ CASES = [
     Case(TakeAlong(1), (boolean(2, 3), index(2, 3, high=3)), take_along(1)),
     Case(TakeAlong(1), (real(2, 3), index(2, 0, high=3)), take_along(1), label="empty"),
     Case(TakeAlong(1), (real(0, 3), index(0, 2, high=3)), take_along(1), label="no rows"),
+    Case(TakeOne(0), (real(4), index(high=4)), lambda x, i: x[i]),
+    Case(TakeOne(1), (real(2, 3), around(2, size=3)), lambda x, i: x[np.arange(2), i]),
+    Case(TakeOne(0), (complex_(3, 2), around(2, size=3)), lambda x, i: x[i, np.arange(2)]),
+    Case(
+        TakeOne(1),
+        (integer(2, 3, 2), around(2, 2, size=3)),
+        lambda x, i: np.take_along_axis(x, i[:, None], 1)[:, 0],
+    ),
+    Case(TakeOne(1), (boolean(2, 3), index(2, high=3)), lambda x, i: x[np.arange(2), i]),
+    Case(TakeOne(1), (real(0, 3), index(0, high=3)), lambda x, i: x[:, 0], label="no rows"),
     Case(PutAlong(0, 4), (real(6), index(6, high=4)), put_along(0, 4)),
     Case(PutAlong(1, 3), (real(2, 4), around(2, 4, size=3)), put_along(1, 3)),
     Case(PutAlong(0, 3), (complex_(4, 2), around(4, 2, size=3)), put_along(0, 3)),

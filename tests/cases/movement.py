@@ -3,7 +3,7 @@
 import numpy as np
 
 from lucid.ops.shape.bitcast import Bitcast
-from lucid.ops.shape.concatenate import Concatenate
+from lucid.ops.shape.concatenate import Concatenate, Stack
 from lucid.ops.shape.movement import Broadcast, Flip, Pad, Reshape, Slice, Transpose
 from lucid.ops.shape.strided import Strided
 from tests.cases.case import Case, boolean, complex_, integer, real
@@ -104,4 +104,11 @@ CASES = [
     Case(Concatenate(0), (complex_(2), complex_(1)), concatenated(0)),
     Case(Concatenate(0), (integer(2), integer(1)), concatenated(0)),
     Case(Concatenate(0), (boolean(2),), concatenated(0)),
+    Case(Stack(0), (real(3), real(3)), lambda *xs: np.stack(xs)),
+    Case(Stack(1), (real(2, 3), real(2, 3), real(2, 3)), lambda *xs: np.stack(xs, 1)),
+    Case(Stack(2), (complex_(2, 3), complex_(2, 3)), lambda *xs: np.stack(xs, 2)),
+    Case(Stack(0), (real(), real()), lambda *xs: np.stack(xs)),
+    Case(Stack(1), (integer(2), integer(2)), lambda *xs: np.stack(xs, 1)),
+    Case(Stack(0), (boolean(2),), lambda *xs: np.stack(xs)),
+    Case(Stack(1), (real(2, 0), real(2, 0)), lambda *xs: np.stack(xs, 1), label="empty"),
 ]

@@ -6,6 +6,7 @@ from scipy import special
 from lucid.ops.nn.softmax import LogSoftmax, LogSoftmaxAt, Softmax
 from lucid.ops.reduce.extrema import Argmax, Argmin, Max, Min
 from lucid.ops.reduce.reduction import AllTrue, AnyTrue, LogSumExp, Prod, Sum
+from lucid.ops.reduce.statistics import Variance
 from tests.cases.case import Case, boolean, complex_, index, integer, real
 
 
@@ -78,6 +79,14 @@ TRUTH = [
     )
 ]
 
+VARIANCES = [
+    Case(Variance((0,)), (real(5),), lambda x: x.var(ddof=1)),
+    Case(Variance((1,)), (real(3, 4),), lambda x: x.var(1, ddof=1)),
+    Case(Variance((0, 2), 0.0), (real(2, 3, 4),), lambda x: x.var((0, 2))),
+    Case(Variance((0,), 2.5), (real(5, 2, low=40, high=60),), lambda x: x.var(0, ddof=2.5)),
+    Case(Variance((1,), 0.0), (real(0, 3),), lambda x: x.var(1), label="no rows"),
+]
+
 LOGSUMEXP = [
     Case(Softmax((1,)), (real(3, 4),), lambda x: special.softmax(x, 1)),
     Case(Softmax((0,)), (real(5, low=-60, high=60),), special.softmax),
@@ -109,4 +118,4 @@ LOGSUMEXP = [
     Case(LogSumExp((1,)), (real(0, 2),), lambda x: np.zeros(0, x.dtype), label="empty-result"),
 ]
 
-CASES = [*SUMS, *PRODUCTS, *EXTREMA, *INDICES, *TRUTH, *LOGSUMEXP]
+CASES = [*SUMS, *PRODUCTS, *EXTREMA, *INDICES, *TRUTH, *VARIANCES, *LOGSUMEXP]

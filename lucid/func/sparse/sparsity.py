@@ -21,13 +21,15 @@ from lucid.ops.higher_order.checkpoint_op import Checkpoint, Named, Optimization
 from lucid.ops.higher_order.custom_derivative import CustomFunction, CustomJvp, CustomVjp
 from lucid.ops.higher_order.region import Region
 from lucid.ops.index.gather_scatter import Gather, PutAlong, ScatterAdd, TakeAlong
+from lucid.ops.index.selection import TakeOne
 from lucid.ops.index.writing import ScatterSet, SliceSet
 from lucid.ops.linalg.contraction import Einsum, Matmul
 from lucid.ops.nn.softmax import LogSoftmax, Softmax
 from lucid.ops.reduce.cumulative import Cumprod, Cumsum
 from lucid.ops.reduce.extrema import Max, Min
 from lucid.ops.reduce.reduction import LogSumExp, Prod, Sum
-from lucid.ops.shape.concatenate import Concatenate
+from lucid.ops.reduce.statistics import Variance
+from lucid.ops.shape.concatenate import Concatenate, Stack
 from lucid.ops.shape.copying import Copy
 from lucid.ops.shape.movement import Broadcast, Flip, Pad, Reshape, Slice, Transpose
 from lucid.ops.shape.strided import Strided
@@ -35,10 +37,10 @@ from lucid.tape.markers import Alias, Overwritten, Replaced, StopGradient
 from lucid.tape.node import wrap
 
 MOVES = (
-    Reshape, Transpose, Broadcast, Slice, Pad, Flip, Strided, TakeAlong, Gather, Copy,
-    OptimizationBarrier, Named, Alias, Concatenate, SliceSet, ScatterSet,
+    Reshape, Transpose, Broadcast, Slice, Pad, Flip, Strided, TakeAlong, TakeOne, Gather, Copy,
+    OptimizationBarrier, Named, Alias, Concatenate, Stack, SliceSet, ScatterSet,
 )  # fmt: skip
-REDUCTIONS = (Sum, Prod, Max, Min, LogSumExp)
+REDUCTIONS = (Sum, Prod, Max, Min, LogSumExp, Variance)
 ALONG_AXIS = (Softmax, LogSoftmax, Cumsum, Cumprod)
 INLINED = {
     Call: "graph", Region: "graph", Checkpoint: "graph", CustomVjp: "forward", CustomJvp: "forward",

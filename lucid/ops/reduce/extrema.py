@@ -17,6 +17,7 @@ from lucid.ops.index.selection import INT64, Selected, check_ordered, take_one
 from lucid.ops.reduce.reduction import (
     Sum,
     bind_checked,
+    bind_reduction,
     expand_reduced,
     reduce,
     restore_axes,
@@ -40,6 +41,7 @@ class Extremum(Primitive, abstract=True):
     axes: tuple[int, ...]
     exact = True
     saves = "x"
+    numpy_calls = 1
     reduce: ClassVar[Callable[..., Any]]
 
     def infer(self, x: Type) -> Type:
@@ -79,6 +81,7 @@ class ArgExtremum(Constant, abstract=True):
     """The int64 index along `axis` of the first extreme element, or of the first nan."""
 
     axis: int
+    numpy_calls = 1
     find: ClassVar[Callable[..., Any]]
 
     def infer(self, x: Type) -> Type:
@@ -194,10 +197,11 @@ def one_axis(name: str, dim: Any, axis: Any) -> Any:
 def extremum_along(name: str, op: type[Any], x: Any, dim: Any, keep: bool) -> Selected:
     """Return the values and indices of the extreme elements along one axis."""
     x = as_tensor(x)
-    axis = canonicalize_axis(name, dim, x.ndim)
-    row = x.reshape(1) if x.ndim == 0 else x
-    found = take_one(row, bind_checked(op(axis), row), axis, keep)
-    return Selected(*[part.reshape(()) for part in found]) if x.ndim == 0 else found
+    ndim = len(x.shape)
+    axis = canonicalize_axis(name, dim, ndim)
+    row = x if ndim else x.reshape(1)
+    found = take_one(row, bind_reduction(op(axis), row), axis, keep)
+    return found if ndim else Selected(*[part.reshape(()) for part in found])
 
 
 @public("lucid", "Tensor")

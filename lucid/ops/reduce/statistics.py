@@ -1,22 +1,81 @@
-"""Statistics composed of primitives: means, variances, norms, medians."""
+"""Statistics: means, variances, norms, medians."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import numpy as np
+
 from lucid.errors import ArgumentError, DTypeError, ShapeError
+from lucid.ir.primitive import Primitive
+from lucid.ir.types import Type
 from lucid.ops.core.apply import dtype_error
 from lucid.ops.core.arguments import public_function
-from lucid.ops.core.axes import canonicalize_axis, keepdims_shape
+from lucid.ops.core.axes import canonicalize_axis, drop_axes, keepdims_shape
+from lucid.ops.core.errstate import quiet
 from lucid.ops.core.float16 import in_float32, is_float16
+from lucid.ops.core.kinds import times
 from lucid.ops.core.promote import as_tensor, cast, to_floating
 from lucid.ops.index.selection import Selected, take_one
 from lucid.ops.reduce.extrema import amax, amin
-from lucid.ops.reduce.reduction import Sum, bind_reduction, reduced_axes, restore_axes, sum
+from lucid.ops.reduce.reduction import (
+    Sum,
+    bind_reduction,
+    expand_reduced,
+    reduced_axes,
+    reduction_op,
+    restore_axes,
+    shift_axes,
+    sum,
+)
 from lucid.ops.reduce.sorting import Sort
 from lucid.public.declare import Dynamic, public
 from lucid.tape.bind import bind
+
+
+class Variance(Primitive):
+    """The sum over `axes` of squared deviations from the mean, over `n - correction`."""
+
+    name = "var"
+    axes: tuple[int, ...]
+    correction: float = 1.0
+    saves = "x"
+    numpy_calls = 5
+    decomposition = "lucid.compiler.passes.expand.decompose:var"
+
+    def infer(self, x: Type) -> Type:
+        if x.dtype.kind != "f":
+            raise DTypeError(f"var: operand of dtype {x.dtype}; it takes floating dtypes")
+        return Type(x.dtype, drop_axes(x.shape, self.axes))
+
+    def counts(self, shape: tuple[int, ...]) -> tuple[float, float]:
+        """Return the number of elements of each result, and what their sum is divided by."""
+        n = reduced_count(shape, self.axes)
+        return float(n), float(max(n - self.correction, 0))
+
+    @quiet
+    def eval(self, x: np.ndarray) -> Any:
+        n, divisor = self.counts(x.shape)
+        kind = x.dtype.type
+        apart = x - np.add.reduce(x, self.axes, keepdims=True) / kind(n)
+        return np.add.reduce(apart * apart, self.axes) / kind(divisor)
+
+    def slope(self, x: Any) -> Any:
+        """Return half of the derivative in each element, times the divisor."""
+        mean = bind(Sum(self.axes), x) / self.counts(x.shape)[0]
+        return x - expand_reduced(mean, x, self.axes)
+
+    def jvp(self, ts: tuple[Any, ...], y: Any, x: Any) -> Any:
+        divisor = self.counts(x.shape)[1]
+        return bind(Sum(self.axes), times(ts[0], self.slope(x))) * 2.0 / divisor
+
+    def vjp(self, ct: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        scaled = ct * 2.0 / self.counts(x.shape)[1]
+        return (times(expand_reduced(scaled, x, self.axes), self.slope(x)),)
+
+    def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
+        return bind(Variance(shift_axes(self.axes), self.correction), x)
 
 
 @public("lucid", "Tensor")
@@ -38,12 +97,13 @@ def mean(
     x = to_floating(input) if dtype is None else cast(as_tensor(input), dtype)
     if x.dtype.kind not in "fc":
         raise DTypeError(f"mean: dtype={x.dtype}; give a floating or complex dtype")
-    axes = reduced_axes("mean", x.ndim, dim, axis)
+    shape = x.shape
+    op = reduction_op(Sum, "mean", len(shape), dim, axis)
     keep = keepdim if keepdims is None else keepdims
     if is_float16(x):
-        return cast(mean(cast(x, "float32"), axes, keep), x.dtype)
-    total = bind_reduction(Sum(axes), x) / float(reduced_count(x.shape, axes))
-    return restore_axes(total, x, axes) if keep else total
+        return cast(mean(cast(x, "float32"), op.axes, keep), x.dtype)
+    total = bind_reduction(op, x) / float(reduced_count(shape, op.axes))
+    return restore_axes(total, x, op.axes) if keep else total
 
 
 def reduced_count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
@@ -71,7 +131,7 @@ def var(
     >>> lucid.var(lucid.tensor([1.0, 2.0, 3.0])), lucid.var(lucid.tensor([1.0, 3.0]), ddof=0)
     (Tensor(1.), Tensor(1.))
     """
-    return moments(input, "var", dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
+    return variance(input, "var", dim, unbiased, keepdim, correction, ddof, axis, keepdims)
 
 
 @public_function("lucid", "Tensor")
@@ -92,7 +152,7 @@ def std(
     >>> lucid.std(lucid.tensor([1.0, 2.0, 3.0]))
     Tensor(1.)
     """
-    return deviation(input, "std", dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
+    return std_of(input, "std", dim, unbiased, keepdim, correction, ddof, axis, keepdims)
 
 
 @public_function()
@@ -125,6 +185,39 @@ def std_mean(
 ) -> tuple[Any, Any]:
     """The standard deviation and the mean over `dim`; see `std`."""
     return deviation(input, "std_mean", dim, unbiased, keepdim, correction, ddof, axis, keepdims)
+
+
+@in_float32
+def variance(
+    x: Any,
+    name: str,
+    dim: Any,
+    unbiased: Any,
+    keepdim: Any,
+    correction: Any,
+    ddof: Any,
+    axis: Any,
+    keepdims: Any,
+) -> Any:
+    """Return the variance; `var(x, False)` is PyTorch's `var(x, unbiased=False)`."""
+    x = to_floating(x)
+    if x.dtype.kind == "c":
+        return moments(x, name, dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
+    if dim.__class__ is bool:
+        dim, unbiased = None, dim
+    op = reduction_op(Variance, name, len(x.shape), dim, axis)
+    minus = float(correction_of(name, unbiased, correction, ddof))
+    if minus != op.correction:
+        op = Variance(op.axes, minus)
+    y = bind_reduction(op, x)
+    keep = keepdim if keepdims is None else keepdims
+    return restore_axes(y, x, op.axes) if keep else y
+
+
+@in_float32
+def std_of(x: Any, name: str, *options: Any) -> Any:
+    """Return the standard deviation."""
+    return safe_sqrt(variance(x, name, *options))
 
 
 @in_float32
@@ -161,6 +254,8 @@ def moments(
 
 def correction_of(name: str, unbiased: Any, correction: Any, ddof: Any) -> float:
     """Return the correction, given by any of its three names."""
+    if unbiased is correction is ddof is None:
+        return 1
     spellings = (None if unbiased is None else int(unbiased), correction, ddof)
     given = [c for c in spellings if c is not None]
     if len(given) > 1:

@@ -1,4 +1,4 @@
-"""Concatenate: tensors one after another along an axis."""
+"""Concatenate and stack: tensors one after another along an axis, an old or a new one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ import numpy as np
 from lucid.errors import AxisError, DTypeError, ShapeError
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
-from lucid.ops.shape.movement import broadcast_unbatched, pad_axis, slice_axis, with_size
+from lucid.ops.shape.movement import (
+    Reshape,
+    Slice,
+    broadcast_unbatched,
+    pad_axis,
+    slice_axis,
+    with_size,
+)
 from lucid.tape.bind import bind
 
 
@@ -19,6 +26,7 @@ class Concatenate(Primitive):
     axis: int
     saves = ""
     moves = True
+    numpy_calls = 1
     lowering = "lucid.compiler.lowering.index.concatenate_pad:ConcatenateLowering"
 
     def infer(self, *xs: Type) -> Type:
@@ -64,3 +72,47 @@ class Concatenate(Primitive):
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:
         return bind(Concatenate(self.axis + 1), *broadcast_unbatched(n, batched, *xs))
+
+
+class Stack(Primitive):
+    """Operands of one shape, joined along a new axis `axis` of the result."""
+
+    axis: int
+    saves = ""
+    moves = True
+    numpy_calls = 1
+    decomposition = "lucid.compiler.passes.expand.decompose:stack"
+
+    def infer(self, *xs: Type) -> Type:
+        first, axis = xs[0], self.axis
+        if not 0 <= axis <= first.ndim:
+            raise AxisError(f"stack: axis {axis} is out of range for results of {first.ndim + 1}")
+        for x in xs:
+            if x.dtype != first.dtype:
+                raise DTypeError(f"stack: dtypes {first.dtype} and {x.dtype}; cast one first")
+            if x.shape != first.shape:
+                raise ShapeError(f"stack: shapes {first.shape} and {x.shape} differ")
+        return Type(first.dtype, (*first.shape[:axis], len(xs), *first.shape[axis:]))
+
+    def eval(self, *xs: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.expand_dims(x, self.axis) for x in xs], self.axis)
+
+    def joined(self, x: Any) -> Any:
+        """Return an operand as the part of the result that it is."""
+        return bind(Reshape((*x.shape[: self.axis], 1, *x.shape[self.axis :])), x)
+
+    def jvp(self, ts: tuple[Any, ...], y: Any, *xs: Any) -> Any:
+        if all([t is not None for t in ts]):
+            return bind(self, *ts)
+        tangents = tuple([None if t is None else self.joined(t) for t in ts])
+        return Concatenate(self.axis).jvp(tangents, y, *[self.joined(x) for x in xs])
+
+    def vjp(self, ct: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
+        axis, shape = self.axis, ct.shape
+        strides, drop = (1,) * len(shape), (axis,)
+        bounds = [[with_size(s, axis, j) for s, j in (([0] * len(shape), i), (shape, i + 1))]
+                  for i in range(len(xs))]  # fmt: skip
+        return tuple([bind(Slice(*starts_limits, strides, drop), ct) for starts_limits in bounds])
+
+    def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:
+        return bind(Stack(self.axis + 1), *broadcast_unbatched(n, batched, *xs))

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ops.core.arguments import aliases, public_function
 from lucid.ops.core.axes import canonicalize_axis, canonicalize_shape, resolve_alias
 from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.index.gather_scatter import Gather
-from lucid.ops.shape.concatenate import Concatenate
+from lucid.ops.shape.concatenate import Concatenate, Stack
 from lucid.ops.shape.copying import COPY, unshared
 from lucid.ops.shape.creation import full
 from lucid.ops.shape.movement import (
@@ -23,11 +24,12 @@ from lucid.ops.shape.movement import (
     Transpose,
     broadcast_to,
     slice_axis,
+    slice_op,
     with_size,
 )
 from lucid.ops.shape.shaping import atleast_1d, atleast_2d, expand_dims, movedim, ravel
 from lucid.public.declare import public
-from lucid.tape.bind import bind
+from lucid.tape.bind import bind, bind_view
 from lucid.tape.node import Traced, wrap
 
 
@@ -39,10 +41,13 @@ def promote_sequence(name: str, tensors: Any) -> list[Any]:
     if not tensors:
         raise ShapeError(f"{name}: the sequence is empty; give at least one tensor")
     first = tensors[0]
-    if isinstance(first, Traced) and all(
-        [x.__class__ is first.__class__ and x.dtype is first.dtype for x in tensors]
-    ):
-        return tensors
+    if isinstance(first, Traced):
+        kind, dtype = first.__class__, first.dtype
+        for x in tensors:
+            if x.__class__ is not kind or x.dtype is not dtype:
+                break
+        else:
+            return tensors
     return promote(*[as_tensor(x) for x in tensors])
 
 
@@ -55,12 +60,21 @@ def cat(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     Tensor([0., 0., 1.])
     """
     xs = promote_sequence("cat", tensors)
-    xs = [x for x in xs if x.shape != (0,)] or xs[:1]  # PyTorch lets an empty vector join anything
-    if not xs[0].ndim:
+    shapes = [x.shape for x in xs]
+    if (0,) in shapes:  # PyTorch lets an empty vector join anything
+        xs = [x for x in xs if x.shape != (0,)] or xs[:1]
+    ndim = len(xs[0].shape)
+    if not ndim:
         remedy = "use stack, and pass several tensors as one list: cat([x, y])"
         raise ShapeError(f"cat: a 0-d tensor has no axis to join along; {remedy}")
-    at = canonicalize_axis("cat", resolve_alias("cat", ("dim", dim), ("axis", axis), 0), xs[0].ndim)
-    return bind(Concatenate(at), *xs)
+    return bind(joining_op(Concatenate, "cat", ndim, dim, axis), *xs)
+
+
+@memoize(maxsize=1024, typed=True)
+def joining_op(op: type[Any], name: str, ndim: int, dim: Any, axis: Any) -> Any:
+    """Return the operation that joins along `dim` or `axis`, 0 by default."""
+    at = resolve_alias(name, ("dim", dim), ("axis", axis), 0)
+    return op(canonicalize_axis(name, at, ndim))
 
 
 @public_function()
@@ -85,11 +99,7 @@ def stack(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     for x in xs:
         if x.shape != shape:
             raise ShapeError(f"stack: shapes {shape} and {x.shape} differ")
-    at = canonicalize_axis(
-        "stack", resolve_alias("stack", ("dim", dim), ("axis", axis), 0), len(shape) + 1
-    )
-    op = Reshape((*shape[:at], 1, *shape[at:]))
-    return bind(Concatenate(at), *[bind(op, x) for x in xs])
+    return bind(joining_op(Stack, "stack", len(shape) + 1, dim, axis), *xs)
 
 
 @public_function()
@@ -141,8 +151,12 @@ def split(
     [(2,), (2,), (1,)]
     """
     x = as_tensor(tensor)
-    at = canonicalize_axis("split", resolve_alias("split", ("dim", dim), ("axis", axis), 0), x.ndim)
-    n = x.shape[at]
+    shape = x.shape
+    at = joining_op(Concatenate, "split", len(shape), dim, axis).axis
+    n = shape[at]
+    if split_size_or_sections.__class__ is int and split_size is None:
+        ops = split_ops(shape, at, split_size_or_sections)
+        return tuple([bind_view(op, x) for op in ops])
     names = ("split_size_or_sections", split_size_or_sections), ("split_size", split_size)
     parts = resolve_alias("split", *names)
     if isinstance(parts, (list, tuple)):
@@ -150,10 +164,17 @@ def split(
         if sum(sizes) != n or min(sizes, default=0) < 0:
             raise ShapeError(f"split: sections {sizes} do not add up to size {n} of axis {at}")
         return slices_of_sizes(x, at, sizes)
-    size = operator.index(parts)
+    return tuple([bind_view(op, x) for op in split_ops(shape, at, operator.index(parts))])
+
+
+@memoize(maxsize=4096)
+def split_ops(shape: tuple[int, ...], axis: int, size: int) -> tuple[Any, ...]:
+    """Return the slices of one size, of which the last may be smaller, that make up a shape."""
     if size < 1:
         raise ShapeError(f"split: split_size {size}; it must be at least 1")
-    return slices_of_sizes(x, at, [min(size, n - start) for start in range(0, n, size)] or [0])
+    n = shape[axis]
+    starts = range(0, n, size) or (0,)
+    return tuple([slice_op(shape, axis, start, min(start + size, n), 1) for start in starts])
 
 
 @public_function("lucid", "Tensor", aliases=("unsafe_chunk",))

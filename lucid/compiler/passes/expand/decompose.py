@@ -2,6 +2,9 @@
 
 logsumexp       max, sub, exp, sum, log; softmax, log_softmax and log_softmax_at likewise
 argmax, argmin  the least index of the extreme element
+var             the mean, deviations from it, and the sum of their squares
+stack           reshapes and a concatenate
+take_one        take_along of indices with one more axis
 einsum          transposes, reshapes, products and sums of two operands at a time
 matmul          of integers: products and sums; of empty arrays: zeros
 any of float16  the same in float32, rounded (`promote_float16`)
@@ -24,6 +27,7 @@ from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
 from lucid.ir.rewrite import Rewriter, dce
 from lucid.ir.types import DTYPES, SHORT_NAMES, Type
+from lucid.ops.core.axes import keepdims_shape
 from lucid.ops.elementwise.arithmetic import Add, Cast, Div, Mul, Sub
 from lucid.ops.elementwise.conditional import Where
 from lucid.ops.elementwise.exponential import Exp, Log
@@ -32,6 +36,7 @@ from lucid.ops.elementwise.rounding import Round
 from lucid.ops.index.gather_scatter import TakeAlong
 from lucid.ops.reduce.extrema import Max, Min
 from lucid.ops.reduce.reduction import AnyTrue, Sum
+from lucid.ops.shape.concatenate import Concatenate
 from lucid.ops.shape.creation import Full, Iota
 from lucid.ops.shape.movement import Broadcast, Reshape, Transpose
 from lucid.ops.special.error_and_gamma import polygamma_factor
@@ -209,6 +214,30 @@ def arg_extremum(w: Decomposer, eqn: Equation, extremum: type[Primitive]) -> Seq
     found = w.make(Where(), chosen, indices, Literal(n, DTYPES[dtype]))
     least = w.make(Min((axis,)), found)
     return [least if least.type == out else w.make(Cast(SHORT_NAMES[out.dtype]), least)]
+
+
+def take_one(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
+    (x, indices), axis = eqn.inputs, eqn.op.axis  # type: ignore[attr-defined]
+    kept = w.make(Reshape(keepdims_shape(x.type.shape, (axis,))), indices)
+    return [w.make(Reshape(indices.type.shape), w.make(TakeAlong(axis), x, kept))]
+
+
+def stack(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
+    axis = eqn.op.axis  # type: ignore[attr-defined]
+    shape = eqn.inputs[0].type.shape
+    op = Reshape((*shape[:axis], 1, *shape[axis:]))
+    return [w.make(Concatenate(axis), *[w.make(op, x) for x in eqn.inputs])]
+
+
+@real_only
+def var(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
+    """sum(d * d) / divisor, where d = x - sum(x) / n."""
+    (x,), op = eqn.inputs, eqn.op
+    n, divisor = op.counts(x.type.shape)  # type: ignore[attr-defined]
+    mean = w.make(Div(), w.make(Sum(op.axes), x), literal(n, x.type))  # type: ignore[attr-defined]
+    apart = w.make(Sub(), x, w.broadcast_back(mean, x, op.axes))  # type: ignore[attr-defined]
+    total = w.make(Sum(op.axes), w.make(Mul(), apart, apart))  # type: ignore[attr-defined]
+    return [w.make(Div(), total, literal(divisor, x.type))]
 
 
 def einsum(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
