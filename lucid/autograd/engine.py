@@ -24,7 +24,7 @@ from lucid.ops.shape.derivative_seeds import full_constant, zeros_like
 from lucid.public.declare import public
 from lucid.tape.cut import Cut, cut_nodes, find_cut
 from lucid.tape.markers import STOP_GRADIENT
-from lucid.tape.modes import local
+from lucid.tape.modes import current, local
 from lucid.tape.node import (
     FREED,
     GRAD,
@@ -67,12 +67,12 @@ def backward(
     >>> x.grad
     Tensor([2., 4., 6.])
     """
-    roots = as_list(tensors)
+    roots = tensors if tensors.__class__ is list else as_list(tensors)
     if not roots:
         raise GraphError("backward: no tensors given")
     plain = not (retain_graph or create_graph or keep_grad or len(roots) > 1)
-    plain = plain and grad_tensors is None and inputs is None and local.no_observers
-    if followers and plain and backward_followed(roots[0]):
+    plain = plain and grad_tensors is None and inputs is None and current().no_observers
+    if plain and backward_plain(roots[0]):
         return
     if is_recording():
         reroll_recording(roots)
@@ -90,17 +90,43 @@ def backward(
     if keep_grad or GradCell.any_keep:
         retain_results(cut, keep_grad)
     starts = leaf_nodes(cut)
-    sequence = learn(cut) if plain and Tiering.enabled else None
     grads = run(cut, seeds, create_graph, bool(retain_graph) or create_graph, keep=True)
     given: set[int] = {id(seed.raw) for seed in seeds}
     store_gradients(starts, grads, create_graph, inputs is None, given)
+
+
+def backward_plain(root: Any) -> bool:
+    """`backward` from one number, unrolled for a tape that nothing watches; False for others.
+
+    Nothing but the values differs from step to step: the derivative of the Cut is at hand.
+    """
+    if not tracked(root) or root.shape != () or root.node.flags & TRACE:
+        return False
+    if followers and backward_followed(root):
+        return True
+    cut = find_cut([node_of(root)])
+    prepared = cut.prepared.get(_ONE_ROOT)
+    if GradCell.any_keep:
+        retain_results(cut, False)
+    if prepared is None or has_watchers(cut, True):
+        return False
+    sequence = learn(cut) if Tiering.enabled else None
+    starts = leaf_nodes(cut)
+    seed = unit_seed(root.raw.dtype)
+    grads = prepared.run_arrays(cut, seed)
+    free(cut, prepared.types)
+    store_gradients(starts, grads, False, True, {id(seed)})
     if sequence is not None:
         expect_next(sequence, get_ident())
+    return True
+
+
+_ONE_ROOT = ("vjp", True)  # the key of a derivative in `Cut.prepared`
 
 
 def backward_followed(root: Any) -> bool:
     """Run the step that leads to this root, if it was followed; False if it was not."""
-    if not (tracked(root) and is_pending(root.raw) and root.shape == ()):
+    if not is_pending(root.raw):
         return False
     seed = unit_seed(root.dtype)
     found = prepare_followed(root, seed)

@@ -49,6 +49,16 @@ from lucid.tensors.properties import callable_type
 from lucid.tensors.transport import reduce_tensor
 from lucid.tensors.values import Values
 
+_backward: Any = None  # autograd.backward, which is imported when it is first used
+
+
+def _load_backward() -> Any:
+    global _backward
+    from lucid.autograd.engine import backward
+
+    _backward = backward
+    return backward
+
 
 @public()
 class Tensor(Values, Methods, Operators):
@@ -237,13 +247,12 @@ class Tensor(Values, Methods, Operators):
 
         `gradient` is the cotangent of this tensor, ones by default, which differentiates its sum.
         """
-        from lucid.autograd.engine import backward
-
         torch = sys.modules.get("lucid.compat.torch")  # files that import it have PyTorch's rule
         if torch is not None and gradient is None and math.prod(self.shape) != 1:
             torch.check_backward(self)
         seeds = None if gradient is None else [gradient]
-        backward([self], seeds, retain_graph, create_graph, inputs, keep_grad=keep_grad)
+        run = _backward or _load_backward()
+        run([self], seeds, retain_graph, create_graph, inputs, keep_grad=keep_grad)
 
     def retain_grad(self) -> None:
         """Keep the gradient of this intermediate result in `.grad`."""
