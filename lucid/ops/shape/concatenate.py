@@ -80,7 +80,7 @@ class Stack(Primitive):
     axis: int
     saves = ""
     moves = True
-    numpy_calls = 1
+    numpy_calls = 2
     decomposition = "lucid.compiler.passes.expand.decompose:stack"
 
     def infer(self, *xs: Type) -> Type:
@@ -95,7 +95,9 @@ class Stack(Primitive):
         return Type(first.dtype, (*first.shape[:axis], len(xs), *first.shape[axis:]))
 
     def eval(self, *xs: np.ndarray) -> np.ndarray:
-        return np.concatenate([np.expand_dims(x, self.axis) for x in xs], self.axis)
+        shape, axis = xs[0].shape, self.axis
+        part = (*shape[:axis], 1, *shape[axis:])
+        return np.concatenate([x.reshape(part) for x in xs], axis)
 
     def joined(self, x: Any) -> Any:
         """Return an operand as the part of the result that it is."""

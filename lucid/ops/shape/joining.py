@@ -60,8 +60,7 @@ def cat(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     Tensor([0., 0., 1.])
     """
     xs = promote_sequence("cat", tensors)
-    shapes = [x.shape for x in xs]
-    if (0,) in shapes:  # PyTorch lets an empty vector join anything
+    if (0,) in [x.shape for x in xs]:  # PyTorch lets an empty vector join anything
         xs = [x for x in xs if x.shape != (0,)] or xs[:1]
     ndim = len(xs[0].shape)
     if not ndim:
