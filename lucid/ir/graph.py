@@ -46,6 +46,7 @@ class Literal:
     """
 
     __slots__ = ("_operand", "dtype", "value")
+    _operand: np.ndarray
     node = None
     storage = None
     shape = ()

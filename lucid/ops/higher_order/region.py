@@ -90,7 +90,7 @@ def compile_when_hot(function: F) -> F:
     It must be pure: no random draws, no writes to operands, no reads of values.
     """
 
-    regions: dict[Any, ClosedRegion] = table.shortcut()  # the same as in the table
+    regions: dict[Any, Any] = table.shortcut()  # the same as in the table
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -108,7 +108,7 @@ def compile_when_hot(function: F) -> F:
                 parts.append(constant_key(x, value_key))
         key = tuple(parts)
         try:
-            found = regions.get(key)
+            found: Any = regions.get(key)
             entry = table.entry(COMPOSITION, (function, key)) if found is None else None
         except TypeError:  # an argument without a hash
             return function(*args, **kwargs)

@@ -189,7 +189,7 @@ def reduction_op(op: type[Any], name: str, ndim: int, dim: Any, axis: Any) -> An
     if dim.__class__ is list or axis.__class__ is list:
         dim, axis = (tuple(d) if d.__class__ is list else d for d in (dim, axis))
     try:
-        return _reduction_op(op, name, ndim, dim, axis)
+        return _reduction_op(op, name, ndim, dim, axis)  # type: ignore[arg-type]
     except TypeError as error:
         if isinstance(error, ArgumentError):
             raise

@@ -111,10 +111,12 @@ class Stack(Primitive):
 
     def vjp(self, ct: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
         axis, shape = self.axis, ct.shape
-        strides, drop = (1,) * len(shape), (axis,)
-        bounds = [[with_size(s, axis, j) for s, j in (([0] * len(shape), i), (shape, i + 1))]
-                  for i in range(len(xs))]  # fmt: skip
-        return tuple([bind(Slice(*starts_limits, strides, drop), ct) for starts_limits in bounds])
+        first, strides = (0,) * len(shape), (1,) * len(shape)
+        parts = []
+        for i in range(len(xs)):
+            starts, limits = with_size(first, axis, i), with_size(shape, axis, i + 1)
+            parts.append(bind(Slice(starts, limits, strides, (axis,)), ct))
+        return tuple(parts)
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:
         return bind(Stack(self.axis + 1), *broadcast_unbatched(n, batched, *xs))

@@ -384,9 +384,9 @@ def slice_axis(x: Any, axis: int, start: int, limit: int, stride: int = 1) -> An
 
 @memoize(maxsize=4096)
 def slice_op(shape: tuple[int, ...], axis: int, start: int, limit: int, stride: int) -> Slice:
-    starts, strides = [0] * len(shape), [1] * len(shape)
-    bounds = [with_size(sizes, axis, n) for sizes, n in ((starts, start), (shape, limit))]
-    return Slice(*bounds, with_size(strides, axis, stride))
+    ndim = len(shape)
+    starts, strides = with_size([0] * ndim, axis, start), with_size([1] * ndim, axis, stride)
+    return Slice(starts, with_size(shape, axis, limit), strides)
 
 
 def with_size(sizes: Any, axis: int, size: int) -> tuple[int, ...]:
