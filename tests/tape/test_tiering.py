@@ -106,7 +106,7 @@ def test_a_failure_to_compile_warns_once_and_interprets(monkeypatch):
     monkeypatch.setattr(Tiering, "compile", staticmethod(hot.compile_hot))
     table.clear()
 
-    def broken(graph, into=None):
+    def broken(graph, *options):
         raise RuntimeError("no such instruction")
 
     monkeypatch.setattr(pipeline, "compile_graph", broken)
