@@ -35,6 +35,7 @@ from lucid.tape.node import (
     followers,
     is_recording,
     node_type,
+    residual,
     wrap,
 )
 from lucid.tape.pending import is_pending
@@ -113,12 +114,22 @@ def backward_plain(root: Any) -> bool:
     sequence = learn(cut) if Tiering.enabled else None
     starts = leaf_nodes(cut)
     seed = unit_seed(root.raw.dtype)
-    grads = prepared.run_arrays(cut, seed)
+    grads = run_arrays(prepared, cut, seed)
     free(cut, prepared.types)
     store_gradients(starts, grads, False, True, {id(seed)})
     if sequence is not None:
         expect_next(sequence, get_ident())
     return True
+
+
+def run_arrays(prepared: Any, cut: Cut, seed: np.ndarray) -> list[Any]:
+    """`Prepared.run` on arrays, with one seed for all results: nothing is recorded."""
+    derivative = prepared.derivative
+    given = [residual(node) for node in prepared.nodes(cut)]
+    given += [seed] * len(derivative.seeds)
+    given += derivative.constants
+    found = [wrap(y) for y in prepared.program(given)]
+    return found if prepared.complete else derivative.with_zeros(found)
 
 
 _ONE_ROOT = ("vjp", True)  # the key of a derivative in `Cut.prepared`

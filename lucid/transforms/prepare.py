@@ -67,15 +67,6 @@ class Prepared:
         slots = cut.slots
         return [slots[s] if i < 0 else sibling(slots[s], i) for s, i in self.residuals]
 
-    def run_arrays(self, cut: Cut, seed: Any) -> list[Any]:
-        """`run` on arrays, with one seed for all results: nothing is recorded."""
-        slots, derivative = cut.slots, self.derivative
-        given = [residual(slots[s] if i < 0 else sibling(slots[s], i)) for s, i in self.residuals]
-        given += [seed] * len(derivative.seeds)
-        given += derivative.constants
-        found = [wrap(y) for y in self.program(given)]
-        return found if self.complete else derivative.with_zeros(found)
-
     def run(
         self, cut: Cut, seeds: Sequence[Any], record: bool, constant: bool = False
     ) -> list[Any]:
