@@ -1,5 +1,6 @@
 """What every test starts from: the library imported, and its modes as they are in a new process."""
 
+import gc
 import os
 
 import numpy as np
@@ -20,6 +21,12 @@ def pytest_addoption(parser):
     parser.addoption("--threads-minutes", type=float, default=0.02, help="how long threads train")
     parser.addoption("--failures", type=int, default=2, help="how many failing jobs to start")
     parser.addoption("--kills", type=int, default=20, help="how often to kill a process that saves")
+
+
+def pytest_collection_finish():
+    """The tests themselves are millions of objects, which the garbage collector need not visit."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -495,7 +495,7 @@ def test_a_name_that_is_taken_is_refused_but_a_class_may_be_defined_again():
         f = lucid.jit(lambda x, op=op: bind(op, x) * 2.0)
         for _ in range(3):
             assert f(lucid.tensor([1.0])).tolist() == [2 * (1 + constant)]
-    with pytest.raises(ArgumentError, match="the name 'gcd' is that of lucid"):
+    with pytest.raises(ArgumentError, match="the name 'gcd' is taken by lucid"):
 
         class Gcd(Elementwise):
             pass

@@ -17,6 +17,7 @@ COMPILER = Path(lucid.__file__).parent / "compiler"
 ALGEBRA = {
     "passes/hoist.py",
     "passes/merge_loops.py",
+    "passes/reroll.py",
     "passes/simplify.py",
     "passes/simplify_matmul.py",
     "passes/sink.py",

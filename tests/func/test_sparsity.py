@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 
@@ -15,8 +16,7 @@ from lucid.errors import ArgumentError, DTypeError, LucidError, SettingError, Sh
 from lucid.func.sparse.sparsity import color_columns
 from lucid.ops.linalg.contraction import Einsum
 from lucid.tape.bind import bind
-from tests.campaign import ruled
-from tests.campaign.programs import make
+from tests.campaign.programs import make, new_scope
 
 W = lucid.tensor(np.random.default_rng(3).normal(size=(6, 3)))
 X = lucid.tensor(np.random.default_rng(0).normal(size=12))
@@ -202,13 +202,14 @@ def test_a_jacobian_that_comes_again_is_compiled_and_stays_the_same(transform):
 
 def vector_function(program):
     """A random program without its last sum."""
-    scope = {"lucid": lucid, "np": np, "ruled": ruled}
+    scope = new_scope()
     exec(program.text().removesuffix(".sum()"), scope)
     return lambda *xs: scope["f"](*xs).reshape(-1)
 
 
 def side_by_side(blocks, rows):
-    return np.concatenate([np.asarray(block).reshape(rows, -1) for block in blocks], 1)
+    columns = [math.prod(block.shape[1:]) for block in blocks]
+    return np.concatenate([np.asarray(b).reshape(rows, n) for b, n in zip(blocks, columns)], 1)
 
 
 @pytest.mark.parametrize("seed", range(60))

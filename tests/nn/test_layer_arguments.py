@@ -96,6 +96,30 @@ def test_layers_take_the_device_that_there_is(make):
         make(device="cuda")
 
 
+BY_POSITION = {
+    "Linear": (2, 3, True),
+    "Bilinear": (2, 3, 4, True),
+    "Conv2d": (1, 2, 3, 1, 0, 1, 1, True, "zeros"),
+    "LayerNorm": (3, 1e-5, True, True),
+    "BatchNorm1d": (3, 1e-5, 0.1, True, True),
+    "GRUCell": (2, 3, True),
+    "LSTMCell": (2, 3, True),
+    "RNNCell": (2, 3, True, "tanh"),
+    "PReLU": (1, 0.25),
+    "MultiheadAttention": (4, 2, 0.0, True, False, False, None, None, True),
+    "TransformerEncoderLayer": (4, 2, 8, 0.1, "relu", 1e-5, True, False, True),
+}
+
+
+@pytest.mark.parametrize("name", BY_POSITION)
+def test_device_has_the_position_before_dtype(name):
+    layer = getattr(nn, name)
+    made = layer(*BY_POSITION[name], "cpu", lucid.float64)
+    assert {p.dtype for p in made.parameters()} == {lucid.float64}
+    with pytest.raises(ArgumentError, match="device='cuda'"):
+        layer(*BY_POSITION[name], "cuda", lucid.float64)
+
+
 def test_a_module_goes_to_the_processor_and_nowhere_else():
     layer = nn.Linear(2, 2)
     assert layer.to("cpu").to(device="cpu").to("cpu", lucid.float64).weight.dtype == lucid.float64

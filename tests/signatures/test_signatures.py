@@ -73,7 +73,6 @@ REASONS = {
     "there is no cuDNN": ["group_norm: cudnn_enabled", "layer_norm: cudnn_enable"],
     "of the inside of PyTorch": [
         "Tensor.expand: implicit", "nn.functional.elu_: scale", "nn.functional.elu_: input_scale",
-        "nn.functional.linear_cross_entropy: options",
     ],
     "the noise is of the default generator": [
         f"{name}: generator" for name in ("rrelu", "rrelu_", "nn.functional.rrelu_")

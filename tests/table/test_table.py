@@ -126,8 +126,9 @@ def exported() -> list[str]:
 @pytest.mark.parametrize("name", exported())
 def test_every_exported_name_has_a_row(name):
     """A row of an alias (the same function by another name) counts."""
-    functions = {laws.function_of(row) for row in ROWS}
-    assert laws.function_of(Row(name, None, ())) in functions, f"give {name} a Row in tests/table"
+    functions = {inspect.unwrap(laws.function_of(row)) for row in ROWS}
+    function = inspect.unwrap(laws.function_of(Row(name, None, ())))  # with or without `out`
+    assert function in functions, f"give {name} a Row in tests/table"
 
 
 def test_every_name_stands_in_the_table_once():

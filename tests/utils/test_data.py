@@ -77,7 +77,8 @@ def children():
 @pytest.fixture(autouse=True)
 def no_process_is_left_behind():
     yield
-    gc.collect()
+    if children():
+        gc.collect()  # a loader that was dropped in a cycle ends its workers then
     assert children() == []
 
 

@@ -16,7 +16,7 @@ straight code fuses across steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -102,8 +102,8 @@ def tokens_of(equations: Sequence[Equation]) -> np.ndarray:
             out[i] = -1 - i
             continue
         key: Any = op
-        if op.__class__ is Slice:
-            key = (op.strides, op.drop, inputs[0].type)  # type: ignore[attr-defined]
+        if is_slice(op):
+            key = (op.strides, op.drop, inputs[0].type)
         out[i] = numbers.setdefault((key, outputs[0].type, len(inputs)), len(numbers))
     return out
 
@@ -263,10 +263,10 @@ class Loop:
         """Return the Var of the slices of one array along an axis, one at every step."""
         middle = len(slices) // 2
         op, (base, *_), outputs, _ = slices[middle]
-        if op.__class__ is not Slice or not isinstance(base, Var) or self.place(base):
+        if not is_slice(op) or not isinstance(base, Var) or self.place(base):
             raise Mismatch
         ops: list[Any] = [eqn.op for eqn in slices]
-        self.check(lambda t: slices[t].inputs[0] is base and ops[t].__class__ is Slice)
+        self.check(lambda t: slices[t].inputs[0] is base and is_slice(ops[t]))
         key = (base, *ops)
         if key not in self.stacks:
             self.stacks[key] = self.stack(base, ops)
@@ -399,14 +399,19 @@ def join_slices(graph: Graph) -> Graph:
     return rewrite(graph, rule)
 
 
+def is_slice(op: Primitive) -> TypeGuard[Slice]:
+    """True for a slice, which reads the same place of the next step at every step."""
+    return op.__class__ is Slice
+
+
 def consecutive(x: Atom, producers: dict[Var, Equation]) -> tuple[Any, int] | None:
     """Return (array, number) if `x` is `array[number]`, perhaps reshaped."""
     eqn = producers.get(x)  # type: ignore[arg-type]
     if eqn is not None and eqn.op.__class__ is Reshape:
         eqn = producers.get(eqn.inputs[0])  # type: ignore[arg-type]
-    if eqn is None or eqn.op.__class__ is not Slice:
+    if eqn is None or not is_slice(eqn.op):
         return None
-    op: Any = eqn.op
+    op = eqn.op
     base = eqn.inputs[0]
     whole = op.starts[1:] == (0,) * (len(op.starts) - 1) and op.limits[1:] == base.type.shape[1:]
     single = op.drop == (0,) and set(op.strides) == {1}

@@ -244,7 +244,8 @@ def product_pattern(eqn: Equation, given: Sequence[Any]) -> Any:
     sizes: dict[str, int] = {}
     for term, x in zip(terms, eqn.inputs):
         for name, n in zip(term, x.type.shape):
-            sizes[name] = max(sizes.get(name, 1), n)
+            if n != 1 or name not in sizes:  # an axis of size 1 is broadcast, to size 0 too
+                sizes[name] = n
     parts = [product_operand_pattern(p, term, x.type.shape, out, sizes)
              for p, term, x in zip(given, terms, eqn.inputs) if p is not None]  # fmt: skip
     return None if any([part is None for part in parts]) else union(parts)
@@ -279,15 +280,21 @@ def matmul_terms(a: int, b: int) -> tuple[list[str], str]:
 
 def dense_pattern(eqn: Equation, given: Sequence[Any], size: int) -> Any:
     """Return the pattern where every result depends on everything the operands depend on."""
-    from scipy import sparse
-
-    row = union([sparse.csr_matrix(p.max(axis=0)) for p in given if p is not None])
+    row = union([any_row(p) for p in given if p is not None])
     if row.nnz * size > MAX_ENTRIES:
         raise ShapeError(
             f"sparsity: {eqn.op.name} mixes all its elements, which gives {row.nnz * size:,} "
             f"entries; pass the pattern as sparsity=   [{eqn.source}]"
         )
     return row[np.zeros(size, np.int64)]
+
+
+def any_row(pattern: Any) -> Any:
+    """Return a pattern of one row: what any of the rows depends on."""
+    from scipy import sparse
+
+    rows, columns = pattern.shape
+    return sparse.csr_matrix(pattern.max(axis=0) if rows else (1, columns), dtype=pattern.dtype)
 
 
 # Coloring

@@ -165,7 +165,7 @@ class RNNCell(Cell):
         dtype: Any = None,
     ) -> None:
         check_nonlinearity("RNNCell", nonlinearity)
-        super().__init__(input_size, hidden_size, bias, dtype)
+        super().__init__(input_size, hidden_size, bias, dtype=dtype)
         self.nonlinearity = nonlinearity
 
     @property

@@ -60,9 +60,9 @@ class TransformerBlock(Module):
         self.self_attn = attention()
         if self.attends_memory:
             self.multihead_attn = attention()
-        self.linear1 = Linear(d_model, dim_feedforward, bias, dtype)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, dtype=dtype)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, dtype)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, dtype=dtype)
         self.norm_first = norm_first
         parts = ("1", "2", "3") if self.attends_memory else ("1", "2")
         for part in parts:

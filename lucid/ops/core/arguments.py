@@ -82,15 +82,30 @@ def library_paths() -> tuple[str, ...]:
 
 
 def accepts_device(function: F) -> F:
-    """Add a `device` keyword to `function`, which makes a tensor; only "cpu" is accepted."""
+    """Add a `device` argument to `function`, which makes a tensor; only "cpu" is accepted.
+
+    It is a keyword; in constructors it also has a position, before `dtype`, as in PyTorch.
+    """
+    plain = inspect.signature(function)
+    names = [p.name for p in plain.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    is_positional = function.__name__ == "__init__" and "dtype" in names
+    place = names.index("dtype") if is_positional else 0
 
     @functools.wraps(function)
     def call(*args: Any, device: Any = None, **kwargs: Any) -> Any:
+        if is_positional and len(args) > place:
+            device, args = args[place], (*args[:place], *args[place + 1 :])
         if device is not None:
             check_device(function.__qualname__.removesuffix(".__init__"), device)
         return function(*args, **kwargs)
 
-    add_keywords(call, function, {"device": None})
+    if is_positional:
+        parameters = list(plain.parameters.values())
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        parameters.insert(place, inspect.Parameter("device", kind, default=None))
+        call.__signature__ = plain.replace(parameters=parameters)  # type: ignore[attr-defined]
+    else:
+        add_keywords(call, function, {"device": None})
     return call  # type: ignore[return-value]
 
 

@@ -64,7 +64,7 @@ def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = No
     The gradient of replaced elements is zero; that of all others passes through.
 
     >>> import lucid
-    >>> lucid.nan_to_num(lucid.tensor([1.0, float("nan")]))
+    >>> lucid.nan_to_num(lucid.tensor([1.0, lucid.nan]))
     Tensor([1., 0.])
     """
     x = as_tensor(input)
