@@ -18,6 +18,7 @@ from typing import Any
 from weakref import WeakSet
 
 MAX_WAIT = 60.0  # the longest that a fork waits, in seconds
+MAX_RECORDING_WAIT = 30.0  # seconds to wait for a thread that records
 POLL = 0.001  # polling interval in seconds
 
 _locks: WeakSet[Any] = WeakSet()
@@ -93,6 +94,14 @@ def state_lock() -> Any:
     return _state_lock
 
 
+def wait_for_recording() -> bool:
+    """Acquire the lock of shared state, which a recording holds, and return whether that worked.
+
+    User code in a recording may itself wait for this thread, so this gives up after a while.
+    """
+    return bool(_state_lock.acquire(timeout=MAX_RECORDING_WAIT))
+
+
 def release(lock: Any) -> None:
     """Release a lock that an interrupt may have kept from being acquired."""
     if lock._is_owned():
@@ -102,7 +111,7 @@ def release(lock: Any) -> None:
 class Locks:
     """Locks that are acquired together, or not at all if that is interrupted; usually none.
 
-    traces    whether something is traced while they are held
+    traces    whether something is traced, or shared state written, while they are held
     """
 
     __slots__ = ("locks",)

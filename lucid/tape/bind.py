@@ -37,7 +37,7 @@ from lucid.tape.node import (
     note_read,
     wrap,
 )
-from lucid.tape.pending import Pending, can_wait, pending_result
+from lucid.tape.pending import Pending, can_wait, is_foreign, pending_result
 from lucid.tape.tiering import run, run_counted
 from lucid.tape.views import link_view, node_of, storage_of, synchronize_node
 
@@ -88,6 +88,9 @@ def bind(op: Primitive, *xs: Any) -> Any:
             values.append(value)
         elif value is None:
             return _bind_abstract(op, xs)
+        elif is_foreign(value):
+            x.value  # noqa: B018  # waits until the other thread has recorded
+            return bind(op, *xs)
         else:
             waits = True
         node = x.node

@@ -17,10 +17,11 @@ from lucid.errors import GraphError, LeakError, LucidError, MutationError, Trace
 from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
+from lucid.locks import release, state_lock, wait_for_recording
 from lucid.public.declare import public
 from lucid.source import Source, at_line
 from lucid.tape.modes import current
-from lucid.tape.pending import Pending, array_of
+from lucid.tape.pending import Pending, array_of, is_foreign
 
 GRAD = 1  # a derivative is wanted (requires_grad)
 TRACE = 2  # belongs to a transform or a recording, which needs every equation
@@ -233,6 +234,10 @@ class Traced:
         """The ndarray, computed now if it is pending; None inside vmap and abstract traces."""
         raw = self.raw
         if raw.__class__ is Pending:
+            if is_foreign(raw) and wait_for_recording():
+                release(state_lock())
+                if self.raw is not raw:  # it has the value from before the recording again
+                    return self.value
             raw = self.raw = raw.compute()
         return raw
 

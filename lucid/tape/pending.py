@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import attrgetter
+from threading import get_ident
 from typing import Any
 from weakref import ref
 
@@ -62,9 +63,12 @@ class PendingRun:
     """The pending values of a recorded run.
 
     defers     whether results are left pending
+    recorded_by    the thread that records it, or None
     known      Node -> array or Pending, of every value that the run has read or made
     tensors    weak references to the tensors whose values were pending
     """
+
+    recorded_by: int | None = None
 
     def __init__(self, defers: bool = True) -> None:
         self.defers = defers
@@ -106,6 +110,12 @@ class PendingRun:
                 value.node = value.run = None
         self.known.clear()
         self.tensors.clear()
+
+
+def is_foreign(pending: Pending) -> bool:
+    """True if another thread records this value: the tensor that has it will have its own again."""
+    run = pending.run
+    return run is not None and run.recorded_by is not None and run.recorded_by != get_ident()
 
 
 class CannotWait(BaseException):

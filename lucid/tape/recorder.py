@@ -16,19 +16,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from threading import get_ident
 from typing import Any
 
 import numpy as np
 
-from lucid.locks import new_lock, release, state_lock
+from lucid.locks import MAX_RECORDING_WAIT, new_lock, release, state_lock
 from lucid.tape.guards import Guard
 from lucid.tape.markers import OVERWRITTEN, STOP_GRADIENT
 from lucid.tape.modes import current, local, set_modes
 from lucid.tape.node import GRAD, Node, active_recorders, next_serial, wrap
 from lucid.tape.pending import CannotWait, Pending, PendingRun
 from lucid.tape.views import node_of, owner_of
-
-MAX_WAIT = 30.0  # seconds: user code of a recording may wait for another thread that records
 
 _getters: dict[type, Any] = {}  # watched classes -> __getattribute__ while a Recorder is active
 attribute_changes = [0]  # how often an attribute of an object of these classes was set
@@ -142,7 +141,8 @@ class Recorder:
         return self.pending.defers
 
     def begin(self) -> None:
-        self.hold_lock(state_lock(), MAX_WAIT)
+        self.hold_lock(state_lock(), MAX_RECORDING_WAIT)
+        self.pending.recorded_by = get_ident()
         self.outer, self.modes = local.recorder, current()
         active_recorders.append(self)
         update_getters()

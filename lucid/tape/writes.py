@@ -33,7 +33,7 @@ from lucid.tape.node import (
     is_recording,
     wrap,
 )
-from lucid.tape.pending import Pending
+from lucid.tape.pending import Pending, is_foreign
 from lucid.tape.views import is_visible, node_after_write, overlaps_itself, synchronize_node
 
 UNSHARED_REFCOUNT = LOCAL_REFERENCES + 1  # of a Node that its tensor alone holds
@@ -132,10 +132,17 @@ def is_argument(x: Any) -> bool:
     return node.op is ALIAS or (node.op is None and bool(node.flags & TRACE))
 
 
+def await_own_value(x: Any) -> None:
+    """Wait until no other thread records writes to `x`, which has its own value again then."""
+    if x.raw.__class__ is Pending and is_foreign(x.raw):
+        x.value  # noqa: B018
+
+
 def check_writable(x: Any, what: str) -> None:
     """Raise an error for inputs of transforms, leaves that require grad, and read-only memory."""
     if followers:
         flush_before_write(x)
+    await_own_value(x)
     grad = current().grad
     tensor, detached = x, not grad
     while True:

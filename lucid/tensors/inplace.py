@@ -38,6 +38,7 @@ from lucid.tape.node import (
 from lucid.tape.pending import array_of, is_pending
 from lucid.tape.views import layout, node_of
 from lucid.tape.writes import (
+    await_own_value,
     can_defer_write,
     check_writable,
     flags_of,
@@ -147,6 +148,7 @@ def before_write(x: Any) -> Any:
     """Return `x` as an operand of the op that overwrites it, with a Node of its own."""
     if x.raw is None:
         return x
+    await_own_value(x)
     node = None
     if flags_of(x) or is_recording():
         origin = note_read(node_of(x), x)

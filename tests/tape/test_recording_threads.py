@@ -125,3 +125,42 @@ def test_an_interrupt_in_the_comparison_of_keys_leaves_the_cache_of_derivatives_
     finally:
         _prepared.clear()
         _prepared.update(before)
+
+
+WRITES = {
+    "compiled": lambda x: lucid.jit(lambda y: x.add_(y))(lucid.full((3,), 10.0)),
+    "eager": lambda x: x.add_(10.0),
+    "detached": lambda x: x.data.fill_(10.0),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_a_write_of_another_thread_waits_for_the_recording_of_a_write(write):
+    w, errors = lucid.zeros(3), []
+    inside, outside = threading.Event(), threading.Event()
+
+    def work():
+        inside.wait(10)
+        outside.set()
+        try:
+            write(w)
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+
+    @lucid.jit
+    def f(x):
+        w.add_(x)
+        inside.set()
+        outside.wait(10)
+        thread.join(0.1)  # it waits until this is recorded, and cannot end
+        return w * 1.0
+
+    f(lucid.ones(3))
+    thread.join(30)
+    assert errors == [] and not thread.is_alive()
+    assert w[0].item() in (1.0, 10.0, 11.0), "the last write, or both"
+    assert w.fill_(2.0).add_(1.0).tolist() == [3.0] * 3
+    assert f(lucid.ones(3)).tolist() == [4.0] * 3

@@ -14,7 +14,6 @@ import numpy as np
 from lucid.compiler.jit.donation import copy_if_shared, have_distinct_memory, invalidate
 from lucid.tape import node as tape
 from lucid.tape.node import Traced
-from lucid.tape.pending import array_of
 
 new = object.__new__
 GUARD_FAILED = object()  # the result of a path whose guards did not hold
@@ -126,7 +125,7 @@ class FastCall:
                 node = x.node
                 if node is not None and node.flags:
                     return None
-                values.append(array_of(x.raw))
+                values.append(x.value)
             elif x.__class__ is np.ndarray:
                 values.append(x)
             else:
@@ -146,7 +145,7 @@ class PureFastCall(FastCall):
                 node = x.node
                 if node is not None and node.flags:
                     return None
-                values.append(array_of(x.raw))
+                values.append(x.value)
             elif x.__class__ is np.ndarray:
                 values.append(x)
             else:

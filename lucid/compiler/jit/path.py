@@ -20,7 +20,7 @@ from lucid.ir.graph import Graph, Var
 from lucid.ir.interpret import Program
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import is_differentiable
-from lucid.locks import Locks
+from lucid.locks import Locks, state_lock, wait_for_recording
 from lucid.ops.core.promote import Default, as_tensor
 from lucid.source import at_line, caller
 from lucid.tape.bind import bind
@@ -136,7 +136,7 @@ class Path:
         ]
         self.sets_grad = [cell.grad is not None for cell in self.cells]
         self.guards: list[Guard] = recorder.guards
-        self.locks = Locks(recorder.locks.values())
+        self.locks = Locks(recorder.locks.values(), traces=bool(recorder.written))
         self.entries = list(recorder.entries.values())
         self.counters = recorder.counters
         self.attributes = recorder.unchanged_attributes()
@@ -419,12 +419,17 @@ class Path:
     def write(self, tensors: Sequence[Any], values: Sequence[np.ndarray]) -> None:
         """Give tensors the values that a run has computed for them."""
         source = caller()
-        for x, value in zip(tensors, values):
-            if value is not x.raw:
-                x.value[...] = value
-            mark_written(x, source)
-        for x in self.aliases:
-            mark_written(x, source)
+        acquired = wait_for_recording()
+        try:
+            for x, value in zip(tensors, values):
+                if value is not x.raw:
+                    x.value[...] = value
+                mark_written(x, source)
+            for x in self.aliases:
+                mark_written(x, source)
+        finally:
+            if acquired:
+                state_lock().release()
 
     @cached_property
     def leaves_gradients(self) -> bool:

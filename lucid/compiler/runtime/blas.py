@@ -32,6 +32,7 @@ from lucid.compiler.plan.instructions import Address, Ref
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime import native_kernel as kernel
 from lucid.compiler.runtime.native_kernel import Kernel
+from lucid.locks import new_lock
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -40,6 +41,7 @@ MAX_UNPACKED = 10**6  # the most multiplications (m n k) that OpenBLAS does with
 MIN_PACKED = 2**27  # multiplications from which packing pays
 UNPACKED_CORES = ("SkylakeX", "Cooperlake", "SapphireRapids")
 CALL_NS = 100
+_opening = new_lock()
 GEMV_TILE_BYTES = 1 << 18
 BYTES_PER_NS = 60.0
 FLOPS_PER_NS = {"f4": 90.0, "f8": 45.0}
@@ -262,14 +264,15 @@ def _library() -> ctypes.CDLL | None:
 @contextlib.contextmanager
 def _one_thread_in_environment() -> Iterator[None]:
     """Set while the library is opened, so that it never starts threads of its own."""
-    before = os.environ.get("OPENBLAS_NUM_THREADS")
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    try:
-        yield
-    finally:
-        del os.environ["OPENBLAS_NUM_THREADS"]
-        if before is not None:
-            os.environ["OPENBLAS_NUM_THREADS"] = before
+    with _opening:  # threads that open it together would restore each other's value
+        before = os.environ.get("OPENBLAS_NUM_THREADS")
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"
+        try:
+            yield
+        finally:
+            del os.environ["OPENBLAS_NUM_THREADS"]
+            if before is not None:
+                os.environ["OPENBLAS_NUM_THREADS"] = before
 
 
 def _capsule_address(name: str) -> Address:
