@@ -125,7 +125,8 @@ class FastCall:
                 node = x.node
                 if node is not None and node.flags:
                     return None
-                values.append(x.value)
+                value = x.raw
+                values.append(value if value.__class__ is np.ndarray else x.value)
             elif x.__class__ is np.ndarray:
                 values.append(x)
             else:
@@ -145,7 +146,8 @@ class PureFastCall(FastCall):
                 node = x.node
                 if node is not None and node.flags:
                     return None
-                values.append(x.value)
+                value = x.raw
+                values.append(value if value.__class__ is np.ndarray else x.value)
             elif x.__class__ is np.ndarray:
                 values.append(x)
             else:
