@@ -15,7 +15,7 @@ from lucid.compiler.kernels.listing import buffer_views
 from lucid.compiler.kernels.nest import Nest
 from lucid.compiler.lowering.lower import GraphLowering
 from lucid.compiler.passes.pipeline import stages
-from lucid.compiler.plan.arrays import Array
+from lucid.compiler.plan.arrays import Array, array_of
 from lucid.compiler.plan.instructions import Cell, Ref
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.types import Type
@@ -68,12 +68,7 @@ class Layout:
         return Ref(cell)
 
     def array(self, x: Var) -> Array:
-        if x in self.arrays:
-            return self.arrays[x]
-        eqn = self.lowering.producer[x]
-        found = self.array(eqn.inputs[0]).view(eqn.op)  # type: ignore[arg-type]
-        assert found is not None, "insert_copies leaves only views that strides can express"
-        return found
+        return array_of(x, self.arrays, self.lowering.producer)
 
     def scratch(self, type: Type) -> Array:
         name = f"s{len(self.scratches)}"

@@ -28,7 +28,7 @@ from lucid.compiler.kernels.build import (
 from lucid.compiler.kernels.nest import Nest
 from lucid.compiler.lowering.matmul import ProductWork
 from lucid.compiler.lowering.nest_builder import fill
-from lucid.compiler.plan.arrays import Array
+from lucid.compiler.plan.arrays import Array, array_of
 from lucid.compiler.plan.epilogue import Blocks, EpilogueWork, pair_products, row_blocks
 from lucid.compiler.plan.executable import Check, Segment
 from lucid.compiler.plan.inplace_reuse import donated_outputs, find_reuse
@@ -286,12 +286,7 @@ class SegmentLayout:
 
     def array(self, x: Var) -> Array:
         """Return the array of a value, or of a view of one."""
-        if x in self.arrays:
-            return self.arrays[x]
-        eqn = self.lowering.producer[x]
-        found = self.array(eqn.inputs[0]).view(eqn.op)  # type: ignore[arg-type]
-        assert found is not None, "insert_copies leaves only views that strides can express"
-        return found
+        return array_of(x, self.arrays, self.lowering.producer)
 
     # Steps
 

@@ -6,12 +6,14 @@ The `view` of an operation applies to it without touching an element.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lucid.compiler.plan.instructions import Ref
+from lucid.ir.graph import Equation, Var
 from lucid.ir.types import SHORT_NAMES, Type
 
 
@@ -94,3 +96,13 @@ def reshaped(
             n //= new[position]
             position -= 1
     return tuple(out)
+
+
+def array_of(x: Var, arrays: Mapping[Var, Array], producer: Mapping[Var, Equation]) -> Array:
+    """Return the array of a value, or of a view of one; `producer` gives the view's equation."""
+    if x in arrays:
+        return arrays[x]
+    eqn = producer[x]
+    found = array_of(eqn.inputs[0], arrays, producer).view(eqn.op)  # type: ignore[arg-type]
+    assert found is not None, "insert_copies leaves only views that strides can express"
+    return found
