@@ -29,7 +29,6 @@ from lucid.autograd.modes import is_grad_enabled as is_grad_enabled
 from lucid.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from lucid.autograd.modes import no_grad as no_grad
 from lucid.autograd.modes import set_grad_enabled as set_grad_enabled
-from lucid.caches import clear_caches as clear_caches
 from lucid.compiler.api import get_num_threads as get_num_threads
 from lucid.compiler.api import profile as profile
 from lucid.compiler.api import set_num_threads as set_num_threads
@@ -94,6 +93,7 @@ from lucid.random.draws import Generator as Generator
 from lucid.random.draws import Generator as _Generator
 from lucid.saving import load as load
 from lucid.saving import save as save
+from lucid.support.caches import clear_caches as clear_caches
 from lucid.tape.node import Traced as _Traced
 from lucid.tape.scopes import named_scope as named_scope
 from lucid.tensors.tensor import Tensor as Tensor

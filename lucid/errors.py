@@ -10,7 +10,7 @@ import numpy.linalg
 
 from lucid.public.declare import public
 from lucid.public.lazy import defined_in
-from lucid.source import at_line
+from lucid.support.source import at_line
 
 POSITION = re.compile(r"   \[[^\]]+\]$")
 

@@ -11,9 +11,9 @@ from lucid.autograd import functional as functional
 from lucid.autograd import graph as graph
 from lucid.autograd.engine import backward as backward
 from lucid.autograd.engine import grad as grad
-from lucid.autograd.function import Function as Function
-from lucid.autograd.function import FunctionCtx as FunctionCtx
-from lucid.autograd.function import once_differentiable as once_differentiable
+from lucid.autograd.functions.function import Function as Function
+from lucid.autograd.functions.function import FunctionCtx as FunctionCtx
+from lucid.autograd.functions.function import once_differentiable as once_differentiable
 from lucid.autograd.gradient_check import GradcheckError as GradcheckError
 from lucid.autograd.gradient_check import gradcheck as gradcheck
 from lucid.autograd.gradient_check import gradgradcheck as gradgradcheck

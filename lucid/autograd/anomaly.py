@@ -11,7 +11,7 @@ from lucid.errors import GraphError
 from lucid.ir.graph import Equation, Graph
 from lucid.tape.cut import Cut
 from lucid.tape.node import residual
-from lucid.tape.trace import replay
+from lucid.tape.recording.trace import replay
 from lucid.transforms.prepare import prepare
 
 

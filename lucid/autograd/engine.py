@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from lucid.autograd.anomaly import explain_nan
-from lucid.autograd.follow import expect_next, learn, prepare_followed
+from lucid.autograd.following.follow import expect_next, learn, prepare_followed
+from lucid.autograd.following.step_run import StepRun, expects_update
 from lucid.autograd.modes import Grad
-from lucid.autograd.step_run import StepRun, expects_update
 from lucid.autograd.watch import has_watchers, prepare_watched, run_hooks
-from lucid.caches import memoize
 from lucid.compiler.jit.reroll_recording import reroll_recording
 from lucid.errors import DTypeError, GraphError, ShapeError
 from lucid.ir.types import Type
@@ -22,6 +21,7 @@ from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.shape.derivative_seeds import full_constant, zeros_like
 from lucid.public.declare import public
+from lucid.support.caches import memoize
 from lucid.tape.cut import Cut, cut_nodes, find_cut
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import current, local
@@ -38,7 +38,7 @@ from lucid.tape.node import (
     residual,
     wrap,
 )
-from lucid.tape.pending import is_pending
+from lucid.tape.recording.pending import is_pending
 from lucid.tape.tiering import Tiering
 from lucid.tape.views import node_of
 from lucid.transforms.prepare import prepare, without_gradient

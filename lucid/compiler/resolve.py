@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lucid.caches import memoize
-from lucid.locks import import_module
+from lucid.support.caches import memoize
+from lucid.support.locks import import_module
 
 
 @memoize()

@@ -11,7 +11,7 @@ from lucid.ops.core.promote import as_tensor
 from lucid.public.declare import public
 from lucid.tape.cut import cut
 from lucid.tape.node import Traced
-from lucid.tape.trace import replay
+from lucid.tape.recording.trace import replay
 
 
 @public("func")

@@ -16,7 +16,7 @@ from lucid.ops.core.promote import as_tensor
 from lucid.public.declare import public
 from lucid.tape.cut import cut
 from lucid.tape.node import Traced
-from lucid.tape.trace import trace
+from lucid.tape.recording.trace import trace
 
 INDEPENDENT = "the loss does not depend on the tensor: nothing that it computes reads it"
 FLAT = ("floor", "ceil", "trunc", "round", "sign", "floor_divide")  # derivative zero

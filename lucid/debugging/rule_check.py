@@ -18,7 +18,7 @@ from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor
 from lucid.tape.cut import ancestors, cut_nodes
 from lucid.tape.node import Node, Traced, residual
-from lucid.tape.trace import replay
+from lucid.tape.recording.trace import replay
 from lucid.tape.views import node_of
 
 

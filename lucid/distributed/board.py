@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from lucid.errors import CollectiveMismatchError, DistributedError, RankFailedError
-from lucid.settings import setting
-from lucid.source import is_internal
+from lucid.support.settings import setting
+from lucid.support.source import is_internal
 
 SLOT = 1024  # bytes per rank
 WORDS = SLOT // 8

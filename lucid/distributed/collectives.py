@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import new_cache
 from lucid.distributed.board import NOBODY
 from lucid.distributed.execution import Started, run
 from lucid.errors import DTypeError, ShapeError
@@ -31,6 +30,7 @@ from lucid.ir.primitive import NEVER
 from lucid.ir.types import Type
 from lucid.ops.core.kinds import Linear
 from lucid.ops.shape.movement import Transpose
+from lucid.support.caches import new_cache
 from lucid.tape.bind import bind
 
 LOWERING = "lucid.distributed.lowering:CollectiveLowering"

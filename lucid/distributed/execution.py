@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import new_cache
 from lucid.distributed.board import NOBODY, broken_error, key_of
 from lucid.distributed.runtime import Group, Runtime, group_named, runtime
 from lucid.errors import CollectiveMismatchError, CollectiveTimeoutError
 from lucid.ir.types import Type
-from lucid.source import caller
+from lucid.support.caches import new_cache
+from lucid.support.source import caller
 
 SPINS = 400  # polls before the core is yielded to other processes
 CHECK_EVERY = 0.1  # seconds between checks of the other ranks

@@ -15,7 +15,7 @@ from typing import Any
 from lucid.distributed.board import Board, LocalBoard
 from lucid.errors import ArgumentError, DistributedError
 from lucid.public.declare import public
-from lucid.settings import setting
+from lucid.support.settings import setting
 
 WORLD = "world"
 LAUNCHERS = ("PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE")  # set by mpiexec

@@ -27,7 +27,7 @@ from lucid.distributed.board import (
     describe_slot,
     is_alive,
 )
-from lucid.settings import setting
+from lucid.support.settings import setting
 
 PR_SET_PDEATHSIG = 1
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)

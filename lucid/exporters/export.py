@@ -25,7 +25,7 @@ from lucid.ir.graph import Graph
 from lucid.ir.pytree import flatten
 from lucid.ir.rewrite import dce
 from lucid.ops.core.arguments import public_function
-from lucid.tape.trace import function_name, input_names
+from lucid.tape.recording.trace import function_name, input_names
 
 TARGETS = ("numpy", "numba", "c")
 

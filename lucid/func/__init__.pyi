@@ -53,8 +53,8 @@ from lucid.func.solvers.odes import odeint as odeint
 from lucid.nn.stateless import functional_call as functional_call
 from lucid.nn.stateless import replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_
 from lucid.nn.stateless import stack_module_state as stack_module_state
-from lucid.tape.trace import closure_convert as closure_convert
-from lucid.tape.trace import eval_shape as eval_shape
-from lucid.tape.trace import trace as make_jaxpr
+from lucid.tape.recording.trace import closure_convert as closure_convert
+from lucid.tape.recording.trace import eval_shape as eval_shape
+from lucid.tape.recording.trace import trace as make_jaxpr
 
 

@@ -21,10 +21,10 @@ from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.copying import COPY
 from lucid.tape.bind import bind
-from lucid.tape.body import BodyRecorder, trace_state
 from lucid.tape.modes import local
 from lucid.tape.node import Traced
-from lucid.tape.trace import function_name
+from lucid.tape.recording.body import BodyRecorder, trace_state
+from lucid.tape.recording.trace import function_name
 from lucid.transforms.vmap import Batched
 from lucid.transforms.vmap import vmap as vmap_graph
 

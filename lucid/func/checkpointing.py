@@ -19,16 +19,16 @@ from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.rewrite import dce
 from lucid.ir.types import Type, is_differentiable
-from lucid.markup import bars_html
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.checkpoint_op import Checkpoint, Named
 from lucid.ops.higher_order.exactness import decided_by, decides, inexact
 from lucid.ops.linalg.contraction import Einsum
+from lucid.support.markup import bars_html
 from lucid.tape.bind import bind, bind_precomputed, fresh
 from lucid.tape.cut import Cut, cut
 from lucid.tape.node import GRAD, TRACE
-from lucid.tape.recorder import CollectEffects
+from lucid.tape.recording.recorder import CollectEffects
 from lucid.tape.views import tensor_of
 from lucid.transforms.vjp import vjp
 

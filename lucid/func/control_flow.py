@@ -22,9 +22,9 @@ from lucid.ops.higher_order.control.scan import Scan, run_scan
 from lucid.ops.higher_order.control.switch import Switch
 from lucid.ops.higher_order.control.while_loop import While
 from lucid.tape.bind import bind
-from lucid.tape.body import BodyRecorder, State, trace_state
 from lucid.tape.modes import local
-from lucid.tape.trace import function_name, input_names, replay
+from lucid.tape.recording.body import BodyRecorder, State, trace_state
+from lucid.tape.recording.trace import function_name, input_names, replay
 
 __all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
 

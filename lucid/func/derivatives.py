@@ -20,7 +20,7 @@ from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.complexes import conj
 from lucid.ops.shape.derivative_seeds import full_constant
-from lucid.tape.trace import function_name, trace_types
+from lucid.tape.recording.trace import function_name, trace_types
 from lucid.transforms.prepare import pullback, pushforward
 from lucid.transforms.vjp import vjp as transposed
 

@@ -19,11 +19,11 @@ from lucid.ops.core.promote import as_tensor
 from lucid.ops.elementwise.complexes import conj
 from lucid.ops.shape.derivative_seeds import full_constant, unit_rows
 from lucid.public.declare import public
-from lucid.settings import setting
+from lucid.support.settings import setting
 from lucid.tape.bind import without_gradient
 from lucid.tape.node import residual, wrap
+from lucid.tape.recording.trace import function_name
 from lucid.tape.tiering import TieredProgram
-from lucid.tape.trace import function_name
 from lucid.tape.views import tensor_of
 from lucid.transforms.prepare import Prepared, prepare
 from lucid.transforms.vmap import Batched, batch_graph

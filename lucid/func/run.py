@@ -17,7 +17,7 @@ from lucid.tape.bind import fresh, without_gradient
 from lucid.tape.cut import Cut, ancestors, find_cut
 from lucid.tape.modes import local
 from lucid.tape.node import TRACE, Node, Traced, is_recording, next_serial, wrap
-from lucid.tape.trace import function_name
+from lucid.tape.recording.trace import function_name
 from lucid.tape.views import node_of, storage_of
 from lucid.transforms.prepare import pullback, pushforward
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from lucid.autograd.modes import no_grad
 from lucid.ir.types import is_differentiable
-from lucid.locks import Locks
 from lucid.ops.shape.copying import COPY
+from lucid.support.locks import Locks
 from lucid.tape.bind import bind
-from lucid.tape.body import State
 from lucid.tape.node import is_recording, wrap
+from lucid.tape.recording.body import State
 from lucid.tensors.mutation import assign
 
 

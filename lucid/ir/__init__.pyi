@@ -23,7 +23,7 @@ from lucid.saving.graphs import load as load
 from lucid.saving.graphs import save as save
 from lucid.tape.bind import bind as bind
 from lucid.tape.node import Node as Node
-from lucid.tape.trace import replay as replay
-from lucid.tape.trace import trace as trace
+from lucid.tape.recording.trace import replay as replay
+from lucid.tape.recording.trace import trace as trace
 
 

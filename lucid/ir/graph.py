@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from lucid.caches import cached_property
 from lucid.ir.types import Type
-from lucid.markup import colored, graph_html, is_color_terminal
 from lucid.public.declare import public
-from lucid.source import Source
+from lucid.support.caches import cached_property
+from lucid.support.markup import colored, graph_html, is_color_terminal
+from lucid.support.source import Source
 
 if TYPE_CHECKING:
     from lucid.ir.primitive import Primitive
@@ -177,7 +177,7 @@ class Graph:
     def out_types(self) -> tuple[Type, ...]:
         return tuple(atom.type for atom in self.outputs)
 
-    replay: ClassVar[Any] = None  # runs a Graph on tensors; set by `tape/trace.py`
+    replay: ClassVar[Any] = None  # runs a Graph on tensors; set by `tape/recording/trace.py`
 
     def __call__(self, *inputs: Any) -> Any:
         """Run the Graph on tensors: one result, or a tuple of them. Every transform applies."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lucid.caches import new_cache
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
+from lucid.support.caches import new_cache
 
 _inferred: dict[Any, Any] = new_cache(f"{__name__}._inferred", {})
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.ir.graph import Graph, Literal
 from lucid.public.declare import public
+from lucid.support.caches import memoize
 
 _ndarray = np.ndarray
 

@@ -18,7 +18,6 @@ from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
 
-from lucid.caches import new_cache
 from lucid.errors import ArgumentError
 from lucid.ir.facts import Facts
 from lucid.ir.graph import Graph
@@ -26,6 +25,7 @@ from lucid.ir.types import Type
 from lucid.public import index
 from lucid.public.declare import public
 from lucid.public.lazy import homes
+from lucid.support.caches import new_cache
 
 Tensors = Any  # tensors, whose class is defined above the IR
 

@@ -24,7 +24,7 @@ from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.primitive import find_primitive
 from lucid.ir.types import DTYPES, SHORT_NAMES, Type
 from lucid.public.declare import public
-from lucid.source import ParsedSource, comment
+from lucid.support.source import ParsedSource, comment
 
 _NUMBERS = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 

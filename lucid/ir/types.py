@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lucid.caches import memoize, new_cache
 from lucid.errors import DTypeError, ParseError, ShapeError
 from lucid.public.declare import public
+from lucid.support.caches import memoize, new_cache
 
 Shape = tuple[int, ...]
 

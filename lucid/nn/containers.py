@@ -9,7 +9,7 @@ from lucid.errors import IndexingError, ModuleError
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
 from lucid.public.declare import public
-from lucid.tape.recorder import attribute_changes
+from lucid.tape.recording.recorder import attribute_changes
 
 
 class IndexedContainer(Module):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lucid.autograd.function import Function
+from lucid.autograd.functions.function import Function
 from lucid.ir.pytree import flatten, unflatten
 from lucid.tensors.hook_handles import HookHandle
 from lucid.tensors.tensor import Tensor

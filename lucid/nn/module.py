@@ -21,7 +21,7 @@ from lucid.ops.core.constructors import ClearConstructor
 from lucid.public.declare import public
 from lucid.tape.modes import current, leave, local, set_modes
 from lucid.tape.node import is_recording
-from lucid.tape.recorder import attribute_changes, watch_attributes
+from lucid.tape.recording.recorder import attribute_changes, watch_attributes
 from lucid.tensors.tensor import Tensor
 
 M = TypeVar("M", bound="Module")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as _numpy
 
-from lucid.locks import import_module as _import_module
+from lucid.support.locks import import_module as _import_module
 
 _OWN = ("__array_api_version__", "__array_namespace_info__", "__all__")
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.public import index
 from lucid.public.lazy import Home, homes, load
+from lucid.support.caches import memoize
 
 
 @memoize()

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
-from lucid.locks import import_module
 from lucid.numpy.declared import declared_counterpart
 from lucid.ops.core.promote import as_tensor, cast, to_floating
 from lucid.ops.elementwise import arithmetic, complexes, conditional, rounding
 from lucid.ops.linalg import contraction
 from lucid.ops.reduce import cumulative, extrema, reduction
 from lucid.ops.shape import shaping
+from lucid.support.locks import import_module
 from lucid.tape.node import Traced, wrap
 from lucid.tensors import mutation
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from lucid.autograd import enable_grad, no_grad
-from lucid.autograd.step_run import run_update
+from lucid.autograd.following.step_run import run_update
 from lucid.compiler.jit.jit import jit
 from lucid.errors import ArgumentError
 from lucid.ops.core.arguments import clear_errors
@@ -29,7 +29,7 @@ from lucid.optim.settings import check_ignored, check_settings
 from lucid.public.declare import public
 from lucid.tape.modes import local
 from lucid.tape.node import followers, is_recording, wrap
-from lucid.tape.recorder import Unrecorded
+from lucid.tape.recording.recorder import Unrecorded
 from lucid.tape.scopes import in_own_scope
 from lucid.tensors.hook_handles import HookHandle
 from lucid.tensors.mutation import assign

@@ -101,7 +101,7 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "autograd": {
         "autograd.engine": "backward grad",
-        "autograd.function": "Function FunctionCtx once_differentiable",
+        "autograd.functions.function": "Function FunctionCtx once_differentiable",
         "autograd.gradient_check": "GradcheckError gradcheck gradgradcheck",
         "autograd.modes": (
             "detect_anomaly enable_grad inference_mode is_anomaly_enabled is_grad_enabled "
@@ -201,7 +201,7 @@ NAMES: dict[str, dict[str, str]] = {
         "func.numba_functions": "from_numba",
         "func.solvers.odes": "odeint",
         "nn.stateless": "functional_call replace_all_batch_norm_modules_ stack_module_state",
-        "tape.trace": "closure_convert eval_shape make_jaxpr:trace",
+        "tape.recording.trace": "closure_convert eval_shape make_jaxpr:trace",
     },
     "ir": {
         "debugging.graph_diff": "diff:compare",
@@ -214,7 +214,7 @@ NAMES: dict[str, dict[str, str]] = {
         "saving.graphs": "load save",
         "tape.bind": "bind",
         "tape.node": "Node",
-        "tape.trace": "replay trace",
+        "tape.recording.trace": "replay trace",
     },
     "linalg": {
         "errors": "LinAlgError",
@@ -238,7 +238,6 @@ NAMES: dict[str, dict[str, str]] = {
             "enable_grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad "
             "set_grad_enabled"
         ),
-        "caches": "clear_caches",
         "compiler.api": "get_num_threads profile set_num_threads",
         "compiler.jit.budget": "memory_budget",
         "compiler.jit.jit": "compile:jit jit",
@@ -382,6 +381,7 @@ NAMES: dict[str, dict[str, str]] = {
             "rand_like randint randint_like randn randn_like randperm seed set_rng_state"
         ),
         "saving": "load save",
+        "support.caches": "clear_caches",
         "tape.scopes": "named_scope",
         "tensors.inplace_functions": (
             "abs_ absolute_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ "
@@ -768,7 +768,7 @@ NUMPY: dict[str, str] = {
 }
 
 PRIMITIVES: dict[str, str] = {
-    "autograd.function_eager": "function_backward function_call",
+    "autograd.functions.eager": "function_backward function_call",
     "autograd.watch": "watch watched",
     "distributed.collectives": (
         "all_gather all_reduce all_reduce_extremum all_reduce_prod all_to_all barrier "

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from lucid.locks import import_module
 from lucid.public import index
 from lucid.public.out import ACCEPTS_OUT, accepts_out
+from lucid.support.locks import import_module
 
 Home = tuple[str, str]  # a module and a name in it
 

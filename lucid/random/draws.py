@@ -12,7 +12,6 @@ import numpy as np
 from lucid.errors import ArgumentError, GraphError, ShapeError
 from lucid.func.mapping.levels import stream_of
 from lucid.ir.types import dtype_of
-from lucid.locks import new_lock
 from lucid.ops.core.arguments import (
     concrete_array,
     creation_function,
@@ -44,10 +43,11 @@ from lucid.ops.shape.copying import COPY
 from lucid.ops.shape.creation import merge_sizes
 from lucid.ops.shape.joining import cat
 from lucid.public.declare import public
+from lucid.support.locks import new_lock
 from lucid.tape.bind import bind
 from lucid.tape.modes import current, local
 from lucid.tape.node import Traced, is_recording, wrap
-from lucid.tape.recorder import Unrecorded
+from lucid.tape.recording.recorder import Unrecorded
 from lucid.tape.scopes import in_own_scope
 from lucid.tensors.mutation import assign
 from lucid.tensors.tensor import Tensor

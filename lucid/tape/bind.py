@@ -20,7 +20,7 @@ from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import is_differentiable
 from lucid.public.declare import public
-from lucid.source import at_line, caller, is_internal
+from lucid.support.source import at_line, caller, is_internal
 from lucid.tape import node as tape
 from lucid.tape.markers import ALIAS, STOP_GRADIENT
 from lucid.tape.modes import current
@@ -37,7 +37,7 @@ from lucid.tape.node import (
     note_read,
     wrap,
 )
-from lucid.tape.pending import Pending, can_wait, is_foreign, pending_result
+from lucid.tape.recording.pending import Pending, can_wait, is_foreign, pending_result
 from lucid.tape.tiering import run, run_counted
 from lucid.tape.views import link_view, node_of, storage_of, synchronize_node
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, DetachWarning, GraphError
-from lucid.source import Source, at_line, is_internal
+from lucid.support.source import Source, at_line, is_internal
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, Traced
 

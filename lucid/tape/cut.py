@@ -12,12 +12,12 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from lucid.caches import new_cache
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.infer import infer
 from lucid.ir.primitive import graphs_of
 from lucid.ir.rewrite import inline_regions
 from lucid.ir.verify import verify
+from lucid.support.caches import new_cache
 from lucid.tape.markers import ALIAS
 from lucid.tape.node import FREED, GRAD, Node, as_source, freed_error, is_recording, node_type
 from lucid.tape.scopes import name_captures, tensor_names

@@ -9,7 +9,7 @@ import numpy as np
 from lucid.errors import GraphError
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
-from lucid.source import at_line
+from lucid.support.source import at_line
 
 
 class Alias(Primitive):

@@ -11,8 +11,8 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any
 
-from lucid.caches import new_cache
-from lucid.source import Replay, Scope
+from lucid.support.caches import new_cache
+from lucid.support.source import Replay, Scope
 
 MAX_INNER = 1024  # modules that are made anew for every call are not kept
 _new = object.__new__

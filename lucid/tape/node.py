@@ -17,11 +17,11 @@ from lucid.errors import GraphError, LeakError, LucidError, MutationError, Trace
 from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
-from lucid.locks import release, state_lock, wait_for_recording
 from lucid.public.declare import public
-from lucid.source import Source, at_line
+from lucid.support.locks import release, state_lock, wait_for_recording
+from lucid.support.source import Source, at_line
 from lucid.tape.modes import current
-from lucid.tape.pending import Pending, array_of, is_foreign
+from lucid.tape.recording.pending import Pending, array_of, is_foreign
 
 GRAD = 1  # a derivative is wanted (requires_grad)
 TRACE = 2  # belongs to a transform or a recording, which needs every equation

@@ -18,7 +18,7 @@ from lucid.ir.graph import Graph, Var
 from lucid.ir.pytree import NAMESPACE, flatten, optree
 from lucid.ir.rewrite import with_graphs
 from lucid.public.declare import public
-from lucid.source import Scope, at_line
+from lucid.support.source import Scope, at_line
 from lucid.tape.modes import Modes, current, leave, set_modes
 from lucid.tape.node import Traced
 

@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import new_cache
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.interpret import Program
 from lucid.ir.primitive import NEVER, Primitive
 from lucid.ir.types import Type
+from lucid.support.caches import new_cache
 
 ELEMENTS = 200  # elements that NumPy computes in the time Python takes for an equation
 MAX_WORK = (1 << 16) // ELEMENTS  # the most that one run of an operation counts

@@ -13,7 +13,7 @@ from weakref import ref
 import numpy as np
 
 from lucid.ir.primitive import Primitive
-from lucid.source import caller
+from lucid.support.source import caller
 from lucid.tape.markers import OVERWRITTEN, STOP_GRADIENT
 from lucid.tape.modes import local
 from lucid.tape.node import (
@@ -27,7 +27,7 @@ from lucid.tape.node import (
     saved_value,
     wrap,
 )
-from lucid.tape.pending import Pending
+from lucid.tape.recording.pending import Pending
 
 exported: dict[int, Any] = {}  # id of an array whose memory NumPy sees -> a weak reference to it
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import GraphError
-from lucid.source import at_line, caller
+from lucid.support.source import at_line, caller
 from lucid.tape.bind import bind
 from lucid.tape.markers import ALIAS, OVERWRITTEN, REPLACED, STOP_GRADIENT
 from lucid.tape.modes import current, local
@@ -33,7 +33,7 @@ from lucid.tape.node import (
     is_recording,
     wrap,
 )
-from lucid.tape.pending import Pending, is_foreign
+from lucid.tape.recording.pending import Pending, is_foreign
 from lucid.tape.views import is_visible, node_after_write, overlaps_itself, synchronize_node
 
 UNSHARED_REFCOUNT = LOCAL_REFERENCES + 1  # of a Node that its tensor alone holds

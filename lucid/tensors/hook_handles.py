@@ -11,7 +11,7 @@ from lucid.tape.node import (
     Traced,
     wrap,
 )
-from lucid.tape.recorder import attribute_changes
+from lucid.tape.recording.recorder import attribute_changes
 
 _handles = count()
 

@@ -20,7 +20,7 @@ from lucid.ops.index.subscript import getitem, setitem
 from lucid.ops.linalg import contraction
 from lucid.ops.shape.copying import COPY
 from lucid.public.declare import public
-from lucid.source import caller
+from lucid.support.source import caller
 from lucid.tape.bind import bind
 from lucid.tape.cut import ancestors
 from lucid.tape.modes import current, local
@@ -35,7 +35,7 @@ from lucid.tape.node import (
     note_read,
     wrap,
 )
-from lucid.tape.pending import array_of, is_pending
+from lucid.tape.recording.pending import array_of, is_pending
 from lucid.tape.views import layout, node_of
 from lucid.tape.writes import (
     await_own_value,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lucid.caches import once
 from lucid.errors import ArgumentError
 from lucid.ops.core.arguments import clear_errors
+from lucid.support.caches import once
 from lucid.tape.node import Traced
 from lucid.tensors.tensor import Tensor
 

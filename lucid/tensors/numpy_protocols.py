@@ -14,10 +14,10 @@ import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, GraphError, LucidError
 from lucid.ir.types import SHORT_NAMES
-from lucid.locks import import_module
 from lucid.ops.core.arguments import check_device
 from lucid.ops.core.promote import holds_tensors
 from lucid.public.declare import public
+from lucid.support.locks import import_module
 from lucid.tape import writes
 from lucid.tape.conversion import check_array_conversion, needs_grad
 from lucid.tape.node import Traced

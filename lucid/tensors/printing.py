@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError
-from lucid.markup import escape, text_html
 from lucid.ops.core.promote import get_default_dtype
 from lucid.public.declare import public
+from lucid.support.markup import escape, text_html
 from lucid.tape.node import as_source
 
 _PLAIN = (np.dtype("bool"), np.dtype("int64"))

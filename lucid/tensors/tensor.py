@@ -24,7 +24,7 @@ from lucid.ops.core.promote import (
 )
 from lucid.ops.shape.copying import clone
 from lucid.public.declare import public
-from lucid.source import is_internal
+from lucid.support.source import is_internal
 from lucid.tape.bind import bind, set_class
 from lucid.tape.conversion import needs_grad
 from lucid.tape.cut import ancestors, cut_nodes

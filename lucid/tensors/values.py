@@ -9,7 +9,7 @@ import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.func.mapping.levels import read_value
-from lucid.source import caller
+from lucid.support.source import caller
 from lucid.tape.conversion import check_number_conversion, check_numpy_call
 from lucid.tape.modes import local
 from lucid.tape.node import (

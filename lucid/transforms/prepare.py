@@ -12,16 +12,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from lucid.caches import new_cache
 from lucid.ir.graph import Graph, Literal, Var
 from lucid.ir.types import Type
 from lucid.ir.verify import verify
-from lucid.locks import new_lock
+from lucid.support.caches import new_cache
+from lucid.support.locks import new_lock
 from lucid.tape.bind import sibling, without_gradient
 from lucid.tape.cut import Cut
 from lucid.tape.node import Node, residual, wrap
+from lucid.tape.recording.trace import replay
 from lucid.tape.tiering import TieredProgram
-from lucid.tape.trace import replay
 from lucid.tape.views import tensor_of
 from lucid.transforms.derivative import Derivative
 from lucid.transforms.jvp import jvp

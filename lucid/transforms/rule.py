@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import new_cache
 from lucid.ir.graph import Equation, Literal, Var
 from lucid.ir.infer import infer
+from lucid.support.caches import new_cache
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
 from lucid.tape.node import Trace, leaf
-from lucid.tape.pending import array_of
+from lucid.tape.recording.pending import array_of
 
 _LIMIT = 20_000
 

@@ -13,7 +13,7 @@ from lucid.tape.bind import bind, record_constant
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
 from lucid.tape.node import Trace, is_traced, leaf, wrap
-from lucid.tape.trace import replay
+from lucid.tape.recording.trace import replay
 
 
 class Batched(NamedTuple):

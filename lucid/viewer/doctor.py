@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lucid.settings import SETTINGS, setting
+from lucid.support.settings import SETTINGS, setting
 
 PACKAGES = ("numpy", "numba", "llvmlite", "scipy", "optree")
 VECTORS = ("avx512f", "avx2", "avx", "fma", "neon", "asimd", "sve", "sse4.2")

@@ -11,9 +11,9 @@ from typing import Any
 
 from lucid.debugging.graph_diff import GraphDiff
 from lucid.func.checkpointing import Residuals
-from lucid.markup import document
 from lucid.public.declare import public
 from lucid.saving.atomic import write_atomically
+from lucid.support.markup import document
 from lucid.viewer.subjects import programs_of
 from lucid.viewer.write import page
 

@@ -15,10 +15,10 @@ from lucid.func.derivatives import vjp
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.rewrite import inline_regions, with_graphs
 from lucid.ir.types import is_differentiable
-from lucid.source import Scope
+from lucid.support.source import Scope
 from lucid.tape.cut import cut_to_leaves
 from lucid.tape.node import GRAD, Traced, node_type
-from lucid.tape.trace import replay, trace
+from lucid.tape.recording.trace import replay, trace
 from lucid.tape.views import node_of
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import lucid
 import lucid.nn.functional as F
-from lucid.autograd import follow
+from lucid.autograd.following import follow
 from lucid.errors import IndexingError, ShapeError
 from lucid.tape.node import followers
 from tests.campaign.tiers import cold, settings

@@ -12,7 +12,7 @@ import pytest
 
 import lucid
 from lucid import nn
-from lucid.autograd import step_run
+from lucid.autograd.following import step_run
 from tests.autograd.test_follow import (  # noqa: F401
     both_ways,
     data,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.autograd import follow
+from lucid.autograd.following import follow
 from lucid.tape.node import followers
 from tests.campaign.programs import Program, make, shrink
 from tests.campaign.tiers import cold, hot

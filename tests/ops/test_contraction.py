@@ -7,7 +7,7 @@ import lucid
 from lucid.errors import ShapeError
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.linalg import contraction, products
-from lucid.tape.trace import trace
+from lucid.tape.recording.trace import trace
 
 rng = np.random.default_rng(0)
 A, B, C = rng.normal(size=(2, 3)), rng.normal(size=(3, 4)), rng.normal(size=(4, 2, 3))

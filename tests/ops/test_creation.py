@@ -7,7 +7,7 @@ import lucid
 from lucid.errors import DTypeError, ShapeError
 from lucid.ops.core.promote import as_tensor, set_default_dtype
 from lucid.ops.shape import creation
-from lucid.tape.trace import trace
+from lucid.tape.recording.trace import trace
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (4,), (), (0, 2)])

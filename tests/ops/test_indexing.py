@@ -11,7 +11,7 @@ from lucid.ops.core.promote import as_tensor
 from lucid.ops.index import lookup
 from lucid.ops.index.gather_scatter import nonzero
 from lucid.ops.index.subscript import getitem, setitem
-from lucid.tape.trace import trace
+from lucid.tape.recording.trace import trace
 
 
 class RandomSubscript:

@@ -7,7 +7,7 @@ import lucid
 from lucid.errors import AxisError, ShapeError
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape import diagonals, joining, movement, shaping
-from lucid.tape.trace import trace
+from lucid.tape.recording.trace import trace
 
 
 def numbers(*shape):

@@ -13,15 +13,15 @@ import pytest
 
 import lucid
 import lucid.nn.functional as F
-from lucid import caches
+from lucid.support import caches
 
 PACKAGE = Path(lucid.__file__).parent
 PAGE = PACKAGE.parent / "docs" / "caches.md"
 
 # Empty containers at module level that are not caches: what the program or the user has put there.
 STATE = {
-    "lucid.caches._CLEAR": "the register itself",
-    "lucid.caches._ONCE": "the register itself",
+    "lucid.support.caches._CLEAR": "the register itself",
+    "lucid.support.caches._ONCE": "the register itself",
     "lucid.compiler.backends.numba.functions._local": "the functions that a kernel calls",
     "lucid.compiler.backends.numba.steppable._errors": "the error of a kernel that runs",
     "lucid.compiler.backends.selection._local": "the backend that a thread compiles with",
@@ -37,12 +37,12 @@ STATE = {
     "lucid.func.custom_rules.forward._running_jvp": "rules that run right now",
     "lucid.ir.pytree._leaves": "classes registered as leaves",
     "lucid.ir.pytree._registered": "classes registered as pytrees",
-    "lucid.locks._locks": "the locks of the package, weakly",
-    "lucid.locks._threads": "threads that a fork waits for right now",
+    "lucid.support.locks._locks": "the locks of the package, weakly",
+    "lucid.support.locks._threads": "threads that a fork waits for right now",
     "lucid.tape.node.active_recorders": "the Recorders that are active right now",
     "lucid.tape.node.followers": "what follows the eager code of threads right now",
     "lucid.tape.views.exported": "the arrays whose memory NumPy sees, weakly",
-    "lucid.tape.recorder._getters": "classes whose attributes a recording watches",
+    "lucid.tape.recording.recorder._getters": "classes whose attributes a recording watches",
     "lucid.tensors.printing.print_options": "what set_printoptions has set",
 }
 EMPTY = re.compile(
@@ -97,8 +97,8 @@ def declared() -> tuple[set[str], set[str], list[str], list[str]]:
 
 def test_every_cache_at_module_level_is_registered():
     cleared, kept, functools_caches, containers = declared()
-    functools_caches = [n for n in functools_caches if not n.startswith("lucid.caches.")]
-    assert not functools_caches, "use memoize or once of lucid/caches.py"
+    functools_caches = [n for n in functools_caches if not n.startswith("lucid.support.caches.")]
+    assert not functools_caches, "use memoize or once of lucid/support/caches.py"
     unknown = [name for name in containers if name not in cleared and name not in STATE]
     assert not unknown, "register it with new_cache, or give the reason why it is state"
     gone = [name for name in STATE if name not in containers]

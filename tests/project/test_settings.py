@@ -10,7 +10,7 @@ import pytest
 
 import lucid
 from lucid.errors import SettingError, SettingWarning
-from lucid.settings import SETTINGS, setting
+from lucid.support.settings import SETTINGS, setting
 
 PACKAGE = Path(lucid.__file__).parent
 DOCS = PACKAGE.parent / "docs"

@@ -24,9 +24,9 @@ from lucid.ops.core.promote import literal
 from lucid.tape.bind import bind, bind_one, bind_pair, bind_scalar, bind_view
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.node import Node, Traced, as_source
-from lucid.tape.recorder import Recorder
+from lucid.tape.recording.recorder import Recorder
+from lucid.tape.recording.trace import replay
 from lucid.tape.tiering import OPERATION, Tiering, single_op_graph, table
-from lucid.tape.trace import replay
 from tests import laws
 from tests.cases.case import Case
 from tests.ops.test_laws import CASES

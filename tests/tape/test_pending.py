@@ -8,7 +8,7 @@ import pytest
 import lucid
 from lucid.errors import IndexingError, LinAlgError, ShapeError
 from lucid.ir.primitive import Primitive
-from lucid.tape import pending
+from lucid.tape.recording import pending
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import numpy as np
 
 from lucid import func
 from lucid.ir.pytree import flatten, unflatten
-from lucid.locks import import_module
 from lucid.ops.core.promote import as_tensor
+from lucid.support.locks import import_module
 from lucid.tape.node import Traced
 
 

@@ -34,7 +34,7 @@ from lucid.compat.torch.tensor_types import (
     Size,
     Tensor,
 )
-from lucid.source import user_frame
+from lucid.support.source import user_frame
 from lucid.tensors.properties import Device as device
 
 __all__ = [

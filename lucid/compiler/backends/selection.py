@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from lucid.errors import ArgumentError
-from lucid.settings import BACKENDS, setting
+from lucid.support.settings import BACKENDS, setting
 
 _local = threading.local()
 

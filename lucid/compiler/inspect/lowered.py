@@ -15,7 +15,7 @@ from lucid.ir.types import Type
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.call import Call, program_of_call
 from lucid.tape.bind import bind
-from lucid.tape.trace import trace_types
+from lucid.tape.recording.trace import trace_types
 
 
 class Lowered:

@@ -10,7 +10,7 @@ from typing import Any
 
 from lucid.compiler.plan import executable
 from lucid.compiler.plan.executable import Executable
-from lucid.markup import table_html
+from lucid.support.markup import table_html
 
 
 class Row:

@@ -8,7 +8,7 @@ from typing import Any
 
 from lucid.errors import ArgumentError
 from lucid.public.declare import public
-from lucid.source import at_line
+from lucid.support.source import at_line
 from lucid.tape.modes import local
 
 UNITS = {"": 1, "b": 1}

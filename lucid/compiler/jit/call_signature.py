@@ -13,10 +13,10 @@ from lucid.errors import ArgumentError, DTypeError
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ops.core.constant_key import constant_key, value_key
 from lucid.ops.core.promote import Default, as_tensor
-from lucid.source import at_line
+from lucid.support.source import at_line
 from lucid.tape.modes import local
 from lucid.tape.node import Traced
-from lucid.tape.trace import function_name
+from lucid.tape.recording.trace import function_name
 
 WIDE = (np.dtype("float64"), np.dtype("complex128"))
 

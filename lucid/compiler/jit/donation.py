@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ops.shape.copying import COPY
+from lucid.support.caches import memoize
 from lucid.tape.bind import bind
 from lucid.tape.node import LOCAL_REFERENCES, TRACE, Node, Trace, Traced
 

@@ -14,9 +14,9 @@ from lucid.compiler.jit.slow_notice import slow_notice
 from lucid.errors import OutOfMemoryError
 from lucid.ir.graph import Graph
 from lucid.ir.interpret import Program
-from lucid.locks import fork_waits
 from lucid.ops.random.keyed import NativeCipher
-from lucid.settings import setting
+from lucid.support.locks import fork_waits
+from lucid.support.settings import setting
 from lucid.tape.tiering import Tiering
 
 

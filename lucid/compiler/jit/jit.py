@@ -9,7 +9,7 @@ from typing import Any, overload
 from lucid.compiler.jit.jitted import Jitted, P, R
 from lucid.errors import ArgumentError
 from lucid.public.declare import public
-from lucid.source import at_line
+from lucid.support.source import at_line
 from lucid.tape.node import Traced
 
 

@@ -18,7 +18,6 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from lucid.caches import new_cache
 from lucid.compiler.backends.selection import Backend, named
 from lucid.compiler.jit.budget import parse_bytes
 from lucid.compiler.jit.call_signature import CallSignature
@@ -30,17 +29,18 @@ from lucid.errors import LucidError, MiscompiledError, OutOfMemoryError
 from lucid.ir.graph import Graph
 from lucid.ir.pytree import flatten
 from lucid.ir.types import Type
-from lucid.locks import new_lock
-from lucid.markup import table_html
 from lucid.ops.core.decorated import portable_function, wrapper_of
 from lucid.ops.core.promote import Default
 from lucid.ops.higher_order.call import Call, with_residuals
+from lucid.support.caches import new_cache
+from lucid.support.locks import new_lock
+from lucid.support.markup import table_html
 from lucid.tape.bind import bind
-from lucid.tape.guards import Guard
 from lucid.tape.modes import current
 from lucid.tape.node import Traced, followers, wrap
-from lucid.tape.pending import CannotWait, is_pending
-from lucid.tape.recorder import Recorder
+from lucid.tape.recording.guards import Guard
+from lucid.tape.recording.pending import CannotWait, is_pending
+from lucid.tape.recording.recorder import Recorder
 from lucid.tape.tiering import Tiering
 from lucid.tape.writes import flush_pending
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lucid.caches import cached_property
 from lucid.compiler.backends.selection import using
 from lucid.compiler.jit.closure_guards import equal_constants
 from lucid.compiler.jit.donation import copy_if_aliased, overlap
@@ -20,17 +19,18 @@ from lucid.ir.graph import Graph, Var
 from lucid.ir.interpret import Program
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import is_differentiable
-from lucid.locks import Locks, state_lock, wait_for_recording
 from lucid.ops.core.promote import Default, as_tensor
-from lucid.source import at_line, caller
+from lucid.support.caches import cached_property
+from lucid.support.locks import Locks, state_lock, wait_for_recording
+from lucid.support.source import at_line, caller
 from lucid.tape.bind import bind
 from lucid.tape.cut import cut_since
-from lucid.tape.guards import Guard
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, Node, Traced, requires_grad_changes, wrap
-from lucid.tape.pending import array_of
-from lucid.tape.recorder import Recorder, attribute_changes, is_unchanged
+from lucid.tape.recording.guards import Guard
+from lucid.tape.recording.pending import array_of
+from lucid.tape.recording.recorder import Recorder, attribute_changes, is_unchanged
 from lucid.tape.tiering import Tiering
 from lucid.tape.views import node_of
 from lucid.tape.writes import mark_written

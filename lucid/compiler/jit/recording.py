@@ -13,10 +13,10 @@ from lucid.compiler.jit.path import Path
 from lucid.ir.pytree import flatten
 from lucid.ops.higher_order.call import Call
 from lucid.tape.bind import bind_precomputed
-from lucid.tape.guards import Guard
 from lucid.tape.node import GRAD, TRACE, Node, Storage, Traced, note_read, wrap
-from lucid.tape.recorder import Recorder
-from lucid.tape.trace import input_names
+from lucid.tape.recording.guards import Guard
+from lucid.tape.recording.recorder import Recorder
+from lucid.tape.recording.trace import input_names
 from lucid.tape.views import layout, node_of
 from lucid.tape.writes import mark_written
 

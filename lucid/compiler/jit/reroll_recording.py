@@ -17,8 +17,8 @@ from lucid.ir.graph import Literal
 from lucid.tape.cut import Cut, ancestors, cut_since
 from lucid.tape.modes import local
 from lucid.tape.node import Node, is_deferring
-from lucid.tape.pending import is_pending
-from lucid.tape.trace import replay
+from lucid.tape.recording.pending import is_pending
+from lucid.tape.recording.trace import replay
 from lucid.tape.views import node_of, tensor_of
 from lucid.transforms.prepare import gc_paused
 

@@ -11,7 +11,7 @@ from lucid.compiler.jit.call_signature import argument_indices
 from lucid.compiler.jit.jitted import MAX_SIGNATURES, Jitted, P, R
 from lucid.errors import ArgumentError
 from lucid.ops.core.constant_key import constant_key, value_key
-from lucid.tape.trace import function_name
+from lucid.tape.recording.trace import function_name
 
 
 class JittedByName(Jitted[P, R]):

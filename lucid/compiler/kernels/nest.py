@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lucid.caches import cached_property
 from lucid.ir.types import DTYPES
+from lucid.support.caches import cached_property
 
 # Ops whose code depends on a constant operand.
 CONSTANT_OPERANDS = ("pow", "floor_divide", "remainder", "fmod", "left_shift", "right_shift")

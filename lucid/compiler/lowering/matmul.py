@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from lucid.caches import memoize
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime import blas
 from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.graph import Equation
 from lucid.ir.types import Type
+from lucid.support.caches import memoize
 
 # Sizes for which the weights of a product are transposed: elements of a row, and number of rows.
 SHORT_ROW, MANY_ROWS = 96, 128

@@ -19,7 +19,7 @@ from lucid.compiler.passes.sink import sink
 from lucid.compiler.passes.subgraph_passes import recursive
 from lucid.ir.graph import Graph
 from lucid.ir.verify import verify
-from lucid.settings import setting
+from lucid.support.settings import setting
 
 STAGES = {
     "decomposed": decompose,

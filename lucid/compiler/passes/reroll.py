@@ -29,7 +29,7 @@ from lucid.ops.higher_order.control.scan import Scan
 from lucid.ops.higher_order.control.subgraphs import Writer
 from lucid.ops.shape.concatenate import Concatenate
 from lucid.ops.shape.movement import Flip, Reshape, Slice, Transpose
-from lucid.tape.pending import may_fail
+from lucid.tape.recording.pending import may_fail
 
 MIN_EQUATIONS = 2000  # of a loop: fewer compile quickly as they are
 MIN_STEPS = 16

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 import lucid.errors
-from lucid.caches import new_cache, once
 from lucid.compiler.backends import selection
 from lucid.compiler.plan.executable import Check, Executable, Segment
 from lucid.compiler.plan.instructions import UNKNOWN, Address, Cell, Input, Output
@@ -33,6 +32,7 @@ from lucid.compiler.runtime.loader import Library, LoadError
 from lucid.ir.graph import Graph, Literal, Var
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
+from lucid.support.caches import new_cache, once
 
 VERSION = 1
 _SECTIONS = struct.Struct("<QQQ")  # bytes of the description, of the code and of its relocations

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import new_cache
 from lucid.compiler.plan.executable import Executable
 from lucid.errors import MiscompiledError
 from lucid.ir.graph import Equation, Graph, Literal
 from lucid.ir.interpret import Program
 from lucid.ops.higher_order.exactness import is_exact
+from lucid.support.caches import new_cache
 from lucid.tape.modes import local
 
 RTOL = {"float16": 4e-3, "float32": 2e-5, "float64": 1e-11}

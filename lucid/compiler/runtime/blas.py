@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from lucid.caches import once
 from lucid.compiler.plan.instructions import Address, Ref
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime import native_kernel as kernel
 from lucid.compiler.runtime.native_kernel import Kernel
-from lucid.locks import new_lock
+from lucid.support.caches import once
+from lucid.support.locks import new_lock
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

@@ -25,9 +25,9 @@ import time
 import warnings
 from typing import NamedTuple
 
-from lucid.caches import once
 from lucid.compiler.runtime import codegen
-from lucid.settings import setting
+from lucid.support.caches import once
+from lucid.support.settings import setting
 
 MAGIC = b"LUCIDOBJ"
 FORMAT = 1

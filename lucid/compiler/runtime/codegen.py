@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from lucid.locks import fork_waits
+from lucid.support.locks import fork_waits
 
 VERSION = 2  # version of this module, part of every cache key
 FLAGS = "O3 loop-vectorize slp-vectorize pic small"

@@ -8,12 +8,12 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lucid.caches import new_cache
 from lucid.compiler.backends import llvm, selection
 from lucid.compiler.backends.selection import Backend
 from lucid.compiler.kernels.nest import Structure
 from lucid.compiler.runtime.native_kernel import Kernel, Request, load_all, texts_of
-from lucid.locks import fork_waits, new_lock
+from lucid.support.caches import new_cache
+from lucid.support.locks import fork_waits, new_lock
 
 MAX_KERNELS = 4096
 MIN_KERNELS_PER_MODULE = 3  # the fewest kernels that are worth a separate module

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.instructions import Ref, chunk_length
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime import blas
 from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.types import Type
+from lucid.support.caches import memoize
 
 PREFIXES = {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}
 CALL_NS = 500.0

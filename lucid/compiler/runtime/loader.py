@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from lucid.caches import once
+from lucid.support.caches import once
 
 _PROT_READ_WRITE, _PROT_READ_EXEC = 3, 5
 _PRIVATE_ANON = mmap.MAP_PRIVATE | mmap.MAP_ANON

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from lucid.compiler.plan.instructions import UNKNOWN, Address
 from lucid.compiler.runtime import cache, codegen
 from lucid.compiler.runtime.loader import Library, LoadError
-from lucid.locks import fork_waits
+from lucid.support.locks import fork_waits
 
 
 @dataclass(frozen=True, slots=True, eq=False)

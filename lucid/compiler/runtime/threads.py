@@ -22,8 +22,8 @@ from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
 from lucid.compiler.runtime import native_kernel as kernel
 from lucid.compiler.runtime.loader import Library
-from lucid.locks import fork_waits, new_lock
-from lucid.settings import setting
+from lucid.support.locks import fork_waits, new_lock
+from lucid.support.settings import setting
 
 CLOCK_CHECK_NS = 100_000  # estimated ns of work between two reads of the clock
 SIGNAL_CHECK_NS = 50_000_000  # ns between two checks for signals

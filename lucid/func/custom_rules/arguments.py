@@ -15,7 +15,7 @@ from lucid.ops.core.arguments import check_callable
 from lucid.ops.core.decorated import portable_function, wrapper_of
 from lucid.ops.core.promote import as_tensor
 from lucid.tape.node import is_recording
-from lucid.tape.trace import function_name
+from lucid.tape.recording.trace import function_name
 
 RULES = ("fwd", "bwd", "rule")  # what `defvjp` and `defjvp` set
 

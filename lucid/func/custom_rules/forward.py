@@ -13,7 +13,7 @@ from itertools import count
 from threading import get_ident
 from typing import Any
 
-from lucid.autograd.function_calls import derivative_like
+from lucid.autograd.functions.calls import derivative_like
 from lucid.errors import ArgumentError, GraphError, TracedValueError
 from lucid.func.batching import vmap
 from lucid.func.custom_rules.arguments import (
@@ -33,8 +33,8 @@ from lucid.tape.bind import bind, fresh
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, Trace, leaf
-from lucid.tape.recorder import CollectEffects
-from lucid.tape.trace import function_name, replay
+from lucid.tape.recording.recorder import CollectEffects
+from lucid.tape.recording.trace import function_name, replay
 from lucid.tape.views import tensor_of
 from lucid.transforms.vmap import current_axis_name
 

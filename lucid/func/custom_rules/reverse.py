@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import Any
 
-from lucid.autograd.function import Function
-from lucid.autograd.function_calls import derivative_like
+from lucid.autograd.functions.calls import derivative_like
+from lucid.autograd.functions.function import Function
 from lucid.errors import GraphError
 from lucid.func.custom_rules.arguments import (
     Arguments,
@@ -24,7 +24,7 @@ from lucid.func.custom_rules.arguments import (
 from lucid.ir.pytree import flatten, unflatten
 from lucid.public.declare import public
 from lucid.tape.node import Traced
-from lucid.tape.trace import function_name
+from lucid.tape.recording.trace import function_name
 
 _running: dict[int, list[Any]] = {}  # custom_vjp functions whose fwd is running, by thread
 _running_bwd: dict[int, list[Any]] = {}  # those whose bwd is running

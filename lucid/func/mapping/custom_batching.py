@@ -22,7 +22,7 @@ from lucid.tape.bind import bind, fresh
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, is_recording
-from lucid.tape.trace import function_name
+from lucid.tape.recording.trace import function_name
 from lucid.tape.views import tensor_of
 
 

@@ -10,12 +10,12 @@ import numpy as np
 from lucid.errors import GraphError, LucidError
 from lucid.func.state import locks_of, write_back
 from lucid.ir.types import Type
-from lucid.locks import Locks
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.random.keyed import split
-from lucid.tape.body import BodyRecorder, State
+from lucid.support.locks import Locks
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, Traced, as_source, leaf, missing_value_error
+from lucid.tape.recording.body import BodyRecorder, State
 from lucid.tape.views import node_of
 from lucid.transforms.vmap import Batched
 from lucid.transforms.vmap import vmap as vmap_graph

@@ -10,7 +10,7 @@ import numpy as np
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ops.core.arguments import concrete_array as concrete_array
 from lucid.ops.core.promote import as_tensor, cast, get_default_dtype, result_type
-from lucid.source import at_line
+from lucid.support.source import at_line
 from lucid.tape.node import Traced
 
 REDUCTIONS = ("none", "mean", "sum")

@@ -12,7 +12,6 @@ import math
 from typing import Any
 
 import lucid.nn.functional as F
-from lucid.caches import memoize
 from lucid.errors import ArgumentError, ShapeError
 from lucid.func.control_flow import trace_body
 from lucid.ir.graph import Graph
@@ -40,6 +39,7 @@ from lucid.ops.shape.creation import empty, zeros
 from lucid.ops.shape.joining import cat, stack
 from lucid.ops.shape.shaping import transpose
 from lucid.public.declare import public
+from lucid.support.caches import memoize
 from lucid.tape.node import wrap
 
 

@@ -25,7 +25,7 @@ from lucid.ops.shape.creation import ones_like
 from lucid.ops.shape.joining import cat
 from lucid.public.declare import public
 from lucid.public.lazy import attach
-from lucid.tape.recorder import attribute_changes
+from lucid.tape.recording.recorder import attribute_changes
 
 PRUNING_TYPES = ("unstructured", "structured", "global")
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import new_cache
 from lucid.errors import DTypeError
 from lucid.ir.graph import Literal
 from lucid.ir.infer import infer
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.core.promote import as_tensor, cast, get_default_dtype, literal, promote
+from lucid.support.caches import new_cache
 from lucid.tape.bind import bind, bind_one, bind_pair, bind_scalar
 from lucid.tape.node import Traced
 

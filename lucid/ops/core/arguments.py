@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from lucid.caches import once
 from lucid.errors import ArgumentError, LucidError, OutOfMemoryError
-from lucid.source import is_internal
+from lucid.support.caches import once
+from lucid.support.source import is_internal
 from lucid.tape.conversion import TensorForNumberError, needs_grad
 from lucid.tape.node import TRACE, Traced, is_recording
 

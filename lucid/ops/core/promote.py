@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.graph import Literal
 from lucid.ir.types import SHORT_NAMES, dtype_of
 from lucid.ops.core.arguments import check_device
 from lucid.ops.core.errstate import quiet
 from lucid.public.declare import public
+from lucid.support.caches import memoize
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced
 from lucid.tape.views import share_array

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.interpret import Program
 from lucid.ir.primitive import Primitive
@@ -15,6 +14,7 @@ from lucid.ops.core.kinds import Elementwise
 from lucid.ops.elementwise.arithmetic import Cast
 from lucid.ops.higher_order.custom_derivative import apply_derivative
 from lucid.ops.higher_order.exactness import decided_by, decides, inexact
+from lucid.support.caches import memoize
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
 from lucid.tape.tiering import CALL, Tiering, table

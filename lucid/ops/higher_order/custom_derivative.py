@@ -22,7 +22,7 @@ from lucid.ops.shape.derivative_seeds import zeros_like
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
 from lucid.tape.node import wrap
-from lucid.tape.trace import replay
+from lucid.tape.recording.trace import replay
 from lucid.tape.views import tensor_of as node_tensor
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import once
 from lucid.errors import (
     ArgumentError,
     DTypeError,
@@ -24,10 +23,11 @@ from lucid.ir.graph import Graph
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.higher_order import numba_kernels
+from lucid.support.caches import once
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, Trace, leaf
-from lucid.tape.trace import function_name
+from lucid.tape.recording.trace import function_name
 from lucid.tape.views import tensor_of
 
 HALF, SINGLE = np.dtype("float16"), np.dtype("float32")

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import once
 from lucid.errors import ArgumentError
 from lucid.ir.types import Type
+from lucid.support.caches import once
 
 INT64 = np.dtype("int64")
 

@@ -20,7 +20,7 @@ from lucid.ops.core.promote import cast
 from lucid.ops.higher_order.custom_derivative import apply_derivative, literal_to_tensor, zeros
 from lucid.ops.higher_order.numba_function import ClosedGraph, promote_half
 from lucid.tape.bind import bind
-from lucid.tape.trace import replay
+from lucid.tape.recording.trace import replay
 
 
 def closed_graph_jvp(closed: ClosedGraph, ts: Any, xs: Sequence[Any]) -> list[Any]:

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from lucid.caches import cached_property
 from lucid.errors import LucidError
 from lucid.ir.graph import Graph
 from lucid.ir.interpret import Program
@@ -25,12 +24,13 @@ from lucid.ir.types import Type
 from lucid.ops.core.constant_key import constant_key, value_key
 from lucid.ops.core.promote import get_default_dtype
 from lucid.ops.higher_order.custom_derivative import apply_derivative
+from lucid.support.caches import cached_property
 from lucid.tape.bind import bind
 from lucid.tape.cut import cut
 from lucid.tape.modes import current, local
 from lucid.tape.node import TRACE, Trace, Traced, leaf, wrap
+from lucid.tape.recording.trace import replay
 from lucid.tape.tiering import COMPOSITION, Tiering, table
-from lucid.tape.trace import replay
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.errors import AxisError, DTypeError, IndexingError, ShapeError
 from lucid.ir.facts import Points
 from lucid.ir.types import Type
@@ -21,6 +20,7 @@ from lucid.ops.core.kinds import Linear
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.movement import Transpose, broadcast_leading, broadcast_unbatched, with_size
 from lucid.public.declare import Dynamic, public
+from lucid.support.caches import memoize
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.errors import IndexingError, LucidError, ShapeError
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.core.axes import drop_axes
@@ -22,6 +21,7 @@ from lucid.ops.elementwise.conditional import where
 from lucid.ops.index.gather_scatter import Gather
 from lucid.ops.index.writing import ScatterSet, SliceSet
 from lucid.ops.shape.movement import Flip, Reshape, Slice, Transpose, broadcast_to
+from lucid.support.caches import memoize
 from lucid.tape.bind import bind, bind_view
 from lucid.tape.node import TRACE, Traced, wrap
 

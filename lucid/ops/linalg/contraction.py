@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import cached_property, memoize
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.primitive import HEAVY, Primitive
 from lucid.ir.types import Type, broadcast_shapes
@@ -19,6 +18,7 @@ from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.linalg.einsum_path import contract
 from lucid.ops.shape.movement import Broadcast, Transpose
 from lucid.public.declare import public
+from lucid.support.caches import cached_property, memoize
 from lucid.tape.bind import bind, bind_pair
 from lucid.tape.node import Traced
 

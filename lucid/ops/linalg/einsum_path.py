@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.ops.core.errstate import quiet
+from lucid.support.caches import memoize
 
 EXHAUSTIVE_LIMIT = 8  # up to this many operands the optimal order is searched for
 

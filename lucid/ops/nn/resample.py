@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.primitive import HEAVY
 from lucid.ir.types import Type
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Linear
 from lucid.ops.shape.movement import with_size
+from lucid.support.caches import memoize
 from lucid.tape.bind import bind
 
 

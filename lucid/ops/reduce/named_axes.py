@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.errors import ArgumentError, GraphError, ShapeError
 from lucid.ir.graph import Graph
 from lucid.ir.primitive import NEVER, Primitive
@@ -21,6 +20,7 @@ from lucid.ir.types import Type
 from lucid.ops.core.kinds import Linear, times
 from lucid.ops.elementwise.logic import eq
 from lucid.ops.reduce.extrema import amax
+from lucid.support.caches import memoize
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
 

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.errors import ArgumentError, AxisError, DTypeError
 from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
@@ -19,6 +18,7 @@ from lucid.ops.core.promote import as_tensor, cast, to_floating
 from lucid.ops.elementwise import complex_exponentials
 from lucid.ops.shape.movement import Broadcast, Reshape
 from lucid.public.declare import public
+from lucid.support.caches import memoize
 from lucid.tape.bind import bind, bind_one, bind_view
 from lucid.tape.node import Traced
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ops.core.arguments import aliases, public_function
 from lucid.ops.core.axes import canonicalize_axis, canonicalize_shape, resolve_alias
@@ -29,6 +28,7 @@ from lucid.ops.shape.movement import (
 )
 from lucid.ops.shape.shaping import atleast_1d, atleast_2d, expand_dims, movedim, ravel
 from lucid.public.declare import public
+from lucid.support.caches import memoize
 from lucid.tape.bind import bind, bind_view
 from lucid.tape.node import Traced, wrap
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import cached_property, memoize
 from lucid.errors import ShapeError
 from lucid.ir.facts import Box, Points
 from lucid.ir.graph import Literal
@@ -22,6 +21,7 @@ from lucid.ops.core.axes import (
 from lucid.ops.core.kinds import Linear
 from lucid.ops.core.promote import as_tensor
 from lucid.public.declare import public
+from lucid.support.caches import cached_property, memoize
 from lucid.tape.bind import bind, bind_view
 from lucid.tape.node import Traced
 

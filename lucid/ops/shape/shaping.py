@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.errors import ArgumentError, AxisError, ShapeError
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.core.arguments import aliases, public_function
@@ -33,6 +32,7 @@ from lucid.ops.shape.movement import (
     reshape,
 )
 from lucid.public.declare import Dynamic, public
+from lucid.support.caches import memoize
 from lucid.tape.bind import bind, bind_view
 from lucid.tape.node import Traced
 

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lucid.caches import once
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Elementwise
+from lucid.support.caches import once
 
 MODULE = "_special_ufuncs"
 

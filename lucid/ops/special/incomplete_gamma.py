@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.core.apply import floating_binary
 from lucid.ops.core.promote import cast
@@ -22,6 +21,7 @@ from lucid.ops.elementwise.exponential import exp, expm1, log, log1p, sqrt
 from lucid.ops.special.error_and_gamma import digamma, lgamma
 from lucid.ops.special.from_scipy import FromScipy
 from lucid.public.declare import public
+from lucid.support.caches import memoize
 from lucid.tape.node import wrap
 
 POINTS, TERMS = 40, 20

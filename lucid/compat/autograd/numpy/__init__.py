@@ -9,8 +9,8 @@ import numpy as _np
 
 import lucid.numpy as _lnp
 from lucid.compat.autograd.extend import isbox as _isbox
-from lucid.locks import import_module as _import_module
 from lucid.ops.core.promote import contains_tensors as _contains_tensors
+from lucid.support.locks import import_module as _import_module
 
 
 def __getattr__(name: str) -> Any:

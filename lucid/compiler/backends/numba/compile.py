@@ -14,7 +14,6 @@ from collections.abc import Hashable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from lucid.caches import once
 from lucid.compiler.kernels import emit as emitter
 from lucid.compiler.kernels import scalars
 from lucid.compiler.kernels.listing import Lister, function_name, structure_listing
@@ -22,6 +21,7 @@ from lucid.compiler.kernels.nest import GENERAL, Structure
 from lucid.compiler.kernels.scalar_code import LLVM
 from lucid.compiler.runtime.native_kernel import Request
 from lucid.ir.types import DTYPES
+from lucid.support.caches import once
 
 VERSION = 1
 

@@ -17,11 +17,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from lucid.caches import memoize
 from lucid.compiler.backends.numba.buffers import NUMBA, SHORT, IndexedAxis
 from lucid.compiler.kernels import scalars
 from lucid.compiler.kernels.reductions import BITS, initial
 from lucid.compiler.kernels.scalar_code import COMPARE, LLVM, TESTS, ScalarWriter
+from lucid.support.caches import memoize
 
 KEYS = ("max_key", "min_key", "from_key")
 _local = threading.local()

@@ -25,9 +25,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lucid.caches import memoize
 from lucid.errors import ArgumentError
 from lucid.public.declare import public
+from lucid.support.caches import memoize
 
 from . import (  # noqa: F401  their functions are declared when they are imported
     bessel,

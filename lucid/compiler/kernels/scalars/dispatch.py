@@ -14,9 +14,9 @@ from numba import config, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from lucid.caches import once
 from lucid.errors import ArgumentError
 from lucid.public.declare import public
+from lucid.support.caches import once
 
 from . import bitcode, symbol, table
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.compiler.lowering.conv.pack_operands import PackWork
 from lucid.compiler.lowering.conv.register_blocks import (
     Block,
@@ -45,6 +44,7 @@ from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.types import Type
+from lucid.support.caches import memoize
 
 Three = tuple[int, int, int]
 MIN_UNITS = 8  # the fewest units to leave when images are processed together

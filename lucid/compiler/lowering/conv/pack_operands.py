@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lucid.caches import memoize
 from lucid.compiler.lowering.conv.window_tiles import LANES, llvm_types, load_words
 from lucid.compiler.lowering.llvm_builder import Int, LLVMBuilder, Pointer
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime.kernel_table import TextKernel
+from lucid.support.caches import memoize
 
 PACK_WORDS = (
     "source", "target", "blocks", "results", "n0", "n1", "n2", "n3",

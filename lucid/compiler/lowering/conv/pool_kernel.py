@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.compiler.lowering.conv.conv_kernel import scratch, three_axes
 from lucid.compiler.lowering.conv.window_tiles import (
     LANES,
@@ -32,6 +31,7 @@ from lucid.ir.graph import Equation
 from lucid.ir.types import SHORT_NAMES
 from lucid.ops.nn.max_pool import MaxPool, first_valid_index, flat_index
 from lucid.ops.shape.movement import Reshape
+from lucid.support.caches import memoize
 
 POOL_WORDS = (
     *WORDS, "values", "indices", "first_table", "taps", "tap_table", "vectors", "vector_table",

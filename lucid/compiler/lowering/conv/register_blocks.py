@@ -11,9 +11,9 @@ from __future__ import annotations
 import itertools
 from typing import NamedTuple
 
-from lucid.caches import once
 from lucid.compiler.lowering.conv.window_tiles import LANES, llvm_types, word_pointer
 from lucid.compiler.lowering.llvm_builder import Int, LLVMBuilder, Pointer, Variable
+from lucid.support.caches import once
 
 ROWS_COST = 1.15  # cost of a product in row blocks, relative to panel blocks
 WRITE_COST = 16  # cost of storing a single result, in products

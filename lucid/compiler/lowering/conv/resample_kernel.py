@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from lucid.caches import memoize
 from lucid.compiler.lowering.conv.window_tiles import LANES, llvm_types
 from lucid.compiler.lowering.llvm_builder import Int, LLVMBuilder, Pointer, Variable
 from lucid.compiler.lowering.nest_builder import copy, label_of
@@ -18,6 +17,7 @@ from lucid.ir.graph import Equation
 from lucid.ir.types import SHORT_NAMES
 from lucid.ops.nn.resample import Resample
 from lucid.ops.shape.movement import Reshape
+from lucid.support.caches import memoize
 
 WORDS = ("source", "target", "starts", "offsets", "weights", "rows", "inner", "outer_bytes")
 ROWS = 4  # rows that are resampled together along the last axis

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.compiler.lowering.conv.conv_kernel import scratch, three_axes
 from lucid.compiler.lowering.conv.conv_lowering import (
     estimated_ns,
@@ -60,6 +59,7 @@ from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.graph import Equation
 from lucid.ir.types import Type
+from lucid.support.caches import memoize
 
 FEWEST = 48  # the fewest window elements per unit that are worth a pass over the cotangent
 MIN_UNITS = 8

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.compiler.lowering.conv.conv_kernel import scratch
 from lucid.compiler.lowering.conv.register_blocks import Block, multiply_add, registers, store_sums
 from lucid.compiler.lowering.conv.window_tiles import (
@@ -38,6 +37,7 @@ from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.types import Type
+from lucid.support.caches import memoize
 
 LENGTH = 96  # the fewest vectors of a dot product, if there are that many
 PARTS_BYTES = 1 << 23

@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import cached_property, memoize
 from lucid.compiler.lowering.llvm_builder import Int, LLVMBuilder, Pointer, Variable
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.types import Type
+from lucid.support.caches import cached_property, memoize
 
 LANES = {"f32": 8, "f64": 4}
 LOCAL_BYTES = 1 << 18

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.compiler.lowering.nest_builder import copy, label_of
 from lucid.compiler.plan.arrays import Array, reshaped
 from lucid.compiler.plan.instructions import UNKNOWN, Address
@@ -23,6 +22,7 @@ from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.graph import Equation, Literal
 from lucid.ir.types import Type
 from lucid.ops.shape.movement import Broadcast
+from lucid.support.caches import memoize
 
 NS = 40.0  # estimated, for an element
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.compiler.lowering.fft.complex_vectors import (
     ITEM,
     LANES,
@@ -42,6 +41,7 @@ from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.graph import Equation, Var
 from lucid.ir.types import Type
+from lucid.support.caches import memoize
 
 NS = {"f32": 0.4, "f64": 0.8}  # estimated, per number and log2 of the length
 CHUNKS = 16

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.compiler.kernels.scalar_code import BYTES, LLVM, STORED
 from lucid.compiler.lowering.nest_builder import label_of
 from lucid.compiler.plan.arrays import Array
@@ -20,6 +19,7 @@ from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.graph import Equation
 from lucid.ir.types import SHORT_NAMES, Type
+from lucid.support.caches import memoize
 
 SHORT = 24  # rows up to this length are sorted by insertion
 LONG_ROW = 1 << 16  # row length from which digits of 11 bits pay

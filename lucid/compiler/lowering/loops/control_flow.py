@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.compiler.lowering.loops.growing_stacks import Stack
 from lucid.compiler.lowering.loops.native_loop import as_native, is_small
 from lucid.compiler.lowering.nest_builder import NestWriter, copy, fill, label_of
@@ -26,6 +25,7 @@ from lucid.compiler.plan.plan import Builder
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.types import Type
 from lucid.ops.higher_order.control.while_chain import Loop as ChainLoop
+from lucid.support.caches import memoize
 
 
 @memoize(maxsize=256)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lucid.caches import memoize
 from lucid.compiler.lowering.nest_builder import copy, label_of
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.graph import Equation, Literal
 from lucid.ops.random.keyed import PARITY, ROTATIONS
+from lucid.support.caches import memoize
 
 NS = 1.5  # estimated, for a block
 

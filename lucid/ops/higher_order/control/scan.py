@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.errors import ShapeError
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.interpret import program_of
@@ -34,10 +33,11 @@ from lucid.ops.higher_order.control.subgraphs import (
     loop_program,
 )
 from lucid.ops.shape.derivative_seeds import zeros_like
+from lucid.support.caches import memoize
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, wrap
-from lucid.tape.trace import replay
+from lucid.tape.recording.trace import replay
 
 
 class Scan(Primitive):

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.types import SHORT_NAMES, Type, is_differentiable
 from lucid.ops.elementwise.arithmetic import ADD
 from lucid.ops.shape.creation import Full
+from lucid.support.caches import memoize
 from lucid.tape.bind import record_constant
 from lucid.tape.cut import cut
 from lucid.tape.modes import local

@@ -13,10 +13,10 @@ from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import Type, is_differentiable
 from lucid.public.declare import public
 from lucid.tape.bind import bind, fresh, record_constant
-from lucid.tape.body import BodyRecorder, trace_state
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, is_traced
+from lucid.tape.recording.body import BodyRecorder, trace_state
 from lucid.tape.scopes import argument_names
 
 

@@ -111,7 +111,7 @@ def setting(name: str, strict: bool = True) -> Any:
 
     strict    whether a bad value is an error; otherwise it is a warning and the default is used
 
-    >>> from lucid.settings import setting
+    >>> from lucid.support.settings import setting
     >>> setting("LUCID_JACOBIAN_BYTES")
     1073741824
     """

@@ -9,9 +9,9 @@ from types import CodeType, FrameType
 from typing import Any
 from weakref import ref
 
-from lucid.caches import memoize, new_cache
+from lucid.support.caches import memoize, new_cache
 
-PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class Scope:

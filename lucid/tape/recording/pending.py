@@ -18,7 +18,7 @@ from lucid.errors import LeakError, LucidError, OutOfMemoryError
 from lucid.ir.graph import Graph, Literal
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
-from lucid.source import Source
+from lucid.support.source import Source
 from lucid.tape.modes import local
 from lucid.tape.tiering import run_counted
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import lucid
-from lucid.markup import colored, graph_html, is_color_terminal
+from lucid.support.markup import colored, graph_html, is_color_terminal
 
 HOSTILE = "<script>alert(1)</script>"
 

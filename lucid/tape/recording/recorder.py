@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from lucid.locks import MAX_RECORDING_WAIT, new_lock, release, state_lock
-from lucid.tape.guards import Guard
+from lucid.support.locks import MAX_RECORDING_WAIT, new_lock, release, state_lock
 from lucid.tape.markers import OVERWRITTEN, STOP_GRADIENT
 from lucid.tape.modes import current, local, set_modes
 from lucid.tape.node import GRAD, Node, active_recorders, next_serial, wrap
-from lucid.tape.pending import CannotWait, Pending, PendingRun
+from lucid.tape.recording.guards import Guard
+from lucid.tape.recording.pending import CannotWait, Pending, PendingRun
 from lucid.tape.views import node_of, owner_of
 
 _getters: dict[type, Any] = {}  # watched classes -> __getattribute__ while a Recorder is active

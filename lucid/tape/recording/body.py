@@ -20,13 +20,13 @@ import numpy as np
 from lucid.errors import GraphError
 from lucid.ir.graph import Graph
 from lucid.ir.types import is_differentiable
-from lucid.locks import state_lock
-from lucid.source import at_line, caller
+from lucid.support.locks import state_lock
+from lucid.support.source import at_line, caller
 from lucid.tape.cut import cut_since
 from lucid.tape.modes import current, local
 from lucid.tape.node import GRAD, TRACE, Node, Trace, active_recorders, as_source, leaf, wrap
-from lucid.tape.pending import PendingRun
-from lucid.tape.recorder import Recorder
+from lucid.tape.recording.pending import PendingRun
+from lucid.tape.recording.recorder import Recorder
 from lucid.tape.views import node_of, tensor_of
 from lucid.tape.writes import rederive_views
 

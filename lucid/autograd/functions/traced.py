@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
-from lucid.autograd.function_calls import (
+from lucid.autograd.functions.calls import (
     ForwardResult,
     checked_gradient,
     dirty_arguments,
     gradients_of,
     tangents_of,
 )
-from lucid.autograd.function_eager import eager_call
+from lucid.autograd.functions.eager import eager_call
 from lucid.errors import GraphError, TracedValueError
 from lucid.ir.graph import Graph
 from lucid.ir.primitive import Primitive
@@ -22,9 +22,9 @@ from lucid.ops.core.promote import as_tensor
 from lucid.ops.higher_order.custom_derivative import CustomFunction, CustomVjp
 from lucid.ops.shape.copying import COPY
 from lucid.tape.bind import bind, fresh
-from lucid.tape.body import BodyRecorder, trace_state
 from lucid.tape.cut import cut_nodes
 from lucid.tape.node import GRAD, TRACE, Traced, as_source
+from lucid.tape.recording.body import BodyRecorder, trace_state
 from lucid.tape.views import node_of, tensor_of
 from lucid.tape.writes import write
 

@@ -143,7 +143,7 @@ class JvpCall:
         return args
 
     def forward(self, tensors: Sequence[Any]) -> tuple[Any, ForwardResult]:
-        from lucid.autograd.function import FunctionCtx
+        from lucid.autograd.functions.function import FunctionCtx
 
         ctx = FunctionCtx()
         result = self.cls._run_forward(ctx, self.filled(tensors), self.kwargs)

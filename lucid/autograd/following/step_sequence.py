@@ -16,7 +16,7 @@ from lucid.ir.infer import infer
 from lucid.ir.types import Type
 from lucid.tape.cut import Cut, can_be_template
 from lucid.tape.node import GRAD
-from lucid.tape.pending import may_fail
+from lucid.tape.recording.pending import may_fail
 from lucid.tape.tiering import Tiering
 from lucid.transforms.prepare import Prepared
 

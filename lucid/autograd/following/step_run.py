@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.autograd.step_sequence import Place, StepSequence, append_graph
+from lucid.autograd.following.step_sequence import Place, StepSequence, append_graph
 from lucid.compiler.jit.fast_call import FastCall
 from lucid.compiler.jit.hot_programs import compile_hot
 from lucid.ir.graph import Graph, Var
@@ -22,7 +22,7 @@ from lucid.ir.types import Type
 from lucid.ops.core.promote import Default
 from lucid.tape.modes import current
 from lucid.tape.node import followers
-from lucid.tape.pending import Pending, PendingRun
+from lucid.tape.recording.pending import Pending, PendingRun
 from lucid.tape.views import owner_of
 
 MAX_ALONE = 4  # steps in a row that ran without an update, before they no longer wait for one

@@ -11,14 +11,14 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from lucid.autograd.function_calls import (
+from lucid.autograd.functions.calls import (
     ForwardResult,
     apply_by_jvp,
     is_tracked,
     with_defaults,
 )
-from lucid.autograd.function_eager import eager_call
-from lucid.autograd.function_traced import traced_call
+from lucid.autograd.functions.eager import eager_call
+from lucid.autograd.functions.traced import traced_call
 from lucid.autograd.modes import Grad
 from lucid.errors import ArgumentError, DTypeError
 from lucid.ops.core.arguments import check_callable

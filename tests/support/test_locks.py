@@ -9,7 +9,7 @@ import time
 import pytest
 
 import lucid
-from lucid.locks import fork_waits, new_lock
+from lucid.support.locks import fork_waits, new_lock
 from lucid.tape.node import active_recorders
 
 

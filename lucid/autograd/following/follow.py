@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from lucid.autograd.step_run import StepRun
-from lucid.autograd.step_sequence import (
+from lucid.autograd.following.step_run import StepRun
+from lucid.autograd.following.step_sequence import (
     Place,
     Side,
     Step,
@@ -29,17 +29,17 @@ from lucid.autograd.step_sequence import (
     is_worthwhile,
 )
 from lucid.autograd.watch import has_watchers
-from lucid.caches import new_cache
 from lucid.ir.graph import Literal
 from lucid.ir.infer import infer
 from lucid.ir.types import is_differentiable
-from lucid.source import caller, is_internal
+from lucid.support.caches import new_cache
+from lucid.support.source import caller, is_internal
 from lucid.tape import node as tape
 from lucid.tape.cut import Cut, literal_node
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import current
 from lucid.tape.node import GRAD, TRACE, Node, followers, next_serial, node_type, wrap
-from lucid.tape.pending import Pending, PendingRun, array_of, evaluate, is_pending
+from lucid.tape.recording.pending import Pending, PendingRun, array_of, evaluate, is_pending
 from lucid.tape.tiering import DERIVATIVE, table
 from lucid.tape.views import exported, is_visible, link_view, owner_of, storage_of, synchronize_node
 from lucid.tape.writes import mark_written

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.autograd.function_calls import (
+from lucid.autograd.functions.calls import (
     ForwardResult,
     checked_gradient,
     dirty_arguments,
@@ -18,7 +18,7 @@ from lucid.autograd.function_calls import (
 from lucid.errors import GraphError
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type, is_differentiable
-from lucid.source import caller
+from lucid.support.source import caller
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, Node, Traced, next_serial, wrap

@@ -1,0 +1,1 @@
+"""Eager steps that repeat: followed instead of executed, and run as one program."""

@@ -1,0 +1,1 @@
+"""Function: operations with a user-defined backward, called eagerly or inside a transform."""
