@@ -1,4 +1,4 @@
-"""backward and grad: cut the tape between roots and leaves, pull back seeds, store gradients."""
+"""backward and grad: cut the tape between roots and leaves, and pull back seeds."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from lucid.autograd.accumulate import (
+    apply_leaf_hooks,
+    cell_of,
+    is_tracked,
+    store_gradients,
+    unshared,
+)
 from lucid.autograd.anomaly import explain_nan
-from lucid.autograd.following.follow import expect_next, learn, prepare_followed
+from lucid.autograd.following.follow import expect_next, prepare_followed
 from lucid.autograd.following.step_run import StepRun, expects_update
-from lucid.autograd.modes import Grad
-from lucid.autograd.watch import has_watchers, prepare_watched, run_hooks
+from lucid.autograd.following.step_sequence import learn
+from lucid.autograd.watch import has_watchers, prepare_watched
 from lucid.compiler.jit.reroll_recording import reroll_recording
 from lucid.errors import DTypeError, GraphError, ShapeError
 from lucid.ir.types import Type
@@ -22,23 +29,22 @@ from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.shape.derivative_seeds import full_constant, zeros_like
 from lucid.public.declare import public
 from lucid.support.caches import memoize
-from lucid.tape.cut import Cut, cut_nodes, find_cut
+from lucid.tape.cut import Cut, cut_nodes
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import current, local
 from lucid.tape.node import (
     FREED,
-    GRAD,
     LOCAL_REFERENCES,
     TRACE,
     GradCell,
     Node,
     followers,
     is_recording,
-    node_type,
     residual,
     wrap,
 )
 from lucid.tape.recording.pending import is_pending
+from lucid.tape.template import find_cut
 from lucid.tape.tiering import Tiering
 from lucid.tape.views import node_of
 from lucid.transforms.prepare import prepare, without_gradient
@@ -101,7 +107,7 @@ def backward_plain(root: Any) -> bool:
 
     Nothing but the values differs from step to step: the derivative of the Cut is at hand.
     """
-    if not tracked(root) or root.shape != () or root.node.flags & TRACE:
+    if not is_tracked(root) or root.shape != () or root.node.flags & TRACE:
         return False
     if followers and backward_followed(root):
         return True
@@ -171,33 +177,6 @@ def can_wait(run: StepRun, starts: Sequence[Node]) -> bool:
     return True
 
 
-def store_gradients(
-    starts: Sequence[Node], grads: Sequence[Any], create_graph: bool, zeros: bool, given: set[int]
-) -> None:
-    """Add gradients to those of the leaves, and call the hooks that run afterward.
-
-    zeros    whether None is a gradient of zeros
-    given    ids of arrays that no leaf may store without a copy
-    """
-    fast = not create_graph and not is_recording()
-    GradCell.passes += 1
-    watched = []
-    for node, g in zip(starts, grads):
-        if fast and g is not None and can_store(node.cell, g, given):
-            node.cell.grad = g
-            continue
-        if g is None and zeros:  # reached only through floor, round and the like: zero
-            g = wrap(np.zeros(node_type(node).shape, node_type(node).dtype))
-        if g is not None:
-            accumulate(node, g, create_graph, given)
-            if node.cell.post_accumulate_hooks:
-                watched.append(node.cell)
-    for cell in watched:  # now that every leaf has its gradient
-        with Grad(create_graph or tracked(cell.grad)):
-            for hook in list(cell.post_accumulate_hooks.values()):
-                hook(cell.grad)
-
-
 def retain_results(cut: Cut, all_results: bool) -> None:
     """Make results retain their gradients: all, or those computed from a leaf with `keep`."""
     cells = [(slot, cut.slots[slot].cell) for slot in cut.inputs]
@@ -235,7 +214,7 @@ def grad(
     given = as_seeds(grad_outputs, len(roots))
     if is_recording():
         reroll_recording(roots)
-    live = [(root, g) for root, g in zip(roots, given, strict=True) if tracked(root)]
+    live = [(root, g) for root, g in zip(roots, given, strict=True) if is_tracked(root)]
     if len(live) < len(roots) and not (allow_unused or materialize_grads):
         raise GraphError(
             "grad: an output does not require a gradient: it was not computed from a tensor with "
@@ -350,75 +329,6 @@ def leaf_nodes(cut: Cut) -> list[Node]:
     return [cut.slots[slot] for slot in cut.inputs]
 
 
-def accumulate(node: Node, g: Any, create_graph: bool, given: set[int]) -> None:
-    """Run the hooks of a leaf on a gradient and add it to its cell."""
-    g = apply_leaf_hooks(node, g, create_graph)
-    cell = cell_of(node)
-    if is_recording():
-        local.recorder.on_grad_access(cell)
-    if cell.grad is None:
-        if create_graph or g.raw is None or (g.node is not None and g.node.flags):
-            cell.grad = g
-        else:
-            cell.grad = wrap(unshared_array(g.value, given))
-    elif create_graph or any(x.node is not None or x.raw is None for x in (cell.grad, g)):
-        cell.grad = cell.grad + g
-    else:
-        cell.grad.array()[...] += g.value
-
-
-def can_store(cell: Any, g: Any, given: set[int]) -> bool:
-    """True if a leaf without a gradient or hooks can store this gradient without a copy."""
-    if (
-        cell is None
-        or cell.grad is not None
-        or cell.hooks
-        or cell.post_accumulate_hooks
-        or g.node is not None
-    ):
-        return False
-    value = g.raw
-    if (
-        value.__class__ is not np.ndarray
-        or value.base is not None
-        or id(value) in given
-        or not value.flags.writeable
-    ):
-        return False
-    given.add(id(value))
-    return True
-
-
-def unshared(grads: Sequence[Any]) -> list[Any]:
-    """Return the gradients, copying those that share memory with another or are views."""
-    seen: set[int] = set()
-    for g in grads:
-        if g is not None and g.raw is not None and g.node is None:
-            g.value = unshared_array(g.value, seen)
-    return list(grads)
-
-
-def unshared_array(value: np.ndarray, seen: set[int]) -> np.ndarray:
-    if value.base is not None or id(value) in seen or not value.flags.writeable:
-        value = value.copy()
-    seen.add(id(value))
-    return value
-
-
-def apply_leaf_hooks(node: Node, g: Any, create_graph: bool) -> Any:
-    """Return the gradient of a leaf after its hooks, recorded only if the gradient itself is."""
-    if g is None or node.cell is None or not node.cell.hooks or node.op is not None:
-        return g
-    with Grad(create_graph or tracked(g)):
-        return run_hooks(node.cell, g, node)
-
-
-def cell_of(node: Node) -> Any:
-    if node.cell is None:
-        node.cell = GradCell()
-    return node.cell
-
-
 def as_list(tensors: Any) -> list[Any]:
     if isinstance(tensors, Iterable) and not hasattr(tensors, "node"):
         return list(tensors)
@@ -462,12 +372,8 @@ def unit_seed(dtype: np.dtype) -> np.ndarray:
     return array
 
 
-def tracked(root: Any) -> bool:
-    return getattr(root, "node", None) is not None and bool(root.node.flags & GRAD)
-
-
 def root_node(root: Any) -> Node:
-    if not tracked(root):
+    if not is_tracked(root):
         what = (
             f"a tensor of type {root.type}" if hasattr(root, "type") else f"a {type(root).__name__}"
         )
@@ -479,7 +385,7 @@ def root_node(root: Any) -> Node:
 
 
 def target_node(x: Any) -> Node:
-    if not tracked(x):
+    if not is_tracked(x):
         raise GraphError(
             f"grad: an input of type {getattr(x, 'type', type(x).__name__)} does not "
             "require a gradient; "

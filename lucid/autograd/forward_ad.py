@@ -15,9 +15,9 @@ from lucid.ops.core.promote import as_tensor
 from lucid.public.declare import public
 from lucid.public.lazy import attach
 from lucid.tape.bind import fresh, without_gradient
-from lucid.tape.cut import find_cut
 from lucid.tape.modes import local
 from lucid.tape.node import TRACE, Traced, is_recording, wrap
+from lucid.tape.template import find_cut
 from lucid.tape.views import node_of, storage_of
 from lucid.transforms.prepare import pushforward
 

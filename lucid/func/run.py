@@ -14,10 +14,11 @@ from lucid.ops.core.arguments import check_callable
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.derivative_seeds import zeros_like
 from lucid.tape.bind import fresh, without_gradient
-from lucid.tape.cut import Cut, ancestors, find_cut
+from lucid.tape.cut import Cut, ancestors
 from lucid.tape.modes import local
 from lucid.tape.node import TRACE, Node, Traced, is_recording, next_serial, wrap
 from lucid.tape.recording.trace import function_name
+from lucid.tape.template import find_cut
 from lucid.tape.views import node_of, storage_of
 from lucid.transforms.prepare import pullback, pushforward
 

@@ -1,7 +1,6 @@
 """bind: apply an operation. It computes where values are known and records what is tracked.
 
-`bind_pair`, `bind_one`, `bind_scalar` and `bind_view` are the same steps unrolled for the most
-common operands, because recording an addition of ten elements must not cost more than computing it.
+`fast_bind` has the same steps unrolled for the most common operands.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from collections.abc import Sequence
 from sys import _getframe
 from threading import get_ident
 from typing import Any
-from weakref import ref
 
 import numpy as np
 
@@ -21,7 +19,6 @@ from lucid.ir.primitive import Primitive
 from lucid.ir.types import is_differentiable
 from lucid.public.declare import public
 from lucid.support.source import at_line, caller, is_internal
-from lucid.tape import node as tape
 from lucid.tape.markers import ALIAS, STOP_GRADIENT
 from lucid.tape.modes import current
 from lucid.tape.node import (
@@ -43,13 +40,7 @@ from lucid.tape.views import link_view, node_of, storage_of, synchronize_node
 
 _ndarray = np.ndarray
 _new = object.__new__
-_class: type[Traced] = Traced
-
-
-def set_class(cls: type[Traced]) -> None:
-    """Set the class of the tensors that `bind` and `wrap` return."""
-    global _class
-    _class = tape.tensor_class = cls
+_class: type[Traced] = Traced  # `set_class` sets it
 
 
 def fresh(x: Traced, flags: int = GRAD | TRACE) -> Any:
@@ -116,7 +107,7 @@ def bind(op: Primitive, *xs: Any) -> Any:
         else:
             value = run(op, *values)
     except Exception as error:
-        raise _explain(op, xs, error) from error
+        raise explain(op, xs, error) from error
     if value.__class__ is tuple:
         return _bind_several(op, xs, value, flags)
     if value.__class__ is not _ndarray:
@@ -139,7 +130,7 @@ def _bind_deferred(op: Primitive, xs: tuple[Any, ...], flags: int, recorder: Any
         try:
             value = op.eval(*[x.array if x.__class__ is Literal else x.value for x in xs])
         except Exception as error:
-            raise _explain(op, xs, error) from error
+            raise explain(op, xs, error) from error
     return _bind_result(op, xs, value, flags)
 
 
@@ -159,192 +150,6 @@ def _bind_result(op: Primitive, xs: tuple[Any, ...], value: Any, flags: int) -> 
     if op.is_view:
         link_view(out, op, xs[0])
     return out
-
-
-def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
-    """`bind` for the most common case, two tensors with values: the same steps, unrolled."""
-    if active_recorders and current().recorder is not None:
-        return bind(op, x, y)
-    if followers and (x.node is not None or y.node is not None):
-        found = follow(op, (x, y))
-        if found is not None:
-            return found
-    try:
-        u, v = x.raw, y.raw
-        value = op.eval(u, v) if u.size + v.size < op.native_from else run(op, u, v)
-    except Exception as error:
-        u = v = None
-        return _bind_failed(op, (x, y), error)
-    if value.__class__ is not _ndarray:
-        value = np.asarray(value)
-    out = _new(_class)
-    out.raw = value
-    out.storage = out.origin = None
-    a, b = x.node, y.node
-    if a is None:
-        flags = 0 if b is None else b.flags
-    else:
-        flags = a.flags if b is None else a.flags | b.flags
-    if (
-        flags != GRAD
-        or not (modes := current()).fast_record
-        or not (x.storage is None or _is_current(x))
-        or not (y.storage is None or _is_current(y))
-    ):
-        out.node = record(op, (x, y), value, flags) if flags else None
-        return out
-    if not (op.always_differentiable or (op.differentiable and value.dtype.kind in "fc")):
-        out.node = None
-        return out
-    if a is None:
-        a = x.node = Node(None, (), 0, x.raw)
-    if b is None:
-        b = y.node = Node(None, (), 0, y.raw)
-    if op.saves_x:  # type: ignore[attr-defined]
-        a.saved = x.raw
-        b.saved = y.raw
-    node = _new(Node)
-    node.op = op
-    node.inputs = (a, b)
-    node.flags = GRAD
-    node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
-    node.serial = next_serial()
-    frame = _getframe(2)
-    while is_internal(frame.f_code.co_filename) and frame.f_back is not None:
-        frame = frame.f_back
-    node.source = (frame.f_code, frame.f_lasti, modes.scope)
-    out.node = node
-    return out
-
-
-def bind_one(op: Primitive, x: Any) -> Any:
-    """`bind` for one tensor with a value and an operation that is not a view, unrolled."""
-    if active_recorders and current().recorder is not None:
-        return bind(op, x)
-    if followers and x.node is not None and (found := follow(op, (x,))) is not None:
-        return found
-    try:
-        v = x.raw
-        value = op.eval(v) if v.size < op.native_from else run(op, v)
-    except Exception as error:
-        v = None
-        return _bind_failed(op, (x,), error)
-    if value.__class__ is not _ndarray:
-        value = np.asarray(value)
-    out = _new(_class)
-    out.raw = value
-    out.storage = out.origin = None
-    node = x.node
-    flags = 0 if node is None else node.flags
-    if flags == GRAD and (modes := current()).fast_record and (x.storage is None or _is_current(x)):
-        out.node = _record_one(op, x, (node,), value, modes.scope)
-    else:
-        out.node = record(op, (x,), value, flags) if flags else None
-    return out
-
-
-def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, reflected: bool) -> Any:
-    """`bind` for a tensor with a value and a literal, which NumPy takes as a 0-d array."""
-    if active_recorders and current().recorder is not None:
-        return bind(op, literal, x) if reflected else bind(op, x, literal)
-    if followers and x.node is not None:
-        found = follow(op, (literal, x) if reflected else (x, literal))
-        if found is not None:
-            return found
-    try:
-        v = x.raw
-        if v.size < op.native_from:
-            value = op.eval(array, v) if reflected else op.eval(v, array)
-        elif op.literals_are_static:
-            value = run_counted(op, (literal, v) if reflected else (v, literal))
-        else:
-            value = run(op, array, v) if reflected else run(op, v, array)
-    except Exception as error:
-        v = None
-        return _bind_failed(op, (literal, x) if reflected else (x, literal), error)
-    if value.__class__ is not _ndarray:
-        value = np.asarray(value)
-    out = _new(_class)
-    out.raw = value
-    out.storage = out.origin = None
-    node = x.node
-    flags = 0 if node is None else node.flags
-    if flags == GRAD and (modes := current()).fast_record and (x.storage is None or _is_current(x)):
-        inputs = (literal, node) if reflected else (node, literal)
-        out.node = _record_one(op, x, inputs, value, modes.scope)
-    else:
-        xs = (literal, x) if reflected else (x, literal)
-        out.node = record(op, xs, value, flags) if flags else None
-    return out
-
-
-def bind_view(op: Primitive, x: Any) -> Any:
-    """`bind` for a view of one tensor with a value, unrolled."""
-    v, node, storage = x.raw, x.node, x.storage
-    if active_recorders or v.__class__ is not _ndarray or (followers and node is not None):
-        v = None  # what follows may look whether anything else holds this array
-        return bind(op, x)
-    if not v.flags.c_contiguous and (storage is None or op.name == "reshape"):
-        return bind(op, x)  # `x` moves to row-major memory, or the reshape may be a copy
-    try:
-        value = op.eval(v)
-    except Exception as error:
-        raise _explain(op, (x,), error) from error
-    if value.__class__ is not _ndarray:
-        value = np.asarray(value)
-    out = _new(_class)
-    out.raw = value
-    severed = op is STOP_GRADIENT
-    if node is None or not (flags := node.flags):
-        out.node = None
-    else:
-        modes = current()
-        if flags == GRAD and modes.fast_record and (storage is None or _is_current(x)):
-            made = _record_one(op, x, (node,), value, modes.scope)
-        else:
-            made = record(op, (x,), value, flags)
-        out.node = made
-        severed = severed or (flags & GRAD and (made is None or not made.flags & GRAD)) != 0
-    if storage is None:
-        storage = storage_of(x)
-    out.storage = storage
-    out.origin = (x, op, severed)
-    members = storage.members
-    members.append(ref(out))
-    if len(members) > storage.limit:
-        storage.prune()
-    if (made := out.node) is not None and made.saved is not None:
-        made.stamp = (storage, storage.version)
-    return out
-
-
-def _is_current(x: Any) -> bool:
-    """True if a tensor that shares memory was not written since its Node was stamped."""
-    node = x.node
-    if node is None or node.stamp is None or x.origin is not None:
-        return False
-    return node.stamp[0] is x.storage and node.stamp[1] == x.storage.version
-
-
-def _record_one(
-    op: Primitive, x: Any, inputs: tuple[Any, ...], value: np.ndarray, scope: Any
-) -> Node | None:
-    """`record` for a single tensor `x` that shares no memory, outside transforms."""
-    if not (op.always_differentiable or (op.differentiable and value.dtype.kind in "fc")):
-        return None
-    if op.saves_x:  # type: ignore[attr-defined]
-        x.node.saved = x.raw
-    node = _new(Node)
-    node.op = op
-    node.inputs = inputs
-    node.flags = GRAD
-    node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
-    node.serial = next_serial()
-    frame = _getframe(3)
-    while is_internal(frame.f_code.co_filename) and frame.f_back is not None:
-        frame = frame.f_back
-    node.source = (frame.f_code, frame.f_lasti, scope)
-    return node
 
 
 def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) -> Node | None:
@@ -533,14 +338,14 @@ def follow(op: Primitive, xs: tuple[Any, ...]) -> Any:
     return None if follower is None else follower.follow(op, xs)
 
 
-def _bind_failed(op: Primitive, xs: tuple[Any, ...], error: Exception) -> Any:
+def bind_failed(op: Primitive, xs: tuple[Any, ...], error: Exception) -> Any:
     """Return `bind` for operands that are pending; raise the error for others."""
     if any([x.raw.__class__ is Pending for x in xs if x.__class__ is not Literal]):
         return bind(op, *xs)
-    raise _explain(op, xs, error) from error
+    raise explain(op, xs, error) from error
 
 
-def _explain(op: Primitive, xs: tuple[Any, ...], error: Exception) -> LucidError:
+def explain(op: Primitive, xs: tuple[Any, ...], error: Exception) -> LucidError:
     """Return an error for a failed `eval`; the type rules usually explain it better."""
     if isinstance(error, LucidError):
         raise error

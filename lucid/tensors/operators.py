@@ -12,7 +12,7 @@ from lucid.ops.core.kinds import Elementwise
 from lucid.ops.core.promote import holds_tensors
 from lucid.ops.elementwise import arithmetic, logic, power, rounding
 from lucid.ops.linalg import contraction
-from lucid.tape.bind import bind_one, bind_pair, bind_scalar
+from lucid.tape.fast_bind import bind_one, bind_pair, bind_scalar
 from lucid.tape.node import Traced
 
 if TYPE_CHECKING:

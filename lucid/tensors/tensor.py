@@ -25,9 +25,10 @@ from lucid.ops.core.promote import (
 from lucid.ops.shape.copying import clone
 from lucid.public.declare import public
 from lucid.support.source import is_internal
-from lucid.tape.bind import bind, set_class
+from lucid.tape.bind import bind
 from lucid.tape.conversion import needs_grad
 from lucid.tape.cut import ancestors, cut_nodes
+from lucid.tape.fast_bind import set_class
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import local
 from lucid.tape.node import (

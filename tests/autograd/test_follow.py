@@ -10,18 +10,18 @@ import pytest
 
 import lucid
 import lucid.nn.functional as F
-from lucid.autograd.following import follow
+from lucid.autograd.following import follow, step_sequence
 from lucid.errors import IndexingError, ShapeError
 from lucid.tape.node import followers
 from tests.campaign.tiers import cold, settings
 
 STEPS = 8
-is_worthwhile = follow.is_worthwhile
+is_worthwhile = step_sequence.is_worthwhile
 
 
 @pytest.fixture(autouse=True)
 def everything_may_be_followed(monkeypatch):
-    monkeypatch.setattr(follow, "is_worthwhile", lambda cut, types: True)
+    monkeypatch.setattr(step_sequence, "is_worthwhile", lambda cut, types: True)
     followers.clear()
     yield
     followers.clear()
@@ -431,7 +431,7 @@ def test_a_step_leaves_no_tape_behind():
 
 
 def test_small_elementwise_steps_are_not_followed(counts, monkeypatch):
-    monkeypatch.setattr(follow, "is_worthwhile", is_worthwhile)
+    monkeypatch.setattr(step_sequence, "is_worthwhile", is_worthwhile)
     w = lucid.ones(3, requires_grad=True)
     with hot():
         for _ in range(6):

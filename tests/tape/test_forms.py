@@ -21,7 +21,8 @@ from lucid.ir.graph import Graph, Literal
 from lucid.ir.primitive import NEVER
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.core.promote import literal
-from lucid.tape.bind import bind, bind_one, bind_pair, bind_scalar, bind_view
+from lucid.tape.bind import bind
+from lucid.tape.fast_bind import bind_one, bind_pair, bind_scalar, bind_view
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.node import Node, Traced, as_source
 from lucid.tape.recording.recorder import Recorder

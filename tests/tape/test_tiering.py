@@ -18,9 +18,9 @@ from lucid.compiler.jit import hot_programs as hot
 from lucid.compiler.passes import pipeline
 from lucid.errors import SettingWarning
 from lucid.ir.interpret import Program
-from lucid.tape import cut as cut_module
+from lucid.tape import template as template_module
 from lucid.tape import tiering
-from lucid.tape.cut import Template
+from lucid.tape.template import Template
 from lucid.tape.tiering import DERIVATIVE, OPERATION, Entry, TieredProgram, Tiering, table
 
 ROOT = Path(lucid.__file__).parent.parent
@@ -355,7 +355,7 @@ def test_eight_threads_run_backward_of_one_structure(compiled):
 
 def test_a_gradient_function_that_comes_again_is_recognised_without_cutting(monkeypatch):
     cuts = []
-    monkeypatch.setattr(cut_module, "Template", lambda cut: cuts.append(1) or Template(cut))
+    monkeypatch.setattr(template_module, "Template", lambda cut: cuts.append(1) or Template(cut))
     factors = lucid.tensor([2.0, 3.0])
     gradient = lucid.func.grad(lambda x, n: (x**n * factors).sum())
     for k in range(1, 6):

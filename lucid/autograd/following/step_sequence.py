@@ -14,10 +14,11 @@ import numpy as np
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.infer import infer
 from lucid.ir.types import Type
-from lucid.tape.cut import Cut, can_be_template
+from lucid.tape.cut import Cut
 from lucid.tape.node import GRAD
 from lucid.tape.recording.pending import may_fail
-from lucid.tape.tiering import Tiering
+from lucid.tape.template import can_be_template
+from lucid.tape.tiering import DERIVATIVE, Tiering, table
 from lucid.transforms.prepare import Prepared
 
 MAX_VARIANTS = 4  # programs of one sequence, by the values that are kept
@@ -251,3 +252,19 @@ class IndexCheck:
             env.update(zip(eqn.outputs, out if isinstance(out, tuple) else (out,)))
         for eqn in self.checks:
             eqn.op.check_values(*[env.get(x, x.type) for x in eqn.inputs])
+
+
+def learn(cut: Cut) -> StepSequence | None:
+    """Return the sequence of a backward pass that is hot, before its tape is freed."""
+    found: StepSequence | bool | None = cut.prepared.get("sequence")
+    if found is None:
+        prepared = cut.prepared.get(("vjp", True))
+        if prepared is None:
+            return None
+        entry = table.entries.get((DERIVATIVE, prepared.derivative.graph))
+        if entry is None or getattr(entry.program, "plan", None) is None:
+            return None
+        wanted = is_worthwhile(cut, prepared.types) and can_follow(cut, prepared)
+        found = StepSequence(cut, prepared) if wanted else False
+        cut.prepared["sequence"] = found
+    return found if isinstance(found, StepSequence) else None

@@ -15,7 +15,8 @@ from lucid.ir.infer import infer
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.core.promote import as_tensor, cast, get_default_dtype, literal, promote
 from lucid.support.caches import new_cache
-from lucid.tape.bind import bind, bind_one, bind_pair, bind_scalar
+from lucid.tape.bind import bind
+from lucid.tape.fast_bind import bind_one, bind_pair, bind_scalar
 from lucid.tape.node import Traced
 
 Scalar = tuple[Literal, np.ndarray]

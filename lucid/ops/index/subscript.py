@@ -22,7 +22,8 @@ from lucid.ops.index.gather_scatter import Gather
 from lucid.ops.index.writing import ScatterSet, SliceSet
 from lucid.ops.shape.movement import Flip, Reshape, Slice, Transpose, broadcast_to
 from lucid.support.caches import memoize
-from lucid.tape.bind import bind, bind_view
+from lucid.tape.bind import bind
+from lucid.tape.fast_bind import bind_view
 from lucid.tape.node import TRACE, Traced, wrap
 
 

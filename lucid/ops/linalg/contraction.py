@@ -19,7 +19,8 @@ from lucid.ops.linalg.einsum_path import contract
 from lucid.ops.shape.movement import Broadcast, Transpose
 from lucid.public.declare import public
 from lucid.support.caches import cached_property, memoize
-from lucid.tape.bind import bind, bind_pair
+from lucid.tape.bind import bind
+from lucid.tape.fast_bind import bind_pair
 from lucid.tape.node import Traced
 
 matrix_product = quiet(np.matmul)

@@ -19,7 +19,8 @@ from lucid.ops.elementwise import complex_exponentials
 from lucid.ops.shape.movement import Broadcast, Reshape
 from lucid.public.declare import public
 from lucid.support.caches import memoize
-from lucid.tape.bind import bind, bind_one, bind_view
+from lucid.tape.bind import bind
+from lucid.tape.fast_bind import bind_one, bind_view
 from lucid.tape.node import Traced
 
 BOOL, INT64 = np.dtype("bool"), np.dtype("int64")

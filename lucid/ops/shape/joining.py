@@ -29,7 +29,8 @@ from lucid.ops.shape.movement import (
 from lucid.ops.shape.shaping import atleast_1d, atleast_2d, expand_dims, movedim, ravel
 from lucid.public.declare import public
 from lucid.support.caches import memoize
-from lucid.tape.bind import bind, bind_view
+from lucid.tape.bind import bind
+from lucid.tape.fast_bind import bind_view
 from lucid.tape.node import Traced, wrap
 
 

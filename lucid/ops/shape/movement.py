@@ -22,7 +22,8 @@ from lucid.ops.core.kinds import Linear
 from lucid.ops.core.promote import as_tensor
 from lucid.public.declare import public
 from lucid.support.caches import cached_property, memoize
-from lucid.tape.bind import bind, bind_view
+from lucid.tape.bind import bind
+from lucid.tape.fast_bind import bind_view
 from lucid.tape.node import Traced
 
 

@@ -33,7 +33,8 @@ from lucid.ops.shape.movement import (
 )
 from lucid.public.declare import Dynamic, public
 from lucid.support.caches import memoize
-from lucid.tape.bind import bind, bind_view
+from lucid.tape.bind import bind
+from lucid.tape.fast_bind import bind_view
 from lucid.tape.node import Traced
 
 

@@ -263,3 +263,8 @@ def evaluate_node(node: Any, env: dict[Any, Any]) -> Any:
             raise kind(f"{op!r} of {types}: {error}") from error
         finally:
             local.source = before
+
+
+def has_array(value: Any) -> bool:
+    """True for a value that was pending and is computed."""
+    return value.__class__ is Pending and value.array is not None
