@@ -104,3 +104,10 @@ WORKLOADS = [
     Workload("add", "call of a + b, 10 elements", "calls", "ADD_SYSTEMS", limit=4.0),
     Workload("leaves", "call with 20 leaves", "calls", "LEAVES_SYSTEMS", limit=15.0),
 ]
+
+# Only their first result is timed, by benchmarks/first_results.py.
+FIRST_RESULTS = [
+    Workload("scalar", "derivative of a scalar function", "first", "SCALAR_SYSTEMS"),
+    Workload("gpt-deep", "GPT 12 layers", "gpt", "DEEP_SYSTEMS"),
+    Workload("kmeans", "k-means, k 1,000, n 20,000, d 8", "first", "KMEANS_SYSTEMS"),
+]

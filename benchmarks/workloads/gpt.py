@@ -1,4 +1,4 @@
-"""A small GPT: 2 layers, width 128, 4 heads, 64 tokens of 65 kinds, batch 8; cross entropy, SGD."""
+"""A small GPT: 2 or 12 layers, width 128, 4 heads, 64 tokens of 65 kinds; cross entropy, SGD."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import numpy as np
 from workloads import training
 
 LAYERS, WIDTH, HEADS, LENGTH, BATCH, VOCABULARY = 2, 128, 4, 64, 8, 65
+DEEP_LAYERS = 12
 A_LAYER = 12  # parameters: two norms, and weight and bias of four products
 
 
-def data(rng: np.random.Generator) -> Any:
+def data(rng: np.random.Generator, layers: int = LAYERS) -> Any:
     def weight(*shape: int) -> np.ndarray:
         return rng.normal(0, 0.05, shape).astype(np.float32)
 
@@ -21,7 +22,7 @@ def data(rng: np.random.Generator) -> Any:
         return [1 + weight(WIDTH), weight(WIDTH)]
 
     params = [weight(VOCABULARY, WIDTH), weight(LENGTH, WIDTH)]
-    for _ in range(LAYERS):
+    for _ in range(layers):
         params += [*norm(), weight(WIDTH, 3 * WIDTH), weight(3 * WIDTH)]
         params += [weight(WIDTH, WIDTH), weight(WIDTH), *norm()]
         params += [weight(WIDTH, 4 * WIDTH), weight(4 * WIDTH)]
@@ -31,10 +32,14 @@ def data(rng: np.random.Generator) -> Any:
     return params, (tokens[:, :-1].copy(), tokens[:, 1:].copy())
 
 
+def deep_data(rng: np.random.Generator) -> Any:
+    return data(rng, DEEP_LAYERS)
+
+
 def network(ops: Any, params: Any, tokens: Any) -> Any:
     """The logits, through the functions of a library: embed, norm, attend, gelu."""
     x = ops.embed(params[0], tokens) + params[1]
-    for i in range(LAYERS):
+    for i in range(len(params) // A_LAYER):
         p = params[2 + A_LAYER * i : 2 + A_LAYER * (i + 1)]
         x = x + ops.attend(ops.norm(x, p[0], p[1]) @ p[2] + p[3]) @ p[4] + p[5]
         x = x + ops.gelu(ops.norm(x, p[6], p[7]) @ p[8] + p[9]) @ p[10] + p[11]
@@ -163,3 +168,4 @@ def torch_compile(data: Any) -> Any:
 
 
 SYSTEMS = {"lucid": lucid, "jax": jax, "torch": torch, "torch.compile": torch_compile}
+DEEP_SYSTEMS = {"lucid": lucid, "jax": jax}

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from lucid.compiler.compile import compile_graph
 from lucid.compiler.jit.jitted import Jitted
-from lucid.compiler.passes.pipeline import compile_graph
 from lucid.debugging.recording import line, recorded, summary, walk
 from lucid.func.derivatives import value_and_grad
 from lucid.ir.graph import Graph, Literal, Var

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import lucid
+from lucid.compiler.compile import compile_graph
 from lucid.compiler.fusion.fuse import fuse
 from lucid.compiler.fusion.groups import Group
-from lucid.compiler.passes.pipeline import compile_graph
 from lucid.distributed import lowering
 from lucid.distributed.collectives import AllReduce, Collective
 from lucid.ir import parse

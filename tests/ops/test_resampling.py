@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.passes.pipeline import compile_graph
+from lucid.compiler.compile import compile_graph
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir import Type, bind, trace
 from lucid.ops.nn.resample import Resample

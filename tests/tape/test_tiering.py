@@ -14,8 +14,8 @@ import pytest
 
 import lucid
 import lucid.nn.functional as F
+from lucid.compiler import compile
 from lucid.compiler.jit import hot_programs as hot
-from lucid.compiler.passes import pipeline
 from lucid.errors import SettingWarning
 from lucid.ir.interpret import Program
 from lucid.tape import template as template_module
@@ -109,7 +109,7 @@ def test_a_failure_to_compile_warns_once_and_interprets(monkeypatch):
     def broken(graph, *options):
         raise RuntimeError("no such instruction")
 
-    monkeypatch.setattr(pipeline, "compile_graph", broken)
+    monkeypatch.setattr(compile, "compile_graph", broken)
     runner, x = TieredProgram(a_graph()), np.ones(7, "float32")
     runner([x])
     with pytest.warns(hot.CompileWarning, match="RuntimeError: no such instruction"):

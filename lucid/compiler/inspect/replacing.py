@@ -19,8 +19,8 @@ import numpy as np
 
 from lucid.compiler.backends import selection
 from lucid.compiler.backends.selection import Backend, using
+from lucid.compiler.compile import compile_graph
 from lucid.compiler.inspect.stages import KernelText, kernels_of_graph
-from lucid.compiler.passes.pipeline import compile_graph
 from lucid.compiler.plan.verified import RTOL
 from lucid.errors import ArgumentError
 

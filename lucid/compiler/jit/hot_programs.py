@@ -30,7 +30,7 @@ def compile_hot(
     """Compile a Graph to a native program; if that fails, warn and return its interpreter."""
     try:
         with fork_waits, slow_notice(graph):
-            from lucid.compiler.passes.pipeline import compile_graph
+            from lucid.compiler.compile import compile_graph
 
             return compile_graph(graph, into, budget)
     except OutOfMemoryError:

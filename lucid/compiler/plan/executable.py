@@ -6,14 +6,16 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter_ns
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from lucid.compiler.fusion.groups import Step
 from lucid.compiler.plan.plan import Plan
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.tape.modes import local
+
+if TYPE_CHECKING:
+    from lucid.compiler.fusion.groups import Step
 
 
 class Check(NamedTuple):

@@ -67,7 +67,7 @@ def load_all(requests: Sequence[Request]) -> list[dict[str, Kernel]]:
 
 
 def _load_all(requests: Sequence[Request]) -> list[dict[str, Kernel]]:
-    found = [_find(request) for request in requests]
+    found = [find(request) for request in requests]
     missing = [request for request, library in zip(requests, found) if library is None]
     texts = [texts_of(request.source) for request in missing]  # emitted by this thread
     codes = iter(_compile_all(texts))
@@ -92,13 +92,14 @@ def kernels_in(library: Library, request: Request) -> dict[str, Kernel]:
 def load_library(request: Request) -> Library:
     """Return the library of one request, from the cache or newly compiled."""
     with fork_waits:
-        library = _find(request)
+        library = find(request)
         if library is not None:
             return library
         return _store(request, codegen.compile_object(*texts_of(request.source)))
 
 
-def _find(request: Request) -> Library | None:
+def find(request: Request) -> Library | None:
+    """Return the library of a request if it is in the disk cache."""
     code = cache.get(cache.key(request.key)) if request.key is not None else None
     if code is None:
         return None

@@ -10,10 +10,12 @@ threads never changes a result: chunks depend on sizes alone.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
 import string
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -77,10 +79,27 @@ def native() -> Runtime:
     return _Process.runtime
 
 
-def _load() -> Runtime:
+def compile_in_background() -> None:
+    """Compile the runtime on a thread, unless it is loaded or in the disk cache: it takes 0.2 s.
+
+    `native` waits for the thread, and tries again if it failed.
+    """
+    if _Process.runtime is None and kernel.find(_request()) is None:
+        threading.Thread(target=_try_to_load, name="lucid-compile-runtime").start()
+
+
+def _try_to_load() -> None:
+    with contextlib.suppress(Exception):
+        native()
+
+
+def _request() -> kernel.Request:
     text = _text()
-    request = kernel.Request(_FUNCTIONS, text, text.encode(), _numpy_addresses())
-    runtime = Runtime(kernel.load_library(request))
+    return kernel.Request(_FUNCTIONS, text, text.encode(), _numpy_addresses())
+
+
+def _load() -> Runtime:
+    runtime = Runtime(kernel.load_library(_request()))
     runtime.reset_pool()
     runtime.set_num_threads(get_num_threads())
     os.register_at_fork(after_in_child=runtime.reset_pool)

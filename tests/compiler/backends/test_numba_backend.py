@@ -17,8 +17,8 @@ import pytest
 
 import lucid
 from lucid.compiler.backends.selection import Backend, current, using
+from lucid.compiler.compile import compile_graph
 from lucid.compiler.inspect.stages import kernels_of_graph
-from lucid.compiler.passes.pipeline import compile_graph
 from lucid.compiler.runtime import cache, kernel_table
 from lucid.errors import ArgumentError, LucidError
 from lucid.ir import evaluate, parse

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import lucid
+from lucid.compiler.compile import compile_graph
 from lucid.compiler.lowering.lower import GraphLowering
-from lucid.compiler.passes.pipeline import compile_graph, stages
+from lucid.compiler.passes.pipeline import stages
 from lucid.ir import evaluate
 from tests.compiler.agreement import same_bits
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lucid.compiler.passes.pipeline import compile_graph
+from lucid.compiler.compile import compile_graph
 from lucid.compiler.plan.executable import Executable, Segment
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.interpret import evaluate

@@ -10,8 +10,9 @@ import pytest
 
 import lucid
 from lucid import func as F
+from lucid.compiler.compile import compile_graph
 from lucid.compiler.inspect.stages import planned_text
-from lucid.compiler.passes.pipeline import compile_graph, stages
+from lucid.compiler.passes.pipeline import stages
 from lucid.compiler.passes.subgraph_passes import subgraphs
 from lucid.errors import IndexingError
 from lucid.ir import evaluate, parse, trace

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import lucid
+from lucid.compiler.compile import compile_graph
 from lucid.compiler.lowering.fft.stockham import convolution_length, radices, roots_of_unity
 from lucid.compiler.lowering.lower import GraphLowering
-from lucid.compiler.passes.pipeline import compile_graph, stages
+from lucid.compiler.passes.pipeline import stages
 from lucid.ir.graph import Equation
 from tests.compiler import agreement
 

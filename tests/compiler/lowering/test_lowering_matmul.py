@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lucid.compiler.passes.pipeline import compile_graph
+from lucid.compiler.compile import compile_graph
 from lucid.compiler.plan.executable import Segment
 from lucid.ir import evaluate, parse
 from lucid.ops.linalg.contraction import Matmul

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lucid.compiler.compile import compile_graph
 from lucid.compiler.fusion.fuse import fuse
 from lucid.compiler.fusion.groups import Group
-from lucid.compiler.passes.pipeline import compile_graph, stages
+from lucid.compiler.passes.pipeline import stages
 from lucid.errors import IndexingError
 from lucid.ir import evaluate, parse
 from lucid.ops.index.gather_scatter import Gather, PutAlong, ScatterAdd, TakeAlong

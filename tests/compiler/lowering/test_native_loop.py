@@ -10,9 +10,9 @@ import pytest
 
 import lucid
 from lucid import func as F
+from lucid.compiler.compile import compile_graph
 from lucid.compiler.inspect.stages import planned_text
 from lucid.compiler.lowering.loops import native_loop
-from lucid.compiler.passes.pipeline import compile_graph
 from lucid.ir import evaluate, trace
 from tests.compiler.lowering.test_control import arrays_for, same
 

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
+from lucid.compiler.compile import compile_graph
 from lucid.compiler.passes.expand.lower_complex import lower_complex
-from lucid.compiler.passes.pipeline import compile_graph
 from lucid.compiler.plan.executable import Segment
 from lucid.ir import evaluate, parse, verify
 from lucid.ops.core.kinds import Scale

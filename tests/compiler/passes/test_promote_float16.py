@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.passes.pipeline import compile_graph
+from lucid.compiler.compile import compile_graph
 from lucid.compiler.plan.executable import Segment
 from lucid.ir import evaluate, parse
 from tests.compiler.agreement import same_bits

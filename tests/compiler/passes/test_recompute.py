@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import lucid
+from lucid.compiler.compile import compile_graph
 from lucid.compiler.inspect.fused_text import fused_text
-from lucid.compiler.passes.pipeline import compile_graph, stages
+from lucid.compiler.passes.pipeline import stages
 from lucid.compiler.passes.recompute import recompute
 from lucid.ir import evaluate, parse, verify
 

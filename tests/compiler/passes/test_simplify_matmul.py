@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.passes.pipeline import compile_graph, stages
+from lucid.compiler.compile import compile_graph
+from lucid.compiler.passes.pipeline import stages
 from lucid.compiler.passes.simplify import simplify
 from lucid.ir import evaluate, parse, verify
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import lucid
+from lucid.compiler.compile import compile_graph
 from lucid.compiler.inspect.fused_text import count_steps
-from lucid.compiler.passes.pipeline import compile_graph, stages
+from lucid.compiler.passes.pipeline import stages
 from lucid.compiler.passes.sink import sink
 from lucid.ir import evaluate, parse, verify
 from tests.compiler.agreement import same_bits

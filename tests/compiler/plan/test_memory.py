@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import lucid
+from lucid.compiler.compile import compile_graph
 from lucid.compiler.inspect.stages import planned_text
 from lucid.compiler.lowering.lower import GraphLowering
-from lucid.compiler.passes.pipeline import compile_graph, stages
+from lucid.compiler.passes.pipeline import stages
 from lucid.compiler.plan.memory import ALIGNMENT, Lifetime, align_up, allocate
 from lucid.ir import evaluate
 from lucid.ir.graph import Graph

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import lucid
+from lucid.compiler.compile import compile_graph
 from lucid.compiler.passes import pipeline
 from lucid.compiler.plan import program_cache
 from lucid.compiler.runtime import blas, cache, kernel_table
@@ -91,21 +92,21 @@ def test_a_stored_program_is_loaded_without_a_pass_and_gives_the_same_bits(name,
 def test_a_loaded_program_raises_the_errors_of_its_checks(no_pass):
     f, (table, index) = programs()["gather"]
     graph = trace(f)(table, index)
-    pipeline.compile_graph(graph)
+    compile_graph(graph)
     no_pass()
-    program = pipeline.compile_graph(graph)
+    program = compile_graph(graph)
     with pytest.raises(lucid.errors.IndexingError, match="7 is out of range"):
         program([table.numpy(), np.array([1, 7])])
 
 
 def test_a_program_that_overwrites_an_input_is_another_program(no_pass):
     graph = trace(lambda x: x * 2.0)(lucid.ones(4))
-    plain, reusing = pipeline.compile_graph(graph), pipeline.compile_graph(graph, {0: 0})
+    plain, reusing = compile_graph(graph), compile_graph(graph, {0: 0})
     assert not plain.overwritten and reusing.overwritten == [0]
     no_pass()
     x = np.ones(4, np.float32)
-    assert pipeline.compile_graph(graph)([x])[0] is not x and (x == 1).all()
-    assert pipeline.compile_graph(graph, {0: 0})([x])[0] is x and (x == 2).all()
+    assert compile_graph(graph)([x])[0] is not x and (x == 1).all()
+    assert compile_graph(graph, {0: 0})([x])[0] is x and (x == 2).all()
 
 
 def texts(*lines):
@@ -146,7 +147,7 @@ def test_a_primitive_from_outside_the_package_is_not_stored():
 def test_damaged_and_missing_files_are_misses(own_cache):
     graph = trace(lambda x: lucid.exp(x) + 1.0)(lucid.ones(3))
     key = program_cache.program_key(graph, None)
-    pipeline.compile_graph(graph)
+    compile_graph(graph)
     data = cache.get(key)
     assert program_cache.load(key, graph) is not None
     rng = np.random.default_rng(0)
@@ -164,7 +165,7 @@ def test_damaged_and_missing_files_are_misses(own_cache):
             file.unlink()  # the kernels
     program_cache._libraries.clear()
     assert program_cache.load(key, graph) is None
-    (result,) = pipeline.compile_graph(graph)([np.zeros(3, np.float32)])
+    (result,) = compile_graph(graph)([np.zeros(3, np.float32)])
     np.testing.assert_array_equal(result, 2)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.passes.pipeline import compile_graph
+from lucid.compiler.compile import compile_graph
 from lucid.compiler.plan import verified
 from lucid.compiler.plan.executable import Executable
 from lucid.errors import MiscompiledError

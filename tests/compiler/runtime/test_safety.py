@@ -111,7 +111,7 @@ PRESS = """
 import os, signal, threading, time
 import numpy as np
 import lucid
-from lucid.compiler.passes.pipeline import compile_graph
+from lucid.compiler.compile import compile_graph
 from lucid.ir.types import Type
 
 def press():
