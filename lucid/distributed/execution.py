@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from lucid.compiler.runtime.results import empty
 from lucid.distributed.board import NOBODY, broken_error, key_of
 from lucid.distributed.runtime import Group, Runtime, group_named, runtime
 from lucid.errors import CollectiveMismatchError, CollectiveTimeoutError
@@ -68,7 +69,7 @@ def str_offset(source: Any) -> Any:
 def run(op: Any, x: np.ndarray) -> np.ndarray:
     """Run a collective of an array and return its result."""
     result = op.infer(Type(x.dtype, x.shape))
-    out = np.empty(result.shape, result.dtype)
+    out = empty(result.shape, result.dtype)
     run_into(op, x, out, caller())
     return out
 

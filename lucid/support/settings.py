@@ -81,6 +81,10 @@ SETTINGS = {
     "LUCID_CACHE_PROGRAMS": Setting(
         True, _switch, "0 or 1", "0: that cache holds kernels alone, not whole programs"
     ),
+    "LUCID_RESULT_POOL_BYTES": Setting(
+        256 << 20, _at_least(0), "a number of bytes",
+        "the freed memory of results of 32 MB and more that is kept for later ones; 256 MB",
+    ),
     "LUCID_VERIFY": Setting(
         False, _switch, "0 or 1",
         "1: the first result of every compiled program is compared with the interpreter's",

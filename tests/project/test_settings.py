@@ -22,6 +22,7 @@ BAD = {
     "LUCID_BACKEND": "cuda",
     "LUCID_NUM_THREADS": "0",
     "LUCID_CACHE_BYTES": "1 GB",
+    "LUCID_RESULT_POOL_BYTES": "-1",
     "LUCID_VERIFY": "always",
     "LUCID_JACOBIAN_BYTES": "1e9",
     "LUCID_DISTRIBUTED_TIMEOUT": "0",

@@ -8,6 +8,7 @@ and branches. Addresses inside it are filled in once it is allocated.
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from lucid.compiler.plan.instructions import (
     Output,
     Ref,
 )
+from lucid.compiler.runtime import results
 from lucid.compiler.runtime import threads as runtime
 
 SHARED_ARENA_BYTES = 1 << 18  # larger arenas are shared by all plans of the process
@@ -34,6 +36,7 @@ TIMERS = 16  # the header's word with the address of the timers
 _HEADER_WORDS, _METHOD_WORDS, _INSTRUCTION_WORDS = 18, 4, 16
 _OWN_ADDRESSES = (0, 4, 5, 10, 11, 17)  # in the header
 _METH_FASTCALL = 0x80
+_LARGE = -2  # in place of the input that an output reuses: its memory comes from `results`
 _C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 
 
@@ -244,4 +247,6 @@ def _input_spec(given: Input) -> list[int]:
 
 def _output_spec(made: Output) -> list[int]:
     dtype = Address(id(made.dtype), "dtype", made.dtype.str)
-    return [made.alias, dtype, len(made.shape), *made.shape]
+    nbytes = made.dtype.itemsize * math.prod(made.shape)
+    memory = _LARGE if made.alias < 0 and nbytes >= results.KEPT_FROM else made.alias
+    return [memory, dtype, len(made.shape), *made.shape]

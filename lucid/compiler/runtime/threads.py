@@ -23,6 +23,7 @@ from pathlib import Path
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
 from lucid.compiler.runtime import native_kernel as kernel
+from lucid.compiler.runtime import results
 from lucid.compiler.runtime.loader import Library
 from lucid.support.locks import fork_waits, new_lock
 from lucid.support.settings import setting
@@ -35,7 +36,7 @@ MMAP_THRESHOLD = 32 << 20  # bytes: smaller results reuse freed memory
 TRIM_THRESHOLD = 256 << 20  # bytes of freed memory at the end of the heap to keep
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of <malloc.h>
 
-_SOURCES = ("pool.ll", "plan.ll", "call.ll")
+_SOURCES = ("pool.ll", "plan.ll", "results.ll", "call.ll")
 _FUNCTIONS = (
     "lucid_call",
     "lucid_free_frames",
@@ -43,6 +44,7 @@ _FUNCTIONS = (
     "lucid_reset_pool",
     "lucid_set_num_threads",
     "lucid_set_spins",
+    *results.FUNCTIONS,
 )
 _lock = new_lock()
 
@@ -99,10 +101,12 @@ def _request() -> kernel.Request:
 
 
 def _load() -> Runtime:
-    runtime = Runtime(kernel.load_library(_request()))
+    library = kernel.load_library(_request())
+    runtime = Runtime(library)
+    results.pool.load(library, _numpy_addresses()["lucid_set_memory_handler"])
     runtime.reset_pool()
     runtime.set_num_threads(get_num_threads())
-    os.register_at_fork(after_in_child=runtime.reset_pool)
+    os.register_at_fork(before=results.pool.clear, after_in_child=runtime.reset_pool)
     keep_freed_memory()
     return runtime
 
@@ -142,6 +146,7 @@ def set_num_threads(n: int) -> None:
 def release_memory() -> None:
     """Return the arenas that no running plan uses, and freed memory, to the system."""
     native().release_memory()
+    results.pool.clear()
     c_library = ctypes.CDLL(None)
     if hasattr(c_library, "malloc_trim"):
         c_library.malloc_trim(0)
@@ -167,14 +172,16 @@ def _text() -> str:
         SIG_SETMASK=int(signal.SIG_SETMASK),
         SPINS=SPINS,
         WAKE_NS=WAKE_NS,
+        **results.constants(),
     )
 
 
 def _numpy_addresses() -> dict[str, int]:
-    """The addresses in entries 2 and 94 of NumPy's C API table, which its ABI fixes."""
+    """The addresses in three entries of NumPy's C API table, which its ABI fixes."""
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype = ctypes.c_void_p
     get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
     table = get_pointer(_multiarray_umath._ARRAY_API, None)
     entries = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))
-    return {"lucid_array_type": entries[2] or 0, "lucid_new_array": entries[94] or 0}
+    numbers = {"lucid_array_type": 2, "lucid_new_array": 94, "lucid_set_memory_handler": 304}
+    return {name: entries[number] or 0 for name, number in numbers.items()}

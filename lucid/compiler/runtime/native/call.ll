@@ -16,6 +16,7 @@ declare i32 @PyTuple_SetItem(ptr, i64, ptr) nounwind
 declare void @Py_IncRef(ptr) nounwind
 declare void @Py_DecRef(ptr) nounwind
 declare ptr @lucid_new_array(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr) nounwind
+declare ptr @lucid_set_memory_handler(ptr) nounwind
 @lucid_array_type = external global i8
 @_Py_NoneStruct = external global i8
 
@@ -238,7 +239,34 @@ no:
   ret i1 false
 }
 
-; spec: 0 the input whose memory it reuses, or -1  1 dtype  2 ndim  3.. dimensions
+; Create an array of NumPy; a large one in memory that earlier ones have freed.
+define internal ptr @new_output(ptr %dtype, i32 %rank, ptr %dims, i1 %large) nounwind {
+entry:
+  br i1 %large, label %enter, label %create
+enter:
+  %capsule = load ptr, ptr @result_handler
+  %before = call ptr @lucid_set_memory_handler(ptr %capsule)
+  %failed = icmp eq ptr %before, null
+  br i1 %failed, label %fail, label %create
+create:
+  %outer = phi ptr [ null, %entry ], [ %before, %enter ]
+  call void @Py_IncRef(ptr %dtype)                ; the constructor steals it
+  %array = call ptr @lucid_new_array(ptr @lucid_array_type, ptr %dtype, i32 %rank, ptr %dims,
+                                     ptr null, ptr null, i32 0, ptr null)
+  br i1 %large, label %leave, label %done
+leave:
+  %inner = call ptr @lucid_set_memory_handler(ptr %outer)
+  call void @Py_DecRef(ptr %outer)
+  call void @Py_DecRef(ptr %inner)
+  br label %done
+done:
+  ret ptr %array
+fail:
+  ret ptr null
+}
+
+; spec: 0 the input whose memory it reuses, -1 for a new array, -2 for a large one  1 dtype  2 ndim
+;       3.. dimensions
 define internal i1 @bind_outputs(ptr %plan, ptr %frame, ptr %args, ptr %outputs) nounwind {
 entry:
   %n = call i64 @field(ptr %plan, i64 9)
@@ -264,11 +292,10 @@ reuse:
   br label %bind
 allocate:
   %dtype = call ptr @pointer_field(ptr %spec, i64 1)
-  call void @Py_IncRef(ptr %dtype)                ; the constructor steals it
   %dims = getelementptr i64, ptr %spec, i64 3
   %rank32 = trunc i64 %rank to i32
-  %array = call ptr @lucid_new_array(ptr @lucid_array_type, ptr %dtype, i32 %rank32, ptr %dims,
-                                     ptr null, ptr null, i32 0, ptr null)
+  %large = icmp eq i64 %alias, -2
+  %array = call ptr @new_output(ptr %dtype, i32 %rank32, ptr %dims, i1 %large)
   %failed = icmp eq ptr %array, null
   br i1 %failed, label %no, label %bind
 bind:
