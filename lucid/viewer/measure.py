@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lucid.compiler.fusion.groups import Group, Step
-from lucid.compiler.inspect.stages import kernel_text, leaves
+from lucid.compiler.inspect.line_links import readable_assembly, values_of_texts
+from lucid.compiler.inspect.stages import KernelText, kernel_text, leaves
+from lucid.compiler.kernels.nest import Nest
 from lucid.compiler.lowering.lower import GraphLowering
+from lucid.compiler.passes.subgraph_passes import subgraphs
 from lucid.compiler.plan.executable import Executable, Segment
 from lucid.errors import LucidError
 from lucid.ir.graph import Equation, Graph, Var
@@ -29,20 +32,19 @@ def compiled(graph: Graph, program: Program, table: Table) -> dict[str, Any]:
     lowering.lay_out()
     executable = lowering.finish()
     runs = measured_runs(executable, program.values)
-    kernels = Kernels()
+    kernels = Kernels(table, views_of(graph))
     instructions: list[dict[str, Any]] = []
     memory: list[dict[str, Any]] = []
     layouts = iter(lowering.layouts)
-    views = {eqn.outputs[0]: eqn for eqn in graph.equations if eqn.op.aliases}
     for part in lowering.parts:
         if isinstance(part, Segment):
             layout = next(layouts)
             memory.append(arena(layout, table))
-            instructions += plan_instructions(layout, kernels, views, table, runs)
+            instructions += plan_instructions(layout, kernels, table, runs)
         else:
             rows = [table.row(part)]
             spent = _numpy_time(executable, part) if runs else 0
-            instructions.append(_instruction(f"numpy {part.op.name}", rows, [], spent, runs))
+            instructions.append(_instruction(f"numpy {part.op.name}", rows, {}, spent, runs))
     return {
         "instructions": instructions,
         "kernels": kernels.found,
@@ -75,59 +77,69 @@ def measured_runs(executable: Executable, values: Sequence[np.ndarray] | None) -
 
 
 class Kernels:
-    """The distinct kernels of a program as text."""
+    """The distinct kernels of a program as text, and the values that each of their lines has."""
 
-    def __init__(self) -> None:
-        self.found: list[dict[str, str]] = []
+    def __init__(self, table: Table, views: dict[Var, Equation]) -> None:
+        self.table = table
+        self.views = views
+        self.found: list[dict[str, Any]] = []
         self.number: dict[Any, int] = {}
 
-    def of(self, work: Any) -> list[int]:
-        """Return the numbers of the kernels of a work, those inside loops and branches too."""
-        found = []
+    def of(self, work: Any) -> dict[int, list[list[int]]]:
+        """Return the kernels of a work, those inside loops and branches too, by number.
+
+        With each are the rows of equations that its values come from: equal kernels compute
+        different equations in different instructions.
+        """
+        found: dict[int, list[list[int]]] = {}
         for leaf in leaves([work]):
             for source in leaf.kernels():
                 if source.key not in self.number:
                     self.number[source.key] = len(self.found)
-                    text = kernel_text(leaf, source)
-                    self.found.append(
-                        {
-                            "name": text.name,
-                            "label": text.label.split("  [")[0],
-                            "listing": text.listing,
-                            "llvm": text.llvm,
-                            "assembly": readable_assembly(text.assembly),
-                        }
-                    )
-                found.append(self.number[source.key])
-        return list(dict.fromkeys(found))
+                    self.found.append(kernel_data(kernel_text(leaf, source)))
+                rows = found.setdefault(self.number[source.key], [])
+                for v, eqns in enumerate(getattr(leaf, "nest", NO_NEST).equations):
+                    rows += [[] for _ in range(v + 1 - len(rows))]
+                    new = [self.table.row(eqn) for eqn in with_views(eqns, self.views)]
+                    rows[v] = list(dict.fromkeys(rows[v] + new))
+        return found
 
 
-def readable_assembly(text: str) -> str:
-    """Return assembly without directives."""
-    noise = (
-        ".cfi_",
-        ".p2align",
-        ".type",
-        ".size",
-        ".section",
-        ".globl",
-        ".file",
-        ".text",
-        ".ident",
-    )
-    return "\n".join(
-        line for line in text.expandtabs(8).splitlines() if not line.strip().startswith(noise)
-    )
+NO_NEST = Nest((), (), (), (), ())
+
+
+def kernel_data(text: KernelText) -> dict[str, Any]:
+    """Return the texts of a kernel, and the values of their lines."""
+    return {
+        "name": text.name,
+        "label": text.label.split("  [")[0],
+        "listing": text.listing,
+        "llvm": text.llvm,
+        "assembly": readable_assembly(text.assembly),
+        "values": values_of_texts(text),
+    }
+
+
+def views_of(graph: Graph) -> dict[Var, Equation]:
+    """Return the views of a Graph, and of the Graphs inside, by their results."""
+    found = {}
+    for eqn in graph.equations:
+        if eqn.op.aliases:
+            found[eqn.outputs[0]] = eqn
+        for body in subgraphs(eqn):
+            found.update(views_of(body))
+    return found
 
 
 def plan_instructions(
-    layout: Any, kernels: Kernels, views: dict[Var, Equation], table: Table, runs: int
+    layout: Any, kernels: Kernels, table: Table, runs: int
 ) -> list[dict[str, Any]]:
     """Return the instructions of a plan: a loop or a branch is one."""
     timings = layout.segment.plan.timings() if runs else []
     out = []
     for number, work in enumerate(layout.instructions):
-        rows = [table.row(eqn) for eqn in equations_of(layout.steps_of.get(id(work), []), views)]
+        steps = layout.steps_of.get(id(work), [])
+        rows = [table.row(eqn) for eqn in with_views(equations_of(steps), kernels.views)]
         spent = timings[number][2] if number < len(timings) else 0
         nbytes, flops = layout.segment.plan.traffic[number]
         label = getattr(work, "label", type(work).__name__).split("  [")[0]
@@ -142,24 +154,37 @@ def step_numbers(layout: Any, work: Any) -> list[int]:
     return [numbers[step] for step in layout.steps_of.get(id(work), []) if step in numbers]
 
 
-def equations_of(steps: Sequence[Step], views: dict[Var, Equation]) -> list[Equation]:
-    """Return the equations of steps, and the views through which these read."""
+def equations_of(steps: Sequence[Step]) -> list[Equation]:
+    return [
+        eqn
+        for step in steps
+        for eqn in (step.equations if isinstance(step, Group) else [step.equation])
+    ]
+
+
+def with_views(eqns: Sequence[Equation], views: dict[Var, Equation]) -> list[Equation]:
+    """Return equations, and the views through which these read."""
     found: dict[Equation, None] = {}
-    for step in steps:
-        for eqn in step.equations if isinstance(step, Group) else [step.equation]:
-            waiting = [eqn]
-            while waiting:
-                top = waiting.pop()
-                found[top] = None
-                waiting += [views[x] for x in top.inputs if x in views and views[x] not in found]  # type: ignore[index]
+    for eqn in eqns:
+        waiting = [eqn]
+        while waiting:
+            top = waiting.pop()
+            found[top] = None
+            waiting += [views[x] for x in top.inputs if x in views and views[x] not in found]  # type: ignore[index]
     return list(found)
 
 
 def _instruction(
-    label: str, rows: list[int], kernels: list[int], spent: int, runs: int
+    label: str, rows: list[int], kernels: dict[int, Any], spent: int, runs: int
 ) -> dict[str, Any]:
     nanoseconds = round(spent / runs) if runs else 0
-    return {"label": label, "rows": rows, "kernels": kernels, "ns": nanoseconds}
+    return {
+        "label": label,
+        "rows": rows,
+        "kernels": list(kernels),
+        "values": list(kernels.values()),
+        "ns": nanoseconds,
+    }
 
 
 def _numpy_time(executable: Executable, eqn: Equation) -> int:

@@ -48,6 +48,57 @@ def test_clicking_an_equation_marks_its_line_its_kernel_and_its_assembly(
     assert browser.errors() == []
 
 
+def marked_lines(browser: Browser) -> list[str]:
+    return [text.strip() for text in browser.texts("#kernel-body .selected .text")]
+
+
+def test_a_line_of_a_listing_leads_to_its_equation_and_source_line_and_back(
+    browser: Browser, gpt: Path
+) -> None:
+    browser.open(gpt)
+    browser.click("[data-tab=kernels]")
+    browser.click("#instruction-list .instruction", "erfc")
+    browser.click("#kernel-body .line", "erfc(")
+    assert any("erfc(" in line for line in marked_lines(browser))
+    assert not any(line.startswith("def kernel") for line in marked_lines(browser))
+    assert "models.py:" + line_of("self.mlp(self.norm2(x))") in browser.one("#status").text
+    (source,) = browser.all("#source .selected")
+    assert source.get_attribute("data-line") == line_of("self.mlp(self.norm2(x))")
+    assert any("erfc" in text or "GELU" in text for text in selected(browser, "#graph"))
+    browser.click("[data-tab=stages]")
+    equations = selected(browser, "#stage-body")  # those whose expressions are in that line
+    assert any("erfc" in text for text in equations) and len(equations) < 6
+    browser.click("#stage-body .line", "softmax")  # and back: from an equation to lines
+    browser.click("[data-tab=kernels]")
+    assert any("exp(" in line for line in marked_lines(browser))
+    browser.click(f"#source [data-line='{line_of('scores = q @ k')}']")
+    assert "exp(" not in " ".join(marked_lines(browser))
+    assert browser.errors() == []
+
+
+@pytest.mark.parametrize(("form", "code"), [("llvm", "@lucid_erfc"), ("assembly", "ps ")])
+def test_lines_of_llvm_and_assembly_lead_to_their_equation(
+    browser: Browser, gpt: Path, form: str, code: str
+) -> None:
+    browser.open(gpt)
+    browser.click("#stage-body .line", "erfc")
+    browser.click("[data-tab=kernels]")
+    browser.click(f"[data-form={form}]")
+    lines = marked_lines(browser)
+    assert lines and any(code in line for line in lines)
+    assert len(lines) < len(browser.all("#kernel-body .line"))
+    marked = browser.all("#kernel-body .selected")
+    number = marked[len(marked) // 2].get_attribute("data-line")
+    browser.run("window.lucid.select(null)")
+    assert not marked_lines(browser)
+    browser.click(f"#kernel-body [data-line='{number}']")
+    assert marked_lines(browser) == lines
+    assert "erfc" in browser.one("#status").text
+    (source,) = browser.all("#source .selected")
+    assert source.get_attribute("data-line") == line_of("self.mlp(self.norm2(x))")
+    assert browser.all("#graph .selected")
+
+
 def test_clicking_a_line_marks_all_that_it_became(browser: Browser, gpt: Path) -> None:
     browser.open(gpt)
     browser.click(f"#source [data-line='{line_of('self.qkv(x).reshape')}']")

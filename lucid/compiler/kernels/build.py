@@ -75,7 +75,15 @@ def prune(nest: Nest) -> Nest:
         for s in nest.stores
     )
     chosen = tuple(nest.buffers[b] for b in buffers)
-    return replace(nest, buffers=chosen, values=tuple(kept), stores=stores, numbers=tuple(numbers))
+    equations = tuple(nest.equations[v] for v in values) if nest.equations else ()
+    return replace(
+        nest,
+        buffers=chosen,
+        values=tuple(kept),
+        stores=stores,
+        numbers=tuple(numbers),
+        equations=equations,
+    )
 
 
 def reduces_in_one_pass(nest: Nest) -> bool:
@@ -135,6 +143,9 @@ def split_chunks(nest: Nest, chunks: int) -> tuple[Nest, Nest]:
         stores,
         nest.indexed_axes,
         nest.numbers,
+        equations=(*[nest.equations[v] for v in reductions], *nest.equations)
+        if nest.equations
+        else (),
     )
     return first, second
 
@@ -181,6 +192,7 @@ class NestBuilder:
         self.group = group
         self.readings = layout.lowering.readings
         self.values: list[Value] = []
+        self.equations: list[list[Equation]] = []  # for each value, those it comes from
         self.number: dict[Any, int] = {}
         self.value_of: dict[Var, int] = {}
         self.buffers: list[Buffer] = []
@@ -190,6 +202,7 @@ class NestBuilder:
     def run(self) -> tuple[Nest, list[Array]]:
         group = self.group
         for eqn in group.equations:
+            self.current = eqn
             self.value_of[eqn.outputs[0]] = self.equation(eqn)
         stores = []
         for eqn in group.equations:
@@ -201,7 +214,13 @@ class NestBuilder:
         flags = tuple(axis in reduced for axis in range(len(group.sizes)))
         indexed_axes = tuple(self.indexed_axes.values())
         nest = Nest(
-            group.sizes, flags, tuple(self.buffers), tuple(self.values), tuple(stores), indexed_axes
+            group.sizes,
+            flags,
+            tuple(self.buffers),
+            tuple(self.values),
+            tuple(stores),
+            indexed_axes,
+            equations=tuple(map(tuple, self.equations)),
         )
         nest = simplify_axes(self.allocate_columns(nest))
         if not nest.sizes:
@@ -232,9 +251,19 @@ class NestBuilder:
     def add(self, value: Value) -> int:
         key = (value.op, value.args, value.dtype, repr(value.param))
         if key not in self.number:
-            self.number[key] = len(self.values)
-            self.values.append(value)
-        return self.number[key]
+            self.number[key] = self.append(value)
+        return self.used(self.number[key])
+
+    def append(self, value: Value) -> int:
+        self.values.append(value)
+        self.equations.append([self.current])
+        return len(self.values) - 1
+
+    def used(self, v: int) -> int:
+        """Note that the current equation uses an existing value."""
+        if self.equations[v][-1] is not self.current:
+            self.equations[v].append(self.current)
+        return v
 
     def buffer(self, array: Array, coords: Sequence[int | None]) -> int:
         strides = [0] * len(self.group.sizes)
@@ -266,17 +295,15 @@ class NestBuilder:
         if key not in self.number:
             self.buffers.append(Buffer(array.dtype, tuple(strides)))
             self.arrays.append(array)
-            self.number[key] = len(self.values)
-            self.values.append(Value("load", (), array.dtype, len(self.buffers) - 1))
-        return self.number[key]
+            self.number[key] = self.append(Value("load", (), array.dtype, len(self.buffers) - 1))
+        return self.used(self.number[key])
 
     def literal(self, x: Literal) -> int:
         """A constant; those that become arguments stay distinct even if their values are equal."""
         value = Value("const", (), SHORT_NAMES[x.dtype], x.value)
         if not is_argument(value):
             return self.add(value)
-        self.values.append(value)
-        return len(self.values) - 1
+        return self.append(value)
 
     def equation(self, eqn: Equation) -> int:
         op, out = eqn.op, eqn.outputs[0]

@@ -28,6 +28,7 @@ class Columns:
     compute: Any
     combine: Any
     start_scan: Any
+    value: int
 
     def columns(self, kept: Sequence[int], reduced: Sequence[int], bases: Sequence[str]) -> None:
         """Emit a kernel whose last axis is kept, with results in memory, a row at a time."""
@@ -74,7 +75,7 @@ class Columns:
                     for v in scans:
                         self.start_scan(v, at[s.values[v].param.buffer])
                     for v in found:
-                        value = s.values[v]
+                        self.value, value = v, s.values[v]
                         self.store(
                             at[holder[v]],
                             value.dtype,
@@ -109,6 +110,7 @@ class Columns:
         """Load the reductions that `wanted` need from the buffers that hold them."""
         for v in self.structure.closure(wanted, env):
             if v in holder and v not in env:
+                self.value = v
                 env[v] = self.load(at[holder[v]], self.structure.values[v].dtype)
 
     def sweep(
@@ -149,7 +151,7 @@ class Columns:
                 self.structure.closure(wanted, inner_env), inner_env, at, {**index, last: i}
             )
             for v in found:
-                value = s.values[v]
+                self.value, value = v, s.values[v]
                 old = self.load(at[holder[v]], value.dtype)
                 total = self.combine(value.param, value.dtype, old, inner_env[value.args[0]])
                 self.store(at[holder[v]], value.dtype, total)

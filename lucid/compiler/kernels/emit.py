@@ -42,7 +42,7 @@ class Emitter(LineWriter, Reductions, Columns, Indexing):
     ) -> None:
         """Emit the values, in order, and add their names to `env`."""
         for v in values:
-            value = self.structure.values[v]
+            self.value, value = v, self.structure.values[v]
             if value.op == "load":
                 env[v] = self.load(bases[value.param], value.dtype)
             elif value.op == "const":

@@ -26,6 +26,7 @@ class Indexing:
     store: Any
     combine: Any
     scalar: Any
+    value: int
 
     def offset(self, v: int, env: dict[int, str]) -> str:
         """The offset of an index, in elements."""
@@ -49,6 +50,7 @@ class Indexing:
 
     def put(self, store: Store, env: dict[int, str], bases: Any) -> None:
         """Store a value, or combine it with the element that is there."""
+        self.value = store.value
         dtype = self.structure.buffers[store.buffer][0]
         pointer = self.pointer(bases[store.buffer], dtype, [env[a] for a in store.at])
         value = env[store.value]
@@ -58,7 +60,7 @@ class Indexing:
         self.store(pointer, dtype, value)
 
     def start_scan(self, v: int, pointer: str) -> None:
-        value = self.structure.values[v]
+        self.value, value = v, self.structure.values[v]
         kind = value.param.kind
         self.store(pointer, value.dtype, constant(start_of(kind, value.dtype), value.dtype))
 
@@ -83,6 +85,7 @@ class Indexing:
 
     def report(self) -> None:
         """Write the code of an out-of-bounds index to the status word of the plan."""
+        self.value = -1
         wrong = self.write("load i64, ptr %wrong")
         some = self.write(f"icmp ne i64 {wrong}, 0")
         self.line(f"br i1 {some}, label %report, label %done")

@@ -45,6 +45,13 @@ def listing(nest: Nest) -> str:
     return Lister(nest.structure, nest).run()
 
 
+def values_of_lines(nest: Nest) -> list[list[int]]:
+    """The values that each line of a listing computes or stores; a loop has those of its body."""
+    lister = Lister(nest.structure, nest)
+    lister.run()
+    return [[], *[sorted(found) for found in lister.owners]]
+
+
 def structure_listing(structure: Structure) -> str:
     """The Python text of every kernel of a Structure: no argument has a default."""
     return Lister(structure).run()
@@ -72,6 +79,8 @@ class Lister:
         self.nest = nest
         self.values = structure.values
         self.lines: list[str] = []
+        self.owners: list[set[int]] = []  # the values of each line
+        self.inlined: dict[int, set[int]] = {}  # for a value that is no variable, those in its text
         self.depth = 1
         self.uses = [0] * len(self.values)
         for args in [v.args for v in self.values] + [
@@ -125,16 +134,21 @@ class Lister:
 
     # Lines
 
-    def line(self, text: str) -> None:
+    def line(self, text: str, *values: int) -> None:
+        """Add a line that computes or stores these values."""
         self.lines.append("    " * self.depth + text)
+        self.owners.append(set(values).union(*[self.inlined.get(v, ()) for v in values]))
 
     @contextmanager
     def loop(self, axis: int, parts: bool = False) -> Iterator[None]:
         """A loop over an axis, or over its part [lo, hi)."""
         self.line(f"for i{axis} in range({'lo, hi' if parts else f'n{axis}'}):")
+        head = self.owners[-1]
+        begin = len(self.owners)
         self.depth += 1
         yield
         self.depth -= 1
+        head.update(*self.owners[begin:])
 
     def loops(self, axes: Sequence[int], body: Callable[[], None], parts: bool = False) -> None:
         """Perfectly nested loops over `axes`."""
@@ -150,6 +164,8 @@ class Lister:
             self.loops(axes, body, parts=True)
             return
         self.line("for o in range(lo, hi):")
+        head = self.owners[-1]
+        begin = len(self.owners)
         self.depth += 1
         rest = "o"
         for axis in reversed(axes[1:]):
@@ -158,6 +174,7 @@ class Lister:
         self.line(f"i{axes[0]} = {rest}")
         body()
         self.depth -= 1
+        head.update(*self.owners[begin:])
 
     # Expressions
 
@@ -210,11 +227,14 @@ class Lister:
                 continue
             text = self.expression(value, [env[a] for a in value.args])
             plain = value.op == "const" or text.isidentifier()
+            inside = {v}.union(*[self.inlined.get(a, ()) for a in value.args])
             if plain or (inline and self.uses[v] == 1 and len(text) < LONG_LINE):
                 env[v] = text
+                self.inlined[v] = inside
             else:
-                self.line(f"v{v} = {unparenthesized(text)}")
+                self.line(f"v{v} = {unparenthesized(text)}", *inside)
                 env[v] = f"v{v}"
+                self.inlined.pop(v, None)
 
     # Statements
 
@@ -224,7 +244,7 @@ class Lister:
         if store.combines:
             dtype = self.s.buffers[store.buffer][0]
             value = unparenthesized(apply(store.combines, [target, env[store.value]], dtype))
-        self.line(f"{target} = {value}")
+        self.line(f"{target} = {value}", *values_of([store]))
 
     def store_all(self, stores: Sequence[Store]) -> Callable[[dict[int, str]], None]:
         def write(env: dict[int, str]) -> None:
@@ -276,14 +296,14 @@ class Lister:
         for found, stores, wanted in self.stages(axes):
             held = {v: f"{'k' if ordered_as_integers(self.values[v]) else 'v'}{v}" for v in found}
             for v in found:
-                self.line(f"{held[v]} = {self.start(v, rows=True)}")
+                self.line(f"{held[v]} = {self.start(v, rows=True)}", v)
             for v in self.scans(wanted, env):
-                self.line(f"s{v} = {self.start(v)}")
+                self.line(f"s{v} = {self.start(v)}", v)
             body = self.step(found, stores, held)
             self.sweep(axes, env, wanted, body, parts=all(self.s.reduced))
             for v in found:
                 if held[v] != f"v{v}":
-                    self.line(f"v{v} = from_key({held[v]})")
+                    self.line(f"v{v} = from_key({held[v]})", v)
             env.update({v: f"v{v}" for v in found})
         full = self.full_stores(axes)
         rest = [store for store in self.s.stores if store not in full]
@@ -300,7 +320,7 @@ class Lister:
             if found or scans:
                 with self.loop(last, parts):
                     for v in (*found, *scans):
-                        self.line(f"{holder.get(v) or self.state(v)} = {self.start(v)}")
+                        self.line(f"{holder.get(v) or self.state(v)} = {self.start(v)}", v)
             step = self.step(found, stores, holder)
             outside = {v: text for v, text in holder.items() if v not in found}
             row = partial(self.row, last, outside, wanted, step, parts)
@@ -331,20 +351,23 @@ class Lister:
 
         def body(env: dict[int, str]) -> None:
             for v in found:
-                self.accumulate(self.values[v], held[v], env)
+                self.accumulate(v, held[v], env)
             self.store_all(stores)(env)
 
         return body
 
-    def accumulate(self, value: Value, held: str, env: dict[int, str]) -> None:
+    def accumulate(self, v: int, held: str, env: dict[int, str]) -> None:
         """One step of a reduction."""
+        value = self.values[v]
         x, kind = env[value.args[0]], value.param
+        inside = self.inlined.get(value.args[0], ())
         if kind in ANY_ORDER and value.dtype in BITS:
-            self.line(f"{held} {ANY_ORDER[kind]} {unparenthesized(x)}")
+            self.line(f"{held} {ANY_ORDER[kind]} {unparenthesized(x)}", v, *inside)
             return
         if held.startswith("k"):
             x = f"{kind}_key({unparenthesized(x)})"
-        self.line(f"{held} = {unparenthesized(apply(COMBINED[kind], [held, x], value.dtype))}")
+        new = unparenthesized(apply(COMBINED[kind], [held, x], value.dtype))
+        self.line(f"{held} = {new}", v, *inside)
 
     def start(self, v: int, rows: bool = False) -> str:
         value = self.values[v]
@@ -365,14 +388,15 @@ class Lister:
     def scan(self, v: int, value: Value, env: dict[int, str]) -> None:
         state, args = self.state(v), [env[a] for a in value.args]
         if value.param.exclusive:
-            self.line(f"v{v} = {state}")
+            self.line(f"v{v} = {state}", v)
         if value.param.kind == "recurrence":
             new = f"{args[1]} if {state} == 0 else {state} * {args[0]} + {args[1]}"
         else:
             new = unparenthesized(apply(SCANS[value.param.kind], [state, args[0]], value.dtype))
-        self.line(f"{state} = {new}")
+        inside = set().union(*[self.inlined.get(a, ()) for a in value.args])
+        self.line(f"{state} = {new}", v, *inside)
         if not value.param.exclusive:
-            self.line(f"v{v} = {state}")
+            self.line(f"v{v} = {state}", v)
         env[v] = f"v{v}"
 
 

@@ -19,6 +19,8 @@ class LineWriter:
         self.loop_ids: list[int] = []
         self.entry: list[str] = []
         self.lines: list[str] = []
+        self.owners: list[int] = []  # for each line, the value that it computes, or -1
+        self.value = -1
         self.declared: set[str] = set()
         self.used: set[tuple[str, str]] = set()
         self.number = 0
@@ -36,14 +38,16 @@ class LineWriter:
 
     def write(self, instruction: str) -> str:
         name = self.fresh()
-        self.lines.append(f"  {name} = {instruction}")
+        self.line(f"{name} = {instruction}")
         return name
 
     def line(self, text: str) -> None:
         self.lines.append(f"  {text}")
+        self.owners.append(self.value)
 
     def label(self, name: str) -> None:
         self.lines.append(f"{name}:")
+        self.owners.append(-1)
         self.block = name
 
     @contextmanager
@@ -58,13 +62,14 @@ class LineWriter:
         head = len(self.lines)
         outer, self.innermost = self.innermost, innermost
         yield index
-        self.innermost = outer
+        self.innermost, self.value = outer, -1
         self.line(f"{following} = add nuw nsw i64 {index}, 1")
         more = self.write(f"icmp slt i64 {following}, {stop}")
         mark = f", !llvm.loop !{self.identify()}" if innermost else ""
         self.line(f"br i1 {more}, label %{tag}, label %{tag}.exit{mark}")
         phi = f"  {index} = phi i64 [ {start}, %{before} ], [ {following}, %{self.block} ]"
         self.lines.insert(head, phi)
+        self.owners.insert(head, -1)
         self.label(f"{tag}.exit")
 
     def identify(self) -> int:
@@ -80,6 +85,7 @@ class LineWriter:
     def step(self, bases: Sequence[str], axis: int, index: str) -> list[str]:
         """The addresses of all buffers at `index` along `axis`."""
         out = []
+        self.value = -1
         for i, base in enumerate(bases):
             dtype, classes = self.structure.buffers[i]
             kind = classes[axis]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,7 +96,10 @@ class Scan(NamedTuple):
 
 @dataclass(frozen=True)
 class Nest:
-    """The loops of one kernel over a domain of `sizes`; `partial` as in its Structure."""
+    """The loops of one kernel over a domain of `sizes`; `partial` as in its Structure.
+
+    `equations` has those that each value comes from, for people to read; the code depends on none.
+    """
 
     sizes: tuple[int, ...]
     reduced: tuple[bool, ...]
@@ -106,6 +109,7 @@ class Nest:
     indexed_axes: tuple[IndexedAxis, ...] = ()
     numbers: tuple[Any, ...] = ()
     partial: bool = False
+    equations: tuple[tuple[Any, ...], ...] = field(default=(), repr=False, compare=False)
 
     @cached_property
     def structure(self) -> Structure:
@@ -289,6 +293,7 @@ def simplify_axes(nest: Nest) -> Nest:
         nest.stores,
         nest.indexed_axes,
         nest.numbers,
+        equations=nest.equations,
     )
 
 

@@ -39,10 +39,11 @@ class Reductions:
     write: Any
     line: Any
     scalar: Any
+    value: int
 
     def accumulator(self, v: int) -> str:
         """Allocate and initialize the accumulator of a reduction."""
-        value = self.structure.values[v]
+        self.value, value = v, self.structure.values[v]
         name = f"%acc{len(self.entry)}"
         start = constant(initial(value.param, value.dtype), value.dtype)
         t = LLVM[value.dtype]
@@ -54,7 +55,7 @@ class Reductions:
         return name
 
     def accumulate(self, v: int, slot: str, x: str) -> None:
-        value = self.structure.values[v]
+        self.value, value = v, self.structure.values[v]
         t, kind = LLVM[value.dtype], value.param
         if ordered_as_integers(value):
             x, t = self.ordered_key(x, value), BITS[value.dtype]
@@ -69,7 +70,7 @@ class Reductions:
 
     def accumulated(self, v: int, slot: str) -> str:
         """The final value of a reduction."""
-        value = self.structure.values[v]
+        self.value, value = v, self.structure.values[v]
         if not ordered_as_integers(value):
             return self.write(f"load {LLVM[value.dtype]}, ptr {slot}")
         bits = BITS[value.dtype]

@@ -115,6 +115,7 @@ def store_and_reload(nest: Nest, v: int, buffer: int) -> Nest:
     """Store `v` to a buffer early, and reload it for values of later stages."""
     stage = nest.structure.stage
     values: list[Value] = []
+    equations = list(nest.equations)
     new_index: dict[int, int] = {}
     reloaded = -1
     for u, value in enumerate(nest.values):
@@ -128,4 +129,6 @@ def store_and_reload(nest: Nest, v: int, buffer: int) -> Nest:
     stores = [store._replace(value=new_index[store.value]) for store in nest.stores]
     if not any(store.buffer == buffer and store.value == new_index[v] for store in stores):
         stores.insert(0, Store(buffer, new_index[v]))
-    return replace(nest, values=tuple(values), stores=tuple(stores))
+    if equations:
+        equations.insert(reloaded, equations[v])
+    return replace(nest, values=tuple(values), stores=tuple(stores), equations=tuple(equations))

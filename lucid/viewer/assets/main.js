@@ -84,6 +84,7 @@ class App {
     for (const tab of document.querySelectorAll(".tab")) tab.classList.toggle("on", tab.id === name);
     for (const button of document.querySelectorAll("#tabs button")) button.setAttribute("aria-selected", button.dataset.tab === name);
     for (const other of ["stages", "kernels", "memory"]) if (other !== name) this.links.clear(other);
+    if (name !== "kernels") this.links.clear("lines");
     this[name].show();
     if (this.selection) this[name].reveal(this.originsIn(this.program), this.selection.instruction);
   }
@@ -108,8 +109,14 @@ class App {
     if (!this.selection) { this.kernels.body.classList.remove("marked"); return; }
     if (from !== "source") { const line = [...this.markedLines()][0]; if (line) this.source.reveal(line); }
     for (const drawing of this.drawings) if (from !== "graph" || drawing.program !== program) drawing.reveal(this.originsIn(drawing.program));
-    if (from !== this.tabName) this[this.tabName].reveal(this.originsIn(this.program), instruction);
-    else if (this.tabName === "kernels") this.kernels.reveal(origins, instruction);
+    if (from !== this.tabName) this[this.tabName].reveal(this.originsIn(this.program), instruction, from);
+    else if (this.tabName === "kernels") this.kernels.reveal(origins, instruction, from);
+  }
+
+  /** Mark the selection again after a pane has changed its text. */
+  reselect() {
+    this.refresh();
+    if (this.selection) this[this.tabName].reveal(this.originsIn(this.program), this.selection.instruction);
   }
 
   selectLine(key) {

@@ -84,6 +84,16 @@ class Program {
     return [...found];
   }
 
+  /** The traced equations that each line of a kernel's text comes from, in one instruction. */
+  originsOfLines(instruction, k, form, count) {
+    const kernel = this.kernels[instruction.kernels[k]], values = instruction.values[k];
+    const lines = kernel.values[form];
+    if (!values.length) return Array(count).fill(instruction.origins); // a routine of one operation
+    if (!lines) return Array(count).fill([]);
+    const known = values.map((rows) => this.originsOf(rows));
+    return lines.map((found) => [...new Set(found.flatMap((v) => known[v] || []))]);
+  }
+
   heatOf(origins) {
     let sum = 0;
     for (const origin of origins) sum += this.heat.get(origin) || 0;

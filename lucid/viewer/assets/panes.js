@@ -259,33 +259,55 @@ class KernelsPane {
     this.head.replaceChildren();
     this.body.replaceChildren();
     this.body.classList.remove("marked");
+    this.app.links.clear("lines");
     if (!instruction) { this.body.append(make("div", { class: "empty" }, "Nothing is computed.")); return; }
     const kernels = instruction.kernels.map((k) => program.kernels[k]);
     const forms = ["listing", "llvm", "assembly"];
     this.head.append(make("span", { class: "name" }, instruction.label + (kernels.length ? "  " + kernels[0].name.slice(0, 9) : "")),
-      make("div", { class: "segment" }, ...forms.map((form) => make("button", { "data-form": form, "aria-selected": form === this.form, onclick: () => { this.form = form; this.choose(this.chosen); this.app.refresh(); } }, { listing: "Listing", llvm: "LLVM", assembly: "Assembly" }[form]))));
+      make("div", { class: "segment" }, ...forms.map((form) => make("button", { "data-form": form, "aria-selected": form === this.form, onclick: () => { this.form = form; this.choose(this.chosen); this.app.reselect(); } }, { listing: "Listing", llvm: "LLVM", assembly: "Assembly" }[form]))));
     if (!kernels.length) {
       const what = instruction.label.startsWith("numpy") ? "NumPy computes this equation: there is no native code for it." : "This instruction calls a library (BLAS, LAPACK, or a routine of the runtime): no kernel is compiled for it.";
       this.body.append(make("div", { class: "empty" }, what));
     }
-    for (const kernel of kernels) {
+    kernels.forEach((kernel, k) => {
       const text = kernel[this.form];
       if (kernels.length > 1) this.body.append(make("div", { class: "section" }, kernel.label));
-      if (!text) { this.body.append(make("div", { class: "empty" }, "A routine of the runtime, written as LLVM: it has no listing.")); continue; }
-      const lines = text.split("\n");
-      this.body.append(...lines.map((line, n) => make("div", { class: "line plain" }, make("span", { class: "no" }, String(n + 1)), make("span", { class: "text" }, ...(this.form === "listing" ? python(line) : machine(line))))));
-    }
+      if (!text) { this.body.append(make("div", { class: "empty" }, "A routine of the runtime, written as LLVM: it has no listing.")); return; }
+      const lines = text.split("\n"), origins = program.originsOfLines(instruction, k, this.form, lines.length);
+      this.body.append(...lines.map((line, n) => this.line(line, n + 1, origins[n] || [])));
+    });
     this.body.scrollTop = 0;
   }
 
-  reveal(origins, instruction) {
+  /** A line of a kernel's text, linked to the equations that it computes. */
+  line(text, number, origins) {
+    const { program, links } = this.app, at = this.chosen;
+    const line = make("div", { class: "line" + (origins.length ? "" : " plain"), "data-line": number },
+      make("span", { class: "no" }, String(number)), make("span", { class: "text" }, ...(this.form === "listing" ? python(text) : machine(text))));
+    if (!origins.length) return line;
+    line.addEventListener("click", () => this.app.select(program, origins, "lines", at));
+    line.addEventListener("pointerenter", () => this.app.hover(program, origins));
+    line.addEventListener("pointerleave", () => this.app.hover(null));
+    links.add("lines", program.number, origins, line);
+    return line;
+  }
+
+  /** Scroll to the first line of the kernel that belongs to the selected equations. */
+  revealLine(origins) {
+    const { links, program } = this.app;
+    const element = [...links.find(program.number, origins)].find((e) => this.body.contains(e));
+    if (element) show(element, this.body);
+  }
+
+  reveal(origins, instruction, from) {
     const { program } = this.app;
     const found = instruction ?? origins.flatMap((origin) => program.instructionsOf.get(origin) || [])[0];
     if (found === undefined) { this.body.classList.remove("marked"); return; }
-    if (found !== this.chosen) this.choose(found);
+    if (found !== this.chosen) { this.choose(found); this.app.refresh(); }
     this.body.classList.add("marked");
     const line = this.list.querySelector(`[data-instruction="${found}"]`);
     if (line) show(line, this.list);
+    if (from !== "lines") this.revealLine(origins);
   }
 }
 
