@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from lucid.debugging.recording import line, recorded
+from lucid.debugging.widening import WIDE, wide_array, wide_op_of
 from lucid.ir.graph import Literal
 from lucid.ops.core.arguments import public_function
-
-WIDE = {"float32": np.float64, "float16": np.float64, "complex64": np.complex128}
 
 
 @dataclass(frozen=True)
@@ -57,15 +56,15 @@ def precision(f: Callable[..., Any], *args: Any) -> Precision:
     """
     graph, inputs = recorded(f, args)
     narrow: dict[Any, Any] = dict(zip(graph.inputs, inputs))
-    wide: dict[Any, Any] = {var: widened(x) for var, x in narrow.items()}
+    wide: dict[Any, Any] = {var: wide_array(x) for var, x in narrow.items()}
     rows = []
     for eqn in graph.equations:
         xs = [x.array if isinstance(x, Literal) else narrow[x] for x in eqn.inputs]
-        ws = [widened(x.array) if isinstance(x, Literal) else wide[x] for x in eqn.inputs]
+        ws = [wide_array(x.array) if isinstance(x, Literal) else wide[x] for x in eqn.inputs]
         with np.errstate(all="ignore"):
             ys = as_list(eqn.op.eval(*xs))
             exact = as_list(evaluate_wide(eqn, ws))
-            local = as_list(evaluate_wide(eqn, [widened(x) for x in xs]))
+            local = as_list(evaluate_wide(eqn, [wide_array(x) for x in xs]))
         narrow.update(zip(eqn.outputs, ys))
         wide.update(zip(eqn.outputs, exact))
         if ys and np.asarray(ys[0]).dtype.name in WIDE:
@@ -76,15 +75,8 @@ def precision(f: Callable[..., Any], *args: Any) -> Precision:
 
 def evaluate_wide(eqn: Any, xs: list[Any]) -> Any:
     """The result of an equation in float64; a cast to float32 stays in float64."""
-    if eqn.op.name == "cast" and eqn.outputs[0].type.dtype.name in WIDE:
-        return np.asarray(xs[0]).astype(WIDE[eqn.outputs[0].type.dtype.name])
-    found = eqn.op.eval(*xs)
-    return tuple(map(widened, found)) if isinstance(found, tuple) else widened(found)
-
-
-def widened(x: Any) -> Any:
-    x = np.asarray(x)
-    return x.astype(WIDE[x.dtype.name]) if x.dtype.name in WIDE else x
+    found = wide_op_of(eqn).eval(*xs)
+    return tuple(map(wide_array, found)) if isinstance(found, tuple) else wide_array(found)
 
 
 def as_list(found: Any) -> list[Any]:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from lucid.autograd.function_eager import FunctionCall
 from lucid.autograd.gradient_check import gradcheck
+from lucid.autograd.modes import no_grad
 from lucid.debugging.recording import line, recorded, walk
-from lucid.errors import ArgumentError
+from lucid.debugging.widening import wide_array, wide_dtype, wide_literal, wide_op_of
+from lucid.errors import ArgumentError, GraphError
+from lucid.func.custom_rules.reverse import CustomVjpCall
 from lucid.ir.graph import Equation, Graph, Literal, Var
+from lucid.ir.primitive import Primitive
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.rewrite import inline_regions
-from lucid.ir.types import is_differentiable
+from lucid.ir.types import Type, is_differentiable
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor
+from lucid.ops.higher_order.custom_derivative import CustomJvp, CustomVjp
 from lucid.tape.cut import ancestors, cut_nodes
 from lucid.tape.node import Node, Traced, residual
 from lucid.tape.recording.trace import replay
@@ -45,7 +52,9 @@ def verify(loss: Any, *args: Any) -> Verified:
 
     loss    a tensor with a history, or a function of the further arguments
 
-    Leaves of a tensor's history that no derivative needs are not kept; random values replace them.
+    Custom rules (custom_vjp, custom_jvp, autograd.Function) are checked too, each call by calling
+    it again at other values. Leaves of a tensor's history that no derivative needs are not kept;
+    random values replace them.
 
     >>> import lucid
     >>> x = lucid.tensor([0.5, 2.0], requires_grad=True)
@@ -55,18 +64,17 @@ def verify(loss: Any, *args: Any) -> Verified:
     if isinstance(loss, Traced):
         graph, inputs = history(loss)
     else:
-        leaves, tree = flatten(args)
-        graph, inputs = recorded(loss, unflatten(tree, [wide_leaf(x) for x in leaves]))
+        graph, inputs = program_of(loss, args)
     seen: set[Any] = set()
     wrong, skipped = [], []
-    for eqn, xs, ys in walk(graph, inputs, skip_errors=True):
+    for eqn, xs, ys in walk(graph, inputs, skip_errors=True, evaluate=evaluate):
         key = (eqn.op, tuple(x.type for x in eqn.inputs))
         outputs = [y for y in eqn.outputs if is_differentiable(y.type.dtype)]
         chosen = [i for i, x in enumerate(eqn.inputs) if is_chosen(x)]
         if key in seen or not outputs or not chosen or not eqn.op.differentiable:
             continue
         seen.add(key)
-        text = f"{eqn.op.name}{line(eqn)}"
+        text = f"{name_of(eqn.op)}{line(eqn)}"
         if ys is None:
             skipped.append(f"{text}: its value is not known")
             continue
@@ -78,8 +86,38 @@ def verify(loss: Any, *args: Any) -> Verified:
     return Verified(len(seen) - len(skipped), tuple(wrong), tuple(skipped))
 
 
+def evaluate(op: Primitive, xs: list[Any]) -> Any:
+    """The value of an operation; an eager call of a Function calls it again."""
+    if not isinstance(op, FunctionCall):
+        return op.eval(*xs)
+    with no_grad():
+        return tuple(np.asarray(y.value) for y in op.call.again([as_tensor(x) for x in xs]))
+
+
+def name_of(op: Primitive) -> str:
+    """The name of an operation, and that of the function whose custom rule it has."""
+    if isinstance(op, FunctionCall):
+        return f"{'custom_vjp' if op.call.cls is CustomVjpCall else 'Function'} {op.call.name}"
+    return f"{op.name} {op.forward.name}" if isinstance(op, CustomVjp | CustomJvp) else op.name
+
+
 def is_chosen(x: Any) -> bool:
     return isinstance(x, Var) and is_differentiable(x.type.dtype)
+
+
+def program_of(f: Any, args: Any) -> tuple[Graph, list[Any]]:
+    """The Graph of a function as jit records it, or of an eager run if it cannot be compiled."""
+    try:
+        return recorded(f, args)
+    except GraphError:  # a Function whose backward reads values
+        leaves, tree = flatten(args)
+        for i, x in enumerate(leaves):
+            if isinstance(x, Traced) and is_differentiable(x.type.dtype):
+                leaves[i] = x.detach().requires_grad_()  # type: ignore[attr-defined]
+        result = f(*unflatten(tree, leaves))
+        if not isinstance(result, Traced) or result.node is None:
+            raise
+        return history(result)
 
 
 def history(loss: Any) -> tuple[Graph, list[Any]]:
@@ -102,34 +140,37 @@ def value(node: Node, type: Any) -> np.ndarray:
     return np.random.default_rng(0).standard_normal(type.shape).astype(type.dtype)
 
 
-def wide_leaf(x: Any) -> Any:
-    """A floating argument in float64: rules are checked in the precision of differences."""
-    value = getattr(x, "value", x)
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc":
-        return x
-    return as_tensor(value.astype("complex128" if value.dtype.kind == "c" else "float64"))
-
-
-def widened(x: Literal) -> Literal:
-    return Literal(x.value, np.dtype("float64")) if x.dtype.kind == "f" else x
-
-
 def check(eqn: Equation, xs: list[Any], chosen: list[int], outputs: list[Var]) -> bool:
     """True if the rules of one equation agree with differences, in float64."""
-    inputs = tuple(Var(x.type) for x in eqn.inputs)
-    graph = Graph("rule", inputs, (Equation(eqn.op, inputs, eqn.outputs),), tuple(outputs))
-    given = [np.asarray(x) for x in xs]
+    kept = [k for k, y in enumerate(eqn.outputs) if y in outputs]
+    given = [wide_array(x) for x in xs]
+    run = runner(eqn)
 
     def f(*variable: Any) -> Any:
         operands: list[Any] = [
-            widened(x) if isinstance(x, Literal) else as_tensor(value)
+            wide_literal(x) if isinstance(x, Literal) else as_tensor(value)
             for x, value in zip(eqn.inputs, given)
         ]
         for i, x in zip(chosen, variable):
             operands[i] = x
-        return tuple(replay(graph, operands))
+        results = run(operands)
+        return tuple(results[k] for k in kept)
 
-    wide = [as_tensor(given[i].astype("complex128" if given[i].dtype.kind == "c" else "float64"))
-            for i in chosen]  # fmt: skip
-    given_wide = tuple(x.requires_grad_() for x in wide)
-    return gradcheck(f, given_wide, raise_exception=False, check_forward_ad=True)
+    variable = tuple(as_tensor(given[i]).requires_grad_() for i in chosen)
+    forward = not isinstance(eqn.op, FunctionCall)  # whose eager calls have reverse mode only
+    return gradcheck(f, variable, raise_exception=False, check_forward_ad=forward)
+
+
+def runner(eqn: Equation) -> Callable[[list[Any]], Any]:
+    """A function of tensors that applies the operation, in float64, with its rules."""
+    op = eqn.op
+    if isinstance(op, FunctionCall):
+        return lambda xs: op.call.again([as_tensor(x) for x in xs])
+    if isinstance(op, CustomJvp) and hasattr(op.rule, "again"):
+        return lambda xs: op.rule.again([as_tensor(x) for x in xs[: op.n_in]])
+    inputs = tuple(Var(Type(wide_dtype(x.type.dtype), x.type.shape)) for x in eqn.inputs)
+    wide = wide_op_of(eqn)
+    types = wide.infer(*[x.type for x in inputs])
+    outputs = tuple(map(Var, types if isinstance(types, tuple) else (types,)))
+    graph = Graph("rule", inputs, (Equation(wide, inputs, outputs),), outputs)
+    return lambda xs: replay(graph, xs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 import numpy as np
@@ -159,6 +160,44 @@ def wrong_cube(x):
 wrong_cube.defjvp(lambda xs, ts: (xs[0] ** 3, 2 * xs[0] ** 2 * ts[0]))
 
 
+@lucid.func.custom_vjp
+def right_square(x, factor=1.0):
+    return x * x
+
+
+right_square.defvjp(lambda x, factor: (x * x, x), lambda x, ct: (2 * x * ct, None))
+
+
+@functools.partial(lucid.func.custom_jvp, nondiff_argnums=(0,))
+def right_power(n, x):
+    return x**n
+
+
+right_power.defjvp(lambda n, xs, ts: (xs[0] ** n, n * xs[0] ** (n - 1) * ts[0]))
+
+
+class RightSine(lucid.autograd.Function):
+    """Its forward and backward compute with NumPy, so that it cannot be traced."""
+
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.save_for_backward(x)
+        ctx.factor = factor
+        return lucid.tensor(np.sin(x.numpy()) * factor)
+
+    @staticmethod
+    def backward(ctx, ct):
+        (x,) = ctx.saved_tensors
+        return ct * lucid.tensor(np.cos(x.numpy()) * ctx.factor), None
+
+
+class WrongSine(RightSine):
+    @staticmethod
+    def backward(ctx, ct):
+        (x,) = ctx.saved_tensors
+        return ct * lucid.tensor(np.sin(x.numpy()) * ctx.factor), None
+
+
 class WrongSquare(extend.Elementwise):
     """x², with half of its derivative."""
 
@@ -219,10 +258,46 @@ def test_right_rules_pass(f):
 def test_a_tensor_is_verified_by_its_history():
     x = lucid.tensor([0.5, 2.0], requires_grad=True)
     assert lucid.verify((lucid.sin(x) * x * 2.0).sum()).checked == 4
-    custom = lucid.verify(wrong_square(x).sum())  # the call of a rule is not evaluated again
-    assert "its value is not known" in custom.skipped[0]
     with pytest.raises(ArgumentError, match="no history"):
         lucid.verify(lucid.ones(2))
+
+
+@pytest.mark.parametrize("by", ["history", "function"])
+@pytest.mark.parametrize(
+    "f, name",
+    [
+        (wrong_square, "custom_vjp wrong_square"),
+        (wrong_cube, "custom_jvp wrong_cube"),
+        (lambda x: WrongSine.apply(x, 3.0), "Function WrongSine"),
+        (right_square, ""),
+        (lambda x: right_power(3, x), ""),
+        (lambda x: RightSine.apply(x, 3.0), ""),
+    ],
+)
+def test_custom_rules_inside_a_loss_are_checked(f, name, by):
+    def loss(x):
+        return (lucid.exp(f(lucid.sin(x))) * x).sum()
+
+    x = lucid.tensor([0.5, 2.0], requires_grad=True)
+    found = lucid.verify(loss(x)) if by == "history" else lucid.verify(loss, x.detach())
+    assert found.checked == 5 and not found.skipped
+    assert len(found.wrong) == bool(name)
+    assert all(text.startswith(name) and "test_answers.py" in text for text in found.wrong)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: lucid.func.scan(lambda c, a: (c * a, c), lucid.tensor(1.0), x)[0],
+        lambda x: lucid.func.cond(x.sum() > 0, lambda x: x.sin().sum(), lambda x: x.sum(), x),
+        lambda x: lucid.jit(lambda x: (lucid.sin(x) * 2.0).sum())(x),
+        lambda x: (x.to(lucid.float16).float() * 2.0).sum(),
+    ],
+)
+def test_loops_branches_and_casts_are_checked_in_double_precision(f):
+    x = lucid.tensor([0.5, 2.0], requires_grad=True)
+    for found in (lucid.verify(f(x)), lucid.verify(f, x.detach())):
+        assert found and found.checked and not found.skipped, found
 
 
 # memory

@@ -17,6 +17,7 @@ from lucid.autograd.functions.calls import (
 )
 from lucid.errors import GraphError
 from lucid.ir.primitive import Primitive
+from lucid.ir.pytree import flatten
 from lucid.ir.types import Type, is_differentiable
 from lucid.support.source import caller
 from lucid.tape.bind import bind
@@ -30,16 +31,35 @@ class Call:
     """One eager call of a Function: its context, argument positions and types."""
 
     def __init__(
-        self, cls: Any, ctx: Any, args: Sequence[Any], n_given: int, result: ForwardResult
+        self,
+        cls: Any,
+        ctx: Any,
+        args: Sequence[Any],
+        kwargs: Any,
+        n_given: int,
+        result: ForwardResult,
     ) -> None:
         self.cls = cls
         self.ctx = ctx
+        self.constants = [None if isinstance(x, Traced) else x for x in args]
+        self.kwargs = kwargs
         self.n_args, self.n_given = len(args), n_given
         self.positions = [i for i, x in enumerate(args) if isinstance(x, Traced)]
         self.in_types = [args[i].type for i in self.positions]
         self.out_types: list[Type] = [y.type for y in result.tensors]
         self.several = result.several
         self.cotangents = result.cotangents
+
+    @property
+    def name(self) -> str:
+        return self.cls._label(self.constants)
+
+    def again(self, tensors: Sequence[Any]) -> list[Any]:
+        """Call the Function with other tensors; return the leaves of its result."""
+        args = list(self.constants)
+        for i, x in zip(self.positions, tensors):
+            args[i] = x
+        return flatten(self.cls._again(args, self.kwargs))[0]
 
     def backward(self, mask: Sequence[bool], cts: Sequence[Any]) -> tuple[Any, ...]:
         """Return cotangents of the tensor arguments from those of the outputs in `mask`."""
@@ -164,7 +184,7 @@ def eager_call(
     ]
     if not record:
         return result.rebuild(return_arguments(cls, args, results, dirty))
-    call = Call(cls, ctx, args, n_given, result)
+    call = Call(cls, ctx, args, kwargs, n_given, result)
     serial, source = next_serial(), caller()
     constant = {id(y) for y in ctx._not_differentiable}
     for i, (inner, y) in enumerate(zip(outputs, results)):

@@ -142,6 +142,16 @@ class Function:
         return call(cls, FunctionCtx(), args, kwargs, flags, n_given)
 
     @classmethod
+    def _label(cls, args: Sequence[Any]) -> str:
+        """The name of a call with these arguments."""
+        return cls.__name__
+
+    @classmethod
+    def _again(cls, args: Sequence[Any], kwargs: Any) -> Any:
+        """Call the operation once more, with other tensors."""
+        return cls.apply(*args, **kwargs)
+
+    @classmethod
     def _defines(cls, method: str) -> bool:
         """True if the subclass has a method of its own."""
         return getattr(cls, method) is not getattr(Function, method)

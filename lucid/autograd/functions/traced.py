@@ -55,7 +55,7 @@ def traced_call(
             raise
         return eager_call(cls, type(ctx)(), args, kwargs, flags, n_given)
     captured = [*[tensor_of(forward.slots[s]) for s in forward.captured], *backward.captured]
-    graphs = forward.graph("forward"), backward.graph
+    graphs = forward.graph(cls._label(args)), backward.graph
     rules = Rules(cls, ctx, args, positions)
     op: Primitive
     if rules.has_jvp or rules.has_vmap:

@@ -105,7 +105,7 @@ class custom_jvp(CustomRuleFunction[P, R]):
         rule: Any = TangentRule(self, static, arguments.tree, out_tree)
         if all(x.raw is not None for x in given) and self.rule_reads_values(rule, given):
             rule = RecordedRule.of(rule, given)
-        op = CustomJvp(forward.graph("forward"), rule, len(given))
+        op = CustomJvp(forward.graph(rule.name), rule, len(given))
         return unflatten(out_tree, bind(op, *given, *captured))
 
     def rule_reads_values(self, rule: TangentRule, given: Sequence[Any]) -> bool:
@@ -138,6 +138,14 @@ class TangentRule:
     @property
     def name(self) -> str:
         return function_name(self.custom_function.function)
+
+    def again(self, leaves: Sequence[Any]) -> list[Any]:
+        """Call the function with other tensors; return the leaves of its result."""
+        static = dict(zip(self.custom_function.static, [x.value for x in self.static]))
+        dynamic = iter(unflatten(self.tree, leaves))
+        n = len(self.tree.children()) + len(static)
+        args = [static[i] if i in static else next(dynamic) for i in range(n)]
+        return flatten(self.custom_function(*args))[0]
 
     def nonzero(self, primals: Sequence[Any]) -> list[int]:
         """Return the positions of the arguments that have tangents."""
@@ -180,6 +188,13 @@ class RecordedRule:
     moved: tuple[int, ...]
     n_out: int
 
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    def again(self, leaves: Sequence[Any]) -> list[Any]:
+        return self.inner.again(leaves)
+
     @staticmethod
     def of(rule: TangentRule, given: Sequence[Any]) -> RecordedRule:
         """Run a rule on values; inside it the function is called without its rule."""
@@ -209,7 +224,7 @@ class RecordedRule:
         return results
 
     def traced(self, primals: Sequence[Any], nonzero: Sequence[int]) -> tuple[Any, list[int]]:
-        return trace_rule(self, primals, nonzero, self.inner.name)
+        return trace_rule(self, primals, nonzero, self.name)
 
     def batched(self, n: int, flags: tuple[bool, ...]) -> BatchedRule:
         return BatchedRule(self, n, flags, current_axis_name())

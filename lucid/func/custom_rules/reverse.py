@@ -125,6 +125,15 @@ class VjpCall:
 class CustomVjpCall(Function):
     """The autograd Function that runs a VjpCall."""
 
+    @classmethod
+    def _label(cls, args: Sequence[Any]) -> str:
+        return args[0].name
+
+    @classmethod
+    def _again(cls, args: Sequence[Any], kwargs: Any) -> Any:
+        call, *leaves = args
+        return call.custom_function(*call.arguments.all(leaves))
+
     @staticmethod
     def forward(ctx: Any, call: VjpCall, *leaves: Any) -> Any:
         ctx.call = call
