@@ -77,7 +77,8 @@ def wide_graph(graph: Graph) -> Graph:
             env[old] = new
             if new.type.dtype.name in WIDE:
                 env[old] = wide_var(new)
-                equations.append(Equation(Cast(SHORT_NAMES[env[old].type.dtype]), (new,), (env[old],)))
+                cast = Cast(SHORT_NAMES[env[old].type.dtype])
+                equations.append(Equation(cast, (new,), (env[old],)))
     return Graph(graph.name, tuple(env[x] for x in graph.inputs), tuple(equations),
                  tuple(map(atom, graph.outputs)))  # fmt: skip
 

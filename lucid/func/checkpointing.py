@@ -18,6 +18,7 @@ from lucid.errors import ArgumentError
 from lucid.ir.graph import Equation, Graph, Var
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.rewrite import dce
+from lucid.ir.text import readable_name
 from lucid.ir.types import Type, is_differentiable
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor
@@ -29,6 +30,8 @@ from lucid.tape.bind import bind, bind_precomputed, fresh
 from lucid.tape.cut import Cut, cut
 from lucid.tape.node import GRAD, TRACE
 from lucid.tape.recording.recorder import CollectEffects
+from lucid.tape.recording.trace import function_name, input_names
+from lucid.tape.scopes import is_placeholder
 from lucid.tape.views import tensor_of
 from lucid.transforms.vjp import vjp
 
@@ -214,9 +217,17 @@ class Residuals(list[Residual]):
         return bars_html(f"{self.nbytes:,} bytes are saved for the backward pass", rows)
 
 
+def residual_name(var: Var) -> str:
+    """The name of an argument or a parameter."""
+    return "a constant" if is_placeholder(var.name) else readable_name(var.name) or "an argument"
+
+
 @public_function("func")
 def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Residuals:
     """Return the values that reverse mode saves in a run of `f`; `lucid.view` draws the result.
+
+    Arguments and parameters have their names (`params['w']`, `blocks.0.weight`), others the
+    operation that made them.
 
     >>> import lucid
     >>> lucid.func.saved_residuals(lambda x: lucid.sin(x).sum(), lucid.ones(3))[0].nbytes
@@ -226,7 +237,9 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Residua
     inputs = [fresh(as_tensor(x)) for x in leaves]
     new_args, new_kwargs = unflatten(tree, inputs)
     outputs = [as_tensor(y) for y in flatten(f(*new_args, **new_kwargs))[0]]
-    graph = cut(inputs, outputs).graph("f")
+    section = cut(inputs, outputs)
+    names = input_names(f, args, kwargs)
+    graph = section.graph(function_name(f), names, section.tensor_names(f))
     makers: dict[Var, Equation] = {y: eqn for eqn in graph.equations for y in eqn.outputs}
     wrt = [x for x in graph.inputs if is_differentiable(x.type.dtype)]
     seeded = [is_differentiable(y.type.dtype) for y in graph.outputs]
@@ -234,7 +247,7 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Residua
     for var in vjp(graph, wrt, seeded).residuals:
         eqn = makers.get(var)
         place = "" if eqn is None or eqn.source is None else str(eqn.source)
-        what = "an argument" if eqn is None else eqn.op.name
+        what = residual_name(var) if eqn is None else eqn.op.name
         size = var.type.size * var.type.dtype.itemsize
         found.append(Residual(var.type, size, what, place))
     return found

@@ -321,6 +321,20 @@ def test_a_fused_program_has_no_temporaries():
     assert larger.arena >= 2 * 64 * 64 * 4
 
 
+def test_saved_residuals_name_arguments_and_parameters_by_their_path():
+    model = lucid.nn.Sequential(lucid.nn.Linear(2, 3), lucid.nn.Tanh())
+
+    def f(params, x):
+        return (model(x * params["w"]) ** 2).sum()
+
+    kept = lucid.func.saved_residuals(f, {"w": lucid.ones(4, 2), "n": 1.0}, lucid.ones(4, 2))
+    names = [x.operation for x in kept]
+    assert {"params['w']", "x", "Sequential.0.weight.transpose"} <= set(names)
+    assert "an argument" not in names and "x" in repr(kept).split()
+    (only,) = lucid.func.saved_residuals(lucid.nn.Linear(2, 3), lucid.ones(4, 2))[:1]
+    assert only.operation == "input"
+
+
 # precision
 
 
@@ -387,7 +401,7 @@ def test_a_diff_as_a_page_has_both_sides_and_is_escaped(tmp_path):
 def test_saved_residuals_name_what_is_kept_and_are_a_picture(tmp_path):
     x = lucid.ones(8)
     kept = lucid.func.saved_residuals(lambda x: lucid.exp(lucid.sin(x)).sum(), x)
-    assert sorted(r.operation for r in kept) == ["an argument", "exp"] and kept.nbytes == 64
+    assert sorted(r.operation for r in kept) == ["exp", "x"] and kept.nbytes == 64
     assert all(r.source == "" or "test_answers.py" in r.source for r in kept)
     assert not lucid.func.saved_residuals(lambda x: (3 * x + 1).sum(), x)  # linear: nothing
     checkpointed = lucid.func.checkpoint(lambda x: lucid.exp(lucid.sin(x)).sum())

@@ -135,6 +135,17 @@ def test_arguments_have_the_paths_of_their_pytrees():
     assert parse(str(graph)).key == graph.key
 
 
+def test_keyword_arguments_keep_their_names_in_any_order():
+    def f(x, b, a):
+        return x * b + a
+
+    graph = trace(f)(lucid.ones(2), b=lucid.ones(2), a=lucid.ones(1))
+    assert [str(x.type) for x in graph.inputs if x.name == "a"] == ["f32[1]"]
+    assert [x.name for x in graph.inputs] == ["x", "a", "b"]
+    layer = lucid.nn.Linear(2, 3)
+    assert trace(layer)(lucid.ones(4, 2)).inputs[0].name == "input"
+
+
 def test_tensors_that_a_function_closes_over_have_their_python_names():
     weights = {"w": lucid.ones(2), "b": lucid.ones(2)}
     other = lucid.ones(2)

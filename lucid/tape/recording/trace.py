@@ -187,9 +187,14 @@ def function_name(f: Any) -> str:
 
 
 def input_names(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    """Return a name for every leaf of the arguments: `x`, `params['w']`, `pair[0]`."""
+    """Return a name for every leaf of the arguments: `x`, `params['w']`, `pair[0]`.
+
+    Leaves are in the order of pytrees: positional arguments, then keywords by name.
+    """
+    is_module = hasattr(type(f), "named_tensors") and hasattr(f, "forward")
     try:
-        bound = inspect.signature(f).bind(*args, **kwargs).arguments
+        bound = inspect.signature(f.forward if is_module else f).bind_partial(*args).arguments
     except (TypeError, ValueError):
-        bound = {f"x{i}": x for i, x in enumerate(args)} | kwargs
-    return [leaf for name, value in bound.items() for leaf in argument_names(value, name)]
+        bound = {f"x{i}": x for i, x in enumerate(args)}
+    named = [*bound.items(), *sorted(kwargs.items())]
+    return [leaf for name, value in named for leaf in argument_names(value, name)]
