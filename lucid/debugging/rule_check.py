@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.autograd.function_eager import FunctionCall
+from lucid.autograd.functions.eager import FunctionCall
 from lucid.autograd.gradient_check import gradcheck
 from lucid.autograd.modes import no_grad
 from lucid.debugging.recording import line, recorded, walk

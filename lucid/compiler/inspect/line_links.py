@@ -87,8 +87,8 @@ def with_locations(texts: list[str], owners: list[int], count: int) -> str:
         f"scope: !{first + 2}, line: 1, type: !{first + 3}, "
         f"spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !{first + 1})",
     ]
-    for line in range(NO_LINE, count + 1):
-        out.append(f"!{locations + line} = !DILocation(line: {line}, scope: !{scope})")
+    for number in range(NO_LINE, count + 1):
+        out.append(f"!{locations + number} = !DILocation(line: {number}, scope: !{scope})")
     return "\n".join([*out, ""])
 
 
