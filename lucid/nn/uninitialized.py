@@ -56,6 +56,7 @@ class Uninitialized:
         other: Any = None,
         non_blocking: bool = False,
         copy: bool = False,
+        memory_format: Any = None,
     ) -> Any:
         """Return itself, with another dtype for the elements to come."""
         wanted = dtype if other is None else other.dtype

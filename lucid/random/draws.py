@@ -13,8 +13,10 @@ from lucid.errors import ArgumentError, GraphError, ShapeError
 from lucid.func.mapping.levels import stream_of
 from lucid.ir.types import dtype_of
 from lucid.ops.core.arguments import (
+    check_device,
     concrete_array,
     creation_function,
+    is_device,
     public_function,
 )
 from lucid.ops.core.axes import canonicalize_shape
@@ -64,7 +66,11 @@ class Generator:
     True
     """
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, *, device: Any = None) -> None:
+        if is_device(seed):  # Generator("cpu"), which is PyTorch's form
+            seed, device = 0, seed
+        if device is not None:
+            check_device("Generator", device)
         self._lock = new_lock()
         self._state = Tensor(initial_state(seed))
 

@@ -186,9 +186,40 @@ class Attributes(Traced):
 
     ndimension = dim
 
-    def is_contiguous(self) -> bool:
-        """True if the elements are in row-major order in memory."""
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """True if the elements are in row-major order in memory, the only memory format."""
         return layout(self).flags.c_contiguous
+
+    @property
+    def _base(self) -> Any:
+        """The tensor that this one is a view of, or None; a detached tensor is not a view."""
+        base = self
+        while base.origin is not None and not base.origin[2]:
+            base = base.origin[0]
+        return None if base is self else base
+
+    def _is_view(self) -> bool:
+        """True if this tensor is a view of another one."""
+        return self._base is not None
+
+    def storage_offset(self) -> int:
+        """Return the number of elements in memory before the first one of this tensor."""
+        first: Any = self
+        while first.origin is not None:
+            first = first.origin[0]
+        return (self.data_ptr() - first.data_ptr()) // self.itemsize
+
+    def get_device(self) -> int:
+        """Return -1, PyTorch's number of the CPU."""
+        return -1
+
+    def pin_memory(self, device: Any = None) -> Any:
+        """Return the tensor itself: there is no device that pinned memory would be copied to."""
+        return self
+
+    def is_pinned(self, device: Any = None) -> bool:
+        """Always False: there is no device that pinned memory would be copied to."""
+        return False
 
     def data_ptr(self) -> int:
         """Return the address of the first element."""

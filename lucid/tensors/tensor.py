@@ -368,6 +368,7 @@ class Tensor(Values, Methods, Operators):
         other: Any = None,
         non_blocking: bool = False,
         copy: bool = False,
+        memory_format: Any = None,
     ) -> Tensor:
         """Return this tensor with another dtype, or with the dtype of another tensor."""
         args = args if other is None else (*args, other)

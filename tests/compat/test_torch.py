@@ -175,3 +175,44 @@ def test_the_grad_of_a_result_warns_as_in_pytorch():
 
 def test_the_windows_of_torch_signal():
     assert torch.signal.windows.hann(3).tolist() == [0.0, 1.0, 0.0]
+
+
+def test_memory_formats_and_devices_are_accepted_where_they_change_nothing():
+    x = torch.randn(2, 3, 4, 4)
+    same = [
+        x.clone(memory_format=torch.preserve_format),
+        x.contiguous(memory_format=torch.channels_last),
+        x.to(memory_format=torch.channels_last),
+        x.to(torch.float32, memory_format=torch.contiguous_format),
+        x.pin_memory(),
+    ]
+    assert all([torch.equal(y, x) for y in same])
+    assert torch.zeros_like(x, memory_format=torch.preserve_format).shape == x.shape
+    assert torch.rand_like(x, layout=torch.strided).shape == x.shape
+    assert torch.zeros(2, pin_memory=True).tolist() == [0.0, 0.0]
+    assert x.is_contiguous(memory_format=torch.contiguous_format)
+    assert x.get_device() == -1 and not x.is_pinned()
+    with pytest.raises(TypeError, match="memory"):
+        torch.zeros(2, memory=3)
+
+
+def test_a_generator_accepts_its_device_in_every_place_and_refuses_others():
+    for g in (torch.Generator("cpu"), torch.Generator(torch.device("cpu")),
+              torch.Generator(device="cpu")):  # fmt: skip
+        first = torch.rand(2, generator=g.manual_seed(3))
+        assert torch.equal(first, torch.rand(2, generator=torch.Generator().manual_seed(3)))
+    with pytest.raises(ArgumentError, match="cuda"):
+        torch.Generator(device="cuda")
+
+
+def test_base_and_storage_offset_of_views():
+    x = torch.arange(12.0).reshape(3, 4).clone()
+    view = x[1:].t()[2:]
+    assert view._base is x and view._is_view() and view.storage_offset() == 6
+    assert x._base is None and not x._is_view() and x.storage_offset() == 0
+    assert x.detach()._base is None and x[1].detach().storage_offset() == 4
+
+
+def test_autocast_is_a_name_of_the_package():
+    with torch.autocast("cpu", enabled=False):
+        assert torch.ones(1).dtype == torch.float32

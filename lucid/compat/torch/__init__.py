@@ -19,6 +19,7 @@ import numpy as np
 
 import lucid
 from lucid.compat.torch import accelerator, amp, autograd, backends, cuda, serialization
+from lucid.compat.torch.amp import autocast
 from lucid.compat.torch.names import ALIASES, STAND_INS
 from lucid.compat.torch.serialization import load, save
 from lucid.compat.torch.tensor_types import (
@@ -39,8 +40,8 @@ from lucid.tensors.properties import Device as device
 
 __all__ = [
     "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
-    "IntTensor", "LongTensor", "ShortTensor", "Size", "Tensor", "accelerator", "amp", "autograd",
-    "backends", "cuda", "device", "dtype", "load", "save", "serialization",
+    "IntTensor", "LongTensor", "ShortTensor", "Size", "Tensor", "accelerator", "amp", "autocast",
+    "autograd", "backends", "cuda", "device", "dtype", "load", "save", "serialization",
 ]  # fmt: skip
 
 __version__ = "2.0.0+lucid"

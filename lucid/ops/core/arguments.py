@@ -109,6 +109,11 @@ def accepts_device(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
+# PyTorch's keywords for where and in which order elements lie, which never change a value. They are
+# accepted and not declared: every new tensor is dense, in row-major order, in pageable memory.
+MEMORY_KEYWORDS = frozenset({"layout", "memory_format", "pin_memory"})
+
+
 def creation_function(*namespaces: str, **options: Any) -> Callable[[F], Callable[..., Any]]:
     """`public_function` for a function that makes a tensor: adds `requires_grad` and `device`."""
 
@@ -119,6 +124,8 @@ def creation_function(*namespaces: str, **options: Any) -> Callable[[F], Callabl
         def call(*args: Any, requires_grad: bool = False, device: Any = None, **kwargs: Any) -> Any:
             if device is not None:
                 check_device(function.__name__, device)
+            if kwargs:
+                kwargs = {k: v for k, v in kwargs.items() if k not in MEMORY_KEYWORDS}
             x = create(*args, **kwargs)
             return x.requires_grad_() if requires_grad else x
 

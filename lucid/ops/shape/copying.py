@@ -38,8 +38,8 @@ COPY = Copy()
 
 
 @public("lucid", "Tensor")
-def clone(input: Any) -> Any:
-    """A copy of `input` through which gradients flow."""
+def clone(input: Any, *, memory_format: Any = None) -> Any:
+    """A copy of `input` through which gradients flow, in row-major order for any memory format."""
     return bind(COPY, as_tensor(input))
 
 
@@ -49,6 +49,6 @@ def unshared(x: Any) -> Any:
 
 
 @public("Tensor")
-def contiguous(x: Any) -> Any:
-    """Return `x` in row-major memory order; `x` itself if it already is."""
+def contiguous(x: Any, *, memory_format: Any = None) -> Any:
+    """Return `x` in row-major memory order, for any memory format; `x` itself if it already is."""
     return x if layout(x).flags.c_contiguous else bind(COPY, x)
