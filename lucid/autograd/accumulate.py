@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lucid.autograd.modes import Grad
-from lucid.autograd.watch import run_hooks
+from lucid.autograd.watch import has_hooks, run_accumulated_hooks, run_hooks, run_prehooks
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, GradCell, Node, is_recording, node_type, wrap
 
@@ -31,30 +31,35 @@ def store_gradients(
         if g is None and zeros:  # reached only through floor, round and the like: zero
             g = wrap(np.zeros(node_type(node).shape, node_type(node).dtype))
         if g is not None:
-            accumulate(node, g, create_graph, given)
-            if node.cell.post_accumulate_hooks:
-                watched.append(node.cell)
-    for cell in watched:  # now that every leaf has its gradient
+            g = accumulate(node, g, create_graph, given)
+            if node.cell.post_accumulate_hooks or node.cell.state is not None:
+                watched.append((node.cell, g))
+    for cell, g in watched:  # now that every leaf has its gradient
         with Grad(create_graph or is_tracked(cell.grad)):
-            for hook in list(cell.post_accumulate_hooks.values()):
-                hook(cell.grad)
+            run_accumulated_hooks(cell, g)
 
 
-def accumulate(node: Node, g: Any, create_graph: bool, given: set[int]) -> None:
-    """Run the hooks of a leaf on a gradient and add it to its cell."""
+def accumulate(node: Node, g: Any, create_graph: bool, given: set[int]) -> Any:
+    """Run the hooks of a leaf on a gradient, add it to its cell and return it."""
     g = apply_leaf_hooks(node, g, create_graph)
     cell = cell_of(node)
+    if cell.state is not None:
+        with Grad(create_graph or is_tracked(g)):
+            (g,) = run_prehooks(cell.state, (g,))
     if is_recording():
         local.recorder.on_grad_access(cell)
     if cell.grad is None:
         if create_graph or g.raw is None or (g.node is not None and g.node.flags):
             cell.grad = g
         else:
+            if has_hooks(cell):  # which may have kept it
+                given.add(id(g.value))
             cell.grad = wrap(unshared_array(g.value, given))
     elif create_graph or any(x.node is not None or x.raw is None for x in (cell.grad, g)):
         cell.grad = cell.grad + g
     else:
         cell.grad.array()[...] += g.value
+    return g
 
 
 def can_store(cell: Any, g: Any, given: set[int]) -> bool:
@@ -64,6 +69,7 @@ def can_store(cell: Any, g: Any, given: set[int]) -> bool:
         or cell.grad is not None
         or cell.hooks
         or cell.post_accumulate_hooks
+        or cell.state is not None
         or g.node is not None
     ):
         return False

@@ -20,7 +20,8 @@ from lucid.autograd.anomaly import explain_nan
 from lucid.autograd.following.follow import expect_next, prepare_followed
 from lucid.autograd.following.step_run import StepRun, expects_update
 from lucid.autograd.following.step_sequence import learn
-from lucid.autograd.watch import has_watchers, prepare_watched
+from lucid.autograd.graph import GradientEdge, GradientPass, gradient_pass, without_edges
+from lucid.autograd.watch import has_hooks, has_watchers, prepare_watched
 from lucid.compiler.jit.reroll_recording import reroll_recording
 from lucid.errors import DTypeError, GraphError, ShapeError
 from lucid.ir.types import Type
@@ -74,13 +75,26 @@ def backward(
     >>> x.grad
     Tensor([2., 4., 6.])
     """
-    roots = tensors if tensors.__class__ is list else as_list(tensors)
+    roots = as_list(tensors)
     if not roots:
         raise GraphError("backward: no tensors given")
     plain = not (retain_graph or create_graph or keep_grad or len(roots) > 1)
     plain = plain and grad_tensors is None and inputs is None and current().no_observers
-    if plain and backward_plain(roots[0]):
+    if plain and not GradientPass.registered and backward_plain(roots[0]):
         return
+    with gradient_pass():
+        pull_back(roots, grad_tensors, retain_graph, create_graph, inputs, keep_grad)
+
+
+def pull_back(
+    roots: list[Any],
+    grad_tensors: Any,
+    retain_graph: bool | None,
+    create_graph: bool,
+    inputs: Any,
+    keep_grad: bool,
+) -> None:
+    """`backward` in every case."""
     if is_recording():
         reroll_recording(roots)
     nodes = [root_node(root) for root in roots]
@@ -96,9 +110,10 @@ def backward(
         cut = cut_nodes([node for x in targets for node in nodes_of_leaf(target_node(x))], nodes)
     if keep_grad or GradCell.any_keep:
         retain_results(cut, keep_grad)
-    starts = leaf_nodes(cut)
+    starts, watched = leaf_nodes(cut), has_watchers(cut, True)
     grads = run(cut, seeds, create_graph, bool(retain_graph) or create_graph, keep=True)
-    given: set[int] = {id(seed.raw) for seed in seeds}
+    seen = [g for g in grads if g is not None] if watched else []  # hooks may have kept them
+    given: set[int] = {id(x.raw) for x in (*seeds, *seen)}
     store_gradients(starts, grads, create_graph, inputs is None, given)
 
 
@@ -172,7 +187,7 @@ def can_wait(run: StepRun, starts: Sequence[Node]) -> bool:
         return False
     for node in starts:
         cell = node.cell
-        if cell is None or cell.grad is not None or cell.hooks or cell.post_accumulate_hooks:
+        if cell is None or cell.grad is not None or has_hooks(cell):
             return False
     return True
 
@@ -210,6 +225,25 @@ def grad(
     Tensor([ 2., -4.,  6.])
     """
     roots, targets = as_list(outputs), as_list(inputs)
+    with gradient_pass():
+        results = gradients(
+            roots, targets, grad_outputs, retain_graph, allow_unused, create_graph,
+            materialize_grads,
+        )  # fmt: skip
+    single = inputs.__class__ is GradientEdge or not isinstance(inputs, (list, tuple))
+    return results[0] if single and len(targets) == 1 else tuple(results)
+
+
+def gradients(
+    roots: list[Any],
+    targets: list[Any],
+    grad_outputs: Any,
+    retain_graph: bool | None,
+    allow_unused: bool,
+    create_graph: bool,
+    materialize_grads: bool,
+) -> list[Any]:
+    """`grad` for lists of tensors."""
     retain = create_graph if retain_graph is None else retain_graph
     given = as_seeds(grad_outputs, len(roots))
     if is_recording():
@@ -245,12 +279,7 @@ def grad(
                 f"grad: input {i} of type {x.type} was not used to compute the outputs; "
                 "allow_unused=True returns None for it"
             )
-    results = unshared(results)
-    return (
-        results[0]
-        if not isinstance(inputs, (list, tuple)) and len(targets) == 1
-        else tuple(results)
-    )
+    return unshared(results)
 
 
 def reaching_slots(cut: Cut) -> set[Any]:
@@ -330,9 +359,11 @@ def leaf_nodes(cut: Cut) -> list[Node]:
 
 
 def as_list(tensors: Any) -> list[Any]:
-    if isinstance(tensors, Iterable) and not hasattr(tensors, "node"):
-        return list(tensors)
-    return [tensors]
+    """Return one tensor, one GradientEdge or several as a list of tensors."""
+    several = tensors.__class__ is list or not hasattr(tensors, "node")
+    if several and isinstance(tensors, Iterable):
+        return without_edges(tensors)
+    return without_edges([tensors])
 
 
 def as_seeds(given: Any, n: int) -> list[Any]:

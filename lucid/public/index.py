@@ -117,7 +117,8 @@ NAMES: dict[str, dict[str, str]] = {
         "autograd.functional": "hessian hvp jacobian jvp vhp vjp",
     },
     "autograd.graph": {
-        "autograd.graph": "Node",
+        "autograd.graph": "GradientEdge Node get_gradient_edge register_multi_grad_hook",
+        "autograd.saved_tensors": "disable_saved_tensors_hooks save_on_cpu saved_tensors_hooks",
     },
     "distributed": {
         "distributed.bulk": "pmap",
@@ -769,7 +770,7 @@ NUMPY: dict[str, str] = {
 
 PRIMITIVES: dict[str, str] = {
     "autograd.functions.eager": "function_backward function_call",
-    "autograd.watch": "watch watched",
+    "autograd.watch": "posthooks prehooks watch watch_node watched",
     "distributed.collectives": (
         "all_gather all_reduce all_reduce_extremum all_reduce_prod all_to_all barrier "
         "broadcast_from gather_to recv reduce_scatter reduce_to scatter_from send send_recv"
@@ -848,5 +849,5 @@ PRIMITIVES: dict[str, str] = {
     "ops.special.normal": "erfcinv erfcx log_ndtr ndtr ndtri",
     "ops.special.polynomials": "orthogonal_polynomial",
     "ops.special.zeta": "zeta",
-    "tape.markers": "alias once_differentiable overwritten replaced stop_gradient",
+    "tape.markers": "alias once_differentiable overwritten replaced saved stop_gradient",
 }

@@ -25,6 +25,7 @@ from lucid.tape.node import (
     GRAD,
     TRACE,
     Node,
+    Results,
     Traced,
     active_recorders,
     followers,
@@ -161,6 +162,8 @@ def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) ->
         out_flags = flags & ~GRAD
     else:
         out_flags = flags
+        if flags == GRAD and modes.saved_hooks is not None:
+            return modes.saved_hooks.record(op, xs, (value,))[0]
     save = op.saves_x or flags & TRACE  # type: ignore[attr-defined]
     inputs = []
     for x in xs:
@@ -213,6 +216,10 @@ def _bind_several(
     grad = modes.grad
     if not flags or not (flags & TRACE or (grad and op.differentiable)):
         return outs
+    if flags == GRAD and modes.saved_hooks is not None:
+        for out, node in zip(outs, modes.saved_hooks.record(op, xs, [out.raw for out in outs])):
+            out.node = node
+        return outs
     serial = next_serial()
     inputs = []
     for x in xs:
@@ -225,7 +232,7 @@ def _bind_several(
             note_read(node, x)
     source = caller()
     storages = [storage_of(out) for out in outs]
-    results = tuple((out.raw, storage) for out, storage in zip(outs, storages))
+    results = Results([(out.raw, storage) for out, storage in zip(outs, storages)])
     for i, out in enumerate(outs):
         differentiable = op.differentiable and is_differentiable(out.raw.dtype)
         out_flags = flags if differentiable and grad else flags & ~GRAD

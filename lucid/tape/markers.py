@@ -34,6 +34,10 @@ class Alias(Primitive):
         return x
 
 
+class Saved(Alias):
+    """The identity on a value that was packed for one derivative, see `saved_tensors_hooks`."""
+
+
 class StopGradient(Primitive):
     """The identity whose derivative is zero: `detach`, and everything computed under `no_grad`."""
 
@@ -140,6 +144,7 @@ class Replaced(Primitive):
 
 
 ALIAS = Alias()
+SAVED = Saved()
 STOP_GRADIENT = StopGradient()
 OVERWRITTEN = Overwritten()
 REPLACED = Replaced()

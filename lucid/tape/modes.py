@@ -32,10 +32,12 @@ class Modes:
     dual_level      the open level of forward_ad
     transforms      how many derivatives of functions (grad, jvp, vjp, ...) are being computed
     budget          the bytes that the temporaries of a jitted program may have, or None
-    fast_record     grad without recorder or replay: operations record on the fast path
-    no_observers    no transform, recorder, replay or anomaly check needs every equation
+    fast_record     grad without recorder, replay or saved_hooks: operations record on the fast path
+    no_observers    no transform, recorder, replay, hook or anomaly check needs every equation
     other_grad      the same modes with `grad` the other way, kept while they hold no tape
     scope           the Scope that equations are made in, None outside modules and named scopes
+    saved_hooks     what packs the values that derivatives need, see autograd.saved_tensors
+    refused_hooks   the error for those who want to set saved_hooks, or None
     inner           id of a module -> the same modes in the scope of that module
     """
 
@@ -52,6 +54,8 @@ class Modes:
         "no_observers",
         "other_grad",
         "recorder",
+        "refused_hooks",
+        "saved_hooks",
         "scope",
         "source",
         "staging",
@@ -74,6 +78,8 @@ class Modes:
         self.no_observers = True
         self.other_grad: Modes | None = None
         self.scope: Scope | None = None
+        self.saved_hooks: Any = None
+        self.refused_hooks: str | None = None
         self.inner: dict[int, Modes] = {}
 
     def with_mode(self, name: str, value: Any) -> Modes:
@@ -91,10 +97,12 @@ class Modes:
         new.transforms = self.transforms
         new.budget = self.budget
         new.scope = self.scope
+        new.saved_hooks = self.saved_hooks
+        new.refused_hooks = self.refused_hooks
         new.inner = {}
         setattr(new, name, value)
         new.other_grad = None
-        direct = new.source is None and new.recorder is None
+        direct = new.source is None and new.recorder is None and new.saved_hooks is None
         new.fast_record = direct and new.grad
         new.no_observers = direct and new.staging is None and not new.anomaly and not new.maps
         return new
@@ -152,6 +160,8 @@ class _Local:
     transforms: int
     budget: int | None
     scope: Scope | None
+    saved_hooks: Any
+    refused_hooks: str | None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(current(), name)

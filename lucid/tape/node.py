@@ -100,6 +100,44 @@ class Mutated:
         self.source = source
 
 
+class Packed:
+    """The value of `Node.saved` for an array that `saved_tensors_hooks` have packed."""
+
+    __slots__ = ("dtype", "hooks", "packed", "shape")
+
+    def __init__(self, value: Any, hooks: Any, packed: Any) -> None:
+        self.dtype = value.dtype
+        self.shape = value.shape
+        self.hooks = hooks
+        self.packed = packed
+
+    def unpack(self) -> np.ndarray:
+        return self.hooks.unpack_array(self)
+
+
+class NodeState:
+    """What users attach to an operation on the tape, shared by all of its results.
+
+    metadata    a dictionary of theirs
+    prehooks    functions of the cotangents of the results
+    hooks       functions of the cotangents of the operands and those of the results
+    """
+
+    __slots__ = ("hooks", "metadata", "prehooks")
+    any_hooks = False  # whether an operation has ever had hooks
+
+    def __init__(self) -> None:
+        self.metadata: dict[Any, Any] = {}
+        self.prehooks: dict[int, Any] = {}
+        self.hooks: dict[int, Any] = {}
+
+
+class Results(list[tuple[Any, Any]]):
+    """(value, storage) of every result of one equation that has several, and their NodeState."""
+
+    state: Any = None
+
+
 class Storage:
     """The memory that a tensor and its views share, and its version: how often it was written.
 
@@ -139,6 +177,7 @@ class _NodeDefaults:
     type: Type | None = None
     outs: Any = None
     cell: Any = None
+    state: Any = None
     trace: Trace | None = None
     is_state: bool = False
 
@@ -154,8 +193,9 @@ class Node(_NodeDefaults):
     saved         the array, kept only if a derivative or a replay will read it
     stamp         (storage, version) of `saved` if its memory is shared with views
     type          the Type if there is no value; otherwise computed on demand
-    outs          value and storage of all outputs, if the equation has several
+    outs          Results, the values and storages of all outputs, if the equation has several
     cell          gradient and hooks, for leaves and watched values
+    state         NodeState of an equation with one output, if it has any
     trace         the running transform, for abstract values
     is_state      True if it stands for an outside tensor that a traced body writes
     source        (code, offset, Scope) of the user's line, or a Source
@@ -189,7 +229,9 @@ class Node(_NodeDefaults):
 class GradCell:
     """The gradient that `backward` accumulates for one value, and its hooks."""
 
-    __slots__ = ("grad", "hooks", "keep", "post_accumulate_hooks", "previous_nodes", "retain")
+    __slots__ = (
+        "grad", "hooks", "keep", "post_accumulate_hooks", "previous_nodes", "retain", "state",
+    )  # fmt: skip
     any_keep = False  # whether there has been a cell with `keep`
     passes = 0  # how many times `backward` has run
 
@@ -200,6 +242,7 @@ class GradCell:
         self.retain = False
         self.keep = False  # whatever is computed from this leaf retains its gradient
         self.previous_nodes: list[Any] = []
+        self.state: NodeState | None = None  # of the accumulation into `grad`
 
     def add_previous_node(self, node: Node) -> None:
         """Add the Node this leaf had before it was modified in place: old graphs end there."""
@@ -359,7 +402,7 @@ def saved_value(node: Node) -> Any:
         raise _mutated(node, node.stamp[0].source)
     if value.__class__ is Mutated:
         raise _mutated(node, value.source)
-    return value
+    return value.unpack() if value.__class__ is Packed else value
 
 
 def _mutated(node: Node, source: Any) -> MutationError:

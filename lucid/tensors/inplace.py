@@ -27,6 +27,7 @@ from lucid.tape.modes import current, local
 from lucid.tape.node import (
     GRAD,
     Node,
+    Packed,
     Traced,
     active_recorders,
     followers,
@@ -165,7 +166,8 @@ def save_overwritten(x: Any, old: Any, new: Any) -> None:
         for node in ancestors([new.node], old.node.serial):
             for i in (node, *node.inputs):
                 if i.__class__ is Node and i.stamp is not None and i.stamp[0] is old.storage:
-                    i.saved, i.stamp = i.saved if pending else np.array(i.saved), None
+                    saved = i.saved.unpack() if i.saved.__class__ is Packed else i.saved
+                    i.saved, i.stamp = saved if pending else np.array(saved), None
     if old.node.saved is not None:
         old.node.saved = x.raw if pending else x.value.copy()
     elif new.node is not None and old.node in new.node.inputs:

@@ -306,7 +306,7 @@ class Tensor(Values, Methods, Operators):
             return None
         from lucid.autograd.graph import Node as GraphNode
 
-        return GraphNode(self.node)
+        return GraphNode.of(self.node)
 
     # History
 

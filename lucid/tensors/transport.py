@@ -26,7 +26,7 @@ def reduce_tensor(x: Any) -> tuple[Any, ...]:
     check_portable(x)
     cell = None if x.node is None else x.node.cell
     grad = None if cell is None or cell.grad is None else cell.grad.detach()
-    if cell is not None and (cell.hooks or cell.post_accumulate_hooks):
+    if cell is not None and (cell.hooks or cell.post_accumulate_hooks or cell.state):
         warnings.warn(
             "pickle: the hooks of a tensor stay in this process; register them again where it is "
             "loaded",

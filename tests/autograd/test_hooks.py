@@ -26,6 +26,17 @@ def test_hook_of_one_argument_gets_the_gradient():
     equal(seen[0], [2.0, 4.0])
 
 
+def test_a_gradient_that_a_hook_keeps_does_not_change_when_more_is_accumulated():
+    x = leaf(1.0, 2.0)
+    y = x * 1.0
+    kept = []
+    x.register_hook(kept.append)
+    y.register_hook(kept.append)
+    for _ in range(3):
+        (y * 3.0).sum().backward(retain_graph=True)
+    assert [g.tolist() for g in kept] == [[3.0, 3.0]] * 6
+
+
 def test_hook_of_two_arguments_gets_the_tensor_too():
     x = leaf(1.0, 2.0)
     seen = []

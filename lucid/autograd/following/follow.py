@@ -244,7 +244,7 @@ class Follower(SideOperations):
             if node.saved.__class__ is Pending:
                 node.saved = node.saved.array
             if node.outs is not None:
-                node.outs = tuple([(array_of(value), storage) for value, storage in node.outs])
+                node.outs[:] = [(array_of(value), storage) for value, storage in node.outs]
         self.release(live)
 
     def nodes(self) -> list[Node]:

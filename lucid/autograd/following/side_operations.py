@@ -13,7 +13,7 @@ from lucid.ir.infer import infer
 from lucid.ir.types import is_differentiable
 from lucid.support.source import caller
 from lucid.tape.markers import STOP_GRADIENT
-from lucid.tape.node import GRAD, TRACE, Node, next_serial, node_type, wrap
+from lucid.tape.node import GRAD, TRACE, Node, Results, next_serial, node_type, wrap
 from lucid.tape.recording.pending import Pending, PendingRun, is_pending
 from lucid.tape.views import exported, is_visible, link_view, owner_of, storage_of, synchronize_node
 
@@ -50,7 +50,7 @@ class SideOperations(PendingRun):
         serial, source = next_serial(), caller()
         values = [Pending(type, self) for type in types]
         outs = [wrap(value) for value in values]
-        made = tuple([(value, storage_of(out)) for value, out in zip(values, outs)])
+        made = Results([(value, storage_of(out)) for value, out in zip(values, outs)])
         for i, (out, value) in enumerate(zip(outs, values)):
             on_tape = tracked and is_differentiable(value.dtype)
             node = Node(op, inputs, GRAD * on_tape, value, types[i], source, serial, i)

@@ -22,7 +22,7 @@ from lucid.ir.types import Type, is_differentiable
 from lucid.support.source import caller
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
-from lucid.tape.node import GRAD, TRACE, Node, Traced, next_serial, wrap
+from lucid.tape.node import GRAD, TRACE, Node, Packed, Traced, next_serial, node_type, wrap
 from lucid.tape.views import node_of, storage_of, tensor_of
 from lucid.tape.writes import write
 
@@ -159,10 +159,11 @@ def eager_call(
     record = bool(flags) and (local.grad or bool(flags & TRACE))
     ctx.needs_input_grad = tuple(isinstance(x, Traced) and record and x.requires_grad for x in args)  # type: ignore[attr-defined]
     inside = [x.detach() if isinstance(x, Traced) else x for x in args]  # type: ignore[attr-defined]
-    inputs, versions = [], []
+    inputs, versions, kept = [], [], []
     for x in args:
         if isinstance(x, Traced):
             node = node_of(x)
+            kept.append(node.saved)
             node.saved = x.value
             inputs.append(node)
         versions.append(x.storage.version if isinstance(x, Traced) else 0)
@@ -201,8 +202,13 @@ def eager_call(
             node.saved, node.stamp = y.value, (storage_of(y), storage_of(y).version)
     arguments = dict(zip(call.positions, inputs))
     argument_of = {id(inside[i]): node for i, node in arguments.items() if i not in dirty.values()}
-    ctx._unpack = unpacker(ctx._saved, argument_of, outputs, nodes, results)
+    hooks = None if flags & TRACE else local.saved_hooks
+    ctx._unpack = unpacker(ctx._saved, argument_of, outputs, nodes, results, hooks)
     ctx._saved = ()
+    if hooks is not None:  # nothing but what is packed stays
+        for node, saved in zip((*inputs, *nodes), (*kept, *[None] * len(nodes))):
+            if node is not None:
+                node.type, node.saved, node.stamp = node_type(node), saved, None
     return result.rebuild(results)
 
 
@@ -225,11 +231,15 @@ def unpacker(
     outputs: Sequence[Any],
     output_nodes: Sequence[Any],
     results: Sequence[Any],
+    hooks: Any,
 ) -> Any:
-    """Return a function that returns the saved tensors with the caller's history."""
+    """Return a function that returns the saved tensors with the caller's history.
+
+    hooks    what packs them, see `saved_tensors`, or None
+    """
     output_of = {id(y): i for i, y in enumerate(outputs)}
     nodes = [weakref.ref(node) if node is not None else (lambda: None) for node in output_nodes]
-    values = [y.value for y in results]
+    values: list[Any] = [y.value for y in results]
     plan: list[Any] = []
     for x in saved:
         if x is None:
@@ -241,16 +251,33 @@ def unpacker(
         else:
             plan.append(("constant", x))
 
+    if hooks is not None:
+        used = {what for kind, what in plan if kind == "output"}
+        values = [hooks.packed(y) if i in used else None for i, y in enumerate(results)]
+        plan = [packed_entry(hooks, kind, what) for kind, what in plan]
+
     def unpack() -> tuple[Any, ...]:
         out = []
         for kind, what in plan:
             if kind == "argument":
                 out.append(tensor_of(what))
             elif kind == "output":
-                node = nodes[what]()
-                out.append(wrap(values[what]) if node is None else tensor_of(node))
+                node, value = nodes[what](), values[what]
+                if value.__class__ is Packed:
+                    out.append(wrap(value.unpack(), node))
+                else:
+                    out.append(wrap(value) if node is None else tensor_of(node))
+            elif what.__class__ is Packed:
+                out.append(wrap(what.unpack()))
             else:
                 out.append(what)
         return tuple(out)
 
     return unpack
+
+
+def packed_entry(hooks: Any, kind: str, what: Any) -> tuple[str, Any]:
+    """Return an entry of the plan of `unpacker` with its tensor packed."""
+    if kind == "argument":
+        return kind, hooks.saved_node(what, tensor_of(what))
+    return kind, what if kind == "output" or what is None else hooks.packed(what)

@@ -8,6 +8,7 @@ from typing import Any
 import lucid
 from lucid import autograd as _ours
 from lucid.autograd import Function, gradcheck, gradgradcheck
+from lucid.autograd.engine import as_list
 from lucid.errors import GraphError
 from lucid.func import vmap
 
@@ -42,24 +43,25 @@ def grad(
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     """Return a tuple with the gradient of every input, for a bare tensor too."""
-    outs, seeds = _listed(outputs), [] if grad_outputs is None else _listed(grad_outputs)
+    outs, seeds = as_list(outputs), [] if grad_outputs is None else _listed(grad_outputs)
     check_scalars("autograd.grad", outs, seeds)
     if is_grads_batched:
         return vmap(lambda *cts: grad(outs, inputs, cts, True, create_graph, allow_unused))(*seeds)
     unused = materialize_grads if allow_unused is None else allow_unused
-    xs = _listed(inputs)
+    xs = as_list(inputs)
     found = _ours.grad(
         outs, xs, seeds or None, retain_graph=retain_graph, create_graph=create_graph,
         allow_unused=unused,
     )  # fmt: skip
     if not materialize_grads:
         return tuple(found)
-    return tuple(lucid.zeros_like(x) if g is None else g for x, g in zip(xs, found))
+    zeros = [lucid.zeros(x.shape, dtype=x.dtype) if g is None else g for x, g in zip(xs, found)]
+    return tuple(zeros)
 
 
 def backward(tensors: Any, grad_tensors: Any = None, *args: Any, **kwargs: Any) -> None:
     """Accumulate gradients; a tensor with several elements needs a cotangent."""
-    outs, seeds = _listed(tensors), [] if grad_tensors is None else _listed(grad_tensors)
+    outs, seeds = as_list(tensors), [] if grad_tensors is None else _listed(grad_tensors)
     check_scalars("autograd.backward", outs, seeds)
     _ours.backward(outs, seeds or None, *args, **kwargs)
 
