@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from threading import get_ident
@@ -148,7 +148,7 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
     return GradientEdge(fn, fn.node.index)
 
 
-def without_edges(tensors: Sequence[Any]) -> list[Any]:
+def without_edges(tensors: Iterable[Any]) -> list[Any]:
     """Return tensors, those that are given as a GradientEdge without their values."""
     return [x.tensor() if x.__class__ is GradientEdge else x for x in tensors]
 
